@@ -1,0 +1,45 @@
+# Two commands matter to a newcomer: `make demo` and `make test`. Both set up everything they need in .venv.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: help demo test check format docs bench clean
+
+help:            ## this list
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
+
+$(VENV)/ready: pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Windrow needs Python 3.11 or newer: make PYTHON=python3.11 ...")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,bench]'
+	@touch $@
+
+demo: $(VENV)/ready  ## make a workflow and a log, simulate three policies, write out/report.html
+	@mkdir -p out
+	$(BIN)/windrow generate montage --tasks 250 --work 500h --seed 1 -o out/montage.json
+	$(BIN)/windrow show out/montage.json --html out/montage.html
+	$(BIN)/windrow generate log --model lublin --nodes 128 --jobs 5000 --seed 1 -o out/lublin.swf.gz
+	$(BIN)/windrow simulate out/lublin.swf.gz --policy fcfs --policy easy --policy conservative --report out/report.html
+
+test: $(VENV)/ready  ## every test; says what it skipped
+	$(BIN)/pytest -rs
+
+check: $(VENV)/ready docs  ## format, lint, types, import layers, docs, tests
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/pytest -rs
+
+format: $(VENV)/ready  ## put the code into the house format
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+docs: $(VENV)/ready  ## the documentation site, in docs/_build/html; a warning is an error
+	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
+
+bench: $(VENV)/ready  ## speed, side by side with what one would use instead
+	$(BIN)/python bench/bench.py
+
+clean:           ## remove what the other commands made
+	rm -rf $(VENV) out docs/_build

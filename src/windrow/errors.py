@@ -1,0 +1,41 @@
+"""The tree of errors. Everything Windrow raises on purpose is in it; anything else is a bug.
+
+    WindrowError
+    ├── UserError          what the user gave cannot be used; the message names it and the fix (exit code 2)
+    │   └── InputError     the same, at a place in a file: file, line, what is wrong, what to do
+    └── OutsideError       something outside failed: network, disk, batch system (exit code 1)
+
+Exceptions stop at the command line, which prints one line and picks the exit code; nothing else prints errors.
+"""
+
+from __future__ import annotations
+
+from os import PathLike
+
+
+class WindrowError(Exception):
+    """Root of the tree."""
+
+    exit_code = 1
+
+
+class UserError(WindrowError):
+    """The request cannot be carried out as given. The message says what to change."""
+
+    exit_code = 2
+
+
+class InputError(UserError):
+    """A file cannot be used. `line` is 1-based, or None where the fault has no line."""
+
+    def __init__(self, file: str | PathLike[str], problem: str, *, line: int | None = None, fix: str = "") -> None:
+        self.file = str(file)
+        self.line = line
+        self.problem = problem
+        self.fix = fix
+        place = self.file if line is None else f"{self.file}:{line}"
+        super().__init__(f"{place}: {problem}" + (f"; {fix}" if fix else ""))
+
+
+class OutsideError(WindrowError):
+    """The world did not cooperate: a download failed, a disk is full. Trying again later may help."""

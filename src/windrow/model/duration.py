@@ -1,0 +1,34 @@
+"""Durations as people write them: `90`, `90s`, `30m`, `4h`, `30d`, `1.5h`."""
+
+from __future__ import annotations
+
+import math
+
+from windrow.errors import UserError
+
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
+
+
+def parse_duration(text: str) -> float:
+    """Seconds meant by `text`. UserError where it is not a number with an optional unit s, m, h, d or w."""
+    stripped = text.strip().lower()
+    unit = stripped[-1:] if stripped[-1:] in _SECONDS else ""
+    try:
+        value = float(stripped[: len(stripped) - len(unit)])
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value) or value < 0:
+        raise UserError(f"{text!r} is not a duration; write seconds or a number with a unit, like 90, 30m, 4h or 30d")
+    return value * _SECONDS.get(unit, 1)
+
+
+def format_duration(seconds: float) -> str:
+    """A short text for people: `45 s`, `12.3 min`, `3.4 h`, `5.6 d`."""
+    size = abs(seconds)
+    if size < 120:
+        return f"{seconds:.3g} s" if size < 1 else f"{seconds:.0f} s"
+    if size < 2 * 3600:
+        return f"{seconds / 60:.1f} min"
+    if size < 2 * 86400:
+        return f"{seconds / 3600:.1f} h"
+    return f"{seconds / 86400:.1f} d"

@@ -1,0 +1,121 @@
+"""A log: a recorded batch workload, as columns.
+
+Rule 1: a Log that exists is valid: submits not negative and ascending; nodes, run and requested times at least 1;
+no job wider than the machine. Rule 2: times are whole seconds; submits count from the log's own zero.
+A run longer than requested is allowed here: the cluster kills such a job at its request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from windrow.errors import UserError
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Repairs:
+    """How many jobs of a log were mended or dropped, and by which rule. Zero everywhere: the log was clean."""
+
+    dropped_no_run_time: int = 0
+    dropped_no_processors: int = 0
+    dropped_too_wide: int = 0
+    mended_no_request: int = 0
+    mended_ran_longer: int = 0
+    mended_unsorted: int = 0
+
+    @property
+    def dropped(self) -> int:
+        """Jobs left out, by any rule."""
+        return self.dropped_no_run_time + self.dropped_no_processors + self.dropped_too_wide
+
+    @property
+    def mended(self) -> int:
+        """Mendings made; one job may have had several."""
+        return self.mended_no_request + self.mended_ran_longer + self.mended_unsorted
+
+    def lines(self) -> list[str]:
+        """One line per rule that applied, for people."""
+        texts = {
+            "dropped_no_run_time": "dropped: {n:,} jobs had no run time above zero",
+            "dropped_no_processors": "dropped: {n:,} jobs had no number of processors",
+            "dropped_too_wide": "dropped: {n:,} jobs were wider than the machine",
+            "mended_no_request": "repaired: {n:,} jobs had no requested time; their run time was taken",
+            "mended_ran_longer": "repaired: {n:,} jobs ran longer than they asked; they are killed at their request",
+            "mended_unsorted": "repaired: {n:,} jobs were out of order; the log was sorted by submission",
+        }
+        counts = {f.name: getattr(self, f.name) for f in fields(self)}
+        return [texts[name].format(n=n) for name, n in counts.items() if n]
+
+
+@dataclass(frozen=True, slots=True)
+class LogJob:
+    """One row of a log."""
+
+    job: int
+    submit_s: int
+    nodes: int
+    requested_s: int
+    run_s: int
+    user: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Log:
+    """A batch workload. `job` holds the ids of the source, `user` small numbers from 0 on."""
+
+    name: str
+    machine_nodes: int
+    job: Ints
+    submit_s: Ints
+    nodes: Ints
+    requested_s: Ints
+    run_s: Ints
+    user: Ints
+    repairs: Repairs = field(default_factory=Repairs)
+
+    def __post_init__(self) -> None:
+        columns = ("job", "submit_s", "nodes", "requested_s", "run_s", "user")
+        for name in columns:
+            column = np.ascontiguousarray(getattr(self, name), dtype=np.int64)
+            if column is getattr(self, name) and column.flags.writeable:
+                column = column.copy()
+            column.flags.writeable = False
+            object.__setattr__(self, name, column)
+        if len({len(getattr(self, name)) for name in columns}) != 1:
+            raise UserError(f"log {self.name}: all columns must have the same length")
+        self._refuse((self.nodes < 1) | (self.nodes > self.machine_nodes), "needs 1 to the machine's number of nodes")
+        self._refuse((self.run_s < 1) | (self.requested_s < 1), "needs a run time and a requested time of at least 1 s")
+        self._refuse((self.submit_s < 0) | (self.user < 0), "needs a submission time and a user of at least 0")
+        self._refuse(np.diff(self.submit_s, prepend=0) < 0, "is submitted before the job in front of it")
+
+    def _refuse(self, bad: NDArray[np.bool_], rule: str) -> None:
+        if bad.any():
+            raise UserError(f"log {self.name}: job {self.job[np.argmax(bad)]} {rule}")
+
+    def __len__(self) -> int:
+        return len(self.job)
+
+    def __iter__(self) -> Iterator[LogJob]:
+        rows = zip(self.job, self.submit_s, self.nodes, self.requested_s, self.run_s, self.user, strict=True)
+        return (LogJob(*map(int, row)) for row in rows)
+
+    def __repr__(self) -> str:
+        return f"<Log {self.name!r}: {len(self):,} jobs on {self.machine_nodes:,} nodes>"
+
+    @property
+    def load(self) -> float:
+        """Work that runs, divided by the machine's capacity from the first to the last submission."""
+        span = int(self.submit_s[-1] - self.submit_s[0]) if len(self) else 0
+        ran = np.minimum(self.run_s, self.requested_s)
+        return float((self.nodes * ran).sum()) / (span * self.machine_nodes) if span else 0.0
+
+    def accurate(self) -> Log:
+        """The same jobs, each asking for exactly as long as it runs."""
+        ran = np.minimum(self.run_s, self.requested_s)
+        return replace(self, requested_s=ran, run_s=ran)

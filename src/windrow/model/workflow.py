@@ -1,0 +1,246 @@
+"""Workflow, Task, File, and the shape of a node.
+
+Rule 1: a Workflow that exists is valid: ids unique, parents known, no cycle, times and sizes finite and not negative.
+Rule 2: nothing here changes after construction; arrays are read-only.
+
+A workflow is stored as columns (one array per property), a task is one row of them, made when asked for. So a
+workflow of a million tasks is some hundred megabytes, and algorithms work on arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from windrow.errors import UserError
+from windrow.model.graph import Adjacency, CycleError, Ints, order_and_levels
+
+Floats = NDArray[np.float64]
+
+
+class WorkflowError(UserError):
+    """The workflow is not valid. The message names the offending tasks or files."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeShape:
+    """What one node of a cluster offers. The papers' node has one core; memory None means unlimited."""
+
+    cores: int = 1
+    memory_bytes: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.cores < 1 or (self.memory_bytes is not None and self.memory_bytes <= 0):
+            raise UserError(f"a node needs at least one core and some memory, not {self}")
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A file that tasks read or write. Who does so is said by the tasks."""
+
+    id: str
+    size_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One task. `kind` names the program, so that tasks of one kind can be compared; `parents` and files are ids.
+
+    `nodes` is 0 for a task that shares a node with others (it asks for `cores`), or the number of whole nodes it needs.
+    """
+
+    id: str
+    runtime_s: float
+    kind: str = ""
+    parents: tuple[str, ...] = ()
+    inputs: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
+    cores: int = 1
+    nodes: int = 0
+    memory_bytes: int = 0
+    command: tuple[str, ...] = ()
+
+
+class Workflow:
+    """A DAG of tasks, as columns. Tasks are numbered 0..n-1 in the order in which they were given."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        ids: Sequence[str],
+        runtime_s: Floats,
+        parents: Adjacency,
+        kinds: Sequence[str] | None = None,
+        cores: Ints | None = None,
+        nodes: Ints | None = None,
+        memory_bytes: Ints | None = None,
+        files: Sequence[File] = (),
+        inputs: Adjacency | None = None,
+        outputs: Adjacency | None = None,
+        commands: Mapping[int, tuple[str, ...]] | None = None,
+    ) -> None:
+        """From columns; `Workflow.from_tasks` is the friendlier way. WorkflowError where they are not valid."""
+        n = len(ids)
+        none = Adjacency(np.zeros(n + 1, dtype=np.int64), np.zeros(0, dtype=np.int64))
+        self.name = name
+        self.ids: tuple[str, ...] = tuple(ids)
+        self.kinds: tuple[str, ...] = tuple(kinds) if kinds is not None else ("",) * n
+        self.runtime_s = _column(runtime_s, np.float64)
+        self.cores = _column(np.ones(n) if cores is None else cores, np.int64)
+        self.nodes = _column(np.zeros(n) if nodes is None else nodes, np.int64)
+        self.memory_bytes = _column(np.zeros(n) if memory_bytes is None else memory_bytes, np.int64)
+        self.parents = parents
+        self.children = parents.reversed()
+        self.files: tuple[File, ...] = tuple(files)
+        self.inputs = none if inputs is None else inputs
+        self.outputs = none if outputs is None else outputs
+        self.commands: Mapping[int, tuple[str, ...]] = dict(commands or {})
+        self._check()
+        try:
+            order, levels = order_and_levels(self.parents, self.children)
+        except CycleError as error:
+            raise WorkflowError(f"tasks depend on each other in a circle: {self._circle(error.cycle)}") from None
+        self.order: Ints = _column(order, np.int64)
+        """Task numbers in a topological order."""
+        self.levels: Ints = _column(levels, np.int64)
+        """Each task's level: the longest hop count from an entry."""
+
+    @staticmethod
+    def from_tasks(name: str, tasks: Iterable[Task], files: Iterable[File] = ()) -> Workflow:
+        """From tasks that name their parents and files. A file that only tasks name has size 0."""
+        rows = list(tasks)
+        number = {task.id: i for i, task in enumerate(rows)}
+        _refuse_duplicates("task", [task.id for task in rows], len(number))
+        known = {file.id: file for file in files}
+        for task in rows:
+            for file_id in (*task.inputs, *task.outputs):
+                known.setdefault(file_id, File(file_id))
+        file_number = {file_id: i for i, file_id in enumerate(known)}
+        return Workflow(
+            name,
+            ids=[task.id for task in rows],
+            kinds=[task.kind for task in rows],
+            runtime_s=np.array([task.runtime_s for task in rows], dtype=np.float64),
+            cores=np.array([task.cores for task in rows], dtype=np.int64),
+            nodes=np.array([task.nodes for task in rows], dtype=np.int64),
+            memory_bytes=np.array([task.memory_bytes for task in rows], dtype=np.int64),
+            parents=Adjacency.from_lists([_numbers(task, task.parents, number) for task in rows]),
+            files=list(known.values()),
+            inputs=Adjacency.from_lists([[file_number[f] for f in task.inputs] for task in rows]),
+            outputs=Adjacency.from_lists([[file_number[f] for f in task.outputs] for task in rows]),
+            commands={i: task.command for i, task in enumerate(rows) if task.command},
+        )
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __repr__(self) -> str:
+        return f"<Workflow {self.name!r}: {len(self)} tasks, {self.parents.edges} edges, {self.depth} levels>"
+
+    def __iter__(self) -> Iterator[Task]:
+        return (self.task(i) for i in range(len(self)))
+
+    def task(self, number: int) -> Task:
+        """The task with this number (its place in `ids`)."""
+        return Task(
+            id=self.ids[number],
+            runtime_s=float(self.runtime_s[number]),
+            kind=self.kinds[number],
+            parents=tuple(self.ids[p] for p in self.parents.of(number)),
+            inputs=tuple(self.files[f].id for f in self.inputs.of(number)),
+            outputs=tuple(self.files[f].id for f in self.outputs.of(number)),
+            cores=int(self.cores[number]),
+            nodes=int(self.nodes[number]),
+            memory_bytes=int(self.memory_bytes[number]),
+            command=self.commands.get(number, ()),
+        )
+
+    def number(self, task_id: str) -> int:
+        """The number of the task with this id. KeyError where there is none."""
+        return self._numbers[task_id]
+
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        return {task_id: i for i, task_id in enumerate(self.ids)}
+
+    @property
+    def depth(self) -> int:
+        """How many levels."""
+        return int(self.levels.max()) + 1 if len(self) else 0
+
+    @property
+    def work_s(self) -> float:
+        """The sum of all run times: the time on one core, for the papers' one-core tasks."""
+        return float(self.runtime_s.sum())
+
+    def _check(self) -> None:
+        n = len(self)
+        if n == 0:
+            raise WorkflowError(f"workflow {self.name!r} has no tasks")
+        _refuse_duplicates("task", self.ids, len(set(self.ids)))
+        _refuse_duplicates("file", [file.id for file in self.files], len({file.id for file in self.files}))
+        columns = (self.kinds, self.runtime_s, self.cores, self.nodes, self.memory_bytes)
+        adjacencies = (self.parents, self.inputs, self.outputs)
+        if any(len(c) != n for c in columns) or any(a.vertices != n for a in adjacencies):
+            raise WorkflowError(f"workflow {self.name!r}: every column must have one entry for each of the {n} tasks")
+        self._refuse(~np.isfinite(self.runtime_s), self.runtime_s, "run time must be a number")
+        self._refuse(self.runtime_s < 0, self.runtime_s, "run time must not be negative")
+        self._refuse(self.cores < 1, self.cores, "a task needs at least one core")
+        self._refuse(self.nodes < 0, self.nodes, "number of nodes must not be negative")
+        self._refuse(self.memory_bytes < 0, self.memory_bytes, "memory must not be negative")
+        bad = [file.id for file in self.files if not file.size_bytes >= 0]
+        if bad:
+            raise WorkflowError(f"file size must not be negative: {_some(bad)}")
+        for what, adjacency, size in (("parent", self.parents, n), ("file", self.inputs, len(self.files))):
+            if adjacency.edges and not (0 <= adjacency.index.min() and adjacency.index.max() < size):
+                raise WorkflowError(f"workflow {self.name!r}: a {what} number is out of range")
+        self._refuse_double_parents()
+
+    def _refuse(self, bad: NDArray[np.bool_], values: NDArray[np.generic], rule: str) -> None:
+        if bad.any():
+            found = [f"{self.ids[i]} ({values[i]})" for i in np.flatnonzero(bad)[:5]]
+            raise WorkflowError(f"{rule}: {_some(found, int(bad.sum()))}")
+
+    def _refuse_double_parents(self) -> None:
+        child, parent = self.parents.sources(), self.parents.index
+        edge = np.sort(child * len(self) + parent)
+        twice = edge[1:][edge[1:] == edge[:-1]]
+        if len(twice):
+            found = [f"{self.ids[e // len(self)]} after {self.ids[e % len(self)]}" for e in twice[:5].tolist()]
+            raise WorkflowError(f"a dependency is given twice: {_some(found, len(twice))}")
+
+    def _circle(self, cycle: list[int]) -> str:
+        names = [self.ids[v] for v in cycle]
+        shown = names if len(names) <= 8 else [*names[:7], f"({len(names) - 7} more)"]
+        return " -> ".join([*shown, names[0]])
+
+
+def _column(values: NDArray[Any], dtype: type[Any]) -> NDArray[Any]:
+    column = np.array(values, dtype=dtype)
+    column.flags.writeable = False
+    return column
+
+
+def _numbers(task: Task, parents: Sequence[str], number: Mapping[str, int]) -> list[int]:
+    unknown = [p for p in parents if p not in number]
+    if unknown:
+        raise WorkflowError(f"task {task.id} has unknown parents: {_some(unknown)}")
+    return [number[p] for p in parents]
+
+
+def _refuse_duplicates(what: str, ids: Sequence[str], distinct: int) -> None:
+    if distinct < len(ids):
+        seen: set[str] = set()
+        twice = [i for i in ids if i in seen or seen.add(i)]  # type: ignore[func-returns-value]
+        raise WorkflowError(f"{what} ids must be unique, given more than once: {_some(twice)}")
+
+
+def _some(names: Sequence[str], total: int | None = None) -> str:
+    total = len(names) if total is None else total
+    return ", ".join(names[:5]) + (f" and {total - 5} more" if total > 5 else "")

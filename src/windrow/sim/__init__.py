@@ -1,0 +1,1 @@
+"""A batch-scheduled cluster in virtual time."""
