@@ -1,0 +1,213 @@
+"""The whole changing state of a simulated cluster in one array of 64-bit integers, and its layout.
+
+Rule 1: whatever changes during a simulation, and the rules it follows, are in this array; a copy of it is a clone.
+Rule 2: the log is not. Clones share it: one row per job, columns SUBMIT to BY.
+Rule 3: the array begins with a header (the names below are places in it); the header says where each region begins and
+how many entries it has room for. Kernels never allocate: they say that room is missing, and `grown` copies everything
+into a roomier array.
+
+One array, and not an object with many, because it costs nothing to hand on: passing a dozen arrays from kernel to kernel
+took longer than most of the kernels. A job is named by a number: its row in the log, or -1, -2, ... for clients' jobs.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+
+FOREVER = 2**62
+
+# Header: time and counts.
+NOW = 0  # the current time
+NEXT = 1  # row in the log of the next job to arrive
+HEAD = 2  # the queue is in entries HEAD to TAIL - 1 of its region
+TAIL = 3
+RUNNING = 4  # how many jobs run
+SEGMENTS = 5  # how many segments the plan has
+FREE = 6  # nodes not held by running jobs
+SEQUENCE = 7  # counts arrivals and starts, to break ties
+HELD = 8  # how many jobs are held back by the cap
+HAPPENED = 9  # how many events of clients' jobs wait to be fetched
+PENDING = 10  # 1 where a client changed the queue after the last pass
+FREED = 11  # nodes or reservations came free since the last pass: 0 no, 1 on time, 2 earlier than planned
+FRESH = 12  # jobs queued since the last pass
+RESERVED = 13  # reservations held by blocked jobs (policies with a depth)
+SHADOW = 14  # EASY: when the head can start
+EXTRA = 15  # EASY: nodes that the head leaves unused at that time
+CLIENTS = 16  # how many jobs clients have submitted so far
+ALIVE = 17  # how many of them are in the system
+MEASURED = 18  # when fair-share usage was last brought up to date
+DISORDER = 19  # 1 where the order of the queue changed since the last pass, other than by jobs added at its tail
+# Header: the rules.
+POLICY = 20
+DEPTH = 21  # how many blocked jobs get reservations; negative: all
+NODES_ALL = 22  # the cluster's nodes
+EVENT_ORDER = 23
+QUEUE_ORDER = 24
+PLACEMENT = 25
+CAP = 26  # the most jobs one user may have in the system; 0: any number
+WEIGHTS = 27  # ten entries, in thousandths: see `priority` in jobs
+# Header: where regions begin, and their room.
+QUEUE_AT = 40
+QUEUE_ROOM = 41
+HELD_AT = 42
+HELD_ROOM = 43
+RUNNING_AT = 44  # records of running jobs, in slots
+RUNNING_ROOM = 45
+HEAP_AT = 46  # which slot ends next
+SLOTS_AT = 47  # which slots are free, a stack
+RELEASE_AT = 48  # expected ends of running jobs, ascending; then their nodes
+PLAN_AT = 49  # begins of the plan's segments; then their free nodes
+PLAN_ROOM = 50
+EVENTS_AT = 51
+EVENTS_ROOM = 52
+USERS_AT = 53  # jobs in the system, nodes held, usage
+USERS_ROOM = 54
+WORDS = 55  # words in a set of nodes; 0 where nodes are only counted
+QUEUE_SETS_AT = 56
+RUNNING_SETS_AT = 57
+PLAN_SETS_AT = 58
+HEADER = 64
+
+# A job in the queue, or held back.
+JOB, NODES, REQUESTED, RUN, USER, QUEUED, PLANNED, ORDER, KEY = range(9)
+QUEUED_WIDTH = 9
+UNPLACED = -1  # instead of a planned start: looked at, no reservation
+NEW = -2  # not looked at yet
+
+# A running job. The first five are as in the queue, but RUN's place holds the expected end.
+EXPECTED = 3
+KILLED = 5  # 1 where it runs into its request
+RUNNING_WIDTH = 6
+
+# An entry of the heap: ordered by END, then STARTED_AS.
+END, STARTED_AS, SLOT = range(3)
+HEAP_WIDTH = 3
+
+# An event of a client's job.
+E_AT, E_KIND, E_JOB = range(3)
+EVENT_WIDTH = 3
+STARTED, ENDED, KILLED_EVENT, CANCELLED = range(4)
+
+# A row of the log.
+SUBMIT, LOG_NODES, LOG_REQUESTED, LOG_RUN, BY = range(5)
+
+# The numbers behind the settings' names; what they mean is in `windrow.sim.settings`.
+FCFS, EASY, BY_DEPTH, CONSERVATIVE = range(4)
+BATCHED, ONE_BY_ONE, ENDS_FIRST = range(3)
+ARRIVAL, FIXED, CHANGING = range(3)
+COUNTED, LEFTMOST, CONTIGUOUS = range(3)
+
+
+def new_state(nodes: int, *, users: int, identities: bool, start: int, rules: dict[int, int]) -> Ints:
+    """An empty cluster at time `start`. `rules` fills header entries POLICY and following."""
+    words = (nodes + 63) // 64 if identities else 0
+    state = _laid_out(queue=64, held=8, running=64, events=64, users=max(users, 1), words=words)
+    state[NOW] = state[MEASURED] = start
+    state[FREE] = state[NODES_ALL] = nodes
+    for place, value in rules.items():
+        state[place] = value
+    state[SEGMENTS] = 1
+    state[state[PLAN_AT]] = start
+    state[state[PLAN_AT] + state[PLAN_ROOM]] = nodes
+    state[state[PLAN_SETS_AT] : state[PLAN_SETS_AT] + words] = all_nodes(nodes)[:words]
+    return state
+
+
+def all_nodes(nodes: int) -> Ints:
+    """The set of all nodes, as words of 64 bits."""
+    whole = np.full((nodes + 63) // 64, -1, dtype=np.int64)
+    if nodes % 64:
+        whole[-1] = (1 << (nodes % 64)) - 1
+    return whole
+
+
+def grown(state: Ints, *, more: int = 1, users: int = 0) -> Ints:
+    """The same state with room for `more` jobs to arrive, and for so many users. Rooms double, so it happens seldom."""
+    queued = int(state[TAIL] - state[HEAD] + state[HELD]) + more + 1
+    running = min(int(state[NODES_ALL]), int(state[RUNNING]) + queued)
+    larger = _laid_out(
+        queue=_room(int(state[QUEUE_ROOM]), queued),
+        held=_room(int(state[HELD_ROOM]), int(state[HELD]) + more if state[CAP] else 0),
+        running=_room(int(state[RUNNING_ROOM]), running),
+        events=_room(int(state[EVENTS_ROOM]), int(state[HAPPENED] + 2 * state[ALIVE]) + 2 * more + 2),
+        users=_room(int(state[USERS_ROOM]), users),
+        words=int(state[WORDS]),
+    )
+    larger[:QUEUE_AT] = state[:QUEUE_AT]
+    sizes = _sizes_of(larger)
+    for place, size in _sizes_of(state).items():
+        parts = _PARTS.get(place, 1)
+        _copy_region(state, larger, place, size // parts, sizes[place] // parts)
+    # Slots that did not exist before are free: they go to the bottom of the stack, below the ones in use there.
+    old, new = int(state[RUNNING_ROOM]), int(larger[RUNNING_ROOM])
+    stack = state[state[SLOTS_AT] : state[SLOTS_AT] + old - state[RUNNING]]
+    slots = larger[larger[SLOTS_AT] : larger[SLOTS_AT] + new - state[RUNNING]]
+    slots[: new - old] = np.arange(new - 1, old - 1, -1)
+    slots[new - old :] = stack
+    return larger
+
+
+def has_users(state: Ints, users: int) -> bool:
+    """Whether there is room for users 0 to `users` - 1."""
+    return bool(users <= state[USERS_ROOM])
+
+
+def _laid_out(*, queue: int, held: int, running: int, events: int, users: int, words: int) -> Ints:
+    """A zeroed array with a header that says where everything is."""
+    sizes = _sizes(queue, held, running, events, users, words)
+    state = np.zeros(HEADER + sum(sizes.values()), dtype=np.int64)
+    begin = HEADER
+    for place, size in sizes.items():
+        state[place] = begin
+        begin += size
+    rooms = {QUEUE_ROOM: queue, HELD_ROOM: held, RUNNING_ROOM: running, PLAN_ROOM: sizes[PLAN_AT] // 2}
+    for place, room in (rooms | {EVENTS_ROOM: events, USERS_ROOM: users, WORDS: words}).items():
+        state[place] = room
+    state[state[SLOTS_AT] : state[SLOTS_AT] + running] = np.arange(running - 1, -1, -1)
+    return state
+
+
+def _sizes(queue: int, held: int, running: int, events: int, users: int, words: int) -> dict[int, int]:
+    """How long each region is."""
+    # Every job in the plan makes at most two breakpoints; moving one makes two more before it removes two.
+    segments = 2 * (queue + running) + 8
+    return {
+        QUEUE_AT: queue * QUEUED_WIDTH,
+        HELD_AT: held * QUEUED_WIDTH,
+        RUNNING_AT: running * RUNNING_WIDTH,
+        HEAP_AT: running * HEAP_WIDTH,
+        SLOTS_AT: running,
+        RELEASE_AT: running * 2,
+        PLAN_AT: segments * 2,
+        EVENTS_AT: events * EVENT_WIDTH,
+        USERS_AT: users * 3,
+        QUEUE_SETS_AT: queue * words,
+        RUNNING_SETS_AT: running * words,
+        PLAN_SETS_AT: segments * words,
+    }
+
+
+def _sizes_of(state: Ints) -> dict[int, int]:
+    rooms = (QUEUE_ROOM, HELD_ROOM, RUNNING_ROOM, EVENTS_ROOM, USERS_ROOM, WORDS)
+    return _sizes(*(int(state[place]) for place in rooms))
+
+
+_PARTS = {RELEASE_AT: 2, PLAN_AT: 2, USERS_AT: 3}
+"""Regions that are several arrays of one length, one after the other."""
+
+
+def _copy_region(source: Ints, target: Ints, place: int, old: int, new: int) -> None:
+    """Copy a region part by part: a part keeps its entries at the begin of its larger room."""
+    for part in range(_PARTS.get(place, 1)):
+        begin, to = int(source[place]) + part * old, int(target[place]) + part * new
+        target[to : to + old] = source[begin : begin + old]
+
+
+def _room(now: int, needed: int) -> int:
+    room = max(now, 1)
+    while room < needed:
+        room *= 2
+    return room
