@@ -11,7 +11,7 @@ import hashlib
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numba
 from numba.core import config
@@ -24,32 +24,31 @@ def _cache_folder() -> str:
     digest = hashlib.sha256()
     for source in sorted(Path(__file__).parent.glob("*.py")):
         digest.update(source.read_bytes())
-    base = os.environ.get("WINDROW_CACHE") or os.path.join(
-        os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "windrow"
-    )
-    folder = Path(base) / "kernels" / digest.hexdigest()[:16]
     try:
+        caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+        base = Path(os.environ.get("WINDROW_CACHE") or caches / "windrow")
+        folder = base / "kernels" / digest.hexdigest()[:16]
         folder.mkdir(parents=True, exist_ok=True)
         return str(folder) if os.access(folder, os.W_OK) else ""
-    except OSError:
+    except (OSError, RuntimeError):  # RuntimeError: there is no home
         return ""
 
 
 _FOLDER = _cache_folder()
 
 
-def is_compiled() -> bool:
-    """Whether an earlier process has left compiled kernels in the cache."""
-    return bool(_FOLDER) and any(Path(_FOLDER).rglob("*.nbc"))
+def is_compiled(module: str = "*") -> bool:
+    """Whether an earlier process has left compiled kernels of that module (`advance`, by default any) in the cache."""
+    return bool(_FOLDER) and any(Path(_FOLDER).rglob(f"{module}.*.nbc"))
 
 
 def kernel(function: F) -> F:
     """Compile on first call, without the GIL, with the result cached for later processes."""
     # The cache folder is a process-wide setting of Numba that it reads while decorating: set it for just that long.
-    before = config.CACHE_DIR
-    config.CACHE_DIR = _FOLDER or before
+    before: str = config.CACHE_DIR  # type: ignore[attr-defined]
+    config.CACHE_DIR = _FOLDER or before  # type: ignore[attr-defined]
     try:
-        compiled: F = numba.njit(cache=bool(_FOLDER), nogil=True)(function)
+        compiled = cast(F, numba.njit(cache=bool(_FOLDER), nogil=True)(function))
     finally:
-        config.CACHE_DIR = before
+        config.CACHE_DIR = before  # type: ignore[attr-defined]
     return compiled

@@ -1,6 +1,6 @@
 """Jobs entering the queue, starting, ending: the bookkeeping shared by all policies. Nothing here decides anything.
 
-`s` is the state (see `state`). `q` is the place in it where the record of a queued job begins, `r` that of a running one.
+`s` is the state (see `state`). `q` is the place in it where the record of a queued job begins, `r` of a running one.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from windrow.kernels.state import (
     E_KIND,
     END,
     ENDED,
+    ENDS_FIRST,
+    EVENT_ORDER,
     EVENT_WIDTH,
     EVENTS_AT,
     EXPECTED,
@@ -133,15 +135,15 @@ def tell(s: Ints, kind: int, job: int) -> None:
 def priority(s: Ints, wait: int, nodes: int, requested: int, share: float) -> int:
     """Maui's sum of weighted, capped factors: wait in minutes, expansion factor, nodes, node-hours, share in percent.
 
-    In sixtieths, rounded down, so that a second of waiting counts and equal sums are exactly equal.
+    A whole number of sixtieths of thousandths, so that each second of waiting counts; each term is rounded down, so
+    equal sums are exactly equal.
     """
     w = s[WEIGHTS : WEIGHTS + 10]
-    value = w[W_WAIT] * min(wait / 60.0, w[CAP_WAIT] / 1000.0)
-    value += w[W_XFACTOR] * min((wait + requested) / requested, w[CAP_XFACTOR] / 1000.0)
-    value += w[W_NODES] * min(float(nodes), w[CAP_NODES] / 1000.0)
-    value += w[W_AREA] * min(nodes * (requested / 3600.0), w[CAP_AREA] / 1000.0)
-    value -= w[W_SHARE] * share
-    return int(value * 0.06 // 1.0)
+    total = w[W_WAIT] * min(wait, w[CAP_WAIT] * 60 // 1000)
+    total += 60 * w[W_NODES] * min(nodes * 1000, w[CAP_NODES]) // 1000
+    total += int(60.0 * w[W_XFACTOR] * min((wait + requested) / requested, w[CAP_XFACTOR] / 1000.0) // 1.0)
+    total += int(60.0 * w[W_AREA] * min(nodes * (requested / 3600.0), w[CAP_AREA] / 1000.0) // 1.0)
+    return total - int(60.0 * w[W_SHARE] * share // 1.0)
 
 
 @kernel
@@ -182,7 +184,7 @@ def slide_to_front(s: Ints) -> None:
 
 @kernel
 def enqueue(s: Ints, job: int, nodes: int, requested: int, run: int, user: int, order: int) -> None:
-    """Put a job into the queue at its place: behind all others of the same or a higher priority."""
+    """Put a job into the queue at its place: behind those of higher priority and, among equals, of earlier arrival."""
     if s[TAIL] == s[QUEUE_ROOM]:
         slide_to_front(s)
     i = s[TAIL]
@@ -190,7 +192,10 @@ def enqueue(s: Ints, job: int, nodes: int, requested: int, run: int, user: int, 
     if s[QUEUE_ORDER] == FIXED:
         # Everybody's wait grows alike, so the order at time 0 is the order forever.
         key = priority(s, -s[NOW], nodes, requested, 0.0)
-        while i > s[HEAD] and s[queued(s, i - 1) + KEY] < key:
+        while i > s[HEAD]:
+            q = queued(s, i - 1)
+            if s[q + KEY] > key or (s[q + KEY] == key and s[q + ORDER] < order):
+                break
             copy_queued(s, i - 1, i)
             i -= 1
         if i < s[TAIL]:
@@ -361,11 +366,15 @@ def start_head(s: Ints, starts: Ints) -> None:
 
 @kernel
 def launch(s: Ints, starts: Ints, first: int) -> None:
-    """Start the queued jobs from entry `first` on that are planned for now, in queue order."""
-    now = s[NOW]
+    """Start the queued jobs from entry `first` on that are planned for now, in queue order.
+
+    With ends before arrivals, one by one, a job may be planned for nodes that come free at this instant, but later.
+    """
+    now, ends_first = s[NOW], s[EVENT_ORDER] == ENDS_FIRST
     kept = first
     for i in range(first, s[TAIL]):
-        if s[queued(s, i) + PLANNED] == now:
+        q = queued(s, i)
+        if s[q + PLANNED] == now and not (ends_first and s[q + NODES] > s[FREE]):
             start(s, starts, i)
         else:
             if kept < i:

@@ -12,6 +12,7 @@ import numpy as np
 from windrow.kernels.jit import kernel
 from windrow.kernels.state import Ints
 
+
 @kernel
 def bits(word: int) -> int:
     """How many bits are set."""
@@ -64,9 +65,7 @@ def trim(at: Ints, sets: Ints, n: int, now: int) -> int:
 
 
 @kernel
-def first_fit(
-    at: Ints, sets: Ints, n: int, nodes: int, length: int, contiguous: bool, chosen: Ints, last: int
-) -> int:
+def first_fit(at: Ints, sets: Ints, n: int, nodes: int, length: int, contiguous: bool, chosen: Ints, last: int) -> int:
     """The first segment (up to `last`) from whose begin the same `nodes` nodes are free for `length`, or -1.
 
     `chosen` holds them. `last` = 0 asks only whether the job fits now.

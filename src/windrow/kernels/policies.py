@@ -238,21 +238,24 @@ def depth_pass(s: Ints, starts: Ints) -> None:
     of depth, also when jobs end exactly on time): then only new jobs are placed.
     """
     unlimited = s[DEPTH] < 0
-    if s[FREED] > (1 if unlimited else 0) or s[DISORDER] == 1 or s[POLICY] == FCFS:
+    came_free = s[FREED] > 1 if unlimited else s[FREED] > 0 or free_now(s) > s[FREE]
+    if came_free or s[DISORDER] == 1 or s[POLICY] == FCFS:
         reset_plan(s)
         s[RESERVED] = 0
         for i in range(s[HEAD], s[TAIL]):
             s[queued(s, i) + PLANNED] = NEW
     else:
         trim_plan(s)
+    free = s[FREE] if s[EVENT_ORDER] == ENDS_FIRST else s[NODES_ALL]  # what the plan grants must also be there
     for i in range(s[HEAD], s[TAIL]):
         q = queued(s, i)
         if s[q + PLANNED] != NEW:
             continue
         if unlimited:
             place(s, i)
-        elif place_now(s, i):
+        elif s[q + NODES] <= free and place_now(s, i):
             s[q + PLANNED] = s[NOW]
+            free -= s[q + NODES]
         elif s[POLICY] == FCFS:
             break
         elif s[RESERVED] < s[DEPTH]:

@@ -3,11 +3,12 @@
 Rule 1: whatever changes during a simulation, and the rules it follows, are in this array; a copy of it is a clone.
 Rule 2: the log is not. Clones share it: one row per job, columns SUBMIT to BY.
 Rule 3: the array begins with a header (the names below are places in it); the header says where each region begins and
-how many entries it has room for. Kernels never allocate: they say that room is missing, and `grown` copies everything
+how many entries it has room for. Kernels never allocate: they say that room is missing, and `grown` copies all
 into a roomier array.
 
-One array, and not an object with many, because it costs nothing to hand on: passing a dozen arrays from kernel to kernel
-took longer than most of the kernels. A job is named by a number: its row in the log, or -1, -2, ... for clients' jobs.
+One array, and not an object with many, because it costs nothing to hand on: passing a dozen arrays from kernel to
+kernel took longer than most of the kernels. A job is named by a number: its row in the log, or -1, -2, ... if it is a
+client's.
 """
 
 from __future__ import annotations
@@ -148,11 +149,6 @@ def grown(state: Ints, *, more: int = 1, users: int = 0) -> Ints:
     slots[: new - old] = np.arange(new - 1, old - 1, -1)
     slots[new - old :] = stack
     return larger
-
-
-def has_users(state: Ints, users: int) -> bool:
-    """Whether there is room for users 0 to `users` - 1."""
-    return bool(users <= state[USERS_ROOM])
 
 
 def _laid_out(*, queue: int, held: int, running: int, events: int, users: int, words: int) -> Ints:

@@ -1,0 +1,84 @@
+"""What a recipe is: a named way to draw a workflow of a size asked for, with parameters that have defaults.
+
+Rule 1: a recipe draws only from the random stream it is given, so seed, name, size and parameters decide everything.
+Rule 2: values from a command line arrive as text and take the type of the parameter's default.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from windrow.errors import UserError
+from windrow.model import Workflow
+from windrow.model.workflow import Floats
+
+Value = int | float | bool
+
+_TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One setting of a recipe. The default's type is the type of every value."""
+
+    name: str
+    default: Value
+    meaning: str
+
+    def parse(self, text: str) -> Value:
+        """The value that `text` means. UserError where it is not of the default's type."""
+        try:
+            if isinstance(self.default, bool):
+                return _TRUTH[text.strip().lower()]
+            value = type(self.default)(text)
+            if math.isfinite(value):
+                return value
+        except (ValueError, KeyError):
+            pass
+        wanted = {bool: "true or false", int: "a whole number", float: "a number"}[type(self.default)]
+        raise UserError(f"parameter {self.name} must be {wanted}, not {text!r}")
+
+
+def scale_evenly(workflow: Workflow, work_s: float, **_parameters: Value) -> Floats:
+    """All run times times one factor, so that they sum to `work_s`."""
+    return workflow.runtime_s * (work_s / workflow.work_s)
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """A way to draw workflows.
+
+    `build(rng, tasks, **parameters)` gives the workflow; `stretch(workflow, work_s, **parameters)` the run times that
+    sum to the work asked for.
+    """
+
+    name: str
+    summary: str
+    source: str
+    default_tasks: int
+    parameters: tuple[Parameter, ...]
+    build: Callable[..., Workflow]
+    stretch: Callable[..., Floats] = scale_evenly
+
+    def settings(self, given: Mapping[str, str]) -> dict[str, Value]:
+        """A value for every parameter: as given, else its default. UserError for names that the recipe lacks."""
+        known = {parameter.name: parameter for parameter in self.parameters}
+        unknown = [name for name in given if name not in known]
+        if unknown:
+            has = ", ".join(known) if known else "no parameters"
+            raise UserError(f"{self.name} has no parameter {', '.join(unknown)}; it has {has}")
+        return {name: p.parse(given[name]) if name in given else p.default for name, p in known.items()}
+
+
+def require_tasks(recipe: str, tasks: int, minimum: int) -> None:
+    """UserError where `tasks` is below what the recipe's structure needs."""
+    if tasks < minimum:
+        raise UserError(f"{recipe} needs at least {minimum} tasks, not {tasks}")
+
+
+def require(holds: bool, recipe: str, rule: str) -> None:
+    """UserError naming the rule, where a parameter breaks it."""
+    if not holds:
+        raise UserError(f"{recipe}: {rule}")

@@ -1,0 +1,251 @@
+"""A batch-scheduled cluster in virtual time, with a log's jobs in the background and clients in the foreground.
+
+Rule 1: time only moves in `advance`. Rule 2: what a client does takes effect at the current time, after everything that
+the log does at that time. Rule 3: a clone shares the log with its original, and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import IntEnum
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from windrow.errors import UserError
+from windrow.kernels import state as k
+from windrow.kernels.advance import EVENTS_HAPPENED, NEEDS_ROOM, advance, has_room, stop, submit
+from windrow.kernels.estimate import estimate
+from windrow.model import Log
+from windrow.sim.settings import REQUESTS, Settings, choice
+
+Ints = NDArray[np.int64]
+
+_NO_LOG: Ints = np.zeros((0, 5), dtype=np.int64)
+_NO_STARTS: Ints = np.zeros(0, dtype=np.int64)
+
+
+class EventKind(IntEnum):
+    """What can happen to a client's job."""
+
+    STARTED = k.STARTED
+    ENDED = k.ENDED
+    KILLED = k.KILLED_EVENT
+    CANCELLED = k.CANCELLED
+
+
+class Event(NamedTuple):
+    """Something happened to a client's job."""
+
+    at_s: int
+    kind: EventKind
+    job: int
+
+
+class QueuedJob(NamedTuple):
+    """A waiting job as anyone may see it. `planned_s` is None where the policy gave it no reservation."""
+
+    job: int
+    nodes: int
+    requested_s: int
+    user: int
+    planned_s: int | None
+
+
+class RunningJob(NamedTuple):
+    """A running job as anyone may see it: its real end is not known before it comes."""
+
+    job: int
+    nodes: int
+    requested_s: int
+    user: int
+    expected_end_s: int
+
+
+class Cluster:
+    """A simulated cluster. Jobs of the log have numbers from 0 on (rows of the log), clients' jobs -1, -2, ..."""
+
+    def __init__(
+        self,
+        log: Log | None = None,
+        *,
+        nodes: int | None = None,
+        policy: str = "conservative",
+        priority: str = "arrival",
+        requests: str = "actual",
+        events: str = "batched",
+        placement: str = "count",
+        cap: int | None = None,
+        start_s: int = 0,
+        record: bool = False,
+    ) -> None:
+        """An empty cluster at `start_s`; the log's jobs submitted before that are left out.
+
+        `record` keeps the starts of the log's jobs (see `log_starts_s`), which a clone does not take along.
+        """
+        self.settings = Settings(policy=policy, priority=priority, events=events, placement=placement, cap=cap)
+        self.nodes = _machine_nodes(log, nodes)
+        choice("kind of requests", requests, REQUESTS)
+        source = log.accurate() if log is not None and requests == "accurate" else log
+        self._log = _NO_LOG if source is None else _rows(source)
+        self.log_users = int(self._log[:, k.BY].max()) + 1 if len(self._log) else 0
+        self._starts = np.full(len(self._log) if record else 0, -1, dtype=np.int64)
+        self._state = k.new_state(
+            self.nodes,
+            users=self.log_users + 1,
+            identities=placement != "count",
+            start=start_s,
+            rules=self.settings.rules(),
+        )
+        self._state[k.NEXT] = np.searchsorted(self._log[:, k.SUBMIT], start_s)
+
+    @property
+    def now_s(self) -> int:
+        """The current time."""
+        return int(self._state[k.NOW])
+
+    @property
+    def free_nodes(self) -> int:
+        """Nodes that no running job holds."""
+        return int(self._state[k.FREE])
+
+    @property
+    def log_starts_s(self) -> Ints:
+        """When each job of the log started, or -1 (needs `record`)."""
+        return self._starts
+
+    def clone(self) -> Cluster:
+        """A cluster in the same state that lives apart from now on. What is copied: jobs and plan, never the log."""
+        twin = object.__new__(Cluster)
+        twin.settings, twin.nodes, twin.log_users = self.settings, self.nodes, self.log_users
+        twin._log, twin._starts, twin._state = self._log, _NO_STARTS, self._state.copy()
+        return twin
+
+    def advance(self, until_s: int | None = None) -> list[Event]:
+        """Go on to `until_s`, inclusive, or to the first instant at which something happens to a client's job.
+
+        Returns what happened, in order; nothing where `until_s` was reached first. Without `until_s`, an empty answer
+        means that nothing will ever happen again.
+        """
+        until = k.FOREVER if until_s is None else int(until_s)
+        if until < self.now_s:
+            raise UserError(f"time cannot go back from {self.now_s} s to {until} s")
+        while (outcome := advance(self._state, self._log, self._starts, until)) == NEEDS_ROOM:
+            self._state = k.grown(self._state, more=64)
+        return self._events() if outcome == EVENTS_HAPPENED else []
+
+    def submit(self, nodes: int, requested_s: int, run_s: int | None = None, user: int | None = None) -> int:
+        """Submit a job now and return its number.
+
+        It runs for `run_s`, or until a client ends it, and is killed after `requested_s`. Without `user` it belongs
+        to a user who has no job in the log.
+        """
+        self._check_request(nodes, requested_s)
+        if run_s is not None and run_s < 1:
+            raise UserError(f"a job runs for at least 1 s, not {run_s}")
+        owner = self._user(user)
+        self._make_room(owner)
+        run = k.FOREVER if run_s is None else run_s
+        return int(submit(self._state, self._starts, nodes, requested_s, run, owner))
+
+    def cancel(self, job: int) -> bool:
+        """Take a client's job away, whether it waits or runs. False where it is neither (any more)."""
+        return self._stop(job, EventKind.CANCELLED)
+
+    def end(self, job: int) -> bool:
+        """A client's running job has nothing left to do and gives its nodes back now. False where it is gone."""
+        return self._stop(job, EventKind.ENDED)
+
+    def estimate(self, nodes: Sequence[int] | Ints, requested_s: Sequence[int] | Ints, user: int | None = None) -> Ints:
+        """When each (nodes, requested time) would start if it alone were submitted now and nobody else arrived.
+
+        From the requests of running and waiting jobs, as the batch system knows them. Exact under every policy.
+        """
+        wanted, lengths = np.broadcast_arrays(
+            np.asarray(nodes, dtype=np.int64), np.asarray(requested_s, dtype=np.int64)
+        )
+        wanted, lengths = np.ascontiguousarray(np.atleast_1d(wanted)), np.ascontiguousarray(np.atleast_1d(lengths))
+        if wanted.size:
+            self._check_request(int(wanted.min()), int(lengths.min()))
+            self._check_request(int(wanted.max()), int(lengths.min()))
+        owner = self._user(user)
+        self._make_room(owner)
+        self._settle()
+        answers = np.empty(wanted.shape, dtype=np.int64)
+        estimate(self._state, _NO_LOG, wanted, lengths, owner, answers)
+        return answers
+
+    def queue(self) -> list[QueuedJob]:
+        """The waiting jobs, in the order of the queue."""
+        s = self._state
+        first, last = int(s[k.HEAD]), int(s[k.TAIL])
+        rows = s[s[k.QUEUE_AT] :][: last * k.QUEUED_WIDTH].reshape(-1, k.QUEUED_WIDTH)[first:]
+        return [
+            QueuedJob(int(r[k.JOB]), int(r[k.NODES]), int(r[k.REQUESTED]), int(r[k.USER]), _planned(int(r[k.PLANNED])))
+            for r in rows
+        ]
+
+    def running(self) -> list[RunningJob]:
+        """The running jobs, by number."""
+        s = self._state
+        heap = s[s[k.HEAP_AT] :][: int(s[k.RUNNING]) * k.HEAP_WIDTH].reshape(-1, k.HEAP_WIDTH)
+        slots = s[s[k.RUNNING_AT] :][: int(s[k.RUNNING_ROOM]) * k.RUNNING_WIDTH].reshape(-1, k.RUNNING_WIDTH)
+        rows = slots[heap[:, k.SLOT]]
+        columns = [k.JOB, k.NODES, k.REQUESTED, k.USER, k.EXPECTED]
+        return sorted(RunningJob(*map(int, row[columns])) for row in rows)
+
+    def _settle(self) -> None:
+        """Do the pass that a client's change made due; events it causes stay to be fetched by `advance`."""
+        if self._state[k.PENDING]:
+            while advance(self._state, self._log, self._starts, self.now_s) == NEEDS_ROOM:
+                self._state = k.grown(self._state)
+
+    def _events(self) -> list[Event]:
+        s = self._state
+        rows = s[s[k.EVENTS_AT] :][: int(s[k.HAPPENED]) * k.EVENT_WIDTH].reshape(-1, k.EVENT_WIDTH).tolist()
+        s[k.HAPPENED] = 0
+        return [Event(at, EventKind(kind), job) for at, kind, job in rows]
+
+    def _stop(self, job: int, kind: EventKind) -> bool:
+        if job >= 0:
+            raise UserError(f"job {job} belongs to the log; only clients' jobs, numbered below 0, can be stopped")
+        self._make_room(0)
+        return bool(stop(self._state, self._starts, job, kind))
+
+    def _make_room(self, user: int) -> None:
+        if user >= self._state[k.USERS_ROOM] or not has_room(self._state, 2):
+            self._state = k.grown(self._state, more=2, users=user + 1)
+
+    def _check_request(self, nodes: int, requested_s: int) -> None:
+        if not 1 <= nodes <= self.nodes:
+            raise UserError(f"a job on this cluster needs 1 to {self.nodes} nodes, not {nodes}")
+        if requested_s < 1:
+            raise UserError(f"a job asks for at least 1 s, not {requested_s}")
+
+    def _user(self, user: int | None) -> int:
+        if user is not None and user < 0:
+            raise UserError(f"users have numbers from 0 on, not {user}")
+        return self.log_users if user is None else user
+
+
+def _planned(start: int) -> int | None:
+    return start if start >= 0 else None
+
+
+def _machine_nodes(log: Log | None, nodes: int | None) -> int:
+    if nodes is None and log is None:
+        raise UserError("a cluster without a log needs a number of nodes")
+    size = nodes if nodes is not None else log.machine_nodes if log is not None else 0
+    widest = int(log.nodes.max()) if log is not None and len(log) else 1
+    if size < widest:
+        raise UserError(f"a cluster of {size} nodes is too small: the widest job of the log needs {widest}")
+    return size
+
+
+def _rows(log: Log) -> Ints:
+    """The log as kernels want it; read-only, since clones share it."""
+    rows = np.stack([log.submit_s, log.nodes, log.requested_s, log.run_s, log.user], axis=1)
+    rows = np.ascontiguousarray(rows)
+    rows.flags.writeable = False
+    return rows

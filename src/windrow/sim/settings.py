@@ -1,0 +1,195 @@
+"""What a simulated cluster can be told to do: names, their meaning, and the numbers that kernels know them by.
+
+This module loads neither numba nor any kernel, so that help texts and error messages cost nothing.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+
+from windrow.errors import UserError
+from windrow.kernels import state as k
+
+POLICIES: Mapping[str, str] = {
+    "fcfs": "first come, first served: nothing passes the head of the queue",
+    "easy": "backfilling that never delays the head of the queue",
+    "depth:K": "backfilling that never delays the first K blocked jobs; depth:1 is easy",
+    "conservative": "every job has a reservation; a promised start never gets later",
+    "conservative-replan": "every job has a reservation; all are planned anew, in queue order, when a job ends early",
+}
+EVENTS: Mapping[str, str] = {
+    "batched": "at one instant: all ends, then all arrivals, then one scheduling pass",
+    "one-by-one": "at one instant: arrivals, each with a pass of its own, then ends, each with a pass",
+    "ends-first": "at one instant: ends, each with a pass of its own, then arrivals, each with a pass",
+}
+PLACEMENTS: Mapping[str, str] = {
+    "count": "nodes are interchangeable and only counted",
+    "leftmost": "nodes have identities: a job keeps the free nodes of lowest number that its reservation got",
+    "contiguous": "as leftmost, but the nodes of a job must be neighbours",
+}
+REQUESTS: Mapping[str, str] = {
+    "actual": "jobs ask for as long as their users asked",
+    "accurate": "jobs ask for exactly as long as they run",
+}
+PRIORITIES: Mapping[str, str] = {
+    "arrival": "in the order of arrival",
+    "fcfs": "the longest wait first (weight 100 a minute, nothing else)",
+    "fl": "favours large jobs: 1 a minute of wait, 10 a node up to 128 nodes",
+    "fs": "favours small jobs: 1 a minute of wait, -10 a node up to 128 nodes",
+    "NAME=WEIGHT,...": "own weights: wait, xfactor, nodes, area, share (a cap as NAME^CAP=WEIGHT; half_life in hours)",
+}
+
+_EVENT_CODES = {"batched": k.BATCHED, "one-by-one": k.ONE_BY_ONE, "ends-first": k.ENDS_FIRST}
+_PLACEMENT_CODES = {"count": k.COUNTED, "leftmost": k.LEFTMOST, "contiguous": k.CONTIGUOUS}
+
+
+@dataclass(frozen=True, slots=True)
+class Priority:
+    """Weights of a Maui-like priority: a sum of weight x min(factor, cap). The highest goes first, equals by arrival.
+
+    wait    minutes in the queue (no cap by default, so nobody starves)
+    xfactor (wait + requested) / requested
+    nodes   nodes asked for
+    area    node-hours asked for
+    share   the user's recent part of all node-seconds, in percent; counts against the job. Fades with `half_life_h`.
+    """
+
+    wait: float = 0.0
+    xfactor: float = 0.0
+    nodes: float = 0.0
+    area: float = 0.0
+    share: float = 0.0
+    wait_cap: float = math.inf
+    xfactor_cap: float = math.inf
+    nodes_cap: float = math.inf
+    area_cap: float = math.inf
+    half_life_h: float = 24.0
+
+    @property
+    def changes(self) -> bool:
+        """Whether the order of two waiting jobs can change with time."""
+        return bool(self.xfactor or self.share or math.isfinite(self.wait_cap))
+
+    def weights(self) -> list[int]:
+        """As kernels want them: in thousandths, half-life in seconds."""
+        pairs = [(self.wait, self.wait_cap), (self.xfactor, self.xfactor_cap)]
+        pairs += [(self.nodes, self.nodes_cap), (self.area, self.area_cap)]
+        numbers = [number for pair in pairs for number in pair] + [self.share, self.half_life_h * 3600]
+        return [_thousandths(number) for number in numbers]
+
+
+_NAMED = {
+    "fcfs": Priority(wait=100),
+    "fl": Priority(wait=1, nodes=10, nodes_cap=128),
+    "fs": Priority(wait=1, nodes=-10, nodes_cap=128),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The rules of one simulated cluster, checked."""
+
+    policy: str = "conservative"
+    priority: str = "arrival"
+    events: str = "batched"
+    placement: str = "count"
+    cap: int | None = None
+    code: int = field(init=False)
+    depth: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        code, depth = parse_policy(self.policy)
+        choice("order of events", self.events, EVENTS)
+        choice("placement", self.placement, PLACEMENTS)
+        if self.cap is not None and self.cap < 1:
+            raise UserError(f"the cap on a user's jobs must be at least 1, not {self.cap}")
+        if self.placement != "count" and code == k.EASY:
+            code, depth = k.BY_DEPTH, 1  # the shadow rule counts nodes; with identities, depth 1 is EASY
+        object.__setattr__(self, "code", code)
+        object.__setattr__(self, "depth", depth)
+        parse_priority(self.priority)
+
+    def rules(self) -> dict[int, int]:
+        """Header entries of a new state."""
+        priority = parse_priority(self.priority)
+        order = k.ARRIVAL if priority is None else k.CHANGING if priority.changes else k.FIXED
+        weights = [0] * 10 if priority is None else priority.weights()
+        return {
+            k.POLICY: self.code,
+            k.DEPTH: self.depth,
+            k.EVENT_ORDER: _EVENT_CODES[self.events],
+            k.QUEUE_ORDER: order,
+            k.PLACEMENT: _PLACEMENT_CODES[self.placement],
+            k.CAP: self.cap or 0,
+        } | {k.WEIGHTS + i: weight for i, weight in enumerate(weights)}
+
+
+def parse_policy(text: str) -> tuple[int, int]:
+    """The kernels' number of a policy, and its depth. UserError for an unknown one."""
+    codes = {"fcfs": (k.FCFS, 0), "easy": (k.EASY, 1), "conservative": (k.CONSERVATIVE, -1)}
+    codes["conservative-replan"] = (k.BY_DEPTH, -1)
+    name, _, depth = text.strip().lower().partition(":")
+    if name == "depth":
+        if depth in ("inf", "infinity"):
+            return k.BY_DEPTH, -1
+        if not depth.isdigit() or int(depth) < 1:
+            raise UserError(f"policy {text!r} needs a depth of at least 1, like depth:4 (depth:1 is easy)")
+        return k.BY_DEPTH, int(depth)
+    if depth or name not in codes:
+        raise unknown("policy", text, POLICIES)
+    return codes[name]
+
+
+def parse_priority(text: str) -> Priority | None:
+    """The weights meant by a name, or by `wait=1,nodes^64=10,share=5`; None for the order of arrival."""
+    name = text.strip().lower()
+    if name == "arrival":
+        return None
+    if name in _NAMED:
+        return _NAMED[name]
+    if "=" not in name:
+        raise unknown("priority", text, PRIORITIES)
+    values: dict[str, float] = {}
+    for part in name.split(","):
+        key, _, number = part.partition("=")
+        key, _, cap = key.strip().partition("^")
+        key = "half_life_h" if key == "half_life" else key
+        if key not in {f.name for f in fields(Priority)} or key.endswith("_cap"):
+            raise unknown("priority weight", key, dict.fromkeys(["wait", "xfactor", "nodes", "area", "share"], ""))
+        values[key] = _number(number, part)
+        if cap:
+            values[f"{key}_cap"] = _number(cap, part)
+    if values.get("half_life_h", 1) <= 0:
+        raise UserError(f"priority {text!r}: half_life must be above zero (hours)")
+    return Priority(**values)
+
+
+def choice(what: str, value: str, known: Mapping[str, str]) -> str:
+    """The value, if it is known; else UserError."""
+    if value not in known:
+        raise unknown(what, value, known)
+    return value
+
+
+def unknown(what: str, value: str, known: Mapping[str, str]) -> UserError:
+    """An error that names what there is, and the likely meaning."""
+    near = difflib.get_close_matches(value, known, n=1)
+    hint = f"; did you mean {near[0]}?" if near else ""
+    return UserError(f"unknown {what} {value!r}{hint} Known: {', '.join(known)}")
+
+
+def _number(text: str, part: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value) or abs(value) > 1e4:
+        raise UserError(f"priority weight {part!r} needs a number up to 10000, like wait=1 or nodes^64=10")
+    return value
+
+
+def _thousandths(number: float) -> int:
+    return round(number * 1000) if math.isfinite(number) else 10**14

@@ -1,0 +1,59 @@
+"""The compiled cluster against the slow reference, on thousands of random small cases."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.unit.sim.scenarios import Pair, Scenario, scenarios
+
+CASES = settings(max_examples=1500, deadline=None, derandomize=True)
+
+
+def play(scenario: Scenario) -> None:
+    pair = Pair(scenario)
+    for step in scenario.steps:
+        pair.step(*step)
+    pair.finish()
+
+
+@CASES
+@given(scenarios())
+def test_every_start_and_event_is_the_same(scenario: Scenario) -> None:
+    play(scenario)
+
+
+@CASES
+@given(scenarios(placements=("leftmost", "contiguous")))
+def test_every_start_and_event_is_the_same_with_identities(scenario: Scenario) -> None:
+    play(scenario)
+
+
+@settings(max_examples=600, deadline=None, derandomize=True)
+@given(
+    scenarios(placements=("count", "count", "leftmost", "contiguous")),
+    st.lists(st.tuples(st.integers(1, 6), st.integers(1, 20)), min_size=1, max_size=4),
+    st.integers(0, 3),
+)
+def test_estimates_are_what_then_happens(scenario: Scenario, asked: list[tuple[int, int]], user: int) -> None:
+    pair = Pair(scenario)
+    for step in scenario.steps:
+        pair.step(*step)
+    nodes = [min(n, scenario.nodes) for n, _ in asked]
+    lengths = [length for _, length in asked]
+    expected = [pair.reference_estimate(n, length, user) for n, length in zip(nodes, lengths, strict=True)]
+    assert pair.fast.estimate(nodes, lengths, user).tolist() == expected
+    pair.finish_quietly()  # asking changes nothing
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(scenarios(placements=("count", "leftmost")), st.integers(0, 40))
+def test_a_clone_and_its_original_live_apart(scenario: Scenario, at: int) -> None:
+    pair, alone = Pair(scenario), scenario.cluster()
+    pair.fast.advance(at)
+    twin = pair.fast.clone()
+    twin.submit(scenario.nodes, 50, 50)
+    twin.advance(at + 60)
+    pair.fast.advance()
+    alone.advance()
+    np.testing.assert_array_equal(pair.fast.log_starts_s, alone.log_starts_s)
