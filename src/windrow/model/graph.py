@@ -77,8 +77,7 @@ class Adjacency:
 def order_and_levels(parents: Adjacency, children: Adjacency) -> tuple[Ints, Ints]:
     """A topological order, and each vertex's level: the longest hop count from an entry.
 
-    Ties are broken by vertex number within a wave, so the answer depends on the graph alone.
-    Raises CycleError. Linear in vertices and edges.
+    The order goes level by level and depends on the graph alone. Raises CycleError. Linear in vertices and edges.
     """
     # Plain lists: element access on them is several times faster than on numpy arrays.
     waiting = parents.degrees().tolist()
@@ -88,10 +87,9 @@ def order_and_levels(parents: Adjacency, children: Adjacency) -> tuple[Ints, Int
     for v in order:  # grows while we walk it: a queue without pops
         below = levels[v] + 1
         for c in index[start[v] : start[v + 1]]:
-            if levels[c] < below:
-                levels[c] = below
             waiting[c] -= 1
-            if waiting[c] == 0:
+            if waiting[c] == 0:  # v is its last parent, and since vertices come level by level, one of the deepest
+                levels[c] = below
                 order.append(c)
     if len(order) < len(waiting):
         raise CycleError(_find_cycle(parents, waiting))
@@ -107,4 +105,6 @@ def _find_cycle(parents: Adjacency, waiting: list[int]) -> list[int]:
         seen[v] = len(path)
         path.append(v)
         v = next(int(p) for p in parents.of(v) if waiting[p] > 0)
-    return path[seen[v] :][::-1]
+    cycle = path[seen[v] :][::-1]
+    first = cycle.index(min(cycle))
+    return cycle[first:] + cycle[:first]

@@ -41,16 +41,34 @@ class Repairs:
 
     def lines(self) -> list[str]:
         """One line per rule that applied, for people."""
-        texts = {
-            "dropped_no_run_time": "dropped: {n:,} jobs had no run time above zero",
-            "dropped_no_processors": "dropped: {n:,} jobs had no number of processors",
-            "dropped_too_wide": "dropped: {n:,} jobs were wider than the machine",
-            "mended_no_request": "repaired: {n:,} jobs had no requested time; their run time was taken",
-            "mended_ran_longer": "repaired: {n:,} jobs ran longer than they asked; they are killed at their request",
-            "mended_unsorted": "repaired: {n:,} jobs were out of order; the log was sorted by submission",
-        }
         counts = {f.name: getattr(self, f.name) for f in fields(self)}
-        return [texts[name].format(n=n) for name, n in counts.items() if n]
+        return [_RULES[name][0 if n == 1 else 1].format(n=n) for name, n in counts.items() if n]
+
+
+# How each rule is told of one job, and of several.
+_RULES = {
+    "dropped_no_run_time": (
+        "dropped: 1 job had no run time above zero",
+        "dropped: {n:,} jobs had no run time above zero",
+    ),
+    "dropped_no_processors": ("dropped: 1 job had no processors", "dropped: {n:,} jobs had no processors"),
+    "dropped_too_wide": (
+        "dropped: 1 job was wider than the machine",
+        "dropped: {n:,} jobs were wider than the machine",
+    ),
+    "mended_no_request": (
+        "repaired: 1 job had no requested time; its run time was taken",
+        "repaired: {n:,} jobs had no requested time; their run times were taken",
+    ),
+    "mended_ran_longer": (
+        "repaired: 1 job ran longer than it asked; it is killed at its request",
+        "repaired: {n:,} jobs ran longer than they asked; they are killed at their requests",
+    ),
+    "mended_unsorted": (
+        "repaired: 1 job came out of order; the log was sorted by submission",
+        "repaired: {n:,} jobs came out of order; the log was sorted by submission",
+    ),
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -197,8 +197,13 @@ class Workflow:
         bad = [file.id for file in self.files if not file.size_bytes >= 0]
         if bad:
             raise WorkflowError(f"file size must not be negative: {_some(bad)}")
-        for what, adjacency, size in (("parent", self.parents, n), ("file", self.inputs, len(self.files))):
-            if adjacency.edges and not (0 <= adjacency.index.min() and adjacency.index.max() < size):
+        files = len(self.files)
+        for what, adjacency, size in (
+            ("parent", self.parents, n),
+            ("file", self.inputs, files),
+            ("file", self.outputs, files),
+        ):
+            if adjacency.edges and (adjacency.index.min() < 0 or adjacency.index.max() >= size):
                 raise WorkflowError(f"workflow {self.name!r}: a {what} number is out of range")
         self._refuse_double_parents()
 

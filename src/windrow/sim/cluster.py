@@ -22,6 +22,8 @@ from windrow.sim.settings import REQUESTS, Settings, choice
 
 Ints = NDArray[np.int64]
 
+Numbers = int | Sequence[int] | Ints
+
 _NO_LOG: Ints = np.zeros((0, 5), dtype=np.int64)
 _NO_STARTS: Ints = np.zeros(0, dtype=np.int64)
 
@@ -132,7 +134,7 @@ class Cluster:
         if until < self.now_s:
             raise UserError(f"time cannot go back from {self.now_s} s to {until} s")
         while (outcome := advance(self._state, self._log, self._starts, until)) == NEEDS_ROOM:
-            self._state = k.grown(self._state, more=64)
+            self._grow()
         return self._events() if outcome == EVENTS_HAPPENED else []
 
     def submit(self, nodes: int, requested_s: int, run_s: int | None = None, user: int | None = None) -> int:
@@ -157,7 +159,7 @@ class Cluster:
         """A client's running job has nothing left to do and gives its nodes back now. False where it is gone."""
         return self._stop(job, EventKind.ENDED)
 
-    def estimate(self, nodes: Sequence[int] | Ints, requested_s: Sequence[int] | Ints, user: int | None = None) -> Ints:
+    def estimate(self, nodes: Numbers, requested_s: Numbers, user: int | None = None) -> Ints:
         """When each (nodes, requested time) would start if it alone were submitted now and nobody else arrived.
 
         From the requests of running and waiting jobs, as the batch system knows them. Exact under every policy.
@@ -199,7 +201,7 @@ class Cluster:
         """Do the pass that a client's change made due; events it causes stay to be fetched by `advance`."""
         if self._state[k.PENDING]:
             while advance(self._state, self._log, self._starts, self.now_s) == NEEDS_ROOM:
-                self._state = k.grown(self._state)
+                self._grow()
 
     def _events(self) -> list[Event]:
         s = self._state
@@ -212,6 +214,10 @@ class Cluster:
             raise UserError(f"job {job} belongs to the log; only clients' jobs, numbered below 0, can be stopped")
         self._make_room(0)
         return bool(stop(self._state, self._starts, job, kind))
+
+    def _grow(self) -> None:
+        """Twice the room: however many jobs arrive at the next instant, a few calls will do."""
+        self._state = k.grown(self._state, more=int(self._state[k.QUEUE_ROOM]))
 
     def _make_room(self, user: int) -> None:
         if user >= self._state[k.USERS_ROOM] or not has_room(self._state, 2):

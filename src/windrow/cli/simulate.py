@@ -1,0 +1,184 @@
+"""`windrow simulate`: replay a log under one or several policies and print what came of it."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from windrow.cli import jobs_out, terminal
+from windrow.cli.arguments import duration_s, positive
+from windrow.errors import UserError
+
+if TYPE_CHECKING:
+    from windrow.cli.outcome import Outcome
+    from windrow.model import Log
+    from windrow.sim.simulation import Simulation
+
+SUMMARY = "Replay a log on a simulated cluster and print waits, slowdown and utilization."
+
+_EPILOG = """\
+Times and durations are seconds, or a number with a unit: 90, 30m, 4h, 30d. Times count from the log's first submission.
+
+examples:
+  windrow simulate KTH-SP2-1996-2.1-cln.swf.gz
+  windrow simulate log.swf --policy fcfs --policy easy --policy conservative --report report.html
+  windrow simulate log.swf --policy easy --from 30d --to 60d --jobs-out jobs.parquet --json
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("log", metavar="LOG", help="a log in the Standard Workload Format (.swf), plain or .gz")
+    _add_settings(parser)
+    _add_window(parser.add_argument_group("which jobs count"))
+    output = parser.add_argument_group("output")
+    output.add_argument("--jobs-out", metavar="FILE", help="write each job's times to a .csv, .csv.gz or .parquet file")
+    output.add_argument("--report", metavar="FILE", help="write a page with pictures; it needs nothing but a browser")
+    output.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
+
+
+def _add_settings(parser: argparse.ArgumentParser) -> None:
+    from windrow.sim.settings import EVENTS, PLACEMENTS, POLICIES, PRIORITIES
+
+    tables = {"policies": POLICIES, "priorities": PRIORITIES, "events": EVENTS, "placements": PLACEMENTS}
+    parser.epilog = "".join(_meanings(title, names) for title, names in tables.items()) + _EPILOG
+    add = parser.add_argument
+    add("--nodes", type=positive, metavar="N", help="nodes of the machine; wider jobs are dropped (default: the log's)")
+    add("--policy", action="append", metavar="P", help="see below; repeat it to compare (default: conservative)")
+    add("--priority", default="arrival", metavar="Q", help="order of the queue, see below (default: arrival)")
+    add(
+        "--requests",
+        default="actual",
+        choices=("actual", "accurate"),
+        help="requested times as users gave them, or equal to the runs (default: actual)",
+    )
+    add("--events", default="batched", metavar="E", help="what happens within a second, see below (default: batched)")
+    add("--placement", default="count", metavar="L", help="whether nodes have identities, see below (default: count)")
+    add("--cap", type=positive, metavar="K", help="the most jobs one user may have in the system (default: no cap)")
+
+
+def _add_window(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--from",
+        dest="from_s",
+        type=duration_s,
+        default=0.0,
+        metavar="TIME",
+        help="count jobs submitted from then on; earlier ones only warm the machine up (default: 0)",
+    )
+    group.add_argument(
+        "--to",
+        dest="to_s",
+        type=duration_s,
+        default=math.inf,
+        metavar="TIME",
+        help="count jobs submitted before then (default: the end)",
+    )
+    group.add_argument(
+        "--warmup",
+        dest="warmup_s",
+        type=duration_s,
+        metavar="TIME",
+        help="begin only so long before --from, with an empty machine (default: begin with the log)",
+    )
+
+
+def _meanings(title: str, names: Mapping[str, str]) -> str:
+    width = max(map(len, names))
+    return f"{title}:\n" + "".join(f"  {name:<{width}}  {meaning}\n" for name, meaning in names.items()) + "\n"
+
+
+def run(args: argparse.Namespace) -> int:
+    """Read, simulate under each policy, and hand out the results."""
+    policies = list(dict.fromkeys(policy.strip().lower() for policy in args.policy or ["conservative"]))
+    _check(args, policies)
+    outcome = _simulate_all(args, _read(args), policies)
+    _write_files(args, outcome)
+    if args.json:
+        terminal.print_json(outcome.as_json())
+    else:
+        terminal.show(*outcome.as_blocks(), *terminal.files_written(jobs=args.jobs_out, report=args.report))
+    return 0
+
+
+def _check(args: argparse.Namespace, policies: list[str]) -> None:
+    """Refuse what cannot work before the log is read."""
+    from windrow.sim.settings import Settings
+
+    for policy in policies:
+        Settings(policy, args.priority, args.events, args.placement, args.cap)
+    if args.from_s >= args.to_s:
+        raise UserError("--from must be before --to: as given, no job counts")
+    if args.warmup_s is not None and args.from_s == 0:
+        raise UserError("--warmup says how long before --from to begin; give --from too")
+    if args.jobs_out:
+        jobs_out.check_suffix(args.jobs_out)
+
+
+def _read(args: argparse.Namespace) -> Log:
+    from windrow.formats import read_log
+
+    with terminal.waiting(f"reading {args.log}"):
+        log = read_log(args.log, nodes=args.nodes)
+    times_s = log.submit_s - log.submit_s[0]
+    if not ((times_s >= args.from_s) & (times_s < args.to_s)).any():
+        last = f"the last of {args.log} comes {int(times_s[-1]):,} s after the first"
+        raise UserError(f"no job is submitted between --from and --to: {last}; widen the window")
+    return log
+
+
+def _simulate_all(args: argparse.Namespace, log: Log, policies: list[str]) -> Outcome:
+    from windrow.cli.outcome import Outcome
+
+    zero = int(log.submit_s[0])
+    begin_s = 0 if args.warmup_s is None else max(0, math.floor(args.from_s - args.warmup_s))
+    _load_simulator(args, log)
+    simulations = []
+    for policy in policies:
+        with terminal.waiting(f"simulating {len(log):,} jobs under {policy}"):
+            simulations.append(_simulate(args, log, policy, zero + begin_s))
+    return Outcome(tuple(simulations), log.repairs, args.cap, zero + args.from_s, zero + args.to_s)
+
+
+def _load_simulator(args: argparse.Namespace, log: Log) -> None:
+    """Have the kernels compiled or loaded before any clock runs: the wall time shown is the simulation's alone."""
+    from windrow.kernels.jit import is_compiled
+
+    if not is_compiled("advance"):
+        terminal.say("compiling the simulator, once; this can take half a minute ...")
+    with terminal.waiting("compiling"):
+        _simulate(args, log, "fcfs", int(log.submit_s[-1]))
+
+
+def _simulate(args: argparse.Namespace, log: Log, policy: str, begin_s: int) -> Simulation:
+    from windrow.sim import simulate
+
+    return simulate(
+        log,
+        policy=policy,
+        priority=args.priority,
+        requests=args.requests,
+        events=args.events,
+        placement=args.placement,
+        cap=args.cap,
+        from_s=begin_s,
+    )
+
+
+def _write_files(args: argparse.Namespace, outcome: Outcome) -> None:
+    if args.jobs_out:
+        jobs_out.write_jobs(args.jobs_out, outcome.simulations, outcome.from_s, outcome.to_s)
+    if args.report:
+        from windrow.formats.disk import replace_bytes
+
+        with replace_bytes(args.report) as stream:
+            stream.write(_page(outcome).encode())
+
+
+def _page(outcome: Outcome) -> str:
+    from windrow.report import simulation_page
+
+    window = {"from_s": outcome.from_s, "to_s": outcome.to_s}
+    return simulation_page(outcome.simulations, repairs=outcome.repairs, **window)

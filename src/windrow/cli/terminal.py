@@ -1,0 +1,81 @@
+"""What the commands print with: tables on stdout, progress on stderr.
+
+Rule: progress shows only on a terminal, and only for what takes longer than two seconds; it leaves nothing behind.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+_PATIENCE_S = 2.0
+_WIDE = 160  # columns, where no terminal says how many it has: tables are as wide as they need
+
+
+def show(*blocks: RenderableType) -> None:
+    """Print tables and lines on stdout, with an empty line between blocks; colours only on a terminal."""
+    from rich.console import Console
+
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else _WIDE)
+    with console.capture() as captured:
+        for i, block in enumerate(blocks):
+            console.print(*([""] if i else []), block, sep="\n")
+    # Tables are padded to their full width, which only litters what is piped or copied.
+    print("\n".join(line.rstrip() for line in captured.get().splitlines()))
+
+
+def heading(words: str) -> RenderableType:
+    """A line that stands out; `words` are text, whatever brackets they hold."""
+    from rich.text import Text
+
+    return Text(words, style="bold")
+
+
+def files_written(**paths: str | None) -> list[RenderableType]:
+    """A block that names the files written, one to a line; nothing where there are none."""
+    from rich.text import Text
+
+    lines = [f"{what}: {path}" for what, path in paths.items() if path]
+    return [Text("\n".join(lines), overflow="ignore", no_wrap=True)] if lines else []
+
+
+def say(line: str) -> None:
+    """One line for the person, out of the way of results."""
+    print(line, file=sys.stderr, flush=True)
+
+
+def print_json(value: Mapping[str, object]) -> None:
+    """Exactly one JSON object on stdout."""
+    import json
+
+    print(json.dumps(value, indent=2, allow_nan=False))
+
+
+@contextmanager
+def waiting(what: str) -> Iterator[None]:
+    """Show a spinner with `what` and the seconds gone while the body runs, once it has run for two of them."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console, Group
+    from rich.live import Live
+    from rich.spinner import Spinner
+
+    began = time.monotonic()
+    spinner = Spinner("dots")
+
+    def now() -> RenderableType:
+        gone = time.monotonic() - began
+        if gone < _PATIENCE_S:
+            return Group()
+        spinner.update(text=f"{what} ... {gone:.0f} s")
+        return spinner
+
+    with Live(get_renderable=now, console=Console(stderr=True), refresh_per_second=8, transient=True):
+        yield

@@ -1,0 +1,98 @@
+"""`windrow traces`: logs of the Parallel Workloads Archive."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from windrow.cli import terminal
+from windrow.cli.arguments import positive
+
+SUMMARY = "List, fetch or describe logs of the Parallel Workloads Archive."
+
+_EPILOG = """\
+examples:
+  windrow traces list
+  windrow traces fetch KTH-SP2 SDSC-SP2 --to logs
+  windrow traces describe logs/KTH-SP2-1996-2.1-cln.swf.gz
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.epilog = _EPILOG
+    actions = parser.add_subparsers(title="actions", dest="action", metavar="ACTION", required=True)
+    actions.add_parser("list", help="the logs this version knows", description="List the logs this version knows.")
+    fetch = actions.add_parser(
+        "fetch",
+        help="download logs and verify their checksums",
+        description="Download logs and verify their checksums. What is there already is verified, not fetched again.",
+        epilog="example: windrow traces fetch KTH-SP2 --to logs",
+    )
+    fetch.add_argument("names", nargs="+", metavar="NAME", help="as listed, like KTH-SP2")
+    fetch.add_argument("--to", default=".", metavar="FOLDER", help="where to put the files (default: here)")
+    describe = actions.add_parser(
+        "describe",
+        help="what a log holds",
+        description="Say what a log holds: an archive log by its name, or any SWF file by its path.",
+        epilog="example: windrow traces describe KTH-SP2-1996-2.1-cln.swf.gz",
+    )
+    describe.add_argument("log", metavar="NAME|FILE", help="an archive log by its name, or an SWF file")
+    describe.add_argument(
+        "--nodes", type=positive, metavar="N", help="nodes of the machine, for a file (default: as its header says)"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do what `action` says."""
+    actions: dict[str, Callable[[argparse.Namespace], None]] = {"list": _list, "fetch": _fetch, "describe": _describe}
+    actions[args.action](args)
+    return 0
+
+
+def _list(_args: argparse.Namespace) -> None:
+    from rich.table import Table
+
+    from windrow.formats.archive import ARCHIVE
+
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    table.add_column("name", no_wrap=True)
+    table.add_column("jobs", justify="right")
+    table.add_column("processors", justify="right")
+    table.add_column("recorded", no_wrap=True)
+    table.add_column("machine")
+    for log in ARCHIVE:
+        table.add_row(log.name, f"{log.jobs:,}", f"{log.processors:,}", f"{log.start} to {log.end}", log.title)
+    terminal.show(table)
+
+
+def _fetch(args: argparse.Namespace) -> None:
+    from windrow.formats.archive import fetch, find
+
+    for name in [find(name).name for name in args.names]:  # all names are known before the first download
+        with _download_bar(name) as progress:
+            path = fetch(name, args.to, progress=progress)
+        print(f"{path}: checksum verified")
+
+
+@contextmanager
+def _download_bar(name: str) -> Iterator[Callable[[int, int | None], None] | None]:
+    """A bar on a terminal; nothing elsewhere."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(name, total=None)
+        yield lambda received, total: bar.update(task, completed=received, total=total)
+
+
+def _describe(args: argparse.Namespace) -> None:
+    from windrow.formats.archive import describe
+
+    print("\n".join(describe(args.log, nodes=args.nodes).lines()))

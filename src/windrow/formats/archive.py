@@ -1,0 +1,259 @@
+"""Logs of the Parallel Workloads Archive: which we know, how to get them, what one holds.
+
+Each log is known by the SHA-256 of its unpacked text, so that a copy counts as the same log however it was packed.
+A download is checked before it gets its name: what `fetch` returns is the log, complete, or nothing is left behind.
+
+Further logs of the archive can be read as well; they are just not in this table.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import http.client
+import os
+import re
+import secrets
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from windrow.errors import InputError, OutsideError, UserError
+from windrow.formats.disk import AnyPath, bare_name, open_bytes
+from windrow.formats.swf import read_log, read_swf_header
+from windrow.model import Log, format_duration
+
+BASE_URL = "https://www.cs.huji.ac.il/labs/parallel/workload/"
+"""Where the archive lives."""
+
+Progress = Callable[[int, int | None], None]
+"""Called with the bytes received so far and, where the server says it, the bytes to come in all."""
+
+_BLOCK_BYTES = 1 << 18
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveLog:
+    """One log of the archive. `name` is what a user types, `file` what the archive calls it."""
+
+    name: str
+    title: str
+    nodes: int
+    processors: int
+    jobs: int
+    start: str
+    end: str
+    file: str
+    folder: str
+    sha256: str
+
+    @property
+    def url(self) -> str:
+        """Where it can be downloaded."""
+        return f"{BASE_URL}{self.folder}/{self.file}"
+
+
+ARCHIVE: tuple[ArchiveLog, ...] = (
+    ArchiveLog(
+        name="KTH-SP2",
+        title="IBM SP2 at the Royal Institute of Technology, Stockholm",
+        nodes=100,
+        processors=100,
+        jobs=28_476,
+        start="1996-09-23",
+        end="1997-08-29",
+        file="KTH-SP2-1996-2.1-cln.swf.gz",
+        folder="l_kth_sp2",
+        sha256="fba36494c4e4257f72182e8b629ebb0bcb054b3b82851ef957445bd627adcc87",
+    ),
+    ArchiveLog(
+        name="CTC-SP2",
+        title="IBM SP2 at the Cornell Theory Center",
+        nodes=338,
+        processors=338,
+        jobs=77_222,
+        start="1996-06-26",
+        end="1997-05-31",
+        file="CTC-SP2-1996-3.1-cln.swf.gz",
+        folder="l_ctc_sp2",
+        sha256="8e33a9b597e1ddda2d2164347bac08c9444e1a2620a7947df52f0a1622ec4cde",
+    ),
+    ArchiveLog(
+        name="SDSC-SP2",
+        title="IBM SP2 at the San Diego Supercomputer Center",
+        nodes=128,
+        processors=128,
+        jobs=59_715,
+        start="1998-04-24",
+        end="2000-04-29",
+        file="SDSC-SP2-1998-4.2-cln.swf.gz",
+        folder="l_sdsc_sp2",
+        sha256="2bb635f4b5793f52bd49ccb8fd913d95f9c5be6346925162cadcaf0117e28cf2",
+    ),
+    ArchiveLog(
+        name="SDSC-BLUE",
+        title="Blue Horizon, IBM SP at the San Diego Supercomputer Center",
+        nodes=144,
+        processors=1_152,
+        jobs=243_306,
+        start="2000-04-25",
+        end="2003-01-01",
+        file="SDSC-BLUE-2000-4.2-cln.swf.gz",
+        folder="l_sdsc_blue",
+        sha256="13892839f430583231a14bb811fd50a31b5b529eb37faacdbbefb71e73390e3e",
+    ),
+)
+"""The logs this version knows."""
+
+
+def find(name: str) -> ArchiveLog:
+    """The log of that name (`KTH-SP2`, in any case, or the name of its file). UserError where there is none."""
+    wanted = name.lower()
+    for log in ARCHIVE:
+        if wanted in (log.name.lower(), log.file.lower(), bare_name(log.file).lower()):
+            return log
+    raise UserError(f"no log is called {name!r}; known are {', '.join(log.name for log in ARCHIVE)}")
+
+
+def fetch(
+    name: str,
+    folder: AnyPath,
+    *,
+    base_url: str = BASE_URL,
+    timeout_s: float = 30.0,
+    progress: Progress | None = None,
+) -> Path:
+    """The log's file in `folder`, downloaded if it is not there yet, its checksum verified either way.
+
+    OutsideError where the archive cannot be reached or sends something else; then nothing is left behind.
+    """
+    log = find(name)
+    place = Path(folder) / log.file
+    if place.exists() and _is_the_log(place, log):
+        return place
+    url = f"{base_url.rstrip('/')}/{log.folder}/{log.file}"
+    _make_folder(place.parent)
+    beside = place.with_name(f".{place.name}.{secrets.token_hex(4)}.part")
+    try:
+        with _failures_explained(url, place):
+            _download(url, beside, timeout_s, progress)
+        if not _is_the_log(beside, log):
+            raise OutsideError(f"{url}: what came is not {log.file} (checksum differs); try again later, or elsewhere")
+        beside.replace(place)
+    finally:
+        beside.unlink(missing_ok=True)
+    return place
+
+
+def content_sha256(path: AnyPath) -> str:
+    """The SHA-256 of the file's unpacked content."""
+    digest = hashlib.sha256()
+    with open_bytes(path) as stream:
+        while block := stream.read(_BLOCK_BYTES):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """What is known of a log: from the table where only a name was given, from the file itself where there is one."""
+
+    name: str
+    title: str
+    nodes: int
+    jobs: int
+    start: str
+    end: str
+    url: str
+    notice: str = ""
+    log: Log | None = None
+
+    def lines(self) -> list[str]:
+        """The same for people, with what was repaired where the file was read."""
+        lines = [
+            f"{self.name}: {self.title}" if self.title else self.name,
+            f"machine: {self.nodes:,} nodes (processors)",
+            f"recorded: {self.jobs:,} jobs" + (f", {self.start} to {self.end}" if self.start else ""),
+        ]
+        if self.log is not None:
+            lines += [f"usable: {len(self.log):,} jobs of {int(self.log.user.max()) + 1:,} users, {_figures(self.log)}"]
+            lines += self.log.repairs.lines()
+        lines += [f"source: {self.url}"] if self.url else []
+        return lines + (["notice: " + " ".join(self.notice.split())] if self.notice else [])
+
+
+def describe(name_or_path: AnyPath, *, nodes: int | None = None) -> Description:
+    """What is known of an archive log by name, or of any SWF file by path (`nodes` as in read_log)."""
+    if Path(name_or_path).is_file() or os.sep in str(name_or_path):
+        return _describe_file(name_or_path, nodes)
+    try:
+        log = find(str(name_or_path))
+    except UserError as error:
+        raise UserError(f"{error}; and there is no such file") from None
+    return Description(log.name, log.title, log.processors, log.jobs, log.start, log.end, log.url)
+
+
+def _describe_file(path: AnyPath, nodes: int | None) -> Description:
+    log = read_log(path, nodes=nodes)
+    header = read_swf_header(path)
+    checksum = content_sha256(path)
+    known = next((entry for entry in ARCHIVE if entry.sha256 == checksum), None)
+    places = [header.get(label, "").splitlines()[:1] for label in ("Computer", "Installation")]
+    return Description(
+        name=known.name if known else log.name,
+        title=known.title if known else ", ".join(line for lines in places for line in lines),
+        nodes=log.machine_nodes,
+        jobs=len(log) + log.repairs.dropped,
+        start=known.start if known else header.get("StartTime", ""),
+        end=known.end if known else header.get("EndTime", "unknown"),
+        url=known.url if known else "",
+        notice=header.get("Copyright", ""),
+        log=log,
+    )
+
+
+def _figures(log: Log) -> str:
+    span = format_duration(int(log.submit_s[-1]))
+    return f"submitted over {span}, load {log.load:.3f}, widest {int(log.nodes.max()):,} nodes"
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"{folder}: cannot be made ({error.strerror}); give another folder") from None
+
+
+@contextmanager
+def _failures_explained(url: str, place: Path) -> Iterator[None]:
+    by_hand = f"check the connection, or download it by hand and save it as {place}"
+    try:
+        yield
+    except urllib.error.HTTPError as error:
+        raise OutsideError(f"{url}: the server answers {error.code} {error.reason}; {by_hand}") from None
+    except urllib.error.URLError as error:
+        raise OutsideError(f"{url}: cannot be reached ({error.reason}); {by_hand}") from None
+    except (OSError, http.client.HTTPException) as error:
+        raise OutsideError(f"{url}: the download failed ({error or type(error).__name__}); {by_hand}") from None
+
+
+def _download(url: str, place: Path, timeout_s: float, progress: Progress | None) -> None:
+    request = urllib.request.Request(url, headers={"User-Agent": "windrow"})
+    with urllib.request.urlopen(request, timeout=timeout_s) as answer, place.open("xb") as file:
+        length = answer.headers.get("Content-Length", "")
+        total = int(length) if re.fullmatch("[0-9]+", length) else None
+        received = 0
+        while block := answer.read(_BLOCK_BYTES):
+            file.write(block)
+            received += len(block)
+            if progress is not None:
+                progress(received, total)
+
+
+def _is_the_log(place: Path, log: ArchiveLog) -> bool:
+    try:
+        return content_sha256(place) == log.sha256
+    except InputError:  # cut off, or not gzip at all
+        return False

@@ -1,0 +1,170 @@
+"""Bytes from and to the disk: plain or gzip, whole or as a stream, replaced all at once.
+
+Rule 1: what is wrong with a file on its way in (missing, a folder, not readable, empty, broken gzip, not UTF-8) leaves
+here as an InputError that names the file and the fix. Rule 2: a file on its way out appears complete or not at all: it
+is written beside its place under another name and renamed at the end. Rule 3: same content, same bytes: the gzip we
+write carries neither time nor name.
+
+Reading goes by content, not by name: gzip under any name is unpacked. Writing goes by name: `.gz` is packed.
+"""
+
+from __future__ import annotations
+
+import errno
+import gzip
+import io
+import os
+import secrets
+import stat
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from windrow.errors import InputError, OutsideError, UserError
+
+AnyPath = str | os.PathLike[str]
+
+_GZIP_MAGIC = b"\x1f\x8b"
+_AGAIN = "copy or download it again"
+
+
+def format_suffix(path: AnyPath) -> str:
+    """The suffix that names the format, in lower case and without `.gz`: `.json` for `a/b.JSON.gz`."""
+    name = Path(path).name.lower()
+    return Path(name.removesuffix(".gz")).suffix
+
+
+def bare_name(path: AnyPath) -> str:
+    """The file's name without folder, `.gz` and the suffix of its format: `b.1` for `a/b.1.json.gz`."""
+    name = Path(path).name
+    if name.lower().endswith(".gz"):
+        name = name[:-3]
+    return Path(name).stem or name
+
+
+@contextmanager
+def open_bytes(path: AnyPath) -> Iterator[BinaryIO]:
+    """A stream of the file's unpacked bytes. Faults of the file met inside the `with` leave it as InputError."""
+    with _faults_explained(path), Path(path).open("rb") as file:
+        if _is_gzip(path, file.peek(2)[:2]):
+            with gzip.GzipFile(fileobj=file) as unpacked:
+                yield cast(BinaryIO, unpacked)
+        else:
+            yield file
+
+
+def read_bytes(path: AnyPath) -> bytes:
+    """The file's unpacked bytes, all of them."""
+    with _faults_explained(path):
+        data = Path(path).read_bytes()
+        return gzip.decompress(data) if _is_gzip(path, data[:2]) else data
+
+
+def read_text(path: AnyPath) -> str:
+    """The file's unpacked text. InputError with the line where it is not UTF-8."""
+    data = read_bytes(path)
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise not_utf8(path, data) from None
+
+
+def not_utf8(path: AnyPath, data: bytes) -> InputError:
+    """The error for `data`, which holds bytes that are not UTF-8: it names the line of the first."""
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        problem = f"not UTF-8 text (byte 0x{data[error.start]:02x})"
+        return InputError(path, problem, line=line, fix="convert it, for example with iconv -f latin1 -t utf-8")
+    return InputError(path, "not UTF-8 text", fix="convert it, for example with iconv -f latin1 -t utf-8")
+
+
+@contextmanager
+def replace_bytes(path: AnyPath) -> Iterator[BinaryIO]:
+    """A stream to write the file's new content to; packed where the name ends in `.gz`.
+
+    When the `with` ends well the file is there, complete; when it ends by an exception the old file is untouched and
+    nothing is left behind. Devices and pipes (`/dev/stdout`) cannot be replaced and are written directly.
+    """
+    target = Path(path)
+    with _refusals_explained(target):
+        if target.exists() and not target.is_file() and not target.is_dir():
+            with target.open("wb") as device, _packed(target, device) as stream:
+                yield stream
+            return
+        place = Path(os.path.realpath(target))  # a link stays a link: what it points to is replaced
+        if place.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(target))
+        beside = place.with_name(f".{place.name}.{secrets.token_hex(4)}.part")
+        try:
+            with beside.open("xb") as file:
+                with _packed(target, file) as stream:
+                    yield stream
+                file.flush()
+                os.fsync(file.fileno())
+            _keep_mode(place, beside)
+            beside.replace(place)
+        finally:
+            beside.unlink(missing_ok=True)
+
+
+@contextmanager
+def _packed(path: Path, file: BinaryIO) -> Iterator[BinaryIO]:
+    if path.name.lower().endswith(".gz"):
+        # GzipFile compresses call by call; gathering small writes first makes it several times faster.
+        with (
+            gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0, compresslevel=6) as packed,
+            io.BufferedWriter(cast(io.RawIOBase, packed), 1 << 16) as gathered,
+        ):
+            yield cast(BinaryIO, gathered)
+    else:
+        yield file
+
+
+def _keep_mode(old: Path, new: Path) -> None:
+    """A replaced file keeps its permissions."""
+    if old.exists():
+        new.chmod(stat.S_IMODE(old.stat().st_mode))
+
+
+def _is_gzip(path: AnyPath, start: bytes) -> bool:
+    if not start:
+        raise InputError(path, "the file is empty", fix=_AGAIN)
+    if start != _GZIP_MAGIC and Path(path).name.lower().endswith(".gz"):
+        raise InputError(path, "named .gz but not gzip data", fix=f"{_AGAIN}, or drop .gz from its name")
+    return start == _GZIP_MAGIC
+
+
+@contextmanager
+def _faults_explained(path: AnyPath) -> Iterator[None]:
+    try:
+        yield
+    except EOFError:
+        raise InputError(path, "the gzip data ends too early: the file is truncated", fix=_AGAIN) from None
+    except (gzip.BadGzipFile, zlib.error) as error:
+        raise InputError(path, f"the gzip data is corrupt ({error})", fix=_AGAIN) from None
+    except FileNotFoundError:
+        raise InputError(path, "no such file", fix="check the path") from None
+    except IsADirectoryError:
+        raise InputError(path, "this is a folder", fix="give a file in it") from None
+    except PermissionError:
+        raise InputError(path, "not allowed to read it", fix="check its permissions") from None
+    except OSError as error:
+        raise InputError(path, f"cannot be read: {error.strerror or error}", fix="check the path") from None
+
+
+@contextmanager
+def _refusals_explained(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except IsADirectoryError:
+        raise UserError(f"{path}: this is a folder; give the name of a file in it") from None
+    except (FileNotFoundError, NotADirectoryError):
+        raise UserError(f"{path}: there is no folder {path.parent}; make it first, or write elsewhere") from None
+    except PermissionError:
+        raise UserError(f"{path}: not allowed to write there; check the permissions of {path.parent}") from None
+    except OSError as error:
+        raise OutsideError(f"{path}: cannot be written: {error.strerror or error}") from None

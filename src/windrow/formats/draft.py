@@ -1,0 +1,110 @@
+"""A workflow while it is being read: columns that grow task by task, turned into a Workflow at the end.
+
+Laws: an edge may be said by either of its ends, or by both, or twice, and counts once; a file named twice by a task
+counts once; run times are known for all tasks or for none (then they are 0: the file describes structure only).
+
+Columns are flat arrays of machine numbers, so that a draft of a million tasks costs little beside their names.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from windrow.formats.file_table import FileTable
+from windrow.model import Adjacency, Workflow, WorkflowError
+
+Ints = NDArray[np.int64]
+
+
+class Lists:
+    """Lists of numbers, one per task, appended in task order."""
+
+    def __init__(self) -> None:
+        self._flat = array("q")
+        self._ends = array("q", [0])
+
+    def append(self, numbers: Sequence[int]) -> None:
+        """The list of the next task."""
+        if numbers:
+            self._flat.extend(numbers)
+        self._ends.append(len(self._flat))
+
+    def append_mapped(self, names: Sequence[str], numbers: Mapping[str, int]) -> None:
+        """The list of the next task, by names. KeyError where one is unknown; then this object is of no more use."""
+        if names:
+            self._flat.extend(map(numbers.__getitem__, names))
+        self._ends.append(len(self._flat))
+
+    def adjacency(self) -> Adjacency:
+        """All lists, as arrays of their own."""
+        return Adjacency(np.array(self._ends, dtype=np.int64), np.array(self._flat, dtype=np.int64))
+
+
+class Draft:
+    """Columns of a workflow whose tasks are known by name from the start, and otherwise not yet."""
+
+    def __init__(self, name: str, ids: Sequence[str]) -> None:
+        n = len(ids)
+        self.name = name
+        self.ids = ids
+        self.kinds: list[str] = [""] * n  # to be interned: they are few, and repeat
+        self.runtime_s = np.full(n, np.nan)
+        self.cores = np.ones(n, dtype=np.int64)
+        self.nodes = np.zeros(n, dtype=np.int64)
+        self.memory_bytes = np.zeros(n, dtype=np.int64)
+        self.commands: dict[int, tuple[str, ...]] = {}
+        self.parents, self.children = Lists(), Lists()
+        self.inputs, self.outputs = Lists(), Lists()
+        self.files = FileTable()
+
+    def workflow(self) -> Workflow:
+        """The finished workflow. WorkflowError where the tasks do not make one."""
+        return Workflow(
+            self.name,
+            ids=self.ids,
+            kinds=self.kinds,
+            runtime_s=self._all_run_times(),
+            cores=self.cores,
+            nodes=self.nodes,
+            memory_bytes=self.memory_bytes,
+            parents=_united(self.parents.adjacency(), self.children.adjacency()),
+            files=self.files.files(),
+            inputs=self.inputs.adjacency(),
+            outputs=self.outputs.adjacency(),
+            commands=self.commands,
+        )
+
+    def _all_run_times(self) -> NDArray[np.float64]:
+        missing = np.isnan(self.runtime_s)
+        if missing.all():
+            return np.zeros(len(self.ids))
+        if missing.any():
+            found = ", ".join(self.ids[i] for i in np.flatnonzero(missing)[:5])
+            raise WorkflowError(
+                f"{int(missing.sum())} of {len(missing)} tasks have no run time ({found}); give one to all or to none"
+            )
+        return self.runtime_s
+
+
+def _united(parents: Adjacency, children: Adjacency) -> Adjacency:
+    """Each task's parents: those it names, in its order, then those that name it as a child. Each once."""
+    n = parents.vertices
+    child = np.concatenate([parents.sources(), children.index])
+    parent = np.concatenate([parents.index, children.sources()])
+    _, first = np.unique(child * n + parent, return_index=True)
+    first.sort()
+    return Adjacency.from_edges(n, child[first], parent[first])
+
+
+def unique_numbers(ids: Sequence[str]) -> Mapping[str, int]:
+    """Each id's place in the list. WorkflowError where two are equal."""
+    numbers = {task_id: i for i, task_id in enumerate(ids)}
+    if len(numbers) < len(ids):
+        twice = sorted({task_id for i, task_id in enumerate(ids) if numbers[task_id] != i})
+        shown = ", ".join(twice[:5]) + (f" and {len(twice) - 5} more" if len(twice) > 5 else "")
+        raise WorkflowError(f"task ids must be unique, given more than once: {shown}")
+    return numbers

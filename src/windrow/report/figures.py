@@ -1,0 +1,55 @@
+"""The figures of a simulation as people read them, for the terminal and the page alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from windrow.model import format_duration
+from windrow.sim.simulation import Summary
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One line of the comparison: its title, its field in Summary, and how to write a value."""
+
+    title: str
+    field: str
+    write: Callable[[float], str]
+    best: Callable[[Sequence[float]], float] | None = None
+    """Which of several values is the best one; None where none is better."""
+
+    def values(self, summaries: Sequence[Summary]) -> list[float]:
+        """This figure of each simulation."""
+        return [float(getattr(summary, self.field)) for summary in summaries]
+
+    def best_of(self, values: Sequence[float]) -> list[bool]:
+        """Which values to mark as best: none where all are the same, or nothing is to compare."""
+        if self.best is None or len(set(values)) < 2:
+            return [False] * len(values)
+        return [value == self.best(values) for value in values]
+
+
+def _count(value: float) -> str:
+    return f"{value:,.0f}"
+
+
+def _ratio(value: float) -> str:
+    return f"{value:,.2f}"
+
+
+def _share(value: float) -> str:
+    return f"{value:.2%}".replace("%", " %")
+
+
+FIGURES = (
+    Figure("mean wait", "mean_wait_s", format_duration, min),
+    Figure("median wait", "median_wait_s", format_duration, min),
+    Figure("90 % wait at most", "p90_wait_s", format_duration, min),
+    Figure("99 % wait at most", "p99_wait_s", format_duration, min),
+    Figure("longest wait", "max_wait_s", format_duration, min),
+    Figure("mean bounded slowdown", "mean_bounded_slowdown", _ratio, min),
+    Figure("utilization", "utilization", _share, max),
+    Figure("makespan", "makespan_s", format_duration, min),
+    Figure("killed at their request", "killed", _count),
+)

@@ -1,0 +1,170 @@
+"""`windrow simulate`: what is printed and written agrees with each other and with schedules worked out by hand."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+from pyarrow import parquet
+
+from windrow.cli.main import main
+from windrow.sim import POLICIES
+
+COLUMNS = ["job", "submit_s", "start_s", "end_s", "wait_s", "nodes", "requested_s", "run_s"]
+
+# job, submit, run, processors, requested; a machine of 4. The second is dropped, the fourth killed at its request.
+JOBS = [(1, 100, 50, 3, 60), (2, 105, 0, 1, 10), (3, 110, 40, 4, 40), (4, 120, 90, 1, 20), (5, 400, 10, 2, 10)]
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    rows = [f"{j} {s} -1 {run} {p} -1 -1 {p} {req} -1 1 {j} 1 -1 -1 -1 -1 -1" for j, s, run, p, req in JOBS]
+    path = tmp_path / "small.swf"
+    path.write_text("; MaxProcs: 4\n" + "\n".join(rows) + "\n")
+    return path
+
+
+def simulated(capsys: pytest.CaptureFixture[str], *arguments: object) -> dict[str, object]:
+    assert main(["simulate", *map(str, arguments), "--json"]) == 0
+    value = json.loads(capsys.readouterr().out)
+    assert isinstance(value, dict)
+    return value
+
+
+def rows_of(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_first_come_first_served_by_hand(log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    # From the first submission (100) on: 1 runs 0-50; 3 waits for all nodes, 50-90; 4 behind it, 90-110; 5 300-310.
+    out = tmp_path / "jobs.csv"
+    found = simulated(capsys, log, "--policy", "fcfs", "--jobs-out", out)
+    rows = rows_of(out)
+    assert list(rows[0]) == COLUMNS
+    assert [tuple(int(row[name]) for name in COLUMNS) for row in rows] == [
+        (1, 0, 0, 50, 0, 3, 60, 50),
+        (3, 10, 50, 90, 40, 4, 40, 40),
+        (4, 20, 90, 110, 70, 1, 20, 20),
+        (5, 300, 300, 310, 0, 2, 10, 10),
+    ]
+    assert found["jobs"] == 4
+    assert found["mean_wait_s"] == 27.5
+    assert found["median_wait_s"] == 20
+    assert found["max_wait_s"] == 70
+    assert found["makespan_s"] == 310
+    assert found["utilization"] == pytest.approx((3 * 50 + 4 * 40 + 1 * 20 + 2 * 10) / (310 * 4))
+    assert found["mean_bounded_slowdown"] == pytest.approx((1 + 80 / 40 + 90 / 20 + 1) / 4)
+    assert found["dropped"] == {"no_run_time": 1, "no_processors": 0, "too_wide": 0}
+    assert found["repaired"] == {"no_request": 0, "ran_longer": 1, "unsorted": 0}
+    assert (found["policy"], found["nodes"], found["log"], found["cap"]) == ("fcfs", 4, "small", None)
+    assert isinstance(found["wall_s"], float)
+    assert found["jobs_per_s"] == pytest.approx(4 / found["wall_s"])
+
+
+def test_backfilling_lets_the_short_job_pass(log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    # Job 4 asks for 20 s at 20 and one node is free until job 1's request ends at 60: it starts at once.
+    for policy in ("easy", "conservative", "conservative-replan", "depth:2"):
+        out = tmp_path / "jobs.csv"
+        simulated(capsys, log, "--policy", policy, "--jobs-out", out)
+        assert [int(row["start_s"]) for row in rows_of(out)] == [0, 50, 20, 300]
+
+
+def test_several_policies_side_by_side(log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out, table = tmp_path / "jobs.csv", tmp_path / "jobs.parquet"
+    both = ["--policy", "fcfs", "--policy", "EASY", "--policy", "fcfs"]
+    found = simulated(capsys, log, *both, "--jobs-out", out)
+    simulated(capsys, log, *both, "--jobs-out", table)
+    simulations = found["simulations"]
+    assert isinstance(simulations, list)
+    assert [one["policy"] for one in simulations] == ["fcfs", "easy"]
+    assert list(found) == ["simulations"]
+    rows = rows_of(out)
+    assert list(rows[0]) == ["policy", *COLUMNS]
+    assert [row["policy"] for row in rows] == ["fcfs"] * 4 + ["easy"] * 4
+    packed = [{name: str(value) for name, value in row.items()} for row in parquet.read_table(table).to_pylist()]
+    assert packed == rows
+    for one in simulations:
+        waits = [int(row["wait_s"]) for row in rows if row["policy"] == one["policy"]]
+        assert one["mean_wait_s"] == sum(waits) / len(waits)
+
+
+def test_a_window_counts_only_its_jobs(log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "jobs.csv"
+    window = ["--from", "15", "--to", "5m", "--policy", "fcfs", "--jobs-out", out]
+    found = simulated(capsys, log, *window)
+    assert (found["jobs"], found["simulated_jobs"], found["mean_wait_s"]) == (1, 4, 70)
+    assert (found["from_s"], found["to_s"]) == (15, 300)
+    assert [row["job"] for row in rows_of(out)] == ["4"]
+    # With a short warm-up the machine is empty when job 4 comes: jobs 1 and 3 are never simulated.
+    found = simulated(capsys, log, *window, "--warmup", "3s")
+    assert (found["jobs"], found["simulated_jobs"], found["mean_wait_s"]) == (1, 2, 0)
+    assert found["dropped"] == {"no_run_time": 1, "no_processors": 0, "too_wide": 0}
+
+
+def test_options_reach_the_simulator(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    narrow = simulated(capsys, log, "--nodes", "3")
+    assert (narrow["jobs"], narrow["nodes"]) == (3, 3)
+    assert narrow["dropped"] == {"no_run_time": 1, "no_processors": 0, "too_wide": 1}
+    options = {"requests": "accurate", "events": "one-by-one", "placement": "leftmost", "priority": "fs"}
+    found = simulated(capsys, log, "--cap", "1", *(word for k, v in options.items() for word in (f"--{k}", v)))
+    assert {name: found[name] for name in options} == options
+    assert found["cap"] == 1
+
+
+def test_the_table_for_people(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["simulate", str(log), "--policy", "fcfs", "--policy", "easy"]) == 0
+    out = capsys.readouterr().out
+    rows = [line.split() for line in out.splitlines()]
+    assert "small: 4 jobs on 4 nodes" in out
+    assert "1 jobs ran longer than they asked" in out or "1 job ran longer than it asked" in out
+    assert ["fcfs", "easy"] in rows
+    assert ["mean", "wait", "27.5", "s", "10.0", "s"] in rows
+    assert ["makespan", "310", "s", "(5.2", "min)", "310", "s", "(5.2", "min)"] in rows
+    assert any(row[:3] == ["jobs", "per", "second"] for row in rows)
+
+
+def test_a_report_is_written(log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = tmp_path / "report.html"
+    assert main(["simulate", str(log), "--policy", "easy", "--report", str(page)]) == 0
+    assert f"report: {page}" in capsys.readouterr().out
+    text = page.read_text()
+    assert POLICIES["easy"] in text
+    assert "4 jobs on 4 nodes" in text
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--policy", "esy"], "did you mean easy"),
+        (["--priority", "fast"], "unknown priority 'fast'"),
+        (["--events", "never"], "unknown order of events 'never'"),
+        (["--from", "2h", "--to", "1h"], "--from must be before --to"),
+        (["--from", "10d"], "no job is submitted between --from and --to"),
+        (["--warmup", "1d"], "give --from too"),
+        (["--jobs-out", "jobs.xlsx"], "jobs.xlsx: jobs are written to a file whose name ends in .csv"),
+        (["--report", "no/such/folder/page.html"], "no/such/folder"),
+    ],
+)
+def test_what_cannot_work_is_refused(
+    log: Path, options: list[str], words: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(log.parent)
+    assert main(["simulate", str(log), *options]) == 2
+    captured = capsys.readouterr()
+    assert words in captured.err
+    assert captured.err.splitlines()[-1].startswith("windrow: error: ")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("policy", "mean_wait_s"), [("fcfs", 354_175.950), ("easy", 6_890.577), ("conservative", 7_349.467)]
+)
+def test_published_means_of_kth(
+    policy: str, mean_wait_s: float, data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = simulated(capsys, data / "swf" / "KTH-SP2-1996-2.1-cln.swf.gz", "--policy", policy)
+    assert found["jobs"] == 28_467
+    assert found["mean_wait_s"] == pytest.approx(mean_wait_s, abs=5e-4)

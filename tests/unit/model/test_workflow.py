@@ -1,0 +1,86 @@
+"""A workflow that exists is valid; one that is not is refused with the offending names."""
+
+from __future__ import annotations
+
+import math
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from windrow.errors import UserError
+from windrow.model import File, NodeShape, Task, Workflow, WorkflowError
+
+
+def diamond() -> Workflow:
+    return Workflow.from_tasks(
+        "diamond",
+        [
+            Task("a", 1.0, outputs=("f",)),
+            Task("b", 2.0, parents=("a",), inputs=("f",)),
+            Task("c", 3.0, parents=("a",), cores=2, memory_bytes=5),
+            Task("d", 4.0, parents=("b", "c"), command=("run", "d"), nodes=1),
+        ],
+        [File("f", 7)],
+    )
+
+
+def test_tasks_come_back_as_they_went_in() -> None:
+    workflow = diamond()
+    assert list(workflow) == [workflow.task(i) for i in range(4)]
+    assert workflow.task(3) == Task("d", 4.0, parents=("b", "c"), command=("run", "d"), nodes=1)
+    assert workflow.files == (File("f", 7),)
+    assert (workflow.number("c"), workflow.depth, workflow.work_s, len(workflow)) == (2, 3, 10.0, 4)
+
+
+@pytest.mark.parametrize(
+    ("tasks", "message"),
+    [
+        ([], "no tasks"),
+        ([Task("a", 1), Task("a", 2)], "more than once: a"),
+        ([Task("a", 1, parents=("x", "y"))], "task a has unknown parents: x, y"),
+        ([Task("a", -1.0)], r"negative: a \(-1.0\)"),
+        ([Task("a", math.nan)], "must be a number: a"),
+        ([Task("a", math.inf)], "must be a number: a"),
+        ([Task("a", 1, cores=0)], "at least one core: a"),
+        ([Task("a", 1, memory_bytes=-1)], "memory must not be negative: a"),
+        ([Task("a", 1, parents=("a",))], "in a circle: a -> a"),
+        (
+            [Task("a", 1, parents=("c",)), Task("b", 1, parents=("a",)), Task("c", 1, parents=("b",))],
+            "a -> b -> c -> a",
+        ),
+        ([Task("a", 1), Task("b", 1, parents=("a", "a"))], "given twice: b after a"),
+    ],
+)
+def test_what_is_refused(tasks: list[Task], message: str) -> None:
+    with pytest.raises(WorkflowError, match=message):
+        Workflow.from_tasks("bad", tasks)
+
+
+def test_file_sizes_and_nodes_are_checked() -> None:
+    with pytest.raises(WorkflowError, match="file size must not be negative: f"):
+        Workflow.from_tasks("bad", [Task("a", 1)], [File("f", -1)])
+    with pytest.raises(UserError, match="at least one core"):
+        NodeShape(0)
+
+
+def test_nothing_can_be_changed() -> None:
+    with pytest.raises(ValueError, match="read-only"):
+        diamond().runtime_s[0] = 5
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(st.integers(1, 25), st.floats(0, 0.5), st.randoms(use_true_random=False))
+def test_levels_are_longest_paths(n: int, density: float, random: object) -> None:
+    rng = np.random.default_rng(random.getrandbits(32))  # type: ignore[attr-defined]
+    graph = nx.DiGraph((i, j) for i in range(n) for j in range(i + 1, n) if rng.random() < density)
+    graph.add_nodes_from(range(n))
+    names = rng.permutation(n)
+    tasks = [Task(f"t{names[v]}", 1.0, parents=tuple(f"t{names[p]}" for p in graph.predecessors(v))) for v in range(n)]
+    workflow = Workflow.from_tasks("random", [tasks[i] for i in rng.permutation(n)])
+    for level, generation in enumerate(nx.topological_generations(graph)):
+        assert all(workflow.levels[workflow.number(f"t{names[v]}")] == level for v in generation)
+    place = np.argsort(workflow.order)
+    assert all(place[p] < place[v] for v in range(n) for p in workflow.parents.of(v))

@@ -1,0 +1,114 @@
+"""The cluster as its clients see it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from windrow.errors import UserError
+from windrow.model import Log
+from windrow.sim import Cluster, Event, EventKind, QueuedJob, RunningJob, parse_policy, parse_priority, simulate
+from windrow.sim.settings import Settings
+
+
+def test_a_job_starts_ends_and_is_killed() -> None:
+    cluster = Cluster(nodes=4)
+    short, endless = cluster.submit(2, 100, run_s=30), cluster.submit(4, 50)
+    assert cluster.advance() == [Event(0, EventKind.STARTED, short)]
+    assert cluster.advance() == [Event(30, EventKind.ENDED, short), Event(30, EventKind.STARTED, endless)]
+    assert cluster.advance() == [Event(80, EventKind.KILLED, endless)]
+    assert cluster.advance() == []
+    assert cluster.now_s == 80
+
+
+def test_a_client_ends_and_cancels_jobs() -> None:
+    cluster = Cluster(nodes=1, start_s=1000)
+    first, second, third = (cluster.submit(1, 600) for _ in range(3))
+    cluster.advance()
+    assert [job.planned_s for job in cluster.queue()] == [1600, 2200]
+    assert cluster.cancel(second)
+    assert cluster.advance(1100) == [Event(1000, EventKind.CANCELLED, second)]
+    assert cluster.advance(1100) == []
+    assert [job.planned_s for job in cluster.queue()] == [1600]
+    assert cluster.end(first)
+    assert cluster.advance() == [Event(1100, EventKind.ENDED, first), Event(1100, EventKind.STARTED, third)]
+    assert not cluster.cancel(second)
+    assert not cluster.end(first)
+
+
+def test_what_anyone_may_see() -> None:
+    cluster = Cluster(nodes=3, policy="easy")
+    a, b = cluster.submit(2, 60, run_s=5, user=7), cluster.submit(2, 70, user=8)
+    cluster.advance()
+    assert cluster.running() == [RunningJob(a, 2, 60, 7, 60)]
+    assert cluster.queue() == [QueuedJob(b, 2, 70, 8, None)]
+    assert cluster.free_nodes == 1
+
+
+def test_estimates_believe_requests() -> None:
+    cluster = Cluster(nodes=4)
+    cluster.submit(3, 100, run_s=1)
+    assert cluster.estimate([1, 2, 4], [10, 10, 10]).tolist() == [0, 100, 100]
+    assert cluster.estimate(1, [5, 500]).tolist() == [0, 0]
+    assert cluster.advance()[0].kind is EventKind.STARTED
+
+
+def test_starting_in_the_middle_of_a_log() -> None:
+    columns = ([1, 2, 3], [0, 50, 90], [2, 2, 2], [100, 100, 100], [100, 9, 9], [0, 0, 0])
+    job, submit, nodes, requested, run, user = (np.array(c) for c in columns)
+    log = Log("three", 2, job, submit, nodes, requested, run, user)
+    assert simulate(log).start_s.tolist() == [0, 100, 109]
+    late = simulate(log, from_s=40)
+    assert (late.log.job.tolist(), late.start_s.tolist()) == ([2, 3], [50, 90])
+    cluster = Cluster(log, start_s=60)
+    assert cluster.estimate([2], [10]).tolist() == [60]
+    cluster.advance(95)
+    assert cluster.running()[0].job == 2
+
+
+def test_what_is_refused() -> None:
+    cluster = Cluster(nodes=4)
+    cluster.advance(10)
+    for call in (
+        lambda: cluster.submit(5, 10),
+        lambda: cluster.submit(0, 10),
+        lambda: cluster.submit(1, 0),
+        lambda: cluster.submit(1, 10, run_s=0),
+        lambda: cluster.submit(1, 10, user=-1),
+        lambda: cluster.estimate([1, 9], [10, 10]),
+        lambda: cluster.cancel(3),
+        lambda: cluster.advance(9),
+        Cluster,
+        lambda: Cluster(nodes=4, requests="guessed"),
+    ):
+        with pytest.raises(UserError):
+            call()
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "hint"),
+    [
+        ("policy", "esay", "did you mean easy?"),
+        ("policy", "depth:0", "at least 1"),
+        ("policy", "easy:3", "Known: fcfs"),
+        ("priority", "large", "Known: arrival"),
+        ("priority", "wait=x", "needs a number"),
+        ("priority", "colour=1", "Known: wait"),
+        ("priority", "share=1,half_life=0", "above zero"),
+        ("events", "batch", "did you mean batched?"),
+        ("placement", "left", "did you mean leftmost?"),
+        ("cap", 0, "at least 1"),
+    ],
+)
+def test_settings_are_checked(setting: str, value: object, hint: str) -> None:
+    with pytest.raises(UserError, match=hint.replace("?", r"\?")):
+        Settings(**{setting: value})  # type: ignore[arg-type]
+
+
+def test_names_and_weights() -> None:
+    assert parse_policy("depth:inf") == parse_policy("conservative-replan")
+    own = parse_priority("wait=1, nodes^64=10, share=2, half_life=12")
+    assert own is not None
+    assert (own.wait, own.nodes, own.nodes_cap, own.share, own.half_life_h) == (1, 10, 64, 2, 12)
+    assert own.changes
+    assert parse_priority("arrival") is None
