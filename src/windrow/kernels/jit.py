@@ -48,7 +48,7 @@ def kernel(function: F) -> F:
     before: str = config.CACHE_DIR  # type: ignore[attr-defined]
     config.CACHE_DIR = _FOLDER or before  # type: ignore[attr-defined]
     try:
-        compiled = cast(F, numba.njit(cache=bool(_FOLDER), nogil=True)(function))
+        compiled = cast(F, numba.njit(cache=bool(_FOLDER), nogil=True, error_model="numpy")(function))
     finally:
         config.CACHE_DIR = before  # type: ignore[attr-defined]
     return compiled

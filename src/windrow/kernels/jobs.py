@@ -153,7 +153,7 @@ def copy_queued(s: Ints, source: int, target: int) -> None:
     for k in range(QUEUED_WIDTH):
         s[b + k] = s[a + k]
     if s[WORDS]:
-        queued_set(s, target)[:] = queued_set(s, source)
+        nodesets.copy(queued_set(s, source), queued_set(s, target))
 
 
 @kernel
@@ -339,7 +339,7 @@ def start(s: Ints, starts: Ints, i: int) -> None:
     s[r + USER] = s[q + USER]
     s[r + KILLED] = 1 if run > requested else 0
     if s[WORDS]:
-        running_set(s, slot)[:] = queued_set(s, i)
+        nodesets.copy(queued_set(s, i), running_set(s, slot))
     if s[POLICY] != CONSERVATIVE:
         add_release(s, now + requested, nodes)
     e = s[HEAP_AT] + n * HEAP_WIDTH

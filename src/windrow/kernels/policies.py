@@ -115,12 +115,13 @@ def sort_queue(s: Ints) -> None:
         slide_to_front(s)
     if s[WEIGHTS + W_SHARE] != 0:
         measure_usage(s)
-    usage = s[s[USERS_AT] + 2 * s[USERS_ROOM] : s[USERS_AT] + 3 * s[USERS_ROOM]]
-    total = max(1, usage.sum())
+    usage, total = s[USERS_AT] + 2 * s[USERS_ROOM], 0
+    for u in range(usage, usage + s[USERS_ROOM]):
+        total += s[u]
     head, spare = s[HEAD], s[TAIL]
     for i in range(head, s[TAIL]):
         q = queued(s, i)
-        share = 100.0 * usage[s[q + USER]] / total
+        share = 100.0 * s[usage + s[q + USER]] / max(1, total)
         s[q + KEY] = priority(s, s[NOW] - s[q + QUEUED], s[q + NODES], s[q + REQUESTED], share)
         if i == head or not is_before(s, i, i - 1):
             continue

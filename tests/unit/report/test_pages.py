@@ -125,7 +125,7 @@ def test_the_table_holds_the_figures_of_each_policy() -> None:
         assert format_duration(summary.mean_wait_s) in texts
         assert f"{summary.mean_bounded_slowdown:,.2f}" in texts
         assert f"{100 * summary.utilization:.2f} %" in texts
-    assert "dropped: 2 jobs had no number of processors" in texts
+    assert "dropped: 2 jobs had no processors" in texts
 
 
 def test_the_best_of_a_row_stands_out() -> None:

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.sim.scenarios import Pair, Scenario, scenarios
 
-CASES = settings(max_examples=1500, deadline=None, derandomize=True)
+CASES = settings(max_examples=3000, deadline=None, derandomize=True)
 
 
 def play(scenario: Scenario) -> None:
@@ -29,7 +29,7 @@ def test_every_start_and_event_is_the_same_with_identities(scenario: Scenario) -
     play(scenario)
 
 
-@settings(max_examples=600, deadline=None, derandomize=True)
+@settings(max_examples=1200, deadline=None, derandomize=True)
 @given(
     scenarios(placements=("count", "count", "leftmost", "contiguous")),
     st.lists(st.tuples(st.integers(1, 6), st.integers(1, 20)), min_size=1, max_size=4),

@@ -1,0 +1,159 @@
+"""Speed of Windrow, side by side with what one would use instead.
+
+    python bench/bench.py [--quick] [--no-peers] [--json FILE]
+
+Tables go to stdout, progress to stderr; nothing is written unless asked, save AccaSim's environment in bench/.peers.
+The exit status is 1 where a result is wrong: a fast wrong answer is worth nothing. A missed target is only told.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+sys.path[0] = str(Path(__file__).resolve().parents[1])  # so that `bench` is this folder and not this file
+
+from rich.table import Table  # noqa: E402
+from rich.text import Text  # noqa: E402
+
+from bench import growth, live_cluster, peers, whole_logs, workflow_size  # noqa: E402
+from bench.logs import load_logs, lublin  # noqa: E402
+from bench.progress import Progress  # noqa: E402
+from bench.tables import console, seconds  # noqa: E402
+from windrow.kernels.jit import is_compiled  # noqa: E402
+from windrow.sim import simulate  # noqa: E402
+
+# Seconds on a quiet two-core machine, for the time left: (in full, quick).
+EXPECTED_S: Mapping[str, tuple[float, float]] = {
+    "kernels and logs": (3, 3),
+    "whole logs": (20, 8),
+    "cluster under way": (8, 3),
+    "peers": (40, 12),
+    "growth": (80, 10),
+    "workflows": (20, 3),
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure, print, and say whether all results were right."""
+    options = _parser().parse_args(arguments)
+    parts = {name: s[options.quick] for name, s in EXPECTED_S.items() if options.peers or name != "peers"}
+    progress, screen = Progress(parts), console()
+    facts = machine()
+    screen.print(Text(" · ".join(f"{key} {value}" for key, value in facts.items())))
+    records: dict[str, Any] = {"machine": facts, "quick": options.quick}
+    for found, shown in _parts(progress, quick=options.quick, with_peers=options.peers):
+        records |= found
+        progress.clear()
+        for grid in shown:
+            screen.print("", grid)
+    progress.finish()
+    screen.print("", *_verdicts(records), sep="\n")
+    if options.json:
+        options.json.write_text(json.dumps(records, indent=1) + "\n", encoding="utf-8")
+    return 1 if _wrong(records) else 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="bench.py", description="Times Windrow, and what one would use instead.")
+    parser.add_argument("--quick", action="store_true", help="smaller sizes, fewer repetitions: under a minute")
+    parser.add_argument("--no-peers", dest="peers", action="store_false", help="leave the other simulators out")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write every number there")
+    return parser
+
+
+def machine() -> dict[str, str]:
+    """Where the times were taken. A load near or above the number of cores makes them too long."""
+    versions = {name: version(name) for name in ("windrow", "numpy", "numba")}
+    load = {"load before": f"{os.getloadavg()[0]:.1f}"} if hasattr(os, "getloadavg") else {}
+    return {"Python": platform.python_version(), **versions, "CPU": _cpu(), "cores": str(os.cpu_count()), **load}
+
+
+def _cpu() -> str:
+    facts = Path("/proc/cpuinfo")
+    if facts.exists():
+        for line in facts.read_text(encoding="utf-8", errors="replace").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
+
+
+def _parts(progress: Progress, *, quick: bool, with_peers: bool) -> Iterator[tuple[dict[str, Any], list[Table]]]:
+    """Each part's numbers, by name, and its tables."""
+    progress.part("kernels and logs")
+    if not is_compiled():
+        progress.say("compiling the kernels, once; up to half a minute")
+    simulate(lublin(100))  # loads them, or compiles them
+    logs = load_logs()
+    progress.part("whole logs")
+    whole = whole_logs.run(logs, progress, quick=quick)
+    yield {"logs": logs.source, "whole_logs": _plain(whole)}, whole_logs.tables(whole, logs)
+    progress.part("cluster under way")
+    states, spread = live_cluster.run(logs, progress, quick=quick)
+    yield {"states": _plain(states), "spread": asdict(spread)}, live_cluster.tables(states, spread, logs)
+    if with_peers:
+        progress.part("peers")
+        compared = peers.run(logs, progress, quick=quick)
+        yield {"peers": _plain(compared)}, peers.tables(compared, logs, whole)
+    progress.part("growth")
+    points, exponents = growth.run(progress, quick=quick)
+    yield {"growth": _plain(points), "exponents": _plain(exponents)}, growth.tables(points, exponents)
+    progress.part("workflows")
+    sizes = workflow_size.run(progress, quick=quick)
+    yield {"workflows": _plain(sizes)}, workflow_size.tables(sizes)
+
+
+def _plain(rows: Sequence[Any]) -> list[dict[str, Any]]:
+    return [asdict(row) for row in rows]
+
+
+def _targets(records: Mapping[str, Any]) -> list[tuple[str, bool]]:
+    """Every target that applied, by name, and whether it was met."""
+    found = [(f"{one['log']} {one['policy']}", one["met"]) for one in records["whole_logs"]]
+    for one in records["states"]:
+        found += [(f"{name} at the {one['state']}", one[f"{name}_met"]) for name in ("clone", "estimate")]
+    found += [(f"{one['tasks']:,} tasks", one["met"]) for one in records["workflows"]]
+    return [(name, met) for name, met in found if met is not None]
+
+
+def _wrong(records: Mapping[str, Any]) -> list[str]:
+    """Results that are not what they must be; a peer that is right in general counts against Windrow."""
+    found = [f"{one['log']} {one['policy']}" for one in records["whole_logs"] if one["right"] is False]
+    for one in records.get("peers", ()):
+        if one["same"] is False and not one["known_wrong"]:
+            found.append(f"{one['policy']} beside {one['tool']}")
+    return found + [f"{one['tasks']:,} tasks" for one in records["workflows"] if not one["right"]]
+
+
+def _verdicts(records: Mapping[str, Any]) -> list[Text]:
+    targets, wrong = _targets(records), _wrong(records)
+    missed = [name for name, met in targets if not met]
+    lines = [Text(f"Targets: {len(targets) - len(missed)} met, {len(missed)} MISSED" + _list(missed))]
+    spread = records["spread"]
+    if spread["over_target"]:
+        share = f"{spread['over_target']} of {spread['instants']} instants, at worst {seconds(spread['worst_s'])}"
+        lines.append(Text(f"Estimates take longer than their target at {share}."))
+    if float(records["machine"].get("load before", 0)) > (os.cpu_count() or 1) / 2:
+        lines.append(Text("The machine was busy before this began; the times may be too long."))
+    if wrong:
+        lines.append(Text(f"WRONG results{_list(wrong)}", style="bold red"))
+    return lines
+
+
+def _list(names: Sequence[str]) -> str:
+    return f": {', '.join(names)}" if names else ""
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit("stopped")

@@ -1,0 +1,34 @@
+"""Every example in the README and in the how-to pages runs."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from windrow.cli.main import main
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs" / "how-to").glob("*.md")])
+BLOCK = re.compile(r"^```(python|console)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_examples_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    blocks = BLOCK.findall(page.read_text())
+    assert blocks, f"{page.name} has no examples"
+    for language, text in blocks:
+        if language == "python":
+            exec(compile(text, page.name, "exec"), names)
+        else:
+            run_commands(text)
+
+
+def run_commands(text: str) -> None:
+    for line in text.splitlines():
+        if line.startswith("$ windrow "):
+            assert main(shlex.split(line)[2:]) == 0, line
