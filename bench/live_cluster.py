@@ -130,7 +130,7 @@ def tables(states: Sequence[State], spread: Spread, logs: BenchLogs) -> list[Tab
         for one in states
     ]
     notes = [
-        f"Log: {KTH}, {'recorded' if logs.real else 'generated stand-in'}."
+        f"Log: {logs.title(KTH)}."
         f" Targets: clone {seconds(CLONE_TARGET_S)}, estimate {seconds(ESTIMATE_TARGET_S)} under conservative.",
         f"Under {spread.policy}, at {spread.instants} instants over the whole log (best of 3 calls at each): estimate"
         f" median {seconds(spread.median_s)}, 95 % within {seconds(spread.p95_s)}, worst {seconds(spread.worst_s)},"

@@ -24,6 +24,10 @@ class BenchLogs:
     real: bool
     source: str
 
+    def title(self, name: str) -> str:
+        """How a log is called in tables: a stand-in never goes by the name of the recorded one."""
+        return name if self.real else f"like {name}"
+
 
 def load_logs() -> BenchLogs:
     """The real logs from `$WINDROW_DATA`, or from `../shared/data` beside the checkout; failing both, stand-ins."""

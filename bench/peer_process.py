@@ -61,9 +61,10 @@ def ask(command: Sequence[str], *, limit_s: float, waiting: Callable[[float], No
     """
     begin = time.perf_counter()
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        left_s = limit_s
         while True:
             try:
-                out, err = process.communicate(timeout=5)
+                out, err = process.communicate(timeout=max(0.1, min(5.0, left_s)))
                 break
             except subprocess.TimeoutExpired:
                 left_s = limit_s - (time.perf_counter() - begin)

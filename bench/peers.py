@@ -154,12 +154,11 @@ def _first(log: Log, jobs: int) -> Log:
 
 def tables(found: Sequence[Comparison], logs: BenchLogs, whole: Sequence[WholeLog]) -> list[Table]:
     """What was run now, and apart from it what was measured elsewhere."""
-    here = f"{KTH} ({'recorded' if logs.real else 'generated stand-in'})"
     columns = ("tool", "policy", "jobs", "tool takes", "Windrow takes", "ratio", "mean wait s", "result")
     notes = ["AccaSim reads the SWF file as it simulates; Windrow's time beside it includes reading the file too."]
     rows = [_row(one) for one in found]
     return [
-        table(f"3. Peers from PyPI, run now on {here}", columns, rows, notes),
+        table(f"3. Peers from PyPI, run now on {logs.title(KTH)}", columns, rows, notes),
         *([_elsewhere(whole)] if logs.real else []),
     ]
 

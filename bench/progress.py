@@ -8,6 +8,9 @@ from collections.abc import Mapping
 from rich.console import Console
 from rich.markup import escape
 
+_TRUST_S = 20.0
+"""After about so long, what was seen counts as much as what was expected."""
+
 
 class Progress:
     """The parts of a benchmark, one after the other. `expected_s` names them in order, with the seconds of each."""
@@ -36,9 +39,8 @@ class Progress:
             self._console.print(escape(line), soft_wrap=True)
 
     def left_s(self, now: float) -> float:
-        """The rest of the plan, stretched as the parts that are over were, within reason."""
-        pace = (self._part_begin - self._begin) / self._done_s if self._done_s else 1.0
-        pace = min(max(pace, 0.3), 3.0)
+        """The rest of the plan, stretched as the parts that are over were, once they are long enough to tell."""
+        pace = (self._part_begin - self._begin + _TRUST_S) / (self._done_s + _TRUST_S)
         current_s = self._expected_s.get(self._part, 0.0)
         later_s = max(0.0, sum(self._expected_s.values()) - self._done_s - current_s)
         return max(0.0, pace * current_s - (now - self._part_begin)) + pace * later_s

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-WIDE = 132
+WIDE = 140
 """Columns of text where stdout is no terminal, so that a table in a file is not squeezed."""
 
 _LEFT = ("log", "policy", "tool", "state", "result", "target met", "series", "note", "reads as")

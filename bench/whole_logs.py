@@ -99,11 +99,20 @@ def tables(found: Sequence[WholeLog], logs: BenchLogs) -> list[Table]:
     columns = ("log", "policy", "jobs", "median", "best", "of", "jobs/s", "target", "target met", "C++ limit")
     rows = [
         (
-            *(one.log, one.policy, f"{one.jobs:,}", seconds(one.median_s), seconds(one.best_s), f"{one.repetitions}"),
+            *(
+                logs.title(one.log),
+                one.policy,
+                f"{one.jobs:,}",
+                seconds(one.median_s),
+                seconds(one.best_s),
+                f"{one.repetitions}",
+            ),
             *(f"{one.jobs / one.median_s:,.0f}", seconds(one.target_s), verdict(one.met), seconds(one.cpp_s)),
             *(f"{one.mean_wait_s:,.3f}", {True: "as agreed", False: "WRONG", None: "no figure"}[one.right]),
         )
         for one in found
     ]
-    notes = [f"Logs: {logs.source}. The bare C++ limit (arrays in, starts out) was measured elsewhere."]
+    notes = [f"Logs: {logs.source}."]
+    if logs.real:
+        notes.append("C++ limit: a bare loop, arrays in, starts out, measured elsewhere on another two-core machine.")
     return [table("1. Whole logs in memory", (*columns, "mean wait s", "result"), rows, notes)]

@@ -23,7 +23,7 @@ from bench.whole_logs import verdict
 
 WIDTH = 1_000
 TARGET_BYTES = 2_000_000_000
-SIZES = (100_000, 300_000, 1_000_000)
+SIZES = (101_000, 301_000, 1_001_000)  # so that edges are 200,000, 600,000 and 2,000,000
 
 
 @dataclass(frozen=True, slots=True)

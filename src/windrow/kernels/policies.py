@@ -33,6 +33,7 @@ from windrow.kernels.jobs import (
 )
 from windrow.kernels.state import (
     ARRIVAL,
+    BATCHED,
     CHANGING,
     CONSERVATIVE,
     CONTIGUOUS,
@@ -272,8 +273,6 @@ def conservative_pass(s: Ints, starts: Ints) -> None:
     """Move each job of the queue to its first fit, if nodes came free; else only place the new ones."""
     trim_plan(s)
     freed = s[FREED] > 0
-    if not freed and s[FRESH] == 0:
-        return
     first = s[HEAD] if freed or s[QUEUE_ORDER] != ARRIVAL else s[TAIL] - s[FRESH]
     counted = s[PLACEMENT] == COUNTED
     at, free = plan_times(s), plan_counts(s)
@@ -290,7 +289,8 @@ def conservative_pass(s: Ints, starts: Ints) -> None:
         elif freed:
             give_back(s, planned, planned + requested, nodes, queued_set(s, i))
             place(s, i)
-    launch(s, starts, first)
+    # With arrivals before ends, an older job may be planned for nodes whose time is up at this very instant.
+    launch(s, starts, first if s[EVENT_ORDER] == BATCHED else s[HEAD])
 
 
 @kernel

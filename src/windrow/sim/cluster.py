@@ -82,7 +82,7 @@ class Cluster:
         start_s: int = 0,
         record: bool = False,
     ) -> None:
-        """An empty cluster at `start_s`; the log's jobs submitted before that are left out.
+        """A cluster at `start_s` with just the log's jobs submitted at that second; earlier ones are left out.
 
         `record` keeps the starts of the log's jobs (see `log_starts_s`), which a clone does not take along.
         """
@@ -101,6 +101,7 @@ class Cluster:
             rules=self.settings.rules(),
         )
         self._state[k.NEXT] = np.searchsorted(self._log[:, k.SUBMIT], start_s)
+        self.advance(start_s)  # clients come after the log, at the first instant too
 
     @property
     def now_s(self) -> int:

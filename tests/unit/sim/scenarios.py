@@ -104,6 +104,7 @@ class Pair:
         self.scenario = scenario
         self.fast = scenario.cluster()
         self.slow = scenario.reference()
+        self.slow.advance(0)
         self.submitted = 0
 
     def step(self, kind: str, a: int, b: int, c: int) -> None:

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.sim.scenarios import Pair, Scenario, scenarios
 
-CASES = settings(max_examples=3000, deadline=None, derandomize=True)
+# WINDROW_FUZZ=20 tries twenty times as many cases, new ones each time; without it the cases are always the same.
+FUZZ = int(os.environ.get("WINDROW_FUZZ", "0"))
+
+
+def cases(examples: int) -> settings:
+    return settings(max_examples=examples * max(1, FUZZ), deadline=None, derandomize=not FUZZ)
 
 
 def play(scenario: Scenario) -> None:
@@ -17,19 +24,19 @@ def play(scenario: Scenario) -> None:
     pair.finish()
 
 
-@CASES
+@cases(2500)
 @given(scenarios())
 def test_every_start_and_event_is_the_same(scenario: Scenario) -> None:
     play(scenario)
 
 
-@CASES
+@cases(2500)
 @given(scenarios(placements=("leftmost", "contiguous")))
 def test_every_start_and_event_is_the_same_with_identities(scenario: Scenario) -> None:
     play(scenario)
 
 
-@settings(max_examples=1200, deadline=None, derandomize=True)
+@cases(1200)
 @given(
     scenarios(placements=("count", "count", "leftmost", "contiguous")),
     st.lists(st.tuples(st.integers(1, 6), st.integers(1, 20)), min_size=1, max_size=4),
@@ -46,7 +53,7 @@ def test_estimates_are_what_then_happens(scenario: Scenario, asked: list[tuple[i
     pair.finish_quietly()  # asking changes nothing
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@cases(300)
 @given(scenarios(placements=("count", "leftmost")), st.integers(0, 40))
 def test_a_clone_and_its_original_live_apart(scenario: Scenario, at: int) -> None:
     pair, alone = Pair(scenario), scenario.cluster()
