@@ -114,5 +114,7 @@ def tables(found: Sequence[WholeLog], logs: BenchLogs) -> list[Table]:
     ]
     notes = [f"Logs: {logs.source}."]
     if logs.real:
-        notes.append("C++ limit: a bare loop, arrays in, starts out, measured elsewhere on another two-core machine.")
+        notes.append(
+            "C++ limit: a bare loop, arrays in, starts out, measured on another machine, perhaps a slower one."
+        )
     return [table("1. Whole logs in memory", (*columns, "mean wait s", "result"), rows, notes)]

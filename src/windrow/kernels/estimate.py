@@ -32,6 +32,7 @@ from windrow.kernels.state import (
     HEAP_WIDTH,
     HELD,
     HELD_AT,
+    JOB,
     NODES,
     NOW,
     PLACEMENT,
@@ -103,17 +104,31 @@ def as_requested(s: Ints) -> Ints:
 
 @kernel
 def play(t: Ints, log: Ints, nodes: int, requested: int, user: int) -> int:
-    """Submit the candidate now and go on until it starts."""
+    """Submit the candidate now and go on until it starts, or until it has a reservation that will not move."""
     nobody = np.empty(0, dtype=np.int64)
+    has_plan = t[POLICY] == CONSERVATIVE and t[PLACEMENT] == COUNTED
     arrive(t, CANDIDATE, nodes, requested, requested, user)
     schedule(t, nobody)
     while not has_started(t):
+        if has_plan and is_settled(t):
+            planned = planned_start(t)
+            if planned >= 0:
+                return planned
         t[HAPPENED] = 0
         t[NOW] = next_instant(t, log)
         if t[NOW] == FOREVER:
             return -1
         instant(t, log, nobody)
     return t[NOW]
+
+
+@kernel
+def planned_start(t: Ints) -> int:
+    """When the candidate is planned to start, or -1 where it is not in the queue yet."""
+    for i in range(t[HEAD], t[TAIL]):
+        if t[queued(t, i) + JOB] == CANDIDATE:
+            return t[queued(t, i) + PLANNED]
+    return -1
 
 
 @kernel

@@ -3,7 +3,8 @@
 from windrow.model.duration import format_duration, parse_duration
 from windrow.model.graph import Adjacency, CycleError, order_and_levels
 from windrow.model.log import Log, Repairs
-from windrow.model.workflow import File, NodeShape, Task, Workflow, WorkflowError
+from windrow.model.resources import NodeShape
+from windrow.model.workflow import File, Task, Workflow, WorkflowError
 
 __all__ = [
     "Adjacency",

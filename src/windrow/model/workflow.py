@@ -1,4 +1,4 @@
-"""Workflow, Task, File, and the shape of a node.
+"""Workflow, Task and File.
 
 Rule 1: a Workflow that exists is valid: ids unique, parents known, no cycle, times and sizes finite and not negative.
 Rule 2: nothing here changes after construction; arrays are read-only.
@@ -25,18 +25,6 @@ Floats = NDArray[np.float64]
 
 class WorkflowError(UserError):
     """The workflow is not valid. The message names the offending tasks or files."""
-
-
-@dataclass(frozen=True, slots=True)
-class NodeShape:
-    """What one node of a cluster offers. The papers' node has one core; memory None means unlimited."""
-
-    cores: int = 1
-    memory_bytes: int | None = None
-
-    def __post_init__(self) -> None:
-        if self.cores < 1 or (self.memory_bytes is not None and self.memory_bytes <= 0):
-            raise UserError(f"a node needs at least one core and some memory, not {self}")
 
 
 @dataclass(frozen=True, slots=True)

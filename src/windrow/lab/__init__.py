@@ -1,0 +1,1 @@
+"""Experiments: workflows, strategies and logs, tried in simulation."""

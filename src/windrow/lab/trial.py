@@ -1,0 +1,204 @@
+"""One trial: a workflow run by a strategy on a simulated cluster. The driver between the core and virtual time.
+
+Tasks take whole seconds. At one instant the log comes first, then tasks that finish, then what the queue says of jobs.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from typing import assert_never
+
+import numpy as np
+from numpy.typing import NDArray
+
+from windrow.manager.actions import Action, Decide, StartTask, StopJob, SubmitJob
+from windrow.manager.core import Core, Terms
+from windrow.manager.events import Event, JobEnded, JobKilled, JobsPlanned, JobStarted, RunBegan, TaskFinished
+from windrow.model import Workflow
+from windrow.sim.cluster import Cluster, EventKind
+from windrow.strategies import Decision, JobPlan, Strategy
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(slots=True)
+class JobRecord:
+    """What became of one job. Times are None where it never came so far."""
+
+    plan: JobPlan
+    submitted_s: int
+    predicted_start_s: int | None = None
+    started_s: int | None = None
+    ended_s: int | None = None
+    outcome: str = ""
+
+
+@dataclass(slots=True)
+class TaskRecord:
+    """One attempt at a task."""
+
+    task: int
+    job: int
+    nodes: tuple[int, ...]
+    started_s: int
+    ended_s: int | None = None
+
+
+@dataclass
+class Trial:
+    """A finished run: its jobs, its tasks, its decisions."""
+
+    workflow: Workflow
+    strategy: str
+    begun_s: int
+    ended_s: int = 0
+    jobs: list[JobRecord] = field(default_factory=list)
+    attempts: list[TaskRecord] = field(default_factory=list)
+    decisions: list[tuple[int, Decision]] = field(default_factory=list)
+
+    @property
+    def makespan_s(self) -> int:
+        """From the first submission to the end of the last task."""
+        return self.ended_s - self.begun_s
+
+    @property
+    def used_node_s(self) -> int:
+        """Node-seconds that jobs held."""
+        return sum(j.plan.nodes * (j.ended_s - j.started_s) for j in self.jobs if j.started_s is not None and j.ended_s)
+
+    @property
+    def work_s(self) -> int:
+        """Node-seconds in which tasks did work that counted; a task on part of a node counts for the whole node."""
+        return sum(max(1, len(a.nodes)) * (a.ended_s - a.started_s) for a in self.attempts if a.ended_s is not None)
+
+    @property
+    def queue_wait_s(self) -> int:
+        """All waits in the queue, hidden or not."""
+        return sum(j.started_s - j.submitted_s for j in self.jobs if j.started_s is not None)
+
+    @property
+    def visible_wait_s(self) -> int:
+        """Time in which no task ran."""
+        spans = sorted((a.started_s, a.ended_s) for a in self.attempts if a.ended_s is not None)
+        covered, until = 0, self.begun_s
+        for begin, end in spans:
+            if end > until:
+                covered += end - max(begin, until)
+                until = end
+        return self.makespan_s - covered
+
+
+class _Driver:
+    """Feeds the core from a cluster. Lives for one trial."""
+
+    def __init__(self, cluster: Cluster, core: Core, strategy: Strategy, actual_s: Ints, trial: Trial) -> None:
+        self.cluster, self.core, self.strategy, self.trial = cluster, core, strategy, trial
+        self.actual_s = actual_s.tolist()
+        self.number_of: dict[int, int] = {}
+        self.id_of: dict[int, int] = {}
+        self.finishing: list[tuple[int, int, TaskRecord]] = []
+
+    def run(self, check: Callable[[], None] | None) -> None:
+        self.feed(RunBegan(self.cluster.now_s))
+        while not self.core.is_finished:
+            until = self.finishing[0][0] if self.finishing else None
+            happened = self.cluster.advance(until)
+            self.finish_tasks()
+            for event in happened:
+                self.job_event(event.kind, event.job)
+            assert happened or until is not None, "nothing will ever happen again, and tasks are left"
+            if check is not None:
+                check()
+        self.trial.ended_s = max(a.ended_s for a in self.trial.attempts if a.ended_s is not None)
+        self.release_all()
+
+    def release_all(self) -> None:
+        """The last task is done: whatever is still in the system goes."""
+        for job_id in list(self.number_of):
+            self.cluster.cancel(job_id)
+        for event in self.cluster.advance(self.cluster.now_s):
+            self.close_job(event.kind, event.job)
+
+    def finish_tasks(self) -> None:
+        while self.finishing and self.finishing[0][0] <= self.cluster.now_s:
+            at, _, record = heappop(self.finishing)
+            if self.trial.jobs[record.job].outcome != "killed":
+                record.ended_s = at
+                self.feed(TaskFinished(at, record.task))
+
+    def job_event(self, kind: EventKind, job_id: int) -> None:
+        number, now = self.number_of[job_id], self.cluster.now_s
+        if kind is EventKind.STARTED:
+            self.trial.jobs[number].started_s = now
+            self.feed(JobStarted(now, number))
+            return
+        self.close_job(kind, job_id)
+        self.feed(JobKilled(now, number) if kind is EventKind.KILLED else JobEnded(now, number))
+
+    def close_job(self, kind: EventKind, job_id: int) -> None:
+        number = self.number_of.pop(job_id)
+        record = self.trial.jobs[number]
+        record.ended_s = self.cluster.now_s
+        record.outcome = {EventKind.KILLED: "killed"}.get(
+            kind, "ended" if record.started_s is not None else "cancelled"
+        )
+
+    def feed(self, event: Event) -> None:
+        actions: deque[Action] = deque(self.core.handle(event))
+        while actions:
+            actions.extend(self.act(actions.popleft()))
+
+    def act(self, action: Action) -> list[Action]:
+        match action:
+            case StartTask():
+                record = TaskRecord(action.task, action.job, action.nodes, self.cluster.now_s)
+                self.trial.attempts.append(record)
+                end = self.cluster.now_s + self.actual_s[action.task]
+                heappush(self.finishing, (end, len(self.trial.attempts), record))
+                return []
+            case SubmitJob():
+                job_id = self.cluster.submit(action.plan.nodes, action.plan.requested_s)
+                self.number_of[job_id], self.id_of[action.job] = action.job, job_id
+                self.trial.jobs.append(JobRecord(action.plan, self.cluster.now_s))
+                return []
+            case StopJob():
+                self.cluster.cancel(self.id_of[action.job])
+                return []
+            case Decide():
+                view = self.core.view(self.cluster.now_s, self.forecast)
+                decision = self.strategy.decide(view)
+                if decision.jobs:
+                    self.trial.decisions.append((self.cluster.now_s, decision))
+                return self.core.handle(JobsPlanned(self.cluster.now_s, decision))
+            case _:
+                assert_never(action)
+
+    def forecast(self, nodes: Ints, requested_s: Ints) -> Ints:
+        return self.cluster.estimate(nodes, requested_s) - self.cluster.now_s
+
+
+def run_trial(
+    cluster: Cluster,
+    workflow: Workflow,
+    strategy: Strategy,
+    *,
+    terms: Terms | None = None,
+    actual_s: Ints | None = None,
+    expected_s: Ints | None = None,
+    checked: bool = False,
+) -> Trial:
+    """Run the workflow on this cluster from its present time on; the cluster moves along (give it a clone).
+
+    `expected_s` is what strategies believe of each task, `actual_s` what it takes; both are the workflow's run times,
+    rounded up, unless given. `checked` asserts the core's invariants at every step.
+    """
+    whole = np.maximum(1, np.ceil(workflow.runtime_s)).astype(np.int64)
+    expected = whole if expected_s is None else expected_s
+    core = Core(workflow, expected, terms or Terms(cluster.nodes))
+    trial = Trial(workflow, strategy.name, cluster.now_s)
+    driver = _Driver(cluster, core, strategy, whole if actual_s is None else actual_s, trial)
+    driver.run(core.check if checked else None)
+    return trial

@@ -1,0 +1,1 @@
+"""Runs one workflow: events in, actions out."""

@@ -1,0 +1,63 @@
+"""Ways to cut a workflow into batch jobs: pure, one file each. `STRATEGIES` names them."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+
+from windrow.errors import UserError
+from windrow.strategies.base import Candidate, Decision, Forecast, JobPlan, Strategy, View
+from windrow.strategies.glume import Glume
+from windrow.strategies.individual import Individual
+from windrow.strategies.level_by_level import LevelByLevel
+from windrow.strategies.levels import Levels, Work
+from windrow.strategies.whole import Giant, OneJob
+from windrow.strategies.zhang import Zhang
+
+STRATEGIES: Mapping[str, Strategy] = {
+    "individual": Individual(),
+    "giant": Giant(),
+    "one-job": OneJob(),
+    "level-by-level": LevelByLevel(),
+    "zhang": Zhang(),
+    "glume": Glume(),
+}
+
+MEANINGS: Mapping[str, str] = {
+    "individual": "one job per ready task, under the cap",
+    "giant": "everything in one job, on as many nodes as it can use",
+    "one-job": "everything in one job, on the number of nodes that ends first",
+    "level-by-level": "one job per level, each when the one before is done",
+    "zhang": "groups of levels by the ratio of wait to run, each submitted when the one before starts",
+    "glume": "groups of levels by estimated makespan, each submitted when the one before starts",
+}
+
+
+def find_strategy(name: str) -> Strategy:
+    """The strategy of that name. UserError where there is none."""
+    if name not in STRATEGIES:
+        near = difflib.get_close_matches(name, STRATEGIES, n=1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise UserError(f"unknown strategy {name!r}{hint} Known: {', '.join(STRATEGIES)}")
+    return STRATEGIES[name]
+
+
+__all__ = [
+    "MEANINGS",
+    "STRATEGIES",
+    "Candidate",
+    "Decision",
+    "Forecast",
+    "Giant",
+    "Glume",
+    "Individual",
+    "JobPlan",
+    "LevelByLevel",
+    "Levels",
+    "OneJob",
+    "Strategy",
+    "View",
+    "Work",
+    "Zhang",
+    "find_strategy",
+]

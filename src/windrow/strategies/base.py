@@ -1,0 +1,126 @@
+"""What a strategy is given and what it answers.
+
+Rule 1: a strategy is pure. It is given a View and returns a Decision; the same View gives the same Decision.
+Rule 2: it is asked whenever something has changed, and answers with the jobs to submit now, often none.
+Rule 3: it does not know whether the cluster is real.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from windrow.strategies.levels import Levels, Mask, Work
+
+Ints = NDArray[np.int64]
+
+Forecast = Callable[[Ints, Ints], Ints]
+"""For numbers of nodes and requested times: how long each such job would wait if it were submitted now, in seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobPlan:
+    """One job to submit: its tasks, how many nodes, how long they should run, and how long to ask for."""
+
+    tasks: tuple[int, ...]
+    nodes: int
+    run_s: int
+    requested_s: int
+    leeway_s: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """Something that was considered, in numbers. Times count from now; `makespan_s` is the end of all tasks left."""
+
+    what: str
+    nodes: int
+    wait_s: int
+    run_s: int
+    leeway_s: int
+    makespan_s: int | None
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What to submit now, and why. `individually` is remembered: from then on tasks go out one by one."""
+
+    jobs: tuple[JobPlan, ...] = ()
+    candidates: tuple[Candidate, ...] = ()
+    why: str = ""
+    individually: bool = False
+
+
+@dataclass(frozen=True)
+class View:
+    """What a strategy may know.
+
+    `left` marks the tasks that are in no job; `ready` are those of them whose parents are all done. `busy_s` is how
+    long the jobs that run now will need yet, by estimate: the next job has nothing to do before. `request` turns a run
+    time into a requested time (it adds the margin). `individually` is what an earlier decision set.
+    """
+
+    work: Work
+    left: Mask
+    ready: tuple[int, ...]
+    jobs_waiting: int
+    jobs_running: int
+    busy_s: int
+    cap: int
+    individually: bool
+    request: Callable[[int], int]
+    forecast: Forecast
+
+    @cached_property
+    def levels(self) -> Levels:
+        """The tasks that are left, by levels."""
+        return self.work.levels(self.left)
+
+    @property
+    def jobs(self) -> int:
+        """Own jobs in the system."""
+        return self.jobs_waiting + self.jobs_running
+
+    def waits_s(self, nodes: Ints, run_s: Ints) -> Ints:
+        """The waits of jobs with these nodes and run times, margin included."""
+        return self.forecast(nodes, np.array([self.request(int(r)) for r in run_s], dtype=np.int64))
+
+    def wait_s(self, nodes: int, run_s: int) -> int:
+        """The wait of one such job."""
+        return int(self.waits_s(np.array([nodes]), np.array([run_s]))[0])
+
+    def plan(self, first: int, last: int, nodes: int, leeway_s: int = 0) -> JobPlan:
+        """A job of these levels on so many nodes."""
+        run = int(self.levels.run_s(first, last)[nodes - 1])
+        tasks = tuple(self.levels.between(first, last).tolist())
+        return JobPlan(tasks, nodes, run, self.request(run + leeway_s), leeway_s)
+
+
+class Strategy(Protocol):
+    """Cuts a workflow into jobs."""
+
+    @property
+    def name(self) -> str:
+        """What users call it."""
+
+    def decide(self, view: View) -> Decision:
+        """The jobs to submit now."""
+
+
+def best_nodes(view: View, first: int, last: int, busy_s: int) -> tuple[int, int, int]:
+    """The number of nodes on which these levels would end first, with their wait and run.
+
+    GLUME's Algorithm 3 (its loop runs to the most usable nodes, not to `nodes`, which it does not define). Among equals
+    the fewest nodes.
+    """
+    run = view.levels.run_s(first, last)
+    nodes = np.arange(1, len(run) + 1, dtype=np.int64)
+    wait = view.waits_s(nodes, run)
+    best = int(np.argmin(np.maximum(wait, busy_s) + run))
+    return best + 1, int(wait[best]), int(run[best])

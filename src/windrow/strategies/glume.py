@@ -1,0 +1,62 @@
+"""Group Levels Using Makespan Estimates: the GLUME thesis, Algorithms 1 to 3.
+
+Every way to cut the levels that are left into two jobs is tried, each job on its best number of nodes; the cut with the
+least estimated makespan wins, its first job is submitted, and when that starts the rest is cut anew.
+
+The estimate of the second job is made now, although it will be submitted when the first starts; nobody knows better.
+Where print adds up waits and leeways, the makespan here is what they stand for: the second job's tasks begin when it
+has started and the first has ended, whichever is later.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from windrow.strategies.base import Candidate, Decision, View, best_nodes
+from windrow.strategies.leeway import binary_leeway
+
+
+@dataclass(frozen=True, slots=True)
+class Glume:
+    """`beat`: by which part two jobs must be better than one. `leeway_bound`: the most leeway, as a part of the run."""
+
+    beat: float = 0.0
+    leeway_bound: float = 0.1
+    name: str = "glume"
+
+    def decide(self, view: View) -> Decision:
+        """The first job of the best cut in two, when no own job waits."""
+        if view.jobs_waiting or not view.left.any():
+            return Decision()
+        whole = self._allocation(view, 0, view.levels.last, view.busy_s)
+        one = max(view.busy_s, whole.wait_s) + whole.run_s
+        best, best_makespan, chosen = whole, one, view.levels.last
+        seen = [_considered("all levels", whole, one, "")]
+        for last in range(view.levels.last):
+            first = self._allocation(view, 0, last, view.busy_s)
+            second = self._allocation(view, last + 1, view.levels.last, first.leeway_s + first.run_s)
+            begin = max(view.busy_s, first.wait_s)
+            makespan = max(begin + first.run_s, first.wait_s + second.wait_s) + second.run_s
+            note = self._objection(first, second, makespan, one)
+            seen.append(_considered(f"levels 0-{last}, then the rest", first, makespan, note))
+            if not note and makespan < best_makespan:
+                best, best_makespan, chosen = first, makespan, last
+        why = f"least makespan of {len(seen)} cuts: {best_makespan} s; one job: {one} s"
+        return Decision((view.plan(0, chosen, best.nodes, best.leeway_s),), tuple(seen), why)
+
+    def _allocation(self, view: View, first: int, last: int, busy_s: int) -> Candidate:
+        """Algorithm 2: the best number of nodes, and the leeway it needs."""
+        nodes, _, run = best_nodes(view, first, last, busy_s)
+        leeway, wait = binary_leeway(view, nodes, run, busy_s)
+        return Candidate(f"levels {first}-{last}", nodes, wait, run, leeway, None)
+
+    def _objection(self, first: Candidate, second: Candidate, makespan: int, one: int) -> str:
+        if first.leeway_s > self.leeway_bound * first.run_s:
+            return "its leeway would idle too much"
+        if second.leeway_s > self.leeway_bound * second.run_s:
+            return "the leeway of the rest would idle too much"
+        return "" if makespan < one * (1 - self.beat) else "not enough better than one job"
+
+
+def _considered(what: str, job: Candidate, makespan: int, note: str) -> Candidate:
+    return Candidate(what, job.nodes, job.wait_s, job.run_s, job.leeway_s, makespan, note)

@@ -1,0 +1,22 @@
+"""One job per level, submitted when the level before is done. GLUME thesis, section 5.2."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from windrow.strategies.base import Candidate, Decision, View, best_nodes
+
+
+@dataclass(frozen=True, slots=True)
+class LevelByLevel:
+    """See the head of this file."""
+
+    name: str = "level-by-level"
+
+    def decide(self, view: View) -> Decision:
+        """The first level that is left, on the number of nodes that ends first, when no job is in the system."""
+        if view.jobs or not view.left.any():
+            return Decision()
+        nodes, wait, run = best_nodes(view, 0, 0, 0)
+        chosen = Candidate("level 0", nodes, wait, run, 0, None, "chosen")
+        return Decision((view.plan(0, 0, nodes),), (chosen,), f"the next level ends first on {nodes} nodes")

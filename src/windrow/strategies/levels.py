@@ -1,0 +1,131 @@
+"""The part of a workflow that is still to be put into jobs, by levels, and how long any run of levels takes.
+
+Levels are those of the sub-graph of tasks that are left: parents outside it count as done. Run times come from list
+scheduling on each number of nodes and are kept, since a campaign asks for the same ones thousands of times.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from windrow.errors import UserError
+from windrow.model import Adjacency, NodeShape, Workflow, order_and_levels
+
+Ints = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+
+class Levels:
+    """Tasks that are left, level by level. `first` and `last` below are level numbers, both included."""
+
+    def __init__(self, work: Work, left: Mask) -> None:
+        self.work = work
+        self.tasks: Ints = np.flatnonzero(left)
+        parents = _within(work.workflow.parents, left)
+        _, level = order_and_levels(parents, parents.reversed())
+        self.level: Ints = level
+        self.count = int(level.max()) + 1 if len(level) else 0
+        self._run_s: dict[tuple[int, int], Ints] = {}
+        self._needed = [work.nodes_needed(self.tasks[level == k]) for k in range(self.count)]
+
+    @property
+    def last(self) -> int:
+        """The number of the last level."""
+        return self.count - 1
+
+    def between(self, first: int, last: int) -> Ints:
+        """The tasks of these levels."""
+        return self.tasks[(self.level >= first) & (self.level <= last)]
+
+    def usable(self, first: int, last: int) -> int:
+        """The most nodes that a job of these levels can use: what its widest level needs, within the cluster."""
+        return min(self.work.cluster_nodes, max(self._needed[first : last + 1]))
+
+    def run_s(self, first: int, last: int) -> Ints:
+        """How long these levels run on 1, 2, ... `usable` nodes."""
+        if (first, last) not in self._run_s:
+            self._run_s[first, last] = self.work.run_s(self.between(first, last), self.usable(first, last))
+        return self._run_s[first, last]
+
+
+class Work:
+    """A workflow with expected task times in whole seconds, and the nodes it is to run on."""
+
+    def __init__(self, workflow: Workflow, expected_s: Ints, shape: NodeShape, cluster_nodes: int) -> None:
+        self.workflow = workflow
+        self.expected_s = expected_s
+        self.shape = shape
+        self.cluster_nodes = cluster_nodes
+        self._levels: dict[bytes, Levels] = {}
+        self._refuse_misfits()
+
+    def levels(self, left: Mask) -> Levels:
+        """The levels of the tasks that are left; the same answer for the same tasks, so that run times are kept."""
+        key = np.packbits(left).tobytes()
+        if key not in self._levels:
+            self._levels[key] = Levels(self, left)
+        return self._levels[key]
+
+    def run_s(self, tasks: Ints, most_nodes: int) -> Ints:
+        """How long the tasks run on 1 to `most_nodes` nodes; parents that are not among them count as done.
+
+        A number of nodes that cannot hold some task takes forever.
+        """
+        from windrow.kernels.listing import run_times  # noqa: PLC0415  (loads numba: only where a cut is made)
+
+        w = self.workflow
+        left = np.zeros(len(w), dtype=bool)
+        left[tasks] = True
+        parents = _within(w.parents, left)
+        children = parents.reversed()
+        runtime = self.expected_s[tasks]
+        rank = np.empty(len(tasks), dtype=np.int64)
+        rank[np.lexsort((tasks, -runtime))] = np.arange(len(tasks))
+        answers = np.empty(most_nodes, dtype=np.int64)
+        memory = self.shape.memory_bytes if self.shape.memory_bytes is not None else 2**62
+        needs = (w.cores[tasks], w.memory_bytes[tasks], w.nodes[tasks])
+        graph = (parents.degrees(), children.start, children.index)
+        run_times(runtime, rank, *needs, *graph, self.shape.cores, memory, answers)
+        return np.where(answers < 0, 2**40, answers)
+
+    def nodes_needed(self, tasks: Ints) -> int:
+        """How many nodes let all these tasks run at once: tasks put one by one on the first node with room."""
+        w, shape = self.workflow, self.shape
+        whole = int(w.nodes[tasks].sum())
+        small = tasks[w.nodes[tasks] == 0]
+        cores, memory = w.cores[small], w.memory_bytes[small]
+        if not len(small):
+            return whole
+        if (cores == cores[0]).all() and not memory.any():
+            return whole - (-len(small) // (shape.cores // int(cores[0])))
+        return whole + _first_fit(cores.tolist(), memory.tolist(), shape)
+
+    def _refuse_misfits(self) -> None:
+        w, shape = self.workflow, self.shape
+        memory = np.inf if shape.memory_bytes is None else shape.memory_bytes
+        misfit = (w.nodes == 0) & ((w.cores > shape.cores) | (w.memory_bytes > memory)) | (w.nodes > self.cluster_nodes)
+        if misfit.any():
+            names = ", ".join(w.ids[i] for i in np.flatnonzero(misfit)[:5])
+            raise UserError(f"no node of this cluster ({shape}) can run: {names}; use larger nodes or ask for less")
+
+
+def _first_fit(cores: list[int], memory: list[int], shape: NodeShape) -> int:
+    room = float("inf") if shape.memory_bytes is None else float(shape.memory_bytes)
+    nodes: list[tuple[int, float]] = []
+    for c, m in sorted(zip(cores, memory, strict=True), reverse=True):
+        for i, (free_cores, free_memory) in enumerate(nodes):
+            if free_cores >= c and free_memory >= m:
+                nodes[i] = free_cores - c, free_memory - m
+                break
+        else:
+            nodes.append((shape.cores - c, room - m))
+    return len(nodes)
+
+
+def _within(parents: Adjacency, left: Mask) -> Adjacency:
+    """The parent lists of the tasks that are left, renumbered, without parents outside."""
+    number = np.cumsum(left) - 1
+    child, parent = parents.sources(), parents.index
+    kept = left[child] & left[parent]
+    return Adjacency.from_edges(int(left.sum()), number[child[kept]], number[parent[kept]])

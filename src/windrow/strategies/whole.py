@@ -1,0 +1,39 @@
+"""All tasks that are left in one job: on as many nodes as they can use (`giant`), or on the best number (`one-job`).
+
+`giant` is the baseline of Zhang, Koelbel and Cooper, `one-job` the stronger one of the GLUME thesis, section 5.2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from windrow.strategies.base import Candidate, Decision, View, best_nodes
+
+
+@dataclass(frozen=True, slots=True)
+class Giant:
+    """See the head of this file."""
+
+    name: str = "giant"
+
+    def decide(self, view: View) -> Decision:
+        """One job at full width, when none is in the system."""
+        if view.jobs or not view.left.any():
+            return Decision()
+        nodes = view.levels.usable(0, view.levels.last)
+        return Decision(jobs=(view.plan(0, view.levels.last, nodes),), why=f"all levels at full width, {nodes} nodes")
+
+
+@dataclass(frozen=True, slots=True)
+class OneJob:
+    """See the head of this file."""
+
+    name: str = "one-job"
+
+    def decide(self, view: View) -> Decision:
+        """One job on the number of nodes that ends first, when none is in the system."""
+        if view.jobs or not view.left.any():
+            return Decision()
+        nodes, wait, run = best_nodes(view, 0, view.levels.last, 0)
+        chosen = Candidate("all levels", nodes, wait, run, 0, wait + run, "chosen")
+        return Decision((view.plan(0, view.levels.last, nodes),), (chosen,), f"ends first on {nodes} nodes")

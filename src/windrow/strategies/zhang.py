@@ -1,0 +1,82 @@
+"""Peel and group: Y. Zhang, C. Koelbel and K. Cooper, 2009, figures 4 and 5, with what the GLUME thesis mended.
+
+Levels are added to the next job while the ratio of its wait to its run improves. Where no grouping is better than the
+whole, all goes out as one job, or, if that would wait more than twice as long as it runs, task by task from then on.
+
+Mended against print: the branches at the end of `peelLevel` follow the prose; the search for the leeway ends; only the
+wait that shows (what the predecessors' run does not hide) keeps the search adding levels before a first viable group;
+the width asked for is that of the group; a level wider than the cluster runs on fewer nodes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from windrow.strategies.base import Candidate, Decision, JobPlan, View, best_nodes
+from windrow.strategies.individual import single_jobs
+from windrow.strategies.leeway import binary_leeway, halving_leeway
+
+
+@dataclass(frozen=True, slots=True)
+class Zhang:
+    """`global_search`, `sizing` and `binary` are the thesis's enhancements 1, 2 and 3 (section 5.3)."""
+
+    global_search: bool = False
+    sizing: bool = True
+    binary: bool = False
+    whole_is_baseline: bool = True
+    name: str = "zhang"
+
+    def decide(self, view: View) -> Decision:
+        """The next group of levels, when no own job waits."""
+        if not view.left.any():
+            return Decision()
+        if view.individually:
+            return Decision(single_jobs(view), why="task by task since the whole would have waited too long")
+        if view.jobs_waiting:
+            return Decision()
+        whole = self._group(view, view.levels.last)
+        seen, picked = self._search(view, whole)
+        if picked is None:
+            return self._whole(view, whole, (whole, *seen))
+        last, why = picked
+        return Decision((self._sized(view, last),), (whole, *seen), why)
+
+    def _group(self, view: View, last: int) -> Candidate:
+        nodes = view.levels.usable(0, last)
+        run = int(view.levels.run_s(0, last)[nodes - 1])
+        leeway, wait = self._leeway(view, nodes, run)
+        return Candidate(f"levels 0-{last}", nodes, wait, run, leeway, None)
+
+    def _leeway(self, view: View, nodes: int, run: int) -> tuple[int, int]:
+        return (binary_leeway if self.binary else halving_leeway)(view, nodes, run, view.busy_s)
+
+    def _search(self, view: View, whole: Candidate) -> tuple[list[Candidate], tuple[int, str] | None]:
+        """The groups looked at, and the last level of the one picked with the reason."""
+        seen: list[Candidate] = []
+        picked: tuple[int, str] | None = None
+        least = whole.wait_s / max(1, whole.run_s) if self.whole_is_baseline else float("inf")
+        for last in range(view.levels.last):
+            group = self._group(view, last)
+            seen.append(group)
+            if picked is None and max(0, group.wait_s - view.busy_s) > group.run_s:
+                continue  # nothing viable yet, and this one's wait shows for longer than it runs
+            ratio = group.wait_s / max(1, group.run_s)
+            if group.wait_s > view.busy_s and ratio > least:
+                if self.global_search:
+                    continue
+                break
+            picked = last, f"waits {ratio:.2f} times as long as it runs, the least so far"
+            least = ratio
+        return seen, picked
+
+    def _whole(self, view: View, whole: Candidate, seen: tuple[Candidate, ...]) -> Decision:
+        if whole.wait_s > 2 * whole.run_s:
+            why = "no group is better than the whole, and that waits more than twice as long as it runs: task by task"
+            return Decision(single_jobs(view), seen, why, individually=True)
+        return Decision((self._sized(view, view.levels.last),), seen, "no group is better than the whole")
+
+    def _sized(self, view: View, last: int) -> JobPlan:
+        nodes = best_nodes(view, 0, last, view.busy_s)[0] if self.sizing else view.levels.usable(0, last)
+        run = int(view.levels.run_s(0, last)[nodes - 1])
+        return view.plan(0, last, nodes, self._leeway(view, nodes, run)[0])
