@@ -30,7 +30,6 @@ class JobRecord:
 
     plan: JobPlan
     submitted_s: int
-    predicted_start_s: int | None = None
     started_s: int | None = None
     ended_s: int | None = None
     outcome: str = ""
@@ -142,9 +141,11 @@ class _Driver:
         number = self.number_of.pop(job_id)
         record = self.trial.jobs[number]
         record.ended_s = self.cluster.now_s
-        record.outcome = {EventKind.KILLED: "killed"}.get(
-            kind, "ended" if record.started_s is not None else "cancelled"
-        )
+        if record.started_s is None:
+            record.outcome = "cancelled"
+        else:  # a job whose last task ends just when its time is up has done what it was for
+            is_lost = kind is EventKind.KILLED and bool(self.core.jobs[number].open_tasks)
+            record.outcome = "killed" if is_lost else "ended"
 
     def feed(self, event: Event) -> None:
         actions: deque[Action] = deque(self.core.handle(event))

@@ -87,6 +87,11 @@ class View:
         """Own jobs in the system."""
         return self.jobs_waiting + self.jobs_running
 
+    @property
+    def can_submit(self) -> bool:
+        """Whether tasks are left and the cap allows one more job."""
+        return self.jobs < self.cap and bool(self.left.any())
+
     def waits_s(self, nodes: Ints, run_s: Ints) -> Ints:
         """The waits of jobs with these nodes and run times, margin included."""
         return self.forecast(nodes, np.array([self.request(int(r)) for r in run_s], dtype=np.int64))

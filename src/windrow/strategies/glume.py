@@ -26,7 +26,7 @@ class Glume:
 
     def decide(self, view: View) -> Decision:
         """The first job of the best cut in two, when no own job waits."""
-        if view.jobs_waiting or not view.left.any():
+        if view.jobs_waiting or not view.can_submit:
             return Decision()
         whole = self._allocation(view, 0, view.levels.last, view.busy_s)
         one = max(view.busy_s, whole.wait_s) + whole.run_s

@@ -15,7 +15,7 @@ class LevelByLevel:
 
     def decide(self, view: View) -> Decision:
         """The first level that is left, on the number of nodes that ends first, when no job is in the system."""
-        if view.jobs or not view.left.any():
+        if view.jobs or not view.can_submit:
             return Decision()
         nodes, wait, run = best_nodes(view, 0, 0, 0)
         chosen = Candidate("level 0", nodes, wait, run, 0, None, "chosen")

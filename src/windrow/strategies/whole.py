@@ -18,7 +18,7 @@ class Giant:
 
     def decide(self, view: View) -> Decision:
         """One job at full width, when none is in the system."""
-        if view.jobs or not view.left.any():
+        if view.jobs or not view.can_submit:
             return Decision()
         nodes = view.levels.usable(0, view.levels.last)
         return Decision(jobs=(view.plan(0, view.levels.last, nodes),), why=f"all levels at full width, {nodes} nodes")
@@ -32,7 +32,7 @@ class OneJob:
 
     def decide(self, view: View) -> Decision:
         """One job on the number of nodes that ends first, when none is in the system."""
-        if view.jobs or not view.left.any():
+        if view.jobs or not view.can_submit:
             return Decision()
         nodes, wait, run = best_nodes(view, 0, view.levels.last, 0)
         chosen = Candidate("all levels", nodes, wait, run, 0, wait + run, "chosen")

@@ -29,7 +29,7 @@ class Zhang:
 
     def decide(self, view: View) -> Decision:
         """The next group of levels, when no own job waits."""
-        if not view.left.any():
+        if not view.can_submit:
             return Decision()
         if view.individually:
             return Decision(single_jobs(view), why="task by task since the whole would have waited too long")

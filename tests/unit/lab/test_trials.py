@@ -1,0 +1,214 @@
+"""Every strategy, on random workflows and clusters: what must hold of any run."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.unit.sim.test_invariants import random_log
+from tests.unit.strategies.test_listing import workflows
+
+from windrow.lab.trial import Ints, Trial, run_trial
+from windrow.manager.core import Terms
+from windrow.model import Log, NodeShape, Task, Workflow
+from windrow.sim import Cluster
+from windrow.strategies import STRATEGIES, Decision, Glume, Strategy, View, Zhang
+
+ALL = [
+    *STRATEGIES.values(),
+    Zhang(global_search=True, sizing=False, binary=True, whole_is_baseline=False),
+    Glume(0.1, 1.0),
+]
+
+
+def known(time_s: int | None) -> int:
+    assert time_s is not None
+    return time_s
+
+
+def check(trial: Trial, actual: Ints, terms: Terms) -> None:
+    done = [a for a in trial.attempts if a.ended_s is not None]
+    assert sorted(a.task for a in done) == list(range(len(trial.workflow)))  # each task exactly once
+    end = {a.task: known(a.ended_s) for a in done}
+    for a in trial.attempts:
+        assert known(trial.jobs[a.job].started_s) <= a.started_s
+        assert all(end[p] <= a.started_s for p in trial.workflow.parents.of(a.task).tolist())  # precedence in time
+    for a in done:
+        assert end[a.task] == a.started_s + actual[a.task]
+        assert end[a.task] <= known(trial.jobs[a.job].ended_s)
+    check_allocations(trial, terms)
+    check_cap(trial, terms.cap)
+    check_makespan(trial, actual)
+
+
+def check_allocations(trial: Trial, terms: Terms) -> None:
+    """At no time do the tasks on a node need more than it has."""
+    for number in {a.job for a in trial.attempts}:
+        mine = [a for a in trial.attempts if a.job == number]
+        last = known(trial.jobs[number].ended_s)
+        for at, node in itertools.product({a.started_s for a in mine}, range(trial.jobs[number].plan.nodes)):
+            here = [a.task for a in mine if node in a.nodes and a.started_s <= at < (a.ended_s or last)]
+            whole = [t for t in here if trial.workflow.nodes[t]]
+            assert not whole or len(here) == 1
+            if not whole:
+                assert trial.workflow.cores[here].sum() <= terms.shape.cores
+                assert trial.workflow.memory_bytes[here].sum() <= known(terms.shape.memory_bytes)
+
+
+def check_cap(trial: Trial, cap: int) -> None:
+    for job in trial.jobs:
+        at = job.submitted_s
+        assert len([j for j in trial.jobs if j.submitted_s <= at < known(j.ended_s)]) <= cap
+
+
+def check_makespan(trial: Trial, actual: Ints) -> None:
+    longest: dict[int, int] = {}
+    for v in trial.workflow.order.tolist():
+        longest[v] = max((longest[p] for p in trial.workflow.parents.of(v).tolist()), default=0) + int(actual[v])
+    assert trial.makespan_s >= max(longest.values())
+    tried = sum((a.ended_s or known(trial.jobs[a.job].ended_s)) - a.started_s for a in trial.attempts)
+    waited = sum(known(j.ended_s if j.started_s is None else j.started_s) - j.submitted_s for j in trial.jobs)
+    assert trial.makespan_s <= tried + waited  # whenever no task runs, some job waits
+
+
+@settings(max_examples=400, deadline=None, derandomize=True)
+@given(
+    st.booleans().flatmap(lambda mixed: workflows(mixed=mixed)),
+    st.sampled_from(ALL),
+    st.integers(0, 10**6),
+    st.sampled_from([1.0, 1.1, 2.0]),
+    st.sampled_from([0.0, 0.0, 0.5, 2.0]),
+    st.integers(1, 4),
+    st.sampled_from(["conservative", "easy", "fcfs"]),
+)
+def test_any_run(
+    workflow: Workflow, strategy: Strategy, seed: int, margin: float, noise: float, cap: int, policy: str
+) -> None:
+    rng = np.random.default_rng(seed)
+    log = random_log(seed, 60, 6)
+    cluster = Cluster(log, policy=policy, requests=str(rng.choice(["actual", "accurate"])))
+    cluster.advance(int(rng.integers(0, log.submit_s[-1] + 1)))
+    expected = (workflow.runtime_s * 60).astype(np.int64)
+    actual = np.maximum(1, expected * np.exp(noise * rng.normal(size=len(workflow)))).astype(np.int64)
+    terms = Terms(6, NodeShape(4, 8), cap=cap, margin=margin, round_s=int(rng.choice([1, 60])))
+    trial = run_trial(cluster, workflow, strategy, terms=terms, expected_s=expected, actual_s=actual, checked=True)
+    check(trial, actual, terms)
+
+
+def fork_join() -> Workflow:
+    fork = [Task("a", 10), Task("b", 20), Task("c", 30)]
+    return Workflow.from_tasks("fork-join", [*fork, Task("join", 5, parents=("a", "b", "c"))])
+
+
+EXACT = Terms(4, cap=16, margin=1.0, round_s=1)
+
+
+@pytest.mark.parametrize(
+    ("name", "makespan", "node_s", "jobs"),
+    [
+        ("individual", 35, 65, 4),
+        ("giant", 35, 3 * 35, 1),
+        ("one-job", 35, 2 * 35, 1),  # 20 and 10 after each other beside 30: two nodes are as quick as three
+        ("level-by-level", 35, 2 * 30 + 5, 2),
+    ],
+)
+def test_fork_join_on_an_empty_cluster(name: str, makespan: int, node_s: int, jobs: int) -> None:
+    trial = run_trial(Cluster(nodes=4), fork_join(), STRATEGIES[name], terms=EXACT)
+    assert (trial.makespan_s, trial.used_node_s, len(trial.jobs)) == (makespan, node_s, jobs)
+    assert (trial.visible_wait_s, trial.work_s) == (0, 65)
+
+
+def held_by_others(nodes: int, busy: list[tuple[int, int]]) -> Cluster:
+    """A cluster on which others hold all nodes but one for each (begin, end), by jobs submitted at time 0."""
+    begin, end = (np.array(column) for column in zip(*busy, strict=True))
+    zero = np.zeros(len(busy), dtype=np.int64)
+    width = np.full(len(busy), nodes - 1)
+    return Cluster(Log("others", nodes, np.arange(len(busy)), zero, width, end - begin, end - begin, zero))
+
+
+def test_the_wait_of_the_next_job_hides_behind_the_run_of_this_one() -> None:
+    """A task of 100 s on one node, then three of 50 s on three. Others hold three of the four nodes up to second 96.
+
+    One job on three nodes starts at 96. Cut in two, the first starts at 0 and the second at 96, behind the first, whose
+    end at 100 it awaits in its allocation; level by level the second is submitted at 100 only, but then fits at once.
+    """
+    wide = [Task(f"w{i}", 50, parents=("first",)) for i in range(3)]
+    workflow = Workflow.from_tasks("wide", [Task("first", 100), *wide])
+    runs = {
+        name: run_trial(held_by_others(4, [(0, 96)]), workflow, STRATEGIES[name], terms=EXACT) for name in STRATEGIES
+    }
+    assert runs["giant"].makespan_s == 96 + 150
+    assert runs["glume"].makespan_s == runs["individual"].makespan_s == 150
+    first, second = runs["glume"].jobs
+    assert (first.started_s, second.submitted_s, second.started_s, runs["glume"].visible_wait_s) == (0, 0, 96, 0)
+
+
+def test_a_killed_job_loses_what_ran_and_its_followers_are_cut_anew() -> None:
+    """The first task takes three times as long as expected: its job is killed, and all comes right in the end."""
+    chain = Workflow.from_tasks("chain", [Task("a", 100), Task("b", 50, parents=("a",))])
+    trial = run_trial(
+        Cluster(nodes=2),
+        chain,
+        STRATEGIES["one-job"],
+        terms=EXACT,
+        expected_s=np.array([100, 50]),
+        actual_s=np.array([300, 50]),
+    )
+    assert [job.outcome for job in trial.jobs] == ["killed", "ended"]
+    assert [a.task for a in trial.attempts if a.ended_s is None] == [0]
+    assert trial.makespan_s == 150 + 350  # after 150 s in vain, twice that is expected, and asked for
+
+
+@dataclass(frozen=True)
+class Scripted:
+    """Cuts as told: (levels, nodes) for one job after the other."""
+
+    script: tuple[tuple[int, int], ...]
+    name: str = "scripted"
+
+    def decide(self, view: View) -> Decision:
+        if view.jobs_waiting or not view.left.any():
+            return Decision()
+        done = int(view.work.workflow.levels.max()) + 1 - view.levels.count
+        for levels, nodes in self.script:
+            if done == 0:
+                last = min(levels, view.levels.count) - 1
+                return Decision((view.plan(0, last, min(nodes, view.levels.usable(0, last)), leeway_s=view.busy_s),))
+            done -= levels
+        raise AssertionError("the script is too short")
+
+
+def all_cuts(levels: int, nodes: int) -> list[tuple[tuple[int, int], ...]]:
+    if levels == 0:
+        return [()]
+    return [
+        ((size, n), *rest)
+        for size in range(1, levels + 1)
+        for n in range(1, nodes + 1)
+        for rest in all_cuts(levels - size, nodes)
+    ]
+
+
+@settings(max_examples=25, deadline=None, derandomize=True)
+@given(st.integers(0, 10**6))
+def test_no_cut_by_levels_is_better_than_the_best(seed: int) -> None:
+    """Brute force over all cuts by levels and all sizes, each job submitted when the one before starts."""
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(1, 4, size=3).tolist()
+    ids = [[f"l{k}t{i}" for i in range(size)] for k, size in enumerate(sizes)]
+    tasks = [
+        Task(name, int(rng.integers(60, 600)), parents=tuple(ids[k - 1]) if k else ())
+        for k, level in enumerate(ids)
+        for name in level
+    ]
+    workflow = Workflow.from_tasks("tiny", tasks)
+    log = random_log(seed, 40, 3)
+    warm = Cluster(log, requests="accurate")
+    warm.advance(int(log.submit_s[-1]))  # nobody else will arrive, so that all cuts meet the same queue
+    terms = Terms(3, margin=1.0, round_s=1)
+    best = min(run_trial(warm.clone(), workflow, Scripted(cut), terms=terms).makespan_s for cut in all_cuts(3, 3))
+    assert run_trial(warm.clone(), workflow, Glume(), terms=terms).makespan_s >= best
