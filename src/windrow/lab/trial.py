@@ -19,7 +19,7 @@ from windrow.manager.core import Core, Terms
 from windrow.manager.events import Event, JobEnded, JobKilled, JobsPlanned, JobStarted, RunBegan, TaskFinished
 from windrow.model import Workflow
 from windrow.sim.cluster import Cluster, EventKind
-from windrow.strategies import Decision, JobPlan, Strategy
+from windrow.strategies import Decision, JobPlan, Strategy, Work
 
 Ints = NDArray[np.int64]
 
@@ -181,6 +181,12 @@ class _Driver:
         return self.cluster.estimate(nodes, requested_s) - self.cluster.now_s
 
 
+def whole_seconds(workflow: Workflow) -> Ints:
+    """The workflow's run times, rounded up to whole seconds."""
+    seconds: Ints = np.maximum(1, np.ceil(workflow.runtime_s)).astype(np.int64)
+    return seconds
+
+
 def run_trial(
     cluster: Cluster,
     workflow: Workflow,
@@ -188,18 +194,19 @@ def run_trial(
     *,
     terms: Terms | None = None,
     actual_s: Ints | None = None,
-    expected_s: Ints | None = None,
+    work: Work | None = None,
     checked: bool = False,
 ) -> Trial:
     """Run the workflow on this cluster from its present time on; the cluster moves along (give it a clone).
 
-    `expected_s` is what strategies believe of each task, `actual_s` what it takes; both are the workflow's run times,
-    rounded up, unless given. `checked` asserts the core's invariants at every step.
+    `actual_s` is what each task takes: by default the workflow's run times, rounded up. `work` is what strategies
+    believe: by default the same; trials that share one share its estimates. `checked` asserts the core's invariants at
+    every step.
     """
-    whole = np.maximum(1, np.ceil(workflow.runtime_s)).astype(np.int64)
-    expected = whole if expected_s is None else expected_s
-    core = Core(workflow, expected, terms or Terms(cluster.nodes))
+    terms = terms or Terms(cluster.nodes)
+    work = work or Work(workflow, whole_seconds(workflow), terms.shape, terms.cluster_nodes)
+    core = Core(work, terms)
     trial = Trial(workflow, strategy.name, cluster.now_s)
-    driver = _Driver(cluster, core, strategy, whole if actual_s is None else actual_s, trial)
-    driver.run(core.check if checked else None)
+    actual = whole_seconds(workflow) if actual_s is None else actual_s
+    _Driver(cluster, core, strategy, actual, trial).run(core.check if checked else None)
     return trial

@@ -10,6 +10,7 @@ have not begun, are stopped, and all that is left is cut anew.
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import assert_never
@@ -28,10 +29,9 @@ from windrow.manager.events import (
     TaskFailed,
     TaskFinished,
 )
-from windrow.model import NodeShape, Workflow
+from windrow.model import NodeShape
 from windrow.packing import Need, Packing
 from windrow.strategies import Forecast, JobPlan, View, Work
-from windrow.strategies.levels import Ints
 
 
 @dataclass(slots=True)
@@ -68,22 +68,27 @@ class Terms:
 class Core:
     """What one run believes and wants."""
 
-    def __init__(self, workflow: Workflow, expected_s: Ints, terms: Terms) -> None:
+    def __init__(self, work: Work, terms: Terms) -> None:
+        """A run that has not begun. `work` is not changed, so that runs of the same workflow can share it."""
+        workflow = work.workflow
         self.terms = terms
-        self.work = Work(workflow, expected_s, terms.shape, terms.cluster_nodes)
+        self.work = work
         self.jobs: dict[int, Job] = {}
         self.individually = False
         self.submitted = 0
         needs = zip(workflow.cores.tolist(), workflow.memory_bytes.tolist(), workflow.nodes.tolist(), strict=True)
         self._needs = [Need(*need) for need in needs]
-        self._expected = expected_s.tolist()
+        self._expected = work.expected_s.tolist()
         self._open_parents = workflow.parents.degrees().tolist()
         start, index = workflow.children.start.tolist(), workflow.children.index.tolist()
         self._children = [index[start[v] : start[v + 1]] for v in range(len(workflow))]
         self._job_of: list[int | None] = [None] * len(workflow)
         self._started_s: dict[int, int] = {}
         self._left = np.ones(len(workflow), dtype=bool)
-        self._ready = {v for v, parents in enumerate(self._open_parents) if parents == 0}
+        self._ready: list[tuple[int, int]] = []  # by expected time, the longest first, then by number
+        for task, parents in enumerate(self._open_parents):
+            if parents == 0:
+                insort(self._ready, (-self._expected[task], task))
         self._open = len(workflow)
 
     @property
@@ -118,7 +123,7 @@ class Core:
         return View(
             work=self.work,
             left=self._left.copy(),
-            ready=tuple(sorted(self._ready)),
+            ready=tuple(task for _, task in self._ready),
             jobs_waiting=len(self.jobs) - len(running),
             jobs_running=len(running),
             busy_s=max(0, busy),
@@ -147,7 +152,8 @@ class Core:
             self._left[list(plan.tasks)] = False
             for task in plan.tasks:
                 self._job_of[task] = number
-                self._ready.discard(task)
+                if self._open_parents[task] == 0:
+                    self._ready.remove((-self._expected[task], task))
             actions.append(SubmitJob(number, plan))
         return actions
 
@@ -171,7 +177,7 @@ class Core:
             if self._open_parents[child] == 0:
                 home = self._job_of[child]
                 if home is None:
-                    self._ready.add(child)
+                    insort(self._ready, (-self._expected[child], child))
                     became_ready = True
                 elif (packing := self.jobs[home].packing) is not None:
                     packing.offer(child, self._expected[child], self._needs[child])
@@ -239,13 +245,15 @@ class Core:
             self._left[task] = True
             self._started_s.pop(task, None)
             if self._open_parents[task] == 0:
-                self._ready.add(task)
+                insort(self._ready, (-self._expected[task], task))
         return self._decide_if_useful()
 
     def _decide_if_useful(self) -> list[Action]:
-        """A decision is due where tasks are left, and no job is about to give more of them back."""
+        """A decision is due where tasks are left, the cap has room, and no job is about to give more tasks back."""
+        if len(self.jobs) >= self.terms.cap or not self._left.any():
+            return []
         stopping = any(job.is_stopping and job.open_tasks for job in self.jobs.values())
-        return [Decide()] if self._left.any() and not stopping else []
+        return [] if stopping else [Decide()]
 
     def _expect_longer(self, tasks: Iterable[int], at_s: int) -> None:
         """A task lost while running takes at least twice as long as it had; else it might be lost forever."""

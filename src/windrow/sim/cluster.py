@@ -214,7 +214,7 @@ class Cluster:
         if job >= 0:
             raise UserError(f"job {job} belongs to the log; only clients' jobs, numbered below 0, can be stopped")
         self._make_room(0)
-        return bool(stop(self._state, self._starts, job, kind))
+        return bool(stop(self._state, self._starts, job, int(kind)))  # an enum would take numba's slow path
 
     def _grow(self) -> None:
         """Twice the room: however many jobs arrive at the next instant, a few calls will do."""

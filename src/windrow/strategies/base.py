@@ -61,9 +61,10 @@ class Decision:
 class View:
     """What a strategy may know.
 
-    `left` marks the tasks that are in no job; `ready` are those of them whose parents are all done. `busy_s` is how
-    long the jobs that run now will need yet, by estimate: the next job has nothing to do before. `request` turns a run
-    time into a requested time (it adds the margin). `individually` is what an earlier decision set.
+    `left` marks the tasks that are in no job; `ready` are those of them whose parents are all done, the longest first.
+    `busy_s` is how long the jobs that run now will need yet, by estimate: the next job has nothing to do before.
+    `request` turns a run time into a requested time (it adds the margin). `individually` is what an earlier decision
+    set.
     """
 
     work: Work

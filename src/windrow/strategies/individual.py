@@ -20,10 +20,9 @@ class Individual:
 
 def single_jobs(view: View) -> tuple[JobPlan, ...]:
     """Jobs of one task each for as many ready tasks as the cap leaves room for."""
-    work = view.work
-    ready = sorted(view.ready, key=lambda task: (-int(work.expected_s[task]), task))
-    return tuple(
-        JobPlan((task,), max(1, int(work.workflow.nodes[task])), run, view.request(run))
-        for task in ready[: max(0, view.cap - view.jobs)]
-        if (run := int(work.expected_s[task])) >= 0
-    )
+    expected, nodes = view.work.expected_s, view.work.workflow.nodes
+    jobs = []
+    for task in view.ready[: max(0, view.cap - view.jobs)]:
+        run = int(expected[task])
+        jobs.append(JobPlan((task,), max(1, int(nodes[task])), run, view.request(run)))
+    return tuple(jobs)

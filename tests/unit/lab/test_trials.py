@@ -16,7 +16,7 @@ from windrow.lab.trial import Ints, Trial, run_trial
 from windrow.manager.core import Terms
 from windrow.model import Log, NodeShape, Task, Workflow
 from windrow.sim import Cluster
-from windrow.strategies import STRATEGIES, Decision, Glume, Strategy, View, Zhang
+from windrow.strategies import STRATEGIES, Decision, Glume, Strategy, View, Work, Zhang
 
 ALL = [
     *STRATEGIES.values(),
@@ -95,7 +95,8 @@ def test_any_run(
     expected = (workflow.runtime_s * 60).astype(np.int64)
     actual = np.maximum(1, expected * np.exp(noise * rng.normal(size=len(workflow)))).astype(np.int64)
     terms = Terms(6, NodeShape(4, 8), cap=cap, margin=margin, round_s=int(rng.choice([1, 60])))
-    trial = run_trial(cluster, workflow, strategy, terms=terms, expected_s=expected, actual_s=actual, checked=True)
+    work = Work(workflow, expected, terms.shape, terms.cluster_nodes)
+    trial = run_trial(cluster, workflow, strategy, terms=terms, work=work, actual_s=actual, checked=True)
     check(trial, actual, terms)
 
 
@@ -155,7 +156,6 @@ def test_a_killed_job_loses_what_ran_and_its_followers_are_cut_anew() -> None:
         chain,
         STRATEGIES["one-job"],
         terms=EXACT,
-        expected_s=np.array([100, 50]),
         actual_s=np.array([300, 50]),
     )
     assert [job.outcome for job in trial.jobs] == ["killed", "ended"]
