@@ -10,14 +10,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from windrow.kernels import profile
+from windrow.kernels import nodesets, profile
 from windrow.kernels.advance import instant, next_instant
 from windrow.kernels.jit import kernel
-from windrow.kernels.jobs import arrive, plan_counts, plan_times, queued, sift_down
+from windrow.kernels.jobs import arrive, plan_counts, plan_sets, plan_times, queued, sift_down
 from windrow.kernels.policies import schedule, trim_plan
 from windrow.kernels.state import (
     CAP,
     CONSERVATIVE,
+    CONTIGUOUS,
     COUNTED,
     E_JOB,
     E_KIND,
@@ -49,6 +50,7 @@ from windrow.kernels.state import (
     STARTED,
     TAIL,
     USERS_AT,
+    WORDS,
     Ints,
 )
 
@@ -56,28 +58,46 @@ CANDIDATE = -(2**40)  # a job number that no client has
 
 
 @kernel
-def estimate(s: Ints, log: Ints, nodes: Ints, requested: Ints, user: int, answers: Ints) -> None:
+def estimate(s: Ints, log: Ints, nodes: Ints, requested: Ints, user: int, exact: bool, answers: Ints) -> None:
     """Fill `answers` with the start of each candidate (nodes, requested), each submitted alone, now, by `user`.
+
+    Unless `exact`, a policy with a plan for every job answers with the first fit in that plan, whatever comes later.
 
     The state must have had its pass for now, and have room for one more job. It is not changed in any way that matters.
     `log` is an empty log. Cost: a walk over the plan per candidate, or else a copy of the state and a simulation of the
     known jobs up to the candidate's start.
     """
     capped = s[CAP] > 0 and s[s[USERS_AT] + user] >= s[CAP]
-    if s[POLICY] == CONSERVATIVE and s[PLACEMENT] == COUNTED and not capped and is_settled(s):
-        at, free = plan_times(s), plan_counts(s)
-        for c in range(nodes.shape[0]):
-            answers[c] = at[profile.first_fit(at, free, s[SEGMENTS], nodes[c], requested[c])]
-        return
+    if s[POLICY] == CONSERVATIVE and not capped:
+        trim_plan(s)
+        if not exact or (s[PLACEMENT] == COUNTED and is_settled(s)):
+            fit_plan(s, nodes, requested, answers)
+            return
     expected = as_requested(s)
     for c in range(nodes.shape[0]):
         answers[c] = play(expected.copy(), log, nodes[c], requested[c], user)
 
 
 @kernel
+def fit_plan(s: Ints, nodes: Ints, requested: Ints, answers: Ints) -> None:
+    """The first fit of each candidate in the plan."""
+    at, n = plan_times(s), s[SEGMENTS]
+    chosen = np.empty(s[WORDS], dtype=np.int64)
+    for c in range(nodes.shape[0]):
+        if s[WORDS]:
+            contiguous = s[PLACEMENT] == CONTIGUOUS
+            i = nodesets.first_fit(at, plan_sets(s), n, nodes[c], requested[c], contiguous, chosen, n)
+        else:
+            i = profile.first_fit(at, plan_counts(s), n, nodes[c], requested[c])
+        answers[c] = at[i]
+
+
+@kernel
 def is_settled(s: Ints) -> bool:
-    """Whether no waiting job could be moved forward now. Then none will be, while jobs end on time."""
-    trim_plan(s)
+    """Whether no waiting job could be moved forward now. Then none will be, while jobs end on time.
+
+    The plan must begin now, and nodes must be counted.
+    """
     at, free = plan_times(s), plan_counts(s)
     for i in range(s[HEAD], s[TAIL]):
         q = queued(s, i)
@@ -110,10 +130,10 @@ def play(t: Ints, log: Ints, nodes: int, requested: int, user: int) -> int:
     arrive(t, CANDIDATE, nodes, requested, requested, user)
     schedule(t, nobody)
     while not has_started(t):
-        if has_plan and is_settled(t):
-            planned = planned_start(t)
-            if planned >= 0:
-                return planned
+        if has_plan:
+            trim_plan(t)
+            if is_settled(t) and planned_start(t) >= 0:
+                return planned_start(t)
         t[HAPPENED] = 0
         t[NOW] = next_instant(t, log)
         if t[NOW] == FOREVER:

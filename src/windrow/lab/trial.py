@@ -178,7 +178,7 @@ class _Driver:
                 assert_never(action)
 
     def forecast(self, nodes: Ints, requested_s: Ints) -> Ints:
-        return self.cluster.estimate(nodes, requested_s) - self.cluster.now_s
+        return self.cluster.estimate(nodes, requested_s, exact=False) - self.cluster.now_s
 
 
 def whole_seconds(workflow: Workflow) -> Ints:

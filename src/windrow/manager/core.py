@@ -48,13 +48,20 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """How a run deals with its cluster. `margin` multiplies every requested time; requests are whole `round_s`."""
+    """How a run deals with its cluster.
+
+    cap: the most jobs in the system. margin, round_s: a requested time is the run times `margin`, in whole `round_s`.
+    forecast_with_margin: waits are asked for the time that will be requested, or (as in the GLUME thesis code) for the
+    bare run. busy_is_request: a running job is taken to last as long as it asked for (also as there), or as it should.
+    """
 
     cluster_nodes: int
     shape: NodeShape = field(default_factory=NodeShape)
     cap: int = 16
     margin: float = 1.1
     round_s: int = 60
+    forecast_with_margin: bool = True
+    busy_is_request: bool = False
 
     def __post_init__(self) -> None:
         if self.cap < 1 or self.margin < 1 or self.round_s < 1:
@@ -130,6 +137,7 @@ class Core:
             cap=self.terms.cap,
             individually=self.individually,
             request=self.terms.request_s,
+            forecast_with_margin=self.terms.forecast_with_margin,
             forecast=forecast,
         )
 
@@ -161,7 +169,10 @@ class Core:
         job = self.jobs[event.job]
         job.packing = Packing(job.plan.nodes, self.terms.shape)
         others = [j.expected_end_s for j in self.jobs.values() if j is not job and j.packing is not None]
-        job.expected_end_s = max(event.at_s, *others, 0) + job.plan.run_s
+        if self.terms.busy_is_request:
+            job.expected_end_s = event.at_s + job.plan.requested_s
+        else:
+            job.expected_end_s = max(event.at_s, *others, 0) + job.plan.run_s
         for task in sorted(job.open_tasks):
             if self._open_parents[task] == 0:
                 job.packing.offer(task, self._expected[task], self._needs[task])

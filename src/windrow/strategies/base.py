@@ -76,6 +76,7 @@ class View:
     cap: int
     individually: bool
     request: Callable[[int], int]
+    forecast_with_margin: bool
     forecast: Forecast
 
     @cached_property
@@ -94,7 +95,9 @@ class View:
         return self.jobs < self.cap and bool(self.left.any())
 
     def waits_s(self, nodes: Ints, run_s: Ints) -> Ints:
-        """The waits of jobs with these nodes and run times, margin included."""
+        """The waits of jobs with these nodes and run times."""
+        if not self.forecast_with_margin:
+            return self.forecast(nodes, np.maximum(run_s, 1))
         return self.forecast(nodes, np.array([self.request(int(r)) for r in run_s], dtype=np.int64))
 
     def wait_s(self, nodes: int, run_s: int) -> int:

@@ -19,12 +19,18 @@ from windrow.strategies.leeway import binary_leeway, halving_leeway
 
 @dataclass(frozen=True, slots=True)
 class Zhang:
-    """`global_search`, `sizing` and `binary` are the thesis's enhancements 1, 2 and 3 (section 5.3)."""
+    """Parameters, for those who study it.
+
+    global_search, sizing, binary: the thesis's enhancements 1, 2 and 3 (section 5.3).
+    whole_is_baseline: a group must beat the whole's ratio of wait to run (as both texts say, unlike the thesis's code).
+    hidden_waits_count: waits that the predecessors' run hides count in full (as in the thesis's code).
+    """
 
     global_search: bool = False
     sizing: bool = True
     binary: bool = False
     whole_is_baseline: bool = True
+    hidden_waits_count: bool = False
     name: str = "zhang"
 
     def decide(self, view: View) -> Decision:
@@ -38,9 +44,9 @@ class Zhang:
         whole = self._group(view, view.levels.last)
         seen, picked = self._search(view, whole)
         if picked is None:
-            return self._whole(view, whole, (whole, *seen))
+            return self._whole(view, whole, tuple(seen))
         last, why = picked
-        return Decision((self._sized(view, last),), (whole, *seen), why)
+        return Decision((self._sized(view, last),), tuple(seen), why)
 
     def _group(self, view: View, last: int) -> Candidate:
         nodes = view.levels.usable(0, last)
@@ -56,17 +62,19 @@ class Zhang:
         seen: list[Candidate] = []
         picked: tuple[int, str] | None = None
         least = whole.wait_s / max(1, whole.run_s) if self.whole_is_baseline else float("inf")
-        for last in range(view.levels.last):
-            group = self._group(view, last)
+        hidden = 0 if self.hidden_waits_count else view.busy_s
+        for last in range(view.levels.count):
+            is_whole = last == view.levels.last
+            group = whole if is_whole else self._group(view, last)
             seen.append(group)
-            if picked is None and max(0, group.wait_s - view.busy_s) > group.run_s:
+            if picked is None and max(0, group.wait_s - hidden) > group.run_s and not is_whole:
                 continue  # nothing viable yet, and this one's wait shows for longer than it runs
             ratio = group.wait_s / max(1, group.run_s)
-            if group.wait_s > view.busy_s and ratio > least:
+            if group.wait_s > hidden and ratio > least:
                 if self.global_search:
                     continue
                 break
-            picked = last, f"waits {ratio:.2f} times as long as it runs, the least so far"
+            picked = None if is_whole else (last, f"waits {ratio:.2f} times as long as it runs, the least so far")
             least = ratio
         return seen, picked
 

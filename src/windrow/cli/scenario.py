@@ -1,0 +1,211 @@
+"""Options that say what a simulated run meets, shared by `compare`, `plan` and `timeline`, and what is read from them."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from windrow.cli import terminal
+from windrow.cli.arguments import duration_s, positive, seed
+from windrow.errors import UserError
+
+if TYPE_CHECKING:
+    from windrow.lab.scenario import Scenario
+
+TIMES = """\
+Times and durations are seconds, or a number with a unit: 90, 30m, 4h, 30d. Times count from the log's first submission.
+"""
+
+_POWERS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
+
+
+def add_workflow_and_log(parser: argparse.ArgumentParser) -> None:
+    """The workflow to run, and the log that it meets."""
+    parser.add_argument(
+        "workflow", metavar="WORKFLOW", help="a workflow: WfFormat (.json) or Pegasus DAX (.dax, .xml), plain or .gz"
+    )
+    parser.add_argument(
+        "--log",
+        metavar="LOG",
+        help="a log in the Standard Workload Format, plain or .gz (default: a synthetic one of 128 nodes and 30 days)",
+    )
+
+
+def add_cluster(parser: argparse.ArgumentParser) -> None:
+    """The rules of the cluster and of the run on it."""
+    from windrow.sim.settings import REQUESTS
+
+    add = parser.add_argument_group("the cluster and the run").add_argument
+    add("--cap", type=positive, default=16, metavar="K", help="the most own jobs in the system at once (default: 16)")
+    add("--margin", type=_margin, default=1.1, metavar="X", help="ask for X times the expected run (default: 1.1)")
+    add("--policy", default="conservative", metavar="P", help="as in windrow simulate (default: conservative)")
+    add(
+        "--requests",
+        default="actual",
+        choices=tuple(REQUESTS),
+        help="others' requested times as in the log, or equal to their runs (default: actual)",
+    )
+    add("--cores", type=positive, default=1, metavar="C", help="cores of a node (default: 1, the papers' node)")
+    add("--memory", type=size_bytes, metavar="M", help="memory of a node, such as 256GB (default: without limit)")
+    add("--noise", type=_noise, default=0.0, metavar="S", help="spread of task times, such as 0.3 (default: 0, exact)")
+    add("--seed", type=seed, default=0, metavar="N", help="seed of the noise (default: 0)")
+
+
+def add_moment(parser: argparse.ArgumentParser) -> None:
+    """When the one run of `plan` and `timeline` is submitted."""
+    parser.add_argument(
+        "--at", dest="at_s", type=duration_s, metavar="T", help="when to submit (default: 1d, or mid-way in a short log)"
+    )
+
+
+def add_strategy(parser: argparse.ArgumentParser) -> None:
+    """The one strategy of `plan` and `timeline`."""
+    parser.add_argument("--strategy", default="glume", metavar="S", help="see below (default: glume)")
+
+
+def meanings() -> str:
+    """The strategies with a sentence each, for help pages."""
+    from windrow.strategies import MEANINGS
+
+    width = max(map(len, MEANINGS))
+    return "strategies:\n" + "".join(f"  {name:<{width}}  {words}\n" for name, words in MEANINGS.items()) + "\n"
+
+
+def read_scenario(args: argparse.Namespace) -> Scenario:
+    """Read the files and put everything together. UserError where it cannot work."""
+    from windrow.formats import read_log, read_workflow
+    from windrow.lab.scenario import Scenario, embedded_log
+    from windrow.model import NodeShape
+    from windrow.sim.settings import Settings
+
+    Settings(args.policy)  # refuses an unknown policy before anything is read
+    with terminal.waiting(f"reading {args.workflow}"):
+        workflow = read_workflow(args.workflow)
+        log = embedded_log() if args.log is None else read_log(args.log)
+    shape = NodeShape(args.cores, args.memory)
+    scenario = Scenario(
+        workflow, log, args.requests, args.policy, args.cap, args.margin, shape, args.noise, args.seed
+    )
+    _check_fit(scenario)
+    return scenario
+
+
+def moment_s(args: argparse.Namespace, scenario: Scenario) -> int:
+    """The time of the one run, checked."""
+    at_s = min(86400, scenario.last_s // 2) if args.at_s is None else math.floor(args.at_s)
+    check_within(scenario, "--at", at_s)
+    return at_s
+
+
+def check_within(scenario: Scenario, option: str, at_s: int) -> None:
+    """Refuse a time beyond the log."""
+    from windrow.model import format_duration
+
+    if at_s > scenario.last_s:
+        last = f"{scenario.last_s:,} s ({format_duration(scenario.last_s)}) after the first"
+        raise UserError(f"{option} lies beyond the log: the last job of {scenario.log.name} comes {last}")
+
+
+def load_simulator(scenario: Scenario) -> None:
+    """Have all kernels compiled or loaded, and say so where that takes its time."""
+    from windrow.kernels.jit import is_compiled
+
+    if not (is_compiled("advance") and is_compiled("estimate") and is_compiled("listing")):
+        terminal.say("compiling the simulator, once; this can take half a minute ...")
+    with terminal.waiting("compiling"):
+        scenario.cluster().estimate(1, 60)
+        scenario.work.levels(scenario.workflow.levels == 0).run_s(0, 0)
+
+
+def words(scenario: Scenario, *, is_embedded: bool) -> list[str]:
+    """What is tried, in a few lines for people."""
+    from windrow.model import format_duration
+
+    workflow, log, shape = scenario.workflow, scenario.log, scenario.shape
+    work = f"{format_duration(workflow.work_s)} of work"
+    source = "no log given, so a synthetic one: " if is_embedded else "log "
+    nodes = f"{log.machine_nodes:,} nodes" + (f" of {shape.cores} cores" if shape.cores > 1 else "")
+    lines = [
+        f"workflow {workflow.name}: {len(workflow):,} tasks on {workflow.depth:,} levels, {work}",
+        f"{source}{log.name}, {len(log):,} jobs on {nodes}, policy {scenario.policy}, {scenario.requests} requests",
+    ]
+    noise = f"; task times vary by a factor of about e^{scenario.noise:g}" if scenario.noise else ""
+    return [*lines, f"cap {scenario.cap} jobs, requests {scenario.margin:g} times the expected run{noise}"]
+
+
+def facts(scenario: Scenario) -> dict[str, object]:
+    """What is tried, for JSON."""
+    return {
+        "workflow": scenario.workflow.name,
+        "tasks": len(scenario.workflow),
+        "log": scenario.log.name,
+        "nodes": scenario.log.machine_nodes,
+        "cores_per_node": scenario.shape.cores,
+        "memory_bytes_per_node": scenario.shape.memory_bytes,
+        "policy": scenario.policy,
+        "requests": scenario.requests,
+        "cap": scenario.cap,
+        "margin": scenario.margin,
+        "noise": scenario.noise,
+        "seed": scenario.seed,
+    }
+
+
+def write_page(path: str, text: str) -> None:
+    """Write a page, completely or not at all."""
+    from windrow.formats.disk import replace_bytes
+
+    with replace_bytes(path) as stream:
+        stream.write(text.encode())
+
+
+def size_bytes(text: str) -> int:
+    """Bytes meant by `4096`, `256GB`, `1.5T` or `64GiB`."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmgt]?i?)b?", text.strip().lower())
+    size = float(match[1]) * _POWERS[match[2]] if match and match[2] in _POWERS else 0
+    if size < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a size; write bytes or a number with a unit, like 256GB")
+    return int(size)
+
+
+def _check_fit(scenario: Scenario) -> None:
+    """Refuse a workflow with tasks that no node can hold, in words that name the options."""
+    workflow, shape = scenario.workflow, scenario.shape
+    small = workflow.nodes == 0
+    cores = int(workflow.cores[small].max(initial=0))
+    memory = int(workflow.memory_bytes[small].max(initial=0))
+    wanted: Mapping[str, tuple[int, int | None]] = {"cores": (cores, shape.cores), "memory": (memory, shape.memory_bytes)}
+    for option, (needed, there) in wanted.items():
+        if there is not None and needed > there:
+            unit = "cores" if option == "cores" else "bytes of memory"
+            column = workflow.cores if option == "cores" else workflow.memory_bytes
+            task = workflow.ids[int((column * small).argmax())]
+            raise UserError(
+                f"task {task} of {workflow.name} needs {needed:,} {unit}, and a node has {there:,}; "
+                f"give --{option} {needed} or more"
+            )
+    scenario.work  # noqa: B018  (refuses what else fits nowhere, before any trial)
+
+
+def _margin(text: str) -> float:
+    value = _number(text)
+    if not 1 <= value <= 100:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a factor from 1 to 100")
+    return value
+
+
+def _noise(text: str) -> float:
+    value = _number(text)
+    if not 0 <= value <= 5:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a spread from 0 (exact) to 5")
+    return value
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan

@@ -1,0 +1,172 @@
+"""Strategies side by side: the same workflow on the same cluster at the same times, once by each strategy.
+
+One warm cluster is moved through the submission times and cloned for every trial, so that nothing is simulated twice.
+What a row holds is measured here from the trial's records, in whole seconds; summaries are plain statistics over rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from windrow.errors import UserError
+from windrow.lab.scenario import Scenario, embedded_log, submission_times
+from windrow.lab.trial import Trial
+from windrow.model import Log, NodeShape, Workflow
+from windrow.strategies import STRATEGIES, Strategy, find_strategy
+
+if TYPE_CHECKING:
+    import pyarrow
+
+Row = dict[str, Any]
+Tell = Callable[[int, int], None]
+"""Told, now and then, how many trials are done and how many there are."""
+
+_HOUR_S = 3600
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What came out. `rows` has one plain dict per submission time and strategy, in that order."""
+
+    scenario: Scenario
+    times_s: tuple[int, ...]
+    strategies: tuple[str, ...]
+    rows: list[Row]
+
+    def column(self, strategy: str, name: str) -> NDArray[np.float64]:
+        """One measure of one strategy, in the order of the submission times."""
+        return np.array([row[name] for row in self.rows if row["strategy"] == strategy], dtype=np.float64)
+
+    def summaries(self) -> list[Row]:
+        """One dict per strategy: means and spread over the submission times."""
+        return [self._summary(name) for name in self.strategies]
+
+    def wins(self) -> dict[str, int]:
+        """At how many submission times each strategy had the least makespan; where several had, each counts."""
+        makespans = np.stack([self.column(name, "makespan_s") for name in self.strategies])
+        best = (makespans == makespans.min(axis=0)).sum(axis=1)
+        return dict(zip(self.strategies, best.tolist(), strict=True))
+
+    def best(self) -> str:
+        """The strategy with the least mean makespan; among equals the one with fewer node-hours, then by order."""
+        return min(self.summaries(), key=lambda s: (s["makespan_s_mean"], s["used_node_h_mean"]))["strategy"]
+
+    def to_table(self) -> pyarrow.Table:
+        """The rows as an Arrow table; `.to_table().to_pandas()` is a data frame where pandas is installed."""
+        import pyarrow  # noqa: PLC0415  (heavy, and seldom wanted)
+
+        return pyarrow.Table.from_pylist(self.rows)
+
+    def _summary(self, name: str) -> Row:
+        makespan = self.column(name, "makespan_s")
+        p10, median, p90 = np.percentile(makespan, [10, 50, 90]).tolist()
+        mean = {key: float(self.column(name, key).mean()) for key in self.rows[0] if key not in ("at_s", "strategy")}
+        return {
+            "strategy": name,
+            "runs": len(makespan),
+            "makespan_s_mean": mean["makespan_s"],
+            "makespan_s_median": median,
+            "makespan_s_p10": p10,
+            "makespan_s_p90": p90,
+            "visible_wait_s_mean": mean["visible_wait_s"],
+            "hidden_wait_s_mean": mean["hidden_wait_s"],
+            "used_node_h_mean": mean["used_node_s"] / _HOUR_S,
+            "wasted_node_h_mean": mean["wasted_node_s"] / _HOUR_S,
+            "jobs_mean": mean["jobs"],
+            "killed_jobs_mean": mean["killed_jobs"],
+        }
+
+
+def compare(
+    workflow: Workflow,
+    log: Log | None = None,
+    *,
+    times: Iterable[int] | None = None,
+    strategies: Iterable[str | Strategy] | None = None,
+    cap: int = 16,
+    requests: str = "actual",
+    policy: str = "conservative",
+    margin: float = 1.1,
+    shape: NodeShape | None = None,
+    noise: float = 0.0,
+    seed: int = 0,
+    tell: Tell | None = None,
+) -> Comparison:
+    """Run the workflow by each strategy at each time (seconds from the log's first submission).
+
+    By default: a synthetic log of 128 nodes, all strategies, and every six hours from day 1 to day 7. A strategy is a
+    name, or an object of your own. A trial takes some 5 to 50 ms.
+    """
+    shape = NodeShape() if shape is None else shape
+    base = embedded_log() if log is None else log
+    scenario = Scenario(workflow, base, requests, policy, cap, margin, shape, noise, seed)
+    chosen = _chosen(STRATEGIES if strategies is None else strategies)
+    when = tuple(submission_times(base) if times is None else sorted({int(time) for time in times}))
+    if not when:
+        raise UserError("a comparison needs at least one submission time")
+    rows = _rows(scenario, chosen, when, tell or (lambda _done, _total: None))
+    return Comparison(scenario, when, tuple(strategy.name for strategy in chosen), rows)
+
+
+def _chosen(strategies: Iterable[str | Strategy]) -> list[Strategy]:
+    found = [find_strategy(s) if isinstance(s, str) else s for s in strategies]
+    names = [strategy.name for strategy in found]
+    if not names or len(set(names)) < len(names):
+        raise UserError(f"strategies to compare need names that differ, at least one; given: {', '.join(names)}")
+    return found
+
+
+def _rows(scenario: Scenario, strategies: Sequence[Strategy], times: Sequence[int], tell: Tell) -> list[Row]:
+    scenario.warm(scenario.cluster(), times[-1])  # refuses times beyond the log before any trial
+    cluster = scenario.cluster()
+    rows = []
+    for at_s in times:
+        scenario.warm(cluster, at_s)
+        for strategy in strategies:
+            rows.append({"at_s": at_s, **measured(scenario.trial(cluster.clone(), strategy), scenario.shape)})
+            tell(len(rows), len(times) * len(strategies))
+    return rows
+
+
+def measured(trial: Trial, shape: NodeShape) -> Row:
+    """What one trial counts for in a comparison."""
+    return {
+        "strategy": trial.strategy,
+        "makespan_s": trial.makespan_s,
+        "visible_wait_s": trial.visible_wait_s,
+        "hidden_wait_s": hidden_wait_s(trial),
+        "used_node_s": trial.used_node_s,
+        "wasted_node_s": trial.used_node_s - useful_node_s(trial, shape),
+        "jobs": len(trial.jobs),
+        "killed_jobs": sum(job.outcome == "killed" for job in trial.jobs),
+    }
+
+
+def hidden_wait_s(trial: Trial) -> int:
+    """Time that jobs waited in the queue while tasks of the same run were at work, summed over the jobs.
+
+    A job that never started hid nothing: it was in the way of none.
+    """
+    spans = np.array(sorted((a.started_s, a.ended_s) for a in trial.attempts if a.ended_s is not None), dtype=np.int64)
+    until = np.maximum.accumulate(spans[:, 1])
+    begin = np.maximum(spans[:, 0], np.concatenate([[trial.begun_s], until[:-1]]))
+    end = np.maximum(begin, until)
+    # The time with tasks at work before each corner; it grows evenly between `begin` and `end` and rests otherwise.
+    corners = np.stack([begin, end], axis=1).ravel()
+    worked = np.repeat(np.cumsum(end - begin), 2)
+    worked[::2] -= end - begin
+    waits = np.array([(j.submitted_s, j.started_s) for j in trial.jobs if j.started_s is not None])
+    before = np.interp(waits, corners, worked)
+    return round(float((before[:, 1] - before[:, 0]).sum()))
+
+
+def useful_node_s(trial: Trial, shape: NodeShape) -> float:
+    """Node-seconds of work that counted; a task on some of a node's cores counts for that part of the node."""
+    workflow = trial.workflow
+    part = np.where(workflow.nodes > 0, workflow.nodes, workflow.cores / shape.cores)
+    return float(sum(part[a.task] * (a.ended_s - a.started_s) for a in trial.attempts if a.ended_s is not None))

@@ -1,0 +1,115 @@
+"""A scenario: one workflow, one log, one set of terms. Every trial in it differs only in strategy and submission time.
+
+Rule 1: times count in seconds from the log's first submission. Rule 2: what tasks really take depends on noise, seed
+and submission time alone, so that strategies are compared on the same luck, and a time tried alone gives the same trial
+as among others. Rule 3: trials of one scenario share what strategies believe (`work`), and with it their estimates.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from windrow.errors import UserError
+from windrow.lab.trial import Trial, run_trial, whole_seconds
+from windrow.manager.core import Terms
+from windrow.model import Log, NodeShape, Workflow, format_duration
+from windrow.recipes import generate_log
+from windrow.sim.cluster import Cluster
+from windrow.strategies import Strategy, Work
+
+Ints = NDArray[np.int64]
+
+_DAY_S = 86400
+_HOUR_S = 3600
+
+
+def embedded_log() -> Log:
+    """The log that serves where none is given: 30 days of a synthetic 128-node machine, always the same."""
+    return generate_log("lublin", seed=1, days=30, nodes=128)
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """`noise` is the standard deviation of the logarithm of a task's time over its estimate; the mean stays."""
+
+    workflow: Workflow
+    log: Log
+    requests: str = "actual"
+    policy: str = "conservative"
+    cap: int = 16
+    margin: float = 1.1
+    shape: NodeShape = field(default_factory=NodeShape)
+    noise: float = 0.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.noise <= 5:
+            raise UserError(f"noise is a spread from 0 (task times are exact) to 5, not {self.noise:g}")
+        if not len(self.log):
+            raise UserError(f"log {self.log.name} has no jobs; nothing can be tried on it")
+
+    @property
+    def zero_s(self) -> int:
+        """The log's first submission, on the log's own clock."""
+        return int(self.log.submit_s[0])
+
+    @property
+    def last_s(self) -> int:
+        """The log's last submission."""
+        return int(self.log.submit_s[-1]) - self.zero_s
+
+    @cached_property
+    def terms(self) -> Terms:
+        """How runs deal with the cluster."""
+        return Terms(self.log.machine_nodes, self.shape, self.cap, self.margin)
+
+    @cached_property
+    def work(self) -> Work:
+        """What strategies believe of the workflow. UserError where a task fits on no node."""
+        return Work(self.workflow, whole_seconds(self.workflow), self.shape, self.log.machine_nodes)
+
+    def cluster(self, *, record: bool = False) -> Cluster:
+        """The cluster at the log's first submission."""
+        return Cluster(self.log, policy=self.policy, requests=self.requests, start_s=self.zero_s, record=record)
+
+    def warm(self, cluster: Cluster, at_s: int) -> Cluster:
+        """Move the cluster on to that time. UserError beyond the log, where the queue would only run dry."""
+        if not 0 <= at_s <= self.last_s:
+            last = f"{self.last_s:,} s ({format_duration(self.last_s)})"
+            raise UserError(f"time {at_s:,} s lies outside of log {self.log.name}, whose last job comes at {last}")
+        cluster.advance(self.zero_s + at_s)
+        return cluster
+
+    def actual_s(self, at_s: int) -> Ints:
+        """What each task takes in a run submitted at that time."""
+        if self.noise == 0:
+            return whole_seconds(self.workflow)
+        draws = np.random.default_rng([self.seed, at_s]).standard_normal(len(self.workflow))
+        factor = np.exp(self.noise * draws - self.noise**2 / 2)
+        seconds: Ints = np.maximum(1, np.ceil(self.workflow.runtime_s * factor)).astype(np.int64)
+        return seconds
+
+    def trial(self, cluster: Cluster, strategy: Strategy) -> Trial:
+        """One run from the cluster's present time on; the cluster moves along (give it a clone)."""
+        actual = self.actual_s(cluster.now_s - self.zero_s)
+        return run_trial(cluster, self.workflow, strategy, terms=self.terms, actual_s=actual, work=self.work)
+
+
+def submission_times(log: Log, from_s: int | None = None, to_s: int | None = None, every_s: int | None = None) -> range:
+    """Times from `from_s` to `to_s`, both included: by default every six hours from day 1 to day 7, or what there is.
+
+    A log shorter than a week is tried from a seventh of its length on; gaps shrink so that there are five times.
+    """
+    last = int(log.submit_s[-1] - log.submit_s[0]) if len(log) else 0
+    end = min(7 * _DAY_S, last) if to_s is None else to_s
+    begin = min(_DAY_S, end // 7) if from_s is None else from_s
+    if begin > end:
+        raise UserError(f"no time lies between {begin:,} s and {end:,} s; the first must not be after the second")
+    gap = min(6 * _HOUR_S, max(1, (end - begin) // 4)) if every_s is None else every_s
+    if gap < 1:
+        raise UserError("times must be at least a second apart")
+    return range(begin, end + 1, gap)

@@ -1,0 +1,174 @@
+"""Strategies side by side, for people: which is best and by how much, in words, figures and pictures.
+
+Rule: all times of one comparison are in one unit, so that a column can be read downwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from windrow.lab.compare import Comparison
+from windrow.model import format_duration
+from windrow.report import comparison_plots
+from windrow.report.page import cell, facts, figure, note, notes, page, section, table
+from windrow.strategies import MEANINGS
+
+Summary = dict[str, Any]
+
+_UNITS = (("d", 86400.0, 10 * 86400.0), ("h", 3600.0, 2 * 3600.0), ("min", 60.0, 0.0))
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """The unit of all times of a comparison."""
+
+    name: str
+    seconds: float
+
+    def write(self, seconds: float) -> str:
+        """A time in this unit, such as `12.3 h`."""
+        return f"{seconds / self.seconds:,.1f} {self.name}"
+
+
+def unit_of(comparison: Comparison) -> Unit:
+    """Minutes, hours or days, whichever suits the longest makespans."""
+    longest = max(summary["makespan_s_p90"] for summary in comparison.summaries())
+    return next(Unit(name, seconds) for name, seconds, least in _UNITS if longest >= least)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of the table: its title, what it says of a summary, and the value by which the least is best."""
+
+    title: str
+    write: Callable[[Summary], str]
+    value: Callable[[Summary], float] | None = None
+
+    def best_of(self, summaries: Sequence[Summary]) -> list[bool]:
+        """Which entries to mark as best: none where all are the same."""
+        values = [self.value(summary) if self.value else 0.0 for summary in summaries]
+        return [value == min(values) and len(set(values)) > 1 for value in values]
+
+
+def columns(unit: Unit) -> list[Column]:
+    """The table's columns after the strategy's name, for the terminal and the page alike."""
+
+    def time(title: str, key: str) -> Column:
+        return Column(title, lambda s: unit.write(s[key]), lambda s: float(s[key]))
+
+    def number(title: str, key: str) -> Column:
+        return Column(title, lambda s: f"{s[key]:,.1f}".removesuffix(".0"), lambda s: float(s[key]))
+
+    def spread(s: Summary) -> str:
+        return f"{s['makespan_s_p10'] / unit.seconds:,.1f}–{unit.write(s['makespan_s_p90'])}"
+
+    return [
+        time("makespan", "makespan_s_mean"),
+        time("median", "makespan_s_median"),
+        Column("10–90 %", spread),
+        time("visible wait", "visible_wait_s_mean"),
+        Column("hidden wait", lambda s: unit.write(s["hidden_wait_s_mean"])),
+        number("node-hours", "used_node_h_mean"),
+        number("wasted", "wasted_node_h_mean"),
+        number("jobs", "jobs_mean"),
+        number("killed", "killed_jobs_mean"),
+    ]
+
+
+def verdict(comparison: Comparison) -> list[str]:
+    """What it comes to, in sentences."""
+    return [*_by_mean(comparison), _by_wins(comparison), _by_cost(comparison)]
+
+
+def _by_mean(comparison: Comparison) -> Iterator[str]:
+    unit = unit_of(comparison)
+    ranked = sorted(comparison.summaries(), key=lambda s: (s["makespan_s_mean"], s["used_node_h_mean"]))
+    best = ranked[0]
+    first = f"Best by mean makespan: {best['strategy']}, {unit.write(best['makespan_s_mean'])}"
+    if len(ranked) == 1:
+        yield first + "; nothing else was tried."
+        return
+    other = ranked[1]
+    less = 1 - best["makespan_s_mean"] / other["makespan_s_mean"]
+    yield f"{first}; next {other['strategy']}, {unit.write(other['makespan_s_mean'])} ({less:.0%} less than that)."
+    pairs = comparison.column(other["strategy"], "makespan_s") - comparison.column(best["strategy"], "makespan_s")
+    if len(pairs) > 1 and less > 0:
+        error = float(pairs.std(ddof=1)) / len(pairs) ** 0.5
+        doubt = "more than chance would give" if pairs.mean() > 2 * error else "chance could give as much"
+        yield f"Time by time the difference is {unit.write(pairs.mean())} ± {unit.write(2 * error)}: {doubt}."
+
+
+def _by_wins(comparison: Comparison) -> str:
+    wins = sorted(comparison.wins().items(), key=lambda pair: -pair[1])
+    won = ", ".join(f"{name} {count}" for name, count in wins if count)
+    never = ", ".join(name for name, count in wins if not count)
+    ties = " (where several tie, each counts)" if sum(comparison.wins().values()) > len(comparison.times_s) else ""
+    times = f"{len(comparison.times_s):,} submission time" + ("s" if len(comparison.times_s) > 1 else "")
+    return f"Least makespan, of {times}: {won}{ties}" + (f"; never {never}." if never else ".")
+
+
+def _by_cost(comparison: Comparison) -> str:
+    summaries = {s["strategy"]: s for s in comparison.summaries()}
+    best = summaries[comparison.best()]
+    used, wasted = best["used_node_h_mean"], best["wasted_node_h_mean"]
+    thrifty = min(summaries.values(), key=lambda s: s["used_node_h_mean"])
+    words = f"{best['strategy']} holds {used:,.1f} node-hours a run, of which {wasted / used:.0%} do no work"
+    if thrifty is best:
+        return words + ("; no other holds fewer." if len(summaries) > 1 else ".")
+    return f"{words}; the fewest are {thrifty['strategy']}'s, {thrifty['used_node_h_mean']:,.1f}."
+
+
+_WORDS = (
+    ("makespan", "from the first submission to the end of the last task"),
+    ("10–90 %", "at one time in ten the makespan is shorter, at one in ten longer"),
+    ("visible wait", "time of the makespan in which no task ran"),
+    ("hidden wait", "time that jobs waited in the queue while other tasks of the run were at work, summed over jobs"),
+    ("node-hours", "what the jobs held; wasted: what of it did no work that counted"),
+    ("killed", "jobs that ran out of time with tasks in them; these start again"),
+)
+
+
+def comparison_page(comparison: Comparison, what: Sequence[str]) -> str:
+    """HTML that compares strategies; `what` says in lines what was tried."""
+    scenario, unit = comparison.scenario, unit_of(comparison)
+    several = len(comparison.times_s) > 1
+    title = f"{scenario.workflow.name}: {len(comparison.strategies)} strategies"
+    sections = [
+        section("What it comes to", notes(verdict(comparison)), _table(comparison, unit), facts(_WORDS)),
+        section("How long it takes", figure(*comparison_plots.spread(comparison, unit.seconds, unit.name))),
+        section("Where time and nodes go", figure(*comparison_plots.shares(comparison, unit.seconds, unit.name))),
+    ]
+    if several:
+        sections.append(section("Time by time", figure(*comparison_plots.over_time(comparison))))
+    known = [f"{name}: {MEANINGS[name]}" for name in comparison.strategies if name in MEANINGS]
+    sections.append(section("What was tried", facts(_tried(comparison)), notes([*what]), notes(known)))
+    return page(title, verdict(comparison)[0], sections)
+
+
+def _tried(comparison: Comparison) -> Iterator[tuple[str, str]]:
+    times = comparison.times_s
+    when = format_duration(times[0]) if len(times) == 1 else f"{format_duration(times[0])} to {format_duration(times[-1])}"
+    yield "submitted", f"at {len(times):,} times, {when} after the log's first job"
+    yield "runs", f"{len(comparison.rows):,}, each strategy at each time, on clones of the same cluster"
+
+
+def _table(comparison: Comparison, unit: Unit) -> str:
+    summaries, shown = comparison.summaries(), columns(unit)
+    marks = [column.best_of(summaries) for column in shown]
+    rows = [
+        [cell(s["strategy"]), *(cell(c.write(s), best=marks[k][i]) for k, c in enumerate(shown))]
+        for i, s in enumerate(summaries)
+    ]
+    small = note("Means over the submission times, except median and 10–90 %. Bold: the least of its column.")
+    return table(["strategy", *(column.title for column in shown)], rows) + small
+
+
+def spans(comparison: Comparison) -> tuple[float, float]:
+    """The least and the greatest time that a plot of the spreads has to show."""
+    summaries = comparison.summaries()
+    ends = np.array([[s["makespan_s_p10"], s["makespan_s_mean"], s["makespan_s_p90"]] for s in summaries])
+    return float(ends.min()), float(ends.max())
