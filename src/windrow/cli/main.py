@@ -18,12 +18,13 @@ from typing import NoReturn, Protocol, cast
 from windrow.errors import UserError, WindrowError
 from windrow.version import __version__
 
-COMMANDS = ("simulate", "generate", "show", "traces")
+COMMANDS = ("simulate", "compare", "plan", "timeline", "generate", "show", "traces")
 
 _EPILOG = """\
 examples:
   windrow generate montage --tasks 250 --work 500h --seed 1 -o montage.json
   windrow show montage.json --html montage.html
+  windrow compare montage.json --html compare.html
   windrow traces fetch KTH-SP2
   windrow simulate KTH-SP2-1996-2.1-cln.swf.gz --policy easy --policy conservative --report report.html
 
@@ -84,7 +85,7 @@ def _run(argv: Sequence[str]) -> int:
 def _parser(chosen: str | None) -> Parser:
     parser = Parser(
         prog="windrow",
-        description="Windrow simulates batch-scheduled clusters, and measures and makes workflows to run on them.",
+        description="Windrow cuts workflows into batch jobs, and simulates the clusters that they run on.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,

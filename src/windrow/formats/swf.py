@@ -4,6 +4,8 @@ What a log must look like to be simulated is settled here, once, by the rules be
 
 1. A job that ran for zero seconds or less is dropped; then one without processors (allocated, else requested); then one
    wider than the machine.
+   With `keep_cancelled`, a job that never ran but asked for time and processors stays instead, with a run of one
+   second: until its user took it back it stood in the queue, and in the plans of the batch system.
 2. A job without a requested time (zero or less) is taken to have asked for its run time.
 3. A job that ran longer than it asked keeps its run time, and is killed at its request when the log is simulated.
 4. Jobs out of order are sorted by submission, then job number. A file in order is left as it is, so that jobs submitted
@@ -35,7 +37,7 @@ _HEADER_LINE = re.compile(rf";\s{{0,4}}({_LABEL}):(?!//)(.*)")  # a deeper inden
 _ROWS_PER_WRITE = 4096
 
 
-def read_log(path: AnyPath, *, nodes: int | None = None) -> Log:
+def read_log(path: AnyPath, *, nodes: int | None = None, keep_cancelled: bool = False) -> Log:
     """The log in an SWF file, cleaned by the rules above. `nodes` overrides the machine's size.
 
     A node of the log is a processor of the file: the machine has MaxProcs of them, or MaxNodes where the header has no
@@ -45,6 +47,9 @@ def read_log(path: AnyPath, *, nodes: int | None = None) -> Log:
     text = read_text(path)
     machine = _machine_size(path, parse_header(text[: header_end(text)].splitlines()), nodes)
     rows = parse_rows(path, text)
+    if keep_cancelled:
+        never_ran = (rows.run_s <= 0) & (rows.requested_s > 0)
+        rows = rows._replace(run_s=np.where(never_ran, 1, rows.run_s))
     kept, repairs = _usable(rows, machine)
     if not kept.any():
         raise InputError(path, f"none of its {len(kept):,} jobs can be used: {'; '.join(repairs.lines())}")

@@ -12,10 +12,10 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,6 +40,7 @@ class Progress:
 
 
 Watch = Callable[[Progress], None]
+Finished = Generator[tuple[Chunk, int], None, None]
 
 
 def run_campaigns(
@@ -78,17 +79,18 @@ def _run_missing(chunks: Sequence[Chunk], store: Store, workers: int, watch: Wat
     tally = _Tally(chunks, there, sum(map(store.failures, there)))
     watch(tally.progress())
     finished = _here(missing, store) if min(workers, len(missing)) <= 1 else _pooled(missing, store, workers)
-    for chunk, failed in finished:
-        tally.add(chunk, failed)
-        watch(tally.progress())
+    with closing(finished):  # an interruption in here must end the workers now, not when the garbage is collected
+        for chunk, failed in finished:
+            tally.add(chunk, failed)
+            watch(tally.progress())
 
 
-def _here(chunks: Sequence[Chunk], store: Store) -> Iterator[tuple[Chunk, int]]:
+def _here(chunks: Sequence[Chunk], store: Store) -> Finished:
     for chunk in chunks:
         yield chunk, run_chunk(chunk, store.folder)
 
 
-def _pooled(chunks: Sequence[Chunk], store: Store, workers: int) -> Iterator[tuple[Chunk, int]]:
+def _pooled(chunks: Sequence[Chunk], store: Store, workers: int) -> Finished:
     with _pool(min(workers, len(chunks))) as pool:
         futures = {pool.submit(run_chunk, chunk, store.folder): chunk for chunk in chunks}
         try:

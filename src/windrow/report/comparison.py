@@ -19,7 +19,7 @@ from windrow.strategies import MEANINGS
 
 Summary = dict[str, Any]
 
-_UNITS = (("d", 86400.0, 10 * 86400.0), ("h", 3600.0, 2 * 3600.0), ("min", 60.0, 0.0))
+_UNITS = (("d", 86400.0, 10 * 86400.0), ("h", 3600.0, 2 * 3600.0), ("min", 60.0, 120.0), ("s", 1.0, 0.0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Unit:
 
 
 def unit_of(comparison: Comparison) -> Unit:
-    """Minutes, hours or days, whichever suits the longest makespans."""
+    """Seconds, minutes, hours or days, whichever suits the longest makespans."""
     longest = max(summary["makespan_s_p90"] for summary in comparison.summaries())
     return next(Unit(name, seconds) for name, seconds, least in _UNITS if longest >= least)
 

@@ -50,6 +50,15 @@ def test_jobs_that_cannot_have_run_are_dropped_and_counted(tmp_path: Path) -> No
     assert log.repairs == Repairs(dropped_no_run_time=2, dropped_no_processors=2, dropped_too_wide=1)
 
 
+def test_cancelled_jobs_may_stay_for_a_second(tmp_path: Path) -> None:
+    (tmp_path / "log.swf").write_text(
+        "\n".join(["; MaxProcs: 8", row(1, run=0), row(2, run=-1, requested=-1), row(3), ""])
+    )
+    log = read_log(tmp_path / "log.swf", keep_cancelled=True)
+    assert (log.job.tolist(), log.run_s.tolist()[0]) == ([1, 3], 1)
+    assert log.repairs == Repairs(dropped_no_run_time=1)
+
+
 def test_processors_are_the_allocated_else_the_requested(tmp_path: Path) -> None:
     log = parse(tmp_path, row(1, procs=2, asked=5), row(2, procs=-1, asked=5), row(3, procs=0, asked=6))
     assert log.nodes.tolist() == [2, 5, 6]
