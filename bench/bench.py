@@ -24,7 +24,7 @@ sys.path[0] = str(Path(__file__).resolve().parents[1])  # so that `bench` is thi
 from rich.table import Table  # noqa: E402
 from rich.text import Text  # noqa: E402
 
-from bench import growth, live_cluster, peers, whole_logs, workflow_size  # noqa: E402
+from bench import growth, live_cluster, peers, trials, whole_logs, workflow_size  # noqa: E402
 from bench.logs import load_logs, lublin  # noqa: E402
 from bench.progress import Progress  # noqa: E402
 from bench.tables import console, seconds  # noqa: E402
@@ -39,6 +39,7 @@ EXPECTED_S: Mapping[str, tuple[float, float]] = {
     "peers": (32, 6),
     "growth": (80, 8),
     "workflows": (15, 2),
+    "trials": (8, 2),
 }
 
 
@@ -109,6 +110,9 @@ def _parts(progress: Progress, *, quick: bool, with_peers: bool) -> Iterator[tup
     progress.part("workflows")
     sizes = workflow_size.run(progress, quick=quick)
     yield {"workflows": _plain(sizes)}, workflow_size.tables(sizes)
+    progress.part("trials")
+    speeds, decision = trials.run(logs, progress, quick=quick)
+    yield {"trials": _plain(speeds), "decision": asdict(decision)}, trials.tables(speeds, decision, logs)
 
 
 def _plain(rows: Sequence[Any]) -> list[dict[str, Any]]:
@@ -121,6 +125,7 @@ def _targets(records: Mapping[str, Any]) -> list[tuple[str, bool]]:
     for one in records["states"]:
         found += [(f"{name} at the {one['state']}", one[f"{name}_met"]) for name in ("clone", "estimate")]
     found += [(f"{one['tasks']:,} tasks", one["met"]) for one in records["workflows"]]
+    found.append(("a glume decision", records["decision"]["met"]))
     return [(name, met) for name, met in found if met is not None]
 
 

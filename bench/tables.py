@@ -11,7 +11,7 @@ from rich.text import Text
 WIDE = 140
 """Columns of text where stdout is no terminal, so that a table in a file is not squeezed."""
 
-_LEFT = ("log", "policy", "tool", "state", "result", "target met", "series", "note", "reads as")
+_LEFT = ("log", "policy", "strategy", "tool", "state", "result", "target met", "series", "note", "reads as")
 
 
 def console() -> Console:
