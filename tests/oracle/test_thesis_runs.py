@@ -1,7 +1,7 @@
 """The few raw numbers that the GLUME thesis's own simulator left behind, on KTH, against our runs under its settings.
 
-Its settings: nodes with identities and contiguous jobs, waits asked for the bare run, a margin of 1.1, requests equal to
-run times. Its clock has fractions and its replay of the log pads requests by seconds, so figures agree to about a
+Its settings: nodes with identities and contiguous jobs, waits asked for the bare run, a margin of 1.1, requests equal
+to run times. Its clock has fractions and its replay of the log pads requests by seconds, so figures agree to about a
 percent, and the cuts themselves must be the same.
 """
 
