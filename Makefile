@@ -14,12 +14,14 @@ $(VENV)/ready: pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,bench]'
 	@touch $@
 
-demo: $(VENV)/ready  ## make a workflow and a log, simulate three policies, write out/report.html
+demo: $(VENV)/ready  ## make a workflow and a log, simulate policies, compare strategies; pages in out/
 	@mkdir -p out
 	$(BIN)/windrow generate montage --tasks 250 --work 500h --seed 1 -o out/montage.json
 	$(BIN)/windrow show out/montage.json --html out/montage.html
 	$(BIN)/windrow generate log --model lublin --nodes 128 --jobs 5000 --seed 1 -o out/lublin.swf.gz
 	$(BIN)/windrow simulate out/lublin.swf.gz --policy fcfs --policy easy --policy conservative --report out/report.html
+	$(BIN)/windrow compare out/montage.json --log out/lublin.swf.gz --html out/compare.html
+	$(BIN)/windrow timeline out/montage.json --log out/lublin.swf.gz --at 30h --strategy glume -o out/run.html
 
 test: $(VENV)/ready  ## every test; says what it skipped
 	$(BIN)/pytest -rs

@@ -1,7 +1,4 @@
-"""Windrow: scientific workflows on batch-scheduled clusters, and such clusters simulated exactly and fast.
-
-Names are loaded when first used, so that `import windrow` costs next to nothing.
-"""
+"""Windrow: scientific workflows on batch-scheduled clusters, and such clusters simulated exactly and fast."""
 
 from __future__ import annotations
 
@@ -14,12 +11,15 @@ from windrow.version import __version__
 
 if TYPE_CHECKING:
     from windrow.formats import read_log, read_workflow, write_log, write_workflow
+    from windrow.lab.compare import compare
     from windrow.model import File, Log, NodeShape, Task, Workflow
     from windrow.recipes import generate_log, generate_workflow
     from windrow.sim import Cluster, simulate
 
+# Names are loaded when first used, so that `import windrow` costs next to nothing.
 _ROOMS = {
     "windrow.formats": ("read_log", "read_workflow", "write_log", "write_workflow"),
+    "windrow.lab.compare": ("compare",),
     "windrow.model": ("File", "Log", "NodeShape", "Task", "Workflow"),
     "windrow.recipes": ("generate_log", "generate_workflow"),
     "windrow.sim": ("Cluster", "simulate"),
@@ -34,6 +34,7 @@ __all__ = [
     "Task",
     "Workflow",
     "__version__",
+    "compare",
     "generate_log",
     "generate_workflow",
     "read_log",

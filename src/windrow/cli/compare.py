@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 import math
+import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from windrow.lab.compare import Comparison
     from windrow.lab.scenario import Scenario
+    from windrow.report.comparison import Column
 
 SUMMARY = "Run a workflow by several strategies on a simulated cluster and compare makespans, waits and node-hours."
 
@@ -34,7 +36,8 @@ examples:
 """
 )
 
-_PLOT = 64
+_PLOT = 60
+_WIDE = 116  # columns that the whole table may take
 _PATIENCE_S = 2.0
 
 
@@ -166,19 +169,26 @@ def _show(comparison: Comparison, lines: list[str], page: str | None) -> None:
 
     terminal.show(
         Text("\n".join(lines)),
-        _table(comparison),
+        *_tables(comparison),
         _spread(comparison),
         Text("\n".join(verdict(comparison))),
         *terminal.files_written(page=page),
     )
 
 
-def _table(comparison: Comparison) -> Table:
-    from rich.table import Table
-
+def _tables(comparison: Comparison) -> list[Table]:
+    """One table, or on a narrow terminal two: times, and nodes and jobs."""
     from windrow.report.comparison import columns, unit_of
 
-    summaries, shown = comparison.summaries(), columns(unit_of(comparison))
+    shown = columns(unit_of(comparison))
+    is_narrow = sys.stdout.isatty() and shutil.get_terminal_size().columns < _WIDE
+    return [_table(comparison, part) for part in ((shown[:5], shown[5:]) if is_narrow else (shown,))]
+
+
+def _table(comparison: Comparison, shown: Sequence[Column]) -> Table:
+    from rich.table import Table
+
+    summaries = comparison.summaries()
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
     table.add_column("strategy", no_wrap=True)
     for column in shown:

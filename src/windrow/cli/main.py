@@ -18,7 +18,7 @@ from typing import NoReturn, Protocol, cast
 from windrow.errors import UserError, WindrowError
 from windrow.version import __version__
 
-COMMANDS = ("simulate", "compare", "plan", "timeline", "generate", "show", "traces")
+COMMANDS = ("simulate", "compare", "plan", "timeline", "reproduce", "generate", "show", "traces")
 
 _EPILOG = """\
 examples:

@@ -1,4 +1,4 @@
-"""Options that say what a simulated run meets, shared by `compare`, `plan` and `timeline`, and what is read from them."""
+"""Options that say what a simulated run meets, shared by `compare`, `plan` and `timeline`, and what they amount to."""
 
 from __future__ import annotations
 
@@ -57,7 +57,11 @@ def add_cluster(parser: argparse.ArgumentParser) -> None:
 def add_moment(parser: argparse.ArgumentParser) -> None:
     """When the one run of `plan` and `timeline` is submitted."""
     parser.add_argument(
-        "--at", dest="at_s", type=duration_s, metavar="T", help="when to submit (default: 1d, or mid-way in a short log)"
+        "--at",
+        dest="at_s",
+        type=duration_s,
+        metavar="T",
+        help="when to submit (default: 1d, or mid-way in a short log)",
     )
 
 
@@ -86,9 +90,7 @@ def read_scenario(args: argparse.Namespace) -> Scenario:
         workflow = read_workflow(args.workflow)
         log = embedded_log() if args.log is None else read_log(args.log)
     shape = NodeShape(args.cores, args.memory)
-    scenario = Scenario(
-        workflow, log, args.requests, args.policy, args.cap, args.margin, shape, args.noise, args.seed
-    )
+    scenario = Scenario(workflow, log, args.requests, args.policy, args.cap, args.margin, shape, args.noise, args.seed)
     _check_fit(scenario)
     return scenario
 
@@ -132,7 +134,7 @@ def words(scenario: Scenario, *, is_embedded: bool) -> list[str]:
         f"workflow {workflow.name}: {len(workflow):,} tasks on {workflow.depth:,} levels, {work}",
         f"{source}{log.name}, {len(log):,} jobs on {nodes}, policy {scenario.policy}, {scenario.requests} requests",
     ]
-    noise = f"; task times vary by a factor of about e^{scenario.noise:g}" if scenario.noise else ""
+    noise = f"; task times vary by a factor of about {math.exp(scenario.noise):.2g}" if scenario.noise else ""
     return [*lines, f"cap {scenario.cap} jobs, requests {scenario.margin:g} times the expected run{noise}"]
 
 
@@ -177,7 +179,10 @@ def _check_fit(scenario: Scenario) -> None:
     small = workflow.nodes == 0
     cores = int(workflow.cores[small].max(initial=0))
     memory = int(workflow.memory_bytes[small].max(initial=0))
-    wanted: Mapping[str, tuple[int, int | None]] = {"cores": (cores, shape.cores), "memory": (memory, shape.memory_bytes)}
+    wanted: Mapping[str, tuple[int, int | None]] = {
+        "cores": (cores, shape.cores),
+        "memory": (memory, shape.memory_bytes),
+    }
     for option, (needed, there) in wanted.items():
         if there is not None and needed > there:
             unit = "cores" if option == "cores" else "bytes of memory"

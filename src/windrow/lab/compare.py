@@ -54,7 +54,7 @@ class Comparison:
 
     def best(self) -> str:
         """The strategy with the least mean makespan; among equals the one with fewer node-hours, then by order."""
-        return min(self.summaries(), key=lambda s: (s["makespan_s_mean"], s["used_node_h_mean"]))["strategy"]
+        return str(min(self.summaries(), key=lambda s: (s["makespan_s_mean"], s["used_node_h_mean"]))["strategy"])
 
     def to_table(self) -> pyarrow.Table:
         """The rows as an Arrow table; `.to_table().to_pandas()` is a data frame where pandas is installed."""
@@ -150,7 +150,7 @@ def measured(trial: Trial, shape: NodeShape) -> Row:
 def hidden_wait_s(trial: Trial) -> int:
     """Time that jobs waited in the queue while tasks of the same run were at work, summed over the jobs.
 
-    A job that never started hid nothing: it was in the way of none.
+    Only jobs that started count, as in `Trial.queue_wait_s`.
     """
     spans = np.array(sorted((a.started_s, a.ended_s) for a in trial.attempts if a.ended_s is not None), dtype=np.int64)
     until = np.maximum.accumulate(spans[:, 1])

@@ -56,11 +56,6 @@ class Store:
         """Whether it is finished."""
         return self.path(chunk).is_file()
 
-    def write(self, chunk: Chunk, table: pa.Table) -> None:
-        """Keep a finished chunk."""
-        with replace_bytes(self.path(chunk)) as stream:
-            parquet.write_table(table, stream)
-
     def read(self, chunks: Sequence[Chunk]) -> pa.Table:
         """The rows of these chunks, sorted by their key; all must be finished."""
         tables = [self._read(self.path(chunk)) for chunk in chunks]
@@ -86,6 +81,12 @@ class Store:
             return parquet.read_table(path, schema=SCHEMA)
         except (OSError, pa.ArrowInvalid) as error:
             raise OutsideError(f"{path}: cannot be read ({error}); delete it and run again") from None
+
+
+def write_chunk(table: pa.Table, path: Path) -> None:
+    """Keep the rows of a finished chunk at its place (see `Store.path`)."""
+    with replace_bytes(path) as stream:
+        parquet.write_table(table, stream)
 
 
 def _description(campaign: Campaign) -> dict[str, object]:

@@ -24,7 +24,7 @@ import pyarrow as pa
 from windrow.errors import OutsideError, UserError
 from windrow.lab.campaign import Campaign, Chunk
 from windrow.lab.rows import chunk_table
-from windrow.lab.store import Store
+from windrow.lab.store import Store, write_chunk
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +87,12 @@ def _run_missing(chunks: Sequence[Chunk], store: Store, workers: int, watch: Wat
 
 def _here(chunks: Sequence[Chunk], store: Store) -> Finished:
     for chunk in chunks:
-        yield chunk, run_chunk(chunk, store.folder)
+        yield chunk, run_chunk(chunk, store.path(chunk))
 
 
 def _pooled(chunks: Sequence[Chunk], store: Store, workers: int) -> Finished:
     with _pool(min(workers, len(chunks))) as pool:
-        futures = {pool.submit(run_chunk, chunk, store.folder): chunk for chunk in chunks}
+        futures = {pool.submit(run_chunk, chunk, store.path(chunk)): chunk for chunk in chunks}
         try:
             for future in as_completed(futures):
                 yield futures[future], future.result()
@@ -131,10 +131,10 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-def run_chunk(chunk: Chunk, folder: str | Path) -> int:
-    """Run the chunk, keep its rows in the folder, and return how many trials failed."""
+def run_chunk(chunk: Chunk, path: Path) -> int:
+    """Run the chunk, keep its rows at `path`, and return how many trials failed."""
     table = chunk_table(chunk)
-    Store(folder).write(chunk, table)
+    write_chunk(table, path)
     column = table.column("error")
     return len(column) - int(column.null_count)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -19,25 +20,34 @@ from windrow.strategies import MEANINGS
 
 Summary = dict[str, Any]
 
-_UNITS = (("d", 86400.0, 10 * 86400.0), ("h", 3600.0, 2 * 3600.0), ("min", 60.0, 120.0), ("s", 1.0, 0.0))
-
 
 @dataclass(frozen=True, slots=True)
 class Unit:
     """The unit of all times of a comparison."""
 
     name: str
-    seconds: float
+    long_name: str
+    seconds: int
+    least_s: int
+    """From which time on it is used."""
 
     def write(self, seconds: float) -> str:
         """A time in this unit, such as `12.3 h`."""
         return f"{seconds / self.seconds:,.1f} {self.name}"
 
 
+_UNITS = (
+    Unit("d", "days", 86400, 10 * 86400),
+    Unit("h", "hours", 3600, 2 * 3600),
+    Unit("min", "minutes", 60, 120),
+    Unit("s", "seconds", 1, 0),
+)
+
+
 def unit_of(comparison: Comparison) -> Unit:
     """Seconds, minutes, hours or days, whichever suits the longest makespans."""
     longest = max(summary["makespan_s_p90"] for summary in comparison.summaries())
-    return next(Unit(name, seconds) for name, seconds, least in _UNITS if longest >= least)
+    return next(unit for unit in _UNITS if longest >= unit.least_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +71,7 @@ def columns(unit: Unit) -> list[Column]:
         return Column(title, lambda s: unit.write(s[key]), lambda s: float(s[key]))
 
     def number(title: str, key: str) -> Column:
-        return Column(title, lambda s: f"{s[key]:,.1f}".removesuffix(".0"), lambda s: float(s[key]))
+        return Column(title, lambda s: f"{s[key]:,.1f}", lambda s: float(s[key]))
 
     def spread(s: Summary) -> str:
         return f"{s['makespan_s_p10'] / unit.seconds:,.1f}–{unit.write(s['makespan_s_p90'])}"
@@ -94,12 +104,13 @@ def _by_mean(comparison: Comparison) -> Iterator[str]:
         return
     other = ranked[1]
     less = 1 - best["makespan_s_mean"] / other["makespan_s_mean"]
-    yield f"{first}; next {other['strategy']}, {unit.write(other['makespan_s_mean'])} ({less:.0%} less than that)."
+    yield f"{first}; next {other['strategy']}, {unit.write(other['makespan_s_mean'])}, so {_percent(less)} less."
     pairs = comparison.column(other["strategy"], "makespan_s") - comparison.column(best["strategy"], "makespan_s")
     if len(pairs) > 1 and less > 0:
         error = float(pairs.std(ddof=1)) / len(pairs) ** 0.5
-        doubt = "more than chance would give" if pairs.mean() > 2 * error else "chance could give as much"
-        yield f"Time by time the difference is {unit.write(pairs.mean())} ± {unit.write(2 * error)}: {doubt}."
+        doubt = "" if pairs.mean() > 2 * error else ", so chance alone could give as much"
+        ahead = f"ahead by {unit.write(pairs.mean())} ± {unit.write(2 * error)}"
+        yield f"Time by time {best['strategy']} is {ahead} (two standard errors){doubt}."
 
 
 def _by_wins(comparison: Comparison) -> str:
@@ -116,10 +127,14 @@ def _by_cost(comparison: Comparison) -> str:
     best = summaries[comparison.best()]
     used, wasted = best["used_node_h_mean"], best["wasted_node_h_mean"]
     thrifty = min(summaries.values(), key=lambda s: s["used_node_h_mean"])
-    words = f"{best['strategy']} holds {used:,.1f} node-hours a run, of which {wasted / used:.0%} do no work"
+    words = f"{best['strategy']} holds {used:,.1f} node-hours a run, of which {_percent(wasted / used)} do no work"
     if thrifty is best:
         return words + ("; no other holds fewer." if len(summaries) > 1 else ".")
     return f"{words}; the fewest are {thrifty['strategy']}'s, {thrifty['used_node_h_mean']:,.1f}."
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
 
 
 _WORDS = (
@@ -138,9 +153,9 @@ def comparison_page(comparison: Comparison, what: Sequence[str]) -> str:
     several = len(comparison.times_s) > 1
     title = f"{scenario.workflow.name}: {len(comparison.strategies)} strategies"
     sections = [
-        section("What it comes to", notes(verdict(comparison)), _table(comparison, unit), facts(_WORDS)),
-        section("How long it takes", figure(*comparison_plots.spread(comparison, unit.seconds, unit.name))),
-        section("Where time and nodes go", figure(*comparison_plots.shares(comparison, unit.seconds, unit.name))),
+        section("What it comes to", *_paragraphs(verdict(comparison)[1:]), _table(comparison, unit), facts(_WORDS)),
+        section("How long it takes", figure(*comparison_plots.spread(comparison, unit.seconds, unit.long_name))),
+        section("Where time and nodes go", figure(*comparison_plots.shares(comparison, unit.seconds, unit.long_name))),
     ]
     if several:
         sections.append(section("Time by time", figure(*comparison_plots.over_time(comparison))))
@@ -149,9 +164,15 @@ def comparison_page(comparison: Comparison, what: Sequence[str]) -> str:
     return page(title, verdict(comparison)[0], sections)
 
 
+def _paragraphs(sentences: Sequence[str]) -> list[str]:
+    return [f"<p>{escape(sentence)}</p>" for sentence in sentences]
+
+
 def _tried(comparison: Comparison) -> Iterator[tuple[str, str]]:
     times = comparison.times_s
-    when = format_duration(times[0]) if len(times) == 1 else f"{format_duration(times[0])} to {format_duration(times[-1])}"
+    when = (
+        format_duration(times[0]) if len(times) == 1 else f"{format_duration(times[0])} to {format_duration(times[-1])}"
+    )
     yield "submitted", f"at {len(times):,} times, {when} after the log's first job"
     yield "runs", f"{len(comparison.rows):,}, each strategy at each time, on clones of the same cluster"
 

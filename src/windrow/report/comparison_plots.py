@@ -31,7 +31,8 @@ def spread(comparison: Comparison, unit_s: float, unit: str) -> tuple[str, str]:
         parts.append(_rect(low, y - 11, high - low, 22, f"area c{i % plot.COLOURS}"))
         parts.append(f'<path class="line c{i % plot.COLOURS}" d="M{middle:.1f} {y - 11:.1f}v22"/>')
         dots = "".join(f"M{x:.1f} {y:.1f}h0" for x in frame.across(makespans).tolist())
-        parts.append(f'<path class="line c{i % plot.COLOURS}" stroke-width="5" stroke-linecap="round" d="{dots}"/>')
+        style = "stroke-width: 6; stroke-linecap: round; stroke-opacity: .55"
+        parts.append(f'<path class="line c{i % plot.COLOURS}" style="{style}" d="{dots}"/>')
         at = frame.y.high - i - 0.5
         hint = f"{name}: mean {makespans.mean():,.1f} {unit}"
         parts.append(plot.markers(frame, [makespans.mean()], [at], i % plot.COLOURS, [hint]))
@@ -80,16 +81,14 @@ def over_time(comparison: Comparison) -> tuple[str, str, str]:
             hints = [f"{name}: {value:,.1f} h" for value in hours]
             parts.append(plot.markers(frame, times, hours, colour, hints))
     caption = (
-        "Each mark is a run, submitted when the axis below says; the lower, the better. Where lines cross, the state of "
-        "the queue decides which strategy is best."
+        "Each mark is a run, submitted when the axis below says; the lower, the better. Where lines cross, the state "
+        "of the queue decides which strategy is best."
     )
     return plot.picture(_WIDTH, 390, "Makespan by submission time", parts), caption, plot.legend(comparison.strategies)
 
 
 def _frame(left: float, width: float, rows: int, x: Axis) -> Frame:
     return Frame(left, 8, width, rows * _ROW, x, Axis(0, rows, ()))
-
-
 
 
 def _split(frame: Frame, y: float, colour: int, pale: float, whole: float, hint: str) -> list[str]:
@@ -102,4 +101,6 @@ def _split(frame: Frame, y: float, colour: int, pale: float, whole: float, hint:
 
 
 def _rect(x: float, y: float, width: float, height: float, css: str, inside: str = "") -> str:
-    return f'<rect class="{css}" x="{x:.1f}" y="{y:.1f}" width="{max(width, 0):.1f}" height="{height:g}">{inside}</rect>'
+    return (
+        f'<rect class="{css}" x="{x:.1f}" y="{y:.1f}" width="{max(width, 0):.1f}" height="{height:g}">{inside}</rect>'
+    )

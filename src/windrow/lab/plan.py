@@ -1,0 +1,116 @@
+"""A cut looked at: what a strategy would submit now, and what the whole run comes to if the log goes on as it did.
+
+The first decision is what would be done now; later ones happen in the simulation only, since nobody knows the queue of
+tomorrow. Expected waits are those that the batch system would have told at each submission.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from windrow.lab.scenario import Scenario
+from windrow.lab.trial import JobRecord, Trial
+from windrow.sim.cluster import Cluster
+from windrow.strategies import Decision, Strategy, View
+
+
+@dataclass(frozen=True)
+class PlannedJob:
+    """One job of the run. Times count from the run's beginning; None where the job never came so far."""
+
+    job: int
+    first_level: int
+    last_level: int
+    tasks: int
+    nodes: int
+    requested_s: int
+    expected_wait_s: int
+    expected_run_s: int
+    leeway_s: int
+    submitted_s: int
+    started_s: int | None
+    ended_s: int | None
+    outcome: str
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A strategy's cut of a workflow at one time: every job, and the decisions with their times from the beginning."""
+
+    trial: Trial
+    jobs: list[PlannedJob]
+    decisions: list[tuple[int, Decision]]
+
+    @property
+    def first(self) -> Decision:
+        """What would be submitted now, and why."""
+        return self.decisions[0][1]
+
+    @property
+    def jobs_now(self) -> list[PlannedJob]:
+        """The jobs of the first decision."""
+        return self.jobs[: len(self.first.jobs)]
+
+
+@dataclass
+class _Asking:
+    """A strategy that answers as another does, and notes its reasons and what wait each of its jobs was told.
+
+    Reasons are kept of decisions to submit nothing yet, too, where something was considered.
+    """
+
+    inner: Strategy
+    cluster: Cluster
+    waits_s: list[int] = field(default_factory=list)
+    decisions: list[tuple[int, Decision]] = field(default_factory=list)
+    began_s: int = 0
+
+    @property
+    def name(self) -> str:
+        """The other's."""
+        return self.inner.name
+
+    def decide(self, view: View) -> Decision:
+        """As the other decides. A clone is asked, so that asking changes nothing."""
+        decision = self.inner.decide(view)
+        if decision.jobs or decision.candidates:
+            self.decisions.append((self.cluster.now_s - self.began_s, decision))
+        if decision.jobs:
+            nodes = np.array([plan.nodes for plan in decision.jobs], dtype=np.int64)
+            requested = np.array([plan.requested_s for plan in decision.jobs], dtype=np.int64)
+            self.waits_s += (self.cluster.clone().estimate(nodes, requested) - self.cluster.now_s).tolist()
+        return decision
+
+
+def make_plan(scenario: Scenario, strategy: Strategy, at_s: int) -> Plan:
+    """The cut at that time, played to its end."""
+    cluster = scenario.warm(scenario.cluster(), at_s)
+    asking = _Asking(strategy, cluster, began_s=cluster.now_s)
+    trial = scenario.trial(cluster, asking)
+    levels = scenario.workflow.levels
+    records = zip(trial.jobs, asking.waits_s, strict=True)
+    jobs = [_planned(i, record, wait, levels, trial.begun_s) for i, (record, wait) in enumerate(records)]
+    return Plan(trial, jobs, asking.decisions)
+
+
+def _planned(number: int, record: JobRecord, wait_s: int, levels: NDArray[np.int64], zero_s: int) -> PlannedJob:
+    plan = record.plan
+    mine = levels[list(plan.tasks)]
+    return PlannedJob(
+        job=number + 1,
+        first_level=int(mine.min()),
+        last_level=int(mine.max()),
+        tasks=len(plan.tasks),
+        nodes=plan.nodes,
+        requested_s=plan.requested_s,
+        expected_wait_s=wait_s,
+        expected_run_s=plan.run_s,
+        leeway_s=plan.leeway_s,
+        submitted_s=record.submitted_s - zero_s,
+        started_s=None if record.started_s is None else record.started_s - zero_s,
+        ended_s=None if record.ended_s is None else record.ended_s - zero_s,
+        outcome=record.outcome,
+    )

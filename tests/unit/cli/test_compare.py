@@ -1,0 +1,226 @@
+"""`windrow compare` and `windrow timeline`: keys, agreement with the library, refusals, and nothing left to chance."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from windrow.cli import compare as command
+from windrow.cli import scenario
+from windrow.cli.main import main
+from windrow.formats import write_log, write_workflow
+from windrow.lab.compare import compare
+from windrow.model import NodeShape, Task, Workflow
+from windrow.recipes import generate_log, generate_workflow
+from windrow.strategies import STRATEGIES
+
+LOG = generate_log("lublin", seed=4, days=5, nodes=24)
+WORKFLOW = generate_workflow("montage", tasks=24, work_s=20 * 3600, seed=1)
+KEYS = [
+    "strategy",
+    "runs",
+    "makespan_s_mean",
+    "makespan_s_median",
+    "makespan_s_p10",
+    "makespan_s_p90",
+    "visible_wait_s_mean",
+    "hidden_wait_s_mean",
+    "used_node_h_mean",
+    "wasted_node_h_mean",
+    "jobs_mean",
+    "killed_jobs_mean",
+    "wins",
+]
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    write_log(LOG, "log.swf")
+    write_workflow(WORKFLOW, "w.json")
+    write_workflow(Workflow.from_tasks("wide", [Task("small", 60), Task("large", 60, cores=4)]), "wide.json")
+    return tmp_path
+
+
+def compared(capsys: pytest.CaptureFixture[str], *options: str) -> dict[str, object]:
+    assert main(["compare", "w.json", "--log", "log.swf", *options, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert isinstance(found, dict)
+    return found
+
+
+@pytest.mark.usefixtures("files")
+def test_json_agrees_with_the_library(capsys: pytest.CaptureFixture[str]) -> None:
+    options = "--from 1d --to 3d --every 1d --cap 3 --policy easy --margin 1.3 --requests accurate --noise 0.2 --seed 5"
+    found = compared(capsys, *options.split(), "--cores", "2", "--memory", "1TB")
+    expected = compare(
+        WORKFLOW,
+        LOG,
+        times=[86400, 2 * 86400, 3 * 86400],
+        cap=3,
+        policy="easy",
+        margin=1.3,
+        requests="accurate",
+        noise=0.2,
+        seed=5,
+        shape=NodeShape(2, 10**12),
+    )
+    strategies = found["strategies"]
+    assert isinstance(strategies, list)
+    assert [list(one) for one in strategies] == [KEYS] * len(STRATEGIES)
+    assert [{key: one[key] for key in KEYS[:-1]} for one in strategies] == expected.summaries()
+    assert {one["strategy"]: one["wins"] for one in strategies} == expected.wins()
+    assert (found["workflow"], found["log"], found["nodes"], found["cap"]) == (WORKFLOW.name, "log", 24, 3)
+    assert found["times_s"] == [86400, 172800, 259200]
+    assert found["best"] == expected.best()
+    assert found["log_is_synthetic_default"] is False
+
+
+@pytest.mark.usefixtures("files")
+def test_some_strategies_at_one_time(capsys: pytest.CaptureFixture[str]) -> None:
+    found = compared(capsys, "--at", "30h", "--strategies", "Glume, one-job,glume")
+    strategies = found["strategies"]
+    assert isinstance(strategies, list)
+    assert [(one["strategy"], one["runs"]) for one in strategies] == [("glume", 1), ("one-job", 1)]
+    assert found["times_s"] == [108000]
+
+
+@pytest.mark.usefixtures("files")
+def test_the_table_the_plot_and_the_words(capsys: pytest.CaptureFixture[str]) -> None:
+    times = ["--from", "1d", "--to", "3d", "--every", "2d"]
+    assert main(["compare", "w.json", "--log", "log.swf", *times, "--html", "page.html"]) == 0
+    captured = capsys.readouterr()
+    assert captured.err == ""
+    lines = captured.out.splitlines()
+    for name in STRATEGIES:
+        assert len([line for line in lines if line.startswith(f"{name} ")]) >= 2, (
+            "a row of the table, a row of the plot"
+        )
+    best = compare(WORKFLOW, LOG, times=[86400, 3 * 86400]).best()
+    assert f"Best by mean makespan: {best}" in captured.out
+    assert "Least makespan, of 2 submission times: " in captured.out
+    assert "page: page.html" in lines
+    assert best in Path("page.html").read_text()
+
+
+@pytest.mark.usefixtures("files")
+def test_without_a_log_a_synthetic_one_serves_and_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", "w.json", "--at", "2d", "--strategies", "one-job"]) == 0
+    out = capsys.readouterr().out
+    assert "no log given, so a synthetic one" in out
+    assert "on 128 nodes" in out
+    assert "nothing else was tried" in out
+
+
+@pytest.mark.parametrize("verb", ["compare", "plan", "timeline"])
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["w.json", "--log", "log.swf", "--at", "50d"], "--at lies beyond the log: the last job of log comes"),
+        (
+            ["wide.json", "--log", "log.swf"],
+            "task large of wide needs 4 cores, and a node has 1; give --cores 4 or more",
+        ),
+        (["w.json", "--log", "log.swf", "--policy", "esy"], "did you mean easy"),
+        (["w.json", "--log", "log.swf", "--noise", "-2"], "is not a spread"),
+        (["w.json", "--log", "log.swf", "--margin", "0.5"], "is not a factor"),
+        (["w.json", "--log", "log.swf", "--memory", "lots"], "is not a size"),
+        (["w.json", "--log", "none.swf"], "none.swf"),
+        (["none.json"], "none.json"),
+    ],
+)
+def test_what_cannot_work_is_refused(
+    verb: str, arguments: list[str], words: str, files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = ["-o", "page.html"] if verb == "timeline" else []
+    assert main([verb, *arguments, *options]) == 2
+    captured = capsys.readouterr()
+    assert words in captured.err
+    assert captured.err.splitlines()[-1].startswith("windrow: error: ")
+    assert captured.out == ""
+    assert not (files / "page.html").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--strategies", "glum"], "unknown strategy 'glum'; did you mean glume?"),
+        (["--strategies", ","], "--strategies needs at least one name"),
+        (["--at", "1d", "--every", "1h"], "give one or the other"),
+        (["--from", "3d", "--to", "2d"], "--from must not be after --to"),
+        (["--to", "90d"], "--to lies beyond the log"),
+        (["--every", "0"], "--every must be at least a second"),
+    ],
+)
+@pytest.mark.usefixtures("files")
+def test_what_cannot_be_compared_is_refused(options: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", "w.json", "--log", "log.swf", *options]) == 2
+    assert words in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "size"), [("4096", 4096), ("256GB", 256 * 10**9), ("1.5t", 1_500_000_000_000), ("64 GiB", 64 * 2**30)]
+)
+def test_sizes(text: str, size: int) -> None:
+    assert scenario.size_bytes(text) == size
+
+
+@pytest.mark.usefixtures("files")
+def test_interrupted_while_comparing(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("windrow.lab.compare.measured", interrupt)
+    assert main(["compare", "w.json", "--log", "log.swf", "--html", "page.html"]) == 130
+    assert capsys.readouterr().err == "windrow: interrupted\n"
+    assert not Path("page.html").exists()
+
+
+def test_progress_shows_only_when_it_takes_long(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    now = [0.0]
+    monkeypatch.setattr("windrow.cli.compare.time.monotonic", lambda: now[0])
+    with command.counting("comparing") as tell:
+        assert tell is not None
+        tell(1, 10)
+    assert "comparing" not in capsys.readouterr().err
+    with command.counting("comparing") as tell:
+        assert tell is not None
+        tell(1, 10)
+        now[0] = 3.0
+        tell(5, 10)
+    assert "5/10" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("files")
+def test_a_run_is_drawn(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["timeline", "w.json", "--log", "log.swf", "--at", "2d", "--strategy", "zhang", "-o", "run.html"]
+    assert main(arguments) == 0
+    assert capsys.readouterr().out.startswith(f"run.html: {WORKFLOW.name} by zhang: done in ")
+    assert "</html>" in Path("run.html").read_text()
+
+
+@pytest.mark.slow
+def test_no_hash_decides(files: Path) -> None:
+    """The same answers, to the byte, under different PYTHONHASHSEEDs."""
+    program = (
+        "from windrow.cli.main import main\n"
+        "common = ['w.json', '--log', 'log.swf', '--noise', '0.5', '--seed', '3', '--cap', '5']\n"
+        "main(['compare', *common, '--every', '2d', '--json', '--html', 'compare.html'])\n"
+        "main(['plan', *common, '--at', '2d', '--strategy', 'zhang', '--json'])\n"
+        "main(['timeline', *common, '--at', '2d', '-o', 'run.html'])\n"
+    )
+    answers = []
+    for seed in ("1", "2"):
+        environment = {**os.environ, "PYTHONHASHSEED": seed}
+        answer = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, check=True)
+        pages = [(files / name).read_bytes() for name in ("compare.html", "run.html")]
+        answers.append((answer.stdout, *pages))
+    assert answers[0] == answers[1]

@@ -1,0 +1,79 @@
+"""`windrow plan`: the cut printed is the cut that is run, and every choice is explained."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from windrow.cli.main import main
+from windrow.formats import write_log, write_workflow
+from windrow.lab.trial import run_trial
+from windrow.manager.core import Terms
+from windrow.recipes import generate_log, generate_workflow
+from windrow.sim import Cluster
+from windrow.strategies import STRATEGIES
+
+LOG = generate_log("lublin", seed=4, days=5, nodes=24)
+WORKFLOW = generate_workflow("montage", tasks=24, work_s=20 * 3600, seed=1)
+AT_S = 2 * 86400
+
+
+@pytest.fixture(autouse=True)
+def _files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_log(LOG, "log.swf")
+    write_workflow(WORKFLOW, "w.json")
+
+
+def planned(capsys: pytest.CaptureFixture[str], strategy: str, *options: str) -> str:
+    assert main(["plan", "w.json", "--log", "log.swf", "--at", "2d", "--strategy", strategy, *options]) == 0
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_the_cut_is_the_one_that_is_run(strategy: str, capsys: pytest.CaptureFixture[str]) -> None:
+    found = json.loads(planned(capsys, strategy, "--json"))
+    cluster = Cluster(LOG)
+    cluster.advance(int(LOG.submit_s[0]) + AT_S)
+    trial = run_trial(cluster, WORKFLOW, STRATEGIES[strategy], terms=Terms(24))
+    assert (found["strategy"], found["at_s"], found["makespan_s"]) == (strategy, AT_S, trial.makespan_s)
+    assert [job["nodes"] for job in found["jobs"]] == [job.plan.nodes for job in trial.jobs]
+    assert [job["tasks"] for job in found["jobs"]] == [len(job.plan.tasks) for job in trial.jobs]
+    assert [job["outcome"] for job in found["jobs"]] == [job.outcome for job in trial.jobs]
+    first = trial.decisions[0][1]
+    assert found["jobs_now"] == found["jobs"][: len(first.jobs)]
+    assert found["decisions"][0]["why"] == first.why
+    assert len(found["decisions"][0]["candidates"]) == len(first.candidates)
+    assert found["decisions"][0]["at_s"] == 0
+
+
+def test_what_people_see(capsys: pytest.CaptureFixture[str]) -> None:
+    out = planned(capsys, "glume", "--explain")
+    found = json.loads(planned(capsys, "glume", "--json"))
+    for words in ("submitted now", "considered now", "the whole run", "░ waits", "strategy glume"):
+        assert words in out
+    assert found["decisions"][0]["why"] in out
+    for candidate in found["decisions"][0]["candidates"]:
+        assert candidate["what"] in out
+    assert any(line.lstrip().startswith(">") for line in out.splitlines()), "the winner is marked"
+    assert out.count("\njob ") >= 2 + len(found["jobs"]), "two tables, and a line of the timeline per job"
+
+
+def test_without_explain_only_the_reason(capsys: pytest.CaptureFixture[str]) -> None:
+    out = planned(capsys, "glume")
+    assert "considered" not in out
+    assert "why: " in out
+
+
+def test_many_jobs_are_cut_short(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("windrow.cli.plan._MOST_JOBS", 5)
+    out = planned(capsys, "individual")
+    assert f"and {len(WORKFLOW) - 5} more jobs; --json has all" in out
+
+
+def test_an_unknown_strategy_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    for verb in (["plan"], ["timeline", "-o", "page.html"]):
+        assert main([*verb, "w.json", "--log", "log.swf", "--strategy", "zang"]) == 2
+        assert "did you mean zhang?" in capsys.readouterr().err

@@ -1,0 +1,219 @@
+"""Comparisons, plans and backgrounds: against trials run one by one, and against counting second by second."""
+
+from __future__ import annotations
+
+import statistics
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import windrow
+from windrow.errors import UserError
+from windrow.lab.background import run_with_background, within
+from windrow.lab.compare import Comparison, compare, hidden_wait_s, measured, useful_node_s
+from windrow.lab.plan import make_plan
+from windrow.lab.scenario import Scenario, embedded_log, submission_times
+from windrow.lab.trial import Trial, run_trial, whole_seconds
+from windrow.manager.core import Terms
+from windrow.model import Log, NodeShape, Task, Workflow
+from windrow.recipes import generate_log, generate_workflow
+from windrow.sim import Cluster
+from windrow.strategies import STRATEGIES, Glume
+
+LOG = generate_log("lublin", seed=3, days=6, nodes=32)
+WORKFLOW = generate_workflow("montage", tasks=30, work_s=40 * 3600, seed=2)
+TIMES = (20_000, 90_000, 200_000)
+DAY_S = 86400
+
+
+@pytest.fixture(scope="module")
+def comparison() -> Comparison:
+    return compare(WORKFLOW, LOG, times=TIMES, cap=4, policy="easy", margin=1.2)
+
+
+def test_rows_are_trials_run_one_by_one(comparison: Comparison) -> None:
+    """Each on a cluster of its own, moved to its time in one go, with nothing shared."""
+    zero = int(LOG.submit_s[0])
+    expected = []
+    for at_s in TIMES:
+        for name, strategy in STRATEGIES.items():
+            cluster = Cluster(LOG, policy="easy")
+            cluster.advance(zero + at_s)
+            trial = run_trial(cluster, WORKFLOW, strategy, terms=Terms(32, cap=4, margin=1.2))
+            killed = len([job for job in trial.jobs if job.outcome == "killed"])
+            expected.append(
+                (at_s, name, trial.makespan_s, trial.visible_wait_s, trial.used_node_s, len(trial.jobs), killed)
+            )
+            assert trial.work_s == useful_node_s(trial, NodeShape())
+    keys = ("at_s", "strategy", "makespan_s", "visible_wait_s", "used_node_s", "jobs", "killed_jobs")
+    assert [tuple(row[key] for key in keys) for row in comparison.rows] == expected
+
+
+def test_summaries_are_plain_statistics(comparison: Comparison) -> None:
+    for summary in comparison.summaries():
+        mine = [row for row in comparison.rows if row["strategy"] == summary["strategy"]]
+        makespans = [row["makespan_s"] for row in mine]
+        assert summary["runs"] == len(TIMES)
+        assert summary["makespan_s_mean"] == pytest.approx(statistics.mean(makespans))
+        assert summary["makespan_s_median"] == statistics.median(makespans)
+        assert min(makespans) <= summary["makespan_s_p10"] <= summary["makespan_s_p90"] <= max(makespans)
+        for key in ("used", "wasted"):
+            hours = statistics.mean(row[f"{key}_node_s"] for row in mine) / 3600
+            assert summary[f"{key}_node_h_mean"] == pytest.approx(hours)
+
+
+def test_wins_count_ties_for_each(comparison: Comparison) -> None:
+    wins = dict.fromkeys(STRATEGIES, 0)
+    for at_s in TIMES:
+        rows = [row for row in comparison.rows if row["at_s"] == at_s]
+        least = min(row["makespan_s"] for row in rows)
+        for row in rows:
+            wins[row["strategy"]] += row["makespan_s"] == least
+    assert comparison.wins() == wins
+    means = {s["strategy"]: s["makespan_s_mean"] for s in comparison.summaries()}
+    assert means[comparison.best()] == min(means.values())
+
+
+def test_the_table_holds_the_rows(comparison: Comparison) -> None:
+    assert comparison.to_table().to_pylist() == comparison.rows
+
+
+def test_a_time_alone_gives_the_trial_that_it_gives_among_others() -> None:
+    noisy = compare(WORKFLOW, LOG, times=TIMES, noise=0.4, seed=7, strategies=["zhang", "glume"])
+    alone = windrow.compare(WORKFLOW, LOG, times=TIMES[1:2], noise=0.4, seed=7, strategies=[Glume()])
+    assert alone.rows == [row for row in noisy.rows if (row["at_s"], row["strategy"]) == (TIMES[1], "glume")]
+    other = compare(WORKFLOW, LOG, times=TIMES[1:2], noise=0.4, seed=8, strategies=["glume"])
+    assert other.rows != alone.rows
+
+
+def test_noise_keeps_the_mean() -> None:
+    tasks = [Task(f"t{i}", 10_000) for i in range(20_000)]
+    drawn = Scenario(Workflow.from_tasks("many", tasks), LOG, noise=0.5).actual_s(3)
+    assert drawn.mean() == pytest.approx(10_000, rel=0.02)
+    assert np.log(drawn).std() == pytest.approx(0.5, rel=0.02)
+
+
+def counted_hidden_s(trial: Trial) -> int:
+    """By looking at every second."""
+    works: set[int] = set()
+    for a in trial.attempts:
+        if a.ended_s is not None:
+            works.update(range(a.started_s, a.ended_s))
+    waits = [range(j.submitted_s, j.started_s) for j in trial.jobs if j.started_s is not None]
+    return sum(second in works for wait in waits for second in wait)
+
+
+@settings(max_examples=30, deadline=None, derandomize=True)
+@given(st.integers(0, 10**6), st.sampled_from(sorted(STRATEGIES)), st.sampled_from([1, 3]))
+def test_waits_and_waste_by_counting(seed: int, name: str, cores: int) -> None:
+    rng = np.random.default_rng(seed)
+    tasks = [
+        Task(f"t{i}", int(rng.integers(1, 90)), cores=int(rng.integers(1, cores + 1)), parents=_parents(rng, i))
+        for i in range(12)
+    ]
+    submit = np.sort(rng.integers(0, 900, size=30))
+    run, nodes, jobs = rng.integers(1, 300, size=30), rng.integers(1, 5, size=30), np.arange(30)
+    log = Log("small", 4, jobs, submit, nodes, run + 60, run, jobs % 3)
+    scenario = Scenario(Workflow.from_tasks("tiny", tasks), log, cap=3, shape=NodeShape(cores), noise=0.3, seed=seed)
+    trial = scenario.trial(scenario.warm(scenario.cluster(), scenario.last_s // 2), STRATEGIES[name])
+    assert hidden_wait_s(trial) == counted_hidden_s(trial)
+    row = measured(trial, scenario.shape)
+    assert row["hidden_wait_s"] <= trial.queue_wait_s
+    assert -1e-6 <= row["wasted_node_s"] < row["used_node_s"]
+    if cores == 1 and name == "individual" and row["killed_jobs"] == 0:
+        assert row["wasted_node_s"] == 0  # a job of one task on one node ends with it
+
+
+def _parents(rng: np.random.Generator, task: int) -> tuple[str, ...]:
+    return tuple(f"t{p}" for p in range(task) if rng.random() < 0.2)
+
+
+def test_part_of_a_node_counts_for_that_part() -> None:
+    workflow = Workflow.from_tasks("two", [Task("a", 100, cores=1), Task("b", 100, cores=3)])
+    trial = run_trial(Cluster(nodes=1), workflow, STRATEGIES["giant"], terms=Terms(1, NodeShape(8)))
+    assert trial.used_node_s == 100
+    assert useful_node_s(trial, NodeShape(8)) == 100 * (1 + 3) / 8
+    assert measured(trial, NodeShape(8))["wasted_node_s"] == 50
+
+
+def test_times_of_the_thesis_and_of_short_logs() -> None:
+    assert len(submission_times(embedded_log(), DAY_S, 7 * DAY_S, 1800)) == 289
+    usual = submission_times(embedded_log())
+    assert (usual[0], usual[-1], usual.step) == (DAY_S, 7 * DAY_S, 6 * 3600)
+    ones, nines = np.array([1, 1]), np.array([9, 9])
+    short = Log("short", 2, np.array([1, 2]), np.array([50, 750]), ones, nines, nines, ones)
+    times = submission_times(short)
+    assert (times[0], len(times)) == (100, 5)
+    assert times[-1] <= 700
+
+
+def test_what_cannot_be_compared_is_refused() -> None:
+    last = int(LOG.submit_s[-1] - LOG.submit_s[0])
+    with pytest.raises(UserError, match="outside of log"):
+        compare(WORKFLOW, LOG, times=[0, last + 1])
+    with pytest.raises(UserError, match="names that differ"):
+        compare(WORKFLOW, LOG, times=[0], strategies=["glume", Glume(beat=0.2)])
+    with pytest.raises(UserError, match="did you mean glume"):
+        compare(WORKFLOW, LOG, times=[0], strategies=["gloom"])
+    with pytest.raises(UserError, match="at least one submission time"):
+        compare(WORKFLOW, LOG, times=[])
+    with pytest.raises(UserError, match="noise is a spread"):
+        compare(WORKFLOW, LOG, times=[0], noise=-1)
+    with pytest.raises(UserError, match="no node of this cluster"):
+        compare(Workflow.from_tasks("wide", [Task("t", 5, cores=2)]), LOG, times=[0])
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_looking_at_a_plan_changes_nothing(name: str) -> None:
+    scenario = Scenario(WORKFLOW, LOG, cap=5)
+    plan = make_plan(scenario, STRATEGIES[name], TIMES[1])
+    plain = scenario.trial(scenario.warm(scenario.cluster(), TIMES[1]), STRATEGIES[name])
+    assert plan.trial.jobs == plain.jobs
+    assert plan.trial.attempts == plain.attempts
+    assert [job.submitted_s for job in plan.jobs] == [job.submitted_s - plain.begun_s for job in plain.jobs]
+    first = plan.first.jobs[0]
+    cluster = scenario.warm(scenario.cluster(), TIMES[1])
+    told = int(cluster.estimate(first.nodes, first.requested_s)[0]) - cluster.now_s
+    assert plan.jobs_now[0].expected_wait_s == told
+    assert sum(len(job.plan.tasks) for job in plain.jobs if job.outcome == "ended") >= len(WORKFLOW)
+    levels = WORKFLOW.levels[list(first.tasks)]
+    assert (plan.jobs[0].first_level, plan.jobs[0].last_level) == (levels.min(), levels.max())
+
+
+def test_recording_the_background_changes_nothing() -> None:
+    scenario = Scenario(WORKFLOW, LOG)
+    trial, background = run_with_background(scenario, Glume(), TIMES[0])
+    plain = scenario.trial(scenario.warm(scenario.cluster(), TIMES[0]), Glume())
+    assert trial.jobs == plain.jobs
+    times, busy = background.busy_nodes
+    assert (busy >= 0).all()
+    assert (busy <= LOG.machine_nodes).all()
+    assert (times[0], times[-1]) == (background.begin_s, background.end_s)
+    # At the moment of submission, what the cluster itself says; all jobs of the run are still to start or just have.
+    cluster = scenario.warm(scenario.cluster(), TIMES[0])
+    at = np.searchsorted(background.others_nodes[0], cluster.now_s, side="right") - 1
+    assert background.others_nodes[1][at] == LOG.machine_nodes - cluster.free_nodes
+    at = np.searchsorted(background.jobs_waiting[0], cluster.now_s, side="right") - 1
+    assert background.jobs_waiting[1][at] == len(cluster.queue())
+
+
+@given(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40), st.integers(1, 5)), max_size=8))
+def test_steps_within_a_window_by_counting(intervals: list[tuple[int, int, int]]) -> None:
+    columns = np.array([(min(a, b), max(a, b), w) for a, b, w in intervals], dtype=np.int64).reshape(-1, 3).T
+    times, values = within(columns[0], columns[1], columns[2], 10, 30)
+    for second in range(10, 30):
+        found = values[np.searchsorted(times, second, side="right") - 1]
+        assert found == sum(w for a, b, w in columns.T.tolist() if a <= second < b)
+
+
+def test_the_estimates_are_shared_and_harmless() -> None:
+    scenario = Scenario(WORKFLOW, LOG)
+    work = scenario.work
+    before = work.expected_s.copy()
+    for strategy in STRATEGIES.values():
+        scenario.trial(scenario.warm(scenario.cluster(), TIMES[2]), strategy)
+    assert scenario.work is work
+    assert (work.expected_s == before).all()
+    assert (before == whole_seconds(WORKFLOW)).all()

@@ -1,0 +1,123 @@
+"""The pages of a run and of a comparison: self-contained, well-formed, nothing missing, nothing on top of another."""
+
+from __future__ import annotations
+
+import itertools
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from tests.unit.report.test_pages import Outline, assert_inside, assert_self_contained, pictures
+
+from windrow.lab.background import Background, run_with_background
+from windrow.lab.compare import compare
+from windrow.lab.scenario import Scenario
+from windrow.lab.trial import Trial
+from windrow.model import Log, NodeShape, Task, Workflow
+from windrow.recipes import generate_log, generate_workflow
+from windrow.report.comparison import comparison_page, unit_of, verdict
+from windrow.report.gantt import _end, _lanes, _slots, gantt_page
+from windrow.strategies import STRATEGIES
+
+LOG = generate_log("lublin", seed=3, days=6, nodes=32)
+WORKFLOW = generate_workflow("montage", tasks=40, work_s=60 * 3600, seed=2)
+
+
+def run_of(name: str, *, noise: float = 0.0, cores: int = 1) -> tuple[Trial, Background]:
+    scenario = Scenario(WORKFLOW, LOG, shape=NodeShape(cores), noise=noise, seed=1, margin=1.0)
+    return run_with_background(scenario, STRATEGIES[name], 90_000)
+
+
+def boxes(svg: ElementTree.Element, css: str) -> list[ElementTree.Element]:
+    return [rect for rect in svg.iter("rect") if css in (rect.get("class") or "").split()]
+
+
+@pytest.mark.parametrize(("name", "cores"), [("glume", 1), ("zhang", 4), ("individual", 1), ("giant", 2)])
+def test_every_attempt_and_every_job_is_drawn(name: str, cores: int) -> None:
+    trial, background = run_of(name, noise=0.5, cores=cores)
+    page = gantt_page(trial, background, ["a <line> & more"])
+    assert_self_contained(page)
+    (svg,) = pictures(page)
+    assert_inside(svg)
+    done = [attempt for attempt in trial.attempts if attempt.ended_s is not None]
+    lost = [attempt for attempt in trial.attempts if attempt.ended_s is None]
+    assert len(boxes(svg, "bar")) == len(done) == len(WORKFLOW)
+    assert len(boxes(svg, "area")) == len(lost)
+    assert len([path for path in svg.iter("path") if "lost" in (path.get("class") or "")]) == len(lost)
+    assert len(boxes(svg, "axis")) == sum(job.started_s is not None for job in trial.jobs)
+    assert ("crossed out" in page) == bool(lost)
+    assert "a <line> & more" in Outline(page).texts
+
+
+def test_some_run_loses_tasks() -> None:
+    """So that the marks above are put to the test at all."""
+    trial, _ = run_of("zhang", noise=0.5, cores=4)
+    assert any(attempt.ended_s is None for attempt in trial.attempts)
+
+
+@pytest.mark.parametrize("name", ["glume", "individual"])
+def test_boxes_are_to_scale(name: str) -> None:
+    trial, background = run_of(name)
+    (svg,) = pictures(gantt_page(trial, background, []))
+    span = background.end_s - background.begin_s
+    width = 960 - 74 - 20
+    for rect, attempt in zip(boxes(svg, "bar"), sorted(trial.attempts, key=lambda a: a.job), strict=True):
+        assert attempt.ended_s is not None
+        assert float(rect.attrib["width"]) == pytest.approx(
+            (attempt.ended_s - attempt.started_s) / span * width, abs=0.51
+        )
+        assert float(rect.attrib["x"]) == pytest.approx(
+            74 + (attempt.started_s - background.begin_s) / span * width, abs=0.1
+        )
+
+
+def test_rows_are_shared_only_one_after_the_other() -> None:
+    trial, _ = run_of("individual")
+    lanes = _lanes(trial.jobs)
+    assert max(lanes) < 16, "no more rows than the cap allows jobs"
+    for (a, i), (b, k) in itertools.combinations(zip(trial.jobs, lanes, strict=True), 2):
+        assert i != k or (a.ended_s or 0) <= b.submitted_s or (b.ended_s or 0) <= a.submitted_s
+
+
+@pytest.mark.parametrize("name", ["giant", "zhang"])
+def test_tasks_on_a_node_lie_beside_each_other(name: str) -> None:
+    trial, _ = run_of(name, noise=0.5, cores=4)
+    slots = _slots(trial)
+    assert max(most for _, most in slots) > 1
+    for (a, (i, _)), (b, (k, _)) in itertools.combinations(zip(trial.attempts, slots, strict=True), 2):
+        if (a.job, a.nodes, i) == (b.job, b.nodes, k):
+            assert _end(trial, a) <= b.started_s or _end(trial, b) <= a.started_s
+
+
+def test_a_run_of_one_task_on_an_empty_cluster() -> None:
+    one = np.array([1])
+    log = Log("one", 2, one, one - 1, one, one * 5, one * 5, one - 1)
+    scenario = Scenario(Workflow.from_tasks("tiny & <small>", [Task("t", 1)]), log)
+    trial, background = run_with_background(scenario, STRATEGIES["one-job"], 0)
+    page = gantt_page(trial, background, [])
+    assert_self_contained(page)
+    assert_inside(pictures(page)[0])
+
+
+def test_the_page_of_a_comparison() -> None:
+    comparison = compare(WORKFLOW, LOG, times=[40_000, 90_000, 160_000])
+    page = comparison_page(comparison, ["on <a> cluster & more"])
+    assert_self_contained(page)
+    assert len(pictures(page)) == 3
+    for svg in pictures(page):
+        assert_inside(svg)
+    texts = Outline(page).texts
+    unit = unit_of(comparison)
+    for summary in comparison.summaries():
+        assert summary["strategy"] in texts
+        assert unit.write(summary["makespan_s_mean"]) in texts
+    assert all(sentence in texts for sentence in verdict(comparison))
+    assert "on <a> cluster & more" in texts
+
+
+def test_one_time_and_one_strategy_make_a_page_too() -> None:
+    comparison = compare(WORKFLOW, LOG, times=[0], strategies=["giant"])
+    page = comparison_page(comparison, [])
+    assert_self_contained(page)
+    assert len(pictures(page)) == 2
+    assert "nothing else was tried" in verdict(comparison)[0]
