@@ -35,6 +35,7 @@ examples:
   windrow traces fetch KTH-SP2 SDSC-SP2
   windrow reproduce glume --quick
   windrow reproduce glume --full --data logs --out glume
+  windrow reproduce glume --placement contiguous --out neighbours
 """
 _QUIET_S = 60.0  # how often a run that is not watched on a terminal says how far it is
 
@@ -48,6 +49,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     scale.add_argument("--full", action="store_true", help="everything, in up to half an hour on two cores")
     parser.add_argument("--out", metavar="FOLDER", help="where results go (default: windrow-PAPER-SCALE)")
     parser.add_argument("--workers", type=positive, metavar="N", help="processes at work (default: one per core)")
+    parser.add_argument("--policy", default="conservative", metavar="P", help="as of simulate (default: conservative)")
+    parser.add_argument("--placement", default="count", metavar="L", help="as of simulate (default: count)")
     parser.add_argument(
         "--data", metavar="FOLDER", help="where logs and workflows are (default: $WINDROW_DATA, else here)"
     )
@@ -55,6 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run what is missing, then write the page."""
+    from windrow.lab.campaign import Rules
     from windrow.lab.glume import plan_glume
     from windrow.lab.glume_results import Results
     from windrow.lab.workers import run_campaigns
@@ -62,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
     data = Path(args.data or os.environ.get("WINDROW_DATA") or ".")
     if not data.is_dir():
         raise UserError(f"{data}: there is no such folder; give the one that holds the logs with --data")
-    plan = plan_glume(data, full=args.full)
+    plan = plan_glume(data, full=args.full, rules=Rules(args.policy, placement=args.placement))
     out = Path(args.out or f"windrow-glume-{plan.scale}")
     for line in plan.stand_ins:
         terminal.say(line)

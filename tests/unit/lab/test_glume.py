@@ -12,7 +12,7 @@ import pytest
 
 from windrow.cli.main import main
 from windrow.lab import glume
-from windrow.lab.campaign import Campaign
+from windrow.lab.campaign import Campaign, Rules
 from windrow.lab.glume import SUBMIT_S, VERSIONS, Plan, configurations, plan_glume
 from windrow.lab.glume_claims import claims
 from windrow.lab.glume_results import PRINTED_WINS, Results, compare_wins
@@ -186,6 +186,20 @@ def test_claims_differ_where_numbers_do() -> None:
     assert said["figure 5.3", "runs in which zhang sends one job"].ours == "100.00 %"
 
 
+def test_a_claim_of_two_numbers_needs_both() -> None:
+    names = [w.name for w in PLAN.enhancements.workflows if w.name.endswith("long")]
+    for makespan, agrees in ((93_500, True), (80_000, False)):  # one workflow in four: 25 % of runs, print has 27 %
+        found = results({("KTH", "accurate", names[0], "zhang-2"): makespan})
+        said = {(c.where, c.what): c.agrees for c in claims(found)}
+        assert said["5.3, KTH", "runs of 250-long that enhancement 2 improves"] is agrees
+
+
+def test_what_print_has_and_we_never_see_differs() -> None:
+    said = {(c.where, c.what): c for c in claims(results({}))}
+    lost = said["7.1.2", "by how much zhang beats glume where it does, mean"]
+    assert (lost.ours, lost.agrees) == ("no such run", False)
+
+
 def test_synthetic_logs_neither_agree_nor_differ() -> None:
     found = results({}, plan_glume(None, full=False))
     assert {c.agrees for c in found.cells()} == {None}
@@ -237,6 +251,20 @@ def test_the_command_runs_from_end_to_end(
     first = {p: p.stat().st_mtime_ns for p in (out / "chunks").iterdir()}
     assert main(arguments) == 0
     assert {p: p.stat().st_mtime_ns for p in (out / "chunks").iterdir()} == first
+
+
+def test_a_difference_done_away_with_is_not_listed() -> None:
+    neighbours = real(plan_glume(None, full=False, rules=Rules(placement="contiguous")))
+    there, gone = reproduction_markdown(results({})), reproduction_markdown(results({}, neighbours))
+    assert "neighbouring nodes only" in there
+    assert "neighbouring nodes only" not in gone
+    assert "batch system: conservative contiguous" in gone
+
+
+def test_an_unknown_placement_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["reproduce", "glume", "--data", str(tmp_path), "--out", str(tmp_path / "o"), "--placement", "left"]
+    assert main(arguments) == 2
+    assert "placement" in capsys.readouterr().err
 
 
 def test_a_data_folder_that_is_not_there_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
