@@ -35,7 +35,7 @@ examples:
   windrow traces fetch KTH-SP2 SDSC-SP2
   windrow reproduce glume --quick
   windrow reproduce glume --full --data logs --out glume
-  windrow reproduce glume --placement contiguous --out neighbours
+  windrow reproduce glume --as-thesis --out as-thesis
 """
 _QUIET_S = 60.0  # how often a run that is not watched on a terminal says how far it is
 
@@ -52,6 +52,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--policy", default="conservative", metavar="P", help="as of simulate (default: conservative)")
     parser.add_argument("--placement", default="count", metavar="L", help="as of simulate (default: count)")
     parser.add_argument(
+        "--as-thesis",
+        action="store_true",
+        help="cluster, margins and zhang as in the thesis's own simulator: contiguous jobs, padded requests, ...",
+    )
+    parser.add_argument(
         "--data", metavar="FOLDER", help="where logs and workflows are (default: $WINDROW_DATA, else here)"
     )
 
@@ -59,15 +64,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run what is missing, then write the page."""
     from windrow.lab.campaign import Rules
-    from windrow.lab.glume import plan_glume
+    from windrow.lab.glume import plan_as_thesis, plan_glume
     from windrow.lab.glume_results import Results
     from windrow.lab.workers import run_campaigns
 
     data = Path(args.data or os.environ.get("WINDROW_DATA") or ".")
     if not data.is_dir():
         raise UserError(f"{data}: there is no such folder; give the one that holds the logs with --data")
-    plan = plan_glume(data, full=args.full, rules=Rules(args.policy, placement=args.placement))
-    out = Path(args.out or f"windrow-glume-{plan.scale}")
+    if args.as_thesis:
+        plan = plan_as_thesis(data, full=args.full)
+    else:
+        plan = plan_glume(data, full=args.full, rules=Rules(args.policy, placement=args.placement))
+    out = Path(args.out or f"windrow-glume-{plan.scale}" + ("-as-thesis" if args.as_thesis else ""))
     for line in plan.stand_ins:
         terminal.say(line)
     try:

@@ -48,11 +48,11 @@ def write_workflow(workflow: Workflow, path: AnyPath) -> None:
     writer(workflow, path)
 
 
-def read_log(path: AnyPath, *, nodes: int | None = None) -> Log:
+def read_log(path: AnyPath, *, nodes: int | None = None, keep_cancelled: bool = False) -> Log:
     """The log in an SWF file (`.swf`, `.txt`), cleaned; `nodes` overrides the machine's size. See formats/swf.py."""
     if format_suffix(path) not in LOG_SUFFIXES:
         raise _unknown(path, "a log", LOG_SUFFIXES)
-    return swf.read_log(path, nodes=nodes)
+    return swf.read_log(path, nodes=nodes, keep_cancelled=keep_cancelled)
 
 
 def write_log(log: Log, path: AnyPath, *, header: Mapping[str, str] | None = None) -> None:

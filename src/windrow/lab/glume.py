@@ -64,6 +64,24 @@ class Plan:
         return self.cap_16, self.cap_128, self.enhancements
 
 
+THESIS_ZHANG = Zhang(global_search=True, binary=True, whole_is_baseline=False, hidden_waits_count=True)
+THESIS_TERMS: tuple[tuple[str, Option], ...] = (
+    ("margin", 1.5),
+    ("forecast_with_margin", False),
+    ("busy_is_request", True),
+)
+THESIS_RULES = Rules(placement="contiguous")
+"""What the thesis's own simulator did, as far as its source tells; its margin was 1.1 at first and 1.5 at last."""
+
+
+def plan_as_thesis(data: str | Path | None, *, full: bool) -> Plan:
+    """The campaigns under the settings of the thesis's own simulator."""
+    plan = plan_glume(data, full=full, rules=THESIS_RULES, terms=THESIS_TERMS, zhang=THESIS_ZHANG)
+    logs = tuple(replace(log, as_thesis=bool(log.path)) for log in plan.cap_16.logs)
+    cap_16, cap_128, enhancements = (replace(campaign, logs=logs) for campaign in plan.campaigns)
+    return replace(plan, cap_16=cap_16, cap_128=cap_128, enhancements=enhancements)
+
+
 def plan_glume(
     data: str | Path | None,
     *,

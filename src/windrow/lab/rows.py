@@ -88,8 +88,8 @@ def task_times(workflow: Workflow, name: str, noise: float, seed: int, submit_s:
 
 
 @lru_cache(maxsize=8)
-def _log(source: LogSource, _content: str) -> Log:
-    return source.load()
+def _log(source: LogSource, _content: str, requests: str) -> Log:
+    return source.load(requests)
 
 
 def _warm_clusters(source: LogSource, requests: str, rules: Rules, submit_s: tuple[int, ...]) -> tuple[Cluster, ...]:
@@ -101,11 +101,10 @@ def _warm(
     source: LogSource, content: str, requests: str, rules: Rules, submit_s: tuple[int, ...]
 ) -> tuple[Cluster, ...]:
     """The cluster at each submission time, after the log's first job. Each takes about 50 kB."""
-    log = _log(source, content)
+    log = _log(source, content, requests)
     first = int(log.submit_s[0])
     cluster = Cluster(
         log,
-        requests=requests,
         policy=rules.policy,
         priority=rules.priority,
         events=rules.events,

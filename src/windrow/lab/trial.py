@@ -171,7 +171,7 @@ class _Driver:
             case Decide():
                 view = self.core.view(self.cluster.now_s, self.forecast)
                 decision = self.strategy.decide(view)
-                if decision.jobs:
+                if decision.jobs or decision.candidates:
                     self.trial.decisions.append((self.cluster.now_s, decision))
                 return self.core.handle(JobsPlanned(self.cluster.now_s, decision))
             case _:

@@ -137,3 +137,7 @@ class Log:
         """The same jobs, each asking for exactly as long as it runs."""
         ran = np.minimum(self.run_s, self.requested_s)
         return replace(self, requested_s=ran, run_s=ran)
+
+    def padded(self, *, round_s: int, extra_s: int) -> Log:
+        """The same jobs, each asking for the next whole `round_s` above what it asked, and `extra_s` more."""
+        return replace(self, requested_s=round_s * (1 + self.requested_s // round_s) + extra_s)

@@ -70,7 +70,7 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> pa.Table:
 
 
 def test_rows_agree_with_trials_run_by_hand(reference: pa.Table) -> None:
-    log = LOG.load()
+    log = LOG.load("actual")
     rows = reference.to_pylist()
     assert len(rows) == CAMPAIGN.trials == 2 * 2 * 3 * 3 * 2
     for row in rows[::7]:

@@ -70,7 +70,7 @@ def test_the_full_grid_is_that_of_the_thesis() -> None:
 def test_real_data_are_used_where_they_are(data: Path) -> None:
     plan = plan_glume(data, full=True)
     assert all(log.path for log in plan.cap_16.logs)
-    assert [log.load().machine_nodes for log in plan.cap_16.logs] == [100, 128]
+    assert [log.load("actual").machine_nodes for log in plan.cap_16.logs] == [100, 128]
     made = [w for w in plan.cap_16.workflows if w.recipe]
     assert [w.name for w in made] == ["S-500-short", "S-500-medium", "S-500-long"]
     for source, work_s in zip(made, (360_000, 1_800_000, 3_600_000), strict=True):
@@ -84,7 +84,7 @@ def test_real_data_are_used_where_they_are(data: Path) -> None:
 
 def test_what_is_missing_is_generated_and_said(tmp_path: Path) -> None:
     plan = plan_glume(tmp_path, full=False)
-    assert [log.load().machine_nodes for log in plan.cap_16.logs] == [100, 128]
+    assert [log.load("actual").machine_nodes for log in plan.cap_16.logs] == [100, 128]
     assert len([line for line in plan.stand_ins if "synthetic" in line]) == 2
     assert any("Generated workflows, 24 of 24" in line for line in plan.stand_ins)
 

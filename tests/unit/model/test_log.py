@@ -38,6 +38,10 @@ def test_rows_load_and_accurate_requests() -> None:
     assert log().accurate().requested_s.tolist() == [4, 20]
 
 
+def test_requests_can_be_padded() -> None:
+    assert log(requested_s=[59, 60]).padded(round_s=60, extra_s=6).requested_s.tolist() == [66, 126]
+
+
 def test_a_log_keeps_its_own_columns() -> None:
     submits = np.array([0, 5])
     job, _, nodes, requested, run, user = (np.array(column) for column in GOOD.values())
