@@ -101,7 +101,7 @@ def is_settled(s: Ints) -> bool:
     at, free = plan_times(s), plan_counts(s)
     for i in range(s[HEAD], s[TAIL]):
         q = queued(s, i)
-        if profile.earlier_fit(at, free, s[q + NODES], s[q + REQUESTED], s[q + PLANNED]) >= 0:
+        if profile.earlier_fit(at, free, s[q + NODES], s[q + REQUESTED], s[q + PLANNED], FOREVER) >= 0:
             return False
     return True
 

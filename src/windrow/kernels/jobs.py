@@ -26,6 +26,7 @@ from windrow.kernels.state import (
     FIXED,
     FREE,
     FREED,
+    FREED_UNTIL,
     FRESH,
     HAPPENED,
     HEAD,
@@ -418,6 +419,7 @@ def finish_first(s: Ints, kind: int) -> None:
 def give_back(s: Ints, begin: int, end: int, nodes: int, chosen: Ints) -> None:
     """Free nodes in the plan from `begin` to `end`."""
     at = plan_times(s)
+    s[FREED_UNTIL] = max(s[FREED_UNTIL], end)
     if s[WORDS]:
         s[SEGMENTS] = nodesets.flip(at, plan_sets(s), s[SEGMENTS], begin, end, chosen)
     else:

@@ -48,12 +48,14 @@ from windrow.kernels.state import (
     FCFS,
     FREE,
     FREED,
+    FREED_UNTIL,
     FRESH,
     HEAD,
     HEAP_AT,
     HEAP_WIDTH,
     KEY,
     MEASURED,
+    MOVED_UNTIL,
     NEW,
     NODES,
     NODES_ALL,
@@ -274,23 +276,46 @@ def conservative_pass(s: Ints, starts: Ints) -> None:
     trim_plan(s)
     freed = s[FREED] > 0
     first = s[HEAD] if freed or s[QUEUE_ORDER] != ARRIVAL else s[TAIL] - s[FRESH]
-    counted = s[PLACEMENT] == COUNTED
+    if s[PLACEMENT] == COUNTED:
+        move_forward(s, first)
+    else:
+        for i in range(first, s[TAIL]):
+            q = queued(s, i)
+            if s[q + PLANNED] != NEW:
+                if not freed:
+                    continue
+                give_back(s, s[q + PLANNED], s[q + PLANNED] + s[q + REQUESTED], s[q + NODES], queued_set(s, i))
+            place(s, i)
+    # With arrivals before ends, an older job may be planned for nodes whose time is up at this very instant.
+    launch(s, starts, first if s[EVENT_ORDER] == BATCHED else s[HEAD])
+
+
+@kernel
+def move_forward(s: Ints, first: int) -> None:
+    """Place new jobs, and move those behind `first` that fit earlier, each with all others where they are.
+
+    A job that could not move when it was last looked at can only move now into room that the plan has got since: from
+    jobs that ended early or left, from those moved before it in this pass, and from those moved in the last pass. So no
+    start at or after the end of all that room needs a look. (That time has passed makes no start possible that was not:
+    a job that fits from the middle of a segment on fits from its begin on.)
+    """
     at, free = plan_times(s), plan_counts(s)
+    horizon, moved = max(s[FREED_UNTIL], s[MOVED_UNTIL]), 0
     for i in range(first, s[TAIL]):
         q = queued(s, i)
         planned, requested, nodes = s[q + PLANNED], s[q + REQUESTED], s[q + NODES]
         if planned == NEW:
             place(s, i)
-        elif freed and counted:
-            to = profile.earlier_fit(at, free, nodes, requested, planned)
+        elif s[FREED] > 0 and horizon > s[NOW]:
+            to = profile.earlier_fit(at, free, nodes, requested, planned, horizon)
             if to >= 0:
                 s[q + PLANNED] = at[to]
                 s[SEGMENTS] = profile.move(at, free, s[SEGMENTS], at[to], planned, requested, nodes)
-        elif freed:
-            give_back(s, planned, planned + requested, nodes, queued_set(s, i))
-            place(s, i)
-    # With arrivals before ends, an older job may be planned for nodes whose time is up at this very instant.
-    launch(s, starts, first if s[EVENT_ORDER] == BATCHED else s[HEAD])
+                moved = max(moved, planned + requested)
+                horizon = max(horizon, moved)
+    if s[FREED] > 0:
+        s[FREED_UNTIL] = 0
+        s[MOVED_UNTIL] = moved
 
 
 @kernel

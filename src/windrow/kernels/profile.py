@@ -44,14 +44,15 @@ def first_fit(at: Ints, free: Ints, n: int, nodes: int, length: int) -> int:
 
 
 @kernel
-def earlier_fit(at: Ints, free: Ints, nodes: int, length: int, planned: int) -> int:
-    """The first segment where a job with a reservation at `planned` could begin sooner, or -1.
+def earlier_fit(at: Ints, free: Ints, nodes: int, length: int, planned: int, horizon: int) -> int:
+    """The first segment before `horizon` where a job with a reservation at `planned` could begin sooner, or -1.
 
     The job's own reservation counts as free, and it ends after any sooner placing would; so only segments before
     `planned` need a look, and nothing has to be taken out of the plan to find that nothing changes.
     """
     i = 0
-    while at[i] < planned:
+    last = min(planned, horizon)
+    while at[i] < last:
         if free[i] < nodes:
             i += 1
             continue

@@ -41,6 +41,8 @@ CLIENTS = 16  # how many jobs clients have submitted so far
 ALIVE = 17  # how many of them are in the system
 MEASURED = 18  # when fair-share usage was last brought up to date
 DISORDER = 19  # 1 where the order of the queue changed since the last pass, other than by jobs added at its tail
+FREED_UNTIL = 37  # up to when the plan got room since the last pass, by jobs that ended early or were taken away
+MOVED_UNTIL = 38  # up to when it got room in the last pass, by jobs that were moved forward
 # Header: the rules.
 POLICY = 20
 DEPTH = 21  # how many blocked jobs get reservations; negative: all
