@@ -10,6 +10,8 @@ Exceptions stop at the command line, which prints one line and picks the exit co
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable
 from os import PathLike
 
 
@@ -39,3 +41,11 @@ class InputError(UserError):
 
 class OutsideError(WindrowError):
     """The world did not cooperate: a download failed, a disk is full. Trying again later may help."""
+
+
+def unknown_name(what: str, value: str, known: Iterable[str]) -> UserError:
+    """The error for a name that does not exist: it lists the names there are, and the one that was likely meant."""
+    names = list(known)
+    near = difflib.get_close_matches(value, names, n=1)
+    hint = f"; did you mean {near[0]}?" if near else ""
+    return UserError(f"unknown {what} {value!r}{hint} Known: {', '.join(names)}")

@@ -66,12 +66,12 @@ class Plan:
 
 THESIS_ZHANG = Zhang(global_search=True, binary=True, whole_is_baseline=False, hidden_waits_count=True)
 THESIS_TERMS: tuple[tuple[str, Option], ...] = (
-    ("margin", 1.5),
+    ("margin", 1.1),
     ("forecast_with_margin", False),
     ("busy_is_request", True),
 )
 THESIS_RULES = Rules(placement="contiguous")
-"""What the thesis's own simulator did, as far as its source tells; its margin was 1.1 at first and 1.5 at last."""
+"""What the thesis's own simulator did, as far as its source tells."""
 
 
 def plan_as_thesis(data: str | Path | None, *, full: bool) -> Plan:

@@ -5,12 +5,11 @@ This module loads neither numba nor any kernel, so that help texts and error mes
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 
-from windrow.errors import UserError
+from windrow.errors import UserError, unknown_name
 from windrow.kernels import state as k
 
 POLICIES: Mapping[str, str] = {
@@ -139,7 +138,7 @@ def parse_policy(text: str) -> tuple[int, int]:
             raise UserError(f"policy {text!r} needs a depth of at least 1, like depth:4 (depth:1 is easy)")
         return k.BY_DEPTH, int(depth)
     if depth or name not in codes:
-        raise unknown("policy", text, POLICIES)
+        raise unknown_name("policy", text, POLICIES)
     return codes[name]
 
 
@@ -151,14 +150,14 @@ def parse_priority(text: str) -> Priority | None:
     if name in _NAMED:
         return _NAMED[name]
     if "=" not in name:
-        raise unknown("priority", text, PRIORITIES)
+        raise unknown_name("priority", text, PRIORITIES)
     values: dict[str, float] = {}
     for part in name.split(","):
         key, _, number = part.partition("=")
         key, _, cap = key.strip().partition("^")
         key = "half_life_h" if key == "half_life" else key
         if key not in {f.name for f in fields(Priority)} or key.endswith("_cap"):
-            raise unknown("priority weight", key, dict.fromkeys(["wait", "xfactor", "nodes", "area", "share"], ""))
+            raise unknown_name("priority weight", key, ["wait", "xfactor", "nodes", "area", "share"])
         values[key] = _number(number, part)
         if cap:
             values[f"{key}_cap"] = _number(cap, part)
@@ -170,15 +169,8 @@ def parse_priority(text: str) -> Priority | None:
 def choice(what: str, value: str, known: Mapping[str, str]) -> str:
     """The value, if it is known; else UserError."""
     if value not in known:
-        raise unknown(what, value, known)
+        raise unknown_name(what, value, known)
     return value
-
-
-def unknown(what: str, value: str, known: Mapping[str, str]) -> UserError:
-    """An error that names what there is, and the likely meaning."""
-    near = difflib.get_close_matches(value, known, n=1)
-    hint = f"; did you mean {near[0]}?" if near else ""
-    return UserError(f"unknown {what} {value!r}{hint} Known: {', '.join(known)}")
 
 
 def _number(text: str, part: str) -> float:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 
-from windrow.errors import UserError
+from windrow.errors import unknown_name
 from windrow.strategies.base import Candidate, Decision, Forecast, JobPlan, Strategy, View
 from windrow.strategies.glume import Glume
 from windrow.strategies.individual import Individual
@@ -36,9 +35,7 @@ MEANINGS: Mapping[str, str] = {
 def find_strategy(name: str) -> Strategy:
     """The strategy of that name. UserError where there is none."""
     if name not in STRATEGIES:
-        near = difflib.get_close_matches(name, STRATEGIES, n=1)
-        hint = f"; did you mean {near[0]}?" if near else ""
-        raise UserError(f"unknown strategy {name!r}{hint} Known: {', '.join(STRATEGIES)}")
+        raise unknown_name("strategy", name, STRATEGIES)
     return STRATEGIES[name]
 
 
