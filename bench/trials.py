@@ -14,7 +14,8 @@ from bench.progress import Progress
 from bench.tables import seconds, table
 from bench.timing import measure
 from windrow.lab.trial import run_trial, whole_seconds
-from windrow.manager.core import Core, Terms
+from windrow.manager.core import Core
+from windrow.manager.terms import Terms
 from windrow.model import Log, NodeShape, Workflow
 from windrow.recipes import generate_workflow
 from windrow.sim import Cluster

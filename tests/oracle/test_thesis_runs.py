@@ -13,7 +13,7 @@ import pytest
 
 from windrow.formats import read_log, read_workflow
 from windrow.lab.trial import Trial, run_trial
-from windrow.manager.core import Terms
+from windrow.manager.terms import Terms
 from windrow.sim import Cluster
 from windrow.strategies import Zhang
 

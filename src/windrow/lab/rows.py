@@ -19,7 +19,7 @@ from windrow.errors import WindrowError
 from windrow.lab.campaign import Chunk, Rules
 from windrow.lab.sources import LogSource
 from windrow.lab.trial import Ints, Trial, run_trial, whole_seconds
-from windrow.manager.core import Terms
+from windrow.manager.terms import Terms
 from windrow.model import Log, Workflow
 from windrow.sim.cluster import Cluster
 from windrow.strategies import Strategy, Work

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from windrow.errors import UserError
 from windrow.lab.trial import Trial, run_trial, whole_seconds
-from windrow.manager.core import Terms
+from windrow.manager.terms import Terms
 from windrow.model import Log, NodeShape, Workflow, format_duration
 from windrow.recipes import generate_log
 from windrow.sim.cluster import Cluster

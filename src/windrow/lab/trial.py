@@ -14,9 +14,20 @@ from typing import assert_never
 import numpy as np
 from numpy.typing import NDArray
 
-from windrow.manager.actions import Action, Decide, StartTask, StopJob, SubmitJob
-from windrow.manager.core import Core, Terms
-from windrow.manager.events import Event, JobEnded, JobKilled, JobsPlanned, JobStarted, RunBegan, TaskFinished
+from windrow.allocation import Allocation
+from windrow.manager.actions import Abandon, Action, Decide, StopJob, SubmitJob
+from windrow.manager.core import Core
+from windrow.manager.events import (
+    Event,
+    JobEnded,
+    JobKilled,
+    JobsPlanned,
+    JobStarted,
+    RunBegan,
+    TaskFinished,
+    TaskStarted,
+)
+from windrow.manager.terms import Terms
 from windrow.model import Workflow
 from windrow.sim.cluster import Cluster, EventKind
 from windrow.strategies import Decision, JobPlan, Strategy, Work
@@ -98,11 +109,12 @@ class _Driver:
         self.actual_s = actual_s.tolist()
         self.number_of: dict[int, int] = {}
         self.id_of: dict[int, int] = {}
+        self.allocations: dict[int, Allocation] = {}
         self.finishing: list[tuple[int, int, TaskRecord]] = []
 
     def run(self, check: Callable[[], None] | None) -> None:
         self.feed(RunBegan(self.cluster.now_s))
-        while not self.core.is_finished:
+        while not self.core.is_complete:
             until = self.finishing[0][0] if self.finishing else None
             happened = self.cluster.advance(until)
             self.finish_tasks()
@@ -126,19 +138,47 @@ class _Driver:
             at, _, record = heappop(self.finishing)
             if self.trial.jobs[record.job].outcome != "killed":
                 record.ended_s = at
-                self.feed(TaskFinished(at, record.task))
+                self.finish_task(record.task, record.job)
+
+    def finish_task(self, task: int, job: int) -> None:
+        """Tell the allocations, as agents would tell each other; then the core."""
+        self.allocations[job].finish(task)
+        touched = {job: None}
+        for child in self.core.children_of(task):
+            home = self.core.job_of[child]
+            if home is not None and home != job and home in self.allocations:
+                self.allocations[home].parent_done((child,))
+                touched[home] = None
+        for number in touched:
+            self.start_tasks(number)
+        if not self.allocations[job].open:
+            self.cluster.cancel(self.id_of[job])
+        self.feed(TaskFinished(self.cluster.now_s, task))
+
+    def start_tasks(self, job: int) -> None:
+        now = self.cluster.now_s
+        for task, nodes in self.allocations[job].start():
+            record = TaskRecord(task, job, nodes, now)
+            self.trial.attempts.append(record)
+            heappush(self.finishing, (now + self.actual_s[task], len(self.trial.attempts), record))
+            self.core.handle(TaskStarted(now, job, task))
 
     def job_event(self, kind: EventKind, job_id: int) -> None:
         number, now = self.number_of[job_id], self.cluster.now_s
         if kind is EventKind.STARTED:
             self.trial.jobs[number].started_s = now
-            self.feed(JobStarted(now, number))
+            plan = self.trial.jobs[number].plan
+            self.allocations[number] = Allocation(plan.nodes, self.core.terms.shape, self.core.members(number))
+            actions = self.core.handle(JobStarted(now, number))
+            self.start_tasks(number)
+            self.perform(actions)
             return
         self.close_job(kind, job_id)
         self.feed(JobKilled(now, number) if kind is EventKind.KILLED else JobEnded(now, number))
 
     def close_job(self, kind: EventKind, job_id: int) -> None:
         number = self.number_of.pop(job_id)
+        self.allocations.pop(number, None)
         record = self.trial.jobs[number]
         record.ended_s = self.cluster.now_s
         if record.started_s is None:
@@ -148,18 +188,15 @@ class _Driver:
             record.outcome = "killed" if is_lost else "ended"
 
     def feed(self, event: Event) -> None:
-        actions: deque[Action] = deque(self.core.handle(event))
+        self.perform(self.core.handle(event))
+
+    def perform(self, wanted: list[Action]) -> None:
+        actions = deque(wanted)
         while actions:
             actions.extend(self.act(actions.popleft()))
 
     def act(self, action: Action) -> list[Action]:
         match action:
-            case StartTask():
-                record = TaskRecord(action.task, action.job, action.nodes, self.cluster.now_s)
-                self.trial.attempts.append(record)
-                end = self.cluster.now_s + self.actual_s[action.task]
-                heappush(self.finishing, (end, len(self.trial.attempts), record))
-                return []
             case SubmitJob():
                 job_id = self.cluster.submit(action.plan.nodes, action.plan.requested_s)
                 self.number_of[job_id], self.id_of[action.job] = action.job, job_id
@@ -168,6 +205,8 @@ class _Driver:
             case StopJob():
                 self.cluster.cancel(self.id_of[action.job])
                 return []
+            case Abandon():
+                raise AssertionError("no task fails in a trial")
             case Decide():
                 view = self.core.view(self.cluster.now_s, self.forecast)
                 decision = self.strategy.decide(view)

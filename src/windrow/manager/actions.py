@@ -22,18 +22,16 @@ class SubmitJob:
 
 @dataclass(frozen=True, slots=True)
 class StopJob:
-    """Take a job out of the queue, or give its nodes back."""
+    """Take a job out of the queue, or make it give its nodes back."""
 
     job: int
 
 
 @dataclass(frozen=True, slots=True)
-class StartTask:
-    """Start a task in a job's allocation, on these of its nodes."""
+class Abandon:
+    """Let no allocation wait for these tasks: they will not run."""
 
-    job: int
-    task: int
-    nodes: tuple[int, ...]
+    tasks: tuple[int, ...]
 
 
-Action = Decide | SubmitJob | StopJob | StartTask
+Action = Decide | SubmitJob | StopJob | Abandon

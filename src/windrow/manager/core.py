@@ -3,9 +3,11 @@
 Rule 1: only `handle` changes it. Rule 2: no clock, chance or I/O in this file; time comes with the events.
 Rule 3: it does not know whether the queue is real.
 
-A job that starts before its predecessors are done waits inside its allocation; one whose tasks are done is stopped.
-When a job is killed, its running tasks are lost and start again from zero in a later job; jobs that wait for them, and
-have not begun, are stopped, and all that is left is cut anew.
+The core says which task is in which job. When tasks start inside a job's allocation is for the allocation to say
+(`windrow.allocation`): a job that starts before its predecessors are done waits there, and one whose tasks are done
+gives its nodes back. When a job is killed, its running tasks are lost and start again from zero in a later job; jobs
+that wait for them, and have not begun, are stopped, and all that is left is cut anew. A task that failed for good
+blocks its descendants; everything else goes on.
 """
 
 from __future__ import annotations
@@ -17,59 +19,44 @@ from typing import assert_never
 
 import numpy as np
 
-from windrow.errors import UserError
-from windrow.manager.actions import Action, Decide, StartTask, StopJob, SubmitJob
+from windrow.allocation import Member
+from windrow.manager.actions import Abandon, Action, Decide, StopJob, SubmitJob
 from windrow.manager.events import (
     Event,
     JobEnded,
     JobKilled,
+    JobRejected,
     JobsPlanned,
     JobStarted,
     RunBegan,
+    RunStopped,
+    TaskDropped,
     TaskFailed,
     TaskFinished,
+    TaskStarted,
 )
-from windrow.model import NodeShape
-from windrow.packing import Need, Packing
+from windrow.manager.terms import Terms
+from windrow.packing import Need
 from windrow.strategies import Forecast, JobPlan, View, Work
 
 
 @dataclass(slots=True)
 class Job:
-    """A job of this run that is in the system."""
+    """A job of this run that is in the system.
+
+    `has_begun`: a task of it has started. `has_given_up`: it had no time for a task. `is_stopping`: it was told to go,
+    or has nothing left to do.
+    """
 
     plan: JobPlan
     open_tasks: set[int]
-    packing: Packing | None = None
+    running_since_s: dict[int, int] = field(default_factory=dict)
     expected_end_s: int = 0
+    is_running: bool = False
     has_begun: bool = False
+    has_finished_a_task: bool = False
+    has_given_up: bool = False
     is_stopping: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Terms:
-    """How a run deals with its cluster.
-
-    cap: the most jobs in the system. margin, round_s: a requested time is the run times `margin`, in whole `round_s`.
-    forecast_with_margin: waits are asked for the time that will be requested, or (as in the GLUME thesis code) for the
-    bare run. busy_is_request: a running job is taken to last as long as it asked for (also as there), or as it should.
-    """
-
-    cluster_nodes: int
-    shape: NodeShape = field(default_factory=NodeShape)
-    cap: int = 16
-    margin: float = 1.1
-    round_s: int = 60
-    forecast_with_margin: bool = True
-    busy_is_request: bool = False
-
-    def __post_init__(self) -> None:
-        if self.cap < 1 or self.margin < 1 or self.round_s < 1:
-            raise UserError("a run needs a cap of at least 1 job, a margin of at least 1 and whole seconds of rounding")
-
-    def request_s(self, run_s: int) -> int:
-        """How long to ask for, for a job that should run this long."""
-        return max(1, -int(-run_s * self.margin // self.round_s)) * self.round_s
 
 
 class Core:
@@ -81,17 +68,26 @@ class Core:
         self.terms = terms
         self.work = work
         self.jobs: dict[int, Job] = {}
+        self.job_of: list[int | None] = [None] * len(workflow)
+        """The job in which each task is."""
         self.individually = False
         self.submitted = 0
+        self.failed: set[int] = set()
+        """Tasks that failed for good."""
+        self.blocked: set[int] = set()
+        """Descendants of failed tasks: they cannot run."""
+        self.trouble = ""
+        """Why the run gives up, where it does."""
+        self.is_stopped = False
+        self._barren = 0
         needs = zip(workflow.cores.tolist(), workflow.memory_bytes.tolist(), workflow.nodes.tolist(), strict=True)
         self._needs = [Need(*need) for need in needs]
         self._expected = work.expected_s.tolist()
         self._open_parents = workflow.parents.degrees().tolist()
         start, index = workflow.children.start.tolist(), workflow.children.index.tolist()
-        self._children = [index[start[v] : start[v + 1]] for v in range(len(workflow))]
-        self._job_of: list[int | None] = [None] * len(workflow)
-        self._started_s: dict[int, int] = {}
+        self._children: list[list[int]] = [index[start[v] : start[v + 1]] for v in range(len(workflow))]
         self._left = np.ones(len(workflow), dtype=bool)
+        self._done = [False] * len(workflow)
         self._ready: list[tuple[int, int]] = []  # by expected time, the longest first, then by number
         for task, parents in enumerate(self._open_parents):
             if parents == 0:
@@ -99,33 +95,64 @@ class Core:
         self._open = len(workflow)
 
     @property
-    def is_finished(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether every task is done."""
         return self._open == 0
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more will be done: every task done or out of reach, or the run stopped, and no job left."""
+        if self.is_complete:
+            return True
+        gives_up = self.is_stopped or bool(self.trouble)
+        return not self.jobs and (gives_up or self._open == len(self.failed) + len(self.blocked))
+
+    def is_done(self, task: int) -> bool:
+        """Whether the task has done its work."""
+        return self._done[task]
+
+    def children_of(self, task: int) -> list[int]:
+        """The tasks that wait for this one."""
+        return self._children[task]
+
+    def members(self, number: int) -> dict[int, Member]:
+        """The open tasks of a job, as its allocation must know them."""
+        needs, expected, parents, children = self._needs, self._expected, self._open_parents, self._children
+        tasks = sorted(self.jobs[number].open_tasks)
+        return {t: Member(needs[t], expected[t], parents[t], children[t]) for t in tasks}
 
     def handle(self, event: Event) -> list[Action]:
         """Take in what happened; what is to be done about it, in order."""
         match event:
+            case TaskStarted():
+                return self._task_started(event)
             case TaskFinished():
-                return self._task_finished(event)
+                return self._task_finished(event.task)
             case JobStarted():
                 return self._job_started(event)
             case JobsPlanned():
                 return self._jobs_planned(event)
             case JobEnded():
-                return self._job_left(event.job)
+                return self._job_ended(event.job)
             case JobKilled():
                 return self._job_killed(event)
             case TaskFailed():
-                return self._task_failed(event)
+                return self._task_failed(event.task)
+            case TaskDropped():
+                return self._task_dropped(event)
+            case JobRejected():
+                self.jobs[event.job].is_stopping = True
+                return [*self._give_up(event.why), *self._job_left(event.job)]
             case RunBegan():
-                return [Decide()]
+                return self._run_began()
+            case RunStopped():
+                return self._run_stopped()
             case _:
                 assert_never(event)
 
     def view(self, at_s: int, forecast: Forecast) -> View:
         """What a strategy may know at this time."""
-        running = [job for job in self.jobs.values() if job.packing is not None]
+        running = [job for job in self.jobs.values() if job.is_running]
         busy = max((job.expected_end_s - at_s for job in running if not job.is_stopping), default=0)
         return View(
             work=self.work,
@@ -145,10 +172,24 @@ class Core:
         """Assert what must always hold; for tests."""
         placed = [task for job in self.jobs.values() for task in job.open_tasks]
         assert len(placed) == len(set(placed)), "a task is in two jobs"
-        assert all(self._job_of[task] is not None for task in placed)
+        assert all(self.job_of[task] is not None for task in placed)
         assert not self._left[placed].any() if placed else True
-        assert int(self._left.sum()) + len(placed) == self._open, "a task was lost"
+        out = (self.failed | self.blocked).difference(placed)
+        assert int(self._left.sum()) + len(placed) + len(out) == self._open, "a task was lost"
         assert len(self.jobs) <= self.terms.cap, "more jobs than the cap allows"
+
+    def _run_began(self) -> list[Action]:
+        back = sorted(task for task in self.failed | self.blocked if self.job_of[task] is None)
+        self.failed.clear()
+        self.blocked.clear()
+        self.is_stopped, self.trouble, self._barren = False, "", 0
+        for task in back:
+            self._put_back(task)
+        return self._decide_if_useful()
+
+    def _run_stopped(self) -> list[Action]:
+        self.is_stopped = True
+        return [self._stop(number) for number, job in self.jobs.items() if not job.is_stopping]
 
     def _jobs_planned(self, event: JobsPlanned) -> list[Action]:
         self.individually |= event.decision.individually
@@ -159,7 +200,7 @@ class Core:
             self.jobs[number] = Job(plan, set(plan.tasks))
             self._left[list(plan.tasks)] = False
             for task in plan.tasks:
-                self._job_of[task] = number
+                self.job_of[task] = number
                 if self._open_parents[task] == 0:
                     self._ready.remove((-self._expected[task], task))
             actions.append(SubmitJob(number, plan))
@@ -167,108 +208,137 @@ class Core:
 
     def _job_started(self, event: JobStarted) -> list[Action]:
         job = self.jobs[event.job]
-        job.packing = Packing(job.plan.nodes, self.terms.shape)
-        others = [j.expected_end_s for j in self.jobs.values() if j is not job and j.packing is not None]
+        others = [j.expected_end_s for j in self.jobs.values() if j is not job and j.is_running]
+        job.is_running = True
         if self.terms.busy_is_request:
             job.expected_end_s = event.at_s + job.plan.requested_s
         else:
             job.expected_end_s = max(event.at_s, *others, 0) + job.plan.run_s
-        for task in sorted(job.open_tasks):
-            if self._open_parents[task] == 0:
-                job.packing.offer(task, self._expected[task], self._needs[task])
-        return [*self._start_tasks(event.job, event.at_s), *self._decide_if_useful()]
+        return self._decide_if_useful()
 
-    def _task_finished(self, event: TaskFinished) -> list[Action]:
-        number = self._close(event.task)
+    def _task_started(self, event: TaskStarted) -> list[Action]:
+        job = self.jobs[event.job]
+        job.has_begun = True
+        job.running_since_s[event.task] = event.at_s
+        return []
+
+    def _task_finished(self, task: int) -> list[Action]:
+        if self._done[task]:
+            return []
+        if (home := self._close(task)) is not None:
+            home.has_finished_a_task = True
+        self._done[task] = True
         self._open -= 1
-        touched = [number]
+        self._barren = 0
         became_ready = False
-        for child in self._children[event.task]:
+        for child in self._children[task]:
             self._open_parents[child] -= 1
-            if self._open_parents[child] == 0:
-                home = self._job_of[child]
-                if home is None:
-                    insort(self._ready, (-self._expected[child], child))
-                    became_ready = True
-                elif (packing := self.jobs[home].packing) is not None:
-                    packing.offer(child, self._expected[child], self._needs[child])
-                    touched.append(home)
-        actions: list[Action] = [a for home in dict.fromkeys(touched) for a in self._start_tasks(home, event.at_s)]
-        actions += self._stop_if_done(number)
-        return actions + (self._decide_if_useful() if became_ready else [])
+            if self._open_parents[child] == 0 and self.job_of[child] is None and child not in self.blocked:
+                insort(self._ready, (-self._expected[child], child))
+                became_ready = True
+        return self._decide_if_useful() if became_ready else []
 
-    def _task_failed(self, event: TaskFailed) -> list[Action]:
-        """It tries again, in the same allocation."""
-        job = self.jobs[self._close(event.task)]
-        assert job.packing is not None
-        job.open_tasks.add(event.task)
-        self._job_of[event.task] = number = next(n for n, j in self.jobs.items() if j is job)
-        job.packing.offer(event.task, self._expected[event.task], self._needs[event.task])
-        return self._start_tasks(number, event.at_s)
+    def _task_failed(self, task: int) -> list[Action]:
+        self._close(task)
+        self.failed.add(task)
+        reached = self._descendants({task})
+        self.blocked |= reached
+        self._left[sorted(reached)] = False
+        useless = [n for n, job in self.jobs.items() if not job.is_running and job.open_tasks <= self.blocked]
+        stops = [self._stop(number) for number in useless if not self.jobs[number].is_stopping]
+        return [Abandon((task, *sorted(reached))), *stops]
 
-    def _close(self, task: int) -> int:
-        """The task runs no more. Returns its job."""
-        number = self._job_of[task]
-        assert number is not None, "a task that is in no job cannot end"
+    def _task_dropped(self, event: TaskDropped) -> list[Action]:
+        if self.job_of[event.task] != event.job:
+            return []
+        job = self._close(event.task)
+        assert job is not None
+        job.has_given_up |= event.task not in self.blocked
+        self._put_back(event.task)
+        return self._decide_if_useful()
+
+    def _close(self, task: int) -> Job | None:
+        """The task is in its job no more. A job that has no tasks left is on its way out."""
+        number = self.job_of[task]
+        if number is None:  # its job was given up for lost, but had done it
+            if self._left[task] and self._open_parents[task] == 0:
+                self._ready.remove((-self._expected[task], task))
+            self._left[task] = False
+            return None
         job = self.jobs[number]
-        assert job.packing is not None
-        job.packing.finish(task)
         job.open_tasks.discard(task)
-        self._job_of[task] = None
-        self._started_s.pop(task, None)
-        return number
+        job.running_since_s.pop(task, None)
+        self.job_of[task] = None
+        job.is_stopping = job.is_stopping or not job.open_tasks
+        return job
 
-    def _start_tasks(self, number: int, at_s: int) -> list[Action]:
-        job = self.jobs[number]
-        if job.packing is None or job.is_stopping:
-            return []
-        started = job.packing.start()
-        job.has_begun |= bool(started)
-        for task, _ in started:
-            self._started_s[task] = at_s
-        return [StartTask(number, task, nodes) for task, nodes in started]
+    def _put_back(self, task: int) -> None:
+        """The task is in no job: it is left, unless a failed ancestor blocks it."""
+        self.job_of[task] = None
+        if task in self.blocked or self._done[task]:
+            return
+        self._left[task] = True
+        if self._open_parents[task] == 0:
+            insort(self._ready, (-self._expected[task], task))
 
-    def _stop_if_done(self, number: int) -> list[Action]:
-        job = self.jobs[number]
-        if job.open_tasks or job.is_stopping:
-            return []
-        job.is_stopping = True
-        return [StopJob(number)]
+    def _stop(self, number: int) -> Action:
+        self.jobs[number].is_stopping = True
+        return StopJob(number)
 
     def _job_killed(self, event: JobKilled) -> list[Action]:
         job = self.jobs[event.job]
-        lost = set(job.open_tasks)
-        if job.packing is not None:
-            self._expect_longer(job.packing.running, event.at_s)
-        blocked = self._descendants(lost)
+        job.is_stopping = True
         stops: list[Action] = []
-        for number, other in self.jobs.items():
-            if other is not job and not other.has_begun and not other.is_stopping and other.open_tasks & blocked:
-                other.is_stopping = True
-                stops.append(StopJob(number))
+        if event.is_expiry:
+            self._expect_longer(job.running_since_s, event.at_s)
+        elif not job.has_finished_a_task:
+            stops += self._count_barren(event.why)
+        waiting_for = self._descendants(job.open_tasks)
+        stops += [
+            self._stop(number)
+            for number, other in self.jobs.items()
+            if not other.has_begun and not other.is_stopping and other.open_tasks & waiting_for
+        ]
         return [*stops, *self._job_left(event.job)]
+
+    def _job_ended(self, number: int) -> list[Action]:
+        job = self.jobs[number]
+        stops: list[Action] = []
+        if not job.has_finished_a_task and (job.has_given_up or (job.open_tasks and not job.is_stopping)):
+            stops = self._count_barren(
+                "it ended without having done anything; there may be too little time for its tasks"
+            )
+        return [*stops, *self._job_left(number)]
+
+    def _count_barren(self, why: str) -> list[Action]:
+        """A job was lost before it had done anything. That may happen; again and again it will not help to go on."""
+        self._barren += 1
+        if self.terms.patience is None or self._barren < self.terms.patience:
+            return []
+        return self._give_up(f"{self._barren} jobs in a row were lost before a task finished; the last one: {why}")
+
+    def _give_up(self, why: str) -> list[Action]:
+        """Jobs that have begun may do what they can; nothing new begins."""
+        self.trouble = why
+        return [self._stop(n) for n, job in self.jobs.items() if not job.has_begun and not job.is_stopping]
 
     def _job_left(self, number: int) -> list[Action]:
         """A job is gone; what it had not done is left again."""
         job = self.jobs.pop(number)
         for task in sorted(job.open_tasks):
-            self._job_of[task] = None
-            self._left[task] = True
-            self._started_s.pop(task, None)
-            if self._open_parents[task] == 0:
-                insort(self._ready, (-self._expected[task], task))
+            self._put_back(task)
         return self._decide_if_useful()
 
     def _decide_if_useful(self) -> list[Action]:
         """A decision is due where tasks are left, the cap has room, and no job is about to give more tasks back."""
-        if len(self.jobs) >= self.terms.cap or not self._left.any():
+        if len(self.jobs) >= self.terms.cap or self.is_stopped or self.trouble or not self._left.any():
             return []
         stopping = any(job.is_stopping and job.open_tasks for job in self.jobs.values())
         return [] if stopping else [Decide()]
 
-    def _expect_longer(self, tasks: Iterable[int], at_s: int) -> None:
+    def _expect_longer(self, started_s: dict[int, int], at_s: int) -> None:
         """A task lost while running takes at least twice as long as it had; else it might be lost forever."""
-        longer = {task: 2 * (at_s - self._started_s[task]) for task in tasks}
+        longer = {task: 2 * (at_s - begun) for task, begun in started_s.items()}
         changed = {task: time for task, time in longer.items() if time > self._expected[task]}
         if changed:
             expected = self.work.expected_s.copy()
@@ -276,12 +346,13 @@ class Core:
                 self._expected[task] = expected[task] = time
             self.work = Work(self.work.workflow, expected, self.terms.shape, self.terms.cluster_nodes)
 
-    def _descendants(self, tasks: set[int]) -> set[int]:
-        found = set(tasks)
-        stack = list(tasks)
+    def _descendants(self, tasks: Iterable[int]) -> set[int]:
+        given = set(tasks)
+        found = set(given)
+        stack = list(given)
         while stack:
             for child in self._children[stack.pop()]:
                 if child not in found:
                     found.add(child)
                     stack.append(child)
-        return found - tasks
+        return found - given

@@ -9,7 +9,14 @@ from windrow.strategies import Decision
 
 @dataclass(frozen=True, slots=True)
 class RunBegan:
-    """The run begins."""
+    """The run begins, or goes on after it was stopped; tasks that had failed are tried anew."""
+
+    at_s: int
+
+
+@dataclass(frozen=True, slots=True)
+class RunStopped:
+    """The user wants the run to stop."""
 
     at_s: int
 
@@ -23,6 +30,15 @@ class JobsPlanned:
 
 
 @dataclass(frozen=True, slots=True)
+class JobRejected:
+    """The queue will never take this job."""
+
+    at_s: int
+    job: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class JobStarted:
     """The queue gave a job its nodes."""
 
@@ -32,7 +48,7 @@ class JobStarted:
 
 @dataclass(frozen=True, slots=True)
 class JobEnded:
-    """A job gave its nodes back, or left the queue, because it was asked to."""
+    """A job gave its nodes back, or left the queue, because it was asked to or had no more to do."""
 
     at_s: int
     job: int
@@ -40,10 +56,21 @@ class JobEnded:
 
 @dataclass(frozen=True, slots=True)
 class JobKilled:
-    """A job was ended by the queue: its time was up."""
+    """A job was ended by something else: its time was up, or, where `is_expiry` is not set, whatever `why` says."""
 
     at_s: int
     job: int
+    is_expiry: bool = True
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskStarted:
+    """A task began to run in a job's allocation."""
+
+    at_s: int
+    job: int
+    task: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +83,31 @@ class TaskFinished:
 
 @dataclass(frozen=True, slots=True)
 class TaskFailed:
-    """A task ended without having done its work; it will have to start again from zero."""
+    """A task ended without having done its work, as often as it may be tried."""
 
     at_s: int
     task: int
 
 
-Event = RunBegan | JobsPlanned | JobStarted | JobEnded | JobKilled | TaskFinished | TaskFailed
+@dataclass(frozen=True, slots=True)
+class TaskDropped:
+    """A job will not run this task of its own: there is no time left for it, or it waits for one that failed."""
+
+    at_s: int
+    job: int
+    task: int
+
+
+Event = (
+    RunBegan
+    | RunStopped
+    | JobsPlanned
+    | JobRejected
+    | JobStarted
+    | JobEnded
+    | JobKilled
+    | TaskStarted
+    | TaskFinished
+    | TaskFailed
+    | TaskDropped
+)

@@ -10,7 +10,7 @@ import pytest
 from windrow.cli.main import main
 from windrow.formats import write_log, write_workflow
 from windrow.lab.trial import run_trial
-from windrow.manager.core import Terms
+from windrow.manager.terms import Terms
 from windrow.recipes import generate_log, generate_workflow
 from windrow.sim import Cluster
 from windrow.strategies import STRATEGIES

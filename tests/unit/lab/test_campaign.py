@@ -23,7 +23,7 @@ from windrow.lab.sources import LogSource, WorkflowSource
 from windrow.lab.store import Store
 from windrow.lab.trial import run_trial
 from windrow.lab.workers import Progress, run_campaign, run_campaigns
-from windrow.manager.core import Terms
+from windrow.manager.terms import Terms
 from windrow.recipes import generate_workflow
 from windrow.sim import Cluster
 from windrow.strategies import Decision, Glume, Individual, View, Zhang

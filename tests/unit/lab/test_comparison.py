@@ -16,7 +16,7 @@ from windrow.lab.compare import Comparison, compare, hidden_wait_s, measured, us
 from windrow.lab.plan import make_plan
 from windrow.lab.scenario import Scenario, embedded_log, submission_times
 from windrow.lab.trial import Trial, run_trial, whole_seconds
-from windrow.manager.core import Terms
+from windrow.manager.terms import Terms
 from windrow.model import Log, NodeShape, Task, Workflow
 from windrow.recipes import generate_log, generate_workflow
 from windrow.sim import Cluster

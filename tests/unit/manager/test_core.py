@@ -6,16 +6,29 @@ import numpy as np
 import pytest
 
 from windrow.errors import UserError
-from windrow.manager.actions import Decide, StartTask, StopJob, SubmitJob
-from windrow.manager.core import Core, Terms
-from windrow.manager.events import JobEnded, JobKilled, JobsPlanned, JobStarted, RunBegan, TaskFailed, TaskFinished
+from windrow.manager.actions import Abandon, Decide, StopJob, SubmitJob
+from windrow.manager.core import Core
+from windrow.manager.events import (
+    JobEnded,
+    JobKilled,
+    JobRejected,
+    JobsPlanned,
+    JobStarted,
+    RunBegan,
+    RunStopped,
+    TaskDropped,
+    TaskFailed,
+    TaskFinished,
+    TaskStarted,
+)
+from windrow.manager.terms import Terms
 from windrow.model import NodeShape, Task, Workflow
 from windrow.strategies import Decision, JobPlan, Work
 
 A, B, C, D = range(4)
 
 
-def diamond(cap: int = 4) -> Core:
+def diamond(cap: int = 4, patience: int | None = None) -> Core:
     """a, then b (20 s) and c (30 s), then d."""
     tasks = [
         Task("a", 10),
@@ -25,7 +38,7 @@ def diamond(cap: int = 4) -> Core:
     ]
     workflow = Workflow.from_tasks("diamond", tasks)
     work = Work(workflow, workflow.runtime_s.astype(np.int64), NodeShape(), 8)
-    return Core(work, Terms(8, cap=cap, margin=1.0, round_s=1))
+    return Core(work, Terms(8, cap=cap, margin=1.0, round_s=1, patience=patience))
 
 
 def planned(at_s: int, *jobs: JobPlan) -> JobsPlanned:
@@ -39,16 +52,19 @@ def test_a_run_in_two_jobs() -> None:
     core = diamond()
     assert core.handle(RunBegan(0)) == [Decide()]
     assert core.handle(planned(0, FIRST)) == [SubmitJob(0, FIRST)]
-    assert core.handle(JobStarted(5, 0)) == [StartTask(0, A, (0,)), Decide()]
+    assert core.handle(JobStarted(5, 0)) == [Decide()]
+    core.handle(TaskStarted(5, 0, A))
     assert core.handle(planned(5, REST)) == [SubmitJob(1, REST)]
     assert core.handle(JobStarted(8, 1)) == []  # it waits inside its allocation
-    assert core.handle(TaskFinished(15, A)) == [StartTask(1, C, (0,)), StartTask(1, B, (1,)), StopJob(0)]
+    assert [member.open_parents for member in core.members(1).values()] == [1, 1, 2]
+    assert core.handle(TaskFinished(15, A)) == []
     assert core.handle(JobEnded(15, 0)) == []
     assert core.handle(TaskFinished(35, B)) == []
-    assert core.handle(TaskFinished(45, C)) == [StartTask(1, D, (0,))]
+    assert core.handle(TaskFinished(45, C)) == []
     core.check()
-    assert core.handle(TaskFinished(50, D)) == [StopJob(1)]
-    assert core.is_finished
+    assert core.handle(TaskFinished(50, D)) == []
+    assert core.is_complete
+    assert core.is_over
 
 
 def test_how_long_the_running_jobs_will_need() -> None:
@@ -62,19 +78,105 @@ def test_how_long_the_running_jobs_will_need() -> None:
     )  # its tasks begin when the first job is done
 
 
-def test_a_failed_task_starts_again_where_it_was() -> None:
+def test_a_failed_task_blocks_its_descendants_alone() -> None:
     core = diamond()
     core.handle(planned(0, FIRST))
     core.handle(JobStarted(0, 0))
-    assert core.handle(TaskFailed(7, A)) == [StartTask(0, A, (0,))]
+    core.handle(TaskFinished(10, A))
+    core.handle(JobEnded(10, 0))
+    core.handle(planned(10, JobPlan((B, D), 1, 25, 30), JobPlan((C,), 1, 30, 30)))
+    core.handle(JobStarted(10, 1))
+    assert core.handle(TaskFailed(15, B)) == [Abandon((B, D))]
+    assert core.handle(TaskDropped(15, 1, D)) == []
+    assert core.handle(JobEnded(15, 1)) == []
     core.check()
-    assert core.handle(TaskFinished(17, A))[-1] == Decide()
+    assert not core.is_over
+    core.handle(JobStarted(20, 2))
+    core.handle(TaskFinished(50, C))
+    core.handle(JobEnded(50, 2))
+    assert (core.is_over, core.is_complete, core.failed, core.blocked) == (True, False, {B}, {D})
+    assert core.handle(RunBegan(99)) == [Decide()]  # the user has mended it
+    assert core.view(99, lambda nodes, _: nodes).ready == (B,)
+    core.check()
+
+
+def test_a_waiting_job_of_blocked_tasks_goes() -> None:
+    core = diamond()
+    core.handle(planned(0, FIRST, REST))
+    core.handle(JobStarted(0, 0))
+    assert core.handle(TaskFailed(5, A)) == [Abandon((A, B, C, D)), StopJob(1)]
+    core.handle(JobEnded(5, 0))
+    core.handle(JobEnded(6, 1))
+    core.check()
+    assert core.is_over
+
+
+def test_a_task_that_a_job_has_no_time_for_is_left_again() -> None:
+    core = diamond()
+    core.handle(planned(0, FIRST))
+    core.handle(JobStarted(0, 0))
+    core.handle(TaskFinished(10, A))
+    core.handle(JobEnded(10, 0))
+    core.handle(planned(10, REST))
+    core.handle(JobStarted(10, 1))
+    core.handle(TaskFinished(40, C))
+    assert core.handle(TaskDropped(40, 1, B)) == [Decide()]
+    core.check()
+    assert core.handle(TaskDropped(40, 1, D)) == [Decide()]
+    assert core.handle(JobEnded(41, 1)) == [Decide()]
+    assert core.view(41, lambda nodes, _: nodes).ready == (B,)
+
+
+def test_a_run_that_is_stopped_goes_on_where_it_was() -> None:
+    core = diamond()
+    core.handle(planned(0, FIRST, REST))
+    core.handle(JobStarted(0, 0))
+    core.handle(TaskFinished(10, A))
+    assert core.handle(RunStopped(11)) == [StopJob(1)]  # the first has nothing left to do, and goes by itself
+    assert core.handle(JobEnded(12, 0)) == core.handle(JobEnded(12, 1)) == []
+    assert (core.is_over, core.is_complete) == (True, False)
+    assert core.handle(RunBegan(99)) == [Decide()]
+    assert core.view(99, lambda nodes, _: nodes).ready == (C, B)
+
+
+def test_a_rejected_job_ends_the_run() -> None:
+    core = diamond()
+    core.handle(planned(0, FIRST, REST))
+    assert core.handle(JobRejected(1, 0, "too many nodes")) == [StopJob(1)]
+    core.handle(JobEnded(2, 1))
+    assert (core.is_over, core.trouble) == (True, "too many nodes")
+    core.check()
+
+
+def test_jobs_that_die_again_and_again_end_the_run() -> None:
+    core = diamond(patience=2)
+    core.handle(planned(0, FIRST))
+    core.handle(JobStarted(0, 0))
+    assert core.handle(JobKilled(1, 0, is_expiry=False, why="no python")) == [Decide()]
+    core.handle(planned(2, FIRST))
+    core.handle(JobStarted(2, 1))
+    assert core.handle(JobKilled(3, 1, is_expiry=False, why="no python")) == []
+    assert core.is_over
+    assert "2 jobs in a row" in core.trouble
+    assert core.work.expected_s[A] == 10  # its time was not the trouble
+
+
+def test_a_task_done_by_a_job_that_was_given_up_for_lost_counts() -> None:
+    core = diamond()
+    core.handle(planned(0, FIRST))
+    core.handle(JobStarted(0, 0))
+    core.handle(JobKilled(11, 0, is_expiry=False))
+    assert core.handle(TaskFinished(12, A)) == [Decide()]
+    assert core.handle(TaskFinished(12, A)) == []
+    core.check()
+    assert core.view(12, lambda nodes, _: nodes).ready == (C, B)
 
 
 def test_a_killed_job_takes_back_what_waits_for_it() -> None:
     core = diamond()
     core.handle(planned(0, FIRST))
     core.handle(JobStarted(0, 0))
+    core.handle(TaskStarted(0, 0, A))
     core.handle(planned(0, REST))
     assert core.handle(JobKilled(10, 0)) == [StopJob(1)]  # no decision yet: job 1 is about to give tasks back
     assert core.handle(JobEnded(10, 1)) == [Decide()]
@@ -99,8 +201,8 @@ def test_a_killed_job_leaves_those_alone_that_do_not_wait_for_it() -> None:
 def test_no_decision_is_due_at_the_cap() -> None:
     core = diamond(cap=1)
     core.handle(planned(0, FIRST))
-    assert core.handle(JobStarted(0, 0)) == [StartTask(0, A, (0,))]
-    assert core.handle(TaskFinished(10, A)) == [StopJob(0)]
+    assert core.handle(JobStarted(0, 0)) == []
+    assert core.handle(TaskFinished(10, A)) == []
     assert core.handle(JobEnded(10, 0)) == [Decide()]
 
 

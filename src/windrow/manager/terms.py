@@ -1,0 +1,36 @@
+"""How a run deals with its cluster."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from windrow.errors import UserError
+from windrow.model import NodeShape
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """How a run deals with its cluster.
+
+    cap: the most jobs in the system. margin, round_s: a requested time is the run times `margin`, in whole `round_s`.
+    forecast_with_margin: waits are asked for the time that will be requested, or (as in the GLUME thesis code) for the
+    bare run. busy_is_request: a running job is taken to last as long as it asked for (also as there), or as it should.
+    patience: how many jobs in a row may be lost without a task finished in between before the run gives up.
+    """
+
+    cluster_nodes: int
+    shape: NodeShape = field(default_factory=NodeShape)
+    cap: int = 16
+    margin: float = 1.1
+    round_s: int = 60
+    forecast_with_margin: bool = True
+    busy_is_request: bool = False
+    patience: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.cap < 1 or self.margin < 1 or self.round_s < 1:
+            raise UserError("a run needs a cap of at least 1 job, a margin of at least 1 and whole seconds of rounding")
+
+    def request_s(self, run_s: int) -> int:
+        """How long to ask for, for a job that should run this long."""
+        return max(1, -int(-run_s * self.margin // self.round_s)) * self.round_s

@@ -1,0 +1,44 @@
+"""A workflow that can be executed: what to run for each task, and where.
+
+The Workflow says what strategies need to know; a Step says what an allocation needs to start the task.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from windrow.model.workflow import Workflow, WorkflowError
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """How one task is executed.
+
+    `command` is what to run, program first; no shell unless it is one. `workdir` is absolute. `retries` is how often a
+    failed task is tried again. `runtime_known` is False where the workflow's run time is only a placeholder.
+    """
+
+    command: tuple[str, ...]
+    workdir: str
+    env: tuple[tuple[str, str], ...] = ()
+    retries: int = 0
+    runtime_known: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Runnable:
+    """A workflow with one step for each task, in the order of its tasks."""
+
+    workflow: Workflow
+    steps: tuple[Step, ...]
+
+    @staticmethod
+    def of(workflow: Workflow, workdir: str) -> Runnable:
+        """A workflow whose tasks name their commands (WfFormat, DAX), executed in this folder."""
+        missing = [workflow.ids[i] for i in range(len(workflow)) if not workflow.commands.get(i)]
+        if missing:
+            more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
+            raise WorkflowError(f"tasks without a command cannot run: {', '.join(missing[:5])}{more}")
+        known = (workflow.runtime_s > 0).tolist()
+        steps = (Step(workflow.commands[i], workdir, runtime_known=known[i]) for i in range(len(workflow)))
+        return Runnable(workflow, tuple(steps))

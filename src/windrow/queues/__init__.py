@@ -1,0 +1,1 @@
+"""Batch queues: one port, several implementations."""

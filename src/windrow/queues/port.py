@@ -1,0 +1,150 @@
+"""The port to a batch queue: what the manager asks of it, in few words.
+
+Rule 1: a queue never retries and never remembers what it was asked; policy and memory belong to the manager.
+Rule 2: a job that the queue does not know is absent from an answer, which is not the same as finished.
+Rule 3: every job carries a tag, by which it is found again after a crash.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+from windrow.errors import OutsideError, UserError
+from windrow.model.resources import NodeShape
+
+
+class SpecError(UserError):
+    """The queue will never accept this job as it is. The message has the queue's own words."""
+
+
+class QueueError(OutsideError):
+    """The queue did not do it, and did not begin to; the same call may succeed later."""
+
+
+class OutcomeUnknown(OutsideError):
+    """Nobody knows whether the queue did it. Ask `find` for the tag before trying again."""
+
+
+class JobState(StrEnum):
+    """Where a job is in its life."""
+
+    WAITING = "waiting"
+    RUNNING = "running"
+    ENDED = "ended"  # it gave its nodes back by itself; exit_code says how
+    TIMED_OUT = "timed out"
+    CANCELLED = "cancelled"
+    NODE_FAILED = "node failed"
+    KILLED = "killed"  # by anything else: out of memory, preempted
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it will never run again."""
+        return self not in (JobState.WAITING, JobState.RUNNING)
+
+
+@dataclass(frozen=True, slots=True)
+class JobSpec:
+    """A job to submit: `nodes` whole nodes for at most `walltime_s`, running `command` once on the first of them.
+
+    `tag` is its name in the queue (letters, digits, `-`, `_`, `.`). `output` is the file that gets what it prints.
+    """
+
+    tag: str
+    nodes: int
+    walltime_s: int
+    command: tuple[str, ...]
+    workdir: str
+    output: str
+
+
+@dataclass(frozen=True, slots=True)
+class JobStatus:
+    """What the queue says of one job. Times are seconds since the epoch, None where it has not come so far.
+
+    `reason` is the queue's own word for why it waits or how it ended. `expected_start_s` is the queue's estimate.
+    """
+
+    id: str
+    state: JobState
+    submitted_s: float | None = None
+    started_s: float | None = None
+    ended_s: float | None = None
+    exit_code: int | None = None
+    reason: str = ""
+    expected_start_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What the site allows. None means no limit known. `max_array` 1 means no arrays."""
+
+    nodes: int
+    shape: NodeShape
+    max_nodes: int | None = None
+    max_walltime_s: int | None = None
+    max_jobs: int | None = None
+    max_array: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class OthersJob:
+    """A job of anyone, as the queue shows it. Waiting jobs are listed in the order in which the queue takes them."""
+
+    id: str
+    nodes: int
+    requested_s: int
+    is_running: bool
+    started_s: float | None
+    priority: float
+    user: str
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The whole queue at one time: usable nodes (not down or drained), and all jobs, running ones first."""
+
+    at_s: float
+    nodes: int
+    jobs: tuple[OthersJob, ...]
+
+
+class Queue(Protocol):
+    """A batch queue as its users see it."""
+
+    @property
+    def name(self) -> str:
+        """What users call it."""
+
+    def limits(self) -> Limits:
+        """What may be asked for. May be cached for the life of the object."""
+
+    def submit(self, spec: JobSpec) -> str:
+        """Submit a job. Returns its id: the queue has accepted it. Raises SpecError, QueueError or OutcomeUnknown."""
+
+    def submit_array(self, specs: Sequence[JobSpec]) -> list[str]:
+        """Submit jobs that differ in nothing but tag, command and output, in one call; at most `max_array` of them.
+
+        Their tags are one prefix and consecutive numbers: `run-7`, `run-8`, ... All or nothing, with the errors of
+        `submit`. `find` finds each of them by its own tag.
+        """
+
+    def status(self, ids: Collection[str]) -> Mapping[str, JobStatus]:
+        """What the queue knows of these jobs, in one query for all (a second one, for those it has forgotten)."""
+
+    def cancel(self, ids: Collection[str]) -> None:
+        """Ask that these jobs go. A request, not a fact: the fact arrives in a later status. Over already: no error."""
+
+    def find(self, tags: Collection[str]) -> Mapping[str, str]:
+        """The ids of the jobs with these tags, as far as the queue knows any, over or not."""
+
+    def snapshot(self) -> Snapshot:
+        """The whole queue now."""
+
+    def probe(self, nodes: int, walltime_s: int) -> float | None:
+        """The queue's own estimate of when such a job would start if submitted now; None where it gives none."""
+
+    def commands(self, specs: Sequence[JobSpec]) -> list[str]:
+        """The exact commands by which these jobs would be submitted, for a person to read; nothing is submitted."""
