@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import math
-import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -19,7 +18,6 @@ TIMES = """\
 Times and durations are seconds, or a number with a unit: 90, 30m, 4h, 30d. Times count from the log's first submission.
 """
 
-_POWERS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
 
 
 def add_workflow_and_log(parser: argparse.ArgumentParser) -> None:
@@ -166,11 +164,12 @@ def write_page(path: str, text: str) -> None:
 
 def size_bytes(text: str) -> int:
     """Bytes meant by `4096`, `256GB`, `1.5T` or `64GiB`."""
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmgt]?i?)b?", text.strip().lower())
-    size = float(match[1]) * _POWERS[match[2]] if match and match[2] in _POWERS else 0
-    if size < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a size; write bytes or a number with a unit, like 256GB")
-    return int(size)
+    from windrow.model.size import parse_size
+
+    try:
+        return parse_size(text)
+    except UserError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _check_fit(scenario: Scenario) -> None:

@@ -31,6 +31,7 @@ from windrow.manager.terms import Terms
 from windrow.model import Workflow
 from windrow.sim.cluster import Cluster, EventKind
 from windrow.strategies import Decision, JobPlan, Strategy, Work
+from windrow.strategies import whole_seconds as whole_seconds
 
 Ints = NDArray[np.int64]
 
@@ -218,12 +219,6 @@ class _Driver:
 
     def forecast(self, nodes: Ints, requested_s: Ints) -> Ints:
         return self.cluster.estimate(nodes, requested_s, exact=False) - self.cluster.now_s
-
-
-def whole_seconds(workflow: Workflow) -> Ints:
-    """The workflow's run times, rounded up to whole seconds."""
-    seconds: Ints = np.maximum(1, np.ceil(workflow.runtime_s)).astype(np.int64)
-    return seconds
 
 
 def run_trial(

@@ -12,7 +12,7 @@ blocks its descendants; everything else goes on.
 
 from __future__ import annotations
 
-from bisect import insort
+from bisect import bisect_left, insort
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import assert_never
@@ -28,11 +28,13 @@ from windrow.manager.events import (
     JobRejected,
     JobsPlanned,
     JobStarted,
+    JobSubmitted,
     RunBegan,
     RunStopped,
     TaskDropped,
     TaskFailed,
     TaskFinished,
+    TaskRetried,
     TaskStarted,
 )
 from windrow.manager.terms import Terms
@@ -102,8 +104,6 @@ class Core:
     @property
     def is_over(self) -> bool:
         """Whether nothing more will be done: every task done or out of reach, or the run stopped, and no job left."""
-        if self.is_complete:
-            return True
         gives_up = self.is_stopped or bool(self.trouble)
         return not self.jobs and (gives_up or self._open == len(self.failed) + len(self.blocked))
 
@@ -143,6 +143,8 @@ class Core:
             case JobRejected():
                 self.jobs[event.job].is_stopping = True
                 return [*self._give_up(event.why), *self._job_left(event.job)]
+            case JobSubmitted() | TaskRetried():
+                return []
             case RunBegan():
                 return self._run_began()
             case RunStopped():
@@ -202,7 +204,7 @@ class Core:
             for task in plan.tasks:
                 self.job_of[task] = number
                 if self._open_parents[task] == 0:
-                    self._ready.remove((-self._expected[task], task))
+                    self._unready(task)
             actions.append(SubmitJob(number, plan))
         return actions
 
@@ -225,8 +227,12 @@ class Core:
     def _task_finished(self, task: int) -> list[Action]:
         if self._done[task]:
             return []
+        number = self.job_of[task]
+        actions: list[Action] = []
         if (home := self._close(task)) is not None:
             home.has_finished_a_task = True
+            if number is not None and not home.is_running and not home.open_tasks:
+                actions.append(StopJob(number))  # an earlier job had done it, which came to light only now
         self._done[task] = True
         self._open -= 1
         self._barren = 0
@@ -236,7 +242,7 @@ class Core:
             if self._open_parents[child] == 0 and self.job_of[child] is None and child not in self.blocked:
                 insort(self._ready, (-self._expected[child], child))
                 became_ready = True
-        return self._decide_if_useful() if became_ready else []
+        return [*actions, *self._decide_if_useful()] if became_ready else actions
 
     def _task_failed(self, task: int) -> list[Action]:
         self._close(task)
@@ -262,7 +268,7 @@ class Core:
         number = self.job_of[task]
         if number is None:  # its job was given up for lost, but had done it
             if self._left[task] and self._open_parents[task] == 0:
-                self._ready.remove((-self._expected[task], task))
+                self._unready(task)
             self._left[task] = False
             return None
         job = self.jobs[number]
@@ -280,6 +286,9 @@ class Core:
         self._left[task] = True
         if self._open_parents[task] == 0:
             insort(self._ready, (-self._expected[task], task))
+
+    def _unready(self, task: int) -> None:
+        del self._ready[bisect_left(self._ready, (-self._expected[task], task))]
 
     def _stop(self, number: int) -> Action:
         self.jobs[number].is_stopping = True

@@ -30,6 +30,15 @@ class JobsPlanned:
 
 
 @dataclass(frozen=True, slots=True)
+class JobSubmitted:
+    """The queue has accepted a job, and calls it `id`."""
+
+    at_s: int
+    job: int
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
 class JobRejected:
     """The queue will never take this job."""
 
@@ -74,6 +83,15 @@ class TaskStarted:
 
 
 @dataclass(frozen=True, slots=True)
+class TaskRetried:
+    """An attempt at a task failed; the allocation tries again."""
+
+    at_s: int
+    job: int
+    task: int
+
+
+@dataclass(frozen=True, slots=True)
 class TaskFinished:
     """A task has done its work."""
 
@@ -102,11 +120,13 @@ Event = (
     RunBegan
     | RunStopped
     | JobsPlanned
+    | JobSubmitted
     | JobRejected
     | JobStarted
     | JobEnded
     | JobKilled
     | TaskStarted
+    | TaskRetried
     | TaskFinished
     | TaskFailed
     | TaskDropped

@@ -15,6 +15,8 @@ class Terms:
     cap: the most jobs in the system. margin, round_s: a requested time is the run times `margin`, in whole `round_s`.
     forecast_with_margin: waits are asked for the time that will be requested, or (as in the GLUME thesis code) for the
     bare run. busy_is_request: a running job is taken to last as long as it asked for (also as there), or as it should.
+    overhead_s: what a job needs beside its tasks. max_request_s: the longest time that may be asked for; a job that
+    would need more does what it can, and the rest is cut anew.
     patience: how many jobs in a row may be lost without a task finished in between before the run gives up.
     """
 
@@ -25,6 +27,8 @@ class Terms:
     round_s: int = 60
     forecast_with_margin: bool = True
     busy_is_request: bool = False
+    overhead_s: int = 0
+    max_request_s: int | None = None
     patience: int | None = None
 
     def __post_init__(self) -> None:
@@ -33,4 +37,5 @@ class Terms:
 
     def request_s(self, run_s: int) -> int:
         """How long to ask for, for a job that should run this long."""
-        return max(1, -int(-run_s * self.margin // self.round_s)) * self.round_s
+        wanted_s = max(1, -int(-(run_s + self.overhead_s) * self.margin // self.round_s)) * self.round_s
+        return wanted_s if self.max_request_s is None else min(wanted_s, self.max_request_s)

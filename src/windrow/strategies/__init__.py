@@ -9,7 +9,7 @@ from windrow.strategies.base import Candidate, Decision, Forecast, JobPlan, Stra
 from windrow.strategies.glume import Glume
 from windrow.strategies.individual import Individual
 from windrow.strategies.level_by_level import LevelByLevel
-from windrow.strategies.levels import Levels, Work
+from windrow.strategies.levels import Levels, Work, whole_seconds
 from windrow.strategies.whole import Giant, OneJob
 from windrow.strategies.zhang import Zhang
 
@@ -57,4 +57,5 @@ __all__ = [
     "Work",
     "Zhang",
     "find_strategy",
+    "whole_seconds",
 ]

@@ -16,6 +16,12 @@ Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 
+def whole_seconds(workflow: Workflow) -> Ints:
+    """The workflow's run times, rounded up to whole seconds."""
+    seconds: Ints = np.maximum(1, np.ceil(workflow.runtime_s)).astype(np.int64)
+    return seconds
+
+
 class Levels:
     """Tasks that are left, level by level. `first` and `last` below are level numbers, both included."""
 

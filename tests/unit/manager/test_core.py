@@ -64,6 +64,7 @@ def test_a_run_in_two_jobs() -> None:
     core.check()
     assert core.handle(TaskFinished(50, D)) == []
     assert core.is_complete
+    assert core.handle(JobEnded(50, 1)) == []
     assert core.is_over
 
 

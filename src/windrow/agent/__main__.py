@@ -1,0 +1,58 @@
+"""`python -m windrow.agent RUN_DIR JOB_NUMBER`: the command of every job that the manager submits."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from socket import gethostname
+
+from windrow.agent.claim import claim
+from windrow.agent.event_file import JobEnded, Writer
+from windrow.agent.folder import RunFolder
+from windrow.agent.guard import guarded
+from windrow.agent.hosts import find_hosts, queue_id
+from windrow.agent.job_file import read_job
+from windrow.agent.loop import Loop
+from windrow.agent.wake import Wake
+from windrow.errors import OutsideError, UserError, WindrowError
+
+
+def main(arguments: list[str]) -> int:
+    """Run the job; the exit code."""
+    try:
+        folder, number = _parse(arguments)
+        return _run(folder, number)
+    except WindrowError as error:
+        print(f"windrow agent: {error}", file=sys.stderr)
+        return error.exit_code
+
+
+def _parse(arguments: list[str]) -> tuple[RunFolder, int]:
+    if len(arguments) != 2 or not arguments[1].isdecimal():
+        raise UserError("usage: python -m windrow.agent RUN_DIR JOB_NUMBER")
+    return RunFolder.at(arguments[0]), int(arguments[1])
+
+
+def _run(folder: RunFolder, number: int) -> int:
+    wake = Wake()
+    job = read_job(folder.job_file(number))
+    holder = claim(folder.claim(number), gethostname(), queue_id(os.environ), time.time())
+    if holder:
+        print(f"job {number} was begun already, by {holder}; nothing to do here", file=sys.stderr)
+        return 0
+    writer = Writer(folder.events(number))
+    try:
+        hosts = find_hosts(job.nodes, os.environ)
+        folder.make(number)
+    except (WindrowError, OSError) as error:
+        writer.add(JobEnded(time.time(), str(error)))
+        writer.close()
+        if isinstance(error, OSError):
+            raise OutsideError(f"{folder.out} cannot be made: {error.strerror}") from error
+        raise
+    return Loop(folder, job, hosts, writer, wake).run()
+
+
+if __name__ == "__main__":
+    sys.exit(guarded(lambda: main(sys.argv[1:])))

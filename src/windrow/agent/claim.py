@@ -1,0 +1,40 @@
+"""Claims: a job runs once, even if it was submitted twice or put back into the queue.
+
+The claim is a file that only one process can make. It stays: a job that was begun is never begun again, and what it
+left is planned anew by the manager.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+from windrow.errors import OutsideError
+
+
+def claim(path: Path, host: str, queue_id: str, at: float) -> str:
+    """Claim the job. Returns an empty text if it is ours now, else who has it."""
+    record = {"host": host, "pid": os.getpid(), "queue_id": queue_id, "at": at}
+    try:
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    except FileExistsError:
+        return _holder(path)
+    except OSError as error:
+        raise OutsideError(f"{path} cannot be made: {error.strerror}") from error
+    try:
+        os.write(fd, json.dumps(record).encode() + b"\n")
+        os.fsync(fd)
+    except OSError as error:
+        raise OutsideError(f"{path} cannot be written: {error.strerror}") from error
+    finally:
+        os.close(fd)
+    return ""
+
+
+def _holder(path: Path) -> str:
+    try:
+        record = json.loads(path.read_bytes())
+        return f"queue job {record['queue_id'] or '(unnamed)'} on {record['host']}, process {record['pid']}"
+    except (OSError, ValueError, KeyError, TypeError):  # it is being written, or was cut short
+        return "another agent"

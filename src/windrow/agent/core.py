@@ -1,0 +1,187 @@
+"""What the agent decides: which task starts now, which is tried again, which this job will not run.
+
+Rule 1: no clock and no I/O in this file. Times come as arguments, in seconds since the epoch by one steady clock.
+Rule 2: everything that changes leaves a record, in order; the loop writes them down before it acts on them.
+Rule 3: a task starts only if it should end before the deadline.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from windrow.agent.event_file import JobEnded, Record, TaskDropped, TaskFailed, TaskFinished, TaskLost, TaskStarted
+from windrow.agent.job_file import JobFile, TaskSpec
+from windrow.agent.order import Result
+from windrow.allocation import Allocation, Member
+from windrow.model.resources import NodeShape
+from windrow.packing import Need, Packing
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Start this attempt on these nodes now."""
+
+    spec: TaskSpec
+    attempt: int
+    nodes: tuple[int, ...]
+
+
+class Core:
+    """The tasks of one started job."""
+
+    def __init__(self, job: JobFile, at: float) -> None:
+        self._specs = {spec.task: spec for spec in job.tasks}
+        shape = NodeShape(job.cores, job.memory_bytes)
+        self._allocation = Allocation(job.nodes, shape, {task: _member(spec) for task, spec in self._specs.items()})
+        self.deadline = at + job.walltime_s - job.grace_s
+        self._longest_s = max((spec.expected_s for spec in job.tasks), default=0.0)
+        self._failures: dict[int, int] = {}
+        self._running: dict[int, tuple[int, float]] = {}  # attempt, begun
+        self._is_draining = False
+        self._records: list[Record] = []
+        self._awaited: dict[int, list[int]] = {}  # tasks here, by the parent elsewhere for which they wait
+        for spec in job.tasks:
+            for parent in sorted(set(spec.parents)):
+                if parent not in self._specs:
+                    self._awaited.setdefault(parent, []).append(spec.task)
+        self._drop_what_never_fits(job, shape, at)
+
+    @property
+    def is_done(self) -> bool:
+        """Whether nothing runs and nothing is left to do."""
+        return not self._allocation.open
+
+    @property
+    def is_waiting_for_others(self) -> bool:
+        """Whether some task waits for a task of another job."""
+        return bool(self._awaited)
+
+    @property
+    def running(self) -> list[int]:
+        """The tasks that run."""
+        return list(self._running)
+
+    def take_records(self) -> list[Record]:
+        """What happened since the last call."""
+        records, self._records = self._records, []
+        return records
+
+    def start(self, at: float) -> list[Start]:
+        """What is to be started now. Tasks whose turn it is but whose time has run out are dropped."""
+        starts: list[Start] = []
+        again = not self._is_draining
+        while again:
+            again = False
+            for task, nodes in self._allocation.start():
+                spec = self._specs[task]
+                if task not in self._allocation.open:  # dropped since it was offered
+                    self._allocation.give_up(task)
+                    again = True
+                elif at + spec.expected_s > self.deadline:
+                    self._drop(self._allocation.give_up(task), {task: _no_time(spec, self.deadline - at)}, at)
+                    again = True
+                else:
+                    starts.append(self._begin(spec, nodes, at))
+        return starts
+
+    def ended(self, result: Result, at: float) -> None:
+        """An attempt has ended."""
+        task = result.task
+        attempt, begun = self._running.pop(task)
+        if not result.why:
+            self._records.append(TaskFinished(at, task, attempt, begun, result.cpu_s, result.peak_bytes))
+            self._allocation.finish(task)
+            return
+        self._failures[task] = self._failures.get(task, 0) + 1
+        final = self._failures[task] > self._specs[task].retries
+        how = result.exit, result.signal, result.why
+        usage = result.cpu_s, result.peak_bytes
+        self._records.append(TaskFailed(at, task, attempt, begun, *how, final, result.tail, *usage))
+        if final:
+            self._close_failed(task, at)
+        elif self._is_draining:
+            self._drop(self._allocation.give_up(task), {task: "this job starts nothing more"}, at)
+        else:
+            self._allocation.retry(task)
+
+    def lost(self, task: int, why: str, at: float) -> None:
+        """A running task is gone, through no fault of its own."""
+        self._running.pop(task)
+        self._records.append(TaskLost(at, task, why))
+        closed = self._allocation.give_up(task)
+        self._drop([t for t in closed if t != task], {}, at)
+
+    def done_elsewhere(self, task: int) -> None:
+        """A task of another job is done."""
+        children = self._awaited.pop(task, [])
+        self._allocation.parent_done(children)
+
+    def never(self, task: int, why: str, at: float) -> None:
+        """A task, here or in another job, will never run."""
+        doomed = self._awaited.pop(task, [])
+        waiting = [t for t in (task, *doomed) if t not in self._running]
+        self._drop(self._allocation.abandon(waiting), dict.fromkeys(waiting, why), at)
+
+    def drop_late(self, at: float) -> None:
+        """Drop what could not end in time even if it started now. Cheap until the time gets short."""
+        if at + self._longest_s <= self.deadline:
+            return
+        waiting = [t for t in self._allocation.open if t not in self._running]
+        late = sorted(t for t in waiting if at + self._specs[t].expected_s > self.deadline)
+        whys = {t: _no_time(self._specs[t], self.deadline - at) for t in late}
+        self._drop(self._allocation.abandon(late), whys, at)
+
+    def drain(self, why: str, at: float) -> None:
+        """Start nothing more; what runs may end."""
+        self._is_draining = True
+        waiting = sorted(t for t in self._allocation.open if t not in self._running)
+        self._drop(self._allocation.abandon(waiting), dict.fromkeys(waiting, why), at)
+
+    def end(self, why: str, at: float) -> None:
+        """The agent leaves. What runs is lost; what waits was dropped."""
+        self.drain(why, at)
+        for task in self.running:
+            self.lost(task, why, at)
+        self._records.append(JobEnded(at, why))
+
+    def _begin(self, spec: TaskSpec, nodes: tuple[int, ...], at: float) -> Start:
+        attempt = spec.attempts + self._failures.get(spec.task, 0) + 1
+        self._running[spec.task] = attempt, at
+        self._records.append(TaskStarted(at, spec.task, attempt, nodes))
+        return Start(spec, attempt, nodes)
+
+    def _close_failed(self, task: int, at: float) -> None:
+        closed = self._allocation.give_up(task)
+        why = f"task {self._specs[task].id!r}, on which it depends, failed"
+        self._drop([t for t in closed if t != task], dict.fromkeys(closed, why), at)
+
+    def _drop(self, tasks: Iterable[int], whys: dict[int, str], at: float) -> None:
+        """Record these tasks as dropped, each for its own reason or that of what it depends on."""
+        dropped = list(tasks)
+        for task in dropped:
+            why = whys.get(task, "a task on which it depends will not run in this job")
+            self._records.append(TaskDropped(at, task, why))
+        gone = set(dropped)
+        if gone and self._awaited:
+            left = {p: [c for c in children if c not in gone] for p, children in self._awaited.items()}
+            self._awaited = {parent: children for parent, children in left.items() if children}
+
+    def _drop_what_never_fits(self, job: JobFile, shape: NodeShape, at: float) -> None:
+        empty = Packing(job.nodes, shape)
+        for task, spec in self._specs.items():
+            if task in self._allocation.open and not empty.can_ever_run(_need(spec)):
+                why = f"it needs more than this job's {job.nodes} nodes of {job.cores} cores have"
+                self._drop(self._allocation.abandon([task]), {task: why}, at)
+
+
+def _need(spec: TaskSpec) -> Need:
+    return Need(spec.cores, spec.memory_bytes, spec.nodes)
+
+
+def _member(spec: TaskSpec) -> Member:
+    return Member(_need(spec), spec.expected_s, len(set(spec.parents)), spec.children)
+
+
+def _no_time(spec: TaskSpec, left_s: float) -> str:
+    return f"no time left: it should run {spec.expected_s:.0f} s, and {max(0.0, left_s):.0f} s are left"

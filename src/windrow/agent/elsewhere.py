@@ -1,0 +1,61 @@
+"""News of tasks in other jobs of the run, for which tasks of this job wait.
+
+Read from the other agents' events files and from the manager's list of abandoned tasks. What another job lost or
+dropped is no news: the manager plans it anew, and its end will stand in the events of a later job.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from windrow.agent.event_file import LineTail, Tail, TaskFailed, TaskFinished, json_lines
+from windrow.agent.folder import RunFolder
+from windrow.agent.job_file import JobFile
+
+_SLOWEST_S = 5.0
+_BACK_OFF = 1.5
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """A task of another job is done, or will never be."""
+
+    task: int
+    why_never: str = ""
+
+
+class Elsewhere:
+    """Looks into the other jobs' files, less and less often while there is nothing new."""
+
+    def __init__(self, folder: RunFolder, job: JobFile) -> None:
+        self._folder = folder
+        self._passed_over = {str(number) for number in (job.job, *job.over)}
+        self._tails: dict[str, Tail] = {}
+        self._abandoned = LineTail(folder.abandoned)
+        self._first_s = job.poll_s
+        self.wait_s = 0.0
+        """How long to wait before the next look."""
+
+    def look(self) -> list[News]:
+        """What is new since the last look."""
+        news = [*self._from_jobs(), *self._from_manager()]
+        self.wait_s = self._first_s if news or not self.wait_s else min(self.wait_s * _BACK_OFF, _SLOWEST_S)
+        return news
+
+    def _from_jobs(self) -> Iterator[News]:
+        names = sorted(entry.name for entry in self._folder.jobs.iterdir() if entry.name.isdigit())
+        for name in names:
+            if name not in self._passed_over and name not in self._tails:
+                self._tails[name] = Tail(self._folder.events(int(name)))
+        for tail in self._tails.values():
+            while not tail.has_ended and (records := tail.read()):
+                for record in records:
+                    if isinstance(record, TaskFinished):
+                        yield News(record.task)
+                    elif isinstance(record, TaskFailed) and record.final:
+                        yield News(record.task, f"task {record.task}, on which it depends, failed")
+
+    def _from_manager(self) -> Iterator[News]:
+        for record in json_lines(self._abandoned):
+            yield News(int(record["task"]), "the run has given it up, or a task on which it depends")

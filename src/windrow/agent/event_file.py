@@ -1,0 +1,262 @@
+"""The events file of a job: one JSON line for each thing that happened, appended by the job's agent.
+
+Rule 1: only whole lines count. A last line without its newline is being written, or never will be; readers wait.
+Rule 2: one writer. What it could not write whole, it takes back.
+Rule 3: what is written survives the agent; what is synced (within a second) survives the machine.
+
+`at` and `begun` are seconds since the epoch by the agent's steady clock: steps of the system's clock do not show.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+from windrow.errors import InputError, OutsideError
+
+
+@dataclass(frozen=True, slots=True)
+class JobStarted:
+    """The agent has begun. `hosts` are its nodes in order; tasks name them by their place in this list."""
+
+    what: ClassVar[str] = "job-started"
+    at: float
+    host: str
+    pid: int
+    queue_id: str
+    hosts: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TaskStarted:
+    """An attempt was started on these nodes."""
+
+    what: ClassVar[str] = "task-started"
+    at: float
+    task: int
+    attempt: int
+    nodes: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TaskFinished:
+    """A task is done: exit code 0, outputs there. `peak_bytes` is 0 where it was too small to be told."""
+
+    what: ClassVar[str] = "task-finished"
+    at: float
+    task: int
+    attempt: int
+    begun: float
+    cpu_s: float
+    peak_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class TaskFailed:
+    """An attempt failed. `final`: it will not be tried again in this job. `tail`: the last lines that it printed."""
+
+    what: ClassVar[str] = "task-failed"
+    at: float
+    task: int
+    attempt: int
+    begun: float
+    exit: int | None
+    signal: int | None
+    why: str
+    final: bool
+    tail: str
+    cpu_s: float = 0.0
+    peak_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TaskDropped:
+    """This job will not run the task; nothing of it was started since its last failure, if any."""
+
+    what: ClassVar[str] = "task-dropped"
+    at: float
+    task: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class TaskLost:
+    """The task was running when the agent, or the task's node, had to stop."""
+
+    what: ClassVar[str] = "task-lost"
+    at: float
+    task: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class JobEnded:
+    """The agent has nothing running any more and leaves."""
+
+    what: ClassVar[str] = "job-ended"
+    at: float
+    why: str
+
+
+Record = JobStarted | TaskStarted | TaskFinished | TaskFailed | TaskDropped | TaskLost | JobEnded
+
+_KINDS: dict[str, type[Record]] = {
+    kind.what: kind for kind in (JobStarted, TaskStarted, TaskFinished, TaskFailed, TaskDropped, TaskLost, JobEnded)
+}
+_encode = json.JSONEncoder(separators=(",", ":")).encode
+_CHUNK_BYTES = 1 << 22
+
+
+def encode(record: Record) -> str:
+    """The record as one line."""
+    fields = {name: getattr(record, name) for name in record.__slots__}
+    return _encode({"at": fields.pop("at"), "what": record.what, **fields}) + "\n"
+
+
+def decode(line: bytes) -> Record:
+    """The record in this line. Raises ValueError if there is none."""
+    fields = json.loads(line)
+    try:
+        kind = _KINDS[fields.pop("what")]
+        for name in ("hosts", "nodes"):
+            if name in fields:
+                fields[name] = tuple(fields[name])
+        return kind(**fields)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(str(error)) from error
+
+
+class Writer:
+    """Appends records. Nothing is in the file before `flush`."""
+
+    def __init__(self, path: Path, sync_every_s: float = 1.0) -> None:
+        self._path = path
+        self._sync_every_s = sync_every_s
+        self._waiting: list[str] = []
+        self._unsynced_since: float | None = None
+        try:
+            self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+            self._size = os.fstat(self._fd).st_size
+        except OSError as error:
+            raise _cannot_write(path, error) from error
+
+    def add(self, record: Record) -> None:
+        """This happened."""
+        self._waiting.append(encode(record))
+
+    def flush(self) -> None:
+        """Write what was added: all of it, or OutsideError and none of it."""
+        if not self._waiting:
+            return
+        data = "".join(self._waiting).encode()
+        self._waiting.clear()
+        try:
+            written = os.write(self._fd, data)
+            if written < len(data):  # the disk is nearly full; a second write has the error
+                written += os.write(self._fd, data[written:])
+            if written < len(data):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        except OSError as error:
+            with contextlib.suppress(OSError):  # where not even this is allowed, readers skip the torn line
+                os.ftruncate(self._fd, self._size)
+            raise _cannot_write(self._path, error) from error
+        self._size += written
+        if self._unsynced_since is None:
+            self._unsynced_since = time.monotonic()
+
+    def sync_due_s(self) -> float | None:
+        """Seconds until `sync` should be called; None while there is nothing to sync."""
+        if self._unsynced_since is None:
+            return None
+        return max(0.0, self._unsynced_since + self._sync_every_s - time.monotonic())
+
+    def sync(self) -> None:
+        """Make what was flushed survive the machine."""
+        self._unsynced_since = None
+        try:
+            os.fsync(self._fd)
+        except OSError as error:
+            raise _cannot_write(self._path, error) from error
+
+    def close(self) -> None:
+        """Write, sync and close."""
+        try:
+            self.flush()
+            self.sync()
+        finally:
+            os.close(self._fd)
+
+
+class LineTail:
+    """The new whole lines of a file that grows, since the last look. A file that is not there has none."""
+
+    def __init__(self, path: Path, offset: int = 0) -> None:
+        self.path = path
+        self.offset = offset
+        """How many bytes have been read; a new tail can begin there."""
+        self._lines = 0
+
+    def read(self) -> list[tuple[int, bytes]]:
+        """New lines with their numbers, from 1; at most some megabytes of them, so call again until there are none."""
+        try:
+            with self.path.open("rb", buffering=0) as file:
+                file.seek(self.offset)
+                data = file.read(_CHUNK_BYTES)
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise OutsideError(f"{self.path} cannot be read: {error.strerror}") from error
+        end = data.rfind(b"\n") + 1
+        lines = data[:end].split(b"\n")[:-1]
+        first = self._lines + 1
+        self.offset += end
+        self._lines += len(lines)
+        return list(enumerate(lines, first))
+
+
+class Tail:
+    """The new records of an events file since the last look."""
+
+    def __init__(self, path: Path, offset: int = 0) -> None:
+        self._lines = LineTail(path, offset)
+        self.has_ended = False
+        """Whether the agent said that it leaves; nothing follows."""
+
+    @property
+    def offset(self) -> int:
+        """How many bytes have been read; a new tail can begin there."""
+        return self._lines.offset
+
+    def read(self) -> list[Record]:
+        """New records; at most some megabytes of them, so call again until there are none."""
+        records: list[Record] = []
+        for number, line in self._lines.read():
+            try:
+                record = decode(line)
+            except ValueError as error:
+                raise InputError(self._lines.path, f"is not an event ({error})", line=number) from error
+            self.has_ended = isinstance(record, JobEnded)
+            records.append(record)
+        return records
+
+
+def json_lines(tail: LineTail) -> list[dict[str, Any]]:
+    """The new lines of a file of JSON objects."""
+    found = []
+    for number, line in tail.read():
+        try:
+            record = json.loads(line)
+        except ValueError as error:
+            raise InputError(tail.path, f"is not JSON ({error})", line=number) from error
+        found.append(record)
+    return found
+
+
+def _cannot_write(path: Path, error: OSError) -> OutsideError:
+    return OutsideError(f"{path} cannot be written: {error.strerror}")

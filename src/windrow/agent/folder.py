@@ -1,0 +1,58 @@
+"""Where things are in a run's folder. The one place that knows the names.
+
+Files are private to the user (folders 0700). Each has one writer; readers open it anew each time, which is what makes
+a network file system show them what is there. No locks, no ports, no memory maps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class RunFolder:
+    """A run's folder. `path` is absolute, since the agent changes its working folder."""
+
+    path: Path
+
+    @staticmethod
+    def at(path: str | Path) -> RunFolder:
+        """The folder at this path, made absolute."""
+        return RunFolder(Path(path).absolute())
+
+    @property
+    def jobs(self) -> Path:
+        """One folder for each job, by number."""
+        return self.path / "jobs"
+
+    @property
+    def out(self) -> Path:
+        """What tasks print."""
+        return self.path / "out"
+
+    @property
+    def abandoned(self) -> Path:
+        """Tasks that will never run, one line each; written by the manager."""
+        return self.path / "abandoned"
+
+    def job_file(self, job: int) -> Path:
+        """What the agent is to do; written by the manager before it submits the job."""
+        return self.jobs / str(job) / "job.json"
+
+    def claim(self, job: int) -> Path:
+        """Made by the first agent that starts this job."""
+        return self.jobs / str(job) / "claim"
+
+    def events(self, job: int) -> Path:
+        """What happened in this job; written by its agent."""
+        return self.jobs / str(job) / "events"
+
+    def task_out(self, task: int, attempt: int) -> Path:
+        """What one attempt printed, both streams; missing if it printed nothing."""
+        return self.out / f"{task}.{attempt}"
+
+    def make(self, job: int) -> None:
+        """Make the folders that this job needs, as far as they are missing."""
+        for folder in (self.path, self.jobs, self.out, self.jobs / str(job)):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)

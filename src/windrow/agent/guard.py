@@ -1,0 +1,92 @@
+"""A guardian, so that no task outlives its agent, even one killed with kill -9.
+
+The process that the queue starts forks: the child works, the parent guards. Both are reapers of their descendants: an
+orphan becomes a child of the next of the two that lives, whatever group or session it made for itself, and is killed
+when that one ends. So when the child dies, the parent kills what it left. The child asks the kernel for SIGTERM when
+the parent dies, and is in a session of its own, so that a kill -9 of the parent, or of its whole group, makes the child
+stop in good order.
+
+Only both killed within the same instant leave tasks behind; where that happens (the end of a Slurm job) the queue kills
+the tasks too.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+_PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
+_PATIENCE_S = 20.0
+
+
+def guarded(work: Callable[[], int]) -> int:
+    """Do the work in a child process, then kill what it left behind. Returns its exit code."""
+    if sys.platform != "linux":  # no such services there; the work is then unguarded
+        return work()
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    stops = {signal.SIGTERM, signal.SIGINT}
+    signal.pthread_sigmask(signal.SIG_BLOCK, stops)  # until each of the two can deal with them; see Wake
+    guardian = os.getpid()
+    child = os.fork()
+    if child == 0:
+        _prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+        os.setsid()
+        if os.getppid() != guardian:  # it died before we asked to be told
+            os._exit(1)
+        _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+        code = work()
+        _kill_orphans()
+        return code
+    for number in stops:
+        signal.signal(number, lambda got, _frame: os.kill(child, got))
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, stops)
+    _, status = os.waitpid(child, 0)
+    for number in stops:
+        signal.signal(number, signal.SIG_IGN)
+    _kill_orphans()
+    code = os.waitstatus_to_exitcode(status)
+    if code < 0:
+        print(f"the agent was killed by signal {-code}; its tasks were killed too", file=sys.stderr)
+    return code if code >= 0 else 128 - code
+
+
+def _kill_orphans() -> None:
+    """Kill and reap all children until there are none; those of the killed become ours in turn."""
+    end = time.monotonic() + _PATIENCE_S
+    while time.monotonic() < end:
+        try:
+            pid, _ = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return
+        if pid == 0:
+            for orphan in _children():
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.kill(orphan, signal.SIGKILL)
+            time.sleep(0.01)
+
+
+def _children() -> list[int]:
+    me = os.getpid()
+    return [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit() and _parent(entry) == me]
+
+
+def _parent(entry: Path) -> int:
+    try:
+        status = (entry / "stat").read_bytes()
+    except OSError:  # gone since it was listed
+        return 0
+    # The name, in parentheses, may have anything in it; after it come the state and the parent.
+    return int(status[status.rfind(b")") + 2 :].split()[1])
+
+
+def _prctl(option: int, value: int) -> None:
+    if ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0) != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))

@@ -1,0 +1,77 @@
+"""Which nodes the queue gave to this job, and how to start something on each.
+
+Slurm says it in its environment. Where no queue is known, every node is this machine.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from socket import gethostname
+
+from windrow.errors import OutsideError, UserError
+
+_LIST_TIMEOUT_S = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Hosts:
+    """The nodes of this job; the agent is on the first.
+
+    `are_here`: all of them are this machine. `is_cluster`: files may have been written on other machines.
+    """
+
+    names: tuple[str, ...]
+    are_here: bool
+    is_cluster: bool
+
+    def launch(self, place: int) -> tuple[str, ...]:
+        """What to put before a command so that it runs on this node, once, for as long as the job wants it.
+
+        Steps of tasks themselves may share the node (`--overlap`), and the step has all of it. (Not `--cpu-bind=none`:
+        where binding is not configured, srun complains of it. The node undoes any binding itself.)
+        """
+        options = ("--nodes=1", "--ntasks=1", "--mem=0", "--overlap", "--quiet", "--unbuffered")
+        return ("srun", *options, f"--nodelist={self.names[place]}")
+
+
+def queue_id(environ: Mapping[str, str]) -> str:
+    """The id of this job in its queue, as the queue writes it; empty where no queue is known."""
+    if array := environ.get("SLURM_ARRAY_JOB_ID"):
+        return f"{array}_{environ.get('SLURM_ARRAY_TASK_ID')}"
+    known = ("SLURM_JOB_ID", "PBS_JOBID", "WINDROW_QUEUE_ID")
+    return next((environ[name] for name in known if name in environ), "")
+
+
+def find_hosts(nodes: int, environ: Mapping[str, str]) -> Hosts:
+    """The nodes of this job. OutsideError if the queue gave fewer than `nodes`."""
+    if "SLURM_JOB_ID" in environ:
+        hosts = _slurm(environ)
+    elif "PBS_JOBID" in environ:
+        hosts = _pbs(nodes)
+    else:
+        count = int(environ.get("WINDROW_JOB_NODES") or nodes)
+        hosts = Hosts((gethostname(),) * count, True, False)
+    if len(hosts.names) < nodes:
+        raise OutsideError(f"this job needs {nodes} nodes, but the queue gave it {len(hosts.names)}")
+    return hosts
+
+
+def _slurm(environ: Mapping[str, str]) -> Hosts:
+    listed = environ.get("SLURM_JOB_NODELIST", "")
+    try:
+        command = ("scontrol", "show", "hostnames", listed)
+        answer = subprocess.run(command, capture_output=True, text=True, check=True, timeout=_LIST_TIMEOUT_S)
+    except (OSError, subprocess.SubprocessError) as error:
+        raise OutsideError(f"Slurm did not say which nodes are in {listed!r}: {error}") from error
+    names = answer.stdout.split()
+    here = environ.get("SLURMD_NODENAME", names[0] if names else "")
+    names.sort(key=lambda name: name != here)  # stable: this node first, the others as listed
+    return Hosts(tuple(names), len(names) == 1, True)
+
+
+def _pbs(nodes: int) -> Hosts:
+    if nodes > 1:
+        raise UserError("jobs of several nodes are not supported under PBS yet; cut into jobs of one node")
+    return Hosts((gethostname(),), True, True)

@@ -1,0 +1,128 @@
+"""The job file: what one agent is to do. The manager writes it, whole or not at all; the agent reads it once.
+
+It is JSON with one task to a line. Text that is not valid Unicode (file names may be any bytes) survives, as the
+escapes that Python uses for it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from windrow.errors import InputError, OutsideError
+
+
+@dataclass(frozen=True, slots=True)
+class TaskSpec:
+    """One task of a job, with all that is needed to execute it.
+
+    `command` is the program and its arguments; no shell unless it is one. Paths in `inputs` and `outputs` are absolute
+    or relative to `workdir`. `nodes` above 0 asks for so many whole nodes. `parents` are those not done when the file
+    was written, in this job or in others. `retries` is how often it may fail and be tried again in this job, `attempts`
+    how often it was begun in earlier jobs.
+    """
+
+    task: int
+    id: str
+    kind: str
+    command: tuple[str, ...]
+    workdir: str
+    env: dict[str, str]
+    inputs: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
+    cores: int = 1
+    nodes: int = 0
+    memory_bytes: int = 0
+    expected_s: float = 0.0
+    retries: int = 0
+    attempts: int = 0
+    parents: tuple[int, ...] = ()
+    children: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class JobFile:
+    """A job as its agent sees it: equal nodes, a time, tasks.
+
+    `grace_s`: how long before the walltime the agent stops. `poll_s`: how often it looks for news of other jobs, at
+    first. `patience_s`: how long a file written on another node may take to show up. `over`: jobs of the run that were
+    over, and taken note of, when this was written: their events hold no news.
+    """
+
+    run: str
+    job: int
+    nodes: int
+    cores: int
+    memory_bytes: int | None
+    walltime_s: float
+    tasks: tuple[TaskSpec, ...]
+    grace_s: float = 5.0
+    poll_s: float = 1.0
+    patience_s: float = 5.0
+    over: tuple[int, ...] = ()
+
+
+_NAMES = tuple(f.name for f in fields(TaskSpec))
+_LISTS = ("command", "inputs", "outputs", "parents", "children")
+
+
+def write_job(path: Path, job: JobFile) -> None:
+    """Write the file so that a reader finds all of it or none, also after a crash of the machine.
+
+    OutsideError if it cannot be written; then nothing has changed.
+    """
+    draft = path.with_name(path.name + ".new")
+    try:
+        with draft.open("w", encoding="ascii") as file:
+            file.writelines(_lines(job))
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            draft.unlink(missing_ok=True)
+        raise OutsideError(f"{path} cannot be written: {error.strerror}") from error
+
+
+def _lines(job: JobFile) -> Iterator[str]:
+    encode = json.JSONEncoder().encode
+    head = {f.name: getattr(job, f.name) for f in fields(job) if f.name != "tasks"}
+    yield f'{encode(head)[:-1]}, "tasks": ['
+    for i, task in enumerate(job.tasks):
+        record = {name: getattr(task, name) for name in _NAMES}
+        yield f"{',' if i else ''}\n{encode(record)}"
+    yield "\n]}\n"
+
+
+def read_job(path: Path) -> JobFile:
+    """Read the file. InputError if it is missing or is not a job file."""
+    try:
+        record = json.loads(path.read_bytes())
+        tasks = tuple(_task(task) for task in record.pop("tasks"))
+        return JobFile(**{**record, "over": tuple(record.get("over", ()))}, tasks=tasks)
+    except OSError as error:
+        raise InputError(
+            path, f"cannot be read: {error.strerror}", fix="the manager writes it before it submits"
+        ) from error
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise InputError(path, f"is not a job file ({error})", fix="resume the run to have it written anew") from error
+
+
+def _task(record: dict[str, Any]) -> TaskSpec:
+    for name in _LISTS:
+        if name in record:
+            record[name] = tuple(record[name])
+    task = TaskSpec(**record)
+    if not task.command:
+        raise ValueError(f"task {task.id!r} has no command")
+    return task

@@ -1,0 +1,263 @@
+"""The agent's loop: waits for children, other nodes, other jobs and signals, and lets the core decide.
+
+Rule 1: records are in the events file before what they say is acted on.
+Rule 2: whatever ends the loop, tasks are told (SIGTERM), given time, killed, and recorded as lost.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Protocol
+
+from windrow.agent.clock import SteadyClock
+from windrow.agent.core import Core, Start
+from windrow.agent.elsewhere import Elsewhere
+from windrow.agent.event_file import JobStarted, Writer
+from windrow.agent.folder import RunFolder
+from windrow.agent.hosts import Hosts, queue_id
+from windrow.agent.job_file import JobFile
+from windrow.agent.order import Order, Result
+from windrow.agent.remote import RemoteNode
+from windrow.agent.runner import Runner
+from windrow.agent.wake import Wake
+from windrow.errors import OutsideError
+
+_SWEEP_EVERY_S = 1.0
+_DOUBT_S = 1.0
+_DISMISS_S = 3.0  # longer than a node gives its own tasks
+_TERM_PART = 0.6  # of the grace: for tasks to go by themselves; the rest is for killing and writing
+
+
+class Node(Protocol):
+    """Executes orders: the agent's own node, or another."""
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing runs there."""
+
+    def start(self, order: Order) -> None:
+        """Start it there."""
+
+    def signal(self, number: int) -> None:
+        """Signal every task there."""
+
+    def collect(self) -> list[Result]:
+        """What has ended there."""
+
+    def look_again_s(self) -> float | None:
+        """When to collect though nothing wakes us."""
+
+
+class Loop:
+    """One job, from its start to its end."""
+
+    def __init__(self, folder: RunFolder, job: JobFile, hosts: Hosts, writer: Writer, wake: Wake) -> None:
+        self._folder, self._job, self._hosts, self._writer, self._wake = folder, job, hosts, writer, wake
+        self._clock = SteadyClock()
+        self._core = Core(job, self._clock.now())
+        self._elsewhere = Elsewhere(folder, job)
+        self._look_at = self._sweep_at = self._clock.now()
+        self._others: list[RemoteNode] = []
+        self._here = Runner(os.environ)
+        self._nodes: list[Node] = [self._here] * job.nodes
+        self._poll = select.poll()
+        self._poll.register(wake.fd, select.POLLIN)
+        self._sets_threads = "OMP_NUM_THREADS" not in os.environ
+
+    def run(self) -> int:
+        """Do the job. Returns the exit code: 0 also if tasks failed, since that is in the events."""
+        try:
+            self._begin()
+            why, code = self._work()
+            self._stop(why)
+            self._writer.close()
+        except OutsideError as error:
+            print(f"windrow agent: {error}; stopping", file=sys.stderr, flush=True)
+            self._break_off(str(error))
+            return 1
+        return code
+
+    def _begin(self) -> None:
+        at = self._clock.now()
+        names = self._hosts.names[: self._job.nodes]
+        self._writer.add(JobStarted(at, names[0], os.getpid(), queue_id(os.environ), names))
+        self._write()
+        if not self._hosts.are_here:
+            for place in range(1, self._job.nodes):
+                command = (*self._hosts.launch(place), sys.executable, "-m", "windrow.agent.node")
+                node = RemoteNode(names[place], command)
+                self._nodes[place] = node
+                self._others.append(node)
+                self._poll.register(node.fd, select.POLLIN)
+
+    def _work(self) -> tuple[str, int]:
+        """Until nothing is left, or the agent has to stop: why it ends, and the exit code."""
+        while not self._core.is_done:
+            now = self._clock.now()
+            if self._wake.stop_signal is not None:
+                name = signal.Signals(self._wake.stop_signal).name
+                return f"stopped by signal {name}", 128 + self._wake.stop_signal
+            if now >= self._core.deadline:
+                return "the walltime is nearly over", 0
+            self._hear(now)
+            starts = self._core.start(now)
+            self._write()
+            for start in starts:
+                self._nodes[start.nodes[0]].start(self._order(start))
+            if self._core.is_done:
+                break
+            self._wait(self._pause_s())
+            self._collect()
+        return "nothing is left to do", 0
+
+    def _hear(self, now: float) -> None:
+        """What other jobs and the passing of time have changed."""
+        if self._core.is_waiting_for_others and now >= self._look_at:
+            for news in self._elsewhere.look():
+                if news.why_never:
+                    self._core.never(news.task, news.why_never, now)
+                else:
+                    self._core.done_elsewhere(news.task)
+            self._look_at = now + self._elsewhere.wait_s
+        if now >= self._sweep_at:
+            self._core.drop_late(now)
+            self._sweep_at = now + _SWEEP_EVERY_S
+
+    def _pause_s(self) -> float:
+        now = self._clock.now()
+        times = [self._core.deadline - now, self._sweep_at - now, self._writer.sync_due_s()]
+        times += [self._here.look_again_s(), *(node.look_again_s() for node in self._others)]
+        if self._core.is_waiting_for_others:
+            times.append(self._look_at - now)
+        return max(0.0, min(time_s for time_s in times if time_s is not None))
+
+    def _wait(self, pause_s: float) -> None:
+        if self._wake.stop_signal is None or pause_s:
+            self._poll.poll(pause_s * 1000)
+        self._wake.clear()
+
+    def _collect(self) -> None:
+        results = self._here.collect()
+        self._wait_if_in_doubt(results)
+        for result in results:
+            self._take(result)
+        for node in self._others:
+            results = node.collect()
+            if self._wait_if_in_doubt(results):
+                results += node.collect()
+            for result in results:
+                self._take(result, node)
+            if node.is_lost:
+                self._lose(node)
+
+    def _take(self, result: Result, node: RemoteNode | None = None) -> None:
+        now = self._clock.now()
+        if result.why and self._wake.stop_signal is not None:
+            self._core.lost(result.task, f"ended with the job: {result.why}", now)
+        elif result.may_be_stop and node is not None and node.is_lost:
+            self._core.lost(result.task, f"node {node.host} was lost", now)
+        else:
+            self._core.ended(result, now)
+
+    def _wait_if_in_doubt(self, results: list[Result]) -> bool:
+        in_doubt = any(result.may_be_stop for result in results)
+        if in_doubt:
+            self._wait_for_stop()
+        return in_doubt
+
+    def _wait_for_stop(self) -> None:
+        """A queue that ends a job may end tasks and steps first, and the agent an instant later: that is no failure."""
+        end = time.monotonic() + _DOUBT_S
+        while self._wake.stop_signal is None and time.monotonic() < end:
+            time.sleep(0.02)
+
+    def _lose(self, node: RemoteNode) -> None:
+        self._wait_for_stop()
+        self._others = [other for other in self._others if other is not node]
+        self._poll.unregister(node.fd)
+        why = f"node {node.host} was lost"
+        now = self._clock.now()
+        self._core.drain(why, now)
+        for task in node.running:
+            self._core.lost(task, why, now)
+
+    def _order(self, start: Start) -> Order:
+        spec, attempt = start.spec, start.attempt
+        env = dict(spec.env)
+        cores = self._job.cores if spec.nodes else spec.cores
+        if spec.nodes:
+            env["WINDROW_NODES"] = ",".join(self._hosts.names[place] for place in start.nodes)
+        elif self._sets_threads:
+            env.setdefault("OMP_NUM_THREADS", str(cores))
+        env["WINDROW_RUN"] = self._job.run
+        env["WINDROW_TASK"] = spec.id
+        env["WINDROW_ATTEMPT"] = str(attempt)
+        env["WINDROW_CORES"] = str(cores)
+        inputs, outputs = (tuple(str(Path(spec.workdir, p)) for p in paths) for paths in (spec.inputs, spec.outputs))
+        patience_s = self._job.patience_s if self._hosts.is_cluster else 0.0
+        out = f"{self._folder.out}/{spec.task}.{attempt}"
+        return Order(spec.task, attempt, spec.command, spec.workdir, env, out, inputs, outputs, patience_s)
+
+    def _write(self) -> None:
+        for record in self._core.take_records():
+            self._writer.add(record)
+        self._writer.flush()
+        if self._writer.sync_due_s() == 0:
+            self._writer.sync()
+
+    def _stop(self, why: str) -> None:
+        """End what runs, and record the end."""
+        now = self._clock.now()
+        self._core.drain(why, now)
+        self._end_tasks(why)
+        self._core.end(why, self._clock.now())
+        self._write()
+
+    def _end_tasks(self, why: str) -> None:
+        nodes: list[Node] = [self._here, *self._others]
+        for node in nodes:
+            if not node.is_idle:
+                node.signal(signal.SIGTERM)
+        end = time.monotonic() + self._job.grace_s * _TERM_PART
+        while not all(node.is_idle for node in nodes) and time.monotonic() < end:
+            self._wait(0.05)
+            for node in nodes:
+                for result in node.collect():
+                    self._take_last(result, why)
+        self._here.signal(signal.SIGKILL)
+        self._dismiss()
+
+    def _dismiss(self) -> None:
+        """Let the steps on other nodes end, which they do by themselves when their input does."""
+        for node in self._others:
+            node.close()
+        end = time.monotonic() + _DISMISS_S
+        while not all(node.is_lost for node in self._others) and time.monotonic() < end:
+            self._poll.poll(50)
+            for node in self._others:
+                node.collect()
+        for node in self._others:
+            node.kill()
+
+    def _take_last(self, result: Result, why: str) -> None:
+        """A task that still succeeded is done; one that did not was not given its time."""
+        if result.why:
+            self._core.lost(result.task, why, self._clock.now())
+        else:
+            self._core.ended(result, self._clock.now())
+
+    def _break_off(self, why: str) -> None:
+        """End without hope that anything can be written; what can, is."""
+        try:
+            self._core.drain(why, self._clock.now())
+            self._end_tasks(why)
+            self._core.end(why, self._clock.now())
+            self._write()
+            self._writer.close()
+        except OutsideError:  # said already
+            self._here.signal(signal.SIGKILL)

@@ -1,0 +1,90 @@
+"""`python -m windrow.agent.node`: executes orders on a node of the allocation other than the first.
+
+Orders come as lines on standard input, results go as lines to standard output. When the input ends, so does it, and
+with it all tasks that still run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import signal
+import sys
+import time
+
+from windrow.agent.guard import guarded
+from windrow.agent.order import order_from, to_line
+from windrow.agent.runner import Runner
+from windrow.agent.wake import Wake
+from windrow.errors import OutsideError
+
+_KILL_AFTER_S = 2.0
+
+
+def main() -> int:
+    """Serve until the input ends or a signal says stop."""
+    _use_whole_node()
+    wake = Wake()
+    runner = Runner(os.environ)
+    try:
+        _serve(wake, runner)
+    except OutsideError as error:
+        _say(json.dumps({"broken": str(error)}).encode() + b"\n")
+    finally:
+        _stop(wake, runner)
+    return 0
+
+
+def _use_whole_node() -> None:
+    """Undo a binding to some cores that the step may have got; what the job may not use stays out of reach."""
+    with contextlib.suppress(AttributeError, OSError):  # not every system has it, and it is not vital
+        os.sched_setaffinity(0, range(os.cpu_count() or 1))
+
+
+def _serve(wake: Wake, runner: Runner) -> None:
+    unread = b""
+    os.set_blocking(0, False)
+    while wake.stop_signal is None:
+        readable, _, _ = select.select([0, wake.fd], [], [], runner.look_again_s())
+        if 0 in readable:
+            data = os.read(0, 1 << 16)
+            if not data:
+                return
+            *lines, unread = (unread + data).split(b"\n")
+            for line in lines:
+                _obey(line, runner)
+        wake.clear()
+        for result in runner.collect():
+            _say(to_line(result))
+
+
+def _obey(line: bytes, runner: Runner) -> None:
+    record = json.loads(line)
+    if "signal" in record:
+        runner.signal(record["signal"])
+    else:
+        runner.start(order_from(record))
+
+
+def _stop(wake: Wake, runner: Runner) -> None:
+    """End what runs. Only successes are told: the agent records the rest as lost with this node, not as failed."""
+    runner.signal(signal.SIGTERM)
+    end = time.monotonic() + _KILL_AFTER_S
+    while not runner.is_idle and time.monotonic() < end:
+        select.select([wake.fd], [], [], 0.1)
+        wake.clear()
+        for result in runner.collect():
+            if not result.why:
+                _say(to_line(result))
+    runner.signal(signal.SIGKILL)
+
+
+def _say(line: bytes) -> None:
+    while line:
+        line = line[os.write(1, line) :]
+
+
+if __name__ == "__main__":
+    sys.exit(guarded(main))

@@ -1,0 +1,234 @@
+"""Starts processes on this node and waits for them.
+
+Rule 1: one thread. A task's process is in its own process group and has nothing of the agent's but its environment.
+Rule 2: peak memory is what the kernel says of the process and its waited-for children. The kernel counts the moment
+before the program is loaded, when the child still is the agent: a peak below the agent's own cannot be told, and is 0.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import shutil
+import signal
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from windrow.agent.order import Order, Result
+from windrow.errors import OutsideError
+
+TAIL_BYTES = 2048
+TAIL_LINES = 20
+LOOK_EVERY_S = 0.1
+# Python ignores these two in itself; a program expects them as the system made them.
+RESET = (signal.SIGPIPE, signal.SIGXFSZ)
+
+
+@dataclass(frozen=True, slots=True)
+class _Running:
+    order: Order
+    out: int
+    floor_kib: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Awaited:
+    """Files that are not there yet, and what to do when they are, or the patience is at its end."""
+
+    paths: tuple[str, ...]
+    until: float
+    then: Callable[[str | None], None]
+    is_start: bool
+
+
+class Runner:
+    """The processes of this node."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._environ = dict(environ)
+        self._running: dict[int, _Running] = {}
+        self._awaited: list[_Awaited] = []
+        self._results: list[Result] = []
+        self._programs: dict[tuple[str, str], str | None] = {}
+        self._folder = ""
+        self._null = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+
+    def start(self, order: Order) -> None:
+        """Start it, at once or when its inputs have shown up. OutsideError if its output file cannot be made."""
+        if order.patience_s:
+            self._when_there(order.inputs, order.patience_s, lambda _: self._spawn(order), is_start=True)
+        else:
+            self._spawn(order)
+
+    def look_again_s(self) -> float | None:
+        """Seconds until `collect` should be called though no child ended; None for whenever one does."""
+        if self._results:
+            return 0.0
+        return LOOK_EVERY_S if self._awaited else None
+
+    def collect(self) -> list[Result]:
+        """The attempts that have ended since the last call."""
+        while True:
+            try:
+                pid, status, usage = os.wait4(-1, os.WNOHANG)
+            except ChildProcessError:
+                break
+            if pid == 0:
+                break
+            if pid in self._running:
+                self._reaped(pid, os.waitstatus_to_exitcode(status), usage)
+        if self._awaited:
+            self._look()
+        results, self._results = self._results, []
+        return results
+
+    def signal(self, number: int) -> None:
+        """Send a signal to the process group of every task. What waits for its inputs will not start any more."""
+        self._awaited = [entry for entry in self._awaited if not entry.is_start]
+        for pid in self._running:
+            # Its leader is not reaped, so the number is still its own.
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(pid, number)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing runs, and nothing that has ended waits to be collected."""
+        return not (self._running or self._awaited or self._results)
+
+    def _spawn(self, order: Order) -> None:
+        try:
+            out = os.open(order.out, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise OutsideError(f"{order.out} cannot be written: {error.strerror}") from error
+        env = {**self._environ, **order.env}
+        floor_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        try:
+            self._enter(order.workdir)
+            pid = os.posix_spawn(
+                self._program(order.command[0], env.get("PATH", os.defpath)),
+                order.command,
+                env,
+                file_actions=(
+                    (os.POSIX_SPAWN_DUP2, self._null, 0),
+                    (os.POSIX_SPAWN_DUP2, out, 1),
+                    (os.POSIX_SPAWN_DUP2, out, 2),
+                ),
+                setpgroup=0,
+                setsigmask=(),
+                setsigdef=RESET,
+            )
+        except (OSError, ValueError) as error:
+            os.close(out)
+            Path(order.out).unlink(missing_ok=True)
+            self._results.append(Result(order.task, order.attempt, 127, None, _cannot_start(order, error)))
+            return
+        self._running[pid] = _Running(order, out, floor_kib)
+
+    def _enter(self, folder: str) -> None:
+        """The agent itself goes there: a child begins where its parent is."""
+        if folder != self._folder:
+            os.chdir(folder)
+            self._folder = folder
+
+    def _program(self, name: str, path: str) -> str:
+        if "/" in name:
+            return name
+        key = name, path
+        if key not in self._programs:
+            self._programs[key] = shutil.which(name, path=path)
+        found = self._programs[key]
+        if found is None:
+            del self._programs[key]  # it may yet be installed
+            raise FileNotFoundError(2, "no such program on PATH", name)
+        return found
+
+    def _reaped(self, pid: int, code: int, usage: resource.struct_rusage) -> None:
+        running = self._running.pop(pid)
+        order = running.order
+        peak_kib = usage.ru_maxrss if usage.ru_maxrss > running.floor_kib else 0
+        cpu_s = round(usage.ru_utime + usage.ru_stime, 6)
+        why = _why(code)
+        ended = Result(
+            order.task,
+            order.attempt,
+            code if code >= 0 else None,
+            -code if code < 0 else None,
+            why,
+            cpu_s,
+            peak_kib * 1024,
+            _tail(running.out) if why else "",
+        )
+        if why:  # what is left of it must not meet the next attempt
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(pid, signal.SIGKILL)
+        if os.fstat(running.out).st_size == 0:
+            Path(order.out).unlink(missing_ok=True)
+        if why or not order.outputs:
+            os.close(running.out)
+            self._results.append(ended)
+        else:
+            self._when_there(order.outputs, order.patience_s, lambda gone: self._checked(ended, running.out, gone))
+
+    def _checked(self, ended: Result, out: int, missing: str | None) -> None:
+        if missing is not None:
+            ended = replace(ended, why=f"exit code 0, but its output {missing} is missing", tail=_tail(out))
+        os.close(out)
+        self._results.append(ended)
+
+    def _when_there(
+        self, paths: tuple[str, ...], patience_s: float, then: Callable[[str | None], None], *, is_start: bool = False
+    ) -> None:
+        missing = _first_missing(paths)
+        if missing is None or patience_s <= 0:
+            then(missing)
+        else:
+            self._awaited.append(_Awaited(paths, time.monotonic() + patience_s, then, is_start))
+
+    def _look(self) -> None:
+        now = time.monotonic()
+        awaited, self._awaited = self._awaited, []
+        for entry in awaited:
+            missing = _first_missing(entry.paths)
+            if missing is None or now >= entry.until:
+                entry.then(missing)
+            else:
+                self._awaited.append(entry)
+
+
+def _first_missing(paths: tuple[str, ...]) -> str | None:
+    for path in paths:
+        if not os.path.lexists(path):
+            # Listing its folder makes a network file system ask the server anew.
+            with contextlib.suppress(OSError):
+                next(Path(path).parent.iterdir(), None)
+            if not os.path.lexists(path):
+                return path
+    return None
+
+
+def _cannot_start(order: Order, error: OSError | ValueError) -> str:
+    reason = error.strerror if isinstance(error, OSError) else str(error)
+    if isinstance(error, OSError) and not Path(order.workdir).is_dir():
+        return f"cannot start: its working folder {order.workdir} is not there"
+    return f"cannot start {order.command[0]!r}: {reason}"
+
+
+def _why(code: int) -> str:
+    if code == 0:
+        return ""
+    if code > 0:
+        return f"exit code {code}"
+    name = signal.Signals(-code).name if -code in set(signal.Signals) else str(-code)
+    hint = "; if nobody did that, it ran out of memory" if -code == signal.SIGKILL else ""
+    return f"killed by signal {name}{hint}"
+
+
+def _tail(out: int) -> str:
+    """The last lines of a file."""
+    size = os.fstat(out).st_size
+    start = max(0, size - TAIL_BYTES)
+    text = os.pread(out, TAIL_BYTES, start).decode(errors="replace")
+    return "\n".join(text.splitlines()[-TAIL_LINES:])

@@ -1,0 +1,36 @@
+"""Signals as something to wait for beside files.
+
+A signal makes `fd` readable, so a loop sleeps in one place and misses nothing. SIGTERM and SIGINT are remembered;
+SIGCHLD only wakes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+from types import FrameType
+
+
+class Wake:
+    """Takes over this process's signals; one object for one process, in its main thread."""
+
+    def __init__(self) -> None:
+        self.fd, writing = os.pipe()
+        os.set_blocking(self.fd, False)
+        os.set_blocking(writing, False)
+        self.stop_signal: int | None = None
+        """The signal that told this process to stop, if any."""
+        signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
+        signal.signal(signal.SIGTERM, self._stop)
+        signal.signal(signal.SIGINT, self._stop)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGTERM, signal.SIGINT))
+
+    def clear(self) -> None:
+        """Forget that it was woken."""
+        with contextlib.suppress(BlockingIOError):
+            os.read(self.fd, 4096)
+
+    def _stop(self, number: int, _frame: FrameType | None) -> None:
+        self.stop_signal = number

@@ -1,0 +1,249 @@
+"""Puts a run together and drives it: the only place that names manager, queue, forecasters and strategy at once."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from windrow.app.queues import open_queue
+from windrow.app.runs import ROOT, RunPaths, new_run
+from windrow.errors import InputError, OutsideError, UserError
+from windrow.forecast.base import Forecaster
+from windrow.forecast.runtimes import DEFAULT_RISK, FilledTime, PastRun, RunTimes, Source, fill
+from windrow.forecast.system import System
+from windrow.forecast.twin import Twin
+from windrow.formats import read_runnable as read_workflow_file
+from windrow.manager import events as e
+from windrow.manager.core import Core
+from windrow.manager.dispatch import Dispatch
+from windrow.manager.journal import Journal, Record
+from windrow.manager.lock import RunLock
+from windrow.manager.manager import Manager
+from windrow.manager.run_file import read_runnable, write_runnable
+from windrow.manager.terms import Terms
+from windrow.model import Runnable, format_duration
+from windrow.queues.port import Limits, Queue
+from windrow.strategies import Work, find_strategy, whole_seconds
+from windrow.version import __version__
+
+PATIENCE = 3
+"""Jobs in a row that may be lost before a task finishes, before a run gives up."""
+OVERHEAD_S = 15
+"""What a job needs beside its tasks: to start its agent, and to leave in good order."""
+GUESS_S = 60.0
+"""The run time of a task of which nobody knows anything."""
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What the user wants: a workflow, executed on a queue by a strategy, under these terms."""
+
+    workflow: Path
+    on: str = "local"
+    strategy: str = "glume"
+    cap: int = 16
+    margin: float = 1.2
+    max_nodes: int | None = None
+    risk: float = DEFAULT_RISK
+    guess_s: float = GUESS_S
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A workflow that can run on a queue, and under which terms. Nothing has been written or submitted."""
+
+    order: Order
+    runnable: Runnable
+    times: tuple[FilledTime, ...]
+    terms: Terms
+    limits: Limits
+    queue: Queue
+
+    @property
+    def guesses(self) -> int:
+        """Tasks whose run time nobody knows."""
+        return sum(time.source is Source.GUESS for time in self.times)
+
+    @property
+    def learnt(self) -> int:
+        """Tasks whose run time comes from earlier runs."""
+        return sum(time.source is Source.LEARNT for time in self.times)
+
+
+def prepare(order: Order) -> Prepared:
+    """Read and check everything that can be checked before anything is done."""
+    find_strategy(order.strategy)
+    runnable, times = fill(read_workflow_file(order.workflow), RunTimes(), order.guess_s, order.risk)
+    queue = open_queue(order.on)
+    limits = queue.limits()
+    prepared = Prepared(order, runnable, times, terms_for(order, limits), limits, queue)
+    _refuse_missing_inputs(order.workflow, runnable)
+    _refuse_long_tasks(prepared)
+    Work(runnable.workflow, whole_seconds(runnable.workflow), prepared.terms.shape, prepared.terms.cluster_nodes)
+    return prepared
+
+
+def terms_for(order: Order, limits: Limits) -> Terms:
+    """The user's wishes within the site's limits."""
+    nodes = min(n for n in (limits.nodes, limits.max_nodes, order.max_nodes) if n is not None)
+    return Terms(
+        cluster_nodes=nodes,
+        shape=limits.shape,
+        cap=order.cap if limits.max_jobs is None else min(order.cap, limits.max_jobs),
+        margin=order.margin,
+        overhead_s=OVERHEAD_S,
+        max_request_s=limits.max_walltime_s,
+        patience=PATIENCE,
+    )
+
+
+def _refuse_missing_inputs(file: Path, runnable: Runnable) -> None:
+    """A file that tasks read and no task writes must be there."""
+    workflow = runnable.workflow
+    made = {workflow.files[f].id for f in workflow.outputs.index.tolist()}
+    for number, step in enumerate(runnable.steps):
+        for f in workflow.inputs.of(number).tolist():
+            name = workflow.files[f].id
+            if name not in made and not Path(step.workdir, name).exists():
+                problem = f"task {workflow.ids[number]} reads {name}, which no task makes and is not in {step.workdir}"
+                raise InputError(file, problem, fix="make it, or correct the name")
+
+
+def _refuse_long_tasks(prepared: Prepared) -> None:
+    limit = prepared.terms.max_request_s
+    if limit is None:
+        return
+    workflow = prepared.runnable.workflow
+    longest = int(workflow.runtime_s.argmax())
+    needed = float(workflow.runtime_s[longest]) + OVERHEAD_S
+    if needed > limit:
+        raise UserError(
+            f"task {workflow.ids[longest]} needs {format_duration(needed)}, but {prepared.order.on} gives a job "
+            f"at most {format_duration(limit)}; split the task, or use a queue with longer times"
+        )
+
+
+def start_run(prepared: Prepared, root: Path = ROOT) -> RunPaths:
+    """Make the run's folder, workflow and journal. Nothing is submitted yet."""
+    paths = new_run(prepared.runnable.workflow.name, root)
+    write_runnable(paths.workflow, prepared.runnable)
+    order, terms = prepared.order, prepared.terms
+    facts = {
+        "run": paths.name,
+        "uid": secrets.token_hex(4),
+        "name": prepared.runnable.workflow.name,
+        "workflow": str(order.workflow.absolute()),
+        "tasks": len(prepared.runnable.workflow),
+        "queue": order.on,
+        "strategy": order.strategy,
+        "cap": terms.cap,
+        "margin": terms.margin,
+        "max_nodes": order.max_nodes,
+        "guesses": prepared.guesses,
+        "learnt": prepared.learnt,
+        "created_s": time.time(),
+        "version": __version__,
+    }
+    Journal.create(paths.journal, facts).close()
+    return paths
+
+
+@contextmanager
+def managed(paths: RunPaths, *, wait_s: float = 0.0) -> Iterator[Manager]:
+    """The run's manager, restored from its journal; nobody else can manage the run in the meantime."""
+    lock = RunLock(paths.lock, wait_s)
+    lock.lend()
+    journal = Journal.open(paths.journal, writable=True)
+    try:
+        manager = _manager(paths, journal)
+        manager.restore()
+        paths.stop.unlink(missing_ok=True)
+        yield manager
+        journal.set_fact("trouble", manager.core.trouble)
+    finally:
+        journal.close()
+        lock.release()
+
+
+def _manager(paths: RunPaths, journal: Journal) -> Manager:
+    facts = journal.facts()
+    runnable = read_runnable(paths.workflow)
+    order = Order(
+        Path(facts["workflow"]),
+        on=facts["queue"],
+        strategy=facts["strategy"],
+        cap=facts["cap"],
+        margin=facts["margin"],
+        max_nodes=facts["max_nodes"],
+    )
+    queue = open_queue(order.on)
+    limits = queue.limits()
+    terms = terms_for(order, limits)
+    workflow = runnable.workflow
+    return Manager(
+        folder=paths.folder,
+        journal=journal,
+        core=Core(Work(workflow, whole_seconds(workflow), terms.shape, terms.cluster_nodes), terms),
+        queue=queue,
+        strategy=find_strategy(order.strategy),
+        dispatch=Dispatch(paths.folder, runnable, facts["uid"], paths.name),
+        forecasters=forecasters(queue),
+        on_records=Learning(runnable),
+        max_array=limits.max_array,
+    )
+
+
+def forecasters(queue: Queue) -> list[Forecaster]:
+    """Who is asked for starts on this queue, the most trusted first."""
+    twin = Twin(queue, time.time, refresh_s=5.0)
+    return [twin, System(queue, time.time, twin)]
+
+
+class Learning:
+    """Remembers how long tasks took, for runs to come."""
+
+    def __init__(self, runnable: Runnable) -> None:
+        self._runnable = runnable
+        self._times = RunTimes()
+
+    def __call__(self, records: Sequence[Record]) -> None:
+        """Keep the run times of the tasks that finished."""
+        workflow = self._runnable.workflow
+        self._times.record(
+            PastRun(
+                workflow.name,
+                workflow.kinds[record.event.task],
+                record.at_s - float(record.detail["begun"]),
+                record.at_s,
+                int(workflow.cores[record.event.task]),
+                int(record.detail["peak_bytes"]),
+            )
+            for record in records
+            if isinstance(record.event, e.TaskFinished) and record.detail is not None
+        )
+
+
+def drive(manager: Manager, tell: Callable[[Manager], None] = lambda _: None, stop: Path | None = None) -> None:
+    """Step until the run is over; stop it as soon as the file `stop` is there.
+
+    An interrupt leaves everything as it is: the journal is up to date at all times.
+    """
+    while not manager.core.is_over:
+        if stop is not None and not manager.core.is_stopped and stop.exists():
+            manager.stop()
+        happened = manager.step()
+        tell(manager)
+        if not manager.core.is_over:
+            time.sleep(manager.next_look_s(happened=happened))
+
+
+def ask_to_stop(paths: RunPaths) -> None:
+    """Ask whoever manages the run to stop it."""
+    try:
+        paths.stop.touch(mode=0o600)
+    except OSError as error:
+        raise OutsideError(f"{paths.stop} cannot be written: {error.strerror}") from error

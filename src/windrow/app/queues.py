@@ -1,0 +1,70 @@
+"""Opens queues by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from windrow.app.settings import NAME, find_settings, read_settings
+from windrow.errors import InputError, UserError, unknown_name
+from windrow.model.size import parse_size
+from windrow.queues.port import Queue
+
+KINDS = ("local", "slurm", "pbs")
+
+_LOCAL_KEYS = {"nodes": int, "cores": int, "memory": str, "policy": str}
+
+
+def open_queue(name: str, folder: Path | None = None) -> Queue:
+    """The queue that users call so: a kind, or a table of `windrow.toml` (see app/settings.py).
+
+    `folder` is where the local queue keeps its state, if not in the usual place.
+    """
+    file = find_settings()
+    tables = read_settings(file)
+    table = dict(tables.get(name, {}))
+    kind = table.pop("kind", name)
+    if kind not in KINDS:
+        raise unknown_name("queue", name, dict.fromkeys([*KINDS, *tables]))
+    try:
+        return _local(table, folder) if kind == "local" else _slurm(table) if kind == "slurm" else _pbs(table)
+    except UserError as error:
+        if not table:
+            raise
+        raise InputError(file or NAME, f"[queues.{name}] {error}") from None
+
+
+# Each queue is loaded only where it is used: who has no Slurm need not load its codec.
+
+
+def _local(table: Mapping[str, Any], folder: Path | None) -> Queue:
+    from windrow.queues.local import LocalQueue  # noqa: PLC0415
+
+    for key, value in table.items():
+        if key not in _LOCAL_KEYS:
+            raise unknown_name("key", key, _LOCAL_KEYS)
+        if not isinstance(value, _LOCAL_KEYS[key]) or isinstance(value, bool):
+            raise UserError(f"{key} must be a {_LOCAL_KEYS[key].__name__}, not {value!r}")
+    memory = table.get("memory")
+    return LocalQueue(
+        folder,
+        nodes=table.get("nodes"),
+        cores=table.get("cores"),
+        memory_bytes=None if memory is None else parse_size(memory),
+        policy=table.get("policy"),
+    )
+
+
+def _slurm(table: Mapping[str, Any]) -> Queue:
+    from windrow.queues.slurm import SlurmQueue  # noqa: PLC0415
+    from windrow.queues.slurm_profile import slurm_profile  # noqa: PLC0415
+
+    return SlurmQueue(slurm_profile(table))
+
+
+def _pbs(table: Mapping[str, Any]) -> Queue:
+    from windrow.queues.pbs import PbsQueue  # noqa: PLC0415
+    from windrow.queues.pbs_profile import pbs_profile  # noqa: PLC0415
+
+    return PbsQueue(pbs_profile(table))

@@ -1,0 +1,56 @@
+"""`windrow.toml`: how queues are reached. Looked for in this folder, in those above it, then in ~/.config/windrow.
+
+[queues.slurm]                  # the name that --on takes
+kind = "slurm"                  # default: the name
+partition = "short"
+account = "ab123"
+qos = "normal"
+constraint = "skylake"
+options = ["--licenses=x:1"]    # handed to sbatch as they are
+
+[queues.local]
+nodes = 4
+cores = 1
+memory = "4GiB"
+policy = "easy"
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from windrow.errors import InputError
+
+NAME = "windrow.toml"
+
+
+def find_settings(start: Path | None = None) -> Path | None:
+    """The settings file that counts here; None where there is none."""
+    here = (start or Path.cwd()).absolute()
+    home = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "windrow"
+    for folder in (here, *here.parents, home):
+        if (folder / NAME).is_file():
+            return folder / NAME
+    return None
+
+
+def read_settings(path: Path | None) -> dict[str, dict[str, Any]]:
+    """The queues that a settings file names, by name; none without a file."""
+    if path is None:
+        return {}
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(path, f"cannot be read: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(path, f"is not TOML: {error}") from None
+    unknown = [key for key in content if key != "queues"]
+    if unknown:
+        raise InputError(path, f"unknown table [{unknown[0]}]", fix="queues are described in [queues.NAME]")
+    queues = content.get("queues", {})
+    if not isinstance(queues, dict) or not all(isinstance(value, dict) for value in queues.values()):
+        raise InputError(path, "queues are tables", fix="write [queues.NAME]")
+    return {name: dict(value) for name, value in queues.items()}

@@ -1,0 +1,40 @@
+"""`windrow explain`: why a task or a job is where it is."""
+
+from __future__ import annotations
+
+import argparse
+
+from windrow.cli import terminal
+from windrow.errors import UserError
+
+SUMMARY = "Say why a task or a job ran where and when it did, or why it waits."
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("what", metavar="TASK|JOB", help="a task's id, or a job's number or id in the queue")
+    parser.add_argument("--run", metavar="RUN", help="of which run (default: the latest)")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Find it and explain it."""
+    from windrow.app.runs import Told, find_run
+    from windrow.report.explanation import explain_job, explain_task
+
+    told = Told(find_run(args.run))
+    workflow, story = told.runnable.workflow, told.story
+    jobs = {str(number): number for number in story.jobs} | {job.id: n for n, job in story.jobs.items() if job.id}
+    if args.what in workflow.ids:
+        lines = explain_task(story, workflow.number(args.what))
+        if (home := story.tasks[workflow.number(args.what)].job) is not None:
+            lines += explain_job(story, home, told.predictions())
+    elif args.what in jobs:
+        lines = explain_job(story, jobs[args.what], told.predictions())
+    else:
+        raise UserError(f"{told.paths.name} has no task or job {args.what!r}; windrow status lists the jobs")
+    if args.json:
+        terminal.print_json({"run": told.paths.name, "what": args.what, "lines": lines})
+    else:
+        print("\n".join(lines))
+    return 0

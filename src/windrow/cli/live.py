@@ -1,0 +1,163 @@
+"""A run on the terminal: what `run`, `watch` and `status` show."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.table import Table
+
+    from windrow.app.runs import Told
+    from windrow.manager.story import JobStory, Story
+
+_SHOWN_JOBS = 12
+_BAR = 40
+
+
+def clock(at_s: float | None) -> str:
+    """A time of day, with the date where it is not today."""
+    if at_s is None:
+        return ""
+    then, today = time.localtime(at_s), time.localtime()
+    return time.strftime("%H:%M:%S" if then[:3] == today[:3] else "%Y-%m-%d %H:%M", then)
+
+
+def left_s(told: Told, now_s: float) -> float | None:
+    """How long the run will need yet: the expected work that is left at the pace so far. None before there is one."""
+    story, times = told.story, told.runnable.workflow.runtime_s
+    done = sum(float(times[i]) for i, task in enumerate(story.tasks) if task.state == "finished")
+    out = ("failed", "blocked")
+    left = sum(float(times[i]) for i, task in enumerate(story.tasks) if task.state not in ("finished", *out))
+    if story.begun_s is None or done <= 0:
+        return None
+    return left * (now_s - story.begun_s) / done
+
+
+def summary(told: Told, now_s: float) -> list[str]:
+    """The run in a few lines."""
+    from windrow.model import format_duration
+
+    story, facts = told.story, told.facts
+    total, done = len(story.tasks), story.count("finished")
+    parts = [f"{story.count(state)} {state}" for state in ("running", "in a job", "left", "failed", "blocked")]
+    counts = ", ".join(part for part in parts if not part.startswith("0 "))
+    end = now_s if told.state in ("running", "stopping") else story.last_s
+    lines = [
+        f"{told.paths.name}: {told.state}   {facts['strategy']} on {facts['queue']}",
+        f"tasks {_bar(done, total)} {done}/{total}" + (f"   ({counts})" if counts else ""),
+    ]
+    if story.begun_s is not None:
+        ahead = left_s(told, now_s) if told.state == "running" else None
+        time_left = f", about {format_duration(ahead)} left" if ahead is not None else ""
+        lines.append(f"begun {clock(story.begun_s)}, {format_duration(end - story.begun_s)} so far{time_left}")
+    if story.trouble:
+        lines.append(f"gave up: {story.trouble}")
+    if told.state in ("interrupted", "stopped", "failed"):
+        lines.append(f"windrow resume {told.paths.name} goes on from here")
+    return lines
+
+
+def _bar(done: int, total: int) -> str:
+    full = _BAR * done // max(1, total)
+    return "█" * full + "░" * (_BAR - full)
+
+
+def job_rows(told: Told, now_s: float, most: int | None = _SHOWN_JOBS) -> tuple[list[list[str]], int]:
+    """The jobs as rows of text, those in the system and the latest others, and how many were left out."""
+    jobs = sorted(told.story.jobs.items())
+    if most is not None and len(jobs) > most:
+        alive = [item for item in jobs if not item[1].outcome][:most]
+        others = [item for item in jobs if item[1].outcome][len(alive) - most :] if len(alive) < most else []
+        kept = sorted([*alive, *others])
+    else:
+        kept = jobs
+    return [_row(number, job, told.story, now_s) for number, job in kept], len(jobs) - len(kept)
+
+
+def _row(number: int, job: JobStory, story: Story, now_s: float) -> list[str]:
+    from windrow.model import format_duration
+
+    done = sum(
+        any(a.job == number and a.outcome == "finished" for a in story.tasks[t].attempts) for t in job.plan.tasks
+    )
+    begun = job.submitted_s if job.submitted_s is not None else job.planned_s
+    waited = (job.started_s or job.ended_s or now_s) - begun
+    ran = "" if job.started_s is None else format_duration((job.ended_s or now_s) - job.started_s)
+    return [
+        str(number),
+        job.id or "",
+        job.state,
+        str(job.plan.nodes),
+        format_duration(job.plan.requested_s),
+        f"{done}/{len(job.plan.tasks)}",
+        format_duration(max(0.0, waited)),
+        ran,
+        job.why,
+    ]
+
+
+HEADS = ("job", "id", "state", "nodes", "asked for", "tasks", "waited", "ran", "")
+
+
+def table(told: Told, now_s: float, most: int | None = _SHOWN_JOBS) -> Table:
+    """The jobs as a table."""
+    from rich.table import Table
+    from rich.text import Text
+
+    shown = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    for i, head in enumerate(HEADS):
+        shown.add_column(head, justify="right" if 2 < i < 8 else "left", no_wrap=i < 8)
+    rows, hidden = job_rows(told, now_s, most)
+    colours = {"running": "green", "waiting": "yellow", "killed": "red", "rejected": "red"}
+    for row in rows:
+        cells = [Text(cell, style=colours.get(row[2], "") if i == 2 else "") for i, cell in enumerate(row)]
+        shown.add_row(*cells)
+    if hidden:
+        shown.caption = f"{hidden} more jobs: windrow status --all"
+    return shown
+
+
+def screen(told: Told, note: str = "") -> RenderableType:
+    """Everything, as it is redrawn while a run goes on."""
+    from rich.console import Group
+    from rich.text import Text
+
+    now = time.time()
+    lines = Text("\n".join(summary(told, now)))
+    extra = [Text(note, style="yellow")] if note else []
+    return Group(lines, Text(""), table(told, now), *extra)
+
+
+def as_json(told: Told) -> dict[str, Any]:
+    """The run for programs."""
+    story, workflow = told.story, told.runnable.workflow
+    states = ("finished", "running", "in a job", "left", "failed", "blocked")
+    return {
+        "run": told.paths.name,
+        "folder": str(told.paths.folder.path),
+        "state": told.state,
+        "strategy": told.facts["strategy"],
+        "queue": told.facts["queue"],
+        "tasks": {"total": len(story.tasks), **{s.replace(" ", "_"): story.count(s) for s in states}},
+        "begun_s": story.begun_s,
+        "last_s": story.last_s,
+        "trouble": story.trouble,
+        "failed_tasks": [workflow.ids[i] for i, task in enumerate(story.tasks) if task.state == "failed"],
+        "jobs": [
+            {
+                "job": number,
+                "id": job.id,
+                "state": job.state,
+                "nodes": job.plan.nodes,
+                "requested_s": job.plan.requested_s,
+                "tasks": [workflow.ids[t] for t in job.plan.tasks],
+                "submitted_s": job.submitted_s,
+                "started_s": job.started_s,
+                "ended_s": job.ended_s,
+                "why": job.why,
+            }
+            for number, job in sorted(story.jobs.items())
+        ],
+    }

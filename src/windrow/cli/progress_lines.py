@@ -1,0 +1,84 @@
+"""Progress of a run: a live picture on a terminal, lines elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from windrow.cli import live
+
+if TYPE_CHECKING:
+    from windrow.app.runs import Told
+    from windrow.manager.manager import Manager
+
+_EVERY_S = 0.5
+
+
+@contextmanager
+def showing(told: Told, *, quiet: bool = False) -> Iterator[Callable[[Manager | None], None]]:
+    """Yields what is to be called again and again while the run goes on; shows what is new."""
+    if quiet:
+        yield lambda _: None
+    elif sys.stdout.isatty():
+        with _picture(told) as show:
+            yield show
+    else:
+        lines = _Lines(told)
+        yield lines.show
+        lines.show(None)
+        print("\n".join(live.summary(told, time.time())), flush=True)
+
+
+@contextmanager
+def _picture(told: Told) -> Iterator[Callable[[Manager | None], None]]:
+    from rich.console import Console
+    from rich.live import Live
+
+    last = 0.0
+    with Live(live.screen(told), console=Console(highlight=False), auto_refresh=False) as shown:
+
+        def show(manager: Manager | None) -> None:
+            nonlocal last
+            if time.monotonic() - last < _EVERY_S:
+                return
+            last = time.monotonic()
+            told.refresh()
+            shown.update(live.screen(told, manager.trouble_with_queue if manager else ""), refresh=True)
+
+        yield show
+        told.refresh()
+        shown.update(live.screen(told), refresh=True)
+
+
+class _Lines:
+    """One line for each thing that happens to a job or goes wrong with a task."""
+
+    def __init__(self, told: Told) -> None:
+        self._told = told
+        self._states: dict[int, str] = {}
+        self._failed: set[int] = set()
+        self._trouble = ""
+
+    def show(self, manager: Manager | None) -> None:
+        told = self._told
+        told.refresh()
+        for number, job in told.story.jobs.items():
+            if self._states.get(number) != job.state:
+                self._states[number] = job.state
+                why = f": {job.why}" if job.why else ""
+                self._say(f"job {number} ({len(job.plan.tasks)} tasks on {job.plan.nodes} nodes) {job.state}{why}")
+        for number, task in enumerate(told.story.tasks):
+            if task.state == "failed" and number not in self._failed:
+                self._failed.add(number)
+                self._say(f"task {told.runnable.workflow.ids[number]} failed: {task.attempts[-1].why}")
+        trouble = manager.trouble_with_queue if manager else ""
+        if trouble and trouble != self._trouble:
+            self._say(f"the queue does not answer: {trouble}")
+        self._trouble = trouble
+
+    def _say(self, words: str) -> None:
+        done, total = self._told.story.count("finished"), len(self._told.story.tasks)
+        print(f"{time.strftime('%H:%M:%S')}  {done}/{total} tasks  {words}", flush=True)

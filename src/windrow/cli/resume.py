@@ -1,0 +1,30 @@
+"""`windrow resume`: go on with a run that was interrupted, stopped, or failed."""
+
+from __future__ import annotations
+
+import argparse
+
+from windrow.cli import terminal
+
+SUMMARY = "Go on with a run: finished tasks stay finished, failed ones are tried again."
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("run", nargs="?", metavar="RUN", help="which run (default: the latest)")
+    parser.add_argument("--detach", action="store_true", help="return at once; the run goes on in the background")
+    parser.add_argument("--json", action="store_true", help="print one JSON object at the end instead of progress")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Find it and stay with it."""
+    from windrow.app.runs import Told, find_run
+    from windrow.cli.run import detach, stay
+
+    paths = find_run(args.run)
+    told = Told(paths)
+    if told.state == "complete":
+        terminal.say(f"{paths.name} is complete; there is nothing to do")
+        return 0
+    told.close()
+    return detach(paths, as_json=args.json) if args.detach else stay(paths, as_json=args.json)

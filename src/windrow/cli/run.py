@@ -1,0 +1,146 @@
+"""`windrow run`: execute a workflow on a queue."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from windrow.cli import terminal
+from windrow.cli.arguments import duration_s, positive
+from windrow.errors import OutsideError
+
+if TYPE_CHECKING:
+    from windrow.app.execute import Order, Prepared
+    from windrow.app.runs import RunPaths
+
+SUMMARY = "Execute a workflow: cut it into jobs, submit them, watch them to the end."
+
+_EPILOG = """
+The run is kept in .windrow/runs/NAME of this folder. Interrupting (Ctrl-C) stops watching and submitting, and nothing
+else: jobs in the queue go on. `windrow resume` goes on, `windrow cancel` takes the jobs back.
+
+exit codes: 0 every task finished, 1 some could not, 2 nothing was begun because something is wrong with the input
+
+examples:
+  windrow run workflow.yaml
+  windrow run workflow.yaml --on slurm --strategy glume --detach
+  windrow watch
+"""
+
+_BIRTH_S = 30.0
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.epilog = _EPILOG
+    add_order(parser)
+    parser.add_argument("--detach", action="store_true", help="return at once; the run goes on in the background")
+    parser.add_argument("--json", action="store_true", help="print one JSON object at the end instead of progress")
+
+
+def add_order(parser: argparse.ArgumentParser) -> None:
+    """The options that say what to run, where and how."""
+    parser.add_argument("workflow", metavar="WORKFLOW", help="native YAML, WfFormat (.json) or DAX file with commands")
+    parser.add_argument("--on", default="local", metavar="QUEUE", help="local, slurm, or a queue of windrow.toml")
+    parser.add_argument("--strategy", default="glume", metavar="S", help="how to cut (default: glume)")
+    parser.add_argument("--cap", type=positive, default=16, metavar="N", help="most jobs in the queue (default: 16)")
+    parser.add_argument("--margin", type=float, default=1.2, metavar="F", help="asked-for time over run (default: 1.2)")
+    parser.add_argument("--max-nodes", type=positive, metavar="N", help="most nodes of one job")
+    parser.add_argument("--risk", type=float, default=0.1, metavar="P", help="that a learnt run time is too short")
+    parser.add_argument("--guess", type=duration_s, default=60.0, metavar="T", help="run time where nothing is known")
+
+
+def order_of(args: argparse.Namespace) -> Order:
+    """What the user wants."""
+    from windrow.app.execute import Order
+
+    return Order(
+        workflow=Path(args.workflow),
+        on=args.on,
+        strategy=args.strategy,
+        cap=args.cap,
+        margin=args.margin,
+        max_nodes=args.max_nodes,
+        risk=args.risk,
+        guess_s=args.guess,
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Start it and stay with it."""
+    from windrow.app.execute import prepare, start_run
+
+    prepared = prepare(order_of(args))
+    if prepared.guesses and not args.json:
+        terminal.say(_guessed(prepared))
+    paths = start_run(prepared)
+    if args.detach:
+        return detach(paths, as_json=args.json)
+    return stay(paths, as_json=args.json)
+
+
+def _guessed(prepared: Prepared) -> str:
+    from windrow.model import format_duration
+
+    guess = format_duration(prepared.order.guess_s)
+    return (
+        f"{prepared.guesses} tasks have no run time, and none is known from earlier runs: {guess} is guessed for each"
+    )
+
+
+def stay(paths: RunPaths, *, as_json: bool) -> int:
+    """Manage the run to its end in this process."""
+    from windrow.app.execute import drive, managed
+    from windrow.app.runs import Told
+    from windrow.cli import live, progress_lines
+
+    with managed(paths, wait_s=15.0) as manager:
+        told = Told(paths)
+        with progress_lines.showing(told, quiet=as_json) as show:
+            manager.begin()
+            try:
+                drive(manager, show, paths.stop)
+            except KeyboardInterrupt:
+                name = paths.name
+                terminal.say(
+                    f"interrupted; jobs go on. windrow resume {name} goes on, windrow cancel {name} stops them"
+                )
+                raise
+    told.refresh()
+    if as_json:
+        terminal.print_json(live.as_json(told))
+    return 0 if told.story.is_complete else 1
+
+
+def detach(paths: RunPaths, *, as_json: bool) -> int:
+    """Let a process of its own manage the run."""
+    with paths.log.open("ab") as log, Path(os.devnull).open("rb") as nothing:
+        if os.fork() == 0:
+            os.setsid()
+            os.dup2(nothing.fileno(), 0)
+            os.dup2(log.fileno(), 1)
+            os.dup2(log.fileno(), 2)
+            command = [sys.executable, "-P", "-m", "windrow.cli.main", "resume", str(paths.folder.path)]
+            os.execv(sys.executable, command)
+    _wait_for_manager(paths)
+    if as_json:
+        terminal.print_json({"run": paths.name, "folder": str(paths.folder.path), "state": "detached"})
+    else:
+        terminal.say(f"{paths.name} runs in the background; windrow watch shows it, windrow cancel stops it")
+    return 0
+
+
+def _wait_for_manager(paths: RunPaths) -> None:
+    """Return when the new process manages the run, so that what the user types next finds it running."""
+    from windrow.app.runs import Told
+    from windrow.manager.lock import holder_of
+
+    until = time.monotonic() + _BIRTH_S
+    while holder_of(paths.lock) is None and not Told(paths).story.is_complete:
+        if time.monotonic() > until:
+            raise OutsideError(f"the run's manager did not come up; see {paths.log}")
+        time.sleep(0.05)

@@ -1,0 +1,41 @@
+"""`windrow runs`: the runs of this folder."""
+
+from __future__ import annotations
+
+import argparse
+
+from windrow.cli import terminal
+
+SUMMARY = "List the runs of this folder."
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Read and show."""
+    from rich.table import Table
+
+    from windrow.app.runs import Told, all_runs
+    from windrow.cli.live import as_json, clock
+    from windrow.model import format_duration
+
+    told = sorted((Told(paths) for paths in all_runs()), key=lambda t: float(t.facts["created_s"]))
+    if args.json:
+        terminal.print_json({"runs": [as_json(t) for t in told]})
+        return 0
+    if not told:
+        terminal.say("no runs here yet; windrow run WORKFLOW starts one")
+        return 0
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    for head in ("run", "state", "tasks", "jobs", "strategy", "on", "begun", "took"):
+        table.add_column(head, justify="right" if head in ("tasks", "jobs", "took") else "left")
+    for t in told:
+        done = f"{t.story.count('finished')}/{len(t.story.tasks)}"
+        took = format_duration(t.story.last_s - t.story.begun_s) if t.story.begun_s is not None else ""
+        row = (t.paths.name, t.state, done, str(len(t.story.jobs)), t.facts["strategy"], t.facts["queue"])
+        table.add_row(*map(str, row), clock(t.story.begun_s), took)
+    terminal.show(table)
+    return 0

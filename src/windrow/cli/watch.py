@@ -1,0 +1,31 @@
+"""`windrow watch`: a run as it goes on."""
+
+from __future__ import annotations
+
+import argparse
+import time
+
+SUMMARY = "Show a run as it goes on, until it is over."
+
+_EVERY_S = 1.0
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("run", nargs="?", metavar="RUN", help="which run (default: the latest)")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Follow the journal; Ctrl-C stops watching only."""
+    from windrow.app.runs import Told, find_run
+    from windrow.cli import progress_lines
+
+    told = Told(find_run(args.run))
+    with progress_lines.showing(told) as show:
+        try:
+            while told.state in ("running", "stopping"):
+                show(None)
+                time.sleep(_EVERY_S)
+        except KeyboardInterrupt:
+            return 0
+    return 0 if told.state == "complete" else 1

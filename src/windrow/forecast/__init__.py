@@ -1,0 +1,1 @@
+"""Forecasts: when a job would start, and how long tasks run."""

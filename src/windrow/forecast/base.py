@@ -1,0 +1,82 @@
+"""What a forecast of start times is, whoever makes it.
+
+Rule 1: a forecast is about one job more, submitted now, while nobody else arrives. Asking changes nothing in the queue.
+Rule 2: waits are whole seconds from the moment of asking. `NEVER_S` says that the job does not fit on the usable nodes.
+Rule 3: who cannot always answer says so in `known_s`, with `UNKNOWN_S`; its `waits_s` takes those from another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+
+Clock = Callable[[], float]
+"""The time now, in seconds since the epoch."""
+
+NEVER_S = 2**40  # some 35,000 years: later than anything, and still safe to add run times to
+UNKNOWN_S = -1
+
+
+class Forecaster(Protocol):
+    """Tells how long jobs would wait."""
+
+    @property
+    def name(self) -> str:
+        """What users call it; predictions are kept under it."""
+
+    def waits_s(self, nodes: Ints, requested_s: Ints) -> Ints:
+        """How long each (nodes, requested time) would wait if it alone were submitted now."""
+
+
+@runtime_checkable
+class PartialForecaster(Forecaster, Protocol):
+    """A forecaster that has no word of its own on some jobs."""
+
+    def known_s(self, nodes: Ints, requested_s: Ints) -> Ints:
+        """As `waits_s`, but `UNKNOWN_S` where it cannot tell; nobody else is asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """That a job of this size, submitted at `at_s`, waits for `wait_s`, in the view of one source."""
+
+    source: str
+    nodes: int
+    requested_s: int
+    wait_s: int
+    at_s: float
+
+    @property
+    def start_s(self) -> float:
+        """When it starts, in seconds since the epoch."""
+        return self.at_s + self.wait_s
+
+
+def predict(forecaster: Forecaster, nodes: Ints, requested_s: Ints, at_s: float) -> list[Prediction | None]:
+    """What this source itself says of each job, to be kept and compared with what happens.
+
+    None where it has no word of its own (what its fallback says is the fallback's), or where the job cannot start.
+    """
+    own_word = forecaster.known_s if isinstance(forecaster, PartialForecaster) else forecaster.waits_s
+    waits = own_word(nodes, requested_s)
+    rows = zip(nodes.tolist(), requested_s.tolist(), waits.tolist(), strict=True)
+    return [
+        None if wait in (UNKNOWN_S, NEVER_S) else Prediction(forecaster.name, wide, long, wait, at_s)
+        for wide, long, wait in rows
+    ]
+
+
+def filled(known_s: Ints, fallback: Forecaster, nodes: Ints, requested_s: Ints) -> Ints:
+    """The known waits, with those of `fallback` where there are none. It is asked once at most, and only for those."""
+    missing = known_s == UNKNOWN_S
+    if not missing.any():
+        return known_s
+    waits = known_s.copy()
+    waits[missing] = fallback.waits_s(nodes[missing], requested_s[missing])
+    return waits

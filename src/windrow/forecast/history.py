@@ -1,0 +1,203 @@
+"""Forecasts from past waits: what jobs of such a size waited in this queue at such an hour.
+
+The answer is a bound that holds with a stated confidence: with 95 % confidence, half of such jobs wait no longer. It is
+an order statistic of the past waits, with the binomial distribution as its only assumption (so waits are taken as
+independent draws from one distribution, whatever that is). The method is that of Brevik, Nurmi and Wolski's QBETS;
+absent are its search for change points (instead, only the last waits count) and its clustering (instead, classes).
+
+Rule 1: classes widen until they hold enough waits: size and time of day, size, nodes, all. Rule 2: a job counts once,
+by its tag, however often it is recorded. Rule 3: only jobs that started are known, so in a queue that has just become
+slow the bound is too low.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from windrow.errors import InputError, OutsideError, UserError
+from windrow.forecast.base import UNKNOWN_S, Clock, Forecaster, Ints, filled
+
+_TABLE = """
+CREATE TABLE IF NOT EXISTS waits (
+    queue TEXT NOT NULL, tag TEXT NOT NULL,
+    nodes_class INTEGER NOT NULL, time_class INTEGER NOT NULL, hour_class INTEGER NOT NULL,
+    submitted_s REAL NOT NULL, wait_s REAL NOT NULL,
+    PRIMARY KEY (queue, tag)
+) WITHOUT ROWID
+"""
+_INDEX = "CREATE INDEX IF NOT EXISTS by_class ON waits (queue, nodes_class, time_class, hour_class)"
+_PATIENCE_S = 10.0  # for another process that is writing
+
+# From the narrowest class to the widest: the columns that must agree, and what to call it.
+_CLASSES = (
+    (("nodes_class", "time_class", "hour_class"), "such jobs at this time of day"),
+    (("nodes_class", "time_class"), "such jobs"),
+    (("nodes_class",), "jobs on about as many nodes"),
+    ((), "all jobs"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PastWait:
+    """A job that was submitted and has started. Times are seconds since the epoch."""
+
+    tag: str
+    nodes: int
+    requested_s: int
+    submitted_s: float
+    started_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """With the confidence asked for, that part of jobs wait no longer than `wait_s`; from `jobs` waits of `what`."""
+
+    wait_s: int
+    jobs: int
+    what: str
+
+
+class History:
+    """A small database of past waits, shared by all runs of a user. Made where it is missing."""
+
+    def __init__(self, path: str | Path, *, last: int = 200) -> None:
+        self.path, self.last = Path(path), last
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        except OSError as error:
+            raise OutsideError(f"{self.path.parent}: cannot be made ({error.strerror})") from None
+        with self._open() as database:
+            database.execute(_TABLE)
+            database.execute(_INDEX)
+
+    def record(self, queue: str, jobs: Iterable[PastWait]) -> None:
+        """Keep these waits. A tag that is known stays as it is."""
+        rows = [
+            (queue, job.tag, *_classes(job.nodes, job.requested_s, job.submitted_s), job.submitted_s, _wait_s(job))
+            for job in jobs
+        ]
+        with self._open() as database:
+            database.executemany("INSERT OR IGNORE INTO waits VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
+
+    def bounds(
+        self,
+        queue: str,
+        jobs: Iterable[tuple[int, int]],
+        at_s: float,
+        *,
+        quantile: float = 0.5,
+        confidence: float = 0.95,
+    ) -> list[Bound | None]:
+        """A bound for each (nodes, requested time) submitted at `at_s`; None where too few have started so far."""
+        found: dict[tuple[int, int, int], Bound | None] = {}
+        keys = [_classes(nodes, requested, at_s) for nodes, requested in jobs]
+        with self._open() as database:
+            for key in dict.fromkeys(keys):
+                found[key] = self._bound(database, queue, key, quantile, confidence)
+        return [found[key] for key in keys]
+
+    def _bound(
+        self, database: sqlite3.Connection, queue: str, key: tuple[int, int, int], quantile: float, confidence: float
+    ) -> Bound | None:
+        values = dict(zip(_CLASSES[0][0], key, strict=True))
+        for columns, what in _CLASSES:
+            where = " AND ".join(["queue = ?", *(f"{column} = ?" for column in columns)])
+            newest_first = "ORDER BY submitted_s + wait_s DESC, tag LIMIT ?"
+            rows = database.execute(
+                f"SELECT wait_s FROM waits WHERE {where} {newest_first}",
+                (queue, *(values[column] for column in columns), self.last),
+            ).fetchall()
+            place = order_statistic(len(rows), quantile, confidence)
+            if place is not None:
+                return Bound(math.ceil(sorted(wait for (wait,) in rows)[place - 1]), len(rows), what)
+        return None
+
+    @contextmanager
+    def _open(self) -> Iterator[sqlite3.Connection]:
+        """A connection for one transaction: none is kept, so forks, threads and other processes are of no concern."""
+        try:
+            with closing(sqlite3.connect(self.path, timeout=_PATIENCE_S)) as database, database:
+                yield database
+        except sqlite3.OperationalError as error:
+            raise OutsideError(f"{self.path}: {error}; is the disk full, or the file not yours?") from None
+        except sqlite3.DatabaseError as error:
+            raise InputError(
+                self.path, f"is no database of past waits ({error})", fix="move it away, and a new one is made"
+            ) from None
+
+
+class FromHistory:
+    """Forecasts for one queue by its past waits. Where too few are known, `fallback` is asked."""
+
+    name = "history"
+
+    def __init__(
+        self,
+        history: History,
+        queue: str,
+        clock: Clock,
+        fallback: Forecaster,
+        *,
+        quantile: float = 0.5,
+        confidence: float = 0.95,
+    ) -> None:
+        order_statistic(1, quantile, confidence)  # refuses what is no probability
+        self.quantile, self.confidence = quantile, confidence
+        self._history, self._queue, self._clock, self._fallback = history, queue, clock, fallback
+
+    def waits_s(self, nodes: Ints, requested_s: Ints) -> Ints:
+        """The bound for each job, or what the fallback says."""
+        return filled(self.known_s(nodes, requested_s), self._fallback, nodes, requested_s)
+
+    def known_s(self, nodes: Ints, requested_s: Ints) -> Ints:
+        """The bound for each job; `UNKNOWN_S` where too few such jobs have started."""
+        jobs = list(zip(nodes.tolist(), requested_s.tolist(), strict=True))
+        bounds = self._history.bounds(
+            self._queue, jobs, self._clock(), quantile=self.quantile, confidence=self.confidence
+        )
+        return np.array([UNKNOWN_S if bound is None else bound.wait_s for bound in bounds], dtype=np.int64)
+
+
+def order_statistic(count: int, quantile: float, confidence: float) -> int | None:
+    """Which of `count` sorted draws, counted from 1, is at least the quantile with this confidence. None: too few.
+
+    The k-th smallest lies below the quantile only if k or more draws do: their number is binomial.
+    """
+    if not (0 < quantile < 1 and 0 < confidence < 1):
+        raise UserError(f"quantile {quantile} and confidence {confidence} must lie between 0 and 1")
+    below = 0.0
+    for k in range(1, count + 1):
+        below += _binomial(count, k - 1, quantile)  # now: the chance that fewer than k draws lie below
+        if below >= confidence:
+            return k
+    return None
+
+
+def default_path() -> Path:
+    """Where a user's past waits are: `$WINDROW_WAITS`, else `windrow/waits.sqlite` in the user's data folder."""
+    if named := os.environ.get("WINDROW_WAITS"):
+        return Path(named)
+    folder = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
+    return Path(folder) / "windrow" / "waits.sqlite"
+
+
+def _wait_s(job: PastWait) -> float:
+    return max(0.0, job.started_s - job.submitted_s)  # clocks of two hosts may differ
+
+
+def _binomial(count: int, hits: int, chance: float) -> float:
+    ways = math.lgamma(count + 1) - math.lgamma(hits + 1) - math.lgamma(count - hits + 1)
+    return math.exp(ways + hits * math.log(chance) + (count - hits) * math.log1p(-chance))
+
+
+def _classes(nodes: int, requested_s: int, at_s: float) -> tuple[int, int, int]:
+    """Nodes and requested time by doublings (of one node, of five minutes), time of day by quarters (UTC)."""
+    return (nodes - 1).bit_length(), (-(-requested_s // 300) - 1).bit_length(), int(at_s // 3600) % 24 // 6

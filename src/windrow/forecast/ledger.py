@@ -1,0 +1,106 @@
+"""How good past predictions were, source by source, and whom to trust next.
+
+Everything here is pure: whoever keeps predictions (the manager, in a run's journal) hands them in as rows.
+
+Rule 1: errors are predicted minus actual start. Above zero: the job started earlier than predicted.
+Rule 2: sources are compared on the same jobs only; otherwise one that answers just the easy questions would win.
+Rule 3: a job that has not started says nothing yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from statistics import fmean, median
+
+DEFAULT = "twin"
+LEAST = 5  # starts that must be known before a source is believed, or doubted
+LAST = 50  # starts that count; queues change
+
+
+@dataclass(frozen=True, slots=True)
+class PastPrediction:
+    """At `at_s` the source said that job `tag` would start at `predicted_s`; it started at `started_s`, or not yet."""
+
+    source: str
+    tag: str
+    at_s: float
+    predicted_s: float
+    started_s: float | None = None
+
+    @property
+    def error_s(self) -> float | None:
+        """Predicted minus actual start; None before the start."""
+        return None if self.started_s is None else self.predicted_s - self.started_s
+
+
+@dataclass(frozen=True, slots=True)
+class Accuracy:
+    """The errors of one source.
+
+    `starts` is how many predictions were put to the test, `pending` how many jobs have not started. `coverage` is the
+    part of jobs that started no later than predicted (within the slack). Figures are None where nothing is known.
+    """
+
+    source: str
+    starts: int
+    pending: int
+    median_error_s: float | None
+    bias_s: float | None
+    coverage: float | None
+
+
+def accuracies(records: Iterable[PastPrediction], *, last: int = LAST, slack_s: float = 60.0) -> list[Accuracy]:
+    """How good each source was over its last starts; by name.
+
+    `slack_s` is by how much a start may be late and still count as covered: schedulers plan in steps of a minute.
+    """
+    by_source: dict[str, list[PastPrediction]] = {}
+    for record in records:
+        by_source.setdefault(record.source, []).append(record)
+    return [_accuracy(source, by_source[source], last, slack_s) for source in sorted(by_source)]
+
+
+def trust(
+    records: Sequence[PastPrediction], *, than: str = DEFAULT, least: int = LEAST, last: int = LAST
+) -> str | None:
+    """The source that was better than the source `than`, by the largest factor; None where none was.
+
+    Better means: a smaller median absolute error over the last predictions that both made, at least `least` of them.
+    """
+    best, best_ratio = None, 1.0
+    for rival in sorted({record.source for record in records} - {than}):
+        pairs = _pairs(records, rival, than)[-last:]
+        if len(pairs) < least:
+            continue
+        theirs, ours = (median(abs(pair[side]) for pair in pairs) for side in (0, 1))
+        ratio = theirs / ours if ours > 0 else 1.0
+        if ratio < best_ratio:
+            best, best_ratio = rival, ratio
+    return best
+
+
+def choose(records: Sequence[PastPrediction], *, default: str = DEFAULT, least: int = LEAST, last: int = LAST) -> str:
+    """The source to plan with next: the default, until another was better on at least `least` jobs that both saw."""
+    return trust(records, than=default, least=least, last=last) or default
+
+
+def _accuracy(source: str, records: Sequence[PastPrediction], last: int, slack_s: float) -> Accuracy:
+    errors = [record.error_s for record in _by_start(records) if record.error_s is not None]
+    pending, counted = len(records) - len(errors), errors[-last:]
+    if not counted:
+        return Accuracy(source, 0, pending, None, None, None)
+    covered = sum(error >= -slack_s for error in counted) / len(counted)
+    return Accuracy(source, len(counted), pending, median(map(abs, counted)), fmean(counted), covered)
+
+
+def _pairs(records: Sequence[PastPrediction], first: str, second: str) -> list[tuple[float, float]]:
+    """The errors of both sources where they spoke of one job at one time, in the order of starts."""
+    others = {(r.tag, r.at_s): r.error_s for r in records if r.source == second}
+    both = ((r.error_s, others.get((r.tag, r.at_s))) for r in _by_start(records) if r.source == first)
+    return [(a, b) for a, b in both if a is not None and b is not None]
+
+
+def _by_start(records: Sequence[PastPrediction]) -> list[PastPrediction]:
+    started = [record for record in records if record.started_s is not None]
+    return sorted(started, key=lambda r: (r.started_s, r.at_s, r.tag))

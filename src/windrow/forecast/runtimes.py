@@ -1,0 +1,275 @@
+"""Run times learnt from past runs of the same kind of task, kept in a small SQLite database.
+
+The rule of expectation, for a stated risk r and n past run times in ascending order x(1) <= ... <= x(n): the answer is
+x(k) with the smallest k for which k/(n+1) >= 1 - r. If past and next run are exchangeable, the next one is longer with
+a chance of at most r, whatever the distribution. Fewer than 1/r - 1 runs cannot promise that; then the answer is the
+longest of them, and the risk that goes with it, 1/(n+1), is part of the answer.
+
+Rule 1: the database is a convenience: where it is missing, nothing is known; where it is broken, it is set aside.
+Rule 2: many processes may record and ask at once. Rule 3: it stays small: the last runs of each kind are kept.
+The journal mode is SQLite's default: its write-ahead log does not work on network file systems, where homes often are.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import math
+import os
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from pathlib import Path
+from typing import TypeVar
+
+from windrow.errors import OutsideError, UserError
+from windrow.model import Runnable
+from windrow.recipes.draft import with_times
+
+RUNS_KEPT = 200
+"""How many runs of a kind (and number of cores) are remembered: the latest."""
+
+DEFAULT_RISK = 0.1
+
+_VERSION = 1
+_PATIENCE_S = 30.0
+_BROKEN = (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT)
+_TABLE = """
+CREATE TABLE runs (
+    workflow TEXT NOT NULL, kind TEXT NOT NULL, cores INTEGER NOT NULL,
+    runtime_s REAL NOT NULL, peak_bytes INTEGER NOT NULL, ended_at REAL NOT NULL
+)"""
+_INDEX = "CREATE INDEX runs_by_kind ON runs (workflow, kind, cores, ended_at)"
+_PRUNE = """
+DELETE FROM runs WHERE rowid IN (
+    SELECT rowid FROM runs WHERE workflow = ? AND kind = ? AND cores = ?
+    ORDER BY ended_at DESC, rowid DESC LIMIT -1 OFFSET ?
+)"""
+_SELECT = "SELECT runtime_s FROM runs WHERE workflow = ? AND kind = ?"
+_LATEST = " ORDER BY ended_at DESC, rowid DESC LIMIT ?"
+
+logger = logging.getLogger(__name__)
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class PastRun:
+    """One task that ran to its end. Only successes are kept: how long a failure took says nothing of a success."""
+
+    workflow: str
+    kind: str
+    runtime_s: float
+    ended_at: float
+    cores: int = 1
+    peak_bytes: int = 0
+    succeeded: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """How long a task should take: longer with a chance of `risk`, by `runs` past runs; a guess has none."""
+
+    runtime_s: float
+    runs: int
+    risk: float
+    is_guess: bool
+
+
+class Source(StrEnum):
+    """Where a task's expected run time comes from."""
+
+    KNOWN = "known"  # the workflow states it
+    LEARNT = "learnt"  # from past runs of its kind
+    GUESS = "guess"  # nobody knows
+
+
+@dataclass(frozen=True, slots=True)
+class FilledTime:
+    """A task's expected run time and where it comes from; `risk` and `runs` are those of the Expectation."""
+
+    source: Source
+    runtime_s: float
+    runs: int = 0
+    risk: float = 1.0
+
+
+def default_path(environ: Mapping[str, str] = os.environ) -> Path:
+    """Where the history is: `$WINDROW_HISTORY`, else `windrow/history.sqlite` where the user's data is."""
+    if environ.get("WINDROW_HISTORY"):
+        return Path(environ["WINDROW_HISTORY"])
+    share = environ.get("XDG_DATA_HOME", "")
+    home = Path(share) if share.startswith("/") else Path.home() / ".local" / "share"
+    return home / "windrow" / "history.sqlite"
+
+
+def upper_quantile(times_s: Iterable[float], risk: float) -> tuple[float, float]:
+    """The time that the next run exceeds with a chance of at most `risk`, and the chance that can really be stated.
+
+    The rule is at the head of this file. ValueError where there are no times.
+    """
+    if not 0 < risk < 1:
+        raise UserError(f"a risk is a number between 0 and 1, not {risk}; 0.1 means one task in ten")
+    ascending = sorted(times_s)
+    n = len(ascending)
+    above = math.floor(risk * (n + 1) + 1e-9)  # how many of n + 1 places may lie above; the rest is for rounding
+    k = min(n, n + 1 - above)
+    if k == 0:
+        raise ValueError("no run times")
+    return ascending[k - 1], 1 - k / (n + 1)
+
+
+class RunTimes:
+    """The database at `path`, made when something is first recorded. Holds no connection, so it may cross a fork."""
+
+    def __init__(self, path: str | os.PathLike[str] | None = None) -> None:
+        self.path = Path(path) if path is not None else default_path()
+
+    def record(self, runs: Iterable[PastRun]) -> None:
+        """Remember these runs, all or none of them. OutsideError where the file cannot be written."""
+        rows = [
+            (run.workflow, run.kind, run.cores, run.runtime_s, run.peak_bytes, run.ended_at)
+            for run in runs
+            if run.succeeded and math.isfinite(run.runtime_s) and run.runtime_s >= 0
+        ]
+        if rows:
+            self._make_folder()
+            self._mended(lambda: self._insert(rows))
+
+    def expect(
+        self, workflow: str, kind: str, risk: float = DEFAULT_RISK, *, cores: int | None = None, guess_s: float = 0.0
+    ) -> Expectation:
+        """How long a task of this kind should take; `guess_s`, marked as a guess, where none ever ran.
+
+        With `cores`, runs on as many cores are used where there are any, else those on any number.
+        """
+        times = self._mended(lambda: self._latest(workflow, kind, cores)) if self.path.exists() else []
+        if not times:
+            return Expectation(guess_s, 0, 1.0, is_guess=True)
+        runtime_s, stated = upper_quantile(times, risk)
+        return Expectation(runtime_s, len(times), stated, is_guess=False)
+
+    def _insert(self, rows: Sequence[tuple[str, str, int, float, int, float]]) -> None:
+        kinds = dict.fromkeys(row[:3] for row in rows)
+        with self._open() as database:
+            database.execute("BEGIN IMMEDIATE")
+            self._prepare(database)
+            database.executemany("INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?)", rows)
+            database.executemany(_PRUNE, [(*kind, RUNS_KEPT) for kind in kinds])
+            database.execute("COMMIT")
+
+    def _latest(self, workflow: str, kind: str, cores: int | None) -> list[float]:
+        with self._open() as database:
+            if self._version(database) == 0:
+                return []
+            found: list[tuple[float]] = []
+            if cores is not None:
+                query = _SELECT + " AND cores = ?" + _LATEST
+                found = database.execute(query, (workflow, kind, cores, RUNS_KEPT)).fetchall()
+            found = found or database.execute(_SELECT + _LATEST, (workflow, kind, RUNS_KEPT)).fetchall()
+        return [runtime_s for (runtime_s,) in found]
+
+    def _prepare(self, database: sqlite3.Connection) -> None:
+        if self._version(database) == 0:
+            database.execute(_TABLE)
+            database.execute(_INDEX)
+            database.execute(f"PRAGMA user_version = {_VERSION}")
+
+    def _version(self, database: sqlite3.Connection) -> int:
+        """The version of the tables; 0 where the file is empty. UserError where they are not ours."""
+        version = int(database.execute("PRAGMA user_version").fetchone()[0])
+        if version == _VERSION:
+            return version
+        empty = database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0
+        if version or not empty:
+            fix = "set WINDROW_HISTORY to another file, or use the newest Windrow"
+            raise UserError(f"{self.path}: a database of another program or of a newer Windrow; {fix}")
+        return 0
+
+    @contextmanager
+    def _open(self) -> Iterator[sqlite3.Connection]:
+        with closing(sqlite3.connect(self.path, timeout=_PATIENCE_S, isolation_level=None)) as database:
+            yield database
+
+    def _make_folder(self) -> None:
+        try:
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise OutsideError(f"{self.path}: cannot be made: {error.strerror}; set WINDROW_HISTORY") from None
+
+    def _mended(self, act: Callable[[], T]) -> T:
+        """What `act` gives; once more after a broken file was set aside."""
+        try:
+            return act()
+        except sqlite3.DatabaseError as error:
+            if not _is_broken(error):
+                raise self._failure(error) from None
+            self._set_aside()
+        try:
+            return act()
+        except sqlite3.DatabaseError as error:
+            raise self._failure(error) from None
+
+    def _failure(self, error: sqlite3.DatabaseError) -> OutsideError:
+        return OutsideError(f"{self.path}: the history of run times cannot be used: {error}; set WINDROW_HISTORY")
+
+    def _set_aside(self) -> None:
+        """Rename the file, unless another process did so already; its journal must not meet the next."""
+        try:
+            with self.path.with_name(self.path.name + ".lock").open("w") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                if not self._is_still_broken():
+                    return
+                target = self._free_name()
+                for suffix in ("-journal", "-wal", "-shm"):
+                    Path(f"{self.path}{suffix}").unlink(missing_ok=True)
+                self.path.rename(target)
+        except OSError as error:
+            raise OutsideError(f"{self.path}: broken, and cannot be set aside: {error.strerror}; remove it") from None
+        logger.warning("%s was broken; it is now %s, and run times are learnt anew", self.path, target.name)
+
+    def _is_still_broken(self) -> bool:
+        try:
+            with self._open() as database:
+                return bool(database.execute("PRAGMA quick_check(1)").fetchone()[0] != "ok")
+        except sqlite3.DatabaseError as error:
+            return _is_broken(error)
+
+    def _free_name(self) -> Path:
+        number = 1
+        while (target := self.path.with_name(f"{self.path.name}.broken-{number}")).exists():
+            number += 1
+        return target
+
+
+def fill(
+    runnable: Runnable, runtimes: RunTimes, default_s: float, risk: float = DEFAULT_RISK
+) -> tuple[Runnable, tuple[FilledTime, ...]]:
+    """The workflow with learnt run times where it states none, else `default_s`; and of each task what was done.
+
+    Steps with a learnt time count as known afterwards; those with a guess do not.
+    """
+    workflow = runnable.workflow
+    times, steps = workflow.runtime_s.copy(), list(runnable.steps)
+    filled: list[FilledTime] = []
+    asked: dict[tuple[str, int], FilledTime] = {}
+    for number, step in enumerate(runnable.steps):
+        if step.runtime_known:
+            filled.append(FilledTime(Source.KNOWN, float(times[number])))
+            continue
+        key = (workflow.kinds[number], int(workflow.cores[number]))
+        if key not in asked:
+            found = runtimes.expect(workflow.name, key[0], risk, cores=key[1], guess_s=default_s)
+            source = Source.GUESS if found.is_guess else Source.LEARNT
+            asked[key] = FilledTime(source, found.runtime_s, found.runs, found.risk)
+        filled.append(asked[key])
+        times[number] = asked[key].runtime_s
+        steps[number] = replace(step, runtime_known=asked[key].source is Source.LEARNT)
+    return Runnable(with_times(workflow, times), tuple(steps)), tuple(filled)
+
+
+def _is_broken(error: sqlite3.DatabaseError) -> bool:
+    """Whether the file itself is at fault, and not a lock, the disk or a permission."""
+    code = getattr(error, "sqlite_errorcode", None)
+    return code is not None and code & 0xFF in _BROKEN

@@ -1,0 +1,188 @@
+"""The twin: the live queue, read once, simulated by our own cluster.
+
+Rule 1: the batch system is asked one question, for the whole queue, at most once per `refresh_s`; all else is computed.
+Rule 2: what runs now runs in the twin at its second 0, for what is left of its requested time; what waits, waits in the
+queue's own order. Requests are believed, as the batch system believes them, so real starts are often earlier.
+Rule 3: a job that cannot start on the usable nodes is left out; a candidate that cannot never starts (`NEVER_S`).
+
+A fresh twin under `conservative` plans every waiting job at its first fit, in order. That is what backfilling
+schedulers that plan anew in each cycle do, Slurm's among them (for as many jobs as its cycle looks at). What is absent:
+limits per user, dependencies, reservations of the site, nodes of several kinds, jobs that share a node.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+
+from windrow.errors import OutsideError
+from windrow.forecast.base import NEVER_S, Clock, Ints
+from windrow.model import Log
+from windrow.queues.port import OthersJob, Snapshot
+from windrow.sim.cluster import Cluster
+from windrow.sim.settings import parse_policy
+
+OVERDUE_S = 30  # what a job that has outlived its time gets yet: Slurm sends the last kill 30 s after the first
+_LONGEST_S = 10 * 365 * 86400  # stands for requests without a limit
+
+_Row = tuple[int, int]  # nodes, and seconds that they are held or asked for
+
+
+class Readable(Protocol):
+    """The part of a queue that the twin needs."""
+
+    def snapshot(self) -> Snapshot:
+        """The whole queue now."""
+
+
+class Twin:
+    """Forecasts from the live queue, thousands per call, with no load on the batch system.
+
+    `priority` is that of our own next job, where it is known: waiting jobs of lower priority then do not count, since
+    it goes before them. Without it, it goes last. `stale_s` is how old a reading may get while new ones fail.
+    """
+
+    name = "twin"
+
+    def __init__(
+        self,
+        queue: Readable,
+        clock: Clock,
+        *,
+        policy: str = "conservative",
+        refresh_s: float = 30.0,
+        stale_s: float = 600.0,
+        priority: float | None = None,
+    ) -> None:
+        parse_policy(policy)  # a wrong name is refused now, not at the first question
+        self.policy, self.refresh_s, self.stale_s, self.priority = policy, refresh_s, stale_s, priority
+        self._queue, self._clock = queue, clock
+        self._snapshot: Snapshot | None = None
+        self._cluster: Cluster | None = None
+        self._read_at_s = self._tried_at_s = -math.inf
+
+    def waits_s(self, nodes: Ints, requested_s: Ints) -> Ints:
+        """How long each candidate would wait if it alone were submitted now. OutsideError where nothing can be read."""
+        cluster = self._current()
+        nodes, requested_s = np.broadcast_arrays(np.asarray(nodes), np.asarray(requested_s))
+        waits = np.full(nodes.shape, NEVER_S, dtype=np.int64)
+        fits = nodes <= (cluster.nodes if cluster is not None else 0)
+        if cluster is not None and fits.any():
+            waits[fits] = cluster.estimate(nodes[fits], requested_s[fits]) - cluster.now_s
+        return waits
+
+    def starts_s(self) -> dict[str, float]:
+        """When each waiting job of the queue would start, by its id, as of the last reading; own jobs among them."""
+        return expected_starts_s(self.snapshot(), policy=self.policy)
+
+    def snapshot(self) -> Snapshot:
+        """The reading that answers are made from."""
+        self._current()
+        assert self._snapshot is not None, "a reading that failed raises"
+        return self._snapshot
+
+    def add(self, nodes: int, requested_s: int) -> None:
+        """We have just submitted such a job: it counts from now on, although the last reading does not know it."""
+        if self._cluster is not None and nodes <= self._cluster.nodes:
+            self._cluster.submit(nodes, requested_s, requested_s)
+
+    def forget(self) -> None:
+        """What was read is out of date: read again at the next question."""
+        self._tried_at_s = -math.inf
+
+    def _current(self) -> Cluster | None:
+        """The twin, moved on to now: a reading that is some seconds old has lived on as requested. None: no nodes."""
+        now = self._clock()
+        if not 0 <= now - self._tried_at_s < self.refresh_s:  # below zero the clock was set back
+            self._read(now)
+        if self._cluster is not None:
+            age = max(self._cluster.now_s, math.floor(now - self._read_at_s))
+            while self._cluster.advance(age):
+                pass  # events are those of jobs that were added; nobody needs them
+        return self._cluster
+
+    def _read(self, now: float) -> None:
+        self._tried_at_s = now
+        try:
+            snapshot = self._queue.snapshot()
+        except OutsideError:
+            if not 0 <= now - self._read_at_s <= self.stale_s:
+                self._tried_at_s = -math.inf  # nothing to answer from: the next question tries again
+                raise
+            return
+        self._snapshot, self._read_at_s = snapshot, now
+        self._cluster = simulated(snapshot, policy=self.policy, priority=self.priority)
+
+
+def simulated(snapshot: Snapshot, *, policy: str = "conservative", priority: float | None = None) -> Cluster | None:
+    """A cluster at second 0 that is in the state of the snapshot. None where no node is usable."""
+    if snapshot.nodes < 1:
+        return None
+    waiting = [job for job in _waiting(snapshot) if priority is None or job.priority >= priority]
+    # While all end as requested, planning anew changes nothing; estimates from a standing plan are a thousand times
+    # quicker.
+    plan = "conservative" if parse_policy(policy) == parse_policy("conservative-replan") else policy
+    return Cluster(_log(snapshot, waiting), policy=plan)
+
+
+def expected_starts_s(snapshot: Snapshot, *, policy: str = "conservative") -> dict[str, float]:
+    """When each waiting job starts, by its id, in seconds since the epoch; those that do not fit are absent.
+
+    The whole queue is played to its end, everybody running as long as requested and nobody arriving.
+    """
+    waiting = _waiting(snapshot)
+    if not waiting:
+        return {}
+    cluster = Cluster(_log(snapshot, waiting), policy=policy, record=True)
+    cluster.advance()
+    starts = cluster.log_starts_s[-len(waiting) :].tolist()
+    return {job.id: snapshot.at_s + start for job, start in zip(waiting, starts, strict=True)}
+
+
+def left_out(snapshot: Snapshot) -> list[OthersJob]:
+    """The waiting jobs that are too wide for the usable nodes: the twin does as if they were not there."""
+    return [job for job in snapshot.jobs if not job.is_running and job.nodes > snapshot.nodes]
+
+
+def _waiting(snapshot: Snapshot) -> list[OthersJob]:
+    return [job for job in snapshot.jobs if not job.is_running and 1 <= job.nodes <= snapshot.nodes]
+
+
+def _log(snapshot: Snapshot, waiting: Sequence[OthersJob]) -> Log:
+    """Everybody as arrivals of second 0, the running jobs first: these fit together, so that pass starts them all."""
+    rows = _running_rows(snapshot) + [(job.nodes, _bounded(job.requested_s)) for job in waiting]
+    nodes, seconds = np.array(rows, dtype=np.int64).reshape(-1, 2).T
+    none = np.zeros(len(rows), dtype=np.int64)
+    return Log("queue", snapshot.nodes, np.arange(len(rows)), none, nodes, seconds, seconds, none)
+
+
+def _running_rows(snapshot: Snapshot) -> list[_Row]:
+    """Nodes and time left of each running job, in the usable nodes.
+
+    Where jobs hold more nodes than are usable (some run on nodes that are being drained, or share nodes), we cannot
+    know who sits where. Then those that end last keep their nodes: a forecast is rather too late than too early.
+    """
+    rows = [(job.nodes, _left_s(job, snapshot.at_s)) for job in snapshot.jobs if job.is_running and job.nodes > 0]
+    if sum(nodes for nodes, _ in rows) <= snapshot.nodes:
+        return rows
+    room, kept = snapshot.nodes, []
+    for nodes, left in sorted(rows, key=lambda row: -row[1]):
+        kept.append((min(nodes, room), left))
+        room -= kept[-1][0]
+        if room == 0:
+            break
+    return kept
+
+
+def _left_s(job: OthersJob, at_s: float) -> int:
+    """What is left of a running job's requested time, in whole seconds."""
+    started = at_s if job.started_s is None else job.started_s
+    left = math.ceil(min(started + job.requested_s - at_s, _LONGEST_S))
+    return left if left > 0 else OVERDUE_S
+
+
+def _bounded(requested_s: int) -> int:
+    return min(max(requested_s, 1), _LONGEST_S)

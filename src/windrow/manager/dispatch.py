@@ -1,0 +1,119 @@
+"""From a job of the core to a job of the queue: the file that its agent reads, and what is submitted."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from windrow.agent.folder import RunFolder
+from windrow.agent.job_file import JobFile, TaskSpec, write_job
+from windrow.errors import OutsideError
+from windrow.manager.core import Core
+from windrow.model import Runnable
+from windrow.queues.port import JobSpec
+
+
+def alike(numbers: Sequence[int], core: Core, most: int) -> Iterator[list[int]]:
+    """Jobs that can go out together: consecutive numbers, the same nodes and times; at most so many at once."""
+    group: list[int] = []
+    for number in numbers:
+        if group and (len(group) >= most or number != group[-1] + 1 or _size(core, number) != _size(core, group[0])):
+            yield group
+            group = []
+        group.append(number)
+    if group:
+        yield group
+
+
+def _size(core: Core, number: int) -> tuple[int, int]:
+    plan = core.jobs[number].plan
+    return plan.nodes, plan.requested_s
+
+
+@dataclass
+class Dispatch:
+    """Prepares the jobs of one run. `uid` sets its tags apart from those of all other runs."""
+
+    folder: RunFolder
+    runnable: Runnable
+    uid: str
+    run: str
+    attempts: dict[int, int] = field(default_factory=dict)
+
+    def tag(self, number: int) -> str:
+        """The name of a job in the queue."""
+        return f"windrow-{self.uid}-{number}"
+
+    def count_attempt(self, task: int) -> None:
+        """A task was started once more."""
+        self.attempts[task] = self.attempts.get(task, 0) + 1
+
+    def spec(self, core: Core, number: int) -> JobSpec:
+        """What is submitted for a job."""
+        plan = core.jobs[number].plan
+        return JobSpec(
+            tag=self.tag(number),
+            nodes=plan.nodes,
+            walltime_s=plan.requested_s,
+            # -P: a file in the working folder must not pass for a module
+            command=(sys.executable, "-P", "-m", "windrow.agent", str(self.folder.path), str(number)),
+            workdir=str(self.folder.path),
+            output=str(self.folder.jobs / str(number) / "output"),
+        )
+
+    def prepare(self, core: Core, number: int) -> JobSpec:
+        """Write what the job's agent is to do; then what is submitted for it."""
+        plan, shape = core.jobs[number].plan, core.terms.shape
+        job = JobFile(
+            run=self.run,
+            job=number,
+            nodes=plan.nodes,
+            cores=shape.cores,
+            memory_bytes=shape.memory_bytes,
+            walltime_s=plan.requested_s,
+            tasks=tuple(self._tasks(core, number)),
+        )
+        try:
+            self.folder.make(number)
+            write_job(self.folder.job_file(number), job)
+        except OSError as error:
+            raise OutsideError(f"{self.folder.path}: cannot write job {number}: {error.strerror}") from error
+        return self.spec(core, number)
+
+    def abandon(self, tasks: Iterable[int]) -> None:
+        """Tell all agents that these tasks will not run."""
+        lines = "".join(json.dumps({"task": task}) + "\n" for task in tasks)
+        if not lines:
+            return
+        descriptor = os.open(self.folder.abandoned, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        try:
+            os.write(descriptor, lines.encode())
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def _tasks(self, core: Core, number: int) -> Iterator[TaskSpec]:
+        workflow, steps = self.runnable.workflow, self.runnable.steps
+        for number_of, member in core.members(number).items():
+            task, step = workflow.task(number_of), steps[number_of]
+            yield TaskSpec(
+                task=number_of,
+                id=task.id,
+                kind=task.kind,
+                command=step.command,
+                workdir=step.workdir,
+                env=dict(step.env),
+                inputs=task.inputs,
+                outputs=task.outputs,
+                cores=task.cores,
+                nodes=task.nodes,
+                memory_bytes=task.memory_bytes,
+                expected_s=member.expected_s,
+                retries=step.retries,
+                attempts=self.attempts.get(number_of, 0),
+                parents=tuple(p for p in workflow.parents.of(number_of).tolist() if not core.is_done(p)),
+                children=tuple(member.children),
+            )

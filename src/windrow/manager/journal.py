@@ -1,0 +1,178 @@
+"""The journal of a run: every event, in order, on disk before anything is done about it.
+
+Rule 1: a record is never changed. Rule 2: `append` returns when the records are on disk. Rule 3: replaying the events
+into a new core gives the core that the run had.
+
+Beside the events it keeps facts of the run (`facts`), how far the agents' event files have been read (in the same
+transaction as the events that came from there), and predictions of starts. SQLite in WAL mode: one process writes, any
+number on the same machine read.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, get_args
+
+import msgspec
+import numpy as np
+
+from windrow.errors import InputError, OutsideError
+from windrow.manager.events import Event
+
+FORMAT = 1
+
+_SCHEMA = """
+CREATE TABLE facts (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE events (seq INTEGER PRIMARY KEY, at_s REAL NOT NULL, kind TEXT NOT NULL, body BLOB NOT NULL, detail BLOB);
+CREATE TABLE offsets (job INTEGER PRIMARY KEY, bytes INTEGER NOT NULL);
+CREATE TABLE predictions (
+    job INTEGER NOT NULL, source TEXT NOT NULL, at_s REAL NOT NULL,
+    nodes INTEGER NOT NULL, requested_s INTEGER NOT NULL, start_s REAL NOT NULL, used INTEGER NOT NULL);
+"""
+
+_KINDS: dict[str, type[Event]] = {kind.__name__: kind for kind in get_args(Event)}
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """An event with what is known of it beyond what the core needs: exit codes, memory, last lines of output.
+
+    `at_s` is its exact time, where the core counts whole seconds.
+    """
+
+    event: Event
+    detail: Mapping[str, Any] | None = None
+    at_s: float = -1.0
+
+    def __post_init__(self) -> None:
+        if self.at_s < 0:
+            object.__setattr__(self, "at_s", float(self.event.at_s))
+
+
+@dataclass(frozen=True, slots=True)
+class PredictedStart:
+    """What a forecaster said of one job when it was submitted. `used`: 1 where the decision was based on it."""
+
+    job: int
+    source: str
+    at_s: float
+    nodes: int
+    requested_s: int
+    start_s: float
+    used: int
+
+
+class Journal:
+    """One run's journal."""
+
+    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
+        self.path = path
+        self._db = connection
+
+    @staticmethod
+    def create(path: Path, facts: Mapping[str, Any]) -> Journal:
+        """A new journal with these facts; it must not exist."""
+        with _faults_explained(path):
+            db = sqlite3.connect(path, isolation_level=None)
+            db.execute("PRAGMA journal_mode=WAL")
+            db.execute("PRAGMA synchronous=FULL")
+            db.executescript("BEGIN;" + _SCHEMA)
+            rows = [(key, msgspec.json.encode(value).decode()) for key, value in {"format": FORMAT, **facts}.items()]
+            db.executemany("INSERT INTO facts VALUES (?, ?)", rows)
+            db.execute("COMMIT")
+        return Journal(path, db)
+
+    @staticmethod
+    def open(path: Path, *, writable: bool = False) -> Journal:
+        """The journal at this path."""
+        if not path.is_file():
+            raise InputError(path, "there is no journal here", fix="windrow runs lists the runs of this folder")
+        with _faults_explained(path):
+            mode = "rw" if writable else "ro"
+            db = sqlite3.connect(f"{path.absolute().as_uri()}?mode={mode}", uri=True, isolation_level=None, timeout=30)
+            if writable:
+                db.execute("PRAGMA synchronous=FULL")
+            journal = Journal(path, db)
+            found = journal.facts().get("format")
+        if found != FORMAT:
+            raise InputError(path, f"format {found} is not {FORMAT}", fix="use the version of Windrow that wrote it")
+        return journal
+
+    def facts(self) -> dict[str, Any]:
+        """What is known of the run as a whole."""
+        rows = self._db.execute("SELECT key, value FROM facts")
+        return {key: msgspec.json.decode(value) for key, value in rows}
+
+    def set_fact(self, key: str, value: Any) -> None:
+        """Keep or replace a fact."""
+        with _faults_explained(self.path):
+            self._db.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", (key, msgspec.json.encode(value).decode()))
+
+    def append(self, records: Sequence[Record], offsets: Mapping[int, int] | None = None) -> None:
+        """Keep these records for good, with how far the event files of these jobs have been read."""
+        rows = [(r.at_s, type(r.event).__name__, _encode(r.event), _encode_detail(r.detail)) for r in records]
+        with _faults_explained(self.path):
+            self._db.execute("BEGIN IMMEDIATE")
+            self._db.executemany("INSERT INTO events (at_s, kind, body, detail) VALUES (?, ?, ?, ?)", rows)
+            if offsets:
+                self._db.executemany("INSERT OR REPLACE INTO offsets VALUES (?, ?)", list(offsets.items()))
+            self._db.execute("COMMIT")
+
+    def predict(self, predictions: Sequence[PredictedStart]) -> None:
+        """Keep these predictions."""
+        columns = PredictedStart.__slots__
+        rows = [tuple(getattr(p, name) for name in columns) for p in predictions]
+        with _faults_explained(self.path):
+            self._db.executemany("INSERT INTO predictions VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
+
+    def records(self, after: int = 0) -> Iterator[tuple[int, Record]]:
+        """Numbered records, in order, from the one after `after` on."""
+        rows = self._db.execute("SELECT seq, at_s, kind, body, detail FROM events WHERE seq > ? ORDER BY seq", (after,))
+        for seq, at_s, kind, body, detail in rows:
+            event = msgspec.json.decode(body, type=_KINDS[kind])
+            yield seq, Record(event, None if detail is None else msgspec.json.decode(detail), at_s)
+
+    def offsets(self) -> dict[int, int]:
+        """How far the agents' event files have been read, by job."""
+        return dict(self._db.execute("SELECT job, bytes FROM offsets"))
+
+    def predictions(self) -> list[PredictedStart]:
+        """All predictions, in the order in which they were made."""
+        rows = self._db.execute("SELECT job, source, at_s, nodes, requested_s, start_s, used FROM predictions")
+        return [PredictedStart(*row) for row in rows]
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._db.close()
+
+
+class _faults_explained:  # noqa: N801 - reads as a statement
+    """Database errors inside the `with` leave it as one sentence that names the file."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        if isinstance(error, sqlite3.Error):
+            raise OutsideError(f"{self._path}: the journal cannot be used: {error}") from error
+
+
+def _encode(value: object) -> bytes:
+    return msgspec.json.encode(value, enc_hook=_plain)
+
+
+def _encode_detail(detail: Mapping[str, Any] | None) -> bytes | None:
+    return None if detail is None else _encode(detail)
+
+
+def _plain(value: object) -> object:
+    """Strategies calculate with numpy, whose numbers JSON does not know."""
+    if isinstance(value, np.generic):
+        return value.item()
+    raise NotImplementedError(f"{type(value).__name__} cannot be journaled")

@@ -1,0 +1,75 @@
+"""One manager for a run: the lock, and who holds it.
+
+The lock is the kernel's, so that it goes when its holder dies. Commands that the holder starts may inherit it
+(`lend`): then it is held until they have ended, too, and a new manager cannot overtake a submission that is still on
+its way.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import socket
+import time
+from pathlib import Path
+
+from windrow.errors import OutsideError, UserError
+
+_RETRY_S = 0.1
+
+
+class RunLock:
+    """The right to manage a run, while it lives."""
+
+    def __init__(self, path: Path, wait_s: float = 0.0) -> None:
+        """Take the lock, waiting for so long. UserError where someone else has it."""
+        try:
+            self._fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        except OSError as error:
+            raise OutsideError(f"{path} cannot be written: {error.strerror}") from error
+        until = time.monotonic() + wait_s
+        while not _try(self._fd):
+            if time.monotonic() >= until:
+                holder = os.pread(self._fd, 200, 0).decode(errors="replace").strip() or "another process"
+                os.close(self._fd)
+                raise UserError(
+                    f"{path.parent.name} is being managed by {holder}; windrow watch shows it, windrow cancel stops it"
+                )
+            time.sleep(_RETRY_S)
+        os.ftruncate(self._fd, 0)
+        os.pwrite(self._fd, f"process {os.getpid()} on {socket.gethostname()}".encode(), 0)
+
+    def lend(self) -> None:
+        """Let commands that this process starts hold the lock, too, until they end."""
+        os.set_inheritable(self._fd, True)
+
+    def release(self) -> None:
+        """Give the lock back."""
+        os.close(self._fd)
+
+
+def holder_of(path: Path) -> str | None:
+    """Who manages the run, in words; None where nobody does."""
+    try:
+        descriptor = os.open(path, os.O_RDWR)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        if error.errno in (errno.EROFS, errno.EACCES):  # then nobody can manage it either
+            return None
+        raise
+    try:
+        if _try(descriptor):
+            return None
+        return os.pread(descriptor, 200, 0).decode(errors="replace").strip() or "another process"
+    finally:
+        os.close(descriptor)
+
+
+def _try(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -1,0 +1,77 @@
+"""From what the queue and the agents say to events of the run. Pure.
+
+Rule 1: what a job's agent wrote is taken in before the job is said to be over, so that no finished task is lost.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import assert_never
+
+from windrow.agent import event_file as agent
+from windrow.manager import events as e
+from windrow.manager.journal import Record
+from windrow.queues.port import JobState, JobStatus
+
+DONE = "nothing is left to do"
+"""What an agent says when it leaves with nothing left to do."""
+OUT_OF_TIME = "the walltime is nearly over"
+"""What an agent says when it leaves because its time is up."""
+
+
+def from_agent(job: int, record: agent.Record) -> Record | None:
+    """The event in a record of a job's agent; None where the run need not know."""
+    at = int(record.at)
+    match record:
+        case agent.JobStarted():
+            return Record(e.JobStarted(at, job), _detail(record), record.at)
+        case agent.TaskStarted():
+            return Record(e.TaskStarted(at, job, record.task), _detail(record), record.at)
+        case agent.TaskFinished():
+            return Record(e.TaskFinished(at, record.task), _detail(record), record.at)
+        case agent.TaskFailed():
+            failed = e.TaskFailed(at, record.task) if record.final else e.TaskRetried(at, job, record.task)
+            return Record(failed, _detail(record), record.at)
+        case agent.TaskDropped():
+            return Record(e.TaskDropped(at, job, record.task), _detail(record), record.at)
+        case agent.TaskLost() | agent.JobEnded():
+            return None
+        case _:
+            assert_never(record)
+
+
+def _detail(record: agent.Record) -> dict[str, object]:
+    return {name: value for name, value in asdict(record).items() if name not in ("at", "task", "final")}
+
+
+def ending(job: int, status: JobStatus | None, at_s: float, *, was_asked: bool, last_word: str | None) -> Record:
+    """The event of a job that is over.
+
+    `status` is None where the queue no longer knows it. `last_word` is what its agent said when it left; None where it
+    said nothing.
+    """
+    if status is None:
+        detail: dict[str, object] = {"state": "forgotten", "agent": last_word}
+        if was_asked or last_word == DONE:
+            return Record(e.JobEnded(int(at_s), job), detail, at_s)
+        why, is_expiry = "the queue no longer knows it", last_word == OUT_OF_TIME
+        return Record(e.JobKilled(int(at_s), job, is_expiry, why), detail, at_s)
+    at = status.ended_s if status.ended_s is not None else at_s
+    detail = {"state": str(status.state), "reason": status.reason, "exit_code": status.exit_code, "agent": last_word}
+    if status.state is JobState.TIMED_OUT or last_word == OUT_OF_TIME:
+        return Record(e.JobKilled(int(at), job, is_expiry=True, why="its time was up"), detail, at)
+    if was_asked or (status.state is JobState.ENDED and status.exit_code in (0, None)):
+        return Record(e.JobEnded(int(at), job), detail, at)
+    return Record(e.JobKilled(int(at), job, is_expiry=False, why=_why(status)), detail, at)
+
+
+def _why(status: JobStatus) -> str:
+    match status.state:
+        case JobState.CANCELLED:
+            return "it was cancelled by someone else"
+        case JobState.NODE_FAILED:
+            return "a node failed"
+        case JobState.ENDED:
+            return f"its agent ended with code {status.exit_code}"
+        case _:
+            return f"the queue killed it ({status.reason or 'no reason given'})"

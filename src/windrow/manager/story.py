@@ -1,0 +1,217 @@
+"""The story of a run, told from its journal: what became of each job and each task. Pure.
+
+What people see (status, report, explanations) comes from here, never from the core, whose memory ends with a job.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from windrow.manager import events as e
+from windrow.manager.journal import Record
+from windrow.model import Workflow
+from windrow.strategies import Decision, JobPlan
+
+
+@dataclass(slots=True)
+class Attempt:
+    """One try at a task. `outcome` is "running", "finished", "failed" or "lost"."""
+
+    job: int
+    started_s: float
+    nodes: tuple[int, ...] = ()
+    ended_s: float | None = None
+    outcome: str = "running"
+    exit: int | None = None
+    signal: int | None = None
+    why: str = ""
+    tail: str = ""
+    peak_bytes: int = 0
+    cpu_s: float = 0.0
+
+
+@dataclass(slots=True)
+class TaskStory:
+    """What became of a task. `state` is "left", "in a job", "running", "finished", "failed" or "blocked"."""
+
+    state: str = "left"
+    job: int | None = None
+    attempts: list[Attempt] = field(default_factory=list)
+    dropped: list[tuple[int, str]] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class JobStory:
+    """What became of a job. `outcome`: "" while it is in the system, else "ended", "killed", "stopped", "rejected"."""
+
+    plan: JobPlan
+    decision: int
+    planned_s: float
+    id: str | None = None
+    submitted_s: float | None = None
+    started_s: float | None = None
+    ended_s: float | None = None
+    outcome: str = ""
+    why: str = ""
+    hosts: tuple[str, ...] = ()
+    is_asked_to_stop: bool = False
+
+    @property
+    def state(self) -> str:
+        """In one word."""
+        if self.outcome:
+            return self.outcome
+        if self.started_s is not None:
+            return "running"
+        return "waiting" if self.id is not None else "planned"
+
+
+@dataclass(slots=True)
+class DecisionStory:
+    """One decision, and whose forecast it was based on."""
+
+    at_s: float
+    decision: Decision
+    forecast: str
+
+
+@dataclass
+class Story:
+    """Everything that happened in a run so far."""
+
+    workflow: Workflow
+    tasks: list[TaskStory]
+    jobs: dict[int, JobStory] = field(default_factory=dict)
+    decisions: list[DecisionStory] = field(default_factory=list)
+    begun_s: float | None = None
+    resumed_s: list[float] = field(default_factory=list)
+    last_s: float = 0.0
+    trouble: str = ""
+    is_stopped: bool = False
+
+    @staticmethod
+    def of(workflow: Workflow, records: Iterable[Record]) -> Story:
+        """The story that these records tell of the workflow."""
+        story = Story(workflow, [TaskStory() for _ in range(len(workflow))])
+        for record in records:
+            story.hear(record)
+        return story
+
+    def count(self, state: str) -> int:
+        """How many tasks are in this state."""
+        return sum(task.state == state for task in self.tasks)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every task is done."""
+        return all(task.state == "finished" for task in self.tasks)
+
+    def hear(self, record: Record) -> None:
+        """One record more."""
+        event, detail = record.event, record.detail or {}
+        at = record.at_s
+        self.last_s = max(self.last_s, at)
+        match event:
+            case e.RunBegan() | e.RunStopped() | e.JobsPlanned():
+                self._run(event, at, detail)
+            case e.JobSubmitted() | e.JobStarted() | e.JobEnded() | e.JobKilled() | e.JobRejected():
+                self._job(event, at, detail)
+            case _:
+                self._task(event, at, detail)
+
+    def _run(self, event: e.RunBegan | e.RunStopped | e.JobsPlanned, at_s: float, detail: Any) -> None:
+        match event:
+            case e.RunBegan():
+                if self.begun_s is None:
+                    self.begun_s = at_s
+                else:
+                    self.resumed_s.append(at_s)
+                self.is_stopped, self.trouble = False, ""
+                for task in self.tasks:
+                    if task.state in ("failed", "blocked"):
+                        task.state = "left"
+            case e.RunStopped():
+                self.is_stopped = True
+                for job in self.jobs.values():
+                    job.is_asked_to_stop |= not job.outcome
+            case e.JobsPlanned():
+                self.decisions.append(DecisionStory(at_s, event.decision, str(detail.get("forecast", ""))))
+                for plan in event.decision.jobs:
+                    number = len(self.jobs)
+                    self.jobs[number] = JobStory(plan, len(self.decisions) - 1, at_s)
+                    for member in plan.tasks:
+                        self.tasks[member].state, self.tasks[member].job = "in a job", number
+
+    def _job(
+        self, event: e.JobSubmitted | e.JobStarted | e.JobEnded | e.JobKilled | e.JobRejected, at_s: float, detail: Any
+    ) -> None:
+        job = self.jobs[event.job]
+        match event:
+            case e.JobSubmitted():
+                job.id, job.submitted_s = event.id, at_s
+            case e.JobStarted():
+                job.started_s = at_s
+                job.hosts = tuple(detail.get("hosts", ()))
+            case e.JobEnded():
+                self._close(event.job, at_s, "ended" if job.started_s is not None else "stopped", "")
+            case e.JobKilled():
+                self._close(event.job, at_s, "killed", event.why)
+            case e.JobRejected():
+                self.trouble = event.why
+                self._close(event.job, at_s, "rejected", event.why)
+
+    def _close(self, number: int, at_s: float, outcome: str, why: str) -> None:
+        job = self.jobs[number]
+        job.ended_s, job.outcome, job.why = at_s, outcome, why
+        for task in [self.tasks[t] for t in job.plan.tasks]:
+            if task.job == number and task.state in ("in a job", "running"):
+                if task.state == "running":
+                    task.attempts[-1].outcome, task.attempts[-1].ended_s = "lost", at_s
+                    task.attempts[-1].why = why or "its job ended"
+                task.state, task.job = "left", None
+
+    def _task(self, event: e.Event, at_s: float, detail: Any) -> None:
+        match event:
+            case e.TaskStarted():
+                task = self.tasks[event.task]
+                task.state, task.job = "running", event.job
+                nodes = tuple(detail.get("nodes", ()))
+                task.attempts.append(Attempt(event.job, at_s, nodes))
+            case e.TaskFinished():
+                self._attempt_over(event.task, "finished", at_s, detail)
+                self.tasks[event.task].state = "finished"
+            case e.TaskRetried():
+                self._attempt_over(event.task, "failed", at_s, detail)
+                self.tasks[event.task].state = "in a job"
+            case e.TaskFailed():
+                self._attempt_over(event.task, "failed", at_s, detail)
+                self.tasks[event.task].state = "failed"
+                self._block(event.task)
+            case e.TaskDropped():
+                task = self.tasks[event.task]
+                task.dropped.append((event.job, str(detail.get("why", ""))))
+                if task.job == event.job and task.state == "in a job":
+                    task.state, task.job = "left", None
+            case _:
+                raise AssertionError(f"unknown event {event}")
+
+    def _block(self, failed: int) -> None:
+        stack = self.workflow.children.of(failed).tolist()
+        while stack:
+            number = stack.pop()
+            if self.tasks[number].state in ("left", "in a job"):
+                self.tasks[number].state = "blocked"
+                stack += self.workflow.children.of(number).tolist()
+
+    def _attempt_over(self, number: int, outcome: str, at_s: float, detail: Any) -> None:
+        task = self.tasks[number]
+        if not task.attempts:
+            return
+        attempt = task.attempts[-1]
+        attempt.outcome, attempt.ended_s = outcome, at_s
+        attempt.started_s = detail.get("begun", attempt.started_s)
+        for name in ("exit", "signal", "why", "tail", "peak_bytes", "cpu_s"):
+            if name in detail:
+                setattr(attempt, name, detail[name])

@@ -1,0 +1,27 @@
+"""Sizes as people write them: `4096`, `256GB`, `1.5T`, `64GiB`."""
+
+from __future__ import annotations
+
+import re
+
+from windrow.errors import UserError
+
+_POWERS = {"": 1, **{f"{p}{i}": b**k for i, b in (("", 1000), ("i", 1024)) for k, p in enumerate("kmgt", 1)}}
+
+
+def parse_size(text: str) -> int:
+    """Bytes meant by `text`. UserError where it is no size of at least one byte."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmgt]?i?)b?", text.strip().lower())
+    size = float(match[1]) * _POWERS[match[2]] if match and match[2] in _POWERS else 0
+    if size < 1:
+        raise UserError(f"{text!r} is not a size; write bytes or a number with a unit, like 256GB")
+    return int(size)
+
+
+def format_size(size_bytes: float) -> str:
+    """A short text for people: `512 B`, `3.4 MB`, `1.2 GB`."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if size_bytes < 1000:
+            return f"{size_bytes:.0f} {unit}" if unit == "B" else f"{size_bytes:.1f} {unit}"
+        size_bytes /= 1000
+    return f"{size_bytes:.1f} TB"

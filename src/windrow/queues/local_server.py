@@ -1,0 +1,260 @@
+"""The server of the queue on this machine: starts waiting jobs and takes note of their ends. Run by clients.
+
+Rule 1: it may be killed at any instruction. All it knows is in the store and in keepers' files; the next server adopts
+what runs. Rule 2: it sleeps until somebody knocks or a keeper ends, and never polls. Rule 3: it leaves when nothing
+has been left to do for a while.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from windrow.errors import WindrowError
+from windrow.queues.local_door import lock, make_folder, open_door, sign
+from windrow.queues.local_keeper import (
+    NEVER_RAN,
+    STOPPED,
+    WALLTIME,
+    Identity,
+    Outcome,
+    Terms,
+    claim,
+    claimant,
+    clear,
+    fork_keeper,
+    identity,
+    outcome,
+)
+from windrow.queues.local_plan import jobs_to_start
+from windrow.queues.local_store import Job, Settings, Store
+from windrow.queues.port import JobState
+
+LOOK_AHEAD = 1000
+"""How many waiting jobs a pass looks at."""
+_MEMORY_S = 30 * 86_400.0
+_NOBODY = Identity(0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """A keeper, and a file that becomes readable when it has ended."""
+
+    who: Identity
+    file: int
+
+
+class Server:
+    """One life of the server, from the lock to the last job."""
+
+    def __init__(self, folder: Path, door: int) -> None:
+        self._folder = folder
+        self._door = door
+        self._store = Store(folder / "queue.sqlite")
+        self._boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        self._keepers: dict[int, Watched] = {}
+        self._told: set[int] = set()  # jobs whose keepers were told to stop
+
+    def serve(self) -> None:
+        """Serve until there has been nothing to do for a while."""
+        self._sweep()
+        self._adopt()
+        while True:
+            self._settle()
+            self._remove_unwanted()
+            self._start()
+            idle_s = None if self._store.is_busy() else self._settings().idle_s
+            if self._sleep(idle_s) or idle_s is None:
+                continue
+            os.close(self._door)
+            if not self._store.is_busy():
+                return
+            self._door = open_door(self._folder)
+
+    def _settings(self) -> Settings:
+        return self._store.settings() or Settings(nodes=1)
+
+    def _sleep(self, at_most_s: float | None) -> bool:
+        """Sleep until somebody knocks or a keeper ends; False where the time was up."""
+        poll = select.poll()
+        for file in (self._door, *(watched.file for watched in self._keepers.values())):
+            poll.register(file, select.POLLIN)
+        happened = poll.poll(None if at_most_s is None else at_most_s * 1000)
+        with contextlib.suppress(BlockingIOError):
+            os.read(self._door, 65_536)
+        return bool(happened)
+
+    def _sweep(self) -> None:
+        """Forget jobs that are long over, and remove files that earlier servers had no time to."""
+        self._store.forget(time.time() - _MEMORY_S)
+        numbers = {int(file.name.partition(".")[0]) for file in (self._folder / "jobs").iterdir()}
+        known = {job.id: job for job in self._store.jobs(numbers)}
+        for number in numbers:
+            if number not in known:
+                clear(self._folder, number, keepers=1)
+            elif known[number].state.is_over:
+                clear(self._folder, number, keepers=known[number].keepers)
+
+    # -- adopting --------------------------------------------------------------------------------------------------
+
+    def _adopt(self) -> None:
+        """Take over what an earlier server started. What it meant to start and nobody claimed is started now."""
+        unclaimed = []
+        for job in self._store.running():
+            if job.boot != self._boot:
+                self._store.finish(job.id, JobState.NODE_FAILED, time.time(), None, "the machine was restarted")
+            elif claimant(self._folder, job.id) is None:
+                unclaimed.append(job.id)
+        self._launch(unclaimed)
+
+    def _watch(self, job: int, who: Identity) -> bool:
+        """Watch a keeper; False where it is gone."""
+        try:
+            file = os.pidfd_open(who.pid)
+        except ProcessLookupError:
+            return False
+        if identity(who.pid) == who:  # looked up after opening, so it is what was opened
+            self._keepers[job] = Watched(who, file)
+            return True
+        os.close(file)
+        return False
+
+    # -- ending ----------------------------------------------------------------------------------------------------
+
+    def _settle(self) -> None:
+        """Take note of jobs whose keepers have ended."""
+        for job in self._store.running():
+            watched = self._keepers.get(job.id)
+            if watched is not None and not select.select([watched.file], [], [], 0)[0]:
+                continue
+            if watched is not None:
+                with contextlib.suppress(ChildProcessError):  # an adopted one is not our child
+                    os.waitid(os.P_PIDFD, watched.file, os.WEXITED)
+                os.close(self._keepers.pop(job.id).file)
+                self._told.discard(job.id)
+            who = claimant(self._folder, job.id)
+            # Not the one we watched: an earlier server's keeper was quicker, or there was no server for a while.
+            if who is None or (watched is not None and who == watched.who) or not self._watch(job.id, who):
+                self._finish(job)
+
+    def _finish(self, job: Job) -> None:
+        """A job's keeper has ended: by itself, after writing how it went, or not."""
+        told = outcome(self._folder, job.id)
+        if told is None:
+            claim(self._folder, job.id, _NOBODY)  # if it died before it claimed the job, nobody may any more
+            _kill_remains(self._folder, job.id)
+            told = Outcome(time.time(), None, STOPPED, "the process that watched it was killed")
+        state, code, reason = _verdict(told, job.is_unwanted)
+        self._store.finish(job.id, state, told.ended_s, code, reason)
+        clear(self._folder, job.id, keepers=job.keepers)
+
+    def _remove_unwanted(self) -> None:
+        """Cancel what should go: waiting jobs at once, running ones by way of their keepers."""
+        for job in self._store.unwanted():
+            if job.state is JobState.WAITING:
+                self._store.finish(job.id, JobState.CANCELLED, time.time(), None, "cancelled")
+            elif job.id in self._keepers and job.id not in self._told:
+                self._told.add(job.id)
+                with contextlib.suppress(ProcessLookupError):
+                    signal.pidfd_send_signal(self._keepers[job.id].file, signal.SIGTERM)
+
+    # -- starting --------------------------------------------------------------------------------------------------
+
+    def _start(self) -> None:
+        """One scheduling pass."""
+        waiting = self._store.waiting(LOOK_AHEAD)
+        if not waiting:
+            return
+        settings = self._settings()
+        running = [job.held for job in self._store.running()]
+        wanted = [job.wanted for job in waiting]
+        starting = jobs_to_start(settings.policy, settings.nodes, running, wanted, time.monotonic())
+        self._launch([job.job for job in starting])
+
+    def _launch(self, numbers: list[int]) -> None:
+        """Start jobs: first on disk, then in fact. A server that dies between the two has its successor do it."""
+        if not numbers:
+            return
+        self._store.start(numbers, time.time(), time.monotonic(), self._boot)
+        grace_s = self._settings().grace_s
+        for job in self._store.jobs(numbers):
+            launch = self._store.launch(job.id)
+            launch = replace(launch, environment={**launch.environment, **_job_variables(self._folder, job)})
+            pid = fork_keeper(Terms(self._folder, job.id, job.walltime_s, grace_s), launch)
+            who = identity(pid)
+            assert who is not None, "a child stays until it is waited for"
+            self._keepers[job.id] = Watched(who, os.pidfd_open(pid))
+
+
+def _verdict(told: Outcome, is_unwanted: bool) -> tuple[JobState, int | None, str]:
+    """State, exit code and reason, from what a keeper wrote."""
+    code = None if told.code is None else told.code if told.code >= 0 else 128 - told.code
+    if told.stop == WALLTIME:
+        return JobState.TIMED_OUT, code, "walltime"
+    if told.stop == STOPPED and is_unwanted:
+        return JobState.CANCELLED, code, "cancelled"
+    if told.stop in (STOPPED, NEVER_RAN):
+        return JobState.KILLED, code, told.detail or "somebody stopped it"
+    if told.code == -signal.SIGKILL:
+        return JobState.KILLED, code, "SIGKILL from outside, as when memory runs out"
+    reason = "" if told.code is None or told.code >= 0 else f"signal {-told.code}"
+    return JobState.ENDED, code, reason
+
+
+def _job_variables(folder: Path, job: Job) -> Mapping[str, str]:
+    return {
+        "WINDROW_QUEUE": "local",
+        "WINDROW_QUEUE_FOLDER": str(folder),
+        "WINDROW_JOB_ID": str(job.id),
+        "WINDROW_JOB_NODES": str(job.nodes),
+    }
+
+
+def _kill_remains(folder: Path, job: int) -> None:
+    """Kill what is left of a job that lost its keeper: processes that carry its mark in their environment."""
+    marks = {os.fsencode(f"WINDROW_QUEUE_FOLDER={folder}"), f"WINDROW_JOB_ID={job}".encode()}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal():
+            with contextlib.suppress(OSError):  # gone meanwhile, or somebody else's
+                if marks <= set((entry / "environ").read_bytes().split(b"\0")):
+                    os.kill(int(entry.name), signal.SIGKILL)
+
+
+def _daemonize(folder: Path) -> None:
+    """Let the starter go on; from here on words go to a file."""
+    if os.fork():
+        os._exit(0)
+    log = os.open(folder / "server.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    os.close(log)
+    os.chdir("/")
+
+
+def main(folder: Path) -> int:
+    """Become the server of this folder and return to the caller's shell; or find that there is one."""
+    try:
+        make_folder(folder)
+        lock_file = lock(folder)
+        if lock_file is None:
+            return 0
+        Store(folder / "queue.sqlite").close()
+        door = open_door(folder)
+    except (WindrowError, OSError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    _daemonize(folder)
+    sign(lock_file)
+    Server(folder, door).serve()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1])))

@@ -1,0 +1,248 @@
+"""Slurm behind the port: sbatch, squeue, scancel and sinfo, with sacct and sacctmgr where a site keeps accounts.
+
+Rule 1: one query answers for all jobs: squeue for the user's own (the controller filters by user, which is cheap for
+it), then sacct for those that it has forgotten (after MinJobAge). Absent from both means absent, never finished.
+Rule 2: jobs take whole nodes and are never requeued: a job that Slurm would run twice would be two jobs under one id.
+Rule 3: what was surely refused is SpecError or QueueError; if sbatch got no answer, the outcome is unknown, and often
+the job exists (seen with 22.05: a controller that hung for ten seconds accepted the job afterwards).
+"""
+
+from __future__ import annotations
+
+import getpass
+import os
+import shlex
+import time
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+
+from windrow.queues import slurm_command
+from windrow.queues.port import JobSpec, JobStatus, Limits, OutcomeUnknown, QueueError, Snapshot, SpecError
+from windrow.queues.slurm_command import Answer, Run
+from windrow.queues.slurm_limits import SiteLimits, read_limits
+from windrow.queues.slurm_profile import SlurmProfile
+from windrow.queues.slurm_script import array_name, array_script, check_spec, here_document, job_script, tag_of
+from windrow.queues.slurm_text import (
+    FOREVER_S,
+    NODE_FORMAT,
+    SACCT_FORMAT,
+    SNAPSHOT_FORMAT,
+    STATUS_FORMAT,
+    TRANSIENT,
+    UNKNOWN_OUTCOME,
+    Row,
+    array_index,
+    format_duration,
+    id_order,
+    parse_nodes,
+    parse_probe,
+    parse_sacct,
+    parse_snapshot,
+    parse_status,
+)
+
+BATCH = 500  # ids in one command line: well below what a kernel takes, and what slurmdbd likes
+REMEMBER = "now-30days"  # how far back `find` looks in the accounts
+OVER_ALREADY = ("invalid job id", "already completing", "already completed", "invalid job array")
+KEPT = ("SLURM_CONF", "SLURM_CLUSTERS", "SLURM_JWT")  # what of an outer job's SLURM_ variables an inner one may see
+# Settings of the user's shell that would change what is asked or how it is answered.
+FOREIGN = (
+    "SBATCH_ARRAY_INX",
+    "SBATCH_WAIT",
+    "SBATCH_WAIT4SWITCH",
+    "SBATCH_HINT",
+    "SBATCH_OPEN_MODE",
+    "SLURM_TIME_FORMAT",
+)
+FOREIGN_PREFIXES = ("SQUEUE_", "SACCT_", "SINFO_", "SCANCEL_")
+
+
+class SlurmQueue:
+    """The queue of a Slurm partition. `env` is the environment of its commands and, as sbatch does it, of the jobs."""
+
+    def __init__(
+        self,
+        profile: SlurmProfile | None = None,
+        *,
+        env: Mapping[str, str] | None = None,
+        timeout_s: float = 60.0,
+        run: Run = slurm_command.run,
+    ) -> None:
+        self.profile = profile or SlurmProfile()
+        self._env = _clean(os.environ if env is None else env)
+        self._timeout_s = timeout_s
+        self._run = run
+
+    @property
+    def name(self) -> str:
+        """What users call it."""
+        return "slurm"
+
+    def limits(self) -> Limits:
+        """What may be asked for, read once: the partition, the nodes, the controller, the user's associations."""
+        return self._site.limits
+
+    @cached_property
+    def _site(self) -> SiteLimits:
+        return read_limits(self._ask, self.profile, getpass.getuser())
+
+    # Submitting
+
+    def submit(self, spec: JobSpec) -> str:
+        """Submit a job. Returns its id: the queue has accepted it. Raises SpecError, QueueError or OutcomeUnknown."""
+        argv, script = self._submission([spec])
+        return self._sbatch(argv, script, spec.tag)
+
+    def submit_array(self, specs: Sequence[JobSpec]) -> list[str]:
+        """Submit jobs that differ in nothing but tag, command and output as one job array; all or nothing."""
+        if len(specs) <= 1:
+            return [self.submit(spec) for spec in specs]
+        if len(specs) > self.limits().max_array:
+            raise SpecError(f"an array of {len(specs)} jobs; this Slurm takes at most {self.limits().max_array}")
+        argv, script = self._submission(specs)
+        base = self._sbatch(argv, script, array_name(specs))
+        return [f"{base}_{index}" for index in range(len(specs))]
+
+    def commands(self, specs: Sequence[JobSpec]) -> list[str]:
+        """The exact commands by which these jobs would be submitted one by one; nothing is submitted."""
+        submissions = (self._submission([spec]) for spec in specs)
+        return [here_document(shlex.join(argv), script) for argv, script in submissions]
+
+    def _submission(self, specs: Sequence[JobSpec]) -> tuple[list[str], str]:
+        first = specs[0]
+        self._check(first)
+        job = ["sbatch", "--parsable", *self._shape(first.nodes, first.walltime_s), f"--chdir={first.workdir}"]
+        if len(specs) == 1:
+            output = first.output.replace("%", "%%")  # sbatch fills in %j and its like
+            return [*job, f"--job-name={first.tag}", f"--output={output}"], job_script(first)
+        # Each member of an array redirects its own output: no pattern of sbatch makes arbitrary names.
+        array = [f"--job-name={array_name(specs)}", "--output=/dev/null", f"--array=0-{len(specs) - 1}"]
+        return [*job, *array], array_script(specs, "SLURM_ARRAY_TASK_ID")
+
+    def _shape(self, nodes: int, walltime_s: int) -> list[str]:
+        whole = [f"--nodes={nodes}", "--exclusive", "--mem=0", f"--time={format_duration(walltime_s)}", "--no-requeue"]
+        return whole + self.profile.options
+
+    def _check(self, spec: JobSpec) -> None:
+        # Most sites leave EnforcePartLimits off: Slurm would accept an impossible job and let it wait for ever.
+        check_spec(spec)
+        limits = self.limits()
+        most = min(limits.nodes, limits.max_nodes or limits.nodes)
+        if spec.nodes > most:
+            raise SpecError(
+                f"job {spec.tag} asks for {spec.nodes} nodes; partition {self._site.partition} gives {most}"
+            )
+        if limits.max_walltime_s is not None and spec.walltime_s > limits.max_walltime_s:
+            asked, allowed = format_duration(spec.walltime_s), format_duration(limits.max_walltime_s)
+            raise SpecError(f"job {spec.tag} asks for {asked}; partition {self._site.partition} gives {allowed}")
+
+    def _sbatch(self, argv: Sequence[str], script: str, what: str) -> str:
+        answer = self._run(argv, stdin=script, env=self._env, timeout_s=self._timeout_s)
+        if answer.is_good:
+            id_ = answer.out.strip().partition(";")[0]
+            if id_.isdecimal():
+                return id_
+        elif answer.code is not None and answer.code > 0 and not UNKNOWN_OUTCOME.search(answer.words):
+            refusal = f"Slurm did not take job {what}: {answer.words}"
+            raise (QueueError if TRANSIENT.search(answer.words) else SpecError)(refusal)
+        raise OutcomeUnknown(f"nobody knows whether Slurm took job {what}: {answer.words or answer.out!r}")
+
+    # Asking
+
+    def status(self, ids: Collection[str]) -> Mapping[str, JobStatus]:
+        """What Slurm knows of these jobs: one squeue for all, and one sacct for those that it has forgotten."""
+        if not ids:
+            return {}
+        known = {row.status.id: row.status for row in self._squeue()}
+        forgotten = [id_ for id_ in ids if id_ not in known]
+        if forgotten and self._site.has_accounts:
+            known |= {row.status.id: row.status for row in self._sacct_ids(forgotten)}
+        return {id_: known[id_] for id_ in ids if id_ in known}
+
+    def find(self, tags: Collection[str]) -> Mapping[str, str]:
+        """The ids of the newest jobs with these tags: all that the controller knows, and thirty days of accounts."""
+        wanted = set(tags)
+        found: dict[str, str] = {}
+        rows = self._squeue() + (self._sacct("--starttime", REMEMBER) if self._site.has_accounts else [])
+        for row in sorted(rows, key=lambda row: id_order(row.status.id)):
+            tag = tag_of(row.name, array_index(row.status.id))
+            if tag in wanted:
+                found[tag] = row.status.id
+        return {tag: found[tag] for tag in tags if tag in found}
+
+    def snapshot(self) -> Snapshot:
+        """All running and waiting jobs of the partition and its usable nodes, by one squeue and one sinfo.
+
+        Held jobs and those that wait for a date or another job are left out: they are not in line. A draining node
+        counts as usable while it runs a job, so running jobs always fit.
+        """
+        partition = self._site.partition
+        jobs = self._ask(
+            ["squeue", "--noheader", "--array", f"--partition={partition}", "--states=PENDING,CONFIGURING,RUNNING,"
+             "SUSPENDED,STOPPED,COMPLETING", f"--Format={SNAPSHOT_FORMAT}"]
+        )  # fmt: skip
+        nodes = parse_nodes(self._ask(["sinfo", "--noheader", "-N", f"--partition={partition}", "-o", NODE_FORMAT]))
+        usable = sum(node.is_usable for node in nodes)
+        return Snapshot(time.time(), usable, tuple(parse_snapshot(jobs, self.limits().max_walltime_s or FOREVER_S)))
+
+    def probe(self, nodes: int, walltime_s: int) -> float | None:
+        """When Slurm says (`sbatch --test-only`) that such a job would start; None where it says nothing.
+
+        It ignores backfilling and holds the controller's locks: ask seldom.
+        """
+        argv = ["sbatch", "--test-only", *self._shape(nodes, walltime_s), "--output=/dev/null"]
+        answer = self._run(argv, stdin="#!/bin/sh\n:\n", env=self._asking_env, timeout_s=self._timeout_s)
+        unanswered = answer.code is None or TRANSIENT.search(answer.words) or UNKNOWN_OUTCOME.search(answer.words)
+        if not answer.is_good and unanswered:
+            raise QueueError(f"sbatch --test-only failed: {answer.words}")
+        return parse_probe(answer.err + answer.out)
+
+    def cancel(self, ids: Collection[str]) -> None:
+        """Ask that these jobs go. Jobs that are over already or unknown are no error."""
+        for some in _batches(ids):
+            answer = self._run(["scancel", *some], stdin="", env=self._asking_env, timeout_s=self._timeout_s)
+            complaints = [line for line in answer.err.splitlines() if line.strip()]
+            real = [line for line in complaints if not any(words in line.lower() for words in OVER_ALREADY)]
+            if answer.code is None or real or (not answer.is_good and not complaints):
+                raise QueueError(f"scancel failed: {'; '.join(real) or answer.words}")
+
+    def _squeue(self) -> list[Row]:
+        argv = ["squeue", "--me", "--noheader", "--array", "--states=all", f"--Format={STATUS_FORMAT}"]
+        return parse_status(self._ask(argv))
+
+    def _sacct_ids(self, ids: Iterable[str]) -> Iterator[Row]:
+        for some in _batches(ids):
+            yield from self._sacct("--jobs", ",".join(some))
+
+    def _sacct(self, *which: str) -> list[Row]:
+        user = f"--user={getpass.getuser()}"
+        argv = ["sacct", "--allocations", "--noheader", "--parsable2", user, f"--format={SACCT_FORMAT}", *which]
+        return parse_sacct(self._ask(argv))
+
+    @cached_property
+    def _asking_env(self) -> dict[str, str]:
+        # Not for sbatch in earnest: the job would inherit it.
+        return {**self._env, "SLURM_TIME_FORMAT": "%s"}
+
+    def _ask(self, argv: Sequence[str]) -> str:
+        answer: Answer = self._run(argv, stdin="", env=self._asking_env, timeout_s=self._timeout_s)
+        if not answer.is_good:
+            raise QueueError(f"{argv[0]} failed: {answer.words}")
+        return answer.out
+
+
+def _clean(env: Mapping[str, str]) -> dict[str, str]:
+    """The environment without what would change Slurm's answers, or leak from an outer job into the ones it submits."""
+    inside = "SLURM_JOB_ID" in env
+    return {
+        key: value
+        for key, value in env.items()
+        if key not in FOREIGN
+        and not key.startswith(FOREIGN_PREFIXES)
+        and not (inside and key.startswith(("SLURM_", "SLURMD_")) and key not in KEPT)
+    }
+
+
+def _batches(ids: Iterable[str]) -> Iterator[list[str]]:
+    every = list(ids)
+    return (every[i : i + BATCH] for i in range(0, len(every), BATCH))

@@ -1,0 +1,86 @@
+"""What a user may say of a Slurm in `windrow.toml`, checked.
+
+    [queues.slurm]
+    partition = "main"
+    account = "science"
+    qos = "normal"
+    constraint = "avx512"
+    extra = ["--mail-type=END", "--licenses=matlab:1"]
+
+Rule 1: options that say what a job is (name, nodes, time, output, ...) belong to Windrow and are refused in `extra`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+
+from windrow.errors import UserError, unknown_name
+
+NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:@+-]*")
+CONSTRAINT = re.compile(r"[A-Za-z0-9_(\[][A-Za-z0-9_.:=*&|,()\[\]-]*")
+EXTRA = re.compile(r"--(?P<option>[a-z][a-z0-9-]+)(=[^\0\n]*)?")
+OWNED = (
+    "account", "array", "chdir", "constraint", "dependency", "error", "exclusive", "help", "hold", "ignore-pbs",
+    "immediate", "input", "job-name", "mem", "nodes", "no-requeue", "open-mode", "output", "oversubscribe", "parsable",
+    "partition", "qos", "quiet", "requeue", "test-only", "time", "usage", "version", "wait", "wrap",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class SlurmProfile:
+    """Where jobs go and whom they are charged to; empty means what the site does by default."""
+
+    partition: str = ""
+    account: str = ""
+    qos: str = ""
+    constraint: str = ""
+    extra: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("partition", "account", "qos"):
+            _check(name, getattr(self, name), NAME, "one name of letters, digits and '_.:@+-'")
+        _check("constraint", self.constraint, CONSTRAINT, "features joined by '&' or '|'")
+        for option in self.extra:
+            _check_extra(option)
+
+    @property
+    def options(self) -> list[str]:
+        """The profile as options of sbatch."""
+        named = [(name, getattr(self, name)) for name in ("partition", "account", "qos", "constraint")]
+        return [f"--{name}={value}" for name, value in named if value] + list(self.extra)
+
+
+def slurm_profile(table: Mapping[str, object]) -> SlurmProfile:
+    """The profile in a table of `windrow.toml`; UserError names the key that is wrong."""
+    known = [field.name for field in fields(SlurmProfile)]
+    for key, value in table.items():
+        if key not in known:
+            raise unknown_name("option of the Slurm queue", key, known)
+        if not (_is_texts(value) if key == "extra" else isinstance(value, str)):
+            raise UserError(f"{key} of the Slurm queue must be {'a list of texts' if key == 'extra' else 'a text'}")
+    extra = table.get("extra", ())
+    assert isinstance(extra, list | tuple)
+    return SlurmProfile(**{k: str(v) for k, v in table.items() if k != "extra"}, extra=tuple(map(str, extra)))
+
+
+def _is_texts(value: object) -> bool:
+    return isinstance(value, list | tuple) and all(isinstance(item, str) for item in value)
+
+
+def _check(name: str, value: str, pattern: re.Pattern[str], wanted: str) -> None:
+    if value and not pattern.fullmatch(value):
+        raise UserError(f"{name} = {value!r} of the Slurm queue must be {wanted}")
+
+
+def _check_extra(option: str) -> None:
+    match = EXTRA.fullmatch(option)
+    if match is None:
+        raise UserError(f"extra option {option!r} of the Slurm queue must look like '--name' or '--name=value'")
+    # sbatch takes any unambiguous beginning of an option's name for the option.
+    owned = [name for name in OWNED if name.startswith(match["option"])]
+    if owned:
+        key = owned[0] if owned[0] in ("partition", "account", "qos", "constraint") else ""
+        fix = f"set {key} in the profile instead" if key else "Windrow sets it itself"
+        raise UserError(f"extra option {option!r} of the Slurm queue is not allowed: {fix}")

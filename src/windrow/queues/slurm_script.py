@@ -1,0 +1,87 @@
+"""The scripts of batch jobs, and the names of arrays: pure text, the same for every batch system that runs sh.
+
+Rule 1: whatever a user wrote is quoted for sh. The first line that is not a comment comes before any of it, so no text
+of a user is ever read as an #SBATCH or #PBS directive.
+Rule 2: an array of `run-7` ... `run-9` is named `run-[7-9]`, so each member is found by its own tag. Its indices start
+at 0, since sites limit the largest index and not only the count.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Sequence
+
+from windrow.queues.port import JobSpec, SpecError
+
+TAG = re.compile(r"[A-Za-z0-9._-]+")
+NUMBERED = re.compile(r"(?P<prefix>.*?)(?P<number>[0-9]+)")
+ARRAY_NAME = re.compile(r"(?P<prefix>.*)\[(?P<first>[0-9]+)-(?P<last>[0-9]+)\]")
+
+
+def check_spec(spec: JobSpec) -> None:
+    """Refuse what no batch system could run, before it is asked."""
+    if not TAG.fullmatch(spec.tag):
+        raise SpecError(f"the tag {spec.tag!r} may hold only letters, digits, '.', '-' and '_'")
+    if spec.nodes < 1 or spec.walltime_s < 1:
+        raise SpecError(f"job {spec.tag} asks for {spec.nodes} nodes and {spec.walltime_s} s; both must be at least 1")
+    if not spec.command:
+        raise SpecError(f"job {spec.tag} has no command")
+    if any("\0" in text for text in (*spec.command, spec.workdir, spec.output)):
+        raise SpecError(f"job {spec.tag} has a NUL character in its command, workdir or output")
+
+
+def job_script(spec: JobSpec) -> str:
+    """The script of one job: it becomes the command, which therefore gets the batch system's signals itself."""
+    return f"#!/bin/sh\nexec {shlex.join(spec.command)}\n"
+
+
+def array_script(specs: Sequence[JobSpec], index_variable: str) -> str:
+    """The script of an array: each member becomes its own command, printing to its own file."""
+    members = "".join(
+        f"{index}) exec >{shlex.quote(spec.output)} 2>&1; exec {shlex.join(spec.command)} ;;\n"
+        for index, spec in enumerate(specs)
+    )
+    return f'#!/bin/sh\ncase "${index_variable}" in\n{members}esac\n'
+
+
+def array_name(specs: Sequence[JobSpec]) -> str:
+    """The name of an array, from which every member's tag can be told. SpecError unless the jobs may form one."""
+    first = specs[0]
+    for spec in specs:
+        check_spec(spec)
+        if (spec.nodes, spec.walltime_s, spec.workdir) != (first.nodes, first.walltime_s, first.workdir):
+            raise SpecError(f"jobs {first.tag} and {spec.tag} differ in nodes, walltime or workdir: not one array")
+    match = NUMBERED.fullmatch(first.tag)
+    if match is None:
+        raise SpecError(f"the tag {first.tag!r} does not end in a number: not part of an array")
+    last = NUMBERED.fullmatch(specs[-1].tag)
+    name = f"{match['prefix']}[{match['number']}-{last['number'] if last else ''}]"
+    if array_tags(name) != [spec.tag for spec in specs]:
+        raise SpecError(f"the tags {first.tag} ... {specs[-1].tag} are not one prefix and consecutive numbers")
+    return name
+
+
+def array_tags(name: str) -> list[str]:
+    """The tags of the members of an array with this name, in order of their indices; empty if it is no such name."""
+    match = ARRAY_NAME.fullmatch(name)
+    if match is None:
+        return []
+    width = len(match["first"]) if match["first"].startswith("0") else 0
+    return [f"{match['prefix']}{number:0{width}d}" for number in range(int(match["first"]), int(match["last"]) + 1)]
+
+
+def tag_of(name: str, index: int | None) -> str | None:
+    """The tag of a job with this name and array index; None if Windrow gave it no tag."""
+    if index is None:
+        return name if TAG.fullmatch(name) else None
+    tags = array_tags(name)
+    return tags[index] if index < len(tags) else None
+
+
+def here_document(command: str, script: str) -> str:
+    """How a person would type a command that reads its script from standard input."""
+    end = "EOF"
+    while end in script.splitlines():
+        end += "_"
+    return f"{command} <<'{end}'\n{script}{end}"

@@ -1,0 +1,242 @@
+"""What Slurm's commands print, read into values: tables and pure functions. Checked with 22.05.
+
+Formats are explicit lists of fields with a delimiter, because Slurm's JSON changes its schema from release to release.
+The job's name is always the last field, since it alone may hold the delimiter. Times are asked for as seconds since the
+epoch (SLURM_TIME_FORMAT=%s), so no time zone and no change of the clocks gets in between.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+
+from windrow.queues.port import JobState, JobStatus, OthersJob
+
+STATES = {
+    "PENDING": JobState.WAITING,
+    "REQUEUED": JobState.WAITING,
+    "REQUEUE_FED": JobState.WAITING,
+    "REQUEUE_HOLD": JobState.WAITING,
+    "RESV_DEL_HOLD": JobState.WAITING,
+    "SPECIAL_EXIT": JobState.WAITING,
+    "CONFIGURING": JobState.RUNNING,
+    "RUNNING": JobState.RUNNING,
+    "SUSPENDED": JobState.RUNNING,
+    "STOPPED": JobState.RUNNING,
+    "SIGNALING": JobState.RUNNING,
+    "RESIZING": JobState.RUNNING,
+    "STAGE_OUT": JobState.RUNNING,
+    "COMPLETING": JobState.RUNNING,  # it still holds nodes; how it ended is told when it lets go of them
+    "COMPLETED": JobState.ENDED,
+    "FAILED": JobState.ENDED,
+    "TIMEOUT": JobState.TIMED_OUT,
+    "CANCELLED": JobState.CANCELLED,
+    "NODE_FAIL": JobState.NODE_FAILED,
+    "BOOT_FAIL": JobState.NODE_FAILED,
+    "LAUNCH_FAILED": JobState.NODE_FAILED,
+    "RECONFIG_FAIL": JobState.NODE_FAILED,
+    "DEADLINE": JobState.KILLED,
+    "OUT_OF_MEMORY": JobState.KILLED,
+    "PREEMPTED": JobState.KILLED,
+    "REVOKED": JobState.KILLED,
+}
+
+# Widths are ample, not exact: squeue pads a field to its width and cuts what is longer.
+STATUS_FORMAT = (
+    "JobArrayID:64|,State:24|,SubmitTime:24|,StartTime:24|,EndTime:24|,exit_code:24|,Reason:256|,NodeList:32|,Name:1024"
+)
+SNAPSHOT_FORMAT = (
+    "JobArrayID:64|,State:24|,StartTime:24|,TimeLimit:24|,NumNodes:16|,PriorityLong:24|,Reason:256|,UserName:256"
+)
+SACCT_FORMAT = "JobID,State,Submit,Start,End,ExitCode,Reason,NodeList,JobName"
+NODE_FORMAT = "%N|%T|%c|%m|%f"
+
+# Such jobs wait for something other than nodes, and nobody knows how long: no forecast can count on them.
+NOT_IN_LINE = ("JobHeld", "Dependency", "BeginTime", "DependencyNeverSatisfied")
+UNUSABLE = ("down", "drained", "fail", "unknown", "error", "inval", "future", "blocked", "perfctrs")
+NO_HOSTS = ("", "None assigned", "(null)", "N/A")
+FOREVER_S = 365 * 86400  # what counts as the limit of a job that has none
+
+# The words of sbatch after which nobody knows whether the job exists, and those after which it does not but may later.
+UNKNOWN_OUTCOME = re.compile(
+    r"timed out|zero bytes were transmitted|message receive failure|unexpected message|insane message length", re.I
+)
+TRANSIENT = re.compile(
+    r"unable to contact slurm controller|connect failure|connection refused|temporarily unable|temporarily unavailable"
+    r"|standby mode|authentication|munge|configuration source|rate limit"
+    r"|submitjob|required partition not available",  # MaxSubmitJobs and its kin: room comes when a job ends
+    re.I,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A job in a listing: what the queue says of it, and the name that it carries."""
+
+    status: JobStatus
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A node as sinfo lists it."""
+
+    name: str
+    is_usable: bool
+    cores: int
+    memory_bytes: int
+    features: frozenset[str]
+
+
+def parse_time(text: str) -> float | None:
+    """Seconds since the epoch from Slurm's time, or None where it says that there is none."""
+    if text.isdecimal():
+        return float(text) if int(text) > 0 else None
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except ValueError:  # N/A, Unknown, None: Slurm has many words for it
+        return None
+
+
+def parse_duration(text: str) -> int | None:
+    """Seconds from `[days-][hours:]minutes:seconds`, or from minutes alone; None if there is no limit."""
+    days, _, clock = text.rpartition("-")
+    parts = clock.split(":")
+    if not all(part.isdecimal() for part in parts) or (days and not days.isdecimal()):
+        return None  # UNLIMITED, NOT_SET, Partition_Limit, N/A
+    numbers = [int(part) for part in parts]
+    if days:  # days-hours[:minutes[:seconds]]
+        hours, minutes, seconds = (*numbers, 0, 0)[:3]
+    else:
+        hours, minutes, seconds = {1: (0, *numbers, 0), 2: (0, *numbers), 3: tuple(numbers)}[len(numbers)]
+    return int(days or 0) * 86400 + hours * 3600 + minutes * 60 + seconds
+
+
+def format_duration(seconds: int) -> str:
+    """A time limit as sbatch reads it. Slurm itself rounds it up to whole minutes."""
+    minutes, s = divmod(seconds, 60)
+    hours, m = divmod(minutes, 60)
+    days, h = divmod(hours, 24)
+    return f"{days}-{h:02}:{m:02}:{s:02}"
+
+
+def parse_count(text: str) -> int:
+    """A count of nodes; squeue writes 2048 as 2K, and a wish for 2 to 4 nodes as 2-4."""
+    number = text.partition("-")[0]
+    factor = {"K": 1024, "M": 1024**2}.get(number[-1:].upper(), 1)
+    return round(float(number.rstrip("KkMm+")) * factor)
+
+
+def parse_status(out: str) -> list[Row]:
+    """The rows of `squeue -O STATUS_FORMAT`."""
+    return [_status_row(*fields) for fields in _split(out, 9)]
+
+
+def _status_row(
+    id_: str, state: str, submitted: str, start: str, end: str, exit_status: str, reason: str, hosts: str, name: str
+) -> Row:
+    # Here the exit code is a status as of wait(2): the signal in the low byte, the code above it.
+    status = int(exit_status) if exit_status.isdecimal() else 0
+    return Row(_status(id_, state, (submitted, start, end), (status >> 8, status & 0x7F), reason, hosts), name)
+
+
+def parse_sacct(out: str) -> list[Row]:
+    """The rows of `sacct -XnP --format SACCT_FORMAT` that are over.
+
+    Others are left out: what the controller does not know and accounting calls running is a late or lost record.
+    """
+    rows = [_sacct_row(*fields) for fields in _split(out, 9)]
+    return [row for row in rows if row.status.state.is_over]
+
+
+def _sacct_row(
+    id_: str, state: str, submitted: str, start: str, end: str, exit_: str, reason: str, hosts: str, name: str
+) -> Row:
+    code, _, sign = exit_.partition(":")
+    pair = (int(code or 0), int(sign or 0))
+    return Row(_status(id_, state, (submitted, start, end), pair, reason, hosts), name)
+
+
+def _status(
+    id_: str, words: str, times: tuple[str, str, str], exit_: tuple[int, int], reason: str, hosts: str
+) -> JobStatus:
+    # sacct says `CANCELLED by 1000`. A state that no table knows may be a new one: it is not called over.
+    state = STATES.get(words.split(maxsplit=1)[0].rstrip("+"), JobState.RUNNING)
+    submitted, start, end = map(parse_time, times)
+    waits = state is JobState.WAITING
+    code, sign = exit_
+    why = "" if reason in ("None", "") else reason
+    return JobStatus(
+        id=id_,
+        state=state,
+        submitted_s=submitted,
+        # Of a waiting job `start` is an estimate; one that was cancelled before it had nodes has its end there.
+        started_s=None if waits or hosts in NO_HOSTS else start,
+        ended_s=end if state.is_over else None,
+        exit_code=(128 + sign if sign else code) if state.is_over else None,
+        reason=why if not state.is_over else f"{words} {why}".strip(),
+        expected_start_s=start if waits else None,
+    )
+
+
+def parse_snapshot(out: str, default_s: int) -> list[OthersJob]:
+    """The rows of `squeue -O SNAPSHOT_FORMAT`: running jobs, then waiting ones as Slurm takes them."""
+    running: list[OthersJob] = []
+    waiting: list[OthersJob] = []
+    for id_, state, start, limit, nodes, priority, reason, user in _split(out, 8):
+        waits = STATES.get(state, JobState.RUNNING) is JobState.WAITING
+        if waits and (reason.startswith(NOT_IN_LINE) or priority == "0"):
+            continue
+        seconds = FOREVER_S if limit == "UNLIMITED" else parse_duration(limit)
+        requested_s = default_s if seconds is None else seconds
+        started_s = None if waits else parse_time(start)
+        job = OthersJob(id_, parse_count(nodes), requested_s, not waits, started_s, float(priority), user)
+        (waiting if waits else running).append(job)
+    return running + sorted(waiting, key=lambda job: (-job.priority, id_order(job.id)))
+
+
+def parse_nodes(out: str) -> list[Node]:
+    """The rows of `sinfo -N -o NODE_FORMAT`. A trailing `*` marks a node that does not answer."""
+    nodes = []
+    for name, state, cores, memory, features in _split(out, 5):
+        plain = state.rstrip("*~#!%$@^-+").lower()
+        usable = "*" not in state and not plain.startswith(UNUSABLE)
+        kinds = frozenset(features.split(","))
+        nodes.append(Node(name, usable, int(cores.rstrip("+")), int(memory.rstrip("+")) * 1024**2, kinds))
+    return nodes
+
+
+def parse_record(out: str) -> dict[str, str]:
+    """`Key=value` pairs of `scontrol -o show partition`, or `Key = value` lines of `scontrol show config`."""
+    if " = " in out:
+        lines = (line.partition(" = ") for line in out.splitlines() if " = " in line)
+        return {key.strip(): value.strip() for key, _, value in lines}
+    return dict(pair.split("=", 1) for pair in out.split() if "=" in pair)
+
+
+def parse_probe(err: str) -> float | None:
+    """The start time in the answer of `sbatch --test-only`."""
+    match = re.search(r"to start at (\S+)", err)
+    return parse_time(match[1]) if match else None
+
+
+def array_index(id_: str) -> int | None:
+    """The index of an array's member; None for any other job."""
+    index = id_.partition("_")[2]
+    return int(index) if index.isdecimal() else None
+
+
+def id_order(id_: str) -> tuple[int, int]:
+    """A key that sorts ids by age."""
+    base, _, index = id_.partition("_")
+    digits = re.match(r"\d+", base)
+    return (int(digits[0]) if digits else 0, int(index) if index.isdecimal() else -1)
+
+
+def _split(out: str, count: int) -> Iterator[list[str]]:
+    for line in out.splitlines():
+        fields = [field.strip() for field in line.split("|", count - 1)]
+        if len(fields) == count:
+            yield fields

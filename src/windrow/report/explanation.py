@@ -1,0 +1,122 @@
+"""Why a job or a task is where it is, in words: what `windrow explain` says. Text in, text out; no files."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from windrow.manager.journal import PredictedStart
+from windrow.manager.story import Attempt, JobStory, Story
+from windrow.model import format_duration
+from windrow.model.size import format_size
+from windrow.strategies import Candidate
+
+_SHOWN = 12
+
+
+def explain_job(story: Story, number: int, predictions: Sequence[PredictedStart]) -> list[str]:
+    """Why this job was submitted as it was, and what became of it."""
+    job = story.jobs[number]
+    plan, decision = job.plan, story.decisions[job.decision]
+    lines = [
+        f"job {number}: {_tasks(story, plan.tasks)} on {plan.nodes} nodes, {job.state}",
+        f"planned at {_clock(job.planned_s)}: expected to run {format_duration(plan.run_s)}, asked for "
+        f"{format_duration(plan.requested_s)}"
+        + (f", of which {format_duration(plan.leeway_s)} leeway" if plan.leeway_s else ""),
+    ]
+    if decision.decision.why:
+        lines.append(f"why: {decision.decision.why}")
+    lines += _candidates(decision.decision.candidates)
+    lines += [_prediction(p, job) for p in predictions if p.job == number]
+    return lines + _fate(job)
+
+
+def _fate(job: JobStory) -> list[str]:
+    lines = []
+    if job.submitted_s is not None:
+        lines.append(f"submitted at {_clock(job.submitted_s)} as {job.id}")
+    if job.started_s is not None and job.submitted_s is not None:
+        where = f" on {', '.join(job.hosts)}" if job.hosts else ""
+        waited = format_duration(max(0.0, job.started_s - job.submitted_s))
+        lines.append(f"started at {_clock(job.started_s)}{where} after {waited} in the queue")
+    if job.ended_s is not None:
+        why = f": {job.why}" if job.why else ""
+        lines.append(f"{job.outcome} at {_clock(job.ended_s)}{why}")
+    return lines
+
+
+def _prediction(prediction: PredictedStart, job: JobStory) -> str:
+    said = f"{prediction.source} said it would start at {_clock(prediction.start_s)}"
+    if job.started_s is None:
+        return said
+    late = job.started_s - prediction.start_s
+    return f"{said}; it started {format_duration(abs(late))} {'later' if late > 0 else 'earlier'}"
+
+
+def _candidates(candidates: Sequence[Candidate]) -> list[str]:
+    if not candidates:
+        return []
+    lines = ["considered:"]
+    for c in candidates[:_SHOWN]:
+        makespan = "" if c.makespan_s is None else f", all done in {format_duration(c.makespan_s)}"
+        note = f" ({c.note})" if c.note else ""
+        lines.append(
+            f"  {c.what} on {c.nodes} nodes: wait {format_duration(c.wait_s)}, run {format_duration(c.run_s)}"
+            f"{makespan}{note}"
+        )
+    if len(candidates) > _SHOWN:
+        lines.append(f"  and {len(candidates) - _SHOWN} more")
+    return lines
+
+
+def explain_task(story: Story, number: int) -> list[str]:
+    """Why this task ran where and when it did, or why it waits."""
+    task, workflow = story.tasks[number], story.workflow
+    lines = [f"task {workflow.ids[number]}: {task.state}" + (f" (job {task.job})" if task.job is not None else "")]
+    for i, attempt in enumerate(task.attempts, 1):
+        lines += _attempt(i, attempt)
+    lines += [f"job {job} did not run it: {why}" for job, why in task.dropped]
+    return lines + _waits_for(story, number)
+
+
+def _attempt(number: int, attempt: Attempt) -> list[str]:
+    nodes = ", ".join(map(str, attempt.nodes))
+    ran = "" if attempt.ended_s is None else f", {format_duration(attempt.ended_s - attempt.started_s)}"
+    peak = f", at most {format_size(attempt.peak_bytes)} of memory" if attempt.peak_bytes else ""
+    why = f": {attempt.why}" if attempt.why else ""
+    head = (
+        f"attempt {number}: job {attempt.job}, node {nodes}, from {_clock(attempt.started_s)}{ran}, {attempt.outcome}"
+    )
+    tail = [f"  | {line}" for line in attempt.tail.splitlines()[-_SHOWN:]]
+    return [head + peak + why, *tail]
+
+
+def _waits_for(story: Story, number: int) -> list[str]:
+    task, workflow = story.tasks[number], story.workflow
+    parents = workflow.parents.of(number).tolist()
+    open_parents = [p for p in parents if story.tasks[p].state != "finished"]
+    if task.state == "blocked":
+        failed = [workflow.ids[p] for p in open_parents if story.tasks[p].state in ("failed", "blocked")]
+        return [f"it cannot run because of {', '.join(failed[:5])}"]
+    if task.state not in ("left", "in a job"):
+        return []
+    if open_parents:
+        names = ", ".join(f"{workflow.ids[p]} ({story.tasks[p].state})" for p in open_parents[:5])
+        more = f" and {len(open_parents) - 5} more" if len(open_parents) > 5 else ""
+        return [f"it waits for {names}{more}"]
+    if task.state == "left":
+        return ["all that it needs is done; it will be put into one of the next jobs"]
+    state = story.jobs[task.job].state if task.job is not None else "planned"
+    return [
+        f"all that it needs is done; its job is {state}" + (", its turn has not come" if state == "running" else "")
+    ]
+
+
+def _tasks(story: Story, tasks: Sequence[int]) -> str:
+    if len(tasks) == 1:
+        return f"task {story.workflow.ids[tasks[0]]}"
+    return f"{len(tasks)} tasks ({story.workflow.ids[tasks[0]]} to {story.workflow.ids[tasks[-1]]})"
+
+
+def _clock(at_s: float) -> str:
+    return time.strftime("%H:%M:%S", time.localtime(at_s))
