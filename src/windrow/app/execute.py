@@ -9,25 +9,32 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
+from windrow.agent.folder import RunFolder
 from windrow.app.queues import open_queue
-from windrow.app.runs import ROOT, RunPaths, new_run
+from windrow.app.runs import ROOT, RunPaths, new_run, past_predictions
 from windrow.errors import InputError, OutsideError, UserError
 from windrow.forecast.base import Forecaster
+from windrow.forecast.history import FromHistory, History, PastWait
+from windrow.forecast.history import default_path as waits_path
 from windrow.forecast.runtimes import DEFAULT_RISK, FilledTime, PastRun, RunTimes, Source, fill
 from windrow.forecast.system import System
 from windrow.forecast.twin import Twin
 from windrow.formats import read_runnable as read_workflow_file
 from windrow.manager import events as e
 from windrow.manager.core import Core
-from windrow.manager.dispatch import Dispatch
+from windrow.manager.dispatch import Dispatch, alike
 from windrow.manager.journal import Journal, Record
 from windrow.manager.lock import RunLock
 from windrow.manager.manager import Manager
 from windrow.manager.run_file import read_runnable, write_runnable
+from windrow.manager.story import Story
 from windrow.manager.terms import Terms
 from windrow.model import Runnable, format_duration
+from windrow.queues.local import LocalQueue
 from windrow.queues.port import Limits, Queue
-from windrow.strategies import Work, find_strategy, whole_seconds
+from windrow.strategies import Decision, Work, find_strategy, whole_seconds
 from windrow.version import __version__
 
 PATIENCE = 3
@@ -127,6 +134,34 @@ def _refuse_long_tasks(prepared: Prepared) -> None:
         )
 
 
+@dataclass(frozen=True)
+class DryRun:
+    """What would be submitted now: the decision, whose forecast it is based on, and the exact commands."""
+
+    decision: Decision
+    forecast: str
+    waits_s: tuple[int, ...]
+    commands: tuple[str, ...]
+
+
+def dry_run(prepared: Prepared, root: Path = ROOT) -> DryRun:
+    """Decide as a run would, now, on the live queue. Nothing is written or submitted."""
+    workflow, terms = prepared.runnable.workflow, prepared.terms
+    core = Core(Work(workflow, whole_seconds(workflow), terms.shape, terms.cluster_nodes), terms)
+    forecaster = forecasters(prepared.queue)[0]
+    now = int(time.time())
+    decision = find_strategy(prepared.order.strategy).decide(core.view(now, forecaster.waits_s))
+    dispatch = Dispatch(RunFolder.at(root / f"{workflow.name}-N"), prepared.runnable, "UID", workflow.name)
+    core.handle(e.JobsPlanned(now, decision))
+    specs = [dispatch.spec(core, number) for number in core.jobs]
+    nodes = np.array([job.nodes for job in decision.jobs], dtype=np.int64)
+    requested_s = np.array([job.requested_s for job in decision.jobs], dtype=np.int64)
+    waits_s = forecaster.waits_s(nodes, requested_s).tolist() if len(nodes) else []
+    groups = alike(list(core.jobs), core, prepared.limits.max_array)
+    commands = [line for group in groups for line in prepared.queue.commands([specs[n] for n in group])]
+    return DryRun(decision, forecaster.name, tuple(waits_s), tuple(commands))
+
+
 def start_run(prepared: Prepared, root: Path = ROOT) -> RunPaths:
     """Make the run's folder, workflow and journal. Nothing is submitted yet."""
     paths = new_run(prepared.runnable.workflow.name, root)
@@ -192,26 +227,48 @@ def _manager(paths: RunPaths, journal: Journal) -> Manager:
         strategy=find_strategy(order.strategy),
         dispatch=Dispatch(paths.folder, runnable, facts["uid"], paths.name),
         forecasters=forecasters(queue),
-        on_records=Learning(runnable),
+        on_records=Learning(runnable, queue.name, facts["uid"]),
+        earlier=past_predictions(paths.folder.path.parent, order.on),
         max_array=limits.max_array,
     )
 
 
 def forecasters(queue: Queue) -> list[Forecaster]:
     """Who is asked for starts on this queue, the most trusted first."""
-    twin = Twin(queue, time.time, refresh_s=5.0)
-    return [twin, System(queue, time.time, twin)]
+    policy = queue.settings.policy if isinstance(queue, LocalQueue) else "conservative"
+    twin = Twin(queue, time.time, policy=policy, refresh_s=5.0)
+    history = FromHistory(History(waits_path()), queue.name, time.time, twin)
+    return [twin, System(queue, time.time, twin), history]
 
 
 class Learning:
-    """Remembers how long tasks took, for runs to come."""
+    """Remembers how long tasks took and jobs waited, for runs to come."""
 
-    def __init__(self, runnable: Runnable) -> None:
-        self._runnable = runnable
+    def __init__(self, runnable: Runnable, queue: str, uid: str) -> None:
+        self._runnable, self._queue, self._uid = runnable, queue, uid
         self._times = RunTimes()
+        self._waits = History(waits_path())
+        self._story = Story.of(runnable.workflow, ())
 
     def __call__(self, records: Sequence[Record]) -> None:
-        """Keep the run times of the tasks that finished."""
+        """Keep the run times of the tasks that finished, and the waits of the jobs that started."""
+        for record in records:
+            self._story.hear(record)
+        self._learn_times(records)
+        self._learn_waits(records)
+
+    def _learn_waits(self, records: Sequence[Record]) -> None:
+        started = [record.event.job for record in records if isinstance(record.event, e.JobStarted)]
+        jobs = [(number, self._story.jobs[number]) for number in started]
+        waits = [
+            PastWait(f"{self._uid}-{n}", job.plan.nodes, job.plan.requested_s, job.submitted_s, job.started_s)
+            for n, job in jobs
+            if job.submitted_s is not None and job.started_s is not None
+        ]
+        if waits:
+            self._waits.record(self._queue, waits)
+
+    def _learn_times(self, records: Sequence[Record]) -> None:
         workflow = self._runnable.workflow
         self._times.record(
             PastRun(

@@ -57,8 +57,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Open the queue, ask every source, and show the answers."""
     from windrow.app.queues import open_queue
+    from windrow.app.runs import past_predictions
 
-    answer(open_queue(args.on), args, clock=time.time)
+    answer(open_queue(args.on), args, clock=time.time, past=lambda: past_predictions(queue=args.on))
     return 0
 
 

@@ -24,6 +24,13 @@ def clock(at_s: float | None) -> str:
     return time.strftime("%H:%M:%S" if then[:3] == today[:3] else "%Y-%m-%d %H:%M", then)
 
 
+def span(seconds: float) -> str:
+    """A duration, in whole seconds where it is short."""
+    from windrow.model import format_duration
+
+    return format_duration(round(max(0.0, seconds)))
+
+
 def left_s(told: Told, now_s: float) -> float | None:
     """How long the run will need yet: the expected work that is left at the pace so far. None before there is one."""
     story, times = told.story, told.runnable.workflow.runtime_s
@@ -37,8 +44,6 @@ def left_s(told: Told, now_s: float) -> float | None:
 
 def summary(told: Told, now_s: float) -> list[str]:
     """The run in a few lines."""
-    from windrow.model import format_duration
-
     story, facts = told.story, told.facts
     total, done = len(story.tasks), story.count("finished")
     parts = [f"{story.count(state)} {state}" for state in ("running", "in a job", "left", "failed", "blocked")]
@@ -50,8 +55,8 @@ def summary(told: Told, now_s: float) -> list[str]:
     ]
     if story.begun_s is not None:
         ahead = left_s(told, now_s) if told.state == "running" else None
-        time_left = f", about {format_duration(ahead)} left" if ahead is not None else ""
-        lines.append(f"begun {clock(story.begun_s)}, {format_duration(end - story.begun_s)} so far{time_left}")
+        time_left = f", about {span(ahead)} left" if ahead is not None else ""
+        lines.append(f"begun {clock(story.begun_s)}, {span(end - story.begun_s)} so far{time_left}")
     if story.trouble:
         lines.append(f"gave up: {story.trouble}")
     if told.state in ("interrupted", "stopped", "failed"):
@@ -77,22 +82,20 @@ def job_rows(told: Told, now_s: float, most: int | None = _SHOWN_JOBS) -> tuple[
 
 
 def _row(number: int, job: JobStory, story: Story, now_s: float) -> list[str]:
-    from windrow.model import format_duration
-
     done = sum(
         any(a.job == number and a.outcome == "finished" for a in story.tasks[t].attempts) for t in job.plan.tasks
     )
     begun = job.submitted_s if job.submitted_s is not None else job.planned_s
     waited = (job.started_s or job.ended_s or now_s) - begun
-    ran = "" if job.started_s is None else format_duration((job.ended_s or now_s) - job.started_s)
+    ran = "" if job.started_s is None else span((job.ended_s or now_s) - job.started_s)
     return [
         str(number),
         job.id or "",
         job.state,
         str(job.plan.nodes),
-        format_duration(job.plan.requested_s),
+        span(job.plan.requested_s),
         f"{done}/{len(job.plan.tasks)}",
-        format_duration(max(0.0, waited)),
+        span(waited),
         ran,
         job.why,
     ]

@@ -18,7 +18,10 @@ from typing import NoReturn, Protocol, cast
 from windrow.errors import UserError, WindrowError
 from windrow.version import __version__
 
-COMMANDS = ("simulate", "compare", "plan", "timeline", "reproduce", "generate", "show", "traces")
+COMMANDS = (
+    *("run", "plan", "status", "watch", "resume", "cancel", "report", "explain", "runs", "forecast"),
+    *("compare", "timeline", "simulate", "lab", "reproduce", "generate", "show", "traces"),
+)
 
 _EPILOG = """\
 examples:

@@ -6,8 +6,8 @@ import argparse
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from windrow.cli import plan_live, terminal
 from windrow.cli import scenario as shared
-from windrow.cli import terminal
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -27,6 +27,7 @@ later depends on the queue of that time. Levels count from 0, the tasks that nee
 examples:
   windrow plan montage.json --log KTH-SP2-1996-2.1-cln.swf.gz --at 3d
   windrow plan montage.json --at 30h --strategy zhang --explain
+  windrow plan workflow.yaml --on slurm        what `windrow run` would submit now
 """
 )
 
@@ -43,6 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     shared.add_moment(parser)
     shared.add_strategy(parser)
     shared.add_cluster(parser)
+    plan_live.add_arguments(parser)
     output = parser.add_argument_group("output")
     output.add_argument("--explain", action="store_true", help="also print what was considered, and why the winner won")
     output.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
@@ -50,6 +52,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Read, cut, print."""
+    if args.on is not None:
+        return plan_live.run(args)
     from windrow.lab.plan import make_plan
     from windrow.strategies import find_strategy
 

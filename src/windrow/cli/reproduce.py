@@ -7,8 +7,9 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,44 +18,79 @@ from windrow.cli.arguments import positive
 from windrow.errors import UserError
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from rich.console import RenderableType
 
-    from windrow.lab.glume_results import Results
+    from windrow.lab.campaign import Campaign
     from windrow.lab.workers import Progress
+    from windrow.report.reproduction import Block
 
 SUMMARY = "Redo the experiments of a paper and set our numbers beside the printed ones."
 
 _EPILOG = """\
 papers:
   glume  grouping levels of a workflow by estimated makespan: figures 5.2, 5.3, 7.1-7.4, A.1, B.1-B.4, table 7.1
+  zhang  hybrid against individual and giant submission on five clusters and more: figures 10-15, paired t-tests
 
 It may be stopped at any time: the same command continues where it was. Logs are looked for in the --data folder and in
-swf/ there, workflows in dax/glume/; generated ones stand in for those that are missing, and the page says so.
+swf/ there, workflows in dax/glume/; generated ones stand in for those that are missing, and the page says so. The
+clusters of zhang are synthetic, as its logs are private; KTH and SDSC join them where their logs are found.
 
 examples:
   windrow traces fetch KTH-SP2 SDSC-SP2
   windrow reproduce glume --quick
   windrow reproduce glume --full --data logs --out glume
   windrow reproduce glume --as-thesis --out as-thesis
+  windrow reproduce zhang --quick
+  windrow reproduce zhang --quick --cap 16
 """
 _QUIET_S = 60.0  # how often a run that is not watched on a terminal says how far it is
+
+_OF_GLUME = {"policy": "conservative", "placement": "count"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Findings:
+    """What a paper's runs came to. `texts` are the files to write, by suffix; `block` is the table to show."""
+
+    title: str
+    block: Block
+    lines: Sequence[str]
+    texts: Mapping[str, str]
+    trials: int
+    failed: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Experiments:
+    """What to run for a paper, where its results go by default, and how to read them."""
+
+    folder: str
+    campaigns: Sequence[Campaign]
+    stand_ins: Sequence[str]
+    read: Callable[[Sequence[pa.Table]], _Findings]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.epilog = _EPILOG
-    parser.add_argument("paper", choices=("glume",), metavar="PAPER", help="see below")
+    parser.add_argument("paper", choices=("glume", "zhang"), metavar="PAPER", help="see below")
     scale = parser.add_mutually_exclusive_group()
     scale.add_argument("--quick", action="store_true", help="a sample, in a minute or two (default)")
-    scale.add_argument("--full", action="store_true", help="everything, in up to half an hour on two cores")
+    scale.add_argument(
+        "--full", action="store_true", help="everything, on two cores in half an hour (glume) or some hours (zhang)"
+    )
     parser.add_argument("--out", metavar="FOLDER", help="where results go (default: windrow-PAPER-SCALE)")
     parser.add_argument("--workers", type=positive, metavar="N", help="processes at work (default: one per core)")
-    parser.add_argument("--policy", default="conservative", metavar="P", help="as of simulate (default: conservative)")
-    parser.add_argument("--placement", default="count", metavar="L", help="as of simulate (default: count)")
+    parser.add_argument(
+        "--cap", type=positive, metavar="N", help="zhang only: at most N jobs in the system (default: any)"
+    )
+    parser.add_argument("--policy", metavar="P", help="glume only: as of simulate (default: conservative)")
+    parser.add_argument("--placement", metavar="L", help="glume only: as of simulate (default: count)")
     parser.add_argument(
         "--as-thesis",
         action="store_true",
-        help="cluster, margins and zhang as in the thesis's own simulator: contiguous jobs, padded requests, ...",
+        help="glume only: cluster, margins and zhang as in the thesis's own simulator: contiguous jobs, ...",
     )
     parser.add_argument(
         "--data", metavar="FOLDER", help="where logs and workflows are (default: $WINDROW_DATA, else here)"
@@ -63,65 +99,107 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run what is missing, then write the page."""
-    from windrow.lab.campaign import Rules
-    from windrow.lab.glume import plan_as_thesis, plan_glume
-    from windrow.lab.glume_results import Results
     from windrow.lab.workers import run_campaigns
 
     data = Path(args.data or os.environ.get("WINDROW_DATA") or ".")
     if not data.is_dir():
         raise UserError(f"{data}: there is no such folder; give the one that holds the logs with --data")
-    if args.as_thesis:
-        plan = plan_as_thesis(data, full=args.full)
-    else:
-        plan = plan_glume(data, full=args.full, rules=Rules(args.policy, placement=args.placement))
-    out = Path(args.out or f"windrow-glume-{plan.scale}" + ("-as-thesis" if args.as_thesis else ""))
-    for line in plan.stand_ins:
+    experiments = _glume(args, data) if args.paper == "glume" else _zhang(args, data)
+    out = Path(args.out or experiments.folder)
+    for line in experiments.stand_ins:
         terminal.say(line)
     try:
         with _progress() as watch:
-            tables = run_campaigns(plan.campaigns, out, workers=args.workers, watch=watch)
+            tables = run_campaigns(experiments.campaigns, out, workers=args.workers, watch=watch)
     except KeyboardInterrupt:
         terminal.say(f"what is finished is kept in {out}; the same command continues from there")
         raise
-    results = Results(plan, tables)
-    files = _write(results, out)
-    terminal.show(*_blocks(results), *terminal.files_written(**files))
-    if results.failed:
-        terminal.say(f"WARNING: {results.failed:,} of {results.trials:,} trials FAILED; see column error in {out}")
-    return 1 if results.failed else 0
+    findings = experiments.read(tables)
+    files = _write(findings.texts, out / args.paper)
+    terminal.show(*_blocks(findings), *terminal.files_written(**files))
+    if findings.failed:
+        terminal.say(f"WARNING: {findings.failed:,} of {findings.trials:,} trials FAILED; see column error in {out}")
+    return 1 if findings.failed else 0
 
 
-def _write(results: Results, out: Path) -> dict[str, str]:
+def _glume(args: argparse.Namespace, data: Path) -> _Experiments:
+    from windrow.lab.campaign import Rules
+    from windrow.lab.glume import plan_as_thesis, plan_glume
+    from windrow.lab.glume_results import Results
+    from windrow.report import reproduction as report
+
+    if args.cap:
+        raise UserError("--cap is for zhang only; glume has its own caps, 16 and 128: leave it out")
+    if args.as_thesis:
+        plan = plan_as_thesis(data, full=args.full)
+    else:
+        given = {name: getattr(args, name) or usual for name, usual in _OF_GLUME.items()}
+        plan = plan_glume(data, full=args.full, rules=Rules(given["policy"], placement=given["placement"]))
+
+    def read(tables: Sequence[pa.Table]) -> _Findings:
+        found = Results(plan, tables)
+        texts = {
+            "html": report.reproduction_page(found),
+            "md": report.reproduction_markdown(found),
+            "json": _json(report.reproduction_json(found)),
+        }
+        first = report.blocks(found)[0]
+        return _Findings(report.TITLE, first, report.summary(found), texts, found.trials, found.failed)
+
+    folder = f"windrow-glume-{plan.scale}" + ("-as-thesis" if args.as_thesis else "")
+    return _Experiments(folder, plan.campaigns, plan.stand_ins, read)
+
+
+def _zhang(args: argparse.Namespace, data: Path) -> _Experiments:
+    from windrow.lab.zhang import NO_CAP, plan_zhang
+    from windrow.lab.zhang_results import Results
+    from windrow.report import zhang as report
+    from windrow.report.zhang_tables import blocks
+
+    alien = [f"--{name.replace('_', '-')}" for name in (*_OF_GLUME, "as_thesis") if getattr(args, name)]
+    if alien:
+        raise UserError(f"{alien[0]} is for glume only; zhang has its own three policies: leave it out")
+    plan = plan_zhang(data, full=args.full, cap=args.cap or NO_CAP)
+
+    def read(tables: Sequence[pa.Table]) -> _Findings:
+        found = Results(plan, tables)
+        texts = {
+            "html": report.zhang_page(found),
+            "md": report.zhang_markdown(found),
+            "json": _json(report.zhang_json(found)),
+        }
+        first = blocks(found)[0]
+        return _Findings(report.TITLE, first, report.summary(found), texts, found.trials, found.failed)
+
+    folder = f"windrow-zhang-{plan.scale}" + (f"-cap-{args.cap}" if args.cap else "")
+    return _Experiments(folder, plan.campaigns, plan.stand_ins, read)
+
+
+def _json(value: Mapping[str, object]) -> str:
+    return json.dumps(value, indent=2, allow_nan=False) + "\n"
+
+
+def _write(texts: Mapping[str, str], stem: Path) -> dict[str, str]:
     from windrow.formats.disk import replace_bytes
-    from windrow.report.reproduction import reproduction_json, reproduction_markdown, reproduction_page
 
-    texts = {
-        "html": reproduction_page(results),
-        "md": reproduction_markdown(results),
-        "json": json.dumps(reproduction_json(results), indent=2, allow_nan=False) + "\n",
-    }
     for suffix, text in texts.items():
-        with replace_bytes(out / f"glume.{suffix}") as stream:
+        with replace_bytes(stem.with_suffix(f".{suffix}")) as stream:
             stream.write(text.encode())
-    return {"page": str(out / "glume.html"), "text": str(out / "glume.md"), "numbers": str(out / "glume.json")}
+    return {"page": f"{stem}.html", "text": f"{stem}.md", "numbers": f"{stem}.json"}
 
 
-def _blocks(results: Results) -> Iterator[RenderableType]:
+def _blocks(findings: _Findings) -> Iterator[RenderableType]:
     from rich.table import Table
     from rich.text import Text
 
-    from windrow.report.reproduction import TITLE, blocks, summary
-
-    yield terminal.heading(TITLE)
-    wins = blocks(results)[0]
+    yield terminal.heading(findings.title)
     table = Table(box=None, padding=(0, 3, 0, 0), header_style="bold")
-    for k, name in enumerate(wins.head):
+    for k, name in enumerate(findings.block.head):
         table.add_column(name, justify="right" if 0 < k < 4 else "left")
-    for row in wins.rows:
+    for row in findings.block.rows:
         table.add_row(*row)
     yield table
-    yield Text("\n".join(summary(results)))
+    yield Text("\n".join(findings.lines))
 
 
 @contextmanager

@@ -19,8 +19,7 @@ def run(args: argparse.Namespace) -> int:
     from rich.table import Table
 
     from windrow.app.runs import Told, all_runs
-    from windrow.cli.live import as_json, clock
-    from windrow.model import format_duration
+    from windrow.cli.live import as_json, clock, span
 
     told = sorted((Told(paths) for paths in all_runs()), key=lambda t: float(t.facts["created_s"]))
     if args.json:
@@ -34,7 +33,7 @@ def run(args: argparse.Namespace) -> int:
         table.add_column(head, justify="right" if head in ("tasks", "jobs", "took") else "left")
     for t in told:
         done = f"{t.story.count('finished')}/{len(t.story.tasks)}"
-        took = format_duration(t.story.last_s - t.story.begun_s) if t.story.begun_s is not None else ""
+        took = span(t.story.last_s - t.story.begun_s) if t.story.begun_s is not None else ""
         row = (t.paths.name, t.state, done, str(len(t.story.jobs)), t.facts["strategy"], t.facts["queue"])
         table.add_row(*map(str, row), clock(t.story.begun_s), took)
     terminal.show(table)

@@ -2,8 +2,8 @@
 
 What a log must look like to be simulated is settled here, once, by the rules below; each is counted in `Repairs`.
 
-1. A job that ran for zero seconds or less is dropped; then one without processors (allocated, else requested); then one
-   wider than the machine.
+1. A job that ran for zero seconds or less is dropped; then one without processors (allocated, else requested, or with
+   `processors="requested"` the other way round); then one wider than the machine.
    With `keep_cancelled`, a job that never ran but asked for time and processors stays instead, with a run of one
    second: until its user took it back it stood in the queue, and in the plans of the batch system.
 2. A job without a requested time (zero or less) is taken to have asked for its run time.
@@ -20,24 +20,29 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from windrow.errors import InputError, UserError
+from windrow.errors import InputError, UserError, unknown_name
 from windrow.formats.disk import AnyPath, bare_name, open_bytes, read_text, replace_bytes
 from windrow.formats.swf_rows import Rows, header_end, line_of_row, parse_rows
 from windrow.model import Log, Repairs
 
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
+Processors = Literal["allocated", "requested"]
+"""How wide a job is: what it was given, or what it asked for; the other one where that is unknown."""
 
 _LABEL = "[A-Za-z][A-Za-z0-9]*"
 _HEADER_LINE = re.compile(rf";\s{{0,4}}({_LABEL}):(?!//)(.*)")  # a deeper indent continues the line before
 _ROWS_PER_WRITE = 4096
 
 
-def read_log(path: AnyPath, *, nodes: int | None = None, keep_cancelled: bool = False) -> Log:
+def read_log(
+    path: AnyPath, *, nodes: int | None = None, keep_cancelled: bool = False, processors: Processors = "allocated"
+) -> Log:
     """The log in an SWF file, cleaned by the rules above. `nodes` overrides the machine's size.
 
     A node of the log is a processor of the file: the machine has MaxProcs of them, or MaxNodes where the header has no
@@ -47,6 +52,7 @@ def read_log(path: AnyPath, *, nodes: int | None = None, keep_cancelled: bool = 
     text = read_text(path)
     machine = _machine_size(path, parse_header(text[: header_end(text)].splitlines()), nodes)
     rows = parse_rows(path, text)
+    rows = rows._replace(allocated=_width(rows, processors))  # from here on, the one width that counts
     if keep_cancelled:
         never_ran = (rows.run_s <= 0) & (rows.requested_s > 0)
         rows = rows._replace(run_s=np.where(never_ran, 1, rows.run_s))
@@ -120,7 +126,7 @@ def _machine_size(path: AnyPath, header: Mapping[str, str], nodes: int | None) -
 
 def _usable(rows: Rows, machine: int) -> tuple[Mask, Repairs]:
     """Which rows stay, and how many went by which rule; each job is counted by the first rule that applies."""
-    width = _width(rows)
+    width = rows.allocated
     no_run = rows.run_s <= 0
     no_processors = ~no_run & (width <= 0)
     too_wide = ~no_run & (width > machine)
@@ -132,8 +138,11 @@ def _usable(rows: Rows, machine: int) -> tuple[Mask, Repairs]:
     return ~(no_run | no_processors | too_wide), dropped
 
 
-def _width(rows: Rows) -> Ints:
-    return np.where(rows.allocated > 0, rows.allocated, rows.asked)
+def _width(rows: Rows, processors: Processors) -> Ints:
+    if processors not in get_args(Processors):
+        raise unknown_name("kind of processors", processors, get_args(Processors))
+    first, second = (rows.allocated, rows.asked) if processors == "allocated" else (rows.asked, rows.allocated)
+    return np.where(first > 0, first, second)
 
 
 def _refuse_negative(path: AnyPath, text: str, negative: Mask) -> None:
@@ -160,7 +169,7 @@ def _cleaned(name: str, machine: int, rows: Rows, dropped: Repairs) -> Log:
         machine_nodes=machine,
         job=rows.job,
         submit_s=rows.submit_s - rows.submit_s[0],
-        nodes=_width(rows),
+        nodes=rows.allocated,
         requested_s=requested,
         run_s=rows.run_s,
         user=_renumbered(rows.user),

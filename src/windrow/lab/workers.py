@@ -57,7 +57,7 @@ def run_campaigns(
     store = Store(folder)
     with store.locked():
         chunks = list({store.path(chunk): chunk for campaign in campaigns for chunk in campaign.chunks()}.values())
-        _run_missing(chunks, store, count, watch or (lambda _: None))
+        run_missing(chunks, store, count, watch or (lambda _: None))
         return [store.finish(campaign) for campaign in campaigns]
 
 
@@ -73,7 +73,8 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _run_missing(chunks: Sequence[Chunk], store: Store, workers: int, watch: Watch) -> None:
+def run_missing(chunks: Sequence[Chunk], store: Store, workers: int, watch: Watch) -> None:
+    """Run those of the chunks that are not in the store; `watch` hears of every finished one."""
     missing = sorted((c for c in chunks if not store.has(c)), key=lambda c: (-c.weight, c.name, c.digest()))
     there = [c for c in chunks if store.has(c)]
     tally = _Tally(chunks, there, sum(map(store.failures, there)))

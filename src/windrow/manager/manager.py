@@ -17,7 +17,9 @@ from windrow.agent import event_file
 from windrow.agent.folder import RunFolder
 from windrow.errors import OutsideError
 from windrow.forecast import ledger
-from windrow.forecast.base import Forecaster
+from windrow.forecast.base import Forecaster, predict
+from windrow.forecast.system import System
+from windrow.forecast.twin import Twin
 from windrow.manager import sightings
 from windrow.manager.actions import Abandon, Action, Decide, StopJob, SubmitJob
 from windrow.manager.core import Core
@@ -337,6 +339,7 @@ class Manager:
             raise
         now = self.now_s()
         self._take_in([Record(JobSubmitted(int(now), n, i), at_s=now) for n, i in zip(numbers, ids, strict=True)])
+        self._tell_twins(numbers)
         self.looking.hurry()
 
     def _resolve_doubts(self) -> None:
@@ -353,20 +356,29 @@ class Manager:
 
     def _predict(self, numbers: Sequence[int]) -> None:
         """Write down what each forecaster says of these jobs, to be compared with what happens."""
-        now = self.now_s()
+        now, used = self.now_s(), self._forecaster()
         plans = [self.core.jobs[number].plan for number in numbers]
         nodes = np.array([plan.nodes for plan in plans], dtype=np.int64)
         requested_s = np.array([plan.requested_s for plan in plans], dtype=np.int64)
-        used = self._forecaster()
-        predictions = []
+        predictions: list[PredictedStart] = []
         for forecaster in self.forecasters:
             try:
-                waits = forecaster.waits_s(nodes, requested_s)
-            except OutsideError:
+                if isinstance(forecaster, System):
+                    forecaster.ask(nodes, requested_s)
+                said = predict(forecaster, nodes, requested_s, now)
+            except OutsideError:  # a forecast more or less is no reason to hold a job back
                 continue
             predictions += [
-                PredictedStart(n, forecaster.name, now, p.nodes, p.requested_s, now + int(w), int(forecaster is used))
-                for n, p, w in zip(numbers, plans, waits, strict=True)
+                PredictedStart(n, p.source, now, p.nodes, p.requested_s, p.start_s, int(forecaster is used))
+                for n, p in zip(numbers, said, strict=True)
+                if p is not None
             ]
         self.journal.predict(predictions)
         self.predictions += predictions
+
+    def _tell_twins(self, numbers: Sequence[int]) -> None:
+        """Jobs just submitted count at once, though the last reading of the queue does not know them."""
+        for forecaster in self.forecasters:
+            if isinstance(forecaster, Twin):
+                for number in numbers:
+                    forecaster.add(self.core.jobs[number].plan.nodes, self.core.jobs[number].plan.requested_s)

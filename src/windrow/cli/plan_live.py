@@ -1,0 +1,80 @@
+"""`windrow plan --on QUEUE`: what a run would submit now. The same code decides; nothing is submitted."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from windrow.cli import terminal
+from windrow.errors import UserError
+
+if TYPE_CHECKING:
+    from windrow.app.execute import DryRun, Prepared
+
+_SIMULATED = {"--log": "log", "--at": "at_s"}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of a plan on a real queue."""
+    group = parser.add_argument_group("on a real queue, instead of a simulated one")
+    group.add_argument("--on", metavar="QUEUE", help="local, slurm, or a queue of windrow.toml, as it is now")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Decide and print."""
+    from windrow.app.execute import Order, dry_run, prepare
+
+    for option, name in _SIMULATED.items():
+        if getattr(args, name, None) is not None:
+            raise UserError(f"--on plans on a real queue, {option} on a simulated one; give one of them")
+    order = Order(Path(args.workflow), on=args.on, strategy=args.strategy, cap=args.cap, margin=args.margin)
+    prepared = prepare(order)
+    plan = dry_run(prepared)
+    if args.json:
+        terminal.print_json(_as_json(prepared, plan))
+    else:
+        _show(prepared, plan, explain=args.explain)
+    return 0
+
+
+def _as_json(prepared: Prepared, plan: DryRun) -> dict[str, object]:
+    from dataclasses import asdict
+
+    return {
+        "queue": prepared.order.on,
+        "strategy": prepared.order.strategy,
+        "forecast": plan.forecast,
+        "guesses": prepared.guesses,
+        "learnt": prepared.learnt,
+        "why": plan.decision.why,
+        "jobs_now": [
+            {**asdict(job), "expected_wait_s": wait} for job, wait in zip(plan.decision.jobs, plan.waits_s, strict=True)
+        ],
+        "commands": list(plan.commands),
+    }
+
+
+def _show(prepared: Prepared, plan: DryRun, *, explain: bool) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    from windrow.model import format_duration
+    from windrow.report.explanation import candidate_lines
+
+    workflow = prepared.runnable.workflow
+    times = f"{prepared.guesses} run times are guesses, {prepared.learnt} learnt from earlier runs"
+    head = f"{workflow.name}: {len(workflow)} tasks, {prepared.order.strategy} on {prepared.order.on}; {times}"
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    for name in ("tasks", "nodes", "should wait", "should run", "leeway", "asks for"):
+        table.add_column(name, justify="right")
+    for job, wait in zip(plan.decision.jobs, plan.waits_s, strict=True):
+        spans = [format_duration(s) for s in (wait, job.run_s, job.leeway_s, job.requested_s)]
+        table.add_row(str(len(job.tasks)), str(job.nodes), *spans)
+    reasons = candidate_lines(plan.decision.candidates) if explain else []
+    terminal.show(
+        Text(head),
+        table,
+        Text("\n".join([f"why: {plan.decision.why}", *reasons])),
+        Text("would be submitted:\n" + "\n".join(plan.commands), overflow="ignore", no_wrap=True),
+    )

@@ -1,0 +1,65 @@
+"""A workload laid out for the compiled simulation: the tables of `kernels/streams.py` as they are before the start."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from windrow.kernels import streams as kernel
+from windrow.model import Workflow
+from windrow.model.graph import Adjacency, Ints
+from windrow.model.workflow import Floats
+from windrow.streams.selection import Selection, first_draw
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The tables; those that a simulation changes are copied for it."""
+
+    tasks: Ints
+    flows: Ints
+    edges: Ints
+    runtime_s: Floats
+
+
+def lay_out(workflows: Sequence[Workflow], selection: Selection, seed: int) -> Layout:
+    """All workflows end to end, with the ranks that the selection gives to their tasks, or with draws from a seed."""
+    counts = np.array([len(w) for w in workflows], dtype=np.int64)
+    first = np.cumsum(counts) - counts
+    parents = _joined([w.parents for w in workflows], first)
+    children = _joined([w.children for w in workflows], first)
+    tasks = np.zeros((counts.sum() + 1, kernel.TASK_COLUMNS), dtype=np.int64)
+    tasks[:-1, kernel.CORES] = np.concatenate([w.cores for w in workflows])
+    tasks[:-1, kernel.OWNER] = np.repeat(np.arange(len(workflows)), counts)
+    tasks[:, kernel.PARENTS] = parents.start
+    tasks[:, kernel.CHILDREN] = children.start + parents.edges
+    tasks[:-1, kernel.RANK] = np.concatenate([_ranks(w, selection) for w in workflows])
+    tasks[:-1, kernel.GENERATION] = np.concatenate([w.levels for w in workflows])
+    tasks[:-1, kernel.SUPPORT] = _support(parents, tasks[:-1, kernel.GENERATION])
+    flows = np.zeros((len(workflows), kernel.FLOW_COLUMNS), dtype=np.int64)
+    flows[:, kernel.FIRST] = first
+    flows[:, kernel.TASKS] = counts
+    flows[:, kernel.DRAW] = [first_draw(seed, number) for number in range(len(workflows))]
+    edges = np.concatenate([parents.index, children.index])
+    return Layout(tasks, flows, edges, np.concatenate([w.runtime_s for w in workflows]))
+
+
+def _ranks(workflow: Workflow, selection: Selection) -> Ints:
+    ranks = selection(workflow)
+    return np.full(len(workflow), -1, dtype=np.int64) if ranks is None else np.array(ranks, dtype=np.int64)
+
+
+def _joined(lists: Sequence[Adjacency], first: Ints) -> Adjacency:
+    edges = np.cumsum([0, *(a.edges for a in lists)])
+    start = np.concatenate([[0], *(a.start[1:] + e for a, e in zip(lists, edges[:-1], strict=True))])
+    index = np.concatenate([a.index + f for a, f in zip(lists, first, strict=True)])
+    return Adjacency(start.astype(np.int64), index.astype(np.int64))
+
+
+def _support(parents: Adjacency, level: Ints) -> Ints:
+    """How many parents of each task stand on the level just above it."""
+    child = parents.sources()
+    near = level[parents.index] == level[child] - 1
+    return np.bincount(child[near], minlength=parents.vertices).astype(np.int64)

@@ -1,0 +1,208 @@
+"""TOML tables with typed, checked access: whatever is wrong becomes an InputError with file, line, key and fix.
+
+The standard parser forgets lines, so they are looked up again in the text when a fault is reported: the line of the
+key, else that of its table's header. Rule: every key is taken by somebody, or refused by `finish`.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Any
+
+from windrow.errors import InputError, UserError, unknown_name
+from windrow.formats.disk import AnyPath, read_text
+from windrow.model import parse_duration
+
+_HEADER = re.compile(r"\s*\[\[?\s*\"?([A-Za-z0-9_-]+)\"?\s*\]\]?\s*(?:#.*)?$")
+_WHERE = re.compile(r"^(.*) \(at (?:line (\d+), column \d+|end of document)\)$", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class TomlFile:
+    """A file that was read: its path, its text and what the text says."""
+
+    path: AnyPath
+    text: str
+    values: Mapping[str, Any]
+
+    def fault(self, problem: str, *, table: str = "", index: int = 0, key: str = "", fix: str = "") -> InputError:
+        """The error for something in it; `table` and `index` (from 0) say in which `[[table]]`, "" is the top."""
+        return InputError(self.path, problem, line=self._line(table, index, key), fix=fix)
+
+    def _line(self, table: str, index: int, key: str) -> int | None:
+        here, seen, fallback = "", -1, None
+        for number, line in enumerate(self.text.split("\n"), start=1):
+            header = _HEADER.match(line)
+            if header:
+                here = header[1]
+                seen += here == table
+            is_here = here == table and (not table or seen == index)
+            if is_here and key and _names(line, key):
+                return number
+            if (is_here and header) or (here == "" and table and _names(line, table)):
+                fallback = fallback or number
+        return fallback
+
+
+def _names(line: str, key: str) -> bool:
+    return re.match(rf"\s*\"?{re.escape(key)}\"?\s*=", line) is not None
+
+
+def read_toml(path: AnyPath) -> TomlFile:
+    """The file's content. InputError with the line where it is not TOML."""
+    text = read_text(path)
+    try:
+        return TomlFile(path, text, tomllib.loads(text))
+    except tomllib.TOMLDecodeError as error:
+        match = _WHERE.match(str(error))
+        problem, line = (match[1], match[2]) if match else (str(error), None)
+        at = int(line) if line else text.count("\n") + 1
+        fix = "see windrow lab --example for how a campaign is written"
+        raise InputError(path, f"not TOML: {problem}", line=at, fix=fix) from None
+
+
+@dataclass
+class Table:
+    """One table of the file. Values are taken one by one; `finish` refuses what nobody took."""
+
+    file: TomlFile
+    values: dict[str, Any]
+    name: str = ""
+    index: int = 0
+    taken: list[str] = field(default_factory=list)
+
+    def fault(self, key: str, problem: str, fix: str = "") -> InputError:
+        """The error for the value of a key."""
+        place = f"{key} of {self.name}: " if self.name else f"{key}: "
+        return self.file.fault(place + problem, table=self.name, index=self.index, key=key, fix=fix)
+
+    def take(self, key: str, default: Any = None) -> Any:
+        """The raw value."""
+        self.taken.append(key)
+        return self.values.get(key, default)
+
+    def text(self, key: str, default: str = "") -> str:
+        """A text."""
+        value = self.take(key, default)
+        if not isinstance(value, str):
+            raise self.fault(key, f"must be a text, not {_shown(value)}", 'put it in quotes: "..."')
+        return value
+
+    def whole(self, key: str, default: int | None, least: int) -> int | None:
+        """A whole number of at least `least`."""
+        value = self.take(key, default)
+        if value is not default and (not is_whole(value) or value < least):
+            raise self.fault(key, f"must be a whole number of at least {least}, not {_shown(value)}")
+        return None if value is None else int(value)
+
+    def truth(self, key: str) -> bool:
+        """`true` or `false`, the default."""
+        value = self.take(key, False)
+        if not isinstance(value, bool):
+            raise self.fault(key, f"must be true or false, not {_shown(value)}")
+        return value
+
+    def duration_s(self, key: str, default: float | None = None) -> float | None:
+        """Seconds: a number, or a text with a unit."""
+        value = self.take(key, default)
+        return None if value is None else self.seconds(key, value)
+
+    def seconds(self, key: str, value: object) -> float:
+        """What a value of that key means in seconds."""
+        if is_number(value) or isinstance(value, str):
+            try:
+                return parse_duration(str(value))
+            except UserError as error:
+                raise self.fault(key, str(error)) from None
+        raise self.fault(key, f"must be seconds or a text like 4h, not {_shown(value)}")
+
+    def several(self, key: str, default: list[Any]) -> list[Any]:
+        """A list; a single value stands for a list of one."""
+        value = self.take(key, default)
+        listed = value if isinstance(value, list) else [value]
+        if not listed:
+            raise self.fault(key, "is an empty list", "give at least one value, or leave the key out")
+        return listed
+
+    def rest(self) -> dict[str, Any]:
+        """Everything that was not taken yet; taken now."""
+        left = {key: value for key, value in self.values.items() if key not in self.taken}
+        self.taken += left
+        return left
+
+    @contextmanager
+    def telling(self) -> Iterator[None]:
+        """A fault in the body that names no file is told at this table."""
+        try:
+            yield
+        except InputError:
+            raise
+        except UserError as error:
+            place = f"{self.name}: " if self.name else ""
+            raise self.file.fault(f"{place}{error}", table=self.name, index=self.index) from None
+
+    def finish(self) -> None:
+        """Refuse keys that nobody took: most likely misspelt."""
+        for key in self.values:
+            if key not in self.taken:
+                problem = str(unknown_name("key", key, self.taken))
+                raise self.file.fault(problem, table=self.name, index=self.index, key=key)
+
+
+def tables(file: TomlFile, name: str, values: object, short: str) -> Iterator[Table]:
+    """The tables `[[name]]`; a plain text in place of one means a table with just the key `short`."""
+    listed = values if isinstance(values, list) else [values]
+    for index, value in enumerate(listed):
+        if isinstance(value, str):
+            yield Table(file, {short: value}, name, index)
+        elif isinstance(value, dict):
+            yield Table(file, value, name, index)
+        else:
+            raise file.fault(f"{name} must be texts or tables, not {_shown(value)}", table=name, index=index)
+
+
+def variants(table: Table) -> Iterator[tuple[Table, str]]:
+    """The table once for each combination of the values of its lists, with words for what makes it differ."""
+    lists = {key: value for key, value in table.values.items() if isinstance(value, list)}
+    for key, value in lists.items():
+        if not value:
+            raise table.fault(key, "is an empty list", "give at least one value, or leave the key out")
+    varied = [key for key, value in lists.items() if len(value) > 1 and key != "file"]
+    for chosen in product(*lists.values()):
+        values = {**table.values, **dict(zip(lists, chosen, strict=True))}
+        words = " ".join(f"{key}={_written(values[key])}" for key in varied)
+        yield Table(table.file, values, table.name, table.index), words
+
+
+def is_whole(value: object) -> bool:
+    """Whether it is a whole number; true and false are not."""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def is_number(value: object) -> bool:
+    """Whether it is a finite number."""
+    return is_whole(value) or (isinstance(value, float) and math.isfinite(value))
+
+
+def as_texts(values: Mapping[str, object]) -> tuple[tuple[str, str], ...]:
+    """Parameters as recipes and models take them."""
+    return tuple((key, _written(value)) for key, value in values.items())
+
+
+def joined(words: Iterable[str]) -> str:
+    """The words that are not empty, with spaces between."""
+    return " ".join(word for word in words if word)
+
+
+def _written(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _shown(value: object) -> str:
+    return repr(value) if isinstance(value, str | int | float | bool) else f"a {type(value).__name__}"

@@ -1,0 +1,64 @@
+"""`windrow.toml`: where it is found, and what is wrong with it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from windrow.app.queues import open_queue
+from windrow.app.settings import find_settings, read_settings
+from windrow.errors import InputError, UserError
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME"):
+        monkeypatch.setenv(name, str(tmp_path / name))
+    monkeypatch.chdir(tmp_path)
+
+
+def write(folder: Path, text: str) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "windrow.toml").write_text(text)
+    return folder / "windrow.toml"
+
+
+def test_the_nearest_file_counts(tmp_path: Path) -> None:
+    inner = tmp_path / "a" / "b"
+    inner.mkdir(parents=True)
+    assert find_settings(inner) is None
+    home = write(tmp_path / "XDG_CONFIG_HOME" / "windrow", "")
+    assert find_settings(inner) == home
+    outer = write(tmp_path / "a", "")
+    assert find_settings(inner) == outer
+
+
+def test_tables_by_name(tmp_path: Path) -> None:
+    path = write(tmp_path, '[queues.big]\nkind = "local"\nnodes = 3\n')
+    assert read_settings(path) == {"big": {"kind": "local", "nodes": 3}}
+    assert open_queue("big").limits().nodes == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("queues = 3", "queues are tables"),
+        ("[other]", r"unknown table \[other\]"),
+        ("[queues.local]\nnodes", "is not TOML"),
+        ("[queues.local]\nnodes = 'two'", r"\[queues.local\] nodes must be a int"),
+        ("[queues.local]\nnode = 2", "did you mean nodes"),
+        ("[queues.local]\nmemory = '4 bags'", "is not a size"),
+    ],
+)
+def test_mistakes_name_the_file(tmp_path: Path, text: str, words: str) -> None:
+    path = write(tmp_path, text)
+    with pytest.raises(InputError, match=words) as caught:
+        open_queue("local")
+    assert Path(caught.value.file) == path
+
+
+def test_an_unknown_queue_is_refused_with_the_known_ones(tmp_path: Path) -> None:
+    write(tmp_path, '[queues.night]\nkind = "local"\n')
+    with pytest.raises(UserError, match="local, slurm, pbs, night"):
+        open_queue("day")

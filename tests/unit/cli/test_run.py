@@ -1,0 +1,136 @@
+"""`windrow run` and its kin, by real runs on a queue of their own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from windrow.cli.main import main
+
+FORK_JOIN = """
+name: fork-join
+tasks:
+  - id: split
+    command: seq 1 20 > numbers
+    outputs: [numbers]
+    runtime: 1s
+  - id: sum-{i}
+    matrix: {i: 1..4}
+    command: awk -v i={i} '{{s += $1 * i}} END {{print s}}' numbers > sum-{i}
+    inputs: [numbers]
+    outputs: ["sum-{i}"]
+    runtime: 1s
+  - id: total
+    command: cat sum-1 sum-2 sum-3 sum-4 > total
+    inputs: [sum-1, sum-2, sum-3, sum-4]
+    outputs: [total]
+    runtime: 1s
+"""
+
+FAILING = """
+name: failing
+tasks:
+  - id: good
+    command: touch good
+    runtime: 1s
+  - id: bad
+    command: echo it is me; test -e mended
+    runtime: 1s
+    retries: 1
+  - id: after-bad
+    command: touch after-bad
+    after: [bad]
+    runtime: 1s
+"""
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder, a queue and a history of their own."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("WINDROW_HISTORY", str(tmp_path / "history.sqlite"))
+
+
+def write(text: str) -> str:
+    Path("workflow.yaml").write_text(text)
+    return "workflow.yaml"
+
+
+def status(capsys: pytest.CaptureFixture[str], *args: str) -> dict[str, object]:
+    capsys.readouterr()
+    assert main(["status", "--json", *args]) == 0
+    found: dict[str, object] = json.loads(capsys.readouterr().out)
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("strategy", ["individual", "glume"])
+def test_a_run_computes_what_it_should(strategy: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", write(FORK_JOIN), "--strategy", strategy]) == 0
+    assert Path("total").read_text().split() == ["210", "420", "630", "840"]
+    found = status(capsys)
+    assert (found["state"], found["run"]) == ("complete", "fork-join-1")
+    assert main(["explain", "total"]) == 0
+    assert "attempt 1" in capsys.readouterr().out
+    assert main(["runs"]) == 0
+    assert "6/6" in capsys.readouterr().out
+    assert main(["resume"]) == 0  # nothing to do
+
+
+@pytest.mark.slow
+def test_a_failure_is_explained_and_mended(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", write(FAILING)]) == 1
+    found = status(capsys)
+    assert (found["state"], found["failed_tasks"]) == ("failed", ["bad"])
+    assert Path("good").exists()
+    assert main(["explain", "bad"]) == 0
+    words = capsys.readouterr().out
+    assert "attempt 2" in words
+    assert "it is me" in words
+    assert main(["explain", "after-bad"]) == 0
+    assert "it cannot run because of bad" in capsys.readouterr().out
+    Path("mended").touch()
+    assert main(["resume"]) == 0
+    assert status(capsys)["state"] == "complete"
+    assert Path("after-bad").exists()
+
+
+@pytest.mark.slow
+def test_a_detached_run_is_cancelled_and_resumed(capsys: pytest.CaptureFixture[str]) -> None:
+    text = "name: long\ntasks:\n  - {id: nap, command: 'sleep 600', runtime: 600s}\n"
+    assert main(["run", write(text), "--detach"]) == 0
+    assert status(capsys)["state"] == "running"
+    assert main(["cancel"]) == 0
+    assert status(capsys)["state"] == "stopped"
+    assert subprocess.run(["pgrep", "-f", f"^sleep 600 {os.getpid()}"], check=False).returncode == 1
+
+
+def test_what_cannot_run_is_refused_before_anything_is_made(capsys: pytest.CaptureFixture[str]) -> None:
+    text = "name: x\ntasks:\n  - {id: a, command: 'cat nothing', inputs: [nothing], runtime: 1s}\n"
+    assert main(["run", write(text)]) == 2
+    assert "task a reads nothing" in capsys.readouterr().err
+    assert main(["run", write(FORK_JOIN), "--strategy", "zang"]) == 2
+    assert "did you mean zhang" in capsys.readouterr().err
+    assert main(["run", write(FORK_JOIN), "--on", "moon"]) == 2
+    assert not Path(".windrow").exists()
+
+
+def test_a_plan_on_a_queue_submits_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", write(FORK_JOIN), "--on", "local", "--json"]) == 0
+    plan = json.loads(capsys.readouterr().out)
+    assert sum(len(job["tasks"]) for job in plan["jobs_now"]) == 6
+    assert sys.executable in plan["commands"][0]
+    assert not Path(".windrow").exists()
+
+
+def test_without_runs_the_commands_say_so(capsys: pytest.CaptureFixture[str]) -> None:
+    for command in ("status", "watch", "resume", "cancel"):
+        assert main([command]) == 2
+        assert "windrow run WORKFLOW starts one" in capsys.readouterr().err

@@ -1,0 +1,105 @@
+"""How good predictions were, and whom to trust: checked by hand and by properties."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from windrow.forecast.ledger import Accuracy, PastPrediction, accuracies, choose, trust
+
+
+def told(source: str, errors: Sequence[float], first: int = 0, step_s: float = 100.0) -> list[PastPrediction]:
+    """Predictions for jobs first, first + 1, ... that were off by so much."""
+    jobs = enumerate(errors, first)
+    return [PastPrediction(source, f"job-{i}", i * step_s, i * step_s + 50 + e, i * step_s + 50) for i, e in jobs]
+
+
+def test_figures_by_hand() -> None:
+    pending = PastPrediction("twin", "job-9", 900.0, 1000.0)
+    [found] = accuracies([*told("twin", [-300, 0, 20, 60, 420]), pending])
+    assert found == Accuracy("twin", 5, 1, 60, 40, 0.8)
+    assert accuracies([pending]) == [Accuracy("twin", 0, 1, None, None, None)]
+    assert accuracies([]) == []
+
+
+def test_a_start_just_after_the_prediction_is_covered() -> None:
+    [found] = accuracies(told("system", [-60, -61]))
+    assert found.coverage == 0.5
+    [strict] = accuracies(told("system", [-60, -61]), slack_s=0)
+    assert strict.coverage == 0
+
+
+@settings(max_examples=100, derandomize=True, deadline=None)
+@given(st.lists(st.integers(-10_000, 10_000), min_size=1, max_size=40), st.integers(1, 50), st.randoms())
+def test_figures_against_numpy_in_any_order(errors: list[float], last: int, chance: object) -> None:
+    records = told("a", errors) + told("b", [2 * e for e in errors])
+    shuffled = list(records)
+    chance.shuffle(shuffled)  # type: ignore[attr-defined]
+    found = accuracies(shuffled, last=last)
+    assert found == accuracies(records, last=last)
+    counted = np.array(errors[-last:], dtype=float)
+    for accuracy, factor in zip(found, (1, 2), strict=True):
+        assert accuracy.starts == len(counted)
+        assert accuracy.median_error_s == pytest.approx(np.median(np.abs(counted * factor)))
+        assert accuracy.bias_s == pytest.approx(np.mean(counted * factor))
+        assert accuracy.coverage == pytest.approx(np.mean(counted * factor >= -60))
+
+
+def test_the_default_until_five_jobs_tell_otherwise() -> None:
+    assert choose([]) == "twin"
+    for count, expected in ((4, "twin"), (5, "system")):
+        records = told("twin", [900] * count) + told("system", [30] * count)
+        assert choose(records) == expected
+        assert (trust(records) or "twin") == expected
+
+
+def test_a_source_is_not_believed_for_easy_questions() -> None:
+    """The system answered for other jobs, and well; on the jobs that both spoke of, it was worse."""
+    records = told("twin", [100] * 8) + told("system", [0] * 30, first=50) + told("system", [200] * 8)
+    assert choose(records) == "twin"
+    assert trust(records) is None
+
+
+def test_predictions_at_different_times_are_not_compared() -> None:
+    early = told("twin", [900] * 6)
+    late = [PastPrediction("system", r.tag, r.at_s + 40, r.predicted_s - 900, r.started_s) for r in early]
+    assert choose(early + late) == "twin"
+
+
+def test_the_best_of_several_rivals() -> None:
+    records = told("twin", [100] * 6) + told("system", [60] * 6) + told("history", [-40] * 6)
+    assert choose(records) == "history"
+    assert choose(records, default="history") == "history"
+    assert choose(records, default="system") == "history"
+
+
+def test_only_the_last_starts_count() -> None:
+    records = told("twin", [0] * 60 + [500] * 20) + told("system", [50] * 80)
+    assert choose(records, last=80) == "twin"
+    assert choose(records, last=20) == "system"
+
+
+def test_jobs_that_have_not_started_say_nothing() -> None:
+    records = told("twin", [900] * 4) + told("system", [0] * 4)
+    waiting = [PastPrediction(r.source, r.tag + "x", r.at_s, r.predicted_s) for r in records]
+    assert choose(records + waiting) == "twin"
+
+
+def test_equal_sources_leave_the_default() -> None:
+    assert choose(told("twin", [7] * 9) + told("system", [-7] * 9)) == "twin"
+    assert choose(told("twin", [0] * 9) + told("system", [0] * 9)) == "twin"
+
+
+@settings(max_examples=60, derandomize=True, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 500), st.integers(0, 500)), min_size=5, max_size=30), st.randoms())
+def test_the_choice_has_the_least_median_error_and_no_order_matters(
+    errors: list[tuple[int, int]], chance: object
+) -> None:
+    records = told("twin", [a for a, _ in errors]) + told("system", [b for _, b in errors])
+    chance.shuffle(records)  # type: ignore[attr-defined]
+    twin, system = (np.median([pair[side] for pair in errors]) for side in (0, 1))
+    assert choose(records) == ("system" if system < twin else "twin")
