@@ -9,9 +9,16 @@ from windrow.cli import terminal
 
 SUMMARY = "Stop a run: its jobs leave the queue; what is done stays done, and resume goes on from there."
 
+_EPILOG = """
+examples:
+  windrow cancel
+  windrow cancel montage-3
+"""
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
+    parser.epilog = _EPILOG
     parser.add_argument("run", nargs="?", metavar="RUN", help="which run (default: the latest)")
 
 

@@ -9,9 +9,16 @@ from windrow.errors import UserError
 
 SUMMARY = "Say why a task or a job ran where and when it did, or why it waits."
 
+_EPILOG = """
+examples:
+  windrow explain align-17             why this task ran where and when it did, or why it waits
+  windrow explain 3 --run montage-3    why the fourth job was cut and submitted as it was
+"""
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
+    parser.epilog = _EPILOG
     parser.add_argument("what", metavar="TASK|JOB", help="a task's id, or a job's number or id in the queue")
     parser.add_argument("--run", metavar="RUN", help="of which run (default: the latest)")
     parser.add_argument("--json", action="store_true", help="print one JSON object")

@@ -8,9 +8,16 @@ from windrow.cli import terminal
 
 SUMMARY = "Go on with a run: finished tasks stay finished, failed ones are tried again."
 
+_EPILOG = """
+examples:
+  windrow resume
+  windrow resume montage-3 --detach
+"""
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
+    parser.epilog = _EPILOG
     parser.add_argument("run", nargs="?", metavar="RUN", help="which run (default: the latest)")
     parser.add_argument("--detach", action="store_true", help="return at once; the run goes on in the background")
     parser.add_argument("--json", action="store_true", help="print one JSON object at the end instead of progress")

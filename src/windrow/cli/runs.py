@@ -8,9 +8,16 @@ from windrow.cli import terminal
 
 SUMMARY = "List the runs of this folder."
 
+_EPILOG = """
+examples:
+  windrow runs
+  windrow runs --json
+"""
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
+    parser.epilog = _EPILOG
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 

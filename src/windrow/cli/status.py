@@ -9,9 +9,17 @@ from windrow.cli import terminal
 
 SUMMARY = "Show how a run stands: its jobs, its tasks, the time left."
 
+_EPILOG = """
+examples:
+  windrow status
+  windrow status montage-3 --all
+  windrow status --json
+"""
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
+    parser.epilog = _EPILOG
     parser.add_argument("run", nargs="?", metavar="RUN", help="which run (default: the latest)")
     parser.add_argument("--all", action="store_true", help="every job, however many")
     parser.add_argument("--json", action="store_true", help="print one JSON object")

@@ -9,9 +9,16 @@ SUMMARY = "Show a run as it goes on, until it is over."
 
 _EVERY_S = 1.0
 
+_EPILOG = """
+examples:
+  windrow watch
+  windrow watch montage-3
+"""
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
+    parser.epilog = _EPILOG
     parser.add_argument("run", nargs="?", metavar="RUN", help="which run (default: the latest)")
 
 

@@ -134,14 +134,18 @@ class Campaign:
         return _short_digest(" ".join(sorted(chunk.digest() for chunk in self.chunks())))
 
 
+_NOT_SIMULATED = {"cli", "report", "lab", "app", "manager", "agent", "queues", "forecast", "streams"}
+
+
 @lru_cache(maxsize=1)
 def code_digest() -> str:
-    """Of the source of everything that a row depends on: all rooms below the lab, and how a trial runs."""
+    """Of the source of everything that a row depends on: rooms of the simulation, the core, and how a trial runs."""
     root = Path(windrow.__file__).parent
-    apart = {"cli", "report", "lab"}
-    below = [p for p in root.rglob("*.py") if p.relative_to(root).parts[0] not in apart]
+    below = [p for p in root.rglob("*.py") if p.relative_to(root).parts[0] not in _NOT_SIMULATED]
+    parts = [root / "lab" / "trial.py", root / "lab" / "rows.py"]
+    parts += [root / "manager" / f"{name}.py" for name in ("core", "events", "actions", "terms")]
     digest = hashlib.sha256()
-    for path in sorted([*below, root / "lab" / "trial.py", root / "lab" / "rows.py"]):
+    for path in sorted([*below, *parts]):
         digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:16]
 
