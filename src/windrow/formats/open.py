@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 from windrow.errors import InputError, UserError
 from windrow.formats import swf
 from windrow.formats.dax import read_dax
 from windrow.formats.disk import AnyPath, format_suffix
+from windrow.formats.native import read_native
 from windrow.formats.wfformat import read_wfformat
 from windrow.formats.wfformat_write import write_wfformat
-from windrow.model import Log, Workflow, WorkflowError
+from windrow.model import Log, Runnable, Workflow, WorkflowError
+
+NATIVE_SUFFIXES = (".yaml", ".yml")
+"""Suffixes of native workflows, whose tasks all have commands."""
+
+
+def _native_workflow(path: AnyPath) -> Workflow:
+    return read_native(path).workflow
+
 
 WORKFLOW_READERS: Mapping[str, Callable[[AnyPath], Workflow]] = {
     ".json": read_wfformat,
     ".dax": read_dax,
     ".xml": read_dax,
+    **dict.fromkeys(NATIVE_SUFFIXES, _native_workflow),
 }
 """Who reads workflows with which suffix."""
 
@@ -27,7 +38,7 @@ LOG_SUFFIXES = (".swf", ".txt")
 
 
 def read_workflow(path: AnyPath) -> Workflow:
-    """The workflow in a WfFormat (`.json`) or DAX (`.dax`, `.xml`) file, packed or not.
+    """The workflow in a WfFormat (`.json`), DAX (`.dax`, `.xml`) or native (`.yaml`, `.yml`) file, packed or not.
 
     InputError, naming the file and where possible the line, where there is none.
     """
@@ -38,6 +49,20 @@ def read_workflow(path: AnyPath) -> Workflow:
         return reader(path)
     except WorkflowError as error:
         raise InputError(path, str(error)) from None
+
+
+def read_runnable(path: AnyPath) -> Runnable:
+    """The workflow with what to execute for each task; commands of WfFormat and DAX run in the file's folder.
+
+    InputError, as from `read_workflow`, and where tasks have no commands.
+    """
+    if format_suffix(path) in NATIVE_SUFFIXES:
+        return read_native(path)
+    workflow = read_workflow(path)
+    try:
+        return Runnable.of(workflow, str(Path(path).absolute().parent))
+    except WorkflowError as error:
+        raise InputError(path, str(error), fix="add commands, or write it as a native workflow") from None
 
 
 def write_workflow(workflow: Workflow, path: AnyPath) -> None:

@@ -20,6 +20,7 @@ RISKS = st.sampled_from([0.01, 0.05, 0.1, 0.2, 0.25, 1 / 3, 0.5, 0.9])
 TIMES = st.lists(st.floats(0, 1e6), min_size=2, max_size=60)
 
 
+@pytest.mark.slow
 @settings(derandomize=True, deadline=None)
 @given(times=TIMES, risk=RISKS)
 def test_coverage_is_exact_under_exchange(times: list[float], risk: float) -> None:
@@ -33,6 +34,7 @@ def test_coverage_is_exact_under_exchange(times: list[float], risk: float) -> No
         assert stated <= risk + 1e-9
 
 
+@pytest.mark.slow
 @settings(derandomize=True, deadline=None)
 @given(times=TIMES, risk=RISKS)
 def test_no_shorter_time_would_do(times: list[float], risk: float) -> None:
@@ -43,6 +45,7 @@ def test_no_shorter_time_would_do(times: list[float], risk: float) -> None:
         assert 1 - len(shorter) / (len(distinct) + 1) > risk + 1e-9 or len(distinct) + 1 < 1 / risk
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("runs", [9, 19, 50, 200])
 @pytest.mark.parametrize("skew", [0.1, 1.0, 2.0])
 def test_coverage_on_drawn_run_times(runs: int, skew: float) -> None:
@@ -150,6 +153,7 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
         RunTimes(tmp_path).record(runs(1.0))
 
 
+@pytest.mark.slow
 def test_many_processes_record_at_once(tmp_path: Path) -> None:
     code = (
         "import sys; from windrow.forecast.runtimes import *\n"

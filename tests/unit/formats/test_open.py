@@ -13,9 +13,9 @@ from windrow.model import Task, Workflow
 SWF = "; MaxProcs: 4\n1 0 -1 10 1 -1 -1 1 20 -1 1 1 -1 -1 -1 -1 -1 -1\n"
 
 
-@pytest.mark.parametrize("name", ["wf.yaml", "wf", "wf.gz", "log.swf"])
+@pytest.mark.parametrize("name", ["wf.toml", "wf", "wf.gz", "log.swf"])
 def test_unknown_suffixes_of_workflows_are_refused_with_those_known(tmp_path: Path, name: str) -> None:
-    with pytest.raises(UserError, match=rf"{name}: a workflow has a name that ends in \.json, \.dax, \.xml \(or"):
+    with pytest.raises(UserError, match=rf"{name}: a workflow has a name that ends in .*\.xml, \.yaml, \.yml \(or"):
         read_workflow(tmp_path / name)
 
 

@@ -1,0 +1,143 @@
+"""Text with placeholders: `{name}` stands for a value, `{{name}}` for itself in single braces.
+
+Rule 1: only braces around a lone name mean anything, and not after a dollar sign: `{a,b}`, `{ print $1 }` and `${HOME}`
+are left alone. Rule 2: a value never becomes shell code. Text of letters, digits and `_@%+=:,./-` is put in as it is,
+since the shell gives those no meaning anywhere. Any other value is quoted, and only where we know that the shell reads
+plain words; inside quotes, in a here-document and wherever else quoting could be undone, it is refused.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+_PLACEHOLDER = re.compile(r"\{\{([A-Za-z_][A-Za-z0-9_]*)\}\}|(?<!\$)\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_HARMLESS = re.compile(r"[A-Za-z0-9_@%+=:,./-]+")
+
+# Here-documents, old command substitution, quotes with escapes, arithmetic, and what may hide quotes inside quotes.
+_UNJUDGED = re.compile(r"<<|`|\$'|\$\"|\(\(|\$\[|\$\{(?![A-Za-z_][A-Za-z0-9_]*\})|\\\n[ \t]*#")
+_VALUE = "\0"  # stands for a value: never a quote or a blank to the shell, since it is quoted or harmless
+_BEFORE_COMMENT = " \t\n;&|()<>"
+
+
+class UnsafePlaceError(ValueError):
+    """A value that is not harmless stands where quoting cannot protect it."""
+
+    def __init__(self, name: str, value: str) -> None:
+        self.name, self.value = name, value
+        super().__init__(f"{name}={value!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """Text in pieces: between two literals stands the placeholder of that number."""
+
+    literals: tuple[str, ...]
+    names: tuple[str, ...]
+
+    @staticmethod
+    def parse(text: str) -> Template:
+        """The pieces of the text."""
+        literals, names, end = [""], [], 0
+        for found in _PLACEHOLDER.finditer(text):
+            literals[-1] += text[end : found.start()]
+            if found[2] is None:
+                literals[-1] += "{" + found[1] + "}"
+            else:
+                names.append(found[2])
+                literals.append("")
+            end = found.end()
+        literals[-1] += text[end:]
+        return Template(tuple(literals), tuple(names))
+
+    @property
+    def lone_name(self) -> str | None:
+        """The placeholder's name, where the text is one placeholder and nothing else."""
+        return self.names[0] if len(self.names) == 1 and self.literals == ("", "") else None
+
+    def fill(self, values: Mapping[str, str]) -> str:
+        """The text with the values in it, as they are. KeyError where one is missing."""
+        if not self.names:
+            return self.literals[0]
+        parts = [self.literals[0]]
+        for name, literal in zip(self.names, self.literals[1:], strict=True):
+            parts += (values[name], literal)
+        return "".join(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class ShellTemplate:
+    """A template of shell code; `plain` says of each placeholder whether the shell reads plain words there."""
+
+    template: Template
+    plain: tuple[bool, ...]
+
+    @staticmethod
+    def of(template: Template) -> ShellTemplate:
+        """The template, with the places of its placeholders judged."""
+        return ShellTemplate(template, _plain_places(template.literals))
+
+    def fill(self, values: Mapping[str, Sequence[str]]) -> str:
+        """The code with each placeholder's words in it. UnsafePlaceError where a word cannot be kept a word."""
+        literals = self.template.literals
+        parts = [literals[0]]
+        for name, plain, literal in zip(self.template.names, self.plain, literals[1:], strict=True):
+            words = []
+            for value in values[name]:
+                harmless = _HARMLESS.fullmatch(value) is not None
+                if not harmless and not plain:
+                    raise UnsafePlaceError(name, value)
+                words.append(value if harmless else shlex.quote(value))
+            parts += (" ".join(words), literal)
+        return "".join(parts)
+
+
+def _plain_places(literals: Sequence[str]) -> tuple[bool, ...]:
+    """Of each gap between literals, whether the shell is then outside quotes and comments. False where in doubt."""
+    if _UNJUDGED.search(_VALUE.join(literals)) or _UNJUDGED.search("".join(literals)):  # a list may be empty
+        return (False,) * (len(literals) - 1)
+    scan = _Scan()
+    plain: list[bool] = []
+    for literal in literals[:-1]:
+        for character in literal:
+            scan.read(character)
+        plain.append(scan.is_plain)
+        scan.read(_VALUE)
+    return tuple(plain)
+
+
+class _Scan:
+    """Follows shell code character by character, as far as its quotes go. Doubt, once there, stays."""
+
+    def __init__(self) -> None:
+        self._state = ""  # plain, or the quote that is open, or # in a comment
+        self._escaped = False
+        self._before = "\n"
+        self._doubt = False
+
+    @property
+    def is_plain(self) -> bool:
+        return not (self._state or self._escaped or self._doubt)
+
+    def read(self, character: str) -> None:
+        before, self._before = self._before, character
+        if self._escaped:
+            self._escaped = False
+            self._before = "\\"  # what is escaped separates nothing
+            self._doubt |= character == _VALUE
+            return
+        match self._state, character:
+            case (("" | '"'), "\\"):
+                self._escaped = True
+            case "", ("'" | '"'):
+                self._state = character
+            case "", "#" if before in _BEFORE_COMMENT:
+                self._state = "#"
+            case "", "#" if before == _VALUE:
+                self._doubt = True  # a comment only if there are no words in place of the placeholder
+            case ("'", "'") | ('"', '"') | ("#", "\n"):
+                self._state = ""
+            case '"', "(" if before == "$":
+                self._doubt = True  # quotes begin anew in there

@@ -1,0 +1,195 @@
+"""YAML text as a tree whose every part knows its line. Nothing in a file can run code or grow without bound.
+
+Rule 1: the tree is built from the parser's events: no tag is honoured and no object is constructed. Rule 2: nesting,
+and what aliases repeat, are bounded, so a small file stays small. Rule 3: a key stands once in its mapping.
+Rule 4: a value is text as written. Whether unquoted text means a number is asked by whoever wants a number; `no`, `on`
+and `1:30` are never anything but text (the types are those of YAML 1.2's core schema).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import yaml
+
+from windrow.errors import InputError
+from windrow.formats.disk import AnyPath, read_text
+
+DEPTH_MAX = 20
+"""How deeply a file may be nested; a workflow needs six."""
+
+REPEATED_MAX = 10_000
+"""How many values aliases may repeat in one file."""
+
+_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the same events, from C where PyYAML was built with it
+_INT = re.compile(r"[-+]?[0-9]+")
+_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_WORDS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
+_NULLS = frozenset(("", "~", "null", "Null", "NULL"))
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """One value. `quoted` is True where quotes or a block say that it is text, whatever it looks like."""
+
+    text: str
+    quoted: bool
+    line: int
+
+    @property
+    def value(self) -> str | int | float | bool | None:
+        """What the value is by YAML 1.2's core schema, without its octal and hexadecimal numbers, inf and nan."""
+        if self.quoted:
+            return self.text
+        if self.text in _NULLS:
+            return None
+        if self.text in _WORDS:
+            return _WORDS[self.text]
+        if _INT.fullmatch(self.text) and len(self.text) < 20:
+            return int(self.text)
+        return float(self.text) if _FLOAT.fullmatch(self.text) else self.text
+
+
+@dataclass(frozen=True, slots=True)
+class Items:
+    """A list."""
+
+    items: tuple[Node, ...]
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A mapping: its keys and values, in the order of the file."""
+
+    entries: tuple[tuple[Scalar, Node], ...]
+    line: int
+
+
+Node = Scalar | Items | Table
+
+
+def read_yaml(path: AnyPath) -> Node:
+    """The one document in the file. InputError, with the line, where it is not YAML or not of the harmless kind."""
+    return _Builder(path).build(read_text(path))
+
+
+@dataclass(slots=True)
+class _Open:
+    """A list or mapping whose end has not come yet."""
+
+    is_table: bool
+    line: int
+    anchor: str | None
+    nodes: list[Node] = field(default_factory=list)
+    size: int = 1  # values in it so far, those repeated by aliases included
+
+
+class _Builder:
+    def __init__(self, path: AnyPath) -> None:
+        self._path = path
+        self._anchors: dict[str, tuple[Node, int]] = {}
+        self._repeated = 0
+
+    def build(self, text: str) -> Node:
+        root: Node | None = None
+        stack: list[_Open] = []
+        for event in self._events(text):
+            line = event.start_mark.line + 1
+            if isinstance(event, yaml.DocumentStartEvent) and root is not None:
+                raise self._fault(line, "a second document", "write one workflow in each file; remove the ---")
+            if isinstance(event, yaml.SequenceStartEvent | yaml.MappingStartEvent):
+                self._refuse_tag(event, line)
+                stack.append(_Open(isinstance(event, yaml.MappingStartEvent), line, event.anchor))
+                if len(stack) > DEPTH_MAX:
+                    raise self._fault(line, f"nested more than {DEPTH_MAX} deep", "this is not a workflow")
+                continue
+            made = self._made(event, stack, line)
+            if made is None:
+                continue
+            node, size = made
+            if stack:
+                stack[-1].nodes.append(node)
+                stack[-1].size += size
+            else:
+                root = node
+        if root is None:
+            raise InputError(self._path, "there is no workflow in this file", fix="write name: and tasks: into it")
+        return root
+
+    def _made(self, event: Any, stack: list[_Open], line: int) -> tuple[Node, int] | None:
+        """The node that this event completes, and how many values it holds; None where it completes none."""
+        if isinstance(event, yaml.AliasEvent):
+            return self._alias(event.anchor, line)
+        if isinstance(event, yaml.ScalarEvent):
+            self._refuse_tag(event, line)
+            made: tuple[Node, int] = (Scalar(event.value, bool(event.style), line), 1)
+            anchor = event.anchor
+        elif isinstance(event, yaml.SequenceEndEvent | yaml.MappingEndEvent):
+            done = stack.pop()
+            made = (self._table(done) if done.is_table else Items(tuple(done.nodes), done.line), done.size)
+            anchor = done.anchor
+        else:
+            return None
+        if anchor is not None:
+            self._anchors[anchor] = made
+        return made
+
+    def _alias(self, anchor: str | None, line: int) -> tuple[Node, int]:
+        if (
+            anchor is None or anchor not in self._anchors
+        ):  # an anchor is known when its value is complete, so none can hold itself
+            raise self._fault(line, f"*{anchor} stands before the end of what &{anchor} names", "write it out")
+        node, size = self._anchors[anchor]
+        self._repeated += size
+        if self._repeated > REPEATED_MAX:
+            problem = f"aliases repeat more than {REPEATED_MAX:,} values"
+            raise self._fault(line, problem, "use defaults or a matrix instead")
+        return node, size
+
+    def _table(self, done: _Open) -> Table:
+        entries: list[tuple[Scalar, Node]] = []
+        lines: dict[str, int] = {}
+        for key, value in zip(done.nodes[::2], done.nodes[1::2], strict=True):
+            if not isinstance(key, Scalar):
+                raise self._fault(key.line, "a key that is a list or a mapping", "use text as the key")
+            if key.text in lines:
+                problem = f"{key.text!r} is given twice (first in line {lines[key.text]})"
+                raise self._fault(key.line, problem, "keep one of them")
+            lines[key.text] = key.line
+            entries.append((key, value))
+        return Table(tuple(entries), done.line)
+
+    def _refuse_tag(self, event: Any, line: int) -> None:
+        if event.tag is not None and event.tag != "!":  # a lone ! only says that the text is text
+            problem = f"the YAML tag {event.tag!r}; workflows are plain text, numbers, lists and mappings"
+            raise self._fault(line, problem, "remove the tag")
+
+    def _events(self, text: str) -> Iterator[Any]:
+        try:
+            yield from yaml.parse(text, Loader=_LOADER)
+        except yaml.MarkedYAMLError as error:
+            mark = error.problem_mark or error.context_mark
+            problem = f"not YAML: {error.problem or error.context}"
+            raise InputError(
+                self._path, problem, line=mark.line + 1 if mark else None, fix="mend it there or just above"
+            ) from None
+        except yaml.reader.ReaderError as error:
+            # The C parser counts bytes and the other one characters, so the line is looked for in the text.
+            line = _line_of(text, error.character)
+            raise InputError(
+                self._path, "a character that YAML does not allow", line=line, fix="write it as an escape in quotes"
+            ) from None
+
+    def _fault(self, line: int, problem: str, fix: str) -> InputError:
+        return InputError(self._path, problem, line=line, fix=fix)
+
+
+def _line_of(text: str, character: int | str) -> int | None:
+    """The line of the first such character (given as itself or as its number)."""
+    wanted = chr(character) if isinstance(character, int) else str(character)
+    place = text.find(wanted)
+    return None if place < 0 else text.count("\n", 0, place) + 1

@@ -1,0 +1,158 @@
+"""The schema for editors and the reader say the same of every file, as far as a schema can."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from windrow.errors import InputError
+from windrow.formats.native_schema import DEFAULT_KEYS, SCHEMA_PATH, TASK_KEYS, read_form
+from windrow.formats.native_yaml import Items, Node, Scalar, read_yaml
+
+ROOT = Path(__file__).resolve().parents[3]
+SCHEMA = json.loads(SCHEMA_PATH.read_text())
+VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
+
+
+def as_json(node: Node) -> Any:
+    """What a program sees that loads the file by YAML's core schema."""
+    if isinstance(node, Scalar):
+        return node.value
+    if isinstance(node, Items):
+        return [as_json(item) for item in node.items]
+    return {key.text: as_json(value) for key, value in node.entries}
+
+
+def verdicts(path: Path) -> tuple[bool, bool]:
+    """Whether the schema accepts the file, and whether the reader does."""
+    root = read_yaml(path)
+    try:
+        read_form(path, root)
+    except InputError:
+        return VALIDATOR.is_valid(as_json(root)), False
+    return VALIDATOR.is_valid(as_json(root)), True
+
+
+def test_the_schema_is_a_schema_and_knows_the_same_keys() -> None:
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+    assert set(SCHEMA["$defs"]["task"]["properties"]) == set(TASK_KEYS)
+    assert set(SCHEMA["properties"]["defaults"]["properties"]) == set(DEFAULT_KEYS)
+
+
+GOOD = {
+    "id": ["a", "5", "true", "'a b'", "'{{x}}'"],
+    "command": ["x", "[x]", "[x, 1, true, '']", "|\n      a\n      b"],
+    "inputs": ["a", "[]", "[a, b]", "5"],
+    "after": ["a", "[]"],
+    "cores": ["1", "4.0", "1000000"],
+    "nodes": ["0", "8"],
+    "memory": ["4GiB", "500MB", "1.5 G", "'1B'", "10K", "1kB", "0.5TiB"],
+    "runtime": ["90", "1.5", "1e3", "5m", "'90'", "1.5 h", "2w", "0.5"],
+    "retries": ["0", "100"],
+    "env": ["{}", "{A: 1, B: '', C: true}"],
+    "workdir": ["a/b", "5"],
+    "kind": ["a", "5"],
+    "matrix": [
+        *("{a: [1, 2]}", "{a: 1..9}", "{a: 001..100}", "{a: {range: [1, 9]}}", "{a: {range: [1, 9, 2]}}"),
+        *("{a: [x], exclude: []}", "{a: [x, y], exclude: [{a: x}]}", "{_a1: ['']}"),
+    ],
+}
+BAD = {
+    "id": ["~", "''", "' '", "[a]", "{a: b}"],
+    "command": ["[]", "''", "['']", "{a: b}", "[x, [y]]", "[x, ~]", "~"],
+    "inputs": ["~", "''", "[a, '']", "[[a]]", "{a: b}"],
+    "after": ["~", "{a: b}"],
+    "cores": ["0", "-1", "1.5", "'2'", "true", "~", "[1]", "1000001", "two"],
+    "nodes": ["-1", "0.5", "''"],
+    "memory": [
+        *("4", "4.5", "GB", "4gb", "0GB", "0.0 MiB", "'4GiB '", "1e3GB", "-4GB", "~", "[4GB]", "4XB", "0B"),
+    ],
+    "runtime": ["0", "0s", "'0.00 h'", "-5", "5 min", "soon", "true", "~", "[5]", "1e10", "1h30m", "''"],
+    "retries": ["101", "-1", "'1'"],
+    "env": ["[A]", "{A: ~}", "{A: [1]}", "{'': 1}", "{A=B: 1}", "x"],
+    "workdir": ["~", "''", "[a]"],
+    "kind": ["~", "''", "[a]"],
+    "matrix": [
+        *("{}", "[a]", "a", "{a: []}", "{a: [[1]]}", "{a: [~]}", "{a: [1, 1]}", "{a: 1-9}", "{a: {range: 5}}", "~"),
+        *("{a: {range: [1]}}", "{a: {range: [1, 9, 0]}}", "{a: {range: [1, 1.5]}}", "{a: {range: [1, 2, 3, 4]}}"),
+        *("{a: {rang: [1, 2]}}", "{exclude: []}", "{a-b: [1]}", "{id: [1]}", "{inputs: [1]}", "{range: [1, 2]}"),
+        *("{a: [x], exclude: {a: x}}", "{a: [x], exclude: [{}]}"),
+    ],
+}
+CASES = [(key, value, good) for good, side in ((True, GOOD), (False, BAD)) for key in side for value in side[key]]
+
+
+@pytest.mark.parametrize(("key", "value", "good"), CASES, ids=[f"{key}: {value}" for key, value, _ in CASES])
+def test_reader_and_schema_agree_on_values(key: str, value: str, good: bool, tmp_path: Path) -> None:
+    given = {"id": "t", "command": "[x]", key: value}
+    path = tmp_path / "wf.yaml"
+    path.write_text("tasks:\n  - " + "\n    ".join(f"{name}: {text}" for name, text in given.items()) + "\n")
+    assert verdicts(path) == (good, good)
+
+
+@pytest.mark.parametrize(
+    ("text", "good"),
+    [
+        ("tasks: [{id: a, command: x}]", True),
+        ("name: 5\ndefaults: {}\ntasks: [{id: a, command: x}]", True),
+        ("defaults: {cores: 2, env: {A: 1}, workdir: d, runtime: 5m}\ntasks: [{id: a, command: x}]", True),
+        ("defaults: {id: 2}\ntasks: [{id: a, command: x}]", False),
+        ("defaults: []\ntasks: [{id: a, command: x}]", False),
+        ("name: ''\ntasks: [{id: a, command: x}]", False),
+        ("version: 1\ntasks: [{id: a, command: x}]", False),
+        ("tasks: [{id: a}]", False),
+        ("tasks: [{command: a}]", False),
+        ("tasks: [{id: a, command: x, extra: 1}]", False),
+        ("tasks: []", False),
+        ("tasks: {a: {command: x}}", False),
+        ("tasks: [a]", False),
+        ("name: x", False),
+        ("[]", False),
+        ("x", False),
+    ],
+)
+def test_reader_and_schema_agree_on_files(text: str, good: bool, tmp_path: Path) -> None:
+    (tmp_path / "wf.yaml").write_text(text)
+    assert verdicts(tmp_path / "wf.yaml") == (good, good)
+
+
+@pytest.mark.slow
+@settings(derandomize=True, max_examples=150, deadline=None)
+@given(
+    key=st.sampled_from(["memory", "runtime", "cores", "retries"]),
+    number=st.from_regex(r"\A[-+]?[0-9]{1,4}(\.[0-9]{0,3})?(e[0-9])?\Z"),
+    unit=st.sampled_from(
+        ["", " ", "s", "m", " h", "d", "w", "B", "k", "K", "kB", "KiB", "M", "MB", " GiB", "T", "Ti", "iB", "x"]
+    ),
+    quote=st.sampled_from(["", "'"]),
+)
+def test_reader_and_schema_agree_on_numbers(
+    tmp_path_factory: pytest.TempPathFactory, key: str, number: str, unit: str, quote: str
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "numbers.yaml"
+    path.write_text(f"tasks:\n  - id: a\n    command: x\n    {key}: {quote}{number}{unit}{quote}\n")
+    by_schema, by_reader = verdicts(path)
+    assert by_schema == by_reader
+
+
+PAGES = [ROOT / "docs" / "reference" / "native-workflows.md", ROOT / "docs" / "how-to" / "write-a-workflow.md"]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_every_example_of_the_pages_is_a_workflow(page: Path, tmp_path: Path) -> None:
+    from windrow.formats import read_runnable
+
+    blocks = re.findall(r"^```yaml\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
+    assert blocks
+    for number, block in enumerate(blocks):
+        path = tmp_path / f"{number}.yaml"
+        path.write_text(block)
+        assert verdicts(path) == (True, True), block
+        assert len(read_runnable(path).steps) > 0
