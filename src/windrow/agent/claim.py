@@ -32,6 +32,14 @@ def claim(path: Path, host: str, queue_id: str, at: float) -> str:
     return ""
 
 
+def claimant(path: Path) -> str:
+    """What the queue called the job that made the claim; empty where nobody made it, or that cannot be told."""
+    try:
+        return str(json.loads(path.read_bytes())["queue_id"])
+    except (OSError, ValueError, KeyError, TypeError):  # not there, or cut short
+        return ""
+
+
 def _holder(path: Path) -> str:
     try:
         record = json.loads(path.read_bytes())

@@ -32,7 +32,8 @@ class Elsewhere:
         self._folder = folder
         self._passed_over = {str(number) for number in (job.job, *job.over)}
         self._tails: dict[str, Tail] = {}
-        self._abandoned = LineTail(folder.abandoned)
+        self._heard_bytes = job.heard_bytes
+        self._abandoned = LineTail(folder.abandoned, job.abandoned_bytes)
         self._first_s = job.poll_s
         self.wait_s = 0.0
         """How long to wait before the next look."""
@@ -44,10 +45,13 @@ class Elsewhere:
         return news
 
     def _from_jobs(self) -> Iterator[News]:
-        names = sorted(entry.name for entry in self._folder.jobs.iterdir() if entry.name.isdigit())
-        for name in names:
+        try:
+            names = [entry.name for entry in self._folder.jobs.iterdir() if entry.name.isdigit()]
+        except OSError:  # a hiccup of the file system is no news; the next look may have some
+            names = []
+        for name in sorted(names, key=int):
             if name not in self._passed_over and name not in self._tails:
-                self._tails[name] = Tail(self._folder.events(int(name)))
+                self._tails[name] = Tail(self._folder.events(int(name)), self._heard_bytes.get(name, 0))
         for tail in self._tails.values():
             while not tail.has_ended and (records := tail.read()):
                 for record in records:

@@ -1,6 +1,7 @@
 """The events file of a job: one JSON line for each thing that happened, appended by the job's agent.
 
-Rule 1: only whole lines count. A last line without its newline is being written, or never will be; readers wait.
+Rule 1: only whole lines count. A last line without its newline is being written, or never will be; readers wait. So
+they do at a zero byte, which on a network file system stands for what has not arrived yet.
 Rule 2: one writer. What it could not write whole, it takes back.
 Rule 3: what is written survives the agent; what is synced (within a second) survives the machine.
 
@@ -104,6 +105,11 @@ class JobEnded:
     why: str
 
 
+DONE = "nothing is left to do"
+"""Why an agent leaves that has done all it could."""
+OUT_OF_TIME = "the walltime is nearly over"
+"""Why an agent leaves whose time is up."""
+
 Record = JobStarted | TaskStarted | TaskFinished | TaskFailed | TaskDropped | TaskLost | JobEnded
 
 _KINDS: dict[str, type[Record]] = {
@@ -111,6 +117,7 @@ _KINDS: dict[str, type[Record]] = {
 }
 _encode = json.JSONEncoder(separators=(",", ":")).encode
 _CHUNK_BYTES = 1 << 22
+_LAST_BYTES = 1 << 16
 
 
 def encode(record: Record) -> str:
@@ -208,10 +215,11 @@ class LineTail:
             with self.path.open("rb", buffering=0) as file:
                 file.seek(self.offset)
                 data = file.read(_CHUNK_BYTES)
-        except FileNotFoundError:
-            return []
         except OSError as error:
+            if error.errno in (errno.ENOENT, errno.ESTALE):  # not there yet, or replaced at this moment
+                return []
             raise OutsideError(f"{self.path} cannot be read: {error.strerror}") from error
+        data = data.partition(b"\0")[0]
         end = data.rfind(b"\n") + 1
         lines = data[:end].split(b"\n")[:-1]
         first = self._lines + 1
@@ -244,6 +252,18 @@ class Tail:
             self.has_ended = isinstance(record, JobEnded)
             records.append(record)
         return records
+
+
+def last_word(path: Path, offset: int) -> str | None:
+    """Why the agent left, if it said so within the first `offset` bytes of its file."""
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, offset - _LAST_BYTES))
+            line = file.read(min(offset, _LAST_BYTES)).rstrip(b"\n").rpartition(b"\n")[2]
+        record = decode(line)
+    except (OSError, ValueError):  # not there, or not a whole line: it said something else, or nothing
+        return None
+    return record.why if isinstance(record, JobEnded) else None
 
 
 def json_lines(tail: LineTail) -> list[dict[str, Any]]:

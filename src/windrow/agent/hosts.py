@@ -40,7 +40,7 @@ def queue_id(environ: Mapping[str, str]) -> str:
     """The id of this job in its queue, as the queue writes it; empty where no queue is known."""
     if array := environ.get("SLURM_ARRAY_JOB_ID"):
         return f"{array}_{environ.get('SLURM_ARRAY_TASK_ID')}"
-    known = ("SLURM_JOB_ID", "PBS_JOBID", "WINDROW_QUEUE_ID")
+    known = ("SLURM_JOB_ID", "PBS_JOBID", "WINDROW_QUEUE_ID", "WINDROW_JOB_ID")
     return next((environ[name] for name in known if name in environ), "")
 
 

@@ -10,7 +10,7 @@ import contextlib
 import json
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +51,9 @@ class JobFile:
 
     `grace_s`: how long before the walltime the agent stops. `poll_s`: how often it looks for news of other jobs, at
     first. `patience_s`: how long a file written on another node may take to show up. `over`: jobs of the run that were
-    over, and taken note of, when this was written: their events hold no news.
+    over, and taken note of, when this was written: their events hold no news. `heard_bytes`: how much of the events of
+    the other jobs, by number, was known then. `abandoned_bytes`: how long the list of abandoned tasks was; what stood
+    there may be tried again by now.
     """
 
     run: str
@@ -65,6 +67,8 @@ class JobFile:
     poll_s: float = 1.0
     patience_s: float = 5.0
     over: tuple[int, ...] = ()
+    heard_bytes: dict[str, int] = field(default_factory=dict)
+    abandoned_bytes: int = 0
 
 
 _NAMES = tuple(f.name for f in fields(TaskSpec))

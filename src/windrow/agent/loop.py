@@ -17,7 +17,7 @@ from typing import Protocol
 from windrow.agent.clock import SteadyClock
 from windrow.agent.core import Core, Start
 from windrow.agent.elsewhere import Elsewhere
-from windrow.agent.event_file import JobStarted, Writer
+from windrow.agent.event_file import DONE, OUT_OF_TIME, JobStarted, Writer
 from windrow.agent.folder import RunFolder
 from windrow.agent.hosts import Hosts, queue_id
 from windrow.agent.job_file import JobFile
@@ -25,7 +25,7 @@ from windrow.agent.order import Order, Result
 from windrow.agent.remote import RemoteNode
 from windrow.agent.runner import Runner
 from windrow.agent.wake import Wake
-from windrow.errors import OutsideError
+from windrow.errors import WindrowError
 
 _SWEEP_EVERY_S = 1.0
 _DOUBT_S = 1.0
@@ -76,10 +76,10 @@ class Loop:
             why, code = self._work()
             self._stop(why)
             self._writer.close()
-        except OutsideError as error:
+        except WindrowError as error:
             print(f"windrow agent: {error}; stopping", file=sys.stderr, flush=True)
             self._break_off(str(error))
-            return 1
+            return error.exit_code
         return code
 
     def _begin(self) -> None:
@@ -89,7 +89,8 @@ class Loop:
         self._write()
         if not self._hosts.are_here:
             for place in range(1, self._job.nodes):
-                command = (*self._hosts.launch(place), sys.executable, "-m", "windrow.agent.node")
+                # -P: no file in the working folder may stand in for a module
+                command = (*self._hosts.launch(place), sys.executable, "-P", "-m", "windrow.agent.node")
                 node = RemoteNode(names[place], command)
                 self._nodes[place] = node
                 self._others.append(node)
@@ -103,7 +104,7 @@ class Loop:
                 name = signal.Signals(self._wake.stop_signal).name
                 return f"stopped by signal {name}", 128 + self._wake.stop_signal
             if now >= self._core.deadline:
-                return "the walltime is nearly over", 0
+                return OUT_OF_TIME, 0
             self._hear(now)
             starts = self._core.start(now)
             self._write()
@@ -113,7 +114,7 @@ class Loop:
                 break
             self._wait(self._pause_s())
             self._collect()
-        return "nothing is left to do", 0
+        return DONE, 0
 
     def _hear(self, now: float) -> None:
         """What other jobs and the passing of time have changed."""
@@ -137,8 +138,7 @@ class Loop:
         return max(0.0, min(time_s for time_s in times if time_s is not None))
 
     def _wait(self, pause_s: float) -> None:
-        if self._wake.stop_signal is None or pause_s:
-            self._poll.poll(pause_s * 1000)
+        self._poll.poll(pause_s * 1000)
         self._wake.clear()
 
     def _collect(self) -> None:
@@ -198,9 +198,9 @@ class Loop:
         env["WINDROW_TASK"] = spec.id
         env["WINDROW_ATTEMPT"] = str(attempt)
         env["WINDROW_CORES"] = str(cores)
-        inputs, outputs = (tuple(str(Path(spec.workdir, p)) for p in paths) for paths in (spec.inputs, spec.outputs))
+        inputs, outputs = _absolute(spec.workdir, spec.inputs), _absolute(spec.workdir, spec.outputs)
         patience_s = self._job.patience_s if self._hosts.is_cluster else 0.0
-        out = f"{self._folder.out}/{spec.task}.{attempt}"
+        out = str(self._folder.task_out(spec.task, attempt))
         return Order(spec.task, attempt, spec.command, spec.workdir, env, out, inputs, outputs, patience_s)
 
     def _write(self) -> None:
@@ -229,7 +229,8 @@ class Loop:
             for node in nodes:
                 for result in node.collect():
                     self._take_last(result, why)
-        self._here.signal(signal.SIGKILL)
+        for node in nodes:
+            node.signal(signal.SIGKILL)
         self._dismiss()
 
     def _dismiss(self) -> None:
@@ -259,5 +260,9 @@ class Loop:
             self._core.end(why, self._clock.now())
             self._write()
             self._writer.close()
-        except OutsideError:  # said already
+        except WindrowError:  # said already
             self._here.signal(signal.SIGKILL)
+
+
+def _absolute(folder: str, paths: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(str(Path(folder, path)) for path in paths) if paths else ()

@@ -31,7 +31,6 @@ RESET = (signal.SIGPIPE, signal.SIGXFSZ)
 class _Running:
     order: Order
     out: int
-    floor_kib: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +52,7 @@ class Runner:
         self._awaited: list[_Awaited] = []
         self._results: list[Result] = []
         self._programs: dict[tuple[str, str], str | None] = {}
-        self._folder = ""
+        self._own_peak_kib = 0
         self._null = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
 
     def start(self, order: Order) -> None:
@@ -104,9 +103,8 @@ class Runner:
         except OSError as error:
             raise OutsideError(f"{order.out} cannot be written: {error.strerror}") from error
         env = {**self._environ, **order.env}
-        floor_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         try:
-            self._enter(order.workdir)
+            os.chdir(order.workdir)  # a child begins where its parent is; always anew, since a task may replace it
             pid = os.posix_spawn(
                 self._program(order.command[0], env.get("PATH", os.defpath)),
                 order.command,
@@ -125,13 +123,7 @@ class Runner:
             Path(order.out).unlink(missing_ok=True)
             self._results.append(Result(order.task, order.attempt, 127, None, _cannot_start(order, error)))
             return
-        self._running[pid] = _Running(order, out, floor_kib)
-
-    def _enter(self, folder: str) -> None:
-        """The agent itself goes there: a child begins where its parent is."""
-        if folder != self._folder:
-            os.chdir(folder)
-            self._folder = folder
+        self._running[pid] = _Running(order, out)
 
     def _program(self, name: str, path: str) -> str:
         if "/" in name:
@@ -148,7 +140,6 @@ class Runner:
     def _reaped(self, pid: int, code: int, usage: resource.struct_rusage) -> None:
         running = self._running.pop(pid)
         order = running.order
-        peak_kib = usage.ru_maxrss if usage.ru_maxrss > running.floor_kib else 0
         cpu_s = round(usage.ru_utime + usage.ru_stime, 6)
         why = _why(code)
         ended = Result(
@@ -158,7 +149,7 @@ class Runner:
             -code if code < 0 else None,
             why,
             cpu_s,
-            peak_kib * 1024,
+            self._peak_bytes(usage),
             _tail(running.out) if why else "",
         )
         if why:  # what is left of it must not meet the next attempt
@@ -171,6 +162,12 @@ class Runner:
             self._results.append(ended)
         else:
             self._when_there(order.outputs, order.patience_s, lambda gone: self._checked(ended, running.out, gone))
+
+    def _peak_bytes(self, usage: resource.struct_rusage) -> int:
+        """Its peak, or 0 if that may be the agent's. The agent's only grows, so an old figure of it mostly decides."""
+        if usage.ru_maxrss > self._own_peak_kib:
+            self._own_peak_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return usage.ru_maxrss * 1024 if usage.ru_maxrss > self._own_peak_kib else 0
 
     def _checked(self, ended: Result, out: int, missing: str | None) -> None:
         if missing is not None:
@@ -200,13 +197,21 @@ class Runner:
 
 def _first_missing(paths: tuple[str, ...]) -> str | None:
     for path in paths:
-        if not os.path.lexists(path):
+        if not _is_there(path):
             # Listing its folder makes a network file system ask the server anew.
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(OSError, ValueError):
                 next(Path(path).parent.iterdir(), None)
-            if not os.path.lexists(path):
+            if not _is_there(path):
                 return path
     return None
+
+
+def _is_there(path: str) -> bool:
+    try:
+        os.stat(path)  # noqa: PTH116 - on the way of every task
+    except (OSError, ValueError):
+        return False
+    return True
 
 
 def _cannot_start(order: Order, error: OSError | ValueError) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -227,7 +227,7 @@ def _manager(paths: RunPaths, journal: Journal) -> Manager:
         strategy=find_strategy(order.strategy),
         dispatch=Dispatch(paths.folder, runnable, facts["uid"], paths.name),
         forecasters=forecasters(queue),
-        on_records=Learning(runnable, queue.name, facts["uid"]),
+        on_records=Learning(runnable, queue.name, facts["uid"], (record for _, record in journal.records())),
         earlier=past_predictions(paths.folder.path.parent, order.on),
         max_array=limits.max_array,
     )
@@ -244,11 +244,12 @@ def forecasters(queue: Queue) -> list[Forecaster]:
 class Learning:
     """Remembers how long tasks took and jobs waited, for runs to come."""
 
-    def __init__(self, runnable: Runnable, queue: str, uid: str) -> None:
+    def __init__(self, runnable: Runnable, queue: str, uid: str, past: Iterable[Record]) -> None:
+        """`past` is what the run has been through; it was learnt from when it happened."""
         self._runnable, self._queue, self._uid = runnable, queue, uid
         self._times = RunTimes()
         self._waits = History(waits_path())
-        self._story = Story.of(runnable.workflow, ())
+        self._story = Story.of(runnable.workflow, past)
 
     def __call__(self, records: Sequence[Record]) -> None:
         """Keep the run times of the tasks that finished, and the waits of the jobs that started."""

@@ -299,7 +299,7 @@ class Core:
         job.is_stopping = True
         stops: list[Action] = []
         if event.is_expiry:
-            self._expect_longer(job.running_since_s, event.at_s)
+            self._expect_longer(job, event.at_s)
         elif not job.has_finished_a_task:
             stops += self._count_barren(event.why)
         waiting_for = self._descendants(job.open_tasks)
@@ -345,9 +345,13 @@ class Core:
         stopping = any(job.is_stopping and job.open_tasks for job in self.jobs.values())
         return [] if stopping else [Decide()]
 
-    def _expect_longer(self, started_s: dict[int, int], at_s: int) -> None:
-        """A task lost while running takes at least twice as long as it had; else it might be lost forever."""
-        longer = {task: 2 * (at_s - begun) for task, begun in started_s.items()}
+    def _expect_longer(self, job: Job, at_s: int) -> None:
+        """A task lost while running takes at least twice as long as it had; else it might be lost forever.
+
+        It had no longer than its job, whatever a clock says that was set in between.
+        """
+        had_s = {task: min(at_s - begun, job.plan.requested_s) for task, begun in job.running_since_s.items()}
+        longer = {task: 2 * time for task, time in had_s.items()}
         changed = {task: time for task, time in longer.items() if time > self._expected[task]}
         if changed:
             expected = self.work.expected_s.copy()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from windrow.agent.folder import RunFolder
 from windrow.agent.job_file import JobFile, TaskSpec, write_job
@@ -64,8 +66,13 @@ class Dispatch:
             output=str(self.folder.jobs / str(number) / "output"),
         )
 
-    def prepare(self, core: Core, number: int) -> JobSpec:
-        """Write what the job's agent is to do; then what is submitted for it."""
+    def prepare(self, core: Core, number: int, heard: Mapping[int, int] | None = None) -> JobSpec:
+        """Write what the job's agent is to do; then what is submitted for it.
+
+        `heard` is how much of each job's events the core knows. A task that failed, was abandoned and is tried again
+        must not look lost to jobs of its second life.
+        """
+        heard = heard or {}
         plan, shape = core.jobs[number].plan, core.terms.shape
         job = JobFile(
             run=self.run,
@@ -75,6 +82,9 @@ class Dispatch:
             memory_bytes=shape.memory_bytes,
             walltime_s=plan.requested_s,
             tasks=tuple(self._tasks(core, number)),
+            over=tuple(n for n in range(core.submitted) if n not in core.jobs),
+            heard_bytes={str(n): heard[n] for n in sorted(heard) if n != number},
+            abandoned_bytes=self.folder.abandoned.stat().st_size if self.folder.abandoned.exists() else 0,
         )
         try:
             self.folder.make(number)
@@ -88,12 +98,10 @@ class Dispatch:
         lines = "".join(json.dumps({"task": task}) + "\n" for task in tasks)
         if not lines:
             return
-        descriptor = os.open(self.folder.abandoned, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         try:
-            os.write(descriptor, lines.encode())
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+            _append(self.folder.abandoned, lines.encode())
+        except OSError as error:
+            raise OutsideError(f"{self.folder.abandoned} cannot be written: {error.strerror}") from error
 
     def _tasks(self, core: Core, number: int) -> Iterator[TaskSpec]:
         workflow, steps = self.runnable.workflow, self.runnable.steps
@@ -117,3 +125,16 @@ class Dispatch:
                 parents=tuple(p for p in workflow.parents.of(number_of).tolist() if not core.is_done(p)),
                 children=tuple(member.children),
             )
+
+
+def _append(path: Path, data: bytes) -> None:
+    """Append all of it or nothing: readers stumble over half a line."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    try:
+        size = os.fstat(descriptor).st_size
+        if os.write(descriptor, data) < len(data):
+            os.ftruncate(descriptor, size)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -7,6 +7,7 @@ its way.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import os
@@ -37,8 +38,9 @@ class RunLock:
                     f"{path.parent.name} is being managed by {holder}; windrow watch shows it, windrow cancel stops it"
                 )
             time.sleep(_RETRY_S)
-        os.ftruncate(self._fd, 0)
-        os.pwrite(self._fd, f"process {os.getpid()} on {socket.gethostname()}".encode(), 0)
+        with contextlib.suppress(OSError):  # on a full disk the lock holds, too; only its name is missing
+            os.ftruncate(self._fd, 0)
+            os.pwrite(self._fd, f"process {os.getpid()} on {socket.gethostname()}".encode(), 0)
 
     def lend(self) -> None:
         """Let commands that this process starts hold the lock, too, until they end."""

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from windrow.agent import event_file
+from windrow.agent.claim import claimant
 from windrow.agent.folder import RunFolder
 from windrow.errors import OutsideError
 from windrow.forecast import ledger
@@ -115,7 +116,7 @@ class Manager:
     _wants_stop: list[int] = field(default_factory=list)
 
     def restore(self) -> None:
-        """Replay the journal. Nothing is asked or done."""
+        """Replay the journal. Nothing is asked or done. What was wanted and may not have been done is wanted again."""
         self.predictions = self.journal.predictions()
         offsets = self.journal.offsets()
         for _, record in self.journal.records():
@@ -124,12 +125,16 @@ class Manager:
                     path = self.folder.events(action.job)
                     self.placed[action.job] = Placed(event_file.Tail(path, offsets.get(action.job, 0)))
             self._note(record.event)
+        for number, job in self.placed.items():
+            job.last_word = event_file.last_word(self.folder.events(number), job.tail.offset)
+        # A running job without open tasks leaves by itself; one that has not started would do it all again.
+        jobs = self.core.jobs.items()
+        self._wants_stop = [n for n, job in jobs if job.is_stopping and (job.open_tasks or not job.is_running)]
 
     def begin(self) -> None:
         """Begin, or go on after any kind of end."""
         now = self.now_s()
         self._take_in([Record(RunBegan(int(now)), at_s=now)])
-        self._wants_stop = [n for n, job in self.core.jobs.items() if job.is_stopping and job.open_tasks]
         self.dispatch.abandon(sorted(self.core.failed | self.core.blocked))
         self._act_on_wishes()
 
@@ -220,10 +225,11 @@ class Manager:
         now, at = self.steady_s(), self.now_s()
         records: list[Record] = []
         for number, job in self.placed.items():
-            if job.last_word == sightings.DONE:
+            if job.last_word == event_file.DONE:
                 records.append(Record(JobEnded(int(at), number), {"agent": job.last_word}, at))
             elif job.over_since_s is not None:
-                is_silent = job.is_started and job.last_word is None
+                may_have_run = job.is_started or job.missing_since_s is not None
+                is_silent = may_have_run and job.last_word is None
                 if is_silent and now - job.over_since_s < PATIENCE_S:
                     continue  # what it did may not have reached this machine yet
                 asked = self.core.jobs[number].is_stopping
@@ -326,7 +332,8 @@ class Manager:
 
     def _send(self, numbers: Sequence[int]) -> None:
         """Submit alike jobs."""
-        specs = [self.dispatch.prepare(self.core, number) for number in numbers]
+        heard = {n: job.tail.offset for n, job in self.placed.items()}
+        specs = [self.dispatch.prepare(self.core, number, heard) for number in numbers]
         self._predict(numbers)
         try:
             ids = [self.queue.submit(specs[0])] if len(specs) == 1 else self.queue.submit_array(specs)
@@ -343,11 +350,15 @@ class Manager:
         self.looking.hurry()
 
     def _resolve_doubts(self) -> None:
-        """Jobs of which nobody knows whether they were submitted: the queue knows their tags."""
+        """Jobs of which nobody knows whether they were submitted: the queue knows their tags.
+
+        What began and has been forgotten by the queue since left its claim.
+        """
         tags = {self.dispatch.tag(n): n for n, job in self.placed.items() if job.id is None and job.is_doubtful}
         if not tags:
             return
-        found = self.queue.find(list(tags))
+        claims = {tag: claimant(self.folder.claim(number)) for tag, number in tags.items()}
+        found = {tag: queue_id for tag, queue_id in claims.items() if queue_id} | dict(self.queue.find(list(tags)))
         for number in tags.values():
             self.placed[number].is_doubtful = False
         if found:

@@ -13,12 +13,6 @@ from windrow.manager import events as e
 from windrow.manager.journal import Record
 from windrow.queues.port import JobState, JobStatus
 
-DONE = "nothing is left to do"
-"""What an agent says when it leaves with nothing left to do."""
-OUT_OF_TIME = "the walltime is nearly over"
-"""What an agent says when it leaves because its time is up."""
-
-
 def from_agent(job: int, record: agent.Record) -> Record | None:
     """The event in a record of a job's agent; None where the run need not know."""
     at = int(record.at)
@@ -52,13 +46,13 @@ def ending(job: int, status: JobStatus | None, at_s: float, *, was_asked: bool, 
     """
     if status is None:
         detail: dict[str, object] = {"state": "forgotten", "agent": last_word}
-        if was_asked or last_word == DONE:
+        if was_asked or last_word == agent.DONE:
             return Record(e.JobEnded(int(at_s), job), detail, at_s)
-        why, is_expiry = "the queue no longer knows it", last_word == OUT_OF_TIME
+        why, is_expiry = "the queue no longer knows it", last_word == agent.OUT_OF_TIME
         return Record(e.JobKilled(int(at_s), job, is_expiry, why), detail, at_s)
     at = status.ended_s if status.ended_s is not None else at_s
     detail = {"state": str(status.state), "reason": status.reason, "exit_code": status.exit_code, "agent": last_word}
-    if status.state is JobState.TIMED_OUT or last_word == OUT_OF_TIME:
+    if status.state is JobState.TIMED_OUT or last_word == agent.OUT_OF_TIME:
         return Record(e.JobKilled(int(at), job, is_expiry=True, why="its time was up"), detail, at)
     if was_asked or (status.state is JobState.ENDED and status.exit_code in (0, None)):
         return Record(e.JobEnded(int(at), job), detail, at)

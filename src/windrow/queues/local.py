@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import pwd
 import shlex
-import sys
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, replace
@@ -18,7 +17,7 @@ from typing import Any
 
 from windrow.errors import UserError, unknown_name
 from windrow.model.resources import NodeShape
-from windrow.queues.local_door import default_folder, is_served, knock, make_folder, start_server
+from windrow.queues.local_door import check_machine, default_folder, is_served, knock, make_folder, start_server
 from windrow.queues.local_plan import POLICIES, Wanted, expected_starts
 from windrow.queues.local_spec import check, check_size
 from windrow.queues.local_store import Job, Settings, Store
@@ -48,8 +47,7 @@ class LocalQueue:
         A new queue has one node of one core per core of the machine, EASY backfilling and 10 s between SIGTERM and
         SIGKILL. Other settings than it has are refused while it has jobs that are not over.
         """
-        if sys.platform != "linux":
-            raise UserError("the local queue needs Linux: it watches processes by way of /proc")
+        check_machine()
         self._folder = Path(folder or default_folder()).absolute()
         make_folder(self._folder)
         self._store = Store(self._folder / "queue.sqlite")

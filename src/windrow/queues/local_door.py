@@ -30,6 +30,14 @@ def default_folder() -> Path:
     return Path(state) / "windrow" / "queue"
 
 
+def check_machine() -> None:
+    """Raise UserError where processes cannot be watched without polling."""
+    try:
+        os.close(os.pidfd_open(os.getpid()))
+    except (AttributeError, OSError) as error:
+        raise UserError("the local queue needs Linux 5.4 or later, for its way to watch processes (pidfd)") from error
+
+
 def make_folder(folder: Path) -> None:
     """Make the folder, for its owner alone, or check that it is so: it holds the environments of jobs."""
     try:
@@ -125,7 +133,7 @@ def open_door(folder: Path) -> int:
     return os.open(pipe, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
 
 
-def sign(lock_file: int) -> None:
-    """Write our process id into the lock, for people."""
+def sign(lock_file: int, pid: int) -> None:
+    """Write the server's process id into the lock, for people."""
     os.ftruncate(lock_file, 0)
-    os.pwrite(lock_file, f"{os.getpid()}\n".encode(), 0)
+    os.pwrite(lock_file, f"{pid}\n".encode(), 0)

@@ -118,7 +118,7 @@ def _keep(terms: Terms, launch: Launch) -> NoReturn:
     """The keeper's life. It is a copy of the server and must neither return into its code nor keep its files."""
     try:
         os.setsid()
-        os.closerange(3, 2**31 - 1)
+        _close_servers_files()
         me = identity(os.getpid())
         if me is not None and claim(terms.folder, terms.job, me):
             _write(_exit_file(terms.folder, terms.job), asdict(_run(terms, launch)))
@@ -126,6 +126,14 @@ def _keep(terms: Terms, launch: Launch) -> NoReturn:
         print(f"job {terms.job}: {error}", file=sys.stderr, flush=True)
     finally:
         os._exit(0)
+
+
+def _close_servers_files() -> None:
+    """The lock and the pipe above all: while a keeper had them open, the server would seem to live on."""
+    for file in [int(entry.name) for entry in Path("/proc/self/fd").iterdir()]:
+        if file > 2:
+            with contextlib.suppress(OSError):  # the one that listed them is among them
+                os.close(file)
 
 
 def _run(terms: Terms, launch: Launch) -> Outcome:

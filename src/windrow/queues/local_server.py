@@ -67,9 +67,7 @@ class Server:
         self._sweep()
         self._adopt()
         while True:
-            self._settle()
-            self._remove_unwanted()
-            self._start()
+            self._pass()
             idle_s = None if self._store.is_busy() else self._settings().idle_s
             if self._sleep(idle_s) or idle_s is None:
                 continue
@@ -77,6 +75,17 @@ class Server:
             if not self._store.is_busy():
                 return
             self._door = open_door(self._folder)
+
+    def _pass(self) -> None:
+        """Ends, wishes and starts, in one transaction: writing to disk is what takes time."""
+        with self._store.together():
+            over = self._settle()
+            self._remove_unwanted()
+            starting = self._choose()
+            self._store.start(starting, time.time(), time.monotonic(), self._boot)
+        for job in over:
+            clear(self._folder, job.id, keepers=job.keepers)
+        self._fork_keepers(starting)
 
     def _settings(self) -> Settings:
         return self._store.settings() or Settings(nodes=1)
@@ -112,7 +121,8 @@ class Server:
                 self._store.finish(job.id, JobState.NODE_FAILED, time.time(), None, "the machine was restarted")
             elif claimant(self._folder, job.id) is None:
                 unclaimed.append(job.id)
-        self._launch(unclaimed)
+        self._store.start(unclaimed, time.time(), time.monotonic(), self._boot)
+        self._fork_keepers(unclaimed)
 
     def _watch(self, job: int, who: Identity) -> bool:
         """Watch a keeper; False where it is gone."""
@@ -128,8 +138,9 @@ class Server:
 
     # -- ending ----------------------------------------------------------------------------------------------------
 
-    def _settle(self) -> None:
-        """Take note of jobs whose keepers have ended."""
+    def _settle(self) -> list[Job]:
+        """Take note of jobs whose keepers have ended, and return them."""
+        over = []
         for job in self._store.running():
             watched = self._keepers.get(job.id)
             if watched is not None and not select.select([watched.file], [], [], 0)[0]:
@@ -143,6 +154,8 @@ class Server:
             # Not the one we watched: an earlier server's keeper was quicker, or there was no server for a while.
             if who is None or (watched is not None and who == watched.who) or not self._watch(job.id, who):
                 self._finish(job)
+                over.append(job)
+        return over
 
     def _finish(self, job: Job) -> None:
         """A job's keeper has ended: by itself, after writing how it went, or not."""
@@ -153,37 +166,31 @@ class Server:
             told = Outcome(time.time(), None, STOPPED, "the process that watched it was killed")
         state, code, reason = _verdict(told, job.is_unwanted)
         self._store.finish(job.id, state, told.ended_s, code, reason)
-        clear(self._folder, job.id, keepers=job.keepers)
 
     def _remove_unwanted(self) -> None:
         """Cancel what should go: waiting jobs at once, running ones by way of their keepers."""
+        self._store.drop_unwanted(time.time())
         for job in self._store.unwanted():
-            if job.state is JobState.WAITING:
-                self._store.finish(job.id, JobState.CANCELLED, time.time(), None, "cancelled")
-            elif job.id in self._keepers and job.id not in self._told:
+            if job.id in self._keepers and job.id not in self._told:
                 self._told.add(job.id)
                 with contextlib.suppress(ProcessLookupError):
                     signal.pidfd_send_signal(self._keepers[job.id].file, signal.SIGTERM)
 
     # -- starting --------------------------------------------------------------------------------------------------
 
-    def _start(self) -> None:
-        """One scheduling pass."""
+    def _choose(self) -> list[int]:
+        """The waiting jobs that start now."""
         waiting = self._store.waiting(LOOK_AHEAD)
         if not waiting:
-            return
+            return []
         settings = self._settings()
         running = [job.held for job in self._store.running()]
         wanted = [job.wanted for job in waiting]
-        starting = jobs_to_start(settings.policy, settings.nodes, running, wanted, time.monotonic())
-        self._launch([job.job for job in starting])
+        return [job.job for job in jobs_to_start(settings.policy, settings.nodes, running, wanted, time.monotonic())]
 
-    def _launch(self, numbers: list[int]) -> None:
-        """Start jobs: first on disk, then in fact. A server that dies between the two has its successor do it."""
-        if not numbers:
-            return
-        self._store.start(numbers, time.time(), time.monotonic(), self._boot)
-        grace_s = self._settings().grace_s
+    def _fork_keepers(self, numbers: list[int]) -> None:
+        """Start jobs that are on disk as running. A server that dies before has its successor do it."""
+        grace_s = self._settings().grace_s if numbers else 0.0
         for job in self._store.jobs(numbers):
             launch = self._store.launch(job.id)
             launch = replace(launch, environment={**launch.environment, **_job_variables(self._folder, job)})
@@ -227,9 +234,10 @@ def _kill_remains(folder: Path, job: int) -> None:
                     os.kill(int(entry.name), signal.SIGKILL)
 
 
-def _daemonize(folder: Path) -> None:
-    """Let the starter go on; from here on words go to a file."""
-    if os.fork():
+def _daemonize(folder: Path, lock_file: int) -> None:
+    """Let the starter go on, our process id being in the lock; from here on words go to a file."""
+    if pid := os.fork():
+        sign(lock_file, pid)
         os._exit(0)
     log = os.open(folder / "server.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     os.dup2(log, 1)
@@ -250,8 +258,7 @@ def main(folder: Path) -> int:
     except (WindrowError, OSError) as error:
         print(error, file=sys.stderr)
         return 1
-    _daemonize(folder)
-    sign(lock_file)
+    _daemonize(folder, lock_file)
     Server(folder, door).serve()
     return 0
 

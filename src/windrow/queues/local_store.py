@@ -7,6 +7,7 @@ server alone moves jobs on. Rule 3: a commit is on disk before it returns.
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -102,12 +103,13 @@ _COLUMNS = ", ".join(_NAMES)
 
 
 class Store:
-    """The file. Every method is one transaction or one query."""
+    """The file. Every method is one transaction or one query, unless `together` joins them."""
 
     def __init__(self, file: Path) -> None:
         """Open the file, and make it where it is missing."""
         self._file = file
         self._lock = threading.RLock()
+        self._owner = os.getpid()
         with self._plain_errors():
             self._db = sqlite3.connect(file, timeout=30, isolation_level=None, check_same_thread=False)
             self._db.execute("PRAGMA journal_mode=WAL")
@@ -187,8 +189,8 @@ class Store:
         return self._select("state = ? ORDER BY id LIMIT ?", JobState.WAITING, at_most)
 
     def unwanted(self) -> list[Job]:
-        """Jobs that should go and have not."""
-        return self._select("state IN ('waiting', 'running') AND is_unwanted ORDER BY id")
+        """Running jobs that should go."""
+        return self._select("state = 'running' AND is_unwanted ORDER BY id")
 
     def is_busy(self) -> bool:
         """Whether some job is not over."""
@@ -210,6 +212,12 @@ class Store:
         with self._transaction() as db:
             db.execute(query, (state, ended_s, exit_code, reason, job))
 
+    def drop_unwanted(self, now_s: float) -> None:
+        """Waiting jobs that should go are over."""
+        values = "state = 'cancelled', ended_s = ?, reason = 'cancelled'"
+        with self._transaction() as db:
+            db.execute(f"UPDATE jobs SET {values} WHERE state = 'waiting' AND is_unwanted", (now_s,))
+
     def launch(self, job: int) -> Launch:
         """What a job runs."""
         query = "SELECT launch, content FROM jobs JOIN environments ON environment = environments.id WHERE jobs.id = ?"
@@ -223,6 +231,12 @@ class Store:
         with self._transaction() as db:
             db.execute("DELETE FROM jobs WHERE ended_s < ?", (ended_before_s,))
             db.execute("DELETE FROM environments WHERE id NOT IN (SELECT environment FROM jobs)")
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """Make one transaction of everything that is called inside."""
+        with self._transaction():
+            yield
 
     # -- inside ----------------------------------------------------------------------------------------------------
 
@@ -252,20 +266,25 @@ class Store:
 
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:
+        # SQLite loses its locks in a fork, and with them the file.
+        assert os.getpid() == self._owner, "a queue that was opened before a fork must be opened again after it"
         with self._lock, self._plain_errors():
             yield self._db
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
-        with self._lock, self._plain_errors():
-            self._db.execute("BEGIN IMMEDIATE")
+        with self._reading() as db:
+            if db.in_transaction:
+                yield db
+                return
+            db.execute("BEGIN IMMEDIATE")
             try:
-                yield self._db
+                yield db
             except BaseException:
-                if self._db.in_transaction:  # some errors have already ended it
-                    self._db.execute("ROLLBACK")
+                if db.in_transaction:  # some errors have already ended it
+                    db.execute("ROLLBACK")
                 raise
-            self._db.execute("COMMIT")
+            db.execute("COMMIT")
 
     @contextmanager
     def _plain_errors(self) -> Iterator[None]:

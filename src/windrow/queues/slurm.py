@@ -200,7 +200,11 @@ class SlurmQueue:
     def cancel(self, ids: Collection[str]) -> None:
         """Ask that these jobs go. Jobs that are over already or unknown are no error."""
         for some in _batches(ids):
-            answer = self._run(["scancel", *some], stdin="", env=self._asking_env, timeout_s=self._timeout_s)
+            # Slurm keeps no record of an array's member that is cancelled before it ran (22.05: neither squeue nor
+            # sacct knows it). Held first it becomes a job of its own, whose end is told. If that fails, so be it.
+            if members := [id_ for id_ in some if array_index(id_) is not None]:
+                self._command(["scontrol", "hold", ",".join(members)])
+            answer = self._command(["scancel", *some])
             complaints = [line for line in answer.err.splitlines() if line.strip()]
             real = [line for line in complaints if not any(words in line.lower() for words in OVER_ALREADY)]
             if answer.code is None or real or (not answer.is_good and not complaints):
@@ -225,10 +229,13 @@ class SlurmQueue:
         return {**self._env, "SLURM_TIME_FORMAT": "%s"}
 
     def _ask(self, argv: Sequence[str]) -> str:
-        answer: Answer = self._run(argv, stdin="", env=self._asking_env, timeout_s=self._timeout_s)
+        answer = self._command(argv)
         if not answer.is_good:
             raise QueueError(f"{argv[0]} failed: {answer.words}")
         return answer.out
+
+    def _command(self, argv: Sequence[str]) -> Answer:
+        return self._run(argv, stdin="", env=self._asking_env, timeout_s=self._timeout_s)
 
 
 def _clean(env: Mapping[str, str]) -> dict[str, str]:

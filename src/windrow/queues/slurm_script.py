@@ -2,7 +2,7 @@
 
 Rule 1: whatever a user wrote is quoted for sh. The first line that is not a comment comes before any of it, so no text
 of a user is ever read as an #SBATCH or #PBS directive.
-Rule 2: an array of `run-7` ... `run-9` is named `run-[7-9]`, so each member is found by its own tag. Its indices start
+Rule 2: an array of `run-7` ... `run-9` is named `run-7..9`, so each member is found by its own tag. Its indices start
 at 0, since sites limit the largest index and not only the count.
 """
 
@@ -16,7 +16,7 @@ from windrow.queues.port import JobSpec, SpecError
 
 TAG = re.compile(r"[A-Za-z0-9._-]+")
 NUMBERED = re.compile(r"(?P<prefix>.*?)(?P<number>[0-9]+)")
-ARRAY_NAME = re.compile(r"(?P<prefix>.*)\[(?P<first>[0-9]+)-(?P<last>[0-9]+)\]")
+ARRAY_NAME = re.compile(r"(?P<prefix>(?:.*[^0-9])?)(?P<first>[0-9]+)\.\.(?P<last>[0-9]+)")
 
 
 def check_spec(spec: JobSpec) -> None:
@@ -36,13 +36,24 @@ def job_script(spec: JobSpec) -> str:
     return f"#!/bin/sh\nexec {shlex.join(spec.command)}\n"
 
 
+def placed_script(script: str, workdir: str) -> str:
+    """The same script, going to its directory first, for batch systems that start every job in the user's home."""
+    return script.replace("#!/bin/sh\n", f"#!/bin/sh\ncd {shlex.quote(workdir)} || exit 1\n", 1)
+
+
 def array_script(specs: Sequence[JobSpec], index_variable: str) -> str:
     """The script of an array: each member becomes its own command, printing to its own file."""
-    members = "".join(
-        f"{index}) exec >{shlex.quote(spec.output)} 2>&1; exec {shlex.join(spec.command)} ;;\n"
-        for index, spec in enumerate(specs)
-    )
+    members = "".join(f"{index}) {_redirected(spec)} ;;\n" for index, spec in enumerate(specs))
     return f'#!/bin/sh\ncase "${index_variable}" in\n{members}esac\n'
+
+
+def redirected_script(spec: JobSpec) -> str:
+    """The script of one job that opens its output itself, where the batch system would read a meaning into its name."""
+    return f"#!/bin/sh\n{_redirected(spec)}\n"
+
+
+def _redirected(spec: JobSpec) -> str:
+    return f"exec >{shlex.quote(spec.output)} 2>&1; exec {shlex.join(spec.command)}"
 
 
 def array_name(specs: Sequence[JobSpec]) -> str:
@@ -56,7 +67,7 @@ def array_name(specs: Sequence[JobSpec]) -> str:
     if match is None:
         raise SpecError(f"the tag {first.tag!r} does not end in a number: not part of an array")
     last = NUMBERED.fullmatch(specs[-1].tag)
-    name = f"{match['prefix']}[{match['number']}-{last['number'] if last else ''}]"
+    name = f"{match['prefix']}{match['number']}..{last['number'] if last else ''}"
     if array_tags(name) != [spec.tag for spec in specs]:
         raise SpecError(f"the tags {first.tag} ... {specs[-1].tag} are not one prefix and consecutive numbers")
     return name

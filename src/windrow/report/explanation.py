@@ -26,7 +26,7 @@ def explain_job(story: Story, number: int, predictions: Sequence[PredictedStart]
     ]
     if decision.decision.why:
         lines.append(f"why: {decision.decision.why}")
-    lines += _candidates(decision.decision.candidates)
+    lines += candidate_lines(decision.decision.candidates)
     lines += [_prediction(p, job) for p in predictions if p.job == number]
     return lines + _fate(job)
 
@@ -53,7 +53,8 @@ def _prediction(prediction: PredictedStart, job: JobStory) -> str:
     return f"{said}; it started {format_duration(abs(late))} {'later' if late > 0 else 'earlier'}"
 
 
-def _candidates(candidates: Sequence[Candidate]) -> list[str]:
+def candidate_lines(candidates: Sequence[Candidate]) -> list[str]:
+    """What was considered, one line each."""
     if not candidates:
         return []
     lines = ["considered:"]

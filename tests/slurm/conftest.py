@@ -1,0 +1,28 @@
+"""A private Slurm for the tests in this folder, started once; tests are skipped, and say why, where none can run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from tests.slurm.cluster import SlurmCluster, missing
+from tests.slurm.settings import Settings
+
+
+@pytest.fixture(scope="session")
+def slurm() -> Iterator[SlurmCluster]:
+    """Eight nodes without accounting."""
+    yield from _cluster(Settings())
+
+
+@pytest.fixture(scope="session")
+def slurm_with_accounting() -> Iterator[SlurmCluster]:
+    """Eight nodes with slurmdbd and MariaDB; the controller forgets jobs two seconds after their end."""
+    yield from _cluster(Settings(accounting=True))
+
+
+def _cluster(settings: Settings) -> Iterator[SlurmCluster]:
+    if reason := missing(settings.accounting):
+        pytest.skip(f"no private Slurm: {reason}")
+    with SlurmCluster(settings) as cluster:
+        yield cluster

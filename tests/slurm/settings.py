@@ -1,0 +1,141 @@
+"""The configuration files of a private Slurm, as text; no I/O.
+
+Everything is on this machine: one controller, `n1` ... `nN`, and where asked for a database daemon with its MariaDB.
+Times that a site sets to minutes are seconds here, so that tests do not wait.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a private Slurm is like. `min_job_age_s` is how long the controller remembers a job that is over."""
+
+    nodes: int = 8
+    cpus: int = 2
+    memory_mib: int = 1000
+    select: str = "select/linear"
+    accounting: bool = False
+    min_job_age_s: int = 300
+    node_timeout_s: int = 10
+    max_array_size: int = 1001
+    max_time_min: int = 600
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where one private Slurm lives: its directory, and the first of its ports (see `port`)."""
+
+    directory: Path
+    first_port: int
+    user: str
+
+    def port(self, what: str) -> int:
+        """The port of a daemon: `controller`, `database daemon`, `database`, or a node's name."""
+        fixed = {"controller": 0, "database daemon": 1, "database": 2}
+        return self.first_port + (fixed[what] if what in fixed else 2 + int(what.removeprefix("n")))
+
+    def path(self, name: str) -> Path:
+        """A file of this Slurm."""
+        return self.directory / name
+
+
+def slurm_conf(place: Place, settings: Settings) -> str:
+    """The text of slurm.conf. Seconds-long intervals and a two-second purge age are for tests, not for sites."""
+    ports = f"[{place.port('n1')}-{place.port(f'n{settings.nodes}')}]"
+    schedule = "bf_interval=1,bf_resolution=1,bf_continue,sched_interval=1,sched_min_interval=0,batch_sched_delay=0"
+    return f"""\
+ClusterName=windrow
+SlurmctldHost=localhost(127.0.0.1)
+SlurmctldPort={place.port("controller")}
+SlurmUser={place.user}
+SlurmdUser={place.user}
+AuthType=auth/munge
+AuthInfo=socket={place.path("munge.socket")}
+StateSaveLocation={place.path("state")}
+SlurmdSpoolDir={place.path("spool")}/%n
+SlurmctldPidFile={place.path("slurmctld.pid")}
+SlurmdPidFile={place.path("slurmd-%n.pid")}
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+SwitchType=switch/none
+MpiDefault=none
+JobAcctGatherType=jobacct_gather/none
+SelectType={settings.select}
+{"SelectTypeParameters=CR_Core_Memory" if settings.select == "select/cons_tres" else ""}
+SchedulerType=sched/backfill
+SchedulerParameters={schedule}
+PriorityType=priority/multifactor
+PriorityWeightAge=1000
+PriorityMaxAge=1-0
+ReturnToService=2
+MailProg=/bin/true
+KillWait=2
+MinJobAge={settings.min_job_age_s}
+MessageTimeout=10
+SlurmdTimeout={settings.node_timeout_s}
+MaxArraySize={settings.max_array_size}
+SlurmdParameters=config_overrides
+{_accounting(place) if settings.accounting else "AccountingStorageType=accounting_storage/none"}
+NodeName=n[1-{settings.nodes}] NodeHostname=localhost NodeAddr=127.0.0.1 Port={ports} CPUs={settings.cpus} \
+RealMemory={settings.memory_mib}
+PartitionName=main Nodes=ALL Default=YES MaxTime={settings.max_time_min} State=UP
+PartitionName=small Nodes=n[1-{min(2, settings.nodes)}] MaxTime=10 MaxNodes=1 State=UP
+"""
+
+
+def _accounting(place: Place) -> str:
+    return f"""\
+AccountingStorageType=accounting_storage/slurmdbd
+AccountingStorageHost=127.0.0.1
+AccountingStoragePort={place.port("database daemon")}
+AccountingStoragePass={place.path("munge.socket")}
+AccountingStorageEnforce=associations,limits,qos"""
+
+
+def slurmdbd_conf(place: Place, password: str) -> str:
+    """The text of slurmdbd.conf."""
+    return f"""\
+AuthType=auth/munge
+AuthInfo=socket={place.path("munge.socket")}
+DbdHost=localhost
+DbdAddr=127.0.0.1
+DbdPort={place.port("database daemon")}
+SlurmUser={place.user}
+PidFile={place.path("slurmdbd.pid")}
+StorageType=accounting_storage/mysql
+StorageHost=127.0.0.1
+StoragePort={place.port("database")}
+StorageUser=slurm
+StoragePass={password}
+StorageLoc=slurm_acct
+"""
+
+
+def mariadb_options(place: Place) -> list[str]:
+    """The options of a private mariadbd: small, reachable from this machine only."""
+    return [
+        "--no-defaults",
+        f"--datadir={place.path('database')}",
+        f"--socket={place.path('database.socket')}",
+        f"--pid-file={place.path('database.pid')}",
+        f"--port={place.port('database')}",
+        f"--user={place.user}",
+        "--bind-address=127.0.0.1",
+        "--innodb-buffer-pool-size=64M",
+        "--innodb-log-file-size=16M",
+        "--innodb-lock-wait-timeout=900",
+        "--innodb-flush-log-at-trx-commit=0",
+        f"--init-file={place.path('init.sql')}",
+    ]
+
+
+def init_sql(password: str) -> str:
+    """What the private MariaDB runs at each start: the one account that it has besides root."""
+    return (
+        f"CREATE USER IF NOT EXISTS 'slurm'@'%' IDENTIFIED BY '{password}';\n"
+        "GRANT ALL ON slurm_acct.* TO 'slurm'@'%';\n"
+    )

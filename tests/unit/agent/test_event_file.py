@@ -1,0 +1,132 @@
+"""The events file: whole lines or nothing, whoever is killed when."""
+
+from __future__ import annotations
+
+import resource
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from windrow.agent.event_file import (
+    JobEnded,
+    JobStarted,
+    Record,
+    Tail,
+    TaskDropped,
+    TaskFailed,
+    TaskFinished,
+    TaskLost,
+    TaskStarted,
+    Writer,
+    decode,
+    encode,
+)
+from windrow.errors import InputError, OutsideError
+
+times = st.floats(0, 2e9)
+ints = st.integers(0, 2**40)
+texts = st.text(max_size=30)
+codes = st.none() | st.integers(0, 255)
+records: st.SearchStrategy[Record] = st.one_of(
+    st.builds(JobStarted, times, texts, ints, texts, st.lists(texts).map(tuple)),
+    st.builds(TaskStarted, times, ints, ints, st.lists(ints).map(tuple)),
+    st.builds(TaskFinished, times, ints, ints, times, times, ints),
+    st.builds(TaskFailed, times, ints, ints, times, codes, codes, texts, st.booleans(), texts, times, ints),
+    st.builds(TaskDropped, times, ints, texts),
+    st.builds(TaskLost, times, ints, texts),
+    st.builds(JobEnded, times, texts),
+)
+
+
+@settings(derandomize=True, deadline=None)
+@given(records)
+def test_a_record_is_one_line_and_comes_back(record: Record) -> None:
+    line = encode(record)
+    assert line.count("\n") == 1
+    assert line.isascii()
+    assert decode(line.encode()) == record
+
+
+@settings(derandomize=True, deadline=None, max_examples=50)
+@given(st.lists(records, min_size=1, max_size=6), st.data())
+def test_a_reader_sees_each_record_once_however_the_file_grows(written: list[Record], data: st.DataObject) -> None:
+    whole = "".join(map(encode, written)).encode()
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(whole)), max_size=5)))
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "events")
+        tail = Tail(path)
+        seen = tail.read()
+        for end in [*cuts, len(whole)]:
+            path.write_bytes(whole[:end])
+            seen += tail.read()
+            assert len(seen) == whole[:end].count(b"\n")
+        assert seen == written
+
+
+def test_a_hole_in_the_middle_is_an_error_that_names_the_line(tmp_path: Path) -> None:
+    path = tmp_path / "events"
+    path.write_text(encode(TaskLost(1, 2, "x")) + '{"at": 3, "wh\n' + encode(JobEnded(4, "y")))
+    with pytest.raises(InputError, match=r"events:2: is not an event"):
+        Tail(path).read()
+
+
+def test_what_has_not_arrived_yet_is_waited_for(tmp_path: Path) -> None:
+    """A network file system may show the second write before the first, with zeros in its place."""
+    path, first, second = tmp_path / "events", encode(TaskLost(1, 2, "x")), encode(JobEnded(4, "y"))
+    tail = Tail(path)
+    path.write_bytes(b"\0" * len(first) + second.encode())
+    assert tail.read() == []
+    path.write_text(first + second)
+    assert tail.read() == [TaskLost(1, 2, "x"), JobEnded(4, "y")]
+    assert tail.has_ended
+
+
+def test_nothing_is_in_the_file_before_it_is_flushed(tmp_path: Path) -> None:
+    writer = Writer(tmp_path / "events")
+    writer.add(JobEnded(1, "x"))
+    assert Tail(tmp_path / "events").read() == []
+    writer.flush()
+    assert Tail(tmp_path / "events").read() == [JobEnded(1, "x")]
+    assert (tmp_path / "events").stat().st_mode & 0o777 == 0o600
+
+
+def test_an_unwritable_place_is_named(tmp_path: Path) -> None:
+    with pytest.raises(OutsideError, match="nowhere/events cannot be written: No such file"):
+        Writer(tmp_path / "nowhere" / "events")
+
+
+def test_a_write_that_does_not_fit_is_taken_back_whole(tmp_path: Path) -> None:
+    """With room for some lines and a half, the file ends with the last flush that fitted."""
+    code = """
+import sys
+from pathlib import Path
+from windrow.agent.event_file import Writer, JobEnded
+from windrow.errors import OutsideError
+writer = Writer(Path(sys.argv[1]))
+for n in range(1000):
+    writer.add(JobEnded(n, "a" * 40)); writer.add(JobEnded(n, "b" * 40))
+    try:
+        writer.flush()
+    except OutsideError as error:
+        print(n, error)
+        break
+"""
+
+    def limit() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+
+    path = tmp_path / "events"
+    command = [sys.executable, "-c", code, str(path)]
+    answer = subprocess.run(command, capture_output=True, text=True, check=True, preexec_fn=limit)
+    flushed = int(answer.stdout.split()[0])
+    assert "cannot be written: File too large" in answer.stdout
+    assert 0 < flushed < 1000
+    assert len(Tail(path).read()) == 2 * flushed
+    assert path.read_bytes().endswith(b"\n")
