@@ -19,7 +19,7 @@ from windrow.errors import UserError, unknown_name
 from windrow.model.resources import NodeShape
 from windrow.queues.local_door import check_machine, default_folder, is_served, knock, make_folder, start_server
 from windrow.queues.local_plan import POLICIES, Wanted, expected_starts
-from windrow.queues.local_spec import check, check_size
+from windrow.queues.spec import check, check_size
 from windrow.queues.local_store import Job, Settings, Store
 from windrow.queues.port import JobSpec, JobState, JobStatus, Limits, OthersJob, OutcomeUnknown, QueueError, Snapshot
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from windrow.errors import UserError
 from windrow.model.resources import NodeShape
-from windrow.queues.local_spec import check, check_size
+from windrow.queues.spec import check, check_size
 from windrow.queues.port import JobSpec, JobState, JobStatus, Limits, OthersJob, Snapshot
 from windrow.sim.cluster import Cluster, Event, EventKind
 
