@@ -14,16 +14,18 @@ $(VENV)/ready: pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,bench]'
 	@touch $@
 
-demo: $(VENV)/ready  ## make a workflow and a log, simulate policies, compare strategies; pages in out/
+demo: $(VENV)/ready  ## run a real workflow on this machine's queue, then compare strategies; pages in out/
 	@mkdir -p out
+	@cp examples/demo.yaml out/
+	cd out && ../$(BIN)/windrow run demo.yaml && ../$(BIN)/windrow report -o demo.html && cat primes/summary.txt
 	$(BIN)/windrow generate montage --tasks 250 --work 500h --seed 1 -o out/montage.json
-	$(BIN)/windrow show out/montage.json --html out/montage.html
 	$(BIN)/windrow generate log --model lublin --nodes 128 --jobs 5000 --seed 1 -o out/lublin.swf.gz
-	$(BIN)/windrow simulate out/lublin.swf.gz --policy fcfs --policy easy --policy conservative --report out/report.html
 	$(BIN)/windrow compare out/montage.json --log out/lublin.swf.gz --html out/compare.html
-	$(BIN)/windrow timeline out/montage.json --log out/lublin.swf.gz --at 30h --strategy glume -o out/run.html
+	$(BIN)/windrow timeline out/montage.json --log out/lublin.swf.gz --at 30h --strategy glume -o out/timeline.html
+	@echo 'open in a browser: out/demo.html (the run), out/compare.html (strategies), out/timeline.html (one simulated run)'
 
-test: $(VENV)/ready  ## every test; says what it skipped
+test: $(VENV)/ready  ## every test; says what it skipped; as root on an apt system it installs a Slurm to test with
+	sh tests/slurm/install
 	$(BIN)/pytest -rs
 
 check: $(VENV)/ready docs  ## format, lint, types, import layers, docs, tests

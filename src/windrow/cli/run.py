@@ -98,6 +98,7 @@ def stay(paths: RunPaths, *, as_json: bool) -> int:
     from windrow.app.runs import Told
     from windrow.cli import live, progress_lines
 
+    load_forecaster()
     with managed(paths, wait_s=15.0) as manager:
         told = Told(paths)
         with progress_lines.showing(told, quiet=as_json) as show:
@@ -114,6 +115,23 @@ def stay(paths: RunPaths, *, as_json: bool) -> int:
     if as_json:
         terminal.print_json(live.as_json(told))
     return 0 if told.story.is_complete else 1
+
+
+def load_forecaster() -> None:
+    """Have what decisions and forecasts calculate with compiled or loaded, and say so where that takes its time."""
+    import numpy as np
+
+    from windrow.kernels.jit import is_compiled
+    from windrow.model import NodeShape, Task, Workflow
+    from windrow.sim import Cluster
+    from windrow.strategies import Work
+
+    if not (is_compiled("advance") and is_compiled("estimate") and is_compiled("listing")):
+        terminal.say("compiling the forecaster, once; this can take half a minute ...")
+    with terminal.waiting("compiling"):
+        Cluster(nodes=1).estimate(1, 60)
+        work = Work(Workflow.from_tasks("one", [Task("a", 1.0)]), np.ones(1, dtype=np.int64), NodeShape(), 1)
+        work.levels(np.ones(1, dtype=bool)).run_s(0, 0)
 
 
 def detach(paths: RunPaths, *, as_json: bool) -> int:
