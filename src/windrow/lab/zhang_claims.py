@@ -113,7 +113,11 @@ def _lemieux(r: Results) -> Iterator[Claim]:
     there, here = (max(cuts, key=lambda c: cuts[c]) for cuts in (printed, ours))
     words = "where hybrid cuts most off the better of the other two, FCFS"
     yield Claim(
-        "text", words, f"{there} ({_percent(printed[there])})", f"{here} ({_percent(ours[here])})", there == here
+        "text, LeMieux",
+        words,
+        f"{there} ({_percent(printed[there])})",
+        f"{here} ({_percent(ours[here])})",
+        there == here,
     )
 
 

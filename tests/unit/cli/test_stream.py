@@ -1,0 +1,99 @@
+"""`windrow stream`: agreement with the library, refusals, the page, and nothing left to chance."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from windrow.cli import stream as command
+from windrow.errors import UserError
+from windrow.lab.stream_comparison import compare_streams
+from windrow.report.stream import HEAD
+
+_SMALL = ["--workflows", "60", "--nodes", "40", "--seed", "3"]
+
+
+def run(*words: str) -> int:
+    parser = argparse.ArgumentParser(exit_on_error=False)
+    command.add_arguments(parser)
+    return command.run(parser.parse_args([*_SMALL, *words]))
+
+
+@pytest.mark.slow
+def test_json_says_what_the_library_says(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--policy", "bf", "--policy", "due", "--utilization", "0.9", "--estimates", "learnt", "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    found = compare_streams(["bf", "due"], utilization=0.9, slots=40, workflows=60, estimates="learnt", seed=3)
+    assert [p["policy"] for p in told["policies"]] == ["bf", "due:1"]
+    assert [p["slowdown"] for p in told["policies"]] == [run.figures.slowdown for run in found.runs]
+    assert all(p["slowdown"] >= 1 and 0 < p["utilization"] <= 1 for p in told["policies"])
+    assert (told["workload"], told["processors"], told["workflows"]) == ("mixture", 40, 60)
+
+
+@pytest.mark.slow
+def test_the_table_has_a_row_for_each_policy_and_the_page_stands_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "stream.html"
+    assert run("--policy", "sr", "--policy", "bf", "--workload", "sipht", "--html", str(page)) == 0
+    out = capsys.readouterr().out
+    lines = [line.split() for line in out.splitlines() if line.startswith(("sr ", "bf "))]
+    assert [line[0] for line in lines] == ["sr", "bf"]
+    assert HEAD[0] in out
+    assert str(page) in out
+    text = page.read_text()
+    assert text.count("<svg") >= 3
+    assert "<script" not in text
+    assert "http" not in text
+
+
+@pytest.mark.slow
+def test_the_same_under_any_hash_seed() -> None:
+    code = (
+        "import argparse; from windrow.cli import stream as s; p = argparse.ArgumentParser(); s.add_arguments(p);"
+        f"s.run(p.parse_args({[*_SMALL, '--json', '--policy', 'slop:0.2', '--policy', 'due']!r}))"
+    )
+    told = [
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            check=True,
+            text=True,
+        ).stdout
+        for seed in ("1", "2")
+    ]
+    assert told[0] == told[1] != ""
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--policy", "srr"], "did you mean sr"),
+        (["--workload", "epigenomics"], "unknown workload"),
+        (["--selection", "best"], "unknown selection"),
+        (["--estimates", "perfect"], "unknown kind of estimates"),
+        (["--workflows", "5"], "at least 30 workflows"),
+    ],
+)
+def test_bad_requests_are_refused_in_one_line(words: list[str], says: str) -> None:
+    with pytest.raises(UserError, match=says) as refused:
+        run(*words)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "nan", "much", "3"])
+def test_a_utilization_must_be_one(text: str) -> None:
+    with pytest.raises(argparse.ArgumentError, match="not a utilization"):
+        run("--utilization", text)
+
+
+def test_a_page_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="cannot be written"):
+        run("--policy", "bf", "--html", str(tmp_path / "nowhere" / "stream.html"))
