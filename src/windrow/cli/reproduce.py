@@ -5,16 +5,14 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import sys
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from windrow.cli import terminal
 from windrow.cli.arguments import positive
+from windrow.cli.progress import watching
 from windrow.errors import UserError
 
 if TYPE_CHECKING:
@@ -22,8 +20,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from windrow.lab.campaign import Campaign
-    from windrow.lab.workers import Progress
-    from windrow.report.reproduction import Block
+    from windrow.report.block import Block
 
 SUMMARY = "Redo the experiments of a paper and set our numbers beside the printed ones."
 
@@ -109,7 +106,7 @@ def run(args: argparse.Namespace) -> int:
     for line in experiments.stand_ins:
         terminal.say(line)
     try:
-        with _progress() as watch:
+        with watching() as watch:
             tables = run_campaigns(experiments.campaigns, out, workers=args.workers, watch=watch)
     except KeyboardInterrupt:
         terminal.say(f"what is finished is kept in {out}; the same command continues from there")
@@ -200,50 +197,3 @@ def _blocks(findings: _Findings) -> Iterator[RenderableType]:
         table.add_row(*row)
     yield table
     yield Text("\n".join(findings.lines))
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[Progress], None]]:
-    """Shows how far the trials are: a live line on a terminal, else a plain one every minute.
-
-    A campaign can run for half an hour into a file, so the rule that only terminals see progress is relaxed here.
-    """
-    news: list[Progress] = []
-    if not sys.stderr.isatty():
-        yield _sparse()
-        return
-    from rich.console import Console
-    from rich.live import Live
-    from rich.text import Text
-
-    began = time.monotonic()
-
-    def line() -> RenderableType:
-        return Text(_words(news[-1], time.monotonic() - began) if news else "")
-
-    with Live(get_renderable=line, console=Console(stderr=True), refresh_per_second=2, transient=True):
-        yield news.append
-
-
-def _sparse() -> Callable[[Progress], None]:
-    said_s = time.monotonic()
-
-    def watch(progress: Progress) -> None:
-        nonlocal said_s
-        if time.monotonic() - said_s >= _QUIET_S:
-            said_s = time.monotonic()
-            terminal.say(_words(progress, progress.gone_s))
-
-    return watch
-
-
-def _words(progress: Progress, gone_s: float) -> str:
-    from windrow.model import format_duration
-
-    words = f"{progress.done:,} of {progress.trials:,} trials, {format_duration(gone_s)} gone"
-    if progress.left_s is not None:
-        left_s = max(0.0, progress.left_s - (gone_s - progress.gone_s))
-        words += f", about {format_duration(left_s)} left"
-    if progress.found:
-        words += f" ({progress.found:,} were there)"
-    return words + (f", {progress.failed:,} FAILED" if progress.failed else "")

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from windrow.cli import terminal
 from windrow.cli.arguments import positive, seed
-from windrow.errors import UserError
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -93,11 +92,8 @@ def _listing(title: str, meanings: dict[str, str]) -> str:
 def _write(path: str, page: str) -> None:
     from windrow.formats.disk import replace_bytes
 
-    try:
-        with replace_bytes(path) as stream:
-            stream.write(page.encode())
-    except OSError as error:
-        raise UserError(f"{path}: cannot be written ({error.strerror}); give another place") from None
+    with replace_bytes(path) as stream:
+        stream.write(page.encode())
 
 
 def _show(comparison: StreamComparison, page: str | None) -> None:

@@ -18,10 +18,9 @@ from windrow.lab.campaign_example import EXAMPLE
 from windrow.lab.sources import LogSource, WorkflowSource
 from windrow.lab.sweep import Part, Sweep
 from windrow.lab.toml_tables import Table, is_number, is_whole, read_toml
-from windrow.lab.trial import whole_seconds
 from windrow.model import NodeShape, format_duration
 from windrow.sim.settings import REQUESTS
-from windrow.strategies import STRATEGIES, Work
+from windrow.strategies import STRATEGIES, Work, whole_seconds
 
 __all__ = ["EXAMPLE", "read_campaign"]
 

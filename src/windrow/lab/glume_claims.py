@@ -8,25 +8,15 @@ differ.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from windrow.lab.claim import Claim
 from windrow.lab.glume_results import BEATS, Floats, Results
 
 _POINTS = 3.0
 _PART = 0.25
-
-
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """A number of the text, ours, and whether they agree; `agrees` is None where ours cannot say."""
-
-    where: str
-    what: str
-    printed: str
-    ours: str
-    agrees: bool | None
 
 
 def claims(results: Results) -> list[Claim]:

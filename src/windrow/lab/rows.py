@@ -18,11 +18,11 @@ import pyarrow as pa
 from windrow.errors import WindrowError
 from windrow.lab.campaign import Chunk, Rules
 from windrow.lab.sources import LogSource
-from windrow.lab.trial import Ints, Trial, run_trial, whole_seconds
+from windrow.lab.trial import Ints, Trial, run_trial
 from windrow.manager.terms import Terms
 from windrow.model import Log, Workflow
 from windrow.sim.cluster import Cluster
-from windrow.strategies import Strategy, Work
+from windrow.strategies import Strategy, Work, whole_seconds
 
 KEY = ("log", "requests", "policy", "workflow", "cap", "strategy", "seed", "submit_s")
 """The columns that name a row; tables are sorted by them."""

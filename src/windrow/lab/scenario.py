@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from windrow.errors import UserError
-from windrow.lab.trial import Trial, run_trial, whole_seconds
+from windrow.lab.trial import Trial, run_trial
 from windrow.manager.terms import Terms
 from windrow.model import Log, NodeShape, Workflow, format_duration
 from windrow.recipes import generate_log
 from windrow.sim.cluster import Cluster
-from windrow.strategies import Strategy, Work
+from windrow.strategies import Strategy, Work, whole_seconds
 
 Ints = NDArray[np.int64]
 

@@ -8,23 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
+from windrow.lab.claim import Claim
 from windrow.lab.zhang import CLUSTERS, POLICIES, STRATEGY_NAMES, WIDTHS
 from windrow.lab.zhang_results import PRINTED_WAIT_S, Chosen, Results, every_one, of_application, ranking
 
 Cell = tuple[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """A claim of the text, what our runs say, and whether they agree; `agrees` is None where ours cannot say."""
-
-    where: str
-    what: str
-    printed: str
-    ours: str
-    agrees: bool | None
 
 
 def claims(results: Results) -> list[Claim]:

@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from html import escape
+from dataclasses import asdict
 
+from windrow.lab.claim import Claim
 from windrow.lab.glume import RIVALS
-from windrow.lab.glume_claims import Claim, claims
+from windrow.lab.glume_claims import claims
 from windrow.lab.glume_results import DECISIVE, Bars, Cell, Results
 from windrow.report import plot
 from windrow.report.bars import FLOOR, improvement_bars
-from windrow.report.page import cell, facts, figure, note, notes, page, section, table
+from windrow.report.block import Block, html_table, markdown_table
+from windrow.report.page import facts, figure, note, notes, page, section
 from windrow.strategies import MEANINGS
 
 TITLE = "The GLUME thesis, run again"
@@ -34,22 +35,11 @@ _DIFFERENCES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
-    """A table with its heading, as plain text; `best` are the places (row, column) to set in bold."""
-
-    title: str
-    words: str
-    head: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    best: frozenset[tuple[int, int]] = frozenset()
-
-
 def reproduction_page(results: Results) -> str:
     """The page as one HTML document."""
     sections = [
         section("In short", notes(summary(results))),
-        *(section(b.title, note(b.words), _html_table(b)) for b in blocks(results)),
+        *(section(b.title, note(b.words), html_table(b)) for b in blocks(results)),
         section("The figures", note(_HOW_TO_READ), *_pictures(results.figures())),
         section("What was run", facts(_what(results))),
         section("Where the thesis's simulator is known to differ", notes(_differences(results))),
@@ -61,7 +51,7 @@ def reproduction_markdown(results: Results) -> str:
     """The same numbers as Markdown; figures become tables."""
     parts = [f"# {TITLE}", _lead(results), "\n".join(f"- {line}" for line in summary(results))]
     for b in (*blocks(results), *map(_figure_block, results.figures())):
-        parts += [f"## {b.title}", b.words, _markdown_table(b)]
+        parts += [f"## {b.title}", b.words, markdown_table(b)]
     parts += ["## What was run", "\n".join(f"- {k}: {v}" for k, v in _what(results))]
     parts += [
         "## Where the thesis's simulator is known to differ",
@@ -267,20 +257,6 @@ def _what(results: Results) -> Iterator[tuple[str, str]]:
     yield "strategies", ", ".join(s.name for s in main.strategies)
     for campaign in plan.campaigns:
         yield f"campaign {campaign.name}", f"{campaign.trials:,} trials, digest {campaign.digest()}"
-
-
-def _html_table(b: Block) -> str:
-    rows = [[cell(v, best=(i, k) in b.best) for k, v in enumerate(row)] for i, row in enumerate(b.rows)]
-    return table(b.head, rows)
-
-
-def _markdown_table(b: Block) -> str:
-    def line(values: Sequence[str]) -> str:
-        return "| " + " | ".join(escape(v, quote=False).replace("|", "\\|") for v in values) + " |"
-
-    rule = "| --- |" + " ---: |" * (len(b.head) - 1)
-    marked = [[f"**{v}**" if (i, k) in b.best else v for k, v in enumerate(row)] for i, row in enumerate(b.rows)]
-    return "\n".join([line(b.head), rule, *map(line, marked)])
 
 
 def _without_nan(f: Mapping[str, object]) -> dict[str, object]:

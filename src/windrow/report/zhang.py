@@ -8,15 +8,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from html import escape
 
 from windrow.lab.zhang import CLUSTERS, POLICIES, STRATEGY_NAMES
 from windrow.lab.zhang_claims import claims
 from windrow.lab.zhang_clusters import figure_11
 from windrow.lab.zhang_results import Bars, Means, Results, ranking
 from windrow.report import plot
-from windrow.report.page import cell, facts, figure, note, notes, page, section, table
-from windrow.report.reproduction import Block
+from windrow.report.block import Block, html_table, markdown_table
+from windrow.report.page import facts, figure, note, notes, page, section
 from windrow.report.zhang_plots import grouped_bars, short
 from windrow.report.zhang_tables import HYBRID, blocks
 
@@ -35,7 +34,7 @@ _REASONS = (
 
 def zhang_page(results: Results) -> str:
     """The page as one HTML document."""
-    tables = [section(b.title, note(b.words), _html_table(b)) for b in blocks(results)]
+    tables = [section(b.title, note(b.words), html_table(b)) for b in blocks(results)]
     sections = [
         section("In short", notes(summary(results))),
         *tables[:2],
@@ -51,7 +50,7 @@ def zhang_markdown(results: Results) -> str:
     """The same numbers as Markdown; figures become tables."""
     parts = [f"# {TITLE}", _lead(results), _list(summary(results))]
     for b in (*blocks(results), *map(_figure_block, results.figures())):
-        parts += [f"## {b.title}", b.words, _markdown_table(b)]
+        parts += [f"## {b.title}", b.words, markdown_table(b)]
     parts += ["## What was run", _list([f"{k}: {v}" for k, v in _what(results)])]
     parts += ["## Why numbers may differ from print", _list(_REASONS)]
     return "\n\n".join(parts) + "\n"
@@ -163,20 +162,6 @@ def _what(results: Results) -> Iterator[tuple[str, str]]:
 
 def _list(lines: Sequence[str]) -> str:
     return "\n".join(f"- {line}" for line in lines)
-
-
-def _html_table(b: Block) -> str:
-    rows = [[cell(v, best=(i, k) in b.best) for k, v in enumerate(row)] for i, row in enumerate(b.rows)]
-    return table(b.head, rows)
-
-
-def _markdown_table(b: Block) -> str:
-    def line(values: Sequence[str]) -> str:
-        return "| " + " | ".join(escape(v, quote=False).replace("|", "\\|") for v in values) + " |"
-
-    rule = "| --- |" + " ---: |" * (len(b.head) - 1)
-    marked = [[f"**{v}**" if (i, k) in b.best else v for k, v in enumerate(row)] for i, row in enumerate(b.rows)]
-    return "\n".join([line(b.head), rule, *map(line, marked)])
 
 
 def _without_nan(value: object) -> object:

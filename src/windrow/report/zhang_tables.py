@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from windrow.lab.claim import Claim
 from windrow.lab.ttest import PairedTest
 from windrow.lab.zhang import STRATEGY_NAMES
-from windrow.lab.zhang_claims import Claim, claims
+from windrow.lab.zhang_claims import claims
 from windrow.lab.zhang_clusters import Usage, figure_11
 from windrow.lab.zhang_results import Comparison, Group, Means, Results
-from windrow.report.reproduction import Block
+from windrow.report.block import Block
 from windrow.report.zhang_plots import short
 
 HYBRID = "zhang is the paper's hybrid."

@@ -15,12 +15,12 @@ from windrow.lab.background import run_with_background, within
 from windrow.lab.compare import Comparison, compare, hidden_wait_s, measured, useful_node_s
 from windrow.lab.plan import make_plan
 from windrow.lab.scenario import Scenario, embedded_log, submission_times
-from windrow.lab.trial import Trial, run_trial, whole_seconds
+from windrow.lab.trial import Trial, run_trial
 from windrow.manager.terms import Terms
 from windrow.model import Log, NodeShape, Task, Workflow
 from windrow.recipes import generate_log, generate_workflow
 from windrow.sim import Cluster
-from windrow.strategies import STRATEGIES, Glume
+from windrow.strategies import STRATEGIES, Glume, whole_seconds
 
 LOG = generate_log("lublin", seed=3, days=6, nodes=32)
 WORKFLOW = generate_workflow("montage", tasks=30, work_s=40 * 3600, seed=2)

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 from windrow.lab.campaign import Campaign
+from windrow.lab.claim import Claim
 from windrow.lab.rows import KEY, SCHEMA, chunk_table
-from windrow.lab.trial import whole_seconds
 from windrow.lab.zhang import (
     CLUSTERS,
     HYBRID,
@@ -28,11 +28,11 @@ from windrow.lab.zhang import (
     plan_zhang,
     submission_times,
 )
-from windrow.lab.zhang_claims import Claim, claims
+from windrow.lab.zhang_claims import claims
 from windrow.lab.zhang_clusters import figure_11, printed_usage, usage
 from windrow.lab.zhang_results import PRINTED_WAIT_S, Results, of_application, ranking
 from windrow.model import Log, NodeShape
-from windrow.strategies import Work
+from windrow.strategies import Work, whole_seconds
 
 ALONE_S = 10_000
 PLAN = plan_zhang(None, full=False)

@@ -1,0 +1,191 @@
+"""A comparison of policies on a stream, for people and programs: a table, sentences, a page, JSON."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from windrow.lab.stream_comparison import PolicyRun, StreamComparison
+from windrow.lab.stream_stability import BEHIND
+from windrow.model import format_duration
+from windrow.report import plot
+from windrow.report.axis import Axis, count_axis, time_axis
+from windrow.report.page import cell, facts, figure, note, notes, page, section, table
+
+HEAD = (
+    "policy",
+    "slowdown",
+    "99 % below",
+    "small",
+    "medium",
+    "large",
+    "wait",
+    "makespan",
+    "used",
+    "kept idle",
+    "keeps up",
+)
+
+_SIDE_S = 5 * 3600.0
+_WIDTH = 920
+
+
+def words(comparison: StreamComparison) -> list[str]:
+    """What was run."""
+    c = comparison
+    return [
+        f"{c.workflows:,} workflows ({c.workload}) arrive within {format_duration(c.last_arrival_s)} "
+        f"and ask for {c.utilization:.0%} of {c.slots} processors.".replace("%", " %"),
+        f"Tasks are selected by {c.selection}, run times estimated: {c.estimates}; seed {c.seed}.",
+    ]
+
+
+def rows(comparison: StreamComparison) -> list[tuple[str, ...]]:
+    """The cells of the table, one row per policy; see `HEAD`."""
+    return [_row(run) for run in comparison.runs]
+
+
+def summary(comparison: StreamComparison) -> list[str]:
+    """The findings, in sentences."""
+    stable = [run.figures for run in comparison.runs if run.is_stable]
+    lost = [run.figures.policy for run in comparison.runs if not run.is_stable]
+    lines = []
+    if stable:
+        best = min(stable, key=lambda f: f.slowdown)
+        lines.append(f"Least mean slowdown: {best.policy} with {best.slowdown:.2f}.")
+    if lost:
+        lines.append(
+            f"Saturated: {', '.join(lost)}. {BEHIND:.0%} or more of the workflows were in the pool at the last "
+            "arrival; figures of those rows grow with the length of the stream.".replace("%", " %")
+        )
+    return lines
+
+
+def stream_json(comparison: StreamComparison) -> dict[str, object]:
+    """The same for programs; a mean over nothing is null."""
+    c = comparison
+    return {
+        "workload": c.workload,
+        "utilization": c.utilization,
+        "processors": c.slots,
+        "workflows": c.workflows,
+        "selection": c.selection,
+        "estimates": c.estimates,
+        "seed": c.seed,
+        "policies": [plain({**asdict(run.figures), "keeps_up": run.is_stable}) for run in c.runs],
+    }
+
+
+def stream_page(comparison: StreamComparison) -> str:
+    """The page as one HTML document."""
+    sections = [
+        section("Policies", notes(summary(comparison)), table(HEAD, _cells(comparison)), note(_HOW)),
+        section("Slowdown and size", scatter_figure(comparison)),
+        section("The pool over five hours", *(pool_figure(run, comparison.slots) for run in comparison.runs)),
+        section("What was run", facts(_facts(comparison))),
+    ]
+    return page("A stream of workflows", " ".join(words(comparison)), sections)
+
+
+_HOW = (
+    "Slowdown: response over the makespan alone on the pool; by size of workflow in the columns small, medium, large. "
+    "Wait: arrival to first start. Kept idle: processors that a policy held for a workflow. The first third of the "
+    "workflows, and those not finished at the last arrival, are not counted."
+)
+
+
+def scatter_figure(comparison: StreamComparison) -> str:
+    """Slowdown of each measured workflow against its tasks, both logarithmic (as figure 7 of the paper)."""
+    everything = np.concatenate([run.run.slowdown[run.run.measured] for run in comparison.runs])
+    highest = max(10.0, float(everything.max(initial=1.0)) * 1.1)
+    x = log_axis(20, float(comparison.tasks.max()) * 1.1, "tasks")
+    frame = plot.Frame(64, 16, _WIDTH - 84, 320, x, log_axis(0.9, highest, "slowdown"))
+    parts = [plot.axes(frame)]
+    for i, run in enumerate(comparison.runs):
+        of = run.run.measured
+        parts.append(dots(frame, comparison.tasks[of], run.run.slowdown[of], i % plot.COLOURS))
+    names = [run.figures.policy for run in comparison.runs]
+    picture = plot.picture(_WIDTH, 390, "Slowdown of each workflow by its number of tasks", parts)
+    return figure(picture, "One dot per workflow. Higher is worse.", plot.legend(names, marks=False))
+
+
+def pool_figure(run: PolicyRun, slots: int) -> str:
+    """Processors at work, and kept idle on top, over five hours (figure 8 of the paper shows the latter)."""
+    trace = run.trace[run.trace[:, 0] <= run.trace[0, 0] + _SIDE_S] if len(run.trace) else run.trace
+    if len(trace) < 2:
+        return note(f"{run.figures.policy}: too few events to draw.")
+    frame = plot.Frame(64, 24, _WIDTH - 84, 150, time_axis(0, _SIDE_S, "from then on"), count_axis(slots, most_ticks=4))
+    times = trace[:, 0] - trace[0, 0]
+    parts = [
+        plot.axes(frame),
+        plot.step_line(frame, times, trace[:, 1] + trace[:, 3], 1),
+        plot.step_line(frame, times, trace[:, 1], 0),
+        plot.text(frame.left, 14, run.figures.policy, "name"),
+    ]
+    picture = plot.picture(_WIDTH, 226, f"Processors over time under {run.figures.policy}", parts)
+    legend = plot.legend(["at work", "at work, or idle and kept for a workflow"], marks=False)
+    return figure(picture, f"From a third of the stream on. {run.figures.kept:.1%} kept on average.", legend)
+
+
+def log_axis(low: float, high: float, title: str) -> Axis:
+    """A logarithmic axis with ticks at 1, 2 and 5 times powers of ten."""
+    candidates = (m * 10.0**e for e in range(-1, 6) for m in (1, 2, 5))
+    return Axis(low, high, tuple((t, f"{t:g}") for t in candidates if low <= t <= high), title, log=True)
+
+
+def dots(frame: plot.Frame, x: ArrayLike, y: ArrayLike, colour: int) -> str:
+    """Thousands of dots as one path: zero-length strokes with round caps."""
+    places = zip(frame.across(x).tolist(), frame.down(y).tolist(), strict=True)
+    path = "".join(f"M{a:.1f} {b:.1f}h0" for a, b in places)
+    return f'<path class="line c{colour}" style="stroke-width:3;stroke-linecap:round;stroke-opacity:.55" d="{path}"/>'
+
+
+def _row(run: PolicyRun) -> tuple[str, ...]:
+    f = run.figures
+    return (
+        f.policy,
+        _number(f.slowdown),
+        _number(f.slowdown_p99),
+        *(_number(size.slowdown) for size in f.sizes),
+        _time(f.wait_s),
+        _time(f.makespan_s),
+        f"{f.utilization:.2f}",
+        f"{f.kept:.2f}",
+        "yes" if run.is_stable else "no",
+    )
+
+
+def _cells(comparison: StreamComparison) -> list[list[str]]:
+    return [[cell(text) for text in row] for row in rows(comparison)]
+
+
+def _facts(comparison: StreamComparison) -> list[tuple[str, str]]:
+    c = comparison
+    return [
+        ("workload", f"{c.workload}, {c.workflows:,} workflows, {int(c.tasks.sum()):,} tasks"),
+        ("pool", f"{c.slots} processors"),
+        ("utilization", f"{c.utilization:g}"),
+        ("selection", c.selection),
+        ("estimates", c.estimates),
+        ("seed", str(c.seed)),
+    ]
+
+
+def _number(value: float) -> str:
+    return "-" if math.isnan(value) else f"{value:.2f}"
+
+
+def _time(value: float) -> str:
+    return "-" if math.isnan(value) else format_duration(value)
+
+
+def plain(value: object) -> object:
+    """NaN becomes None all through."""
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    return None if isinstance(value, float) and math.isnan(value) else value
