@@ -13,8 +13,8 @@ Rule 3: `close` leaves no process behind, whatever state the cluster was in; it 
 from __future__ import annotations
 
 import argparse
-import getpass
 import os
+import pwd
 import random
 import secrets
 import shutil
@@ -64,7 +64,7 @@ class SlurmCluster:
         # In /tmp whatever TMPDIR says: a socket's path may have 107 characters.
         directory = Path(tempfile.mkdtemp(prefix="windrow-slurm-", dir="/tmp"))
         directory.chmod(0o755)  # munged refuses a socket in a directory that others cannot reach
-        self.place = Place(directory, _free_ports(3 + self.settings.nodes), getpass.getuser())
+        self.place = Place(directory, _free_ports(3 + self.settings.nodes), pwd.getpwuid(os.getuid()).pw_name)
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("SLURM", "SBATCH", "SQUEUE", "SACCT"))}
         self.env = {**kept, "PATH": PATH, "SLURM_CONF": str(self.place.path("slurm.conf"))}
         self._daemons: dict[str, subprocess.Popen[bytes]] = {}
@@ -276,14 +276,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser.parse_args(argv)
     settings = Settings(accounting=args.accounting, select=args.select, nodes=args.nodes)
     began = time.monotonic()
-    with SlurmCluster(settings) as cluster:
-        print(f"# {args.nodes} idle nodes after {time.monotonic() - began:.1f} s; Ctrl-C stops them")
-        print(f"export SLURM_CONF={cluster.env['SLURM_CONF']}", flush=True)
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-        try:
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    try:
+        with SlurmCluster(settings) as cluster:
+            print(f"# {args.nodes} idle nodes after {time.monotonic() - began:.1f} s; Ctrl-C stops them")
+            print(f"export SLURM_CONF={cluster.env['SLURM_CONF']}", flush=True)
             signal.pause()
-        except KeyboardInterrupt:
-            print("# stopping")
+    except KeyboardInterrupt:
+        print("# stopped")
     return 0
 
 

@@ -17,7 +17,7 @@ def slurm() -> Iterator[SlurmCluster]:
 
 @pytest.fixture(scope="session")
 def slurm_with_accounting() -> Iterator[SlurmCluster]:
-    """Eight nodes with slurmdbd and MariaDB; the controller forgets jobs two seconds after their end."""
+    """Eight nodes with slurmdbd and MariaDB."""
     yield from _cluster(Settings(accounting=True))
 
 

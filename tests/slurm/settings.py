@@ -21,6 +21,7 @@ class Settings:
     accounting: bool = False
     min_job_age_s: int = 300
     node_timeout_s: int = 10
+    message_timeout_s: int = 10
     max_array_size: int = 1001
     max_time_min: int = 600
 
@@ -75,7 +76,7 @@ ReturnToService=2
 MailProg=/bin/true
 KillWait=2
 MinJobAge={settings.min_job_age_s}
-MessageTimeout=10
+MessageTimeout={settings.message_timeout_s}
 SlurmdTimeout={settings.node_timeout_s}
 MaxArraySize={settings.max_array_size}
 SlurmdParameters=config_overrides

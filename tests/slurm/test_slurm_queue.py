@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.slurm.cluster import SlurmCluster, missing
+from tests.slurm.cluster import ClusterError, SlurmCluster, missing
 from tests.slurm.harness import SlurmHarness, slurm_harness
 from tests.slurm.settings import Settings
 from tests.unit.queues.contract import fresh_tag, spec, wait_for, wait_over, wait_state
@@ -39,7 +39,7 @@ def breakable(tmp_path: Path) -> Iterator[SlurmHarness]:
     """A Slurm of its own for a test that breaks it: two nodes start in half a second."""
     if reason := missing():
         pytest.skip(f"no private Slurm: {reason}")
-    with SlurmCluster(Settings(nodes=2)) as cluster:
+    with SlurmCluster(Settings(nodes=2, node_timeout_s=5, message_timeout_s=4)) as cluster:
         yield slurm_harness(cluster, tmp_path)
 
 
@@ -92,8 +92,9 @@ def test_a_controller_that_is_down_may_be_asked_again(breakable: SlurmHarness) -
     wait_state(breakable, queue.submit(again), JobState.ENDED)
 
 
-def test_a_submission_without_an_answer_is_unknown_and_found_by_its_tag(breakable: SlurmHarness) -> None:
-    queue = SlurmQueue(env=breakable.cluster.env, timeout_s=2.0)
+@pytest.mark.parametrize("patience_s", [1.0, 60.0], ids=["we gave up", "sbatch gave up"])
+def test_a_submission_without_an_answer_is_unknown(breakable: SlurmHarness, patience_s: float) -> None:
+    queue = SlurmQueue(env=breakable.cluster.env, timeout_s=patience_s)
     queue.limits()
     one = spec(breakable, ("true",))
     with breakable.cluster.frozen_controller(), pytest.raises(OutcomeUnknown):
@@ -143,7 +144,7 @@ def test_forgotten_jobs_are_absent_or_come_from_the_accounts(accounting: bool, t
         one = spec(harness, harness.failing(5))
         job = harness.queue.submit(one)
         before = wait_state(harness, job, JobState.ENDED)
-        # The controller looks for old jobs once in half a minute.
+        # The controller looks for old jobs only now and then.
         wait_for(harness, "the controller to forget", lambda: not cluster.run("squeue", "-h", "-t", "all"))
         after = harness.queue.status([job])
         if not accounting:
@@ -215,6 +216,15 @@ def test_a_cluster_stops_at_ctrl_c() -> None:
     assert program.returncode == 0
     assert not Path(directory).exists()
     assert _mentioning(directory) == []
+
+
+def test_where_slurm_is_missing_the_reason_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tests.slurm.cluster.PATH", "/nowhere")
+    assert "slurmctld" in missing()
+    assert "mariadbd" not in missing()
+    assert "mariadbd" in missing(accounting=True)
+    with pytest.raises(ClusterError, match="tests/slurm/install"):
+        SlurmCluster()
 
 
 def _sleepers() -> list[int]:

@@ -178,6 +178,7 @@ def start_run(prepared: Prepared, root: Path = ROOT) -> RunPaths:
         "cap": terms.cap,
         "margin": terms.margin,
         "max_nodes": order.max_nodes,
+        "node_cores": terms.shape.cores,
         "guesses": prepared.guesses,
         "learnt": prepared.learnt,
         "created_s": time.time(),

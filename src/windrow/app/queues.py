@@ -64,7 +64,6 @@ def _slurm(table: Mapping[str, Any]) -> Queue:
 
 
 def _pbs(table: Mapping[str, Any]) -> Queue:
-    from windrow.queues.pbs import PbsQueue  # noqa: PLC0415
-    from windrow.queues.pbs_profile import pbs_profile  # noqa: PLC0415
+    from windrow.queues.pbs import PbsQueue, pbs_profile  # noqa: PLC0415
 
     return PbsQueue(pbs_profile(table))

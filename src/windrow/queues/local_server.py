@@ -164,6 +164,8 @@ class Server:
             claim(self._folder, job.id, _NOBODY)  # if it died before it claimed the job, nobody may any more
             _kill_remains(self._folder, job.id)
             told = Outcome(time.time(), None, STOPPED, "the process that watched it was killed")
+        elif told.code is not None and told.code < 0:  # it could not end what it had started in other groups
+            _kill_remains(self._folder, job.id)
         state, code, reason = _verdict(told, job.is_unwanted)
         self._store.finish(job.id, state, told.ended_s, code, reason)
 

@@ -7,7 +7,6 @@ Rule 3: a job goes to its directory and opens its output itself: PBS starts jobs
 
 from __future__ import annotations
 
-import getpass
 import os
 import re
 import shlex
@@ -35,7 +34,7 @@ from windrow.queues.pbs_text import (
     user_limit,
 )
 from windrow.queues.port import JobSpec, JobStatus, Limits, OutcomeUnknown, QueueError, Snapshot, SpecError
-from windrow.queues.slurm_command import Answer, Run
+from windrow.queues.slurm_command import Answer, Run, user_name
 from windrow.queues.slurm_script import (
     array_name,
     array_script,
@@ -191,7 +190,7 @@ class PbsQueue:
         """The ids of the newest jobs with these tags, by one qselect for all of the user's jobs and one qstat."""
         if not tags:
             return {}
-        ids = self._ask(["qselect", "-x", "-u", getpass.getuser()]).split()
+        ids = self._ask(["qselect", "-x", "-u", user_name()]).split()
         wanted, found = set(tags), dict[str, str]()
         for id_, job in sorted(self._jobs(ids).items(), key=lambda item: _age(item[0])):
             tag = tag_of(str(job.get("Job_Name", "")), array_index(id_))

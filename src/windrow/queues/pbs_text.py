@@ -1,7 +1,7 @@
 """What the commands of PBS Pro and OpenPBS print, read into values: tables and pure functions.
 
-Written from the documentation of PBS 19 to 2025 and recorded outputs; no PBS has run these tests. PBS says less than Slurm
-of how a job ended, so it is told from the exit status, the substate and the time that was used.
+Written from public documentation of PBS 19 to 2025; it has not met a live PBS yet. PBS says less than Slurm of how a
+job ended, so it is told from the exit status, the substate and the time that was used.
 """
 
 from __future__ import annotations

@@ -9,7 +9,6 @@ the job exists (seen with 22.05: a controller that hung for ten seconds accepted
 
 from __future__ import annotations
 
-import getpass
 import os
 import shlex
 import time
@@ -18,7 +17,7 @@ from functools import cached_property
 
 from windrow.queues import slurm_command
 from windrow.queues.port import JobSpec, JobStatus, Limits, OutcomeUnknown, QueueError, Snapshot, SpecError
-from windrow.queues.slurm_command import Answer, Run
+from windrow.queues.slurm_command import Answer, Run, user_name
 from windrow.queues.slurm_limits import SiteLimits, read_limits
 from windrow.queues.slurm_profile import SlurmProfile
 from windrow.queues.slurm_script import array_name, array_script, check_spec, here_document, job_script, tag_of
@@ -84,7 +83,7 @@ class SlurmQueue:
 
     @cached_property
     def _site(self) -> SiteLimits:
-        return read_limits(self._ask, self.profile, getpass.getuser())
+        return read_limits(self._ask, self.profile, user_name())
 
     # Submitting
 
@@ -219,7 +218,7 @@ class SlurmQueue:
             yield from self._sacct("--jobs", ",".join(some))
 
     def _sacct(self, *which: str) -> list[Row]:
-        user = f"--user={getpass.getuser()}"
+        user = f"--user={user_name()}"
         argv = ["sacct", "--allocations", "--noheader", "--parsable2", user, f"--format={SACCT_FORMAT}", *which]
         return parse_sacct(self._ask(argv))
 

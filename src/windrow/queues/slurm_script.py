@@ -16,6 +16,7 @@ from windrow.queues.port import JobSpec, SpecError
 
 TAG = re.compile(r"[A-Za-z0-9._-]+")
 NUMBERED = re.compile(r"(?P<prefix>.*?)(?P<number>[0-9]+)")
+END_WORDS = ("EOF", "SCRIPT", "JOB", "WINDROW", "QUIT", "ZZZ")
 ARRAY_NAME = re.compile(r"(?P<prefix>(?:.*[^0-9])?)(?P<first>[0-9]+)\.\.(?P<last>[0-9]+)")
 
 
@@ -25,7 +26,7 @@ def check_spec(spec: JobSpec) -> None:
         raise SpecError(f"the tag {spec.tag!r} may hold only letters, digits, '.', '-' and '_'")
     if spec.nodes < 1 or spec.walltime_s < 1:
         raise SpecError(f"job {spec.tag} asks for {spec.nodes} nodes and {spec.walltime_s} s; both must be at least 1")
-    if not spec.command:
+    if not spec.command or not spec.command[0]:
         raise SpecError(f"job {spec.tag} has no command")
     if any("\0" in text for text in (*spec.command, spec.workdir, spec.output)):
         raise SpecError(f"job {spec.tag} has a NUL character in its command, workdir or output")
@@ -92,7 +93,9 @@ def tag_of(name: str, index: int | None) -> str | None:
 
 def here_document(command: str, script: str) -> str:
     """How a person would type a command that reads its script from standard input."""
-    end = "EOF"
-    while end in script.splitlines():
+    # dash 0.5.12 loses a byte in a line that begins like the end's word and goes on with a letter outside ASCII.
+    starts = {line[:1] for line in script.split("\n")}
+    end = next((word for word in END_WORDS if word[0] not in starts), END_WORDS[0])
+    while end in script.split("\n"):
         end += "_"
     return f"{command} <<'{end}'\n{script}{end}"

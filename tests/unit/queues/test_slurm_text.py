@@ -1,0 +1,237 @@
+"""Reading what Slurm prints: lines as they were seen on Slurm 22.05, and rules that hold for all of them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.unit.queues.pbs_recorded.run import RecordedRun
+
+from windrow.errors import UserError
+from windrow.queues.port import JobSpec, JobState, OutcomeUnknown, QueueError, SpecError
+from windrow.queues.slurm import SlurmQueue
+from windrow.queues.slurm_command import Answer
+from windrow.queues.slurm_profile import SlurmProfile, slurm_profile
+from windrow.queues.slurm_text import (
+    format_duration,
+    parse_count,
+    parse_duration,
+    parse_nodes,
+    parse_probe,
+    parse_sacct,
+    parse_snapshot,
+    parse_status,
+)
+
+CONFIG = """\
+Configuration data as of 2026-11-15T12:52:42
+AccountingStorageType   = accounting_storage/slurmdbd
+ClusterName             = windrow
+MaxArraySize            = 1001
+MaxJobCount             = 10000
+SchedulerParameters     = bf_interval=1,max_array_tasks=200
+"""
+PARTITIONS = """\
+PartitionName=main Default=YES QoS=N/A MaxNodes=UNLIMITED MaxTime=10:00:00 Nodes=n[1-3] State=UP TotalNodes=3
+PartitionName=small Default=NO QoS=few MaxNodes=1 MaxTime=00:10:00 Nodes=n[1-2] State=UP TotalNodes=2
+"""
+NODES = "n1|idle|2|1000|(null)\nn2|mixed|4|2000|fat,new\nn3|down*|4|3000|fat\n"
+ASSOCIATIONS = "|||100||\nada||20||1-00:00:00|node=2\nbob||1||00:01:00|\n"
+
+
+def site(**answers: Answer | str) -> RecordedRun:
+    fixed: dict[str, Answer | str] = {
+        "scontrol show config": CONFIG,
+        "scontrol -o show partition": PARTITIONS,
+        "sinfo": NODES,
+        "sacctmgr --noheader --parsable2 show user": "science\n",
+        "sacctmgr --noheader --parsable2 show assoc": ASSOCIATIONS,
+        "sacctmgr --noheader --parsable2 show qos": "normal||||7-00:00:00|\nfew|5||||\n",
+        "sbatch": "17;windrow\n",
+        "squeue": "",
+        "sacct ": "",
+    }
+    return RecordedRun(fixed | answers)
+
+
+def a_spec(**changes: object) -> JobSpec:
+    fields: dict[str, object] = {"tag": "run-1", "nodes": 1, "walltime_s": 60, "command": ("true",), "workdir": "/"}
+    return JobSpec(**({"output": "/out %j"} | fields | changes))  # type: ignore[arg-type]
+
+
+def test_rows_of_squeue() -> None:
+    # Submitted, started (or expected), ended (or expected), and a status as of wait(2).
+    out = """\
+3 |PENDING |1794747120 |1794747480 |1794747780 |0 |Priority | |wrap
+1_0 |FAILED |1794747120 |1794747121 |1794747123 |768 |NonZeroExitCode |n[5-6] |run-7..9
+4 |PENDING |1794747120 |N/A |N/A |0 |(null) | |a|b
+5 |CANCELLED |1794747120 |1794747125 |1794747125 |0 |JobHeldAdmin | |x
+6 |FAILED |1794747120 |1794747121 |1794747123 |9 |RaisedSignal:9(Killed) |n1 |x
+7 |NOVEL_STATE |1794747120 |1794747121 |1794747123 |0 |None |n1 |x
+"""
+    rows = {row.status.id: row for row in parse_status(out)}
+    waiting, failed = rows["3"].status, rows["1_0"].status
+    assert (waiting.state, waiting.started_s, waiting.expected_start_s) == (JobState.WAITING, None, 1794747480.0)
+    assert waiting.reason == "Priority"
+    assert (failed.state, failed.exit_code, failed.ended_s) == (JobState.ENDED, 3, 1794747123.0)
+    assert (rows["1_0"].name, rows["4"].name) == ("run-7..9", "a|b")
+    assert rows["4"].status.expected_start_s is None
+    assert (rows["5"].status.state, rows["5"].status.started_s) == (JobState.CANCELLED, None)
+    assert rows["6"].status.exit_code == 137
+    assert not rows["7"].status.state.is_over  # what is not understood is not called over
+
+
+@pytest.mark.parametrize(
+    ("words", "state"),
+    [
+        ("COMPLETED", JobState.ENDED),
+        ("FAILED", JobState.ENDED),
+        ("TIMEOUT", JobState.TIMED_OUT),
+        ("CANCELLED by 1000", JobState.CANCELLED),
+        ("CANCELLED+", JobState.CANCELLED),
+        ("NODE_FAIL", JobState.NODE_FAILED),
+        ("BOOT_FAIL", JobState.NODE_FAILED),
+        ("OUT_OF_MEMORY", JobState.KILLED),
+        ("PREEMPTED", JobState.KILLED),
+        ("DEADLINE", JobState.KILLED),
+    ],
+)
+def test_states_in_accounts(words: str, state: JobState) -> None:
+    (row,) = parse_sacct(f"2_1|{words}|1794747349|1794747351|1794747379|0:0|None|n1|run-7..8\n")
+    assert (row.status.state, row.status.id, row.status.reason) == (state, "2_1", words)
+
+
+@pytest.mark.parametrize("words", ["RUNNING", "PENDING", "REQUEUED", "COMPLETING", "SUSPENDED"])
+def test_accounts_are_believed_only_of_jobs_that_are_over(words: str) -> None:
+    assert parse_sacct(f"2|{words}|1794747349|1794747351|Unknown|0:0|None|n1|wrap\n") == []
+
+
+def test_snapshot_order_and_limits() -> None:
+    out = """\
+9|PENDING|N/A|UNLIMITED|2K|7|Priority|bob
+8_1|PENDING|N/A|1-00:00:00|2-4|9|Resources|ada
+8_0|PENDING|N/A|1-00:00:00|2|9|Resources|ada
+7|RUNNING|1794747120|5:00|8|1|None|bob
+6|PENDING|N/A|5:00|8|0|JobHeldUser|bob
+5|PENDING|N/A|5:00|8|4|Dependency|bob
+4|PENDING|N/A|Partition_Limit|1|4|Priority|bob
+"""
+    jobs = parse_snapshot(out, default_s=600)
+    assert [job.id for job in jobs] == ["7", "8_0", "8_1", "9", "4"]
+    assert [job.nodes for job in jobs] == [8, 2, 2, 2048, 1]
+    assert [job.requested_s for job in jobs] == [300, 86400, 86400, 365 * 86400, 600]
+    assert [job.started_s for job in jobs] == [1794747120.0, None, None, None, None]
+
+
+@given(st.integers(0, 40 * 86400))
+@settings(derandomize=True)
+def test_durations_survive_a_round_trip(seconds: int) -> None:
+    assert parse_duration(format_duration(seconds)) == seconds
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("5:00", 300),
+        ("1:00:00", 3600),
+        ("2-03", 183600),
+        ("90", 5400),
+        ("1-00:00:01", 86401),
+        ("UNLIMITED", None),
+        ("", None),
+    ],
+)
+def test_durations_as_slurm_writes_them(text: str, seconds: int | None) -> None:
+    assert parse_duration(text) == seconds
+
+
+def test_counts_nodes_and_probes() -> None:
+    assert [parse_count(text) for text in ("8", "2K", "1.5K", "2-4")] == [8, 2048, 1536, 2]
+    states = {"idle": True, "allocated": True, "mixed-": True, "idle~": True, "draining": True, "drained": False}
+    states |= {"down": False, "down*": False, "idle*": False, "unknown": False, "planned": True, "reserved": True}
+    nodes = parse_nodes("".join(f"n{i}|{state}|2|1000|(null)\n" for i, state in enumerate(states)))
+    assert [node.is_usable for node in nodes] == list(states.values())
+    seen = "sbatch: Job 6 to start at 1794747722 using 4 processors on nodes n[7-8] in partition main\n"
+    assert parse_probe(seen) == 1794747722.0
+    assert parse_probe("allocation failure: Requested node configuration is not available\n") is None
+
+
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [
+        (Answer(1, "", "sbatch: error: Batch job submission failed: Invalid qos specification\n"), SpecError),
+        (Answer(255, "", "sbatch: unrecognized option '--badopt'\n"), SpecError),
+        (Answer(1, "", "sbatch: error: Unable to contact slurm controller (connect failure)\n"), QueueError),
+        (Answer(1, "", "sbatch: error: AssocMaxSubmitJobLimit\nsbatch: error: Job violates policy\n"), QueueError),
+        (Answer(1, "", "sbatch: error: QOSMaxSubmitJobPerUserLimit\n"), QueueError),
+        (Answer(1, "", "sbatch: error: Socket timed out on send/recv operation\n"), OutcomeUnknown),
+        (Answer(1, "", "sbatch: error: Zero Bytes were transmitted or received\n"), OutcomeUnknown),
+        (Answer(None, "", ""), OutcomeUnknown),
+        (Answer(-9, "", ""), OutcomeUnknown),
+        (Answer(0, "what?\n", ""), OutcomeUnknown),
+    ],
+)
+def test_what_sbatch_says(answer: Answer, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        SlurmQueue(run=site(sbatch=answer), env={}).submit(a_spec())
+
+
+def test_the_cluster_after_an_id_and_patterns_in_the_output_mean_nothing() -> None:
+    run = site()
+    assert (
+        SlurmQueue(SlurmProfile(account="hydro", extra=("--mail-type=END",)), run=run, env={}).submit(a_spec()) == "17"
+    )
+    assert {"--output=/out %%j", "--account=hydro", "--mail-type=END", "--exclusive"} <= set(run.asked[-1])
+
+
+def test_limits_are_the_tightest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("windrow.queues.slurm.user_name", lambda: "ada")
+    main = SlurmQueue(run=site(), env={}).limits()
+    assert (main.nodes, main.max_nodes, main.max_walltime_s) == (3, 2, 36000)
+    assert (main.max_jobs, main.max_array) == (20, 20)
+    assert (main.shape.cores, main.shape.memory_bytes) == (2, 1000 * 1024**2)
+    small = SlurmQueue(SlurmProfile(partition="small", constraint="fat"), run=site(), env={}).limits()
+    assert (small.max_jobs, small.max_walltime_s, small.shape.cores) == (5, 600, 4)  # the partition's own QOS
+
+
+def test_accounts_that_cannot_be_read_set_no_limit() -> None:
+    down = Answer(1, "", "sacctmgr: error: slurm_persist_conn_open_without_init: failed\n")
+    limits = SlurmQueue(run=site(**{"sacctmgr --noheader --parsable2 show assoc": down}), env={}).limits()
+    assert (limits.max_jobs, limits.max_array) == (10000, 200)
+
+
+def test_status_asks_once_and_accounts_only_for_the_forgotten() -> None:
+    known = "3|RUNNING|1794747120|1794747121|1794747780|0|None|n1|wrap\n"
+    old = "2|COMPLETED|1794747000|1794747001|1794747002|0:0|None|n1|wrap\n"
+    run = site(squeue=known, **{"sacct ": old})
+    queue = SlurmQueue(run=run, env={})
+    assert set(queue.status(["3"])) == {"3"}
+    assert [argv[0] for argv in run.asked] == ["squeue"]
+    assert set(queue.status(["3", "2", "1"])) == {"3", "2"}
+    assert run.asked[-1][-2:] == ["--jobs", "2,1"]
+    run.answers["sacct "] = Answer(1, "", "sacct: error: slurmdbd is down")
+    with pytest.raises(QueueError):  # not the same as absent
+        queue.status(["2"])
+
+
+def test_profiles_are_checked() -> None:
+    table = {"partition": "main", "constraint": "a&b", "extra": ["--mail-type=END", "--comment=x y"]}
+    assert slurm_profile(table).options == ["--partition=main", "--constraint=a&b", "--mail-type=END", "--comment=x y"]
+    for wrong, words in (
+        ({"partion": "x"}, "did you mean partition"),
+        ({"partition": 3}, "must be a text"),
+        ({"extra": "--x"}, "a list of texts"),
+        ({"partition": "a,b"}, "one name"),
+        ({"account": "--wrap=x"}, "one name"),
+        ({"extra": ["-N 3"]}, "must look like"),
+        ({"extra": ["--job-name=x"]}, "sets it itself"),
+        ({"extra": ["--part=x"]}, "set partition in the profile"),
+        ({"extra": ["--no-req"]}, "sets it itself"),
+    ):
+        with pytest.raises(UserError, match=words):
+            slurm_profile(wrong)
+
+
+def test_an_outer_job_does_not_leak_into_what_it_submits() -> None:
+    env = {"SLURM_JOB_ID": "1", "SLURM_CPUS_PER_TASK": "4", "SLURM_CONF": "/c", "SQUEUE_FORMAT": "%i", "HOME": "/h"}
+    assert SlurmQueue(run=site(), env=env)._env == {"SLURM_CONF": "/c", "HOME": "/h"}
