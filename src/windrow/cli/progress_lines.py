@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from windrow.manager.manager import Manager
 
 _EVERY_S = 0.5
+_QUIET_S = 2.0  # while nothing happens but time
 
 
 @contextmanager
@@ -37,15 +38,18 @@ def _picture(told: Told) -> Iterator[Callable[[Manager | None], None]]:
     from rich.console import Console
     from rich.live import Live
 
-    last = 0.0
+    last, known_s = 0.0, -1.0
     with Live(live.screen(told), console=Console(highlight=False), auto_refresh=False) as shown:
 
         def show(manager: Manager | None) -> None:
-            nonlocal last
-            if time.monotonic() - last < _EVERY_S:
+            nonlocal last, known_s
+            gone_s = time.monotonic() - last
+            if gone_s < _EVERY_S:
                 return
-            last = time.monotonic()
             told.refresh()
+            if told.story.last_s == known_s and gone_s < _QUIET_S:
+                return
+            last, known_s = time.monotonic(), told.story.last_s
             shown.update(live.screen(told, manager.trouble_with_queue if manager else ""), refresh=True)
 
         yield show

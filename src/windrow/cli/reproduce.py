@@ -27,6 +27,7 @@ SUMMARY = "Redo the experiments of a paper and set our numbers beside the printe
 _EPILOG = """\
 papers:
   glume  grouping levels of a workflow by estimated makespan: figures 5.2, 5.3, 7.1-7.4, A.1, B.1-B.4, table 7.1
+  ilyushkin  reservations for workflows that share a pool: figures 2, 4-8, tables I and II
   zhang  hybrid against individual and giant submission on five clusters and more: figures 10-15, paired t-tests
 
 It may be stopped at any time: the same command continues where it was. Logs are looked for in the --data folder and in
@@ -38,6 +39,7 @@ examples:
   windrow reproduce glume --quick
   windrow reproduce glume --full --data logs --out glume
   windrow reproduce glume --as-thesis --out as-thesis
+  windrow reproduce ilyushkin --quick
   windrow reproduce zhang --quick
   windrow reproduce zhang --quick --cap 16
 """
@@ -71,11 +73,13 @@ class _Experiments:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.epilog = _EPILOG
-    parser.add_argument("paper", choices=("glume", "zhang"), metavar="PAPER", help="see below")
+    parser.add_argument("paper", choices=("glume", "ilyushkin", "zhang"), metavar="PAPER", help="see below")
     scale = parser.add_mutually_exclusive_group()
     scale.add_argument("--quick", action="store_true", help="a sample, in a minute or two (default)")
     scale.add_argument(
-        "--full", action="store_true", help="everything, on two cores in half an hour (glume) or some hours (zhang)"
+        "--full",
+        action="store_true",
+        help="everything, on two cores in a quarter (ilyushkin) or half an hour (glume), or some hours (zhang)",
     )
     parser.add_argument("--out", metavar="FOLDER", help="where results go (default: windrow-PAPER-SCALE)")
     parser.add_argument("--workers", type=positive, metavar="N", help="processes at work (default: one per core)")
@@ -96,6 +100,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run what is missing, then write the page."""
+    if args.paper == "ilyushkin":
+        return _ilyushkin(args)
     from windrow.lab.workers import run_campaigns
 
     data = Path(args.data or os.environ.get("WINDROW_DATA") or ".")
@@ -112,8 +118,7 @@ def run(args: argparse.Namespace) -> int:
         terminal.say(f"what is finished is kept in {out}; the same command continues from there")
         raise
     findings = experiments.read(tables)
-    files = _write(findings.texts, out / args.paper)
-    terminal.show(*_blocks(findings), *terminal.files_written(**files))
+    _hand_out(findings, out / args.paper)
     if findings.failed:
         terminal.say(f"WARNING: {findings.failed:,} of {findings.trials:,} trials FAILED; see column error in {out}")
     return 1 if findings.failed else 0
@@ -170,6 +175,33 @@ def _zhang(args: argparse.Namespace, data: Path) -> _Experiments:
 
     folder = f"windrow-zhang-{plan.scale}" + (f"-cap-{args.cap}" if args.cap else "")
     return _Experiments(folder, plan.campaigns, plan.stand_ins, read)
+
+
+def _ilyushkin(args: argparse.Namespace) -> int:
+    """Runs of its own, which need no logs and are not kept: all together take minutes."""
+    from windrow.cli.compare import counting
+    from windrow.lab.ilyushkin import reproduce_ilyushkin
+    from windrow.report import ilyushkin as report
+
+    alien = [f"--{name.replace('_', '-')}" for name in (*_OF_GLUME, "as_thesis", "cap", "data") if getattr(args, name)]
+    if alien:
+        raise UserError(f"{alien[0]} is not for ilyushkin, which draws its own workloads: leave it out")
+    out = Path(args.out or f"windrow-ilyushkin-{'full' if args.full else 'quick'}")
+    out.mkdir(parents=True, exist_ok=True)
+    with counting("simulating streams") as tell:
+        found = reproduce_ilyushkin(full=args.full, workers=args.workers or os.cpu_count() or 1, watch=tell)
+    texts = {
+        "html": report.ilyushkin_page(found),
+        "md": report.ilyushkin_markdown(found),
+        "json": _json(report.ilyushkin_json(found)),
+    }
+    _hand_out(_Findings(report.TITLE, report.blocks(found)[0], report.summary(found), texts, 0, 0), out / args.paper)
+    return 0
+
+
+def _hand_out(findings: _Findings, stem: Path) -> None:
+    files = _write(findings.texts, stem)
+    terminal.show(*_blocks(findings), *terminal.files_written(**files))
 
 
 def _json(value: Mapping[str, object]) -> str:

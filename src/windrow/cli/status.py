@@ -14,6 +14,7 @@ examples:
   windrow status
   windrow status montage-3 --all
   windrow status --json
+  windrow status --pool lab
 """
 
 
@@ -21,12 +22,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.epilog = _EPILOG
     parser.add_argument("run", nargs="?", metavar="RUN", help="which run (default: the latest)")
+    parser.add_argument("--pool", metavar="NAME", help="how a pool stands, instead of a run")
     parser.add_argument("--all", action="store_true", help="every job, however many")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
 def run(args: argparse.Namespace) -> int:
     """Read and show."""
+    if args.pool is not None:
+        from windrow.cli.pool import show_status
+
+        return show_status(args.pool, everything=args.all, as_json=args.json)
     from rich.text import Text
 
     from windrow.app.runs import Told, find_run

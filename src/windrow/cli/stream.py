@@ -41,6 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--nodes", type=positive, default=100, metavar="N", help="processors (default: 100)")
     parser.add_argument("--workflows", type=positive, default=3000, metavar="N", help="how many (default: 3000)")
+    parser.add_argument("--jobs", type=float, default=0.0, metavar="F", help="share of batch jobs (default: 0)")
     parser.add_argument("--selection", default="random", metavar="S", help="which task first (default: random)")
     parser.add_argument("--estimates", default="exact", metavar="E", help="of run times (default: exact)")
     parser.add_argument("--seed", type=seed, default=0, metavar="N", help="of workload and draws (default: 0)")
@@ -64,6 +65,7 @@ def run(args: argparse.Namespace) -> int:
             selection=args.selection,
             estimates=args.estimates,
             seed=args.seed,
+            jobs=args.jobs,
         )
     if args.html:
         _write(args.html, stream_page(comparison))
@@ -112,10 +114,10 @@ def _show(comparison: StreamComparison, page: str | None) -> None:
 def _table(comparison: StreamComparison) -> Table:
     from rich.table import Table
 
-    from windrow.report.stream import HEAD, rows
+    from windrow.report.stream import head, rows
 
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
-    for k, name in enumerate(HEAD):
+    for k, name in enumerate(head(comparison)):
         table.add_column(name, justify="right" if k else "left", no_wrap=True)
     for row in rows(comparison):
         table.add_row(*row)

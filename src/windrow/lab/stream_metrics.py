@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from windrow.lab.stream_simulation import Outcome, Simulator
-from windrow.lab.stream_workload import SIZES
+from windrow.lab.stream_workload import CLASSES, JOB
 from windrow.model.workflow import Floats
 from windrow.streams import Policy
 
@@ -25,7 +25,7 @@ WARM_UP = 1 / 3
 
 @dataclass(frozen=True, slots=True)
 class SizeFigures:
-    """Means over the workflows of one size class; NaN where none was measured."""
+    """Means over the workflows of one class, by size, or over batch jobs; NaN where none was measured."""
 
     size: str
     workflows: int
@@ -53,10 +53,11 @@ class StreamFigures:
     kept: float
     """The mean share of processors that stood idle because they were kept for a workflow."""
     unfairness: float
-    """The largest mean slowdown of a size class over the smallest: 1 is fair."""
+    """The largest mean slowdown of a class over the smallest: 1 is fair."""
     in_system: int
     """Workflows not finished at the last arrival."""
     sizes: tuple[SizeFigures, ...]
+    """Small, medium and large workflows; then batch jobs, where the workload has any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +93,8 @@ def figures(simulator: Simulator, outcome: Outcome, policy: str, offered: float)
     run = columns(simulator, outcome)
     of = run.measured
     span_s = simulator.slots * float(outcome.arrival_s[-1])
-    sizes = tuple(_of_size(simulator, run, k) for k in range(len(SIZES)))
+    has_jobs = bool((simulator.workload.sizes == JOB).any())
+    sizes = tuple(_of_size(simulator, run, k) for k in range(len(CLASSES) if has_jobs else JOB))
     means = [s.slowdown for s in sizes if s.workflows]
     return StreamFigures(
         policy=policy,
@@ -116,7 +118,7 @@ def figures(simulator: Simulator, outcome: Outcome, policy: str, offered: float)
 def _of_size(simulator: Simulator, run: StreamRun, size: int) -> SizeFigures:
     of = run.measured & (simulator.workload.sizes == size)
     return SizeFigures(
-        SIZES[size],
+        CLASSES[size],
         int(of.sum()),
         _mean(run.wait_s[of]),
         _mean(run.makespan_s[of]),

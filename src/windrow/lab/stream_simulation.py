@@ -1,7 +1,7 @@
-"""Runs a workload on a simulated pool: compiled where the policy is known to the kernels, else by the pool itself.
+"""Runs a workload on a simulated pool: compiled (`Simulator`), or by the very object that serves a real one.
 
-Law: both ways give the same starts, task by task (tests/unit/streams). A million task events take about a
-quarter of a second compiled, and fifteen by the pool.
+Law: both ways give the same starts, task by task (tests/unit/streams). A million task events take about a quarter of a
+second compiled, and some fifteen by the pool, which also takes policies that the kernels do not know.
 """
 
 from __future__ import annotations
@@ -145,7 +145,9 @@ def _code(policy: Policy) -> tuple[int, float, int]:
         case FutureEligibleSets():
             return kernel.FES, 0.0, min(policy.depth, _NO_DEPTH)
         case _:
-            raise UserError(f"policy {policy.name} cannot be simulated compiled; use run_by_pool")
+            raise UserError(
+                f"policy {policy.name} is for real pools and for run_by_pool; simulations know bf, due, fes, slop, sr"
+            )
 
 
 def run_by_pool(pool: Pool, workload: Workload, arrival_s: Sequence[float]) -> tuple[list[Floats], list[Floats]]:

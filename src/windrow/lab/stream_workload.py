@@ -12,13 +12,13 @@ a task of no run time is added before or behind them, beyond the size (section I
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 import numpy as np
 
 from windrow.errors import UserError, unknown_name
-from windrow.model import Adjacency, Workflow
+from windrow.model import Adjacency, Task, Workflow
 from windrow.model.graph import Ints
 from windrow.model.workflow import Floats
 from windrow.recipes import generate_workflow
@@ -39,6 +39,11 @@ SIZE_SHARES = (0.75, 0.20, 0.05)
 SIZE_RANGES = ((30, 38), (40, 198), (200, 600))
 WORKFLOWS = 3000
 
+JOB = len(SIZES)
+"""The class of ordinary batch jobs, after those of workflows."""
+CLASSES = (*SIZES, "job")
+JOB_CORES = (1, 2, 4, 8, 16, 32)
+
 GAMMA_SHARES = (0.7, 0.3)
 GAMMA_SHAPES = (5.0, 45.0)
 GAMMA_SCALES = (501.266, 136.709)
@@ -53,7 +58,7 @@ class Workload:
     name: str
     workflows: tuple[Workflow, ...]
     sizes: Ints
-    """Place in `SIZES` of each workflow's class."""
+    """Place in `CLASSES` of each workflow's class."""
     gaps: Floats
     mean_work_s: float = MEAN_WORK_S
 
@@ -72,8 +77,13 @@ class Workload:
         return np.cumsum(self.gaps) * (self.mean_work_s / (slots * utilization))
 
 
-def draw_workload(name: str, *, workflows: int = WORKFLOWS, seed: int = 0, single_ends: bool = True) -> Workload:
-    """A workload by its name. Some 3 ms for each workflow. `single_ends`: add entries and exits as the paper does."""
+def draw_workload(
+    name: str, *, workflows: int = WORKFLOWS, seed: int = 0, single_ends: bool = True, jobs: float = 0.0
+) -> Workload:
+    """A workload by its name. Some 3 ms for each workflow. `single_ends`: add entries and exits as the paper does.
+
+    `jobs` is the share of arrivals that are ordinary batch jobs of the same work; the others stay as they are.
+    """
     if name not in WORKLOADS:
         raise unknown_name("workload", name, WORKLOADS)
     if workflows < 1:
@@ -88,8 +98,28 @@ def draw_workload(name: str, *, workflows: int = WORKFLOWS, seed: int = 0, singl
         generate_workflow(recipes[i % len(recipes)], tasks=int(tasks[i]), work_s=float(work_s[i]), seed=int(at))
         for i, at in enumerate(rng.integers(0, 2**62, workflows))
     )
-    finished = tuple(with_single_ends(w) if single_ends else w for w in drawn)
-    return Workload(name, finished, sizes.astype(np.int64), gaps)
+    finished = [with_single_ends(w) if single_ends else w for w in drawn]
+    return with_jobs(Workload(name, tuple(finished), sizes.astype(np.int64), gaps), jobs, seed)
+
+
+def with_jobs(workload: Workload, share: float, seed: int) -> Workload:
+    """The workload with about this share of its workflows, at random, replaced by batch jobs of the same work.
+
+    A job is a workflow of one task that needs 1, 2, 4, ... 32 processors at once, each as likely as the others.
+    """
+    if not 0 <= share <= 1:
+        raise UserError(f"the share of batch jobs must be between 0 and 1, not {share:g}")
+    rng = seeded(seed, f"stream-{workload.name}-jobs")
+    chosen = rng.random(len(workload)) < share
+    cores = rng.choice(JOB_CORES, len(workload))
+    flows = tuple(
+        _job(w.work_s, int(c)) if is_job else w for w, c, is_job in zip(workload.workflows, cores, chosen, strict=True)
+    )
+    return replace(workload, workflows=flows, sizes=np.where(chosen, JOB, workload.sizes))
+
+
+def _job(work_s: float, cores: int) -> Workflow:
+    return Workflow.from_tasks(f"job-{cores}", [Task("job", work_s / cores, kind="job", cores=cores)])
 
 
 def draw_sizes(rng: Chance, sizes: Ints) -> Ints:

@@ -10,7 +10,7 @@ from windrow.lab.stream_workload import WORKLOADS
 from windrow.report import plot
 from windrow.report.axis import Axis, count_axis, time_axis
 from windrow.report.page import figure, section
-from windrow.report.stream import dots, log_axis
+from windrow.report.stream import dots, log_axis, steps
 
 _WIDTH = 920
 _ONE_KIND = ("montage", "ligo", "sipht")
@@ -99,7 +99,7 @@ def _reserved(results: Results) -> str:
     times = trace[:, 0] - trace[0, 0]
     frame = _frame(time_axis(0, TRACE_S, "from the middle of the stream"), count_axis(110, "processors"), height=200)
     eligible = np.minimum(trace[:, 1] + trace[:, 2], 110)
-    parts = [plot.axes(frame), plot.step_line(frame, times, eligible, 0), plot.step_line(frame, times, trace[:, 3], 1)]
+    parts = [plot.axes(frame), steps(frame, times, eligible, 0), steps(frame, times, trace[:, 3], 1)]
     picture = plot.picture(_WIDTH, 282, "Eligible tasks and kept processors under sr", parts)
     return figure(picture, "sr on the mixture at 0.35, cropped at 110.", _keys("eligible, running or not", "kept idle"))
 

@@ -9,7 +9,6 @@ import time
 from collections.abc import Iterator
 from html import escape
 
-from windrow.model import format_duration
 from windrow.model.size import format_size
 from windrow.report.page import cell, facts, figure, note, page, section, table
 from windrow.report.plot import legend
@@ -19,8 +18,10 @@ from windrow.report.run_figures import (
     attempt_s,
     attempts,
     kind_times,
+    node_span,
     node_time,
     ran_s,
+    span,
     visible_wait_s,
     wait_s,
 )
@@ -30,7 +31,7 @@ from windrow.report.run_starts import starts
 _MOST_JOBS = 60
 _MOST_KINDS = 30
 _SLOWEST = 10
-_TILES = "display: grid; grid-template-columns: repeat(auto-fit, minmax(8.5rem, 1fr)); gap: .7rem; margin: 1.2rem 0"
+_TILES = "display: grid; grid-template-columns: repeat(auto-fit, minmax(12rem, 1fr)); gap: .7rem; margin: 1.2rem 0"
 _TILE = "border: 1px solid var(--rule); border-radius: .4rem; padding: .6rem .8rem"
 _BIG = "display: block; font-size: 1.35rem; font-weight: 650; font-variant-numeric: tabular-nums"
 _SMALL = "color: var(--soft); font-size: .88rem"
@@ -55,8 +56,8 @@ def run_page(told: RunTold) -> str:
 
 
 _NODE_HOURS = (
-    "A task uses its share of its node's cores, or its whole nodes. Used: by attempts that did their work, or still run. "
-    "In vain: by attempts that failed or were lost. Idle: held by a job while no task used it."
+    "A task uses its share of its node's cores, or its whole nodes. Used: by attempts that did their work, or still "
+    "run. In vain: by attempts that failed or were lost. Idle: held by a job while no task used it."
 )
 
 
@@ -64,7 +65,9 @@ def _lead(told: RunTold) -> str:
     story = told.story
     done, total = story.count("finished"), len(story.tasks)
     began = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(told.begun_s))
-    words = f"{told.state.capitalize()}: {done:,} of {_count(total, 'task')} finished, by {told.strategy} on {told.queue}"
+    words = (
+        f"{told.state.capitalize()}: {done:,} of {_count(total, 'task')} finished, by {told.strategy} on {told.queue}"
+    )
     return f"{words}. Begun {began}." + (f" It gave up: {story.trouble}" if story.trouble else "")
 
 
@@ -80,13 +83,13 @@ def _tiles(told: RunTold) -> str:
 def _figures(told: RunTold) -> Iterator[tuple[str, str]]:
     story, used = told.story, node_time(told)
     yield "tasks finished", f"{story.count('finished'):,} / {len(story.tasks):,}"
-    yield "from begin to end" if told.state == "complete" else "so far", _span(told.until_s - told.begun_s)
-    yield "of it no task ran", _span(visible_wait_s(told))
+    yield "so far" if told.state in ("running", "stopping") else "from begin to end", span(told.until_s - told.begun_s)
+    yield "of it no task ran", span(visible_wait_s(told))
     yield "jobs", f"{len(story.jobs):,}"
     waits = [wait_s(job, told.until_s) for job in story.jobs.values()]
-    yield "longest wait of a job", _span(max(waits, default=0.0))
-    yield "node-hours held", _hours(used.held_s)
-    yield "of them used", "–" if used.share is None else f"{used.share:.0%}".replace("%", " %")
+    yield "longest wait of a job", span(max(waits, default=0.0))
+    yield "node time held", node_span(used.held_s)
+    yield "of it used", "–" if used.share is None else f"{used.share:.0%}".replace("%", " %")
     yield "attempts in vain", f"{sum(a.outcome in ('failed', 'lost') for _, a in attempts(story)):,}"
 
 
@@ -95,29 +98,29 @@ def _node_hours(told: RunTold) -> Iterator[tuple[str, str]]:
 
     def part(seconds: float) -> str:
         share = f" ({seconds / used.held_s:.0%})".replace("%", " %") if used.held_s else ""
-        return _hours(seconds) + share
+        return node_span(seconds) + share
 
-    yield "held", _hours(used.held_s)
+    yield "held", node_span(used.held_s)
     yield "used", part(used.useful_s)
     yield "in vain", part(used.in_vain_s)
     yield "idle", part(used.idle_s)
-    yield "CPU time of tasks", _hours(sum(a.cpu_s for _, a in attempts(told.story))) + " core-hours"
+    yield "CPU time of tasks", span(sum(a.cpu_s for _, a in attempts(told.story)))
 
 
 def _jobs(told: RunTold) -> str:
     rows = []
     for number, job in list(told.story.jobs.items())[:_MOST_JOBS]:
         share, ran = node_time(told, number).share, ran_s(job, told.until_s)
-        submitted = "–" if job.submitted_s is None else f"+{_span(job.submitted_s - told.begun_s)}"
+        submitted = "–" if job.submitted_s is None else f"+{span(job.submitted_s - told.begun_s)}"
         rows.append(
             [
-                cell(f"job {number}", job.id or ""),
+                cell(f"job {number}", f"id {job.id}" if job.id else ""),
                 cell(f"{len(job.plan.tasks):,}"),
                 cell(f"{job.plan.nodes:,}"),
                 cell(submitted),
-                cell("–" if job.submitted_s is None else _span(wait_s(job, told.until_s))),
-                cell(_span(job.plan.requested_s)),
-                cell("–" if ran is None else _span(ran)),
+                cell("–" if job.submitted_s is None else span(wait_s(job, told.until_s))),
+                cell(span(job.plan.requested_s)),
+                cell("–" if ran is None else span(ran)),
                 cell("–" if share is None else f"{share:.0%}".replace("%", " %")),
                 cell(job.state, job.why),
             ]
@@ -137,10 +140,10 @@ def _kinds(told: RunTold) -> str:
         [
             cell(kind.name or "(no name)"),
             cell(f"{kind.tasks:,}"),
-            cell(_span(kind.mean_s)),
-            cell(_span(kind.longest_s)),
-            cell(_span(kind.expected_s)),
-            cell(_span(kind.cpu_s)),
+            cell(span(kind.mean_s)),
+            cell(span(kind.longest_s)),
+            cell(span(kind.expected_s)),
+            cell(span(kind.cpu_s)),
             cell(format_size(kind.peak_bytes) if kind.peak_bytes else "–"),
         ]
         for kind in found[:_MOST_KINDS]
@@ -157,23 +160,15 @@ def _slowest(told: RunTold) -> str:
     rows = [
         [
             cell(workflow.ids[task]),
-            cell(_span(ran)),
-            cell(_span(float(workflow.runtime_s[task]))),
-            cell(_span(attempt.cpu_s)),
+            cell(span(ran)),
+            cell(span(float(workflow.runtime_s[task]))),
+            cell(span(attempt.cpu_s)),
             cell(format_size(attempt.peak_bytes) if attempt.peak_bytes else "–"),
             cell(f"job {attempt.job}"),
         ]
         for ran, task, attempt in done[:_SLOWEST]
     ]
     return table(["task", "ran", "expected", "CPU time", "most memory", "in"], rows) if rows else note("None yet.")
-
-
-def _span(seconds: float) -> str:
-    return format_duration(round(seconds, 2) if seconds < 1 else seconds)
-
-
-def _hours(node_s: float) -> str:
-    return f"{node_s / 3600:,.1f}" if node_s >= 36000 else f"{node_s / 3600:.3g}"
 
 
 def _count(number: int, what: str) -> str:

@@ -7,14 +7,15 @@ from dataclasses import dataclass
 from html import escape
 
 from windrow.manager.story import Attempt, DecisionStory
-from windrow.model import format_duration
 from windrow.report.explanation import candidate_lines
 from windrow.report.page import note
-from windrow.report.run_figures import RunTold, attempt_s
+from windrow.report.run_figures import RunTold, attempt_s, span
 
 MOST_FAILURES = 40
 MOST_DECISIONS = 60
-_PRE = "white-space: pre-wrap; overflow-wrap: anywhere; margin: .3rem 0 .8rem; padding: .5rem .8rem; font-size: .85rem; "
+_PRE = (
+    "white-space: pre-wrap; overflow-wrap: anywhere; margin: .3rem 0 .8rem; padding: .5rem .8rem; font-size: .85rem; "
+)
 _PRE += "border-left: 3px solid var(--rule)"
 
 
@@ -60,7 +61,7 @@ def _failure(failure: Failure, until_s: float) -> str:
     fate = "failed for good" if failure.is_final else attempt.outcome
     head = (
         f"{failure.task}, attempt {failure.number} in job {attempt.job}: {fate} after "
-        f"{format_duration(attempt_s(attempt, until_s))}" + (f": {attempt.why}" if attempt.why else "")
+        f"{span(attempt_s(attempt, until_s))}" + (f": {attempt.why}" if attempt.why else "")
     )
     is_open = " open" if failure.is_final else ""
     said = _pre(attempt.tail) if attempt.tail else note("It printed nothing.")
@@ -75,19 +76,19 @@ def decisions(told: RunTold) -> str:
     jobs: dict[int, list[int]] = {}
     for number, job in story.jobs.items():
         jobs.setdefault(job.decision, []).append(number)
-    parts = [
-        _decision(told, decision, jobs.get(i, [])) for i, decision in enumerate(story.decisions[:MOST_DECISIONS])
-    ]
+    parts = [_decision(told, decision, jobs.get(i, [])) for i, decision in enumerate(story.decisions[:MOST_DECISIONS])]
     if not parts:
         return note("Nothing was decided yet.")
     if len(story.decisions) > MOST_DECISIONS:
-        parts.append(note(f"And {len(story.decisions) - MOST_DECISIONS:,} more; windrow explain JOB tells any of them."))
+        parts.append(
+            note(f"And {len(story.decisions) - MOST_DECISIONS:,} more; windrow explain JOB tells any of them.")
+        )
     return "\n".join(parts)
 
 
 def _decision(told: RunTold, decision: DecisionStory, jobs: list[int]) -> str:
     what = _jobs(jobs) if jobs else "nothing to submit now"
-    when = format_duration(max(0.0, decision.at_s - told.begun_s))
+    when = span(max(0.0, decision.at_s - told.begun_s))
     return f"<details><summary>{escape(f'+{when}: {what}')}</summary>{_pre(_lines(told, decision, jobs))}</details>"
 
 
@@ -104,7 +105,7 @@ def _said(told: RunTold, decision: DecisionStory, jobs: list[int]) -> Iterator[s
         plan = told.story.jobs[number].plan
         yield (
             f"job {number}: {_count(len(plan.tasks), 'task')} on {_count(plan.nodes, 'node')}, "
-            f"{format_duration(plan.requested_s)} asked for"
+            f"{span(plan.requested_s)} asked for"
         )
     if len(jobs) > 12:
         yield f"and {len(jobs) - 12:,} jobs more"

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from windrow.manager.journal import PredictedStart
 from windrow.manager.story import Attempt, JobStory, Story
+from windrow.model import format_duration
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,18 @@ class KindTimes:
     expected_s: float
     cpu_s: float
     peak_bytes: int
+
+
+def span(seconds: float) -> str:
+    """A duration for people; below a second, hundredths are enough."""
+    return format_duration(round(seconds, 2) if abs(seconds) < 1 else seconds)
+
+
+def node_span(node_s: float) -> str:
+    """Node time for people, in the unit that fits: `12 node-s`, `3.5 node-min`, `1,204 node-h`."""
+    if node_s < 120:
+        return f"{node_s:.0f} node-s" if node_s >= 1 else f"{node_s:.2g} node-s"
+    return f"{node_s / 60:.1f} node-min" if node_s < 7200 else f"{node_s / 3600:,.1f} node-h"
 
 
 def attempts(story: Story) -> Iterator[tuple[int, Attempt]]:

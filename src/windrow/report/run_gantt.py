@@ -15,11 +15,11 @@ from heapq import heapify, heapreplace
 from html import escape
 
 from windrow.manager.story import Attempt, JobStory
-from windrow.model import Workflow, format_duration
+from windrow.model import Workflow
 from windrow.report import plot
 from windrow.report.axis import Axis, time_axis
 from windrow.report.plot import COLOURS, Frame
-from windrow.report.run_figures import RunTold, attempt_s, attempts, ran_s, wait_s
+from windrow.report.run_figures import RunTold, attempt_s, attempts, ran_s, span, wait_s
 from windrow.shape import kinds
 
 MOST_JOBS = 2000
@@ -205,7 +205,7 @@ def _wait(frame: Frame, told: RunTold, number: int, job: JobStory, row: _Row) ->
     waited = wait_s(job, told.until_s)
     a, b = frame.across([job.submitted_s, job.submitted_s + waited]).tolist()
     fate = "" if job.started_s is not None else f", {job.outcome} before it started" if job.outcome else " so far"
-    words = f"job {number} waits {format_duration(waited)}{fate}"
+    words = f"job {number} waits {span(waited)}{fate}"
     box = _box(a, row.top, max(b - a, 0.5), row.height)
     return f'<rect class="veil" {box}><title>{escape(words)}</title></rect>'
 
@@ -221,9 +221,7 @@ def _outline(frame: Frame, told: RunTold, number: int, job: JobStory, row: _Row)
     return f'<rect fill="none" class="axis" {_box(a, row.top, max(b - a, 0.8), row.height)}></rect>{label}'
 
 
-def _drawn(
-    frame: Frame, told: RunTold, bar: _Bar, row: _Row, slots: int, colours: Mapping[str, int]
-) -> str:
+def _drawn(frame: Frame, told: RunTold, bar: _Bar, row: _Row, slots: int, colours: Mapping[str, int]) -> str:
     a, b = frame.across([bar.begin_s, bar.end_s]).tolist()
     node = row.height / told.story.jobs[bar.job].plan.nodes
     wide = len(bar.attempt.nodes) > 1
@@ -247,10 +245,10 @@ def _hint(told: RunTold, bar: _Bar) -> str:
     node = "nodes" if len(attempt.nodes) > 1 else "node"
     where = f"job {bar.job}, {node} {', '.join(map(str, attempt.nodes[:8]))}"
     if bar.count > 1:
-        return f"{bar.count:,} tasks{f' ({kind})' if kind else ''}: {where}, {format_duration(bar.end_s - bar.begin_s)}"
+        return f"{bar.count:,} tasks{f' ({kind})' if kind else ''}: {where}, {span(bar.end_s - bar.begin_s)}"
     fate = {"finished": "ran", "running": "runs since"}.get(attempt.outcome, f"{attempt.outcome} after")
     name = workflow.ids[bar.task] + (f" ({kind})" if kind else "")
-    return f"{name}: {where}, {fate} {format_duration(bar.end_s - bar.begin_s)}"
+    return f"{name}: {where}, {fate} {span(bar.end_s - bar.begin_s)}"
 
 
 def _box(x: float, y: float, width: float, height: float) -> str:

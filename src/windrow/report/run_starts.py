@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from windrow.forecast.ledger import Accuracy, PastPrediction, accuracies
-from windrow.model import format_duration
 from windrow.report import plot
 from windrow.report.axis import log_duration_axis
 from windrow.report.page import cell, figure, note, table
 from windrow.report.plot import COLOURS, Frame, legend
-from windrow.report.run_figures import RunTold
+from windrow.report.run_figures import RunTold, span
 
-_SIDE = 360
+_SIDE = 300
 _LEFT = 74
+_TOO_SHORT_S = 2.0
 _MOST_POINTS = 300  # of each forecaster
 
 
@@ -47,7 +47,7 @@ def _table(told: RunTold, found: Sequence[Accuracy]) -> str:
             cell(one.source),
             cell(f"{one.starts:,}"),
             cell(f"{one.pending:,}"),
-            cell("–" if one.median_error_s is None else format_duration(one.median_error_s)),
+            cell("–" if one.median_error_s is None else span(one.median_error_s)),
             cell("–" if one.bias_s is None else _bias(one.bias_s)),
             cell("–" if one.coverage is None else f"{one.coverage:.0%}".replace("%", " %")),
             cell(f"{used.count(one.source):,}"),
@@ -66,12 +66,14 @@ def _bias(bias_s: float) -> str:
     """The ledger counts predicted minus actual."""
     if abs(bias_s) < 0.5:
         return "even"
-    return f"{format_duration(abs(bias_s))} {'earlier' if bias_s > 0 else 'later'}"
+    return f"{span(abs(bias_s))} {'earlier' if bias_s > 0 else 'later'}"
 
 
 def _figure(known: Sequence[PastPrediction], sources: Sequence[str]) -> str:
     waits = [(max(0.0, r.predicted_s - r.at_s), max(0.0, (r.started_s or r.at_s) - r.at_s)) for r in known]
     highest = max(max(pair) for pair in waits)
+    if highest < _TOO_SHORT_S:
+        return note("No job waited, or was said to wait, long enough for a picture.")
     x = log_duration_axis(1, highest, "predicted wait")
     frame = Frame(_LEFT, 14, _SIDE, _SIDE, x, log_duration_axis(1, highest, "actual wait"))
     ends = [x.low, x.high]
@@ -82,10 +84,7 @@ def _figure(known: Sequence[PastPrediction], sources: Sequence[str]) -> str:
         step = -(-len(mine) // _MOST_POINTS) or 1
         is_thinned |= step > 1
         shown = mine[::step]
-        hints = [
-            f"job {r.tag}, {source}: predicted {format_duration(said)}, waited {format_duration(came)}"
-            for r, (said, came) in shown
-        ]
+        hints = [f"job {r.tag}, {source}: predicted {span(said)}, waited {span(came)}" for r, (said, came) in shown]
         at = [wait for _, wait in shown]
         parts.append(plot.markers(frame, [a for a, _ in at], [b for _, b in at], i % COLOURS, hints))
     caption = (

@@ -14,21 +14,12 @@ from windrow.model import format_duration
 from windrow.report import plot
 from windrow.report.axis import Axis, count_axis, time_axis
 from windrow.report.page import cell, facts, figure, note, notes, page, section, table
+from windrow.report.steps import thinned
 
-HEAD = (
-    "policy",
-    "slowdown",
-    "99 % below",
-    "small",
-    "medium",
-    "large",
-    "wait",
-    "makespan",
-    "used",
-    "kept idle",
-    "keeps up",
-)
+_BEFORE = ("policy", "slowdown", "99 % below")
+_AFTER = ("wait", "makespan", "used", "kept idle", "keeps up")
 
+_ANSWERS = {True: "yes", False: "no", None: "?"}
 _SIDE_S = 5 * 3600.0
 _WIDTH = 920
 
@@ -39,19 +30,25 @@ def words(comparison: StreamComparison) -> list[str]:
     return [
         f"{c.workflows:,} workflows ({c.workload}) arrive within {format_duration(c.last_arrival_s)} "
         f"and ask for {c.utilization:.0%} of {c.slots} processors.".replace("%", " %"),
+        *([f"{c.jobs:.0%} of the arrivals are ordinary batch jobs.".replace("%", " %")] if c.jobs else []),
         f"Tasks are selected by {c.selection}, run times estimated: {c.estimates}; seed {c.seed}.",
     ]
 
 
+def head(comparison: StreamComparison) -> tuple[str, ...]:
+    """The names of the table's columns; in the middle the mean slowdowns by class."""
+    return (*_BEFORE, *(size.size for size in comparison.runs[0].figures.sizes), *_AFTER)
+
+
 def rows(comparison: StreamComparison) -> list[tuple[str, ...]]:
-    """The cells of the table, one row per policy; see `HEAD`."""
+    """The cells of the table, one row per policy; see `head`."""
     return [_row(run) for run in comparison.runs]
 
 
 def summary(comparison: StreamComparison) -> list[str]:
     """The findings, in sentences."""
-    stable = [run.figures for run in comparison.runs if run.is_stable]
-    lost = [run.figures.policy for run in comparison.runs if not run.is_stable]
+    stable = [run.figures for run in comparison.runs if run.keeps_up is not False]
+    lost = [run.figures.policy for run in comparison.runs if run.keeps_up is False]
     lines = []
     if stable:
         best = min(stable, key=lambda f: f.slowdown)
@@ -61,6 +58,8 @@ def summary(comparison: StreamComparison) -> list[str]:
             f"Saturated: {', '.join(lost)}. {BEHIND:.0%} or more of the workflows were in the pool at the last "
             "arrival; figures of those rows grow with the length of the stream.".replace("%", " %")
         )
+    if any(run.keeps_up is None for run in comparison.runs):
+        lines.append("The stream is too short to tell whether the pool keeps up where it says ?; take more workflows.")
     return lines
 
 
@@ -75,14 +74,15 @@ def stream_json(comparison: StreamComparison) -> dict[str, object]:
         "selection": c.selection,
         "estimates": c.estimates,
         "seed": c.seed,
-        "policies": [plain({**asdict(run.figures), "keeps_up": run.is_stable}) for run in c.runs],
+        "jobs": c.jobs,
+        "policies": [plain({**asdict(run.figures), "keeps_up": run.keeps_up}) for run in c.runs],
     }
 
 
 def stream_page(comparison: StreamComparison) -> str:
     """The page as one HTML document."""
     sections = [
-        section("Policies", notes(summary(comparison)), table(HEAD, _cells(comparison)), note(_HOW)),
+        section("Policies", notes(summary(comparison)), table(head(comparison), _cells(comparison)), note(_HOW)),
         section("Slowdown and size", scatter_figure(comparison)),
         section("The pool over five hours", *(pool_figure(run, comparison.slots) for run in comparison.runs)),
         section("What was run", facts(_facts(comparison))),
@@ -101,7 +101,7 @@ def scatter_figure(comparison: StreamComparison) -> str:
     """Slowdown of each measured workflow against its tasks, both logarithmic (as figure 7 of the paper)."""
     everything = np.concatenate([run.run.slowdown[run.run.measured] for run in comparison.runs])
     highest = max(10.0, float(everything.max(initial=1.0)) * 1.1)
-    x = log_axis(20, float(comparison.tasks.max()) * 1.1, "tasks")
+    x = log_axis(0.9 if comparison.jobs else 20, float(comparison.tasks.max()) * 1.1, "tasks")
     frame = plot.Frame(64, 16, _WIDTH - 84, 320, x, log_axis(0.9, highest, "slowdown"))
     parts = [plot.axes(frame)]
     for i, run in enumerate(comparison.runs):
@@ -121,13 +121,19 @@ def pool_figure(run: PolicyRun, slots: int) -> str:
     times = trace[:, 0] - trace[0, 0]
     parts = [
         plot.axes(frame),
-        plot.step_line(frame, times, trace[:, 1] + trace[:, 3], 1),
-        plot.step_line(frame, times, trace[:, 1], 0),
+        steps(frame, times, trace[:, 1] + trace[:, 3], 1),
+        steps(frame, times, trace[:, 1], 0),
         plot.text(frame.left, 14, run.figures.policy, "name"),
     ]
     picture = plot.picture(_WIDTH, 226, f"Processors over time under {run.figures.policy}", parts)
     legend = plot.legend(["at work", "at work, or idle and kept for a workflow"], marks=False)
     return figure(picture, f"From a third of the stream on. {run.figures.kept:.1%} kept on average.", legend)
+
+
+def steps(frame: plot.Frame, times_s: plot.Floats, values: plot.Floats, colour: int) -> str:
+    """A step function over fractions of a second, in few enough points for a page."""
+    times_ms, kept = thinned(np.round(times_s * 1000).astype(np.int64), np.round(values).astype(np.int64))
+    return plot.step_line(frame, times_ms / 1000, kept, colour)
 
 
 def log_axis(low: float, high: float, title: str) -> Axis:
@@ -154,7 +160,7 @@ def _row(run: PolicyRun) -> tuple[str, ...]:
         _time(f.makespan_s),
         f"{f.utilization:.2f}",
         f"{f.kept:.2f}",
-        "yes" if run.is_stable else "no",
+        _ANSWERS[run.keeps_up],
     )
 
 

@@ -14,7 +14,6 @@ import pytest
 from windrow.cli import stream as command
 from windrow.errors import UserError
 from windrow.lab.stream_comparison import compare_streams
-from windrow.report.stream import HEAD
 
 _SMALL = ["--workflows", "60", "--nodes", "40", "--seed", "3"]
 
@@ -45,7 +44,8 @@ def test_the_table_has_a_row_for_each_policy_and_the_page_stands_alone(
     out = capsys.readouterr().out
     lines = [line.split() for line in out.splitlines() if line.startswith(("sr ", "bf "))]
     assert [line[0] for line in lines] == ["sr", "bf"]
-    assert HEAD[0] in out
+    assert "small" in out
+    assert "job" not in out
     assert str(page) in out
     text = page.read_text()
     assert text.count("<svg") >= 3
@@ -80,6 +80,8 @@ def test_the_same_under_any_hash_seed() -> None:
         (["--selection", "best"], "unknown selection"),
         (["--estimates", "perfect"], "unknown kind of estimates"),
         (["--workflows", "5"], "at least 30 workflows"),
+        (["--jobs", "1.5"], "between 0 and 1"),
+        (["--jobs", "0.9", "--nodes", "4"], "the pool has 4"),
     ],
 )
 def test_bad_requests_are_refused_in_one_line(words: list[str], says: str) -> None:
@@ -95,5 +97,14 @@ def test_a_utilization_must_be_one(text: str) -> None:
 
 
 def test_a_page_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="cannot be written"):
+    with pytest.raises(UserError, match="there is no folder"):
         run("--policy", "bf", "--html", str(tmp_path / "nowhere" / "stream.html"))
+
+
+@pytest.mark.slow
+def test_batch_jobs_have_a_column_of_their_own(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--policy", "bf", "--jobs", "0.5", "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    classes = {size["size"]: size["workflows"] for size in told["policies"][0]["sizes"]}
+    assert classes["job"] > 0
+    assert sum(classes.values()) == told["policies"][0]["measured"]

@@ -1,0 +1,26 @@
+"""BF, backfilling: nothing is ever held back; the queue is served greedily in the order of arrival (section III-G)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from windrow.streams.policy import by_arrival
+from windrow.streams.progress import Progress
+
+
+@dataclass(frozen=True, slots=True)
+class Backfilling:
+    """No settings."""
+
+    @property
+    def name(self) -> str:
+        """As users write it."""
+        return "bf"
+
+    def target(self, progress: Progress) -> int:  # noqa: ARG002
+        """None beyond the eligible tasks."""
+        return 0
+
+    def place(self, at_s: float, length_s: float) -> float:
+        """By arrival."""
+        return by_arrival(at_s, length_s)
