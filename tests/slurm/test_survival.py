@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from tests.slurm.cluster import PATH, SlurmCluster
+from tests.survival import odd
 from tests.survival.world import World, braid
 
 from windrow.agent.event_file import JobStarted, Tail
@@ -27,15 +28,25 @@ pytestmark = pytest.mark.slow
 @pytest.fixture
 def world(slurm: SlurmCluster, tmp_path: Path) -> Iterator[World]:
     """A folder and a history of their own on an empty cluster."""
+    yield from slurm_world(slurm, tmp_path)
+
+
+@pytest.fixture
+def odd_world(slurm: SlurmCluster, tmp_path: Path) -> Iterator[World]:
+    """The same in a folder with a name of its own kind."""
+    yield from slurm_world(slurm, tmp_path / odd.FOLDER)
+
+
+def slurm_world(slurm: SlurmCluster, folder: Path) -> Iterator[World]:
     slurm.clear()
-    made = World(tmp_path / "here", tmp_path / "elsewhere", on="slurm", env=dict(slurm.env))
+    made = World(folder / "here", folder / "elsewhere", on="slurm", env=dict(slurm.env))
     queue = SlurmQueue(env=slurm.env)
 
     def tags() -> list[str]:
         told = Told(made.latest)
         told.close()
         every = [tag_of(row.name, array_index(row.status.id)) for row in queue._squeue()]
-        return [tag for tag in every if told.facts["uid"] in tag]
+        return [tag for tag in every if tag is not None and told.facts["uid"] in tag]
 
     made.tags = tags
     made.left = lambda: slurm.run("squeue", "--noheader", "--format=%i").split()
@@ -59,9 +70,9 @@ def test_the_manager_is_killed_again_and_again(world: World, strategy: str) -> N
     world.check_complete()
 
 
-@pytest.mark.parametrize("script", ["sleep 4; exec {real} \"$@\"", "{real} \"$@\"; code=$?; sleep 4; exit $code"])
+@pytest.mark.parametrize("script", ['sleep 4; exec {real} "$@"', '{real} "$@"; code=$?; sleep 4; exit $code'])
 def test_killed_while_a_submission_is_under_way(world: World, script: str) -> None:
-    """Slurm has not heard of the job yet, or has accepted it; the manager dies before it knows, and is replaced at once."""
+    """Slurm has not heard of the job yet, or has taken it. The manager dies before it knows, and is replaced."""
     real = subprocess.run(["which", "sbatch"], capture_output=True, text=True, check=True).stdout.strip()
     slow = world.state / "bin" / "sbatch"
     slow.parent.mkdir(parents=True)
@@ -94,10 +105,11 @@ def started(world: World) -> JobStarted:
 
 
 def begun_run(world: World, *more: str) -> subprocess.Popen[str]:
-    """A run in one job whose first task is done."""
-    world.write(braid(work_s=1.0))
+    """A run in one job whose first task is done, and in the midst of the next ones."""
+    world.write(braid(work_s=2.0))
     process = world.start("run", "workflow.yaml", "--on", "slurm", "--strategy", "one-job", *more)
-    world.wait_for(lambda: world.has_run("first"))
+    world.wait_for(lambda: world.has_run("first") and len(world.began()) > 2)
+    time.sleep(0.5)
     return process
 
 
@@ -180,3 +192,14 @@ def test_the_walltime_ends_in_mid_task(world: World) -> None:
     assert code == 0, said
     assert "killed: its time was up" in said
     world.check_complete(tasks=2)
+
+
+@pytest.mark.parametrize("strategy", ["individual", "one-job"])
+def test_odd_names_arguments_and_folders(odd_world: World, strategy: str) -> None:
+    """Over sbatch, job arrays and steps on other nodes: programs get what the file says, shells get nothing."""
+    tasks = odd.write(odd_world)
+    code, said = odd_world.run("--strategy", strategy)
+    assert code == 0, said
+    odd.check(odd_world, tasks)
+    odd_world.check_nothing_left()
+    odd.check_private(odd_world.latest.folder.path)

@@ -32,6 +32,7 @@ class Elsewhere:
         self._folder = folder
         self._passed_over = {str(number) for number in (job.job, *job.over)}
         self._tails: dict[str, Tail] = {}
+        self._first = job.over_below
         self._heard_bytes = job.heard_bytes
         self._abandoned = LineTail(folder.abandoned, job.abandoned_bytes)
         self._first_s = job.poll_s
@@ -50,7 +51,7 @@ class Elsewhere:
         except OSError:  # a hiccup of the file system is no news; the next look may have some
             names = []
         for name in sorted(names, key=int):
-            if name not in self._passed_over and name not in self._tails:
+            if name not in self._passed_over and name not in self._tails and int(name) >= self._first:
                 self._tails[name] = Tail(self._folder.events(int(name)), self._heard_bytes.get(name, 0))
         for tail in self._tails.values():
             while not tail.has_ended and (records := tail.read()):

@@ -51,9 +51,9 @@ class JobFile:
 
     `grace_s`: how long before the walltime the agent stops. `poll_s`: how often it looks for news of other jobs, at
     first. `patience_s`: how long a file written on another node may take to show up. `over`: jobs of the run that were
-    over, and taken note of, when this was written: their events hold no news. `heard_bytes`: how much of the events of
-    the other jobs, by number, was known then. `abandoned_bytes`: how long the list of abandoned tasks was; what stood
-    there may be tried again by now.
+    over, and taken note of, when this was written: their events hold no news, and neither do those of the jobs
+    with numbers below `over_below`. `heard_bytes`: how much of the events of the other jobs, by number, was known then.
+    `abandoned_bytes`: how long the list of abandoned tasks was; what stood there may be tried again by now.
     """
 
     run: str
@@ -67,6 +67,7 @@ class JobFile:
     poll_s: float = 1.0
     patience_s: float = 5.0
     over: tuple[int, ...] = ()
+    over_below: int = 0
     heard_bytes: dict[str, int] = field(default_factory=dict)
     abandoned_bytes: int = 0
 

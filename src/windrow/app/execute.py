@@ -29,7 +29,6 @@ from windrow.manager.journal import Journal, Record
 from windrow.manager.lock import RunLock
 from windrow.manager.manager import Manager
 from windrow.manager.run_file import read_runnable, write_runnable
-from windrow.manager.story import Story
 from windrow.manager.terms import Terms
 from windrow.model import Runnable, format_duration
 from windrow.queues.local import LocalQueue
@@ -220,6 +219,7 @@ def _manager(paths: RunPaths, journal: Journal) -> Manager:
     limits = queue.limits()
     terms = terms_for(order, limits)
     workflow = runnable.workflow
+    past = journal.records(kinds=(e.JobsPlanned, e.JobSubmitted, e.JobStarted))
     return Manager(
         folder=paths.folder,
         journal=journal,
@@ -228,7 +228,7 @@ def _manager(paths: RunPaths, journal: Journal) -> Manager:
         strategy=find_strategy(order.strategy),
         dispatch=Dispatch(paths.folder, runnable, facts["uid"], paths.name),
         forecasters=forecasters(queue),
-        on_records=Learning(runnable, queue.name, facts["uid"], (record for _, record in journal.records())),
+        on_records=Learning(runnable, queue.name, facts["uid"], (record for _, record in past)),
         earlier=past_predictions(paths.folder.path.parent, order.on),
         max_array=limits.max_array,
     )
@@ -243,32 +243,40 @@ def forecasters(queue: Queue) -> list[Forecaster]:
 
 
 class Learning:
-    """Remembers how long tasks took and jobs waited, for runs to come."""
+    """Remembers how long tasks took and jobs waited, for runs to come. It keeps no more than it needs of jobs."""
 
     def __init__(self, runnable: Runnable, queue: str, uid: str, past: Iterable[Record]) -> None:
-        """`past` is what the run has been through; it was learnt from when it happened."""
+        """`past` is what became of the run's jobs so far; it was learnt from when it happened."""
         self._runnable, self._queue, self._uid = runnable, queue, uid
         self._times = RunTimes()
         self._waits = History(waits_path())
-        self._story = Story.of(runnable.workflow, past)
+        self._sizes: list[tuple[int, int]] = []
+        self._submitted_s: dict[int, float] = {}
+        for record in past:
+            self._hear(record)
 
     def __call__(self, records: Sequence[Record]) -> None:
         """Keep the run times of the tasks that finished, and the waits of the jobs that started."""
-        for record in records:
-            self._story.hear(record)
         self._learn_times(records)
         self._learn_waits(records)
 
     def _learn_waits(self, records: Sequence[Record]) -> None:
-        started = [record.event.job for record in records if isinstance(record.event, e.JobStarted)]
-        jobs = [(number, self._story.jobs[number]) for number in started]
-        waits = [
-            PastWait(f"{self._uid}-{n}", job.plan.nodes, job.plan.requested_s, job.submitted_s, job.started_s)
-            for n, job in jobs
-            if job.submitted_s is not None and job.started_s is not None
-        ]
+        waits = [wait for record in records if (wait := self._hear(record)) is not None]
         if waits:
             self._waits.record(self._queue, waits)
+
+    def _hear(self, record: Record) -> PastWait | None:
+        """Follow the jobs; the wait of the one that started, where one did."""
+        match record.event:
+            case e.JobsPlanned(decision=decision):
+                self._sizes += [(plan.nodes, plan.requested_s) for plan in decision.jobs]
+            case e.JobSubmitted(job=job):
+                self._submitted_s[job] = record.at_s
+            case e.JobStarted(job=job) if (submitted_s := self._submitted_s.pop(job, None)) is not None:
+                return PastWait(f"{self._uid}-{job}", *self._sizes[job], submitted_s, record.at_s)
+            case _:
+                pass
+        return None
 
     def _learn_times(self, records: Sequence[Record]) -> None:
         workflow = self._runnable.workflow

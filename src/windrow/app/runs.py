@@ -10,6 +10,7 @@ from typing import Any
 from windrow.agent.folder import RunFolder
 from windrow.errors import OutsideError, UserError, unknown_name
 from windrow.forecast.ledger import PastPrediction
+from windrow.manager.events import JobStarted
 from windrow.manager.journal import Journal, PredictedStart
 from windrow.manager.lock import holder_of
 from windrow.manager.run_file import read_runnable
@@ -108,6 +109,11 @@ def _created_s(run: RunPaths) -> float:
     return created
 
 
+def job_tag(uid: str, job: int) -> str:
+    """The name in the queue of a job of the run with this uid."""
+    return f"windrow-{uid}-{job}"
+
+
 class Told:
     """A run as it can be told: facts, workflow, story. Reading changes nothing; `refresh` reads what is new."""
 
@@ -135,7 +141,7 @@ class Told:
 
     def tag(self, job: int) -> str:
         """The name of a job in the queue."""
-        return f"windrow-{self.facts['uid']}-{job}"
+        return job_tag(self.facts["uid"], job)
 
     @property
     def state(self) -> str:
@@ -156,14 +162,20 @@ class Told:
 
 
 def past_predictions(root: Path = ROOT, queue: str | None = None) -> list[PastPrediction]:
-    """What was predicted in all runs of this folder (on this queue), and what came true."""
+    """What was predicted in all runs of this folder (on this queue), and what came true.
+
+    Only predictions and starts are read: a folder may hold many long runs.
+    """
     found: list[PastPrediction] = []
     for run in all_runs(root):
-        told = Told(run)
-        if queue is None or told.facts["queue"] == queue:
+        journal = Journal.open(run.journal)
+        facts = journal.facts()
+        if queue is None or facts["queue"] == queue:
+            starts = (r for _, r in journal.records(kinds=(JobStarted,)))
+            begun_s = {r.event.job: r.at_s for r in starts if isinstance(r.event, JobStarted)}
             found += [
-                PastPrediction(p.source, told.tag(p.job), p.at_s, p.start_s, told.story.jobs[p.job].started_s)
-                for p in told.predictions()
+                PastPrediction(p.source, job_tag(facts["uid"], p.job), p.at_s, p.start_s, begun_s.get(p.job))
+                for p in journal.predictions()
             ]
-        told.close()
+        journal.close()
     return sorted(found, key=lambda p: p.at_s)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from typing import assert_never
 
@@ -30,7 +30,8 @@ from windrow.manager.events import (
 from windrow.manager.terms import Terms
 from windrow.model import Workflow
 from windrow.sim.cluster import Cluster, EventKind
-from windrow.strategies import Decision, JobPlan, Strategy, Work
+from windrow.sim.futures import OwnJob, Requests, SampledFutures, TrueFutures
+from windrow.strategies import Decision, Futures, JobPlan, Sampling, Strategy, View, Work
 from windrow.strategies import whole_seconds as whole_seconds
 
 Ints = NDArray[np.int64]
@@ -137,7 +138,7 @@ class _Driver:
     def finish_tasks(self) -> None:
         while self.finishing and self.finishing[0][0] <= self.cluster.now_s:
             at, _, record = heappop(self.finishing)
-            if self.trial.jobs[record.job].outcome != "killed":
+            if record.job in self.allocations:  # else it was lost with its job, which was killed or stopped
                 record.ended_s = at
                 self.finish_task(record.task, record.job)
 
@@ -209,13 +210,38 @@ class _Driver:
             case Abandon():
                 raise AssertionError("no task fails in a trial")
             case Decide():
-                view = self.core.view(self.cluster.now_s, self.forecast)
-                decision = self.strategy.decide(view)
+                decision = self.strategy.decide(self.view())
                 if decision.jobs or decision.candidates:
                     self.trial.decisions.append((self.cluster.now_s, decision))
                 return self.core.handle(JobsPlanned(self.cluster.now_s, decision))
             case _:
                 assert_never(action)
+
+    def view(self) -> View:
+        """What the strategy may know, with a look ahead for those that want one: it costs nothing before."""
+        plain = self.core.view(self.cluster.now_s, self.forecast)
+        elapsed = self.cluster.now_s - self.trial.begun_s
+        return replace(plain, elapsed_s=elapsed, futures=lambda sampling: self.futures(plain, sampling))
+
+    def futures(self, view: View, sampling: Sampling) -> Futures:
+        """Ways in which the cluster may go on, as far as a user could tell."""
+        core, terms = self.core, self.core.terms
+        own = [
+            OwnJob(
+                number=self.id_of[number],
+                plan=job.plan,
+                open_tasks=tuple(sorted(job.open_tasks)),
+                is_running=job.is_running,
+                expected_end_s=job.expected_end_s,
+                running_since_s=dict(job.running_since_s),
+            )
+            for number, job in core.jobs.items()
+            if not job.is_stopping
+        ]
+        done = np.array([core.is_done(task) for task in range(len(self.actual_s))], dtype=bool)
+        requests = Requests(terms.margin, terms.round_s, terms.overhead_s, terms.max_request_s)
+        ahead = TrueFutures if sampling.runs == "truth" else SampledFutures
+        return ahead(self.cluster, view, own, done, requests, sampling)
 
     def forecast(self, nodes: Ints, requested_s: Ints) -> Ints:
         return self.cluster.estimate(nodes, requested_s, exact=False) - self.cluster.now_s

@@ -73,7 +73,7 @@ class Dispatch:
         must not look lost to jobs of its second life.
         """
         heard = heard or {}
-        plan, shape = core.jobs[number].plan, core.terms.shape
+        plan, shape, first = core.jobs[number].plan, core.terms.shape, min(core.jobs)
         job = JobFile(
             run=self.run,
             job=number,
@@ -82,8 +82,9 @@ class Dispatch:
             memory_bytes=shape.memory_bytes,
             walltime_s=plan.requested_s,
             tasks=tuple(self._tasks(core, number)),
-            over=tuple(n for n in range(core.submitted) if n not in core.jobs),
-            heard_bytes={str(n): heard[n] for n in sorted(heard) if n != number},
+            over=tuple(n for n in range(first, core.submitted) if n not in core.jobs),
+            over_below=first,
+            heard_bytes={str(n): heard[n] for n in sorted(heard) if n != number and heard[n]},
             abandoned_bytes=self.folder.abandoned.stat().st_size if self.folder.abandoned.exists() else 0,
         )
         try:

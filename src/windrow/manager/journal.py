@@ -10,6 +10,7 @@ number on the same machine read.
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -33,7 +34,9 @@ CREATE TABLE predictions (
     nodes INTEGER NOT NULL, requested_s INTEGER NOT NULL, start_s REAL NOT NULL, used INTEGER NOT NULL);
 """
 
-_KINDS: dict[str, type[Event]] = {kind.__name__: kind for kind in get_args(Event)}
+_DECODERS: dict[str, msgspec.json.Decoder[Event]] = {
+    kind.__name__: msgspec.json.Decoder(kind) for kind in get_args(Event)
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +94,8 @@ class Journal:
         if not path.is_file():
             raise InputError(path, "there is no journal here", fix="windrow runs lists the runs of this folder")
         with _faults_explained(path):
-            mode = "rw" if writable else "ro"
-            db = sqlite3.connect(f"{path.absolute().as_uri()}?mode={mode}", uri=True, isolation_level=None, timeout=30)
+            how = "mode=rw" if writable else _reading(path)
+            db = sqlite3.connect(f"{path.absolute().as_uri()}?{how}", uri=True, isolation_level=None, timeout=30)
             if writable:
                 db.execute("PRAGMA synchronous=FULL")
             journal = Journal(path, db)
@@ -103,7 +106,8 @@ class Journal:
 
     def facts(self) -> dict[str, Any]:
         """What is known of the run as a whole."""
-        rows = self._db.execute("SELECT key, value FROM facts")
+        with _faults_explained(self.path):
+            rows = self._db.execute("SELECT key, value FROM facts").fetchall()
         return {key: msgspec.json.decode(value) for key, value in rows}
 
     def set_fact(self, key: str, value: Any) -> None:
@@ -126,27 +130,40 @@ class Journal:
         columns = PredictedStart.__slots__
         rows = [tuple(getattr(p, name) for name in columns) for p in predictions]
         with _faults_explained(self.path):
+            self._db.execute("BEGIN IMMEDIATE")  # one write to disk for all of them
             self._db.executemany("INSERT INTO predictions VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
+            self._db.execute("COMMIT")
 
-    def records(self, after: int = 0) -> Iterator[tuple[int, Record]]:
-        """Numbered records, in order, from the one after `after` on."""
-        rows = self._db.execute("SELECT seq, at_s, kind, body, detail FROM events WHERE seq > ? ORDER BY seq", (after,))
-        for seq, at_s, kind, body, detail in rows:
-            event = msgspec.json.decode(body, type=_KINDS[kind])
-            yield seq, Record(event, None if detail is None else msgspec.json.decode(detail), at_s)
+    def records(self, after: int = 0, kinds: Sequence[type[Event]] = ()) -> Iterator[tuple[int, Record]]:
+        """Numbered records, in order, from the one after `after` on; only those of these kinds, where any are given."""
+        names = [kind.__name__ for kind in kinds]
+        chosen = f" AND kind IN ({', '.join('?' * len(names))})" if names else ""
+        query = f"SELECT seq, at_s, kind, body, detail FROM events WHERE seq > ?{chosen} ORDER BY seq"
+        with _faults_explained(self.path):
+            for seq, at_s, kind, body, detail in self._db.execute(query, (after, *names)):
+                event = _DECODERS[kind].decode(body)
+                yield seq, Record(event, None if detail is None else msgspec.json.decode(detail), at_s)
 
     def offsets(self) -> dict[int, int]:
         """How far the agents' event files have been read, by job."""
-        return dict(self._db.execute("SELECT job, bytes FROM offsets"))
+        with _faults_explained(self.path):
+            return dict(self._db.execute("SELECT job, bytes FROM offsets").fetchall())
 
     def predictions(self) -> list[PredictedStart]:
         """All predictions, in the order in which they were made."""
-        rows = self._db.execute("SELECT job, source, at_s, nodes, requested_s, start_s, used FROM predictions")
-        return [PredictedStart(*row) for row in rows]
+        query = "SELECT job, source, at_s, nodes, requested_s, start_s, used FROM predictions"
+        with _faults_explained(self.path):
+            return [PredictedStart(*row) for row in self._db.execute(query)]
 
     def close(self) -> None:
         """Let go of the file."""
         self._db.close()
+
+
+def _reading(path: Path) -> str:
+    """How to open it for reading only. In WAL mode SQLite wants to write even then, which some disks do not let it."""
+    is_frozen = not os.access(path.parent, os.W_OK) and not path.with_name(path.name + "-wal").exists()
+    return "immutable=1" if is_frozen else "mode=ro"
 
 
 class _faults_explained:  # noqa: N801 - reads as a statement

@@ -312,15 +312,20 @@ class Manager:
 
     def _forecaster(self) -> Forecaster:
         """The one that was right most often, by what it said of jobs that have started since."""
-        known = [*self.earlier, *self._past_predictions()]
+        known = [*self.earlier[-self._memory :], *self._past_predictions()]
         best = ledger.choose(known, default=self.forecasters[0].name)
         return next((f for f in self.forecasters if f.name == best), self.forecasters[0])
 
     def _past_predictions(self) -> list[ledger.PastPrediction]:
         return [
             ledger.PastPrediction(p.source, self.dispatch.tag(p.job), p.at_s, p.start_s, self.starts_s.get(p.job))
-            for p in self.predictions
+            for p in self.predictions[-self._memory :]
         ]
+
+    @property
+    def _memory(self) -> int:
+        """How many predictions are looked at: only the last starts count, so the cost must not grow with the run."""
+        return len(self.forecasters) * (4 * ledger.LAST + len(self.placed))
 
     def _unsent(self) -> list[int]:
         return [n for n, job in self.placed.items() if job.id is None]

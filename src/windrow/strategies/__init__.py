@@ -5,7 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from windrow.errors import unknown_name
-from windrow.strategies.base import Candidate, Decision, Forecast, JobPlan, Strategy, View
+from windrow.strategies.base import (
+    Candidate,
+    Course,
+    Decision,
+    Forecast,
+    Futures,
+    Group,
+    JobPlan,
+    Outcome,
+    Sampling,
+    Strategy,
+    View,
+)
+from windrow.strategies.foresight import Foresight
 from windrow.strategies.glume import Glume
 from windrow.strategies.individual import Individual
 from windrow.strategies.level_by_level import LevelByLevel
@@ -20,6 +33,7 @@ STRATEGIES: Mapping[str, Strategy] = {
     "level-by-level": LevelByLevel(),
     "zhang": Zhang(),
     "glume": Glume(),
+    "foresight": Foresight(),
 }
 
 MEANINGS: Mapping[str, str] = {
@@ -29,6 +43,7 @@ MEANINGS: Mapping[str, str] = {
     "level-by-level": "one job per level, each when the one before is done",
     "zhang": "groups of levels by the ratio of wait to run, each submitted when the one before starts",
     "glume": "groups of levels by estimated makespan, each submitted when the one before starts",
+    "foresight": "whatever ends first when it is played on likely futures of the cluster",
 }
 
 
@@ -43,15 +58,21 @@ __all__ = [
     "MEANINGS",
     "STRATEGIES",
     "Candidate",
+    "Course",
     "Decision",
     "Forecast",
+    "Foresight",
+    "Futures",
     "Giant",
     "Glume",
+    "Group",
     "Individual",
     "JobPlan",
     "LevelByLevel",
     "Levels",
     "OneJob",
+    "Outcome",
+    "Sampling",
     "Strategy",
     "View",
     "Work",

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,6 +57,62 @@ class Decision:
     individually: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Levels of what is left that are one job later on. `how` says when it is submitted."""
+
+    first: int
+    last: int
+    how: Literal["when started", "when done", "by task"] = "when started"
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """A course of action: jobs to submit now, and what to do with the levels that are left then.
+
+    `bundle` is for levels by task: 0 submits each ready task on its own; else all ready tasks go out at once, dealt
+    to as many jobs as the cap allows, with one core for each `bundle` of them. No later job asks for more than
+    `max_nodes`.
+    """
+
+    name: str
+    jobs: tuple[JobPlan, ...] = ()
+    then: tuple[Group, ...] = ()
+    bundle: int = 0
+    max_nodes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """How futures are drawn: how run times are predicted, whether others go on to arrive, and the seed.
+
+    With "truth" the one future that comes is shown; only a simulation can do that, and only a study should.
+    """
+
+    runs: Literal["shares", "last two", "requests", "truth"] = "shares"
+    arrivals: bool = True
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a course ends in one future: when the last task is done, counted from now, and what jobs held."""
+
+    makespan_s: int
+    node_s: int
+
+
+class Futures(Protocol):
+    """Ways in which the cluster may go on from now, drawn from what a user can see. Numbered from 0, without end."""
+
+    @property
+    def waiting(self) -> tuple[JobPlan, ...]:
+        """Own jobs that wait."""
+
+    def play(self, course: Course, future: int) -> Outcome:
+        """What comes of the course in that future. The same course in the same future ends the same way."""
+
+
 @dataclass(frozen=True)
 class View:
     """What a strategy may know.
@@ -64,7 +120,8 @@ class View:
     `left` marks the tasks that are in no job; `ready` are those of them whose parents are all done, the longest first.
     `busy_s` is how long the jobs that run now will need yet, by estimate: the next job has nothing to do before.
     `request` turns a run time into a requested time (it adds the margin). `individually` is what an earlier decision
-    set.
+    set. `futures` draws ways in which the cluster may go on, where somebody can. `elapsed_s` is how long ago the run
+    began.
     """
 
     work: Work
@@ -78,6 +135,8 @@ class View:
     request: Callable[[int], int]
     forecast_with_margin: bool
     forecast: Forecast
+    futures: Callable[[Sampling], Futures] | None = None
+    elapsed_s: int = 0
 
     @cached_property
     def levels(self) -> Levels:

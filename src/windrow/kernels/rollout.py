@@ -1,0 +1,342 @@
+"""A workflow played to its end on a copy of a cluster, in one call: what would come of a course of action.
+
+The rules of a run are those of the manager's core and of an allocation, with three simplifications that only a look
+ahead may make. Cores are counted over a job's nodes, not node by node. Tasks take as long as expected. After a job was
+killed, whatever is left goes out task by task.
+
+Tables, one row each. Tasks are sorted so that the longest comes first: whoever scans them meets them in the order in
+which they start. Jobs are this run's, with those that are in the system first; PLANNED ones are submitted at once.
+Groups are the courses' later jobs, in order: levels FIRST to LAST, and HOW they follow.
+
+Kernels allocate nothing that lasts. Where the cluster's state has no room, `rollout` says so, and is called again.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from windrow.kernels.advance import NEEDS_ROOM, REACHED, advance, has_room, stop, submit
+from windrow.kernels.estimate import estimate
+from windrow.kernels.jit import kernel
+from windrow.kernels.listing import pop, push
+from windrow.kernels.state import (
+    E_JOB,
+    E_KIND,
+    ENDED,
+    EVENT_WIDTH,
+    EVENTS_AT,
+    FOREVER,
+    HAPPENED,
+    NOW,
+    PENDING,
+    STARTED,
+    Ints,
+)
+
+Floats = NDArray[np.float64]
+
+# A task. HOME is the row of its job, or one of the two below. UNTIL is when it ends, while it runs, else 0.
+RUNTIME, LEVEL, CORES, PARENTS, HOME, UNTIL = range(6)
+TASK_WIDTH = 6
+IN_NO_JOB, DONE = -1, -2
+
+# A job. NUMBER is the cluster's name for it.
+NUMBER, NODES, REQUESTED, RUN, STAGE, OPEN, READY, FREE, BEGAN, EXPECTED = range(10)
+JOB_WIDTH = 10
+PLANNED, WAITING, RUNNING, GONE = range(4)
+
+# A group. RUNS_AT is where its run times on 1, 2, ... WIDTH nodes begin in the table of run times.
+FIRST, LAST, HOW, RUNS_AT, WIDTH = range(5)
+GROUP_WIDTH = 5
+WHEN_STARTED, WHEN_DONE, BY_TASK = range(3)
+
+# Counts that change, and rules that do not.
+JOBS, RUNNING_TASKS, OPEN_TASKS, NEXT_GROUP, KILLS, NODE_S, JOBS_WAITING, JOBS_RUNNING = range(8)
+CAP, OWNER, SHAPE_CORES, MOST_NODES, PER_CORE, SIZES, LEEWAY_ROUNDS = range(8, 15)
+BOOK_WIDTH = 15
+
+# Requests.
+MARGIN, ROUND_S, OVERHEAD_S, MAX_REQUEST_S = range(4)
+
+NO_ROOM, STUCK = -1, -2
+
+
+@kernel
+def rollout(
+    s: Ints,
+    log: Ints,
+    nobody: Ints,
+    tasks: Ints,
+    first_child: Ints,
+    children: Ints,
+    jobs: Ints,
+    ends: Ints,
+    groups: Ints,
+    runs: Ints,
+    book: Ints,
+    terms: Floats,
+) -> int:
+    """When the last task ends; NO_ROOM where the state or the table of jobs is too small, STUCK where nothing goes on.
+
+    All tables are changed. `ends` is a heap with room for all tasks and restarts, of end * tasks + task.
+    """
+    for j in range(book[JOBS]):
+        start_tasks(s[NOW], tasks, jobs, j, ends, book)
+        if jobs[j, STAGE] == PLANNED and not put_in(s, nobody, jobs, j, book):
+            return NO_ROOM
+    if not submit_more(s, log, nobody, tasks, jobs, groups, runs, book, terms):
+        return NO_ROOM
+    while book[OPEN_TASKS] > 0:
+        until = ends[0] // tasks.shape[0] if book[RUNNING_TASKS] > 0 else FOREVER
+        outcome = advance(s, log, nobody, until)
+        if outcome == NEEDS_ROOM:
+            return NO_ROOM
+        if outcome == REACHED and until == FOREVER:
+            return STUCK
+        while book[RUNNING_TASKS] > 0 and ends[0] // tasks.shape[0] <= s[NOW]:
+            finish_one(s, nobody, tasks, first_child, children, jobs, ends, book)
+            if not submit_more(s, log, nobody, tasks, jobs, groups, runs, book, terms):
+                return NO_ROOM
+        happened = news(s)
+        for e in range(happened.shape[0]):
+            hear(s, tasks, jobs, ends, book, happened[e, E_KIND], happened[e, E_JOB])
+            if not submit_more(s, log, nobody, tasks, jobs, groups, runs, book, terms):
+                return NO_ROOM
+    return s[NOW]
+
+
+@kernel
+def put_in(s: Ints, nobody: Ints, jobs: Ints, j: int, book: Ints) -> bool:
+    """Submit a planned job now. False where there is no room."""
+    if not has_room(s, 2):
+        return False
+    jobs[j, NUMBER] = submit(s, nobody, jobs[j, NODES], jobs[j, REQUESTED], FOREVER, book[OWNER])
+    jobs[j, STAGE] = WAITING
+    book[JOBS_WAITING] += 1
+    return True
+
+
+@kernel
+def finish_one(
+    s: Ints, nobody: Ints, tasks: Ints, first_child: Ints, children: Ints, jobs: Ints, ends: Ints, book: Ints
+) -> None:
+    """The task that ends first is done; a job without open tasks gives its nodes back."""
+    n, now = tasks.shape[0], s[NOW]
+    key = pop(ends, book[RUNNING_TASKS])
+    book[RUNNING_TASKS] -= 1
+    v = key % n
+    if tasks[v, UNTIL] != key // n:
+        return  # its job was killed meanwhile
+    j = tasks[v, HOME]
+    tasks[v, HOME], tasks[v, UNTIL] = DONE, 0
+    book[OPEN_TASKS] -= 1
+    jobs[j, OPEN] -= 1
+    jobs[j, FREE] += tasks[v, CORES]
+    for c in children[first_child[v] : first_child[v + 1]]:
+        tasks[c, PARENTS] -= 1
+        home = tasks[c, HOME]
+        if tasks[c, PARENTS] == 0 and home >= 0:
+            jobs[home, READY] += 1
+            start_tasks(now, tasks, jobs, home, ends, book)
+    start_tasks(now, tasks, jobs, j, ends, book)
+    if jobs[j, OPEN] == 0:
+        stop(s, nobody, jobs[j, NUMBER], ENDED)
+
+
+@kernel
+def news(s: Ints) -> Ints:
+    """What the cluster says of this run's jobs, one row each; it says it once."""
+    happened = s[s[EVENTS_AT] : s[EVENTS_AT] + s[HAPPENED] * EVENT_WIDTH].copy().reshape((s[HAPPENED], EVENT_WIDTH))
+    s[HAPPENED] = 0
+    return happened
+
+
+@kernel
+def start_tasks(now: int, tasks: Ints, jobs: Ints, j: int, ends: Ints, book: Ints) -> None:
+    """Start what may and has room in job `j`, the longest first."""
+    if jobs[j, STAGE] != RUNNING or jobs[j, READY] == 0 or jobs[j, FREE] == 0:
+        return
+    n = tasks.shape[0]
+    for v in range(n):
+        if tasks[v, HOME] == j and tasks[v, PARENTS] == 0 and tasks[v, UNTIL] == 0 and tasks[v, CORES] <= jobs[j, FREE]:
+            if book[RUNNING_TASKS] == ends.shape[0]:
+                return
+            tasks[v, UNTIL] = now + tasks[v, RUNTIME]
+            push(ends, book[RUNNING_TASKS], tasks[v, UNTIL] * n + v)
+            book[RUNNING_TASKS] += 1
+            jobs[j, FREE] -= tasks[v, CORES]
+            jobs[j, READY] -= 1
+            if jobs[j, READY] == 0 or jobs[j, FREE] == 0:
+                return
+
+
+@kernel
+def hear(s: Ints, tasks: Ints, jobs: Ints, ends: Ints, book: Ints, kind: int, number: int) -> None:
+    """A job of this run started, or is gone."""
+    j = book[JOBS] - 1
+    while j >= 0 and jobs[j, NUMBER] != number:
+        j -= 1
+    if j < 0:
+        return
+    if kind == STARTED:
+        jobs[j, EXPECTED] = max(s[NOW], busy_until(jobs, book)) + jobs[j, RUN]
+        jobs[j, STAGE], jobs[j, BEGAN] = RUNNING, s[NOW]
+        book[JOBS_WAITING] -= 1
+        book[JOBS_RUNNING] += 1
+        start_tasks(s[NOW], tasks, jobs, j, ends, book)
+    elif jobs[j, STAGE] == RUNNING:
+        jobs[j, STAGE] = GONE
+        book[JOBS_RUNNING] -= 1
+        book[NODE_S] += jobs[j, NODES] * (s[NOW] - jobs[j, BEGAN])
+        if jobs[j, OPEN] > 0:
+            lose(tasks, j, book)
+
+
+@kernel
+def lose(tasks: Ints, j: int, book: Ints) -> None:
+    """Job `j` was killed: its open tasks are left, and start again from zero."""
+    book[KILLS] += 1
+    for v in range(tasks.shape[0]):
+        if tasks[v, HOME] == j:
+            tasks[v, HOME], tasks[v, UNTIL] = IN_NO_JOB, 0
+
+
+@kernel
+def busy_until(jobs: Ints, book: Ints) -> int:
+    """When this run's running jobs are expected to end; 0 where none runs."""
+    until = 0
+    for j in range(book[JOBS]):
+        if jobs[j, STAGE] == RUNNING and jobs[j, OPEN] > 0:
+            until = max(until, jobs[j, EXPECTED])
+    return until
+
+
+@kernel
+def submit_more(
+    s: Ints, log: Ints, nobody: Ints, tasks: Ints, jobs: Ints, groups: Ints, runs: Ints, book: Ints, terms: Floats
+) -> bool:
+    """Submit what the course says is due. False where there is no room for it."""
+    in_system = book[JOBS_WAITING] + book[JOBS_RUNNING]
+    if in_system >= book[CAP]:
+        return True
+    if book[KILLS] > 0:
+        return submit_ready(s, nobody, tasks, jobs, book, terms)
+    if book[NEXT_GROUP] >= groups.shape[0]:
+        return True
+    how = groups[book[NEXT_GROUP], HOW]
+    if how == BY_TASK:
+        return submit_ready(s, nobody, tasks, jobs, book, terms)
+    if book[JOBS_WAITING] > 0 or (how == WHEN_DONE and in_system > 0):
+        return True
+    if book[JOBS] >= jobs.shape[0] or not has_room(s, 2):
+        return False
+    submit_group(s, log, nobody, tasks, jobs, groups[book[NEXT_GROUP]], runs, book, terms)
+    book[NEXT_GROUP] += 1
+    return True
+
+
+@kernel
+def submit_group(
+    s: Ints, log: Ints, nobody: Ints, tasks: Ints, jobs: Ints, group: Ints, runs: Ints, book: Ints, terms: Floats
+) -> None:
+    """The group's levels as one job, on the number of nodes that ends first by the batch system's own estimate."""
+    j = book[JOBS]
+    jobs[j, :] = 0
+    for v in range(tasks.shape[0]):
+        if tasks[v, HOME] == IN_NO_JOB and group[FIRST] <= tasks[v, LEVEL] <= group[LAST]:
+            tasks[v, HOME] = j
+            jobs[j, OPEN] += 1
+            jobs[j, READY] += tasks[v, PARENTS] == 0
+    if s[PENDING] == 1:
+        advance(s, log, nobody, s[NOW])  # the plan must know of our last change
+    size(s, jobs, j, runs[group[RUNS_AT] : group[RUNS_AT] + group[WIDTH]], book, terms)
+    jobs[j, FREE] = jobs[j, NODES] * book[SHAPE_CORES]
+    book[JOBS] += 1
+    put_in(s, nobody, jobs, j, book)
+
+
+@kernel
+def size(s: Ints, jobs: Ints, j: int, runs: Ints, book: Ints, terms: Floats) -> None:
+    """Set nodes, run and request of a group's job, with leeway where it would start before there is work for it."""
+    busy = max(0, busy_until(jobs, book) - s[NOW])
+    width, count = runs.shape[0], min(runs.shape[0], book[SIZES])
+    nodes, requested = np.empty(count, dtype=np.int64), np.empty(count, dtype=np.int64)
+    starts, nothing = np.empty(count, dtype=np.int64), np.empty((0, 5), dtype=np.int64)
+    for k in range(count):
+        nodes[k] = (k + 1) * width // count
+        requested[k] = request(runs[nodes[k] - 1], terms)
+    estimate(s, nothing, nodes, requested, book[OWNER], False, starts)
+    best, least = 0, FOREVER
+    for k in range(count):
+        end = max(starts[k] - s[NOW], busy) + runs[nodes[k] - 1]
+        if end < least:
+            best, least = k, end
+    run = runs[nodes[best] - 1]
+    start, leeway = starts[best : best + 1], 0
+    for _ in range(book[LEEWAY_ROUNDS]):
+        if s[NOW] + busy - start[0] <= leeway:
+            break
+        leeway = s[NOW] + busy - start[0]
+        requested[best] = request(run + leeway, terms)
+        estimate(s, nothing, nodes[best : best + 1], requested[best : best + 1], book[OWNER], False, start)
+    jobs[j, NODES], jobs[j, RUN], jobs[j, REQUESTED] = nodes[best], run, requested[best]
+
+
+@kernel
+def request(run: int, terms: Floats) -> int:
+    """How long to ask for, for a job that should run this long. As `Terms.request_s`."""
+    wanted = max(1.0, -(-((run + terms[OVERHEAD_S]) * terms[MARGIN]) // terms[ROUND_S])) * terms[ROUND_S]
+    return int(min(wanted, terms[MAX_REQUEST_S]))
+
+
+@kernel
+def submit_ready(s: Ints, nobody: Ints, tasks: Ints, jobs: Ints, book: Ints, terms: Floats) -> bool:
+    """Ready tasks that are in no job: each a job of its own while the cap allows, or in bundles where PER_CORE > 0.
+
+    Bundles take in all ready tasks; the longest are dealt out first, one to each bundle. A bundle has cores for every
+    PER_CORE-th of its tasks. False where there is no room.
+    """
+    room = book[CAP] - book[JOBS_WAITING] - book[JOBS_RUNNING]
+    ready = 0
+    for v in range(tasks.shape[0]):
+        ready += tasks[v, HOME] == IN_NO_JOB and tasks[v, PARENTS] == 0
+    count = min(room, ready)
+    if count == 0:
+        return True
+    first, dealt = book[JOBS], 0
+    if first + count > jobs.shape[0]:
+        return False
+    jobs[first : first + count, :] = 0
+    for v in range(tasks.shape[0]):
+        if tasks[v, HOME] == IN_NO_JOB and tasks[v, PARENTS] == 0 and (dealt < count or book[PER_CORE] > 0):
+            tasks[v, HOME] = first + dealt % count
+            dealt += 1
+    book[JOBS] += count
+    for j in range(first, first + count):
+        bundle(tasks, jobs, j, book)
+        jobs[j, REQUESTED] = request(jobs[j, RUN], terms)
+        if not put_in(s, nobody, jobs, j, book):
+            return False
+    return True
+
+
+@kernel
+def bundle(tasks: Ints, jobs: Ints, j: int, book: Ints) -> None:
+    """Set what job `j` needs for its tasks, all of them ready: nodes for every PER_CORE-th, and the time they take."""
+    cores = widest = 0
+    for v in range(tasks.shape[0]):
+        if tasks[v, HOME] == j:
+            cores += tasks[v, CORES] if jobs[j, OPEN] % max(1, book[PER_CORE]) == 0 else 0
+            widest = max(widest, tasks[v, CORES])
+            jobs[j, OPEN] += 1
+    jobs[j, READY] = jobs[j, OPEN]
+    jobs[j, NODES] = min(book[MOST_NODES], -(-max(cores, widest) // book[SHAPE_CORES]))
+    jobs[j, FREE] = jobs[j, NODES] * book[SHAPE_CORES]
+    places = max(1, jobs[j, FREE] // widest)
+    loads = np.zeros(places, dtype=np.int64)
+    for v in range(tasks.shape[0]):
+        if tasks[v, HOME] == j:
+            load = pop(loads, places) + tasks[v, RUNTIME]
+            push(loads, places - 1, load)
+            jobs[j, RUN] = max(jobs[j, RUN], load)

@@ -1,0 +1,49 @@
+"""What is checked before a workflow is let into a pool: all that can be known before anything runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from windrow.errors import InputError, UserError
+from windrow.forecast.runtimes import RunTimes, fill
+from windrow.formats import read_runnable
+from windrow.model import Runnable
+from windrow.pool.settings import Settings
+from windrow.streams import in_processors
+
+_GUESS_S = 60.0  # the run time of a task of which nobody knows anything; only policies that order by length use it
+
+
+def admit(path: Path, settings: Settings | None) -> Runnable:
+    """The workflow in this file, with run times from history where it states none. UserError where it cannot run.
+
+    `settings` None: the pool has never been served, and its size is not known yet.
+    """
+    runnable, _ = fill(read_runnable(path), RunTimes(), _GUESS_S)
+    _refuse_missing_inputs(path, runnable)
+    if settings is not None:
+        try:
+            refuse_misfits(runnable, settings)
+        except UserError as error:
+            raise InputError(path, str(error)) from None
+    return runnable
+
+
+def refuse_misfits(runnable: Runnable, settings: Settings) -> None:
+    """UserError where a task asks for more than the pool's nodes have."""
+    taken = in_processors(runnable.workflow, settings.shape).cores
+    if int(taken.max()) > settings.slots:
+        name, nodes = runnable.workflow.ids[int(taken.argmax())], int(runnable.workflow.nodes[taken.argmax()])
+        raise UserError(f"task {name} asks for {nodes} nodes, and the pool has {settings.nodes}; start it with more")
+
+
+def _refuse_missing_inputs(path: Path, runnable: Runnable) -> None:
+    """A file that tasks read and no task writes must be there."""
+    workflow = runnable.workflow
+    made = {workflow.files[f].id for f in workflow.outputs.index.tolist()}
+    for number, step in enumerate(runnable.steps):
+        for f in workflow.inputs.of(number).tolist():
+            name = workflow.files[f].id
+            if name not in made and not Path(step.workdir, name).exists():
+                problem = f"task {workflow.ids[number]} reads {name}, which no task makes and is not in {step.workdir}"
+                raise InputError(path, problem, fix="make it, or correct the name")

@@ -1,0 +1,133 @@
+"""What the pool believes and wants: `streams.Pool` decides, and this turns the fate of real tasks into what it knows.
+
+Rule 1: no clock, no I/O. Rule 2: every call answers with the attempts that are to start now, in order.
+Rule 3: `streams.Pool` knows no failures. A task that failed for good has finished as far as it can tell; a task that
+can never run because of that takes no time when its turn comes; one that is to be tried again was lost. So what does
+not depend on a failed task goes on.
+Rule 4: a workflow that was cancelled leaves when the last of its running tasks has ended. Until then nothing of it
+starts.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from windrow.model import NodeShape, Runnable
+from windrow.pool.events import CANCELLED, COMPLETE, FAILED
+from windrow.pool.guest import Guest, Past
+from windrow.streams import Pool, Start, TaskFinished, TaskLost, WorkflowArrived, WorkflowWithdrawn
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """Start this task of this workflow now."""
+
+    number: int
+    task: int
+    attempt: int
+
+
+class Core:
+    """The workflows in the pool."""
+
+    def __init__(self, pool: Pool, shape: NodeShape) -> None:
+        """`shape` is what each node has."""
+        self.pool = pool
+        self.guests: dict[int, Guest] = {}
+        self._shape = shape
+        self._ended: list[tuple[Guest, str]] = []
+
+    def take_ended(self) -> list[tuple[Guest, str]]:
+        """The workflows that have ended since the last call, and how."""
+        ended, self._ended = self._ended, []
+        return ended
+
+    def arrive(self, number: int, runnable: Runnable, at_s: float, past: Past | None = None) -> list[Attempt]:
+        """A workflow joins. UserError where it asks for more than the pool has; then nothing has changed."""
+        guest = Guest(number, runnable, self._shape, past or Past())
+        if guest.left == 0:
+            self._end(guest)
+            return []
+        starts = self.pool.handle(WorkflowArrived(number, guest.rest_workflow(), at_s))
+        self.guests[number] = guest
+        return self._follow(starts)
+
+    def finished(self, number: int, task: int, runtime_s: float) -> list[Attempt]:
+        """An attempt succeeded."""
+        guest = self.guests[number]
+        guest.finish(task, runtime_s)
+        return self._over(guest, task, runtime_s)
+
+    def failed(self, number: int, task: int, runtime_s: float) -> list[Attempt]:
+        """An attempt failed; ask `is_final` first what comes of it."""
+        guest = self.guests[number]
+        if not self.is_final(number, task):
+            guest.failures[task] = guest.failures.get(task, 0) + 1
+            return self.lost(number, task)
+        guest.give_up(task)
+        return self._over(guest, task, runtime_s)
+
+    def is_final(self, number: int, task: int) -> bool:
+        """Whether the next failure of this task is the last."""
+        guest = self.guests[number]
+        return guest.failures.get(task, 0) >= guest.runnable.steps[task].retries
+
+    def lost(self, number: int, task: int) -> list[Attempt]:
+        """An attempt is over without a result; the task starts again when its turn comes."""
+        guest = self.guests[number]
+        guest.running.remove(task)
+        if guest.is_withdrawn:
+            return self._leave_if_idle(guest)
+        return self._follow(self.pool.handle(TaskLost(number, guest.place(task))))
+
+    def withdraw(self, number: int) -> list[Attempt]:
+        """The workflow is to leave. Whoever runs its tasks must stop them, and say so with `lost`."""
+        guest = self.guests[number]
+        guest.is_withdrawn = True
+        return self._leave_if_idle(guest)
+
+    def _over(self, guest: Guest, task: int, runtime_s: float) -> list[Attempt]:
+        if guest.is_withdrawn and guest.left:
+            return self._leave_if_idle(guest)
+        starts = self._tell(guest, task, runtime_s)
+        if guest.left == 0:
+            starts += self._leave(guest)
+        return self._follow(starts)
+
+    def _follow(self, starts: Iterable[Start]) -> list[Attempt]:
+        """Go through what `streams.Pool` wants started; what it starts because of our answers, too."""
+        wanted: list[Attempt] = []
+        queue = deque(starts)
+        while queue:
+            start = queue.popleft()
+            guest = self.guests.get(start.number)
+            if guest is None or guest.is_withdrawn:  # it has left, or is about to, and takes this along
+                continue
+            task = guest.rest[start.task]
+            if task in guest.blocked:
+                queue.extend(self._tell(guest, task, 0.0))
+                continue
+            guest.running.add(task)
+            guest.attempts[task] = guest.attempts.get(task, 0) + 1
+            wanted.append(Attempt(start.number, task, guest.attempts[task]))
+        return wanted
+
+    def _tell(self, guest: Guest, task: int, runtime_s: float) -> list[Start]:
+        """`streams.Pool` need not hear of the task any more."""
+        guest.unseen -= 1
+        return self.pool.handle(TaskFinished(guest.number, guest.place(task), runtime_s))
+
+    def _leave_if_idle(self, guest: Guest) -> list[Attempt]:
+        return [] if guest.running else self._follow(self._leave(guest))
+
+    def _leave(self, guest: Guest) -> list[Start]:
+        """Nothing of the workflow runs, and nothing will."""
+        del self.guests[guest.number]
+        self._end(guest)
+        return self.pool.handle(WorkflowWithdrawn(guest.number)) if guest.unseen else []
+
+    def _end(self, guest: Guest) -> None:
+        outcome = CANCELLED if guest.left else FAILED if guest.given_up else COMPLETE
+        self._ended.append((guest, outcome))

@@ -1,0 +1,185 @@
+"""Where things are in a pool's folder, and how those who submit and the server meet there. Private to the user (0700).
+
+`workflows/N.json` is the workflow of number N, written once by whoever submitted it: the file is made whole under
+another name and then linked to the next free number, which only one process can do. So a submission is safe on disk
+when its number is known, whether the pool is served or not, and numbers have no gaps. `wishes/` holds an empty file for
+each wish that the server has not fulfilled: `stop`, `cancel-N`. Whoever has left something there knocks at the pipe
+`wake`, as at the door of the local queue; from other machines, where a pipe does not reach, the server's next look must
+do. All else has one writer, the server.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from windrow.errors import InputError, OutsideError, UserError, unknown_name
+from windrow.model import File, Runnable, Step, Task, Workflow
+from windrow.queues.local_door import knock
+
+ROOT = Path(".windrow") / "pools"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """A workflow as it was submitted, and when."""
+
+    submitted_s: float
+    runnable: Runnable
+
+
+@dataclass(frozen=True, slots=True)
+class _Content:
+    submitted_s: float
+    name: str
+    tasks: list[Task]
+    files: list[File]
+    steps: list[Step]
+
+
+@dataclass(frozen=True, slots=True)
+class PoolFolder:
+    """A pool's folder. `path` is absolute, since running tasks changes the working folder."""
+
+    path: Path
+
+    @property
+    def name(self) -> str:
+        """What the pool is called."""
+        return self.path.name
+
+    @property
+    def journal(self) -> Path:
+        """Every event."""
+        return self.path / "journal.sqlite"
+
+    @property
+    def lock(self) -> Path:
+        """Held by whoever serves the pool."""
+        return self.path / "lock"
+
+    @property
+    def log(self) -> Path:
+        """What a detached server says."""
+        return self.path / "server.log"
+
+    @property
+    def workflows(self) -> Path:
+        """One file for each workflow, by number."""
+        return self.path / "workflows"
+
+    @property
+    def wishes(self) -> Path:
+        """What is asked of the server."""
+        return self.path / "wishes"
+
+    def workflow(self, number: int) -> Path:
+        """The workflow of this number."""
+        return self.workflows / f"{number}.json"
+
+    def out(self, number: int) -> Path:
+        """What the tasks of a workflow print, one file for each attempt: TASK.ATTEMPT."""
+        return self.path / "out" / str(number)
+
+    def make(self) -> None:
+        """Make what is missing. OutsideError where that cannot be done."""
+        try:
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            for folder in (self.path, self.workflows, self.wishes, self.path / "out"):
+                folder.mkdir(mode=0o700, exist_ok=True)
+            self.path.chmod(0o700)
+        except OSError as error:
+            raise OutsideError(f"{self.path}: cannot make a folder for the pool: {error.strerror}") from error
+
+    def submit(self, runnable: Runnable) -> int:
+        """Put the workflow in; its number. When this returns the workflow is on disk and will be served."""
+        workflow = runnable.workflow
+        content = _Content(time.time(), workflow.name, list(workflow), list(workflow.files), list(runnable.steps))
+        draft = self.workflows / f".{secrets.token_hex(8)}.part"
+        try:
+            with draft.open("xb") as file:
+                file.write(msgspec.json.encode(content))
+                file.flush()
+                os.fsync(file.fileno())
+            try:
+                number = self._link(draft)
+            finally:
+                draft.unlink(missing_ok=True)
+            _sync(self.workflows)
+        except OSError as error:
+            raise OutsideError(f"{self.workflows}: cannot be written: {error.strerror}") from error
+        knock(self.path)
+        return number
+
+    def _link(self, draft: Path) -> int:
+        number = max((int(p.stem) for p in self.workflows.glob("*.json") if p.stem.isdecimal()), default=0) + 1
+        while True:
+            try:
+                self.workflow(number).hardlink_to(draft)
+            except FileExistsError:  # someone else submits at the same time
+                number += 1
+            else:
+                return number
+
+    def read(self, number: int) -> Submission:
+        """The workflow of this number. InputError where it cannot be used."""
+        path = self.workflow(number)
+        try:
+            content = msgspec.json.decode(path.read_bytes(), type=_Content)
+            workflow = Workflow.from_tasks(content.name, content.tasks, content.files)
+        except (OSError, msgspec.DecodeError, UserError) as error:
+            raise InputError(path, f"cannot be read ({error})", fix="submit the workflow again") from error
+        return Submission(content.submitted_s, Runnable(workflow, tuple(content.steps)))
+
+    def wish(self, what: str) -> None:
+        """Ask the server for something: `stop`, `cancel-N`."""
+        try:
+            (self.wishes / what).touch(mode=0o600)
+        except OSError as error:
+            raise OutsideError(f"{self.wishes / what}: cannot be written: {error.strerror}") from error
+        knock(self.path)
+
+    def wished(self) -> list[str]:
+        """What is asked of the server, in a fixed order."""
+        with os.scandir(self.wishes) as found:
+            return sorted(entry.name for entry in found)
+
+    def fulfil(self, what: str) -> None:
+        """The wish has come true, or never can."""
+        (self.wishes / what).unlink(missing_ok=True)
+
+
+def pool_at(name: str, root: Path = ROOT) -> PoolFolder:
+    """The folder of the pool of this name, or at this path, whether or not it is there."""
+    if "/" in name:
+        return PoolFolder(Path(name).absolute())
+    if not _NAME.fullmatch(name):
+        raise UserError(f"{name!r} cannot be the name of a pool; use letters, digits, '.', '_' and '-'")
+    return PoolFolder(root.absolute() / name)
+
+
+def find_pool(name: str, root: Path = ROOT) -> PoolFolder:
+    """The pool of this name, or at this path. UserError where there is none."""
+    folder = pool_at(name, root)
+    if folder.journal.is_file():
+        return folder
+    known = sorted(path.parent.name for path in root.glob("*/journal.sqlite"))
+    if "/" in name or not known:
+        raise UserError(f"there is no pool in {folder.path}; windrow pool {name} starts one")
+    raise unknown_name("pool", name, known)
+
+
+def _sync(folder: Path) -> None:
+    """Make the names in a folder last through a crash of the machine."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

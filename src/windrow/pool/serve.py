@@ -1,0 +1,52 @@
+"""Puts a server together: the only place that names folder, lock, journal, guardian and server at once."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from windrow.agent.guard import guarded
+from windrow.agent.wake import Wake
+from windrow.errors import UserError
+from windrow.manager.lock import RunLock, holder_of
+from windrow.pool.folder import PoolFolder
+from windrow.pool.journal import Journal
+from windrow.pool.server import Server
+from windrow.pool.settings import choose
+from windrow.version import __version__
+
+_LOCK_WAIT_S = 5.0
+
+
+def serve(folder: PoolFolder, wanted: Mapping[str, Any], say: Callable[[str], None]) -> int:
+    """Serve the pool in this process until it is told to stop; the exit code. Makes the pool where there is none.
+
+    Where there is a guardian (see `agent.guard`) this returns in two processes, each of which must end then. The lock
+    is taken before they part: as long as one of them lives nobody else can serve the pool, so no second server can
+    begin while tasks of the first are still being killed.
+    """
+    folder.make()
+    lock = _lock(folder)
+    if not folder.journal.exists():
+        facts = {"id": secrets.token_hex(8), "created_s": time.time(), "version": __version__}
+        Journal.create(folder.journal, facts)
+    journal = Journal.open(folder.journal)
+    kept = journal.facts().get("settings", {})
+    journal.close()
+    settings, hosts = choose(wanted, kept, os.environ)
+    code = guarded(lambda: Server(folder, settings, hosts, Wake(), say).run())
+    lock.release()
+    return code
+
+
+def _lock(folder: PoolFolder) -> RunLock:
+    try:
+        return RunLock(folder.lock, _LOCK_WAIT_S)
+    except UserError:
+        holder = holder_of(folder.lock) or "another process"
+        raise UserError(
+            f"pool {folder.name} is served already, by {holder}; windrow pool {folder.name} --stop stops it"
+        ) from None

@@ -1,0 +1,312 @@
+"""The loop of a pool: hears of arrivals, wishes and ended tasks, writes all of it down, and then acts.
+
+One turn: gather what happened, let the core decide, commit everything to the journal in one step, start and stop
+processes. A crash before the commit has changed nothing, a crash after it leaves a journal that tells what to expect:
+a task that was started and of which nothing more is known starts again, one that finished never does.
+"""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from windrow.agent.clock import SteadyClock
+from windrow.agent.hosts import Hosts
+from windrow.agent.order import Order, Result
+from windrow.agent.wake import Wake
+from windrow.errors import OutsideError, UserError, WindrowError
+from windrow.forecast.runtimes import PastRun, RunTimes
+from windrow.pool import events as e
+from windrow.pool.admission import refuse_misfits
+from windrow.pool.core import Attempt, Core
+from windrow.pool.crew import Crew
+from windrow.pool.folder import PoolFolder
+from windrow.pool.guest import Guest, Past
+from windrow.pool.journal import Journal
+from windrow.pool.leftovers import kill_leftovers
+from windrow.pool.metrics import alone_s
+from windrow.pool.orders import order_for
+from windrow.pool.placement import Placement
+from windrow.pool.settings import Settings
+from windrow.pool.story import Story
+from windrow.queues.local_door import open_door
+from windrow.streams import find_selection
+
+_LOOK_S = 0.5  # for whoever cannot knock, since he is on another machine
+_KILL_AFTER_S = 3.0
+
+
+@dataclass(slots=True)
+class _Live:
+    """An attempt between its start and its end."""
+
+    attempt: Attempt
+    nodes: tuple[int, ...] = ()
+    begun_s: float = 0.0
+
+
+class Server:
+    """Serves one pool. Whoever makes it holds the pool's lock."""
+
+    def __init__(
+        self, folder: PoolFolder, settings: Settings, hosts: Hosts, wake: Wake, say: Callable[[str], None]
+    ) -> None:
+        self._folder, self._settings, self._hosts, self._wake, self._say = folder, settings, hosts, wake, say
+        self._journal = Journal.open(folder.journal, writable=True, is_cluster=hosts.is_cluster)
+        self._facts = self._journal.facts()
+        self._clock = SteadyClock()
+        self._core = Core(settings.pool(), settings.shape)
+        self._placement = Placement(settings.nodes, settings.shape)
+        self._crew = Crew(hosts, settings.nodes, wake)
+        if not hosts.is_cluster:  # a pipe does not reach other machines, and not every shared file system can hold one
+            self._crew.watch(open_door(folder.path))
+        self._live: dict[int, _Live] = {}
+        self._keys = 0
+        self._next = 1
+        self._events: list[e.Event] = []
+        self._to_start: list[int] = []
+        self._to_stop: list[int] = []
+        self._to_kill: list[tuple[float, list[int]]] = []
+        self._reserved = -1
+        self._learning = True
+
+    def run(self) -> int:
+        """Serve until told to stop; the exit code."""
+        try:
+            self._open()
+            why = ""
+            while not why:
+                self._act()
+                self._crew.wait(_LOOK_S)
+                why = self._turn()
+            self._close(why)
+        except WindrowError as error:
+            self._break_off(error)
+            return error.exit_code
+        finally:
+            self._journal.close()
+        return 0
+
+    def _open(self) -> None:
+        """Begin where the journal ends."""
+        killed = kill_leftovers(self._facts["id"])
+        if killed:
+            self._say(f"killed {killed} processes that an earlier server left behind")
+        story = Story.of(event for _, event in self._journal.events())
+        settings, now_s = self._settings, self._clock.now()
+        names = (settings.policy, settings.selection, settings.slots)
+        self._note(e.PoolOpened(now_s, *names, self._crew.names))
+        self._next = max(story.workflows, default=0) + 1
+        for number, told in sorted(story.workflows.items()):
+            if told.is_cancelled and not told.outcome:
+                self._note(e.WorkflowEnded(now_s, number, e.CANCELLED))
+            elif not told.outcome:
+                self._take_in(number, told.past, is_known=True)
+        self._folder.fulfil("stop")
+        self._settle({**settings.facts(), "opened_s": now_s})
+        self._say(f"pool {self._folder.name}: {settings.slots} slots, {settings.policy}; Ctrl-C stops it")
+
+    def _turn(self) -> str:
+        """Take in what happened; why the server must stop, if it must."""
+        if self._wake.stop_signal is not None:
+            return f"stopped by signal {signal.Signals(self._wake.stop_signal).name}"
+        for result in self._crew.collect():
+            self._ended(result)
+        for node, keys in self._crew.take_lost():
+            self._lost(node, keys)
+        while self._folder.workflow(self._next).exists():
+            self._take_in(self._next, Past())
+            self._next += 1
+        wishes = self._folder.wished()
+        heard = [wish for wish in wishes if self._hear(wish)]
+        self._settle()
+        for wish in heard:
+            self._folder.fulfil(wish)
+        return "stopped as asked" if "stop" in wishes else ""
+
+    def _hear(self, wish: str) -> bool:
+        """Do something about a wish; whether that is all there is to do."""
+        what, _, which = wish.partition("-")
+        if what != "cancel" or not which.isdecimal():
+            return True
+        if int(which) >= self._next:  # submitted since we last looked
+            return False
+        self._cancel(int(which))
+        return True
+
+    def _take_in(self, number: int, past: Past, *, is_known: bool = False) -> None:
+        """A workflow arrives, or is there again after a restart."""
+        now_s = self._clock.now()
+        try:
+            submission = self._folder.read(number)
+            refuse_misfits(submission.runnable, self._settings)
+            at_s = min(submission.submitted_s, now_s)
+            attempts = self._core.arrive(number, submission.runnable, at_s, past)
+        except UserError as error:
+            self._note(e.WorkflowRefused(now_s, number, str(error)))
+            self._say(f"workflow {number} is refused: {error}")
+            return
+        workflow = submission.runnable.workflow
+        if not is_known:
+            self._note(e.WorkflowArrived(at_s, number, workflow.name, len(workflow)))
+        self._make_out(number)
+        self._ask(attempts)
+
+    def _make_out(self, number: int) -> None:
+        try:
+            self._folder.out(number).mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise OutsideError(f"{self._folder.out(number)} cannot be made: {error.strerror}") from error
+
+    def _ask(self, attempts: Iterable[Attempt]) -> None:
+        """These attempts may start as soon as there is room."""
+        for attempt in attempts:
+            self._keys += 1
+            self._live[self._keys] = _Live(attempt)
+            self._placement.ask(self._keys, self._core.guests[attempt.number].need(attempt.task))
+
+    def _ended(self, result: Result) -> None:
+        live = self._live.pop(result.task)
+        self._placement.free(result.task)
+        attempt, core, now_s = live.attempt, self._core, self._clock.now()
+        ids = (attempt.number, attempt.task, attempt.attempt)
+        took_s = now_s - live.begun_s
+        if not result.why:
+            self._note(e.TaskFinished(now_s, *ids, live.begun_s, result.cpu_s, result.peak_bytes))
+            self._ask(core.finished(attempt.number, attempt.task, took_s))
+        elif core.guests[attempt.number].is_withdrawn or self._wake.stop_signal is not None:
+            self._note(e.TaskLost(now_s, *ids, f"stopped: {result.why}"))
+            self._ask(core.lost(attempt.number, attempt.task))
+        else:
+            final = core.is_final(attempt.number, attempt.task)
+            self._note(e.TaskFailed(now_s, *ids, live.begun_s, result.why, final, result.tail))
+            self._ask(core.failed(attempt.number, attempt.task, took_s))
+
+    def _lost(self, node: int, keys: list[int]) -> None:
+        host, now_s = self._crew.names[node], self._clock.now()
+        self._placement.lose(node)
+        self._note(e.NodeLost(now_s, node, host))
+        self._say(f"node {host} was lost; what ran there starts again elsewhere")
+        for key in keys:
+            self._let_go(key, f"node {host} was lost")
+
+    def _let_go(self, key: int, why: str) -> None:
+        """An attempt is over, or never began, and nobody is to blame."""
+        live = self._live.pop(key)
+        self._placement.free(key)
+        attempt = live.attempt
+        if live.nodes:
+            self._note(e.TaskLost(self._clock.now(), attempt.number, attempt.task, attempt.attempt, why))
+        self._ask(self._core.lost(attempt.number, attempt.task))
+
+    def _cancel(self, number: int) -> None:
+        guest = self._core.guests.get(number)
+        if guest is None or guest.is_withdrawn:
+            return
+        self._note(e.CancelAsked(self._clock.now(), number))
+        keys = [key for key, live in self._live.items() if live.attempt.number == number]
+        self._ask(self._core.withdraw(number))
+        for key in keys:
+            if self._live[key].nodes:
+                self._to_stop.append(key)
+            else:
+                self._let_go(key, "")
+
+    def _settle(self, facts: dict[str, Any] | None = None) -> None:
+        """Place what has room, and commit the turn."""
+        now_s = self._clock.now()
+        for key, nodes in self._placement.place():
+            live = self._live[key]
+            live.nodes = nodes
+            attempt = live.attempt
+            slots = self._core.guests[attempt.number].taken[attempt.task]
+            self._note(e.TaskStarted(now_s, attempt.number, attempt.task, attempt.attempt, nodes, slots))
+            self._to_start.append(key)
+        ended = self._core.take_ended()
+        for guest, outcome in ended:
+            self._note(self._ending(guest, outcome))
+        reserved = self._core.pool.reserved
+        if self._events or facts or reserved != self._reserved:
+            self._journal.append(self._events, {**(facts or {}), "reserved": reserved})
+        self._events, self._reserved = [], reserved
+        for guest, _ in ended:
+            self._learn(guest, now_s)
+
+    def _ending(self, guest: Guest, outcome: str) -> e.WorkflowEnded:
+        settings, now_s = self._settings, self._clock.now()
+        alone = alone_s(guest, settings.shape, settings.slots, find_selection(settings.selection))
+        self._say(f"workflow {guest.number}, {guest.runnable.workflow.name}: {outcome}")
+        return e.WorkflowEnded(now_s, guest.number, outcome, alone)
+
+    def _act(self) -> None:
+        """Do what the journal says was begun."""
+        for key in self._to_start:
+            live = self._live[key]
+            guest = self._core.guests[live.attempt.number]
+            live.begun_s = self._clock.now()
+            self._crew.start(live.nodes[0], self._order(key, live, guest))
+        if self._to_stop:
+            self._crew.stop(self._to_stop, signal.SIGTERM)
+            self._to_kill.append((time.monotonic() + _KILL_AFTER_S, self._to_stop))
+        self._to_start, self._to_stop = [], []
+        while self._to_kill and self._to_kill[0][0] <= time.monotonic():
+            self._crew.stop(self._to_kill.pop(0)[1], signal.SIGKILL)
+
+    def _order(self, key: int, live: _Live, guest: Guest) -> Order:
+        return order_for(
+            key,
+            live.attempt,
+            guest,
+            nodes=[self._crew.names[node] for node in live.nodes],
+            node_cores=self._settings.cores,
+            run=f"{self._folder.name}/{guest.number}",
+            out=self._folder.out(guest.number),
+            pool_id=self._facts["id"],
+            is_cluster=self._hosts.is_cluster,
+        )
+
+    def _learn(self, guest: Guest, now_s: float) -> None:
+        """Remember how long tasks took, for runs to come. A history that cannot be written must not stop a pool."""
+        if not self._learning:
+            return
+        workflow = guest.runnable.workflow
+        runs = [
+            PastRun(workflow.name, workflow.kinds[task], took_s, now_s, int(workflow.cores[task]))
+            for task, took_s in sorted(guest.took_s.items())
+        ]
+        try:
+            RunTimes().record(runs)
+        except WindrowError as error:
+            self._learning = False
+            self._say(f"run times are not remembered: {error}")
+
+    def _close(self, why: str) -> None:
+        """End what runs; it starts again with the next server."""
+        self._end_tasks(why)
+        self._note(e.PoolClosed(self._clock.now(), why))
+        self._journal.append(self._events, {"reserved": 0})
+        self._say(f"pool {self._folder.name} is {why}; windrow pool {self._folder.name} goes on from here")
+
+    def _end_tasks(self, why: str) -> None:
+        for result in self._crew.end():
+            if not result.why:
+                self._ended(result)
+        for live in [live for live in self._live.values() if live.nodes]:
+            attempt = live.attempt
+            self._note(e.TaskLost(self._clock.now(), attempt.number, attempt.task, attempt.attempt, why))
+        for guest, outcome in self._core.take_ended():
+            self._note(self._ending(guest, outcome))
+
+    def _break_off(self, error: WindrowError) -> None:
+        """End without hope that anything can be written; what can, is."""
+        self._say(f"{error}; stopping")
+        try:
+            self._close(f"broken off: {error}")
+        except WindrowError:  # said already
+            self._crew.end()
+
+    def _note(self, event: e.Event) -> None:
+        self._events.append(event)

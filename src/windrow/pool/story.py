@@ -1,0 +1,153 @@
+"""What happened in a pool, told from its journal: for people who ask, and for a server that begins again.
+
+Definitions are those of `lab.stream_metrics`. Wait: submission to first start. Makespan: first start to end. Response:
+their sum. Slowdown: response over the workflow's makespan alone on the pool by its measured run times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import assert_never
+
+from windrow.pool import events as e
+from windrow.pool.guest import Past
+
+
+@dataclass(slots=True)
+class WorkflowStory:
+    """One workflow. Times are seconds since the epoch, None before they are known."""
+
+    number: int
+    name: str
+    tasks: int
+    submitted_s: float
+    begun_s: float | None = None
+    ended_s: float | None = None
+    outcome: str = ""
+    why: str = ""
+    alone_s: float = 0.0
+    is_cancelled: bool = False
+    running: dict[int, e.TaskStarted] = field(default_factory=dict)
+    took_s: dict[int, float] = field(default_factory=dict)
+    attempts: dict[int, int] = field(default_factory=dict)
+    failures: dict[int, int] = field(default_factory=dict)
+    given_up: set[int] = field(default_factory=set)
+
+    @property
+    def state(self) -> str:
+        """In one word."""
+        if self.outcome:
+            return self.outcome
+        if self.is_cancelled:
+            return "leaving"
+        return "running" if self.running else "waiting"
+
+    @property
+    def wait_s(self) -> float | None:
+        """Submission to first start."""
+        return None if self.begun_s is None else self.begun_s - self.submitted_s
+
+    @property
+    def makespan_s(self) -> float | None:
+        """First start to end."""
+        return None if self.begun_s is None or self.ended_s is None else self.ended_s - self.begun_s
+
+    @property
+    def response_s(self) -> float | None:
+        """Submission to end."""
+        return None if self.ended_s is None else self.ended_s - self.submitted_s
+
+    @property
+    def slowdown(self) -> float | None:
+        """Response over length alone; only of complete workflows."""
+        if self.outcome != e.COMPLETE or self.response_s is None or self.alone_s <= 0:
+            return None
+        return self.response_s / self.alone_s
+
+    @property
+    def past(self) -> Past:
+        """What a server must know to go on with it."""
+        return Past(self.took_s, self.attempts, self.failures, frozenset(self.given_up))
+
+
+@dataclass(slots=True)
+class Story:
+    """All workflows, by number, and the server that last served them."""
+
+    workflows: dict[int, WorkflowStory] = field(default_factory=dict)
+    opened: e.PoolOpened | None = None
+    closed: e.PoolClosed | None = None
+    lost_hosts: list[str] = field(default_factory=list)
+
+    @staticmethod
+    def of(events: Iterable[e.Event]) -> Story:
+        """The story that these events tell."""
+        story = Story()
+        for event in events:
+            story.hear(event)
+        return story
+
+    @property
+    def busy(self) -> int:
+        """Processors on which tasks run."""
+        return sum(start.slots for w in self.workflows.values() for start in w.running.values())
+
+    @property
+    def slowdowns(self) -> list[float]:
+        """Of the complete workflows, in the order of their numbers."""
+        found = [self.workflows[n].slowdown for n in sorted(self.workflows)]
+        return [value for value in found if value is not None]
+
+    def count(self, state: str) -> int:
+        """How many workflows are in this state."""
+        return sum(w.state == state for w in self.workflows.values())
+
+    def hear(self, event: e.Event) -> None:
+        """Take one more event in."""
+        match event:
+            case e.PoolOpened():
+                self.opened, self.closed, self.lost_hosts = event, None, []
+                for workflow in self.workflows.values():  # a server that was killed did not say what became of these
+                    workflow.running.clear()
+            case e.PoolClosed():
+                self.closed = event
+            case e.NodeLost():
+                self.lost_hosts.append(event.host)
+            case e.WorkflowArrived():
+                fresh = WorkflowStory(event.number, event.name, event.tasks, event.at_s)
+                self.workflows[event.number] = fresh
+            case e.WorkflowRefused():
+                unread = WorkflowStory(event.number, "", 0, event.at_s)
+                refused = self.workflows.setdefault(event.number, unread)
+                refused.outcome, refused.why, refused.ended_s = "refused", event.why, event.at_s
+            case _:
+                _hear(self.workflows[event.number], event)
+
+
+_OfWorkflow = e.TaskStarted | e.TaskFinished | e.TaskFailed | e.TaskLost | e.CancelAsked | e.WorkflowEnded
+
+
+def _hear(workflow: WorkflowStory, event: _OfWorkflow) -> None:
+    match event:
+        case e.TaskStarted():
+            workflow.begun_s = event.at_s if workflow.begun_s is None else workflow.begun_s
+            workflow.running[event.task] = event
+            workflow.attempts[event.task] = event.attempt
+        case e.TaskFinished():
+            workflow.running.pop(event.task, None)
+            workflow.took_s[event.task] = event.at_s - event.begun_s
+        case e.TaskFailed():
+            workflow.running.pop(event.task, None)
+            workflow.failures[event.task] = workflow.failures.get(event.task, 0) + 1
+            if event.final:
+                workflow.given_up.add(event.task)
+                workflow.why = workflow.why or event.why
+        case e.TaskLost():
+            workflow.running.pop(event.task, None)
+        case e.CancelAsked():
+            workflow.is_cancelled = True
+        case e.WorkflowEnded():
+            workflow.ended_s, workflow.outcome, workflow.alone_s = event.at_s, event.outcome, event.alone_s
+        case _:
+            assert_never(event)

@@ -1,0 +1,97 @@
+"""A pool as any process can tell it: facts, story, who serves it. Reading changes nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from windrow.manager.lock import holder_of
+from windrow.pool.folder import PoolFolder
+from windrow.pool.journal import Journal
+from windrow.pool.settings import Settings
+from windrow.pool.story import Story, WorkflowStory
+
+
+class Told:
+    """Reads the journal; `refresh` reads what is new."""
+
+    def __init__(self, folder: PoolFolder) -> None:
+        self.folder = folder
+        self.story = Story()
+        self._journal = Journal.open(folder.journal)
+        self._seen = 0
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Take in what has happened since the last look."""
+        for seq, event in self._journal.events(self._seen):
+            self.story.hear(event)
+            self._seen = seq
+        self.facts: dict[str, Any] = self._journal.facts()
+        self.holder = holder_of(self.folder.lock)
+        """Who serves the pool now; None: nobody."""
+
+    @property
+    def settings(self) -> Settings | None:
+        """How the pool was served last; None before it ever was."""
+        return Settings.of(self.facts) if "settings" in self.facts else None
+
+    @property
+    def reserved(self) -> int:
+        """Processors that stand idle because they are kept for a workflow."""
+        return int(self.facts.get("reserved", 0)) if self.holder else 0
+
+    @property
+    def busy(self) -> int:
+        """Processors at work."""
+        return self.story.busy if self.holder else 0
+
+    @property
+    def submitted(self) -> int:
+        """Workflows that were submitted and that no server has seen yet."""
+        found = [int(p.stem) for p in self.folder.workflows.glob("*.json") if p.stem.isdecimal()]
+        return sum(number not in self.story.workflows for number in found)
+
+    def close(self) -> None:
+        """Let go of the journal."""
+        self._journal.close()
+
+
+def as_json(told: Told) -> dict[str, Any]:
+    """The pool for programs."""
+    story, settings = told.story, told.settings
+    slowdowns = story.slowdowns
+    return {
+        "pool": told.folder.name,
+        "folder": str(told.folder.path),
+        "served_by": told.holder,
+        "policy": settings.policy if settings else None,
+        "selection": settings.selection if settings else None,
+        "slots": {"total": settings.slots if settings else None, "busy": told.busy, "reserved_idle": told.reserved},
+        "not_seen_yet": told.submitted,
+        "slowdown_mean": sum(slowdowns) / len(slowdowns) if slowdowns else None,
+        "slowdown_max": max(slowdowns, default=None),
+        "lost_hosts": list(story.lost_hosts),
+        "workflows": [workflow_json(story.workflows[number]) for number in sorted(story.workflows)],
+    }
+
+
+def workflow_json(workflow: WorkflowStory) -> dict[str, Any]:
+    """One workflow for programs."""
+    return {
+        "workflow": workflow.number,
+        "name": workflow.name,
+        "state": workflow.state,
+        "tasks": {
+            "total": workflow.tasks,
+            "finished": len(workflow.took_s),
+            "running": len(workflow.running),
+            "failed": len(workflow.given_up),
+        },
+        "submitted_s": workflow.submitted_s,
+        "wait_s": workflow.wait_s,
+        "makespan_s": workflow.makespan_s,
+        "response_s": workflow.response_s,
+        "alone_s": workflow.alone_s or None,
+        "slowdown": workflow.slowdown,
+        "why": workflow.why,
+    }

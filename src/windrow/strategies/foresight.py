@@ -1,0 +1,184 @@
+"""Look ahead: play every course of action on likely futures of the cluster, and take the one with the best outcome.
+
+A course (`foresight_courses`) is a few jobs to submit now and a simple way to go on. A future is the cluster as it is,
+in which others run as long as their past says, and past days arrive again (`View.futures`). Courses are compared in the
+same futures, so luck does not decide between them. All are played in two; the best third goes on to the next two, and
+so on: most of the work goes to those that are hard to tell apart.
+
+A decision is made when no own job waits. The one exception are tasks that go out one by one, or in bundles: while some
+of them wait, others that become ready follow. Nothing is submitted that is not meant to run.
+
+Pure, as every strategy: `plays` bounds the work of a decision in played courses, not in seconds, and the best so far
+wins when it is used up. Without futures (`View.futures` is None) it decides as `glume` does, and says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from statistics import fmean, pstdev
+from typing import Literal
+
+from windrow.errors import UserError
+from windrow.strategies.base import Candidate, Course, Decision, Futures, JobPlan, Sampling, View
+from windrow.strategies.foresight_courses import KINDS, Courses, bundled_jobs
+from windrow.strategies.glume import Glume
+from windrow.strategies.individual import single_jobs
+
+Objective = Literal["makespan", "node-hours", "balanced"]
+OBJECTIVES: tuple[Objective, ...] = ("makespan", "node-hours", "balanced")
+
+_SURE = 0.9  # the part of futures in which a deadline must be kept
+_FINAL = 4  # courses that are always compared further
+_SHOWN = 12  # candidates in an explanation
+
+
+@dataclass(slots=True)
+class Tried:
+    """A course with its outcomes so far, in futures 0, 1, ..."""
+
+    course: Course
+    makespan_s: list[int] = field(default_factory=list)
+    node_s: list[int] = field(default_factory=list)
+    score: float = 0.0
+
+    @property
+    def mean_s(self) -> float:
+        """The expected makespan."""
+        return fmean(self.makespan_s)
+
+
+@dataclass(frozen=True, slots=True)
+class Foresight:
+    """What to aim at, within which limits, and how hard to think.
+
+    objective: the least makespan, the fewest node-hours, or the least sum of both, each relative to the best of its
+    kind. deadline_s: from the run's begin; only courses that keep it in nine futures of ten are considered, if any do.
+    max_nodes: the most nodes that one job may ask for. slack: a makespan longer by this part is as good, if it costs
+    fewer node-hours. futures: in how many the last courses are compared. plays: the
+    most courses played for one decision. kinds, sampling: ingredients, for those who study them.
+    """
+
+    objective: Objective = "makespan"
+    deadline_s: int | None = None
+    max_nodes: int | None = None
+    slack: float = 0.002
+    futures: int = 8
+    plays: int = 400
+    kinds: tuple[str, ...] = KINDS
+    sampling: Sampling = field(default_factory=Sampling)
+    name: str = "foresight"
+
+    def __post_init__(self) -> None:
+        if self.objective not in OBJECTIVES:
+            raise UserError(f"objective {self.objective!r} is not known; take one of {', '.join(OBJECTIVES)}")
+        if self.futures < 1 or self.plays < 2 or (self.max_nodes is not None and self.max_nodes < 1):
+            raise UserError("foresight needs at least 1 future, 2 plays and, where they are bounded, 1 node")
+
+    def decide(self, view: View) -> Decision:
+        """The jobs of the course with the best outcome, when no own job waits."""
+        if not view.can_submit or (view.jobs_waiting and not view.individually):
+            return Decision()
+        if view.futures is None:
+            plain = Glume().decide(view)
+            return replace(plain, why=f"no look ahead here, so as glume: {plain.why}") if plain.jobs else plain
+        futures = view.futures(self.sampling)
+        if view.jobs_waiting:
+            return _followers(view, futures.waiting)
+        return self.decision(view, self.ranked(view, futures))
+
+    def ranked(self, view: View, futures: Futures) -> list[Tried]:
+        """All courses that were played, the best first."""
+        alive = [Tried(course) for course in Courses(view, self.kinds, max_nodes=self.max_nodes).all()]
+        alive = alive[: self.plays]
+        dropped: list[Tried] = []
+        left, at = self.plays, 0
+        while at < self.futures and left >= len(alive):
+            more = min(2 if at < 4 else 4, self.futures - at, max(1, left // (2 * len(alive))))
+            for one in alive:
+                _play(one, futures, range(at, at + more))
+            at, left = at + more, left - more * len(alive)
+            alive = self._sorted(view, alive)
+            keep = len(alive) if at >= self.futures else max(_FINAL, -(-len(alive) // 3))
+            alive, dropped = alive[:keep], alive[keep:] + dropped
+        return self._thrifty(view, alive) + dropped
+
+    def _thrifty(self, view: View, tried: Sequence[Tried]) -> list[Tried]:
+        """For the makespan, courses that end nearly as early as the best are as good: the cheapest goes first."""
+        if self.objective != "makespan":
+            return list(tried)
+        bound = tried[0].mean_s * (1 + self.slack)
+        late = self._is_late(view, tried[0])
+        near = [one for one in tried if one.mean_s <= bound and self._is_late(view, one) == late]
+        cheapest = min(near, key=lambda one: fmean(one.node_s))
+        return [cheapest, *(one for one in tried if one is not cheapest)]
+
+    def _sorted(self, view: View, tried: Sequence[Tried]) -> list[Tried]:
+        """By the objective, those that keep the deadline first; stable, so that of equals the plainest comes first."""
+        shortest = min(one.mean_s for one in tried)
+        cheapest = max(1.0, min(fmean(one.node_s) for one in tried))
+        for one in tried:
+            nodes = fmean(one.node_s)
+            match self.objective:
+                case "makespan":
+                    one.score = one.mean_s
+                case "node-hours":
+                    one.score = nodes + one.mean_s / shortest
+                case "balanced":
+                    one.score = one.mean_s / shortest + nodes / cheapest
+        return sorted(tried, key=lambda one: (self._is_late(view, one), one.score))
+
+    def _is_late(self, view: View, one: Tried) -> bool:
+        if self.deadline_s is None:
+            return False
+        left = self.deadline_s - view.elapsed_s
+        return sum(end <= left for end in one.makespan_s) < _SURE * len(one.makespan_s)
+
+    def decision(self, view: View, ranked: Sequence[Tried]) -> Decision:
+        """To take the first of these courses, and why."""
+        best = ranked[0]
+        seen = tuple(_candidate(view, one, best) for one in ranked[:_SHOWN])
+        spread = pstdev(best.makespan_s)
+        why = f"{best.course.name}: {best.mean_s:.0f} s, give or take {spread:.0f} s, in {len(best.makespan_s)} futures"
+        rival = next((one for one in ranked if one.course.name != best.course.name), None)
+        if rival is not None:
+            why += f"; next best, {rival.course.name}: {rival.mean_s - best.mean_s:+.0f} s"
+        if self._is_late(view, best):
+            why += "; no course keeps the deadline"
+        by_task = any(group.how == "by task" and group.first == 0 for group in best.course.then)
+        return Decision(best.course.jobs, seen, why, individually=by_task)
+
+
+def _play(one: Tried, futures: Futures, numbers: range) -> None:
+    for number in numbers:
+        outcome = futures.play(one.course, number)
+        one.makespan_s.append(outcome.makespan_s)
+        one.node_s.append(outcome.node_s)
+
+
+def _candidate(view: View, one: Tried, best: Tried) -> Candidate:
+    """A course in numbers; those of its first job stand for its jobs."""
+    course, spread = one.course, pstdev(one.makespan_s)
+    note = f"give or take {spread:.0f} s in {len(one.makespan_s)} futures"
+    if one is not best:
+        note += f", {one.mean_s - best.mean_s:+.0f} s"
+    if not course.jobs:
+        return Candidate(course.name, 0, 0, 0, 0, round(one.mean_s), note)
+    job = course.jobs[0]
+    wait = view.wait_s(job.nodes, job.run_s + job.leeway_s)
+    name = f"{course.name} ({len(course.jobs)} jobs)" if len(course.jobs) > 1 else course.name
+    return Candidate(name, job.nodes, wait, job.run_s, job.leeway_s, round(one.mean_s), note)
+
+
+def _followers(view: View, waiting: Sequence[JobPlan]) -> Decision:
+    """More of the same, while jobs wait that hold ready tasks only. A waiting group of levels is left alone."""
+    if not view.ready or not all(_is_flat(view, job) for job in waiting):
+        return Decision()
+    if any(len(job.tasks) > 1 for job in waiting):
+        return Decision(bundled_jobs(view, 1), why="ready tasks follow in bundles while others wait")
+    return Decision(single_jobs(view), why="ready tasks follow one by one while others wait")
+
+
+def _is_flat(view: View, job: JobPlan) -> bool:
+    mine = set(job.tasks)
+    return not any(parent in mine for task in job.tasks for parent in view.work.workflow.parents.of(task).tolist())

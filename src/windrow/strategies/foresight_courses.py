@@ -1,0 +1,192 @@
+"""The courses of action that `foresight` looks at: jobs to submit now, and a simple way to go on with the rest.
+
+Kinds, which an ablation may leave out:
+
+cuts     the first levels as one job, the rest as one when that starts, level by level, or task by task; or all at once
+sizes    each of these jobs on several numbers of nodes, not just on the one that ends first by the queue's estimate
+pairs    both jobs of a cut submitted now, the second with leeway
+splits   the first levels as several jobs side by side: parts that do not depend on each other, dealt out by work
+bundles  all ready tasks at once, in as many jobs as the cap allows
+single   one job for each ready task, under the cap
+hold     nothing now, while a job runs
+
+A size is left out where even a job that starts at once would end after the best one by estimate: no future helps it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from heapq import heapify, heapreplace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from windrow.strategies.base import Course, Group, JobPlan, View, best_nodes
+from windrow.strategies.individual import single_jobs
+from windrow.strategies.leeway import binary_leeway
+
+Ints = NDArray[np.int64]
+
+KINDS = ("cuts", "sizes", "pairs", "splits", "bundles", "single", "hold")
+_STEP = 1.5  # between numbers of nodes
+_PER_CORE = (1, 2, 4)
+_SHARES = (1.0, 0.5, 0.25)  # of the nodes that a part of a split could use
+_NEVER_S = 2**39
+
+
+@dataclass(frozen=True, slots=True)
+class Courses:
+    """Makes the courses that are open in a view. `sizes` is how many numbers of nodes are tried for one job."""
+
+    view: View
+    kinds: tuple[str, ...] = KINDS
+    sizes: int = 6
+    max_nodes: int | None = None
+
+    def all(self) -> list[Course]:
+        """Every course that keeps to the most nodes, the plain ones first: of equals, the first is taken."""
+        most = self.max_nodes or self.view.work.cluster_nodes
+        within = (c for c in self._all() if all(job.nodes <= most for job in c.jobs))
+        return [replace(course, max_nodes=self.max_nodes) for course in within]
+
+    def _all(self) -> Iterator[Course]:
+        view, last = self.view, self.view.levels.last
+        if "cuts" in self.kinds:
+            yield from self._wholes()
+            for cut in range(last):
+                yield from self._cut(cut)
+        if "single" in self.kinds and view.ready:
+            yield Course("task by task", single_jobs(view), (Group(0, last, "by task"),))
+        if "bundles" in self.kinds and len(view.ready) > view.cap - view.jobs:
+            for per_core in _PER_CORE:
+                name = "ready tasks in bundles" + (f", {per_core} to a core" if per_core > 1 else "")
+                yield Course(name, bundled_jobs(view, per_core), (Group(0, last, "by task"),), per_core)
+        if "splits" in self.kinds and view.cap - view.jobs > 1:
+            for cut in range(last + 1):
+                yield from self._splits(cut)
+        if "hold" in self.kinds and view.jobs_running:
+            yield Course("nothing now", (), (Group(0, last, "when done"),))
+
+    def _wholes(self) -> Iterator[Course]:
+        last, busy = self.view.levels.last, self.view.busy_s
+        for nodes in self._sizes(0, last, busy):
+            yield Course("all levels", (self._job(0, last, nodes, busy),))
+
+    def _cut(self, cut: int) -> Iterator[Course]:
+        """Levels up to `cut` as one job, and the ways to go on."""
+        view, last, busy = self.view, self.view.levels.last, self.view.busy_s
+        one_by_one = tuple(Group(level, level, "when done") for level in range(cut + 1, last + 1))
+        firsts = [self._job(0, cut, nodes, busy) for nodes in self._sizes(0, cut, busy)]
+        for job in firsts:
+            yield Course(f"levels 0-{cut}, then the rest", (job,), (Group(cut + 1, last, "when started"),))
+            yield Course(f"levels 0-{cut}, then task by task", (job,), (Group(cut + 1, last, "by task"),))
+            if cut + 1 < last:
+                yield Course(f"levels 0-{cut}, then level by level", (job,), one_by_one)
+        if "pairs" in self.kinds and view.cap - view.jobs > 1:
+            first = firsts[0]
+            wait = view.wait_s(first.nodes, first.run_s + first.leeway_s)
+            until = max(busy, wait) + first.run_s
+            for nodes in self._sizes(cut + 1, last, until)[:3]:
+                yield Course(f"levels 0-{cut} and the rest", (first, self._job(cut + 1, last, nodes, until)))
+
+    def _splits(self, cut: int) -> Iterator[Course]:
+        """Levels up to `cut` as several jobs side by side."""
+        view, last = self.view, self.view.levels.last
+        parts = independent_parts(view, cut)
+        most = min(view.cap - view.jobs, len(parts))
+        for count in sorted({2, min(4, most), most}) if most > 1 else []:
+            dealt = deal(parts, view.work.expected_s, count)
+            for share in _SHARES:
+                jobs = _side_by_side(view, dealt, share)
+                if not jobs:
+                    continue
+                name = f"levels 0-{cut} in {count} jobs"
+                if cut == last:
+                    yield Course(name, jobs)
+                    continue
+                yield Course(f"{name}, then the rest", jobs, (Group(cut + 1, last, "when started"),))
+                yield Course(f"{name}, then task by task", jobs, (Group(cut + 1, last, "by task"),), 1)
+
+    def _sizes(self, first: int, last: int, busy_s: int) -> list[int]:
+        """Numbers of nodes for these levels: the one that ends first by estimate, then others that may do better."""
+        run = self.view.levels.run_s(first, last)[: self.max_nodes]
+        best, wait, _ = best_nodes(self.view, first, last, busy_s)
+        best = min(best, len(run))
+        found = [best]
+        nodes = float(len(run))
+        end = max(wait, busy_s) + int(run[best - 1])
+        while nodes >= 1 and "sizes" in self.kinds and len(found) < self.sizes:
+            if busy_s + run[round(nodes) - 1] < end and round(nodes) not in found:
+                found.append(round(nodes))
+            nodes /= _STEP
+        return found
+
+    def _job(self, first: int, last: int, nodes: int, busy_s: int) -> JobPlan:
+        run = int(self.view.levels.run_s(first, last)[nodes - 1])
+        return self.view.plan(first, last, nodes, binary_leeway(self.view, nodes, run, busy_s)[0])
+
+
+def bundled_jobs(view: View, per_core: int) -> tuple[JobPlan, ...]:
+    """All ready tasks in as many jobs as the cap leaves room for, with nodes for each `per_core`-th task of a job."""
+    count = min(max(0, view.cap - view.jobs), len(view.ready))
+    jobs = []
+    for k in range(count):
+        tasks = np.array(sorted(view.ready[k::count]), dtype=np.int64)
+        nodes = min(view.work.cluster_nodes, -(-view.work.nodes_needed(tasks) // per_core))
+        jobs.append(_job_of(view, tasks, nodes))
+    return tuple(job for job in jobs if job.run_s < _NEVER_S)
+
+
+def independent_parts(view: View, last: int) -> list[list[int]]:
+    """The tasks of levels 0 to `last`, in parts between which there is no path inside these levels."""
+    tasks = view.levels.between(0, last)
+    parents = view.work.workflow.parents
+    inside = np.zeros(parents.vertices, dtype=bool)
+    inside[tasks] = True
+    child, parent = parents.sources(), parents.index
+    kept = inside[child] & inside[parent]
+    root = list(range(parents.vertices))
+
+    def find(v: int) -> int:
+        while root[v] != v:
+            root[v] = root[root[v]]
+            v = root[v]
+        return v
+
+    for a, b in zip(child[kept].tolist(), parent[kept].tolist(), strict=True):
+        one, other = sorted((find(a), find(b)))
+        root[other] = one
+    parts: dict[int, list[int]] = {}
+    for v in tasks.tolist():
+        parts.setdefault(find(v), []).append(v)
+    return list(parts.values())
+
+
+def deal(parts: Sequence[Sequence[int]], work_s: Ints, count: int) -> list[list[int]]:
+    """The parts on so many heaps of about equal work: the heaviest first, each to the lightest heap."""
+    weights = sorted((-int(work_s[list(part)].sum()), i) for i, part in enumerate(parts))
+    loads = [(0, k) for k in range(count)]
+    heapify(loads)
+    heaps: list[list[int]] = [[] for _ in range(count)]
+    for minus, i in weights:
+        load, k = loads[0]
+        heaps[k] += parts[i]
+        heapreplace(loads, (load - minus, k))
+    return [sorted(heap) for heap in heaps if heap]
+
+
+def _side_by_side(view: View, dealt: Sequence[Sequence[int]], share: float) -> tuple[JobPlan, ...]:
+    """A job for each heap of tasks, on that share of the nodes that it could use. None where a task does not fit."""
+    jobs = []
+    for heap in dealt:
+        tasks = np.array(heap, dtype=np.int64)
+        level = view.levels.level[np.searchsorted(view.levels.tasks, tasks)]
+        usable = max(view.work.nodes_needed(tasks[level == k]) for k in np.unique(level).tolist())
+        jobs.append(_job_of(view, tasks, max(1, min(view.work.cluster_nodes, round(share * usable)))))
+    return tuple(jobs) if all(job.run_s < _NEVER_S for job in jobs) else ()
+
+
+def _job_of(view: View, tasks: Ints, nodes: int) -> JobPlan:
+    run = int(view.work.run_s(tasks, nodes)[-1])
+    return JobPlan(tuple(tasks.tolist()), nodes, run, view.request(run))

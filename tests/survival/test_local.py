@@ -1,0 +1,146 @@
+"""Real runs on the queue of this machine, broken in every way that a machine offers, and resumed."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+from pathlib import Path
+
+import pytest
+from tests.survival.world import World, braid
+
+from windrow.agent.event_file import JobStarted, Tail
+from windrow.app.execute import managed
+from windrow.app.runs import Told
+from windrow.errors import UserError
+from windrow.queues.local import LocalQueue
+
+pytestmark = pytest.mark.slow
+
+STRATEGIES = ("individual", "glume", "level-by-level")
+
+
+def queue_of(world: World) -> LocalQueue:
+    return LocalQueue(Path(world.env["XDG_STATE_HOME"]) / "windrow" / "queue")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_manager_is_killed_again_and_again(world: World, seed: int) -> None:
+    """Two dozen real kills over the seeds, each a few records after the one before, or right behind one."""
+    chance = random.Random(seed)
+    world.write(braid(work_s=0.2))
+    words: tuple[str, ...] = ("run", "workflow.yaml", "--strategy", STRATEGIES[seed])
+    kills = 0
+    while kills < 8 and not world.kill_after(words, chance.randint(1, 3), chance.choice([0.0, 0.02, 0.1])):
+        words = ("resume",)
+        kills += 1
+    assert kills > 2
+    code, said = world.windrow("resume")
+    assert code == 0, said
+    world.check_complete()
+
+
+def test_jobs_go_on_without_their_manager(world: World) -> None:
+    """Killed when the first task is done; its job does the rest, and the next manager does nothing again."""
+    world.write(braid(work_s=0.2))
+    with world.start("run", "workflow.yaml", "--strategy", "one-job") as process:
+        world.wait_for(lambda: world.has_run("first"))
+        process.kill()
+        process.communicate()
+    world.wait_for(lambda: world.has_run("last"))
+    assert Told(world.latest).state == "interrupted"
+    assert world.windrow("resume")[0] == 0
+    world.check_complete()
+
+
+def running_agent(world: World) -> int:
+    """The process of an agent whose job runs."""
+    jobs = world.latest.folder.jobs
+    for events in sorted(jobs.glob("*/events")):
+        words = Tail(events).read()
+        if words and isinstance(words[0], JobStarted) and "job-ended" not in events.read_text():
+            return words[0].pid
+    raise AssertionError("no agent runs")
+
+
+def test_the_agent_is_killed(world: World) -> None:
+    world.write(braid(work_s=0.3))
+    with world.start("run", "workflow.yaml", "--strategy", "one-job") as process:
+        world.wait_for(lambda: world.has_run("first"))
+        os.kill(running_agent(world), signal.SIGKILL)
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 0, out + err
+    assert "killed" in out
+    world.check_complete()
+
+
+def test_an_agent_killed_together_with_its_guard(world: World) -> None:
+    """Both at once: what they leave behind is the queue's to end."""
+    world.write(braid(work_s=0.3))
+    with world.start("run", "workflow.yaml", "--strategy", "one-job") as process:
+        world.wait_for(lambda: world.has_run("first"))
+        agent = running_agent(world)
+        guard = int(Path(f"/proc/{agent}/stat").read_text().rpartition(")")[2].split()[1])
+        for pid in (guard, agent):
+            os.kill(pid, signal.SIGKILL)
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 0, out + err
+    world.check_complete()
+
+
+def test_a_job_is_cancelled_by_hand(world: World) -> None:
+    world.write(braid(work_s=0.3))
+    with world.start("run", "workflow.yaml", "--strategy", "one-job") as process:
+        world.wait_for(lambda: world.has_run("first"))
+        queue_of(world).cancel(world.left())
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 0, out + err
+    assert "cancelled by someone else" in out
+    world.check_complete()
+
+
+def test_a_run_that_is_cancelled_leaves_nothing_and_goes_on(world: World) -> None:
+    world.write(braid(work_s=1.0))
+    with world.start("run", "workflow.yaml") as process:
+        world.wait_for(lambda: world.has_run("first"))
+        assert world.windrow("cancel")[0] == 0
+        process.communicate(timeout=60)
+    world.check_nothing_left()
+    world.check_nothing_twice()
+    assert Told(world.latest).state == "stopped"
+    assert world.windrow("resume")[0] == 0
+    world.check_complete()
+
+
+FORGETFUL = """
+name: forgetful
+tasks:
+  - {id: forgets, command: "test ! -e mended || touch made; echo forgets >> ran", outputs: made, runtime: 1s}
+  - {id: reads, command: "cat made; echo reads >> ran", inputs: made, runtime: 1s}
+  - {id: other, command: "echo other >> ran", runtime: 1s}
+"""
+
+
+def test_an_output_is_missing(world: World) -> None:
+    world.write(FORGETFUL)
+    code, said = world.run()
+    assert code == 1
+    assert f"exit code 0, but its output {world.folder}/made is missing" in said
+    world.check_nothing_left()
+    assert sorted(world.ran()) == ["forgets", "other"]
+    (world.folder / "mended").touch()
+    assert world.windrow("resume")[0] == 0
+    assert sorted(world.ran()) == ["forgets", "forgets", "other", "reads"]  # the failed one, and what was left
+    world.check_nothing_left()
+
+
+def test_two_managers(world: World) -> None:
+    world.write(braid(work_s=0.5))
+    with world.start("run", "workflow.yaml") as process:
+        world.wait_for(lambda: world.has_run("first"))
+        with pytest.raises(UserError, match=rf"braid-1 is being managed by process {process.pid} on"):
+            managed(world.latest, wait_s=0.2).__enter__()
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 0, out + err
+    world.check_complete()

@@ -1,0 +1,220 @@
+"""A place of its own for real runs: folder, queue and history; commands as users type them; what must hold after.
+
+Tasks append a line to `ran` when they have done their work, so that whoever runs twice is seen. Every process that a
+run starts inherits a mark in its environment, so that whoever stays behind is seen, too.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from windrow.agent.event_file import Tail, TaskStarted
+from windrow.app.runs import RunPaths, Told, all_runs
+
+MARK = "WINDROW_TEST_WORLD"
+
+# A task of a real workflow: works a little, writes its output whole, then says that it was here.
+WORK = "sleep {work_s}; echo $WINDROW_TASK > {out}.part && mv {out}.part {out} && echo $WINDROW_TASK >> ran"
+
+
+def braid(work_s: float = 0.05, width: int = 3, runtime_s: int = 1) -> str:
+    """A workflow file: first, `width` chains of two, last."""
+
+    def entry(name: str, after: Sequence[str]) -> str:
+        command = WORK.format(work_s=work_s, out=f"{name}.out")
+        return "  - " + json.dumps(
+            {
+                "id": name,
+                "kind": "braid",
+                "command": command,
+                "inputs": [f"{parent}.out" for parent in after],
+                "outputs": [f"{name}.out"],
+                "runtime": runtime_s,
+            }
+        )
+
+    rows = [entry("first", [])]
+    rows += [entry(f"up-{i}", ["first"]) for i in range(width)]
+    rows += [entry(f"down-{i}", [f"up-{i}"]) for i in range(width)]
+    rows += [entry("last", [f"down-{i}" for i in range(width)])]
+    return "\n".join(["name: braid", "tasks:", *rows, ""])
+
+
+@dataclass
+class World:
+    """Where one test's runs happen."""
+
+    folder: Path
+    state: Path
+    on: str = "local"
+    umask: int = -1
+    env: dict[str, str] = field(default_factory=dict)
+    tags: Callable[[], list[str]] = list
+    """The tags of all jobs that the queue was ever given, as far as it knows."""
+    left: Callable[[], list[str]] = list
+    """The jobs that the queue has."""
+
+    def __post_init__(self) -> None:
+        own = {
+            "XDG_STATE_HOME": str(self.state / "state"),
+            "XDG_DATA_HOME": str(self.state / "data"),
+            "XDG_CONFIG_HOME": str(self.state / "config"),
+            "WINDROW_HISTORY": str(self.state / "history.sqlite"),
+            "WINDROW_CACHE": os.environ.get("WINDROW_CACHE") or str(_caches() / "windrow"),  # compiling takes long
+            MARK: secrets.token_hex(8),
+        }
+        self.env = {**(self.env or os.environ), **own}
+        self.folder.mkdir(parents=True, exist_ok=True)
+
+    def write(self, text: str, name: str = "workflow.yaml") -> str:
+        (self.folder / name).write_text(text)
+        return name
+
+    def start(self, *words: str) -> subprocess.Popen[str]:
+        """A windrow command in the background."""
+        command = [sys.executable, "-m", "windrow.cli.main", *words]
+        pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        return subprocess.Popen(command, cwd=self.folder, env=self.env, umask=self.umask, **pipes)
+
+    def windrow(self, *words: str, timeout_s: float = 300) -> tuple[int, str]:
+        """A windrow command: its exit code, and all it said."""
+        with self.start(*words) as process:
+            out, err = process.communicate(timeout=timeout_s)
+        assert "Traceback" not in err, err
+        return process.returncode, out + err
+
+    def run(self, *more: str) -> tuple[int, str]:
+        return self.windrow("run", "workflow.yaml", "--on", self.on, *more)
+
+    @property
+    def latest(self) -> RunPaths:
+        return all_runs(self.folder / ".windrow" / "runs")[-1]
+
+    def status(self) -> dict[str, Any]:
+        code, out = self.windrow("status", "--json")
+        assert code == 0, out
+        found: dict[str, Any] = json.loads(out)
+        return found
+
+    def wait_for(self, what: Callable[[], Any], patience_s: float = 200.0) -> None:
+        """Wait until it holds."""
+        end = time.monotonic() + patience_s
+        while not what():
+            assert time.monotonic() < end, "it did not happen in time"
+            time.sleep(0.02)
+
+    def events(self) -> int:
+        """How many records the latest run's journal has."""
+        journals = sorted(self.folder.glob(".windrow/runs/*/journal.sqlite"))
+        if not journals:
+            return 0
+        with contextlib.closing(sqlite3.connect(journals[-1])) as db, contextlib.suppress(sqlite3.OperationalError):
+            return int(db.execute("SELECT count(*) FROM events").fetchone()[0])
+        return 0  # it is being made
+
+    def kill_after(self, words: Sequence[str], records: int, delay_s: float) -> bool:
+        """Kill a windrow command when it has journaled so many records, or a little later; whether it ended first."""
+        enough = self.events() + records
+        with self.start(*words) as process:
+            self.wait_for(lambda: self.events() >= enough or process.poll() is not None)
+            time.sleep(delay_s)
+            has_ended = process.poll() is not None
+            process.kill()
+            _, err = process.communicate()
+        assert "Traceback" not in err, err
+        return has_ended
+
+    def has_run(self, name: str) -> bool:
+        return name in self.ran()
+
+    def began(self) -> list[int]:
+        """The tasks that were started in the latest run, by number."""
+        events = [Tail(path).read() for path in sorted(self.latest.folder.jobs.glob("*/events"))]
+        return [word.task for words in events for word in words if isinstance(word, TaskStarted)]
+
+    def ran(self) -> list[str]:
+        """The tasks that did their work, in order; a task that ran again is there again."""
+        path = self.folder / "ran"
+        return path.read_text().split() if path.exists() else []
+
+    def processes(self) -> list[int]:
+        """What runs here, but for the queue's own server."""
+        mark = f"{MARK}={self.env[MARK]}".encode()
+        return [pid for pid in _pids() if mark in _words(pid, "environ") and not _is_server(pid)]
+
+    def check_nothing_left(self) -> None:
+        """No job in the queue, no process on the machine; those that are leaving may do so."""
+        self.wait_for(lambda: not self.left(), 30)
+        self.wait_for(lambda: not self.processes(), 30)
+
+    def check_nothing_twice(self) -> None:
+        tags = Counter(self.tags())
+        assert all(count == 1 for count in tags.values()), f"submitted twice: {tags}"
+        ran = Counter(self.ran())
+        assert all(count == 1 for count in ran.values()), f"ran again: {ran}"
+
+    def check_complete(self, tasks: int = 8) -> None:
+        """Every task ran, once; every job was submitted once; nothing is left."""
+        self.check_nothing_left()
+        self.check_nothing_twice()
+        assert len(self.ran()) == tasks
+        told = Told(self.latest)
+        assert told.state == "complete"
+        told.close()
+
+    def clean(self) -> None:
+        """End everything that the test left behind, the queue's server included."""
+        mark = f"{MARK}={self.env[MARK]}".encode()
+        for pid in [pid for pid in _pids() if mark in _words(pid, "environ")]:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+
+def local_world(folder: Path) -> World:
+    """A world with a local queue of four nodes."""
+    world = World(folder / "here", folder / "elsewhere")
+    database = Path(world.env["XDG_STATE_HOME"]) / "windrow" / "queue" / "queue.sqlite"
+
+    def ask(query: str) -> list[str]:
+        if not database.exists():
+            return []
+        with contextlib.closing(sqlite3.connect(database)) as db:
+            return [str(row[0]) for row in db.execute(query)]
+
+    world.tags = lambda: ask("SELECT tag FROM jobs")
+    world.left = lambda: ask("SELECT id FROM jobs WHERE state IN ('waiting', 'running')")
+    (world.folder / "windrow.toml").write_text("[queues.local]\nnodes = 4\n")
+    return world
+
+
+def _caches() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+
+
+def _pids() -> list[int]:
+    return [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdecimal()]
+
+
+def _words(pid: int, what: str) -> list[bytes]:
+    try:
+        return Path(f"/proc/{pid}/{what}").read_bytes().split(b"\0")
+    except OSError:  # gone, or somebody else's
+        return []
+
+
+def _is_server(pid: int) -> bool:
+    """The server of the local queue stays a while; its keepers look like it, but are there only for a job."""
+    return b"windrow.queues.local_server" in _words(pid, "cmdline")

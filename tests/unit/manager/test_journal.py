@@ -1,0 +1,134 @@
+"""The journal: what goes in comes out, in order, in one piece, whoever dies and whatever the disk does."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from windrow.errors import InputError, OutsideError
+from windrow.manager import events as e
+from windrow.manager.journal import Journal, PredictedStart, Record
+from windrow.strategies import Candidate, Decision, JobPlan
+
+NUMBERS = st.integers(0, 2**40)
+TEXTS = st.text(max_size=20)
+PLANS = st.builds(JobPlan, st.lists(NUMBERS, min_size=1, max_size=4).map(tuple), NUMBERS, NUMBERS, NUMBERS, NUMBERS)
+CANDIDATES = st.builds(Candidate, TEXTS, NUMBERS, NUMBERS, NUMBERS, NUMBERS, st.none() | NUMBERS, TEXTS)
+DECISIONS = st.builds(
+    Decision, st.lists(PLANS, max_size=3).map(tuple), st.lists(CANDIDATES, max_size=2).map(tuple), TEXTS, st.booleans()
+)
+EVENTS = st.one_of(
+    st.builds(e.RunBegan, NUMBERS),
+    st.builds(e.RunStopped, NUMBERS),
+    st.builds(e.JobsPlanned, NUMBERS, DECISIONS),
+    st.builds(e.JobSubmitted, NUMBERS, NUMBERS, TEXTS),
+    st.builds(e.JobRejected, NUMBERS, NUMBERS, TEXTS),
+    st.builds(e.JobStarted, NUMBERS, NUMBERS),
+    st.builds(e.JobEnded, NUMBERS, NUMBERS),
+    st.builds(e.JobKilled, NUMBERS, NUMBERS, st.booleans(), TEXTS),
+    st.builds(e.TaskStarted, NUMBERS, NUMBERS, NUMBERS),
+    st.builds(e.TaskRetried, NUMBERS, NUMBERS, NUMBERS),
+    st.builds(e.TaskFinished, NUMBERS, NUMBERS),
+    st.builds(e.TaskFailed, NUMBERS, NUMBERS),
+    st.builds(e.TaskDropped, NUMBERS, NUMBERS, NUMBERS),
+)
+DETAILS = st.none() | st.dictionaries(TEXTS, st.none() | NUMBERS | TEXTS | st.floats(-1e9, 1e9))
+RECORDS = st.builds(Record, EVENTS, DETAILS, st.floats(0, 2**40))
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Journal:
+    return Journal.create(tmp_path / "journal.sqlite", {"uid": "x"})
+
+
+def read(path: Path) -> list[Record]:
+    journal = Journal.open(path)
+    found = [record for _, record in journal.records()]
+    journal.close()
+    return found
+
+
+@settings(max_examples=30, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(batches=st.lists(st.lists(RECORDS, max_size=4), max_size=4))
+def test_what_goes_in_comes_out(tmp_path: Path, batches: list[list[Record]]) -> None:
+    path = tmp_path / "journal.sqlite"
+    path.unlink(missing_ok=True)
+    journal = Journal.create(path, {})
+    journal._db.execute("PRAGMA synchronous=OFF")
+    for batch in batches:
+        journal.append(batch)
+    journal.close()
+    assert read(path) == [record for batch in batches for record in batch]
+
+
+def test_numbers_of_numpy_come_out_as_numbers(journal: Journal) -> None:
+    plan = JobPlan((np.int64(3),), np.int64(2), np.int64(5), np.int64(6))  # type: ignore[arg-type]
+    journal.append([Record(e.JobsPlanned(1, Decision((plan,))))])
+    (record,) = read(journal.path)
+    assert record.event == e.JobsPlanned(1, Decision((JobPlan((3,), 2, 5, 6),)))
+
+
+def test_events_and_offsets_are_one(journal: Journal) -> None:
+    """Whoever dies in between loses both: the words are read again and journaled once."""
+    journal.append([Record(e.RunBegan(1))], {0: 10})
+    journal._db.execute("BEGIN IMMEDIATE")
+    journal._db.execute("INSERT INTO events (at_s, kind, body) VALUES (2, 'RunStopped', '{\"at_s\":2}')")
+    journal._db.execute("INSERT OR REPLACE INTO offsets VALUES (0, 99)")
+    journal.close()  # without a commit, as when its process is killed
+    assert read(journal.path) == [Record(e.RunBegan(1))]
+    again = Journal.open(journal.path, writable=True)
+    assert again.offsets() == {0: 10}
+    again.append([], {0: 20, 1: 5})
+    assert again.offsets() == {0: 20, 1: 5}
+
+
+def test_readers_see_what_is_committed_while_it_is_written(journal: Journal) -> None:
+    reader = Journal.open(journal.path)
+    journal.append([Record(e.RunBegan(1)), Record(e.RunStopped(2))])
+    assert [seq for seq, _ in reader.records()] == [1, 2]
+    journal.append([Record(e.RunBegan(3))])
+    assert [(seq, record.event) for seq, record in reader.records(after=2)] == [(3, e.RunBegan(3))]
+
+
+def test_facts_and_predictions(journal: Journal) -> None:
+    journal.set_fact("trouble", "none")
+    journal.set_fact("trouble", "some")
+    assert journal.facts() == {"format": 1, "uid": "x", "trouble": "some"}
+    said = [PredictedStart(0, "twin", 1.5, 2, 60, 7.25, 1), PredictedStart(0, "system", 1.5, 2, 60, 9.0, 0)]
+    journal.predict(said)
+    assert journal.predictions() == said
+
+
+def test_a_reader_cannot_write(journal: Journal) -> None:
+    with pytest.raises(OutsideError, match=r"journal\.sqlite: the journal cannot be used"):
+        Journal.open(journal.path).append([Record(e.RunBegan(1))])
+
+
+def test_what_is_no_journal_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "journal.sqlite"
+    with pytest.raises(InputError, match="there is no journal here; windrow runs lists"):
+        Journal.open(path)
+    path.write_bytes(b"something else, and long enough to be looked at" * 100)
+    with pytest.raises(OutsideError, match="not a database"):
+        Journal.open(path)
+    path.unlink()
+    Journal.create(path, {"format": 7}).close()
+    with pytest.raises(InputError, match="format 7 is not 1"):
+        Journal.open(path)
+
+
+def test_a_damaged_journal_is_named_not_traced(journal: Journal) -> None:
+    journal.append([Record(e.RunBegan(n), {"filler": "x" * 500}) for n in range(200)])
+    journal.close()
+    with sqlite3.connect(journal.path) as db:
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    data = bytearray(journal.path.read_bytes())
+    data[-20_000:] = b"\xff" * 20_000
+    journal.path.write_bytes(bytes(data))
+    with pytest.raises(OutsideError, match="the journal cannot be used"):
+        read(journal.path)

@@ -1,0 +1,217 @@
+"""The manager is light: few questions to the queue, memory that does not grow with what happens, a quick return.
+
+Times are virtual where questions are counted, so nothing here depends on how busy the machine is.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from windrow.agent import event_file
+from windrow.agent.folder import RunFolder
+from windrow.app.execute import Learning
+from windrow.forecast.base import Ints
+from windrow.manager.core import Core
+from windrow.manager.dispatch import Dispatch
+from windrow.manager.journal import Journal
+from windrow.manager.manager import POLL_S, SLOWEST_POLL_S, Manager
+from windrow.manager.terms import Terms
+from windrow.model import NodeShape, Runnable, Step, Task, Workflow
+from windrow.queues.port import JobSpec, JobState, JobStatus, Limits, Snapshot
+from windrow.strategies import Work, find_strategy, whole_seconds
+
+
+@dataclass
+class Clock:
+    """A clock that moves when it is told to."""
+
+    at_s: float = 1_000_000.0
+
+    def now(self) -> float:
+        return self.at_s
+
+
+@dataclass
+class CountingQueue:
+    """Takes every job, starts those it is told to, and remembers when it was asked what."""
+
+    clock: Clock
+    max_array: int = 1000
+    name: str = "counting"
+    running: set[str] = field(default_factory=set)
+    submitted: int = 0
+    asked: list[tuple[float, str, int]] = field(default_factory=list)
+
+    def limits(self) -> Limits:
+        return Limits(8, NodeShape(), max_array=self.max_array)
+
+    def submit(self, spec: JobSpec) -> str:
+        return self.submit_array([spec])[0]
+
+    def submit_array(self, specs: Sequence[JobSpec]) -> list[str]:
+        self.asked.append((self.clock.at_s, "submit", len(specs)))
+        first, self.submitted = self.submitted, self.submitted + len(specs)
+        return [str(n) for n in range(first, self.submitted)]
+
+    def status(self, ids: Collection[str]) -> Mapping[str, JobStatus]:
+        self.asked.append((self.clock.at_s, "status", len(ids)))
+        return {i: self._status(i) for i in ids}
+
+    def _status(self, number: str) -> JobStatus:
+        if number in self.running:
+            return JobStatus(number, JobState.RUNNING, started_s=self.clock.at_s)
+        return JobStatus(number, JobState.WAITING)
+
+    def cancel(self, ids: Collection[str]) -> None:
+        raise AssertionError(f"nobody wanted to cancel {ids}")
+
+    def find(self, tags: Collection[str]) -> Mapping[str, str]:
+        raise AssertionError(f"nobody doubts {tags}")
+
+    def snapshot(self) -> Snapshot:
+        raise AssertionError("nobody forecasts here")
+
+    def probe(self, nodes: int, walltime_s: int) -> float | None:
+        raise AssertionError(f"nobody forecasts {nodes} nodes for {walltime_s} s here")
+
+    def commands(self, specs: Sequence[JobSpec]) -> list[str]:
+        return [spec.tag for spec in specs]
+
+
+class NoWait:
+    """Forecasts that everything starts at once."""
+
+    name = "no-wait"
+
+    def waits_s(self, nodes: Ints, requested_s: Ints) -> Ints:
+        return np.zeros(np.broadcast(nodes, requested_s).shape, dtype=np.int64)
+
+
+def hired(folder: Path, tasks: int, strategy: str, clock: Clock, queue: CountingQueue, *, cap: int = 1000) -> Manager:
+    """A manager of so many independent tasks; the run's journal is made where there is none."""
+    workflow = Workflow.from_tasks("many", [Task(f"t{i}", 10.0, kind="t") for i in range(tasks)])
+    runnable = Runnable(workflow, tuple(Step(("true",), "/") for _ in range(tasks)))
+    terms = Terms(8, cap=cap, margin=1.2, overhead_s=15, patience=3)
+    path = folder / "journal.sqlite"
+    journal = Journal.open(path, writable=True) if path.exists() else Journal.create(path, {"uid": "u"})
+    return Manager(
+        folder=RunFolder(folder),
+        journal=journal,
+        core=Core(Work(workflow, whole_seconds(workflow), terms.shape, terms.cluster_nodes), terms),
+        queue=queue,
+        strategy=find_strategy(strategy),
+        dispatch=Dispatch(RunFolder(folder), runnable, "u", "many-1"),
+        forecasters=[NoWait()],
+        on_records=Learning(runnable, "counting", "u", ()),
+        now_s=clock.now,
+        steady_s=clock.now,
+        max_array=queue.max_array,
+    )
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Histories of their own; and no test here is about what survives a crash of the machine."""
+    monkeypatch.setattr(os, "fsync", lambda _: None)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.setenv("WINDROW_HISTORY", str(tmp_path / "history.sqlite"))
+
+
+def drive(manager: Manager, clock: Clock, seconds: float) -> int:
+    """Let the manager live for so long, as `app.execute.drive` does; how often it looked."""
+    until, steps = clock.at_s + seconds, 0
+    while clock.at_s < until:
+        happened = manager.step()
+        clock.at_s += manager.next_look_s(happened=happened)
+        steps += 1
+    return steps
+
+
+def gaps_s(queue: CountingQueue, what: str) -> list[float]:
+    times = [at for at, call, _ in queue.asked if call == what]
+    return [b - a for a, b in pairwise(times)]
+
+
+def test_a_thousand_waiting_jobs_are_asked_for_together_and_ever_more_rarely(tmp_path: Path) -> None:
+    clock = Clock()
+    queue = CountingQueue(clock)
+    manager = hired(tmp_path, 1000, "individual", clock, queue)
+    manager.begin()
+    steps = drive(manager, clock, 600)
+    assert [size for _, call, size in queue.asked if call == "submit"] == [1000], "alike jobs go out together"
+    sizes = [size for _, call, size in queue.asked if call == "status"]
+    assert set(sizes) == {1000}, "one query for all"
+    gaps = gaps_s(queue, "status")
+    assert min(gaps) >= POLL_S
+    assert max(gaps) <= SLOWEST_POLL_S + 1
+    assert len(sizes) <= 600 / SLOWEST_POLL_S + 10
+    assert steps <= 601, "it sleeps a second between looks"
+
+
+@pytest.mark.slow
+def test_agents_that_talk_all_the_time_make_no_more_queries(tmp_path: Path) -> None:
+    clock = Clock()
+    queue = CountingQueue(clock)
+    manager = hired(tmp_path, 130, "one-job", clock, queue)
+    manager.begin()
+    (number,) = manager.placed
+    writer = event_file.Writer(manager.folder.events(number), sync_every_s=1e9)
+    writer.add(event_file.JobStarted(clock.at_s, "here", 1, "0", ("here",)))
+    queue.running.add("0")
+    for task in range(129):
+        writer.add(event_file.TaskStarted(clock.at_s, task, 1, (0,)))
+        writer.add(event_file.TaskFinished(clock.at_s, task, 1, clock.at_s, 0.0, 0))
+        writer.flush()
+        assert manager.step(), "it heard something"
+        clock.at_s += manager.next_look_s(happened=True)
+    writer.close()
+    assert len(gaps_s(queue, "status")) >= 5
+    assert min(gaps_s(queue, "status")) >= POLL_S
+
+
+def resident_bytes() -> int:
+    """What this process holds of the machine's memory."""
+    status = Path("/proc/self/status")
+    if not status.exists():
+        pytest.skip("memory is measured by /proc, which is not here")
+    line = next(line for line in status.read_text().splitlines() if line.startswith("VmRSS:"))
+    return int(line.split()[1]) * 1024
+
+
+@pytest.mark.slow
+def test_a_hundred_thousand_events_leave_memory_flat_and_are_replayed(tmp_path: Path) -> None:
+    tasks, batch = 50_000, 1000
+    clock = Clock()
+    queue = CountingQueue(clock)
+    manager = hired(tmp_path, tasks, "one-job", clock, queue)
+    manager.begin()
+    (number,) = manager.placed
+    writer = event_file.Writer(manager.folder.events(number), sync_every_s=1e9)
+    writer.add(event_file.JobStarted(clock.at_s, "here", 1, "0", ("here",)))
+    early_bytes = 0
+    for first in range(0, tasks - 1, batch):
+        for task in range(first, min(first + batch, tasks - 1)):
+            writer.add(event_file.TaskStarted(clock.at_s, task, 1, (0,)))
+            writer.add(event_file.TaskFinished(clock.at_s + 1, task, 1, clock.at_s, 0.5, 0))
+        writer.flush()
+        clock.at_s += 1
+        assert manager.step()
+        early_bytes = early_bytes or (resident_bytes() if first >= tasks // 5 else 0)
+    writer.close()
+    grown = resident_bytes() - early_bytes
+    assert grown < 16 * 2**20, f"{grown / 2**20:.0f} MB more after 80,000 events"
+
+    manager.journal.close()
+    again = hired(tmp_path, tasks, "one-job", clock, queue)
+    again.restore()
+    assert [task for task in range(tasks) if not again.core.is_done(task)] == [tasks - 1]
+    assert again.placed[number].tail.offset == manager.folder.events(number).stat().st_size
+    assert again.step() is False, "nothing is heard twice"
+    again.journal.close()

@@ -1,0 +1,172 @@
+"""The manager between core, journal and queue, step by step in virtual time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.survival.toy import Fate, ToyCluster, ToyRun, abandoned, braid
+
+from windrow.errors import OutsideError
+from windrow.manager.events import (
+    JobKilled,
+    JobsPlanned,
+    JobStarted,
+    JobSubmitted,
+    RunBegan,
+    TaskDropped,
+    TaskStarted,
+)
+from windrow.manager.manager import FORGOTTEN_S, POLL_S, SLOWEST_POLL_S, Pace
+from windrow.queues.port import JobSpec, JobState, SpecError
+from windrow.strategies import Decision, JobPlan
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> ToyRun:
+    return ToyRun(tmp_path / "run", ToyCluster())
+
+
+def test_a_pace_slows_down_and_hurries() -> None:
+    pace, now, gaps = Pace(), 0.0, []
+    assert pace.is_due(now)
+    for _ in range(12):
+        pace.asked(now)
+        gaps.append(pace.gap_s)
+        assert not pace.is_due(now + pace.gap_s - 0.01)
+        now += pace.gap_s
+        assert pace.is_due(now)
+    assert gaps == sorted(gaps)
+    assert (gaps[0], gaps[-1]) == (POLL_S, SLOWEST_POLL_S)
+    pace.hurry()
+    assert pace.gap_s == POLL_S
+
+
+def test_a_decision_is_journaled_before_anything_is_submitted(run: ToyRun) -> None:
+    seen: list[list[str]] = []
+    submit = run.cluster.submit_array
+
+    def spying(specs: list[JobSpec]) -> list[str]:
+        seen.append([type(record.event).__name__ for record in run.records()])
+        return submit(specs)
+
+    run.cluster.submit_array = spying  # type: ignore[method-assign, assignment]
+    assert run.go_on(Fate())
+    for kinds in seen:
+        planned = sum(len(r.event.decision.jobs) for r in run.records() if isinstance(r.event, JobsPlanned))
+        assert "JobsPlanned" in kinds
+        assert kinds.count("JobSubmitted") < planned
+
+
+def test_alike_jobs_go_out_as_arrays(run: ToyRun) -> None:
+    sizes: list[int] = []
+    submit = run.cluster.submit_array
+
+    def counting(specs: list[JobSpec]) -> list[str]:
+        sizes.append(len(specs))
+        return submit(specs)
+
+    run.cluster.submit_array = counting  # type: ignore[method-assign, assignment]
+    assert run.go_on(Fate())
+    assert 3 in sizes
+    run.check_complete()
+
+
+def test_a_queue_that_will_never_take_a_job_ends_the_run(run: ToyRun) -> None:
+    def refusing(_: list[JobSpec]) -> list[str]:
+        raise SpecError("no such account")
+
+    run.cluster.submit_array = refusing  # type: ignore[method-assign, assignment]
+    assert run.go_on(Fate())
+    assert run.story().trouble == "no such account"
+    assert run.manager is not None
+    assert run.manager.core.trouble == "no such account"
+
+
+def test_a_queue_that_is_away_is_asked_again_and_again(run: ToyRun) -> None:
+    away_until = run.cluster.now_s + 100
+    calls: list[float] = []
+
+    def mood(call: str) -> str:
+        calls.append(run.cluster.now_s)
+        return "down" if run.cluster.now_s < away_until else ""
+
+    run.cluster.mood = mood
+    assert run.go_on(Fate())
+    run.check_complete()
+    tries = [at_s for at_s in calls if at_s < away_until]
+    assert 5 < len(tries) < 25  # ever more rarely
+
+
+def test_a_submission_without_an_answer_is_looked_for(run: ToyRun) -> None:
+    answers = iter(["silent", "deaf"])
+    run.cluster.mood = lambda call: next(answers, "") if call == "submit" else ""
+    assert run.go_on(Fate())
+    run.check_complete()
+    found = [r for r in run.records() if isinstance(r.event, JobSubmitted) and r.detail == {"found": True}]
+    assert len(found) == 1  # the first was taken, the second was not and went out once more
+
+
+def test_a_job_that_the_queue_forgets_is_given_up_after_a_while(run: ToyRun) -> None:
+    lost_at = 0.0
+
+    def lose() -> None:
+        nonlocal lost_at
+        if run.cluster.running and not lost_at:
+            (job,), lost_at = run.cluster.running, run.cluster.now_s
+            run.cluster.break_job(job, JobState.NODE_FAILED)
+            run.cluster.jobs.remove(job)
+
+    assert run.go_on(Fate(), lose)
+    assert run.story().is_complete
+    (killed,) = [r.event for r in run.records() if isinstance(r.event, JobKilled)]
+    assert killed.why == "the queue no longer knows it"
+    assert killed.at_s > lost_at + FORGOTTEN_S
+
+
+@pytest.mark.slow
+def test_a_forgotten_job_is_heard_before_it_is_given_up(run: ToyRun) -> None:
+    """Where more jobs wait than are listened to, and the queue forgot one that has done its work."""
+    run.runnable = braid(width=60)
+    run.cluster.nodes = 50
+    assert not run.go_on(Fate(200))
+    run.wait(400)
+    run.cluster.memory_s = 10.0
+    assert run.go_on(Fate())
+    run.check_complete()
+
+
+@pytest.mark.parametrize("step_s", [-86_400, 86_400])
+def test_a_clock_that_was_set_does_not_make_a_task_long(run: ToyRun, step_s: int) -> None:
+    """A job expired, and by the clock of whoever noticed it had lasted a day, or less than nothing."""
+    core = run.hire(Fate()).core
+    plan = JobPlan((0,), 1, 3, 12)
+    core.handle(RunBegan(1000))
+    core.handle(JobsPlanned(1000, Decision((plan,))))
+    core.handle(JobStarted(1001, 0))
+    core.handle(TaskStarted(1001, 0, 0))
+    core.handle(JobKilled(1012 + step_s, 0))
+    assert core.work.expected_s[0] == (24 if step_s > 0 else 3)
+
+
+def test_tasks_that_cannot_run_are_abandoned_once(run: ToyRun) -> None:
+    run.strategy = "one-job"
+    run.cluster.succeeds = lambda task: task != 1
+    assert run.go_on(Fate())
+    assert abandoned(run.path / "abandoned") == [1, 4, 7]
+    assert [task.state for task in run.story().tasks].count("finished") == 5
+    run.cluster.succeeds = lambda _: True
+    before = len([r for r in run.records() if isinstance(r.event, TaskDropped)])
+    run.strategy = "individual"
+    assert run.go_on(Fate())
+    run.check_complete()
+    assert len([r for r in run.records() if isinstance(r.event, TaskDropped)]) == before
+
+
+def test_a_folder_that_cannot_be_written_is_named(run: ToyRun) -> None:
+    dispatch = run.hire(Fate()).dispatch
+    dispatch.abandon([])
+    assert not (run.path / "abandoned").exists()
+    (run.path / "abandoned").mkdir()
+    with pytest.raises(OutsideError, match=r"abandoned cannot be written: Is a directory"):
+        dispatch.abandon([1])

@@ -1,0 +1,94 @@
+"""The figures of a run, against what was counted by hand or second by second."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.unit.report import told_runs as run
+
+from windrow.manager import events as e
+from windrow.manager.journal import Record
+from windrow.report.run_figures import kind_times, node_span, node_time, visible_wait_s, wait_s
+from windrow.strategies import JobPlan
+
+
+def test_node_time_of_shared_and_of_whole_nodes() -> None:
+    records = [
+        *run.one_job(3, nodes=2),  # from 1015 on
+        run.task_started(1020, 0, 0, 0),
+        run.finished(1030, 0, 1020),  # 10 s of half a node
+        run.task_started(1020, 0, 1, 0),
+        run.failed(1024, 1, 1020),  # 4 s of half a node, in vain
+        run.ended(1035, 0),  # 20 s of two nodes
+    ]
+    told = run.told(run.independent(3), records, until_s=1035, cores=2)
+    assert node_time(told).held_s == 40
+    assert node_time(told).useful_s == 5
+    assert node_time(told).in_vain_s == 2
+    assert node_time(told).idle_s == 33
+    assert node_time(told).share == pytest.approx(1 / 8)
+    assert node_time(told, 0) == node_time(told)
+
+
+def test_what_is_not_over_counts_until_now() -> None:
+    records = [*run.one_job(1), run.task_started(1016, 0, 0)]
+    told = run.told(run.independent(1), records, until_s=1025)
+    assert (node_time(told).held_s, node_time(told).useful_s) == (10, 9)
+
+
+def test_a_task_lost_with_its_job_was_in_vain() -> None:
+    killed = Record(e.JobKilled(1022, 0, is_expiry=False, why="a node failed"), at_s=1022)
+    told = run.told(
+        run.independent(1), [*run.one_job(1), run.task_started(1016, 0, 0), killed], until_s=1060, state="interrupted"
+    )
+    assert (node_time(told).held_s, node_time(told).useful_s, node_time(told).in_vain_s) == (7, 0, 6)
+
+
+def test_nothing_held_has_no_share() -> None:
+    told = run.told(run.independent(1), run.one_job(1)[:-1], until_s=1100)
+    assert node_time(told).share is None
+
+
+def test_waits_end_with_the_start_or_the_end_or_now() -> None:
+    plan = JobPlan((0,), 1, 60, 120)
+    begun = Record(e.RunBegan(1000), at_s=1000)
+    jobs = [run.planned(1000, plan), run.submitted(1002, 0)]
+    waiting = run.told(run.independent(1), [begun, *jobs], until_s=1050)
+    assert wait_s(waiting.story.jobs[0], 1050) == 48
+    gone = run.told(run.independent(1), [begun, *jobs, run.ended(1012, 0)], until_s=1050)
+    assert wait_s(gone.story.jobs[0], 1050) == 10
+    unsent = run.told(run.independent(1), [begun, jobs[0]], until_s=1050)
+    assert wait_s(unsent.story.jobs[0], 1050) == 0
+
+
+SPANS = st.lists(st.tuples(st.integers(15, 60), st.integers(1, 20)), max_size=8)
+
+
+@settings(derandomize=True, max_examples=60, deadline=None)
+@given(SPANS)
+def test_visible_wait_is_the_seconds_in_which_nothing_runs(spans: list[tuple[int, int]]) -> None:
+    tasks = max(1, len(spans))
+    records = run.one_job(tasks, nodes=tasks)
+    for task, (begin, length) in enumerate(spans):
+        begun = 1000.0 + begin
+        records += [run.task_started(begun, 0, task, task), run.finished(begun + length, task, begun)]
+    told = run.told(run.independent(tasks), records, until_s=1100)
+    idle = [s for s in range(100) if not any(begin <= s < begin + length for begin, length in spans)]
+    assert visible_wait_s(told) == pytest.approx(len(idle))
+
+
+def test_kinds_count_what_finished() -> None:
+    records = run.one_job(3)
+    for task, length in enumerate((2.0, 4.0)):
+        records += [run.task_started(1020, 0, task), run.finished(1020 + length, task, 1020)]
+    (kind,) = kind_times(run.told(run.independent(3), records, until_s=1100).story)
+    assert (kind.name, kind.tasks, kind.mean_s, kind.longest_s, kind.expected_s) == ("work", 2, 3.0, 4.0, 60.0)
+    assert (kind.cpu_s, kind.peak_bytes) == (0.5, 10**8)
+
+
+@pytest.mark.parametrize(
+    ("node_s", "text"), [(12, "12 node-s"), (210, "3.5 node-min"), (7200, "2.0 node-h"), (4334400, "1,204.0 node-h")]
+)
+def test_node_time_for_people(node_s: float, text: str) -> None:
+    assert node_span(node_s) == text

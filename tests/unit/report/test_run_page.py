@@ -1,0 +1,176 @@
+"""The page of a run: whole, private, honest about what it leaves out; for runs of all sizes and fates."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+
+import pytest
+from tests.unit.report import told_runs as run
+
+from windrow.manager import events as e
+from windrow.manager.journal import PredictedStart, Record
+from windrow.model import Task, Workflow
+from windrow.report.run import run_page
+from windrow.report.run_details import MOST_FAILURES
+from windrow.report.run_figures import RunTold
+from windrow.report.run_gantt import kind_colours, run_gantt
+from windrow.report.run_starts import starts
+from windrow.strategies import JobPlan
+
+
+class Balance(HTMLParser):
+    """Finds elements that are not closed, and what a page would fetch or execute."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.fetched: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag == "script" or any(name in ("src", "href") or name.startswith("on") for name, _ in attrs):
+            self.fetched.append(tag)
+        self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.handle_starttag(tag, attrs)
+        self.open.pop()
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open, f"</{tag}> closes nothing"
+        assert self.open.pop() == tag
+
+
+def checked(told: RunTold) -> str:
+    """The page, which is well formed and needs nothing else."""
+    page = run_page(told)
+    parser = Balance()
+    parser.feed(re.sub(r"<(meta|br)[^>]*>", "", page).replace("<!DOCTYPE html>", ""))
+    assert parser.open == []
+    assert parser.fetched == []
+    return page
+
+
+def begun() -> Record:
+    return Record(e.RunBegan(1000), at_s=1000)
+
+
+def test_a_run_that_has_only_begun() -> None:
+    page = checked(run.told(run.independent(2), [begun()], until_s=1003))
+    assert "0 / 2" in page
+    assert "No job was planned" in page
+
+
+def test_a_job_that_never_started() -> None:
+    plan = JobPlan((0,), 1, 60, 120)
+    records = [begun(), run.planned(1000, plan), run.submitted(1000, 0)]
+    waiting = checked(run.told(run.independent(1), records, until_s=1300))
+    assert "job 0 waits 5.0 min so far" in waiting
+    rejected = [*records[:2], Record(e.JobRejected(1001, 0, "too long for <debug>"))]
+    page = checked(run.told(run.independent(1), rejected, until_s=1001, state="failed"))
+    assert "too long for &lt;debug&gt;" in page
+    assert "<debug>" not in page
+
+
+def test_failures_come_with_their_last_words_and_nothing_of_them_is_markup() -> None:
+    tasks = [Task('a<b>"', 1.0, kind="</svg><script>"), Task("child", 1.0, parents=('a<b>"',))]
+    records = [
+        *run.one_job(2),
+        run.task_started(1016, 0, 0),
+        run.failed(1018, 0, 1016, tail="first\n<script>alert(1)</script>"),
+        run.ended(1020, 0),
+    ]
+    page = checked(run.told(Workflow.from_tasks("w&w", tasks), records, until_s=1020, state="failed"))
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
+    assert "exit code 3" in page
+    assert "1 task cannot run" in page
+    assert "it is small" in page, "the decision's reason"
+
+
+def test_more_failures_than_shown_are_counted() -> None:
+    count = MOST_FAILURES + 7
+    records = run.one_job(count)
+    for task in range(count):
+        records += [run.task_started(1016, 0, task), run.failed(1018, task, 1016)]
+    page = checked(run.told(run.independent(count), records, until_s=1020, state="failed"))
+    assert page.count("failed for good") == MOST_FAILURES
+    assert "And 7 more attempts" in page
+
+
+def packed(count: int, length_s: float) -> list[Record]:
+    """Tasks one after the other on one node."""
+    records = run.one_job(count)
+    for task in range(count):
+        at = 1016 + task * length_s
+        records += [run.task_started(at, 0, task), run.finished(at + length_s, task, at)]
+    return records
+
+
+def drawn_tasks(picture: str) -> int:
+    """How many tasks the bars of a picture stand for, by what they say of themselves."""
+    found = re.findall(r'class="(?:bar|area) [^>]*><title>([^<]*)</title>', picture)
+    many = [re.match(r"([\d,]+) tasks", words) for words in found]
+    return sum(int(m[1].replace(",", "")) if m else 1 for m in many)
+
+
+@pytest.mark.parametrize("count", [1, 50, 1500])
+def test_few_tasks_are_drawn_one_by_one(count: int) -> None:
+    told = run.told(run.independent(count), packed(count, 1.0), until_s=1016 + count)
+    picture, caption = run_gantt(told, kind_colours(told.story.workflow)[0])
+    assert picture.count('class="bar ') == count == drawn_tasks(picture)
+    assert "too short" not in caption
+
+
+def test_ten_thousand_tasks_make_a_small_page_that_tells_them_all() -> None:
+    told = run.told(run.independent(10_000), packed(10_000, 0.01), until_s=1120, state="complete")
+    picture, caption = run_gantt(told, kind_colours(told.story.workflow)[0])
+    assert drawn_tasks(picture) == 10_000
+    assert picture.count('class="bar ') < 100
+    assert "Tasks too short to be told apart" in caption
+    assert len(checked(told)) < 200_000
+
+
+def test_tasks_at_once_on_a_node_do_not_cover_each_other() -> None:
+    records = run.one_job(4, nodes=2)
+    for task, (begin, end, node) in enumerate([(16, 30, 0), (18, 26, 0), (26, 40, 0), (16, 40, 1)]):
+        records += [run.task_started(1000 + begin, 0, task, node), run.finished(1000 + end, task, 1000 + begin)]
+    told = run.told(run.independent(4), records, until_s=1050)
+    picture, _ = run_gantt(told, {"work": 0})
+    pattern = r'class="bar c0" x="([\d.]+)" y="([\d.]+)" width="([\d.]+)" height="([\d.]+)"'
+    boxes = [tuple(map(float, box)) for box in re.findall(pattern, picture)]
+    assert len(boxes) == 4
+    for i, (x, y, w, h) in enumerate(boxes):
+        for u, v, ww, hh in boxes[:i]:
+            assert x + w <= u + 0.11 or u + ww <= x + 0.11 or y + h <= v + 0.01 or v + hh <= y + 0.01
+
+
+def test_many_jobs_are_cut_off_and_counted() -> None:
+    plans = [JobPlan((i,), 1, 60, 120) for i in range(2100)]
+    records = [begun(), run.planned(1000, *plans)]
+    for job in range(2100):
+        records += [run.submitted(1000 + job, job), run.started(1001 + job, job), run.ended(1003 + job, job)]
+    page = checked(run.told(run.independent(2100), records, until_s=3200))
+    assert "Only the first 2,000 of 2,100 jobs are drawn." in page
+    assert "And 2,040 more: windrow status --all." in page
+    assert len(page) < 1_500_000
+
+
+def test_predictions_beside_what_happened() -> None:
+    plans = [JobPlan((i,), 1, 60, 120) for i in range(3)]
+    records = [begun(), run.planned(1000, *plans)]
+    for job in range(3):
+        records += [run.submitted(1000, job)]
+    records += [run.started(1100, 0), run.started(1300, 1)]
+    said = [PredictedStart(job, "twin", 1000, 1, 120, 1200, 1) for job in range(3)]
+    told = run.told(run.independent(3), records, until_s=1400, predictions=said)
+    html = starts(told)
+    row = re.search(r"<tr><td>twin</td>(.*?)</tr>", html)
+    assert row is not None
+    cells = re.findall(r"<td>([^<]*)</td>", row[1])
+    # 100 s too early and 100 s too late: the median error is 100 s, on average even, one of two on time; one pending
+    assert cells == ["2", "1", "100 s", "even", "50 %", "3"]
+    assert html.count('class="mark c0" transform') == 2
+
+
+def test_no_predictions_no_plot() -> None:
+    assert "Nothing was predicted" in starts(run.told(run.independent(1), run.one_job(1), until_s=1020))

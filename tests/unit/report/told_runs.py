@@ -1,0 +1,74 @@
+"""Runs to tell of, made from events as a journal would hold them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from windrow.manager import events as e
+from windrow.manager.journal import PredictedStart, Record
+from windrow.manager.story import Story
+from windrow.model import Task, Workflow
+from windrow.report.run_figures import RunTold
+from windrow.strategies import Decision, JobPlan
+
+
+def told(
+    workflow: Workflow,
+    records: Sequence[Record],
+    *,
+    until_s: float,
+    state: str = "running",
+    predictions: Sequence[PredictedStart] = (),
+    cores: int = 1,
+) -> RunTold:
+    """The run that these records tell."""
+    story = Story.of(workflow, records)
+    return RunTold("toy-1", state, "glume", "local", "/home/me/toy.yaml", story, predictions, until_s, cores)
+
+
+def independent(count: int, *, kind: str = "work", cores: int = 1) -> Workflow:
+    """So many tasks that do not depend on each other, a minute each."""
+    return Workflow.from_tasks("toy", [Task(f"t{i}", 60.0, kind=kind, cores=cores) for i in range(count)])
+
+
+def planned(at_s: float, *plans: JobPlan, why: str = "") -> Record:
+    """A decision for these jobs."""
+    return Record(e.JobsPlanned(int(at_s), Decision(tuple(plans), why=why)), {"forecast": "twin"}, at_s)
+
+
+def submitted(at_s: float, job: int) -> Record:
+    """The queue took the job."""
+    return Record(e.JobSubmitted(int(at_s), job, f"q{job}"), at_s=at_s)
+
+
+def started(at_s: float, job: int) -> Record:
+    """The job got its nodes."""
+    return Record(e.JobStarted(int(at_s), job), {"hosts": ["here"]}, at_s)
+
+
+def ended(at_s: float, job: int) -> Record:
+    """The job gave them back."""
+    return Record(e.JobEnded(int(at_s), job), at_s=at_s)
+
+
+def task_started(at_s: float, job: int, task: int, *nodes: int) -> Record:
+    """A task began, on the first node unless said otherwise."""
+    return Record(e.TaskStarted(int(at_s), job, task), {"nodes": list(nodes or (0,))}, at_s)
+
+
+def finished(at_s: float, task: int, begun_s: float) -> Record:
+    """A task has done its work."""
+    return Record(e.TaskFinished(int(at_s), task), {"begun": begun_s, "cpu_s": 0.5, "peak_bytes": 10**8}, at_s)
+
+
+def failed(at_s: float, task: int, begun_s: float, tail: str = "") -> Record:
+    """A task failed for good."""
+    detail = {"begun": begun_s, "exit": 3, "signal": None, "why": "exit code 3", "tail": tail}
+    return Record(e.TaskFailed(int(at_s), task), detail, at_s)
+
+
+def one_job(tasks: int, nodes: int = 1, at_s: float = 1000.0) -> list[Record]:
+    """A run begun at `at_s`, with all tasks in one job, submitted 5 s and started 15 s later."""
+    plan = JobPlan(tuple(range(tasks)), nodes, 60, 120)
+    begun = Record(e.RunBegan(int(at_s)), at_s=at_s)
+    return [begun, planned(at_s, plan, why="it is small"), submitted(at_s + 5, 0), started(at_s + 15, 0)]

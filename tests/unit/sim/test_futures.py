@@ -1,0 +1,217 @@
+"""Futures: courses end in them as runs really end; they know no more than a user does."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.unit.sim.test_invariants import random_log
+from tests.unit.strategies.test_listing import workflows
+
+from windrow.kernels import state as k
+from windrow.lab.trial import run_trial
+from windrow.manager.terms import Terms
+from windrow.model import Log, NodeShape, Workflow
+from windrow.sim import Cluster
+from windrow.sim.futures_past import RunTimes, arrivals, heap_rows, past_of, running_rows, sampled, waiting_rows
+from windrow.strategies import (
+    Course,
+    Decision,
+    Group,
+    Individual,
+    LevelByLevel,
+    OneJob,
+    Outcome,
+    Sampling,
+    Strategy,
+    View,
+)
+
+NODES = 6
+TERMS = Terms(NODES, NodeShape(4, 8), cap=4, round_s=3)
+
+
+@dataclass
+class Playing:
+    """Decides as another strategy, and plays a course where it decides for the `turn`-th time."""
+
+    inner: Strategy
+    turn: int = 0
+    how: Sampling = field(default_factory=Sampling)
+    name: str = "playing"
+    asked: int = 0
+    outcomes: list[Outcome] = field(default_factory=list)
+
+    def decide(self, view: View) -> Decision:
+        decision = self.inner.decide(view)
+        if decision.jobs:
+            if self.asked == self.turn:
+                assert view.futures is not None
+                self.outcomes = [view.futures(self.how).play(self.course(view, decision), k) for k in range(2)]
+            self.asked += 1
+        return decision
+
+    def course(self, view: View, decision: Decision) -> Course:
+        last = view.levels.last
+        match self.inner:
+            case Individual():
+                return Course("by task", decision.jobs, (Group(0, last, "by task"),))
+            case LevelByLevel():
+                return Course("levels", decision.jobs, tuple(Group(k, k, "when done") for k in range(1, last + 1)))
+            case _:
+                return Course("whole", decision.jobs)
+
+
+def cluster_at(log: Log, at: float, policy: str = "conservative") -> Cluster:
+    cluster = Cluster(log, nodes=NODES, policy=policy)
+    cluster.advance(int(at * (log.submit_s[-1] + 10)))
+    return cluster
+
+
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(
+    workflows(mixed=False),
+    st.integers(0, 10**6),
+    st.floats(0, 1),
+    st.sampled_from([Individual(), OneJob(), LevelByLevel()]),
+    st.sampled_from([0, 0, 1, 3]),
+)
+def test_a_course_ends_in_the_true_future_as_the_run_does(
+    workflow: Workflow, seed: int, at: float, strategy: Strategy, turn: int
+) -> None:
+    """At the first decision, and at later ones, with jobs in the system and tasks under way."""
+    playing = Playing(strategy, turn, Sampling("truth"))
+    trial = run_trial(cluster_at(random_log(seed, 60, NODES), at), workflow, playing, terms=TERMS, checked=True)
+    if playing.outcomes:
+        decided = [when for when, decision in trial.decisions if decision.jobs][turn]
+        ends = [decided + outcome.makespan_s for outcome in playing.outcomes]
+        assert ends == [trial.ended_s, trial.ended_s]
+        if turn == 0:
+            assert playing.outcomes[0].node_s == trial.used_node_s
+
+
+@dataclass
+class Probe:
+    """Submits everything in one job, and keeps what it sees of the futures at the first decision."""
+
+    how: Sampling = field(default_factory=Sampling)
+    name: str = "probe"
+    outcomes: list[Outcome] = field(default_factory=list)
+
+    def decide(self, view: View) -> Decision:
+        decision = OneJob().decide(view)
+        if decision.jobs and not self.outcomes:
+            assert view.futures is not None
+            levels = tuple(Group(k, k, "when done") for k in range(view.levels.count))
+            courses = [Course("now", decision.jobs), Course("levels", (), levels)]
+            self.outcomes = [view.futures(self.how).play(c, k) for c in courses for k in range(3)]
+        return decision
+
+
+def seen_from(cluster: Cluster, workflow: Workflow, how: Sampling) -> list[Outcome]:
+    probe = Probe(how)
+    run_trial(cluster, workflow, probe, terms=TERMS)
+    return probe.outcomes
+
+
+def without_knowledge(log: Log, cluster: Cluster, seed: int) -> Log:
+    """The same log up to now, with other run times for whoever has not ended, and other jobs to come."""
+    rng = np.random.default_rng(seed)
+    now = cluster.now_s
+    run, wide = log.run_s.copy(), log.nodes.copy()
+    for job in cluster.running():
+        elapsed = now - (job.expected_end_s - job.requested_s)
+        run[job.job] = rng.integers(elapsed + 1, max(elapsed + 2, 2 * job.requested_s))
+    for queued in cluster.queue():
+        run[queued.job] = rng.integers(1, 500)
+    later = log.submit_s > now
+    wide[later] = rng.integers(1, NODES, int(later.sum()), endpoint=True)
+    run[later] = rng.integers(1, 400, int(later.sum()))
+    return Log("other", NODES, log.job, log.submit_s, wide, log.requested_s, run, log.user)
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(
+    workflows(mixed=False),
+    st.integers(0, 10**6),
+    st.floats(0.1, 0.9),
+    st.sampled_from(["shares", "last two", "requests"]),
+    st.booleans(),
+    st.sampled_from(["conservative", "easy"]),
+)
+def test_futures_know_neither_true_run_times_nor_who_will_come(
+    workflow: Workflow, seed: int, at: float, runs: str, arriving: bool, policy: str
+) -> None:
+    log = random_log(seed, 60, NODES)
+    cluster = cluster_at(log, at, policy)
+    other_log = without_knowledge(log, cluster, seed)
+    other = Cluster(other_log, nodes=NODES, policy=policy)
+    other.advance(cluster.now_s)
+    assert (other.queue(), other.running()) == (cluster.queue(), cluster.running())
+    how = Sampling(runs, arriving)  # type: ignore[arg-type]
+    assert seen_from(cluster, workflow, how) == seen_from(other, workflow, how)
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(st.integers(0, 10**6), st.floats(0.1, 0.9), st.sampled_from(["shares", "last two", "requests"]))
+def test_drawn_run_times_are_possible(seed: int, at: float, runs: str) -> None:
+    """Whoever runs goes on to run, and nobody runs longer than requested; the queue is as it was."""
+    cluster = cluster_at(random_log(seed, 60, NODES), at)
+    twin = cluster.clone()
+    twin._state = sampled(cluster._state, RunTimes(past_of(cluster), runs), np.random.default_rng(seed))
+    assert (twin.queue(), twin.running()) == (cluster.queue(), cluster.running())
+    rows = heap_rows(twin._state)
+    slots = running_rows(twin._state)
+    assert (rows[:, k.END] > cluster.now_s).all()
+    assert (rows[:, k.END] <= slots[:, k.EXPECTED]).all()
+    waiting = waiting_rows(twin._state)
+    assert (waiting[:, k.RUN] >= 1).all()
+    assert (waiting[:, k.RUN] <= waiting[:, k.REQUESTED]).all()
+    keys = [tuple(row) for row in rows[:, [k.END, k.STARTED_AS]].tolist()]
+    assert all(keys[(i - 1) // 2] <= keys[i] for i in range(1, len(keys)))  # it is a heap
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(st.integers(0, 10**6), st.floats(0.3, 0.9))
+def test_exact_requests_leave_nothing_to_chance(seed: int, at: float) -> None:
+    """Where requests were exact so far, so are the futures: without arrivals, all end alike."""
+    cluster = cluster_at(random_log(seed, 60, NODES).accurate(), at)
+    past = past_of(cluster)
+    if not len(past.shares):
+        return
+    twins = [sampled(cluster._state, RunTimes(past, "shares"), np.random.default_rng(k)) for k in range(3)]
+    exact = sampled(cluster._state, RunTimes(past, "requests"), np.random.default_rng(0))
+    assert all((twin == exact).all() for twin in twins)
+
+
+def test_past_days_arrive_again_at_the_same_hours() -> None:
+    day = 86_400
+    log = Log(
+        "days", 4, np.arange(3), np.array([100, day + 200, 2 * day + 300]), np.array([1, 2, 3]),
+        np.array([500, 600, 700]), np.array([50, 60, 70]), np.zeros(3, dtype=np.int64),
+    )  # fmt: skip
+    cluster = Cluster(log, nodes=4)
+    cluster.advance(3 * day)
+    past = past_of(cluster)
+    coming = arrivals(past, cluster.now_s, RunTimes(past, "shares"), 30, np.random.default_rng(1))
+    hours = {1: 100, 2: 200, 3: 300}
+    assert {int(nodes) for nodes in coming[:, 1]} <= set(hours)
+    assert len({int(nodes) for nodes in coming[:, 1]}) > 1
+    for submit, nodes, requested, run, _ in coming.tolist():
+        assert (submit % day, requested, run) == (hours[nodes], 400 + 100 * nodes, 40 + 10 * nodes)
+        assert submit > cluster.now_s
+    assert (np.diff(coming[:, 0]) >= 0).all()
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(workflows(mixed=True), st.integers(0, 10**6), st.floats(0, 1), st.sampled_from([Individual(), LevelByLevel()]))
+def test_looking_ahead_changes_nothing(workflow: Workflow, seed: int, at: float, strategy: Strategy) -> None:
+    """The run goes on as if nobody had looked, and the same look shows the same."""
+    cluster = cluster_at(random_log(seed, 60, NODES), at)
+    alone = run_trial(cluster.clone(), workflow, strategy, terms=TERMS)
+    looking = [Playing(strategy, 1), Playing(strategy, 1)]
+    watched = [run_trial(cluster.clone(), workflow, one, terms=TERMS) for one in looking]
+    assert watched[0].jobs == watched[1].jobs == alone.jobs
+    assert looking[0].outcomes == looking[1].outcomes

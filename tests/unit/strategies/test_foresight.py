@@ -1,0 +1,203 @@
+"""Foresight: which course it takes, within which limits, and what it says about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.unit.sim.test_invariants import random_log
+from tests.unit.strategies.test_listing import workflows
+
+from windrow.errors import UserError
+from windrow.lab.oracle import HINDSIGHT, oracle_trial
+from windrow.lab.trial import run_trial
+from windrow.manager.terms import Terms
+from windrow.model import NodeShape, Task, Workflow
+from windrow.sim import Cluster
+from windrow.strategies import (
+    STRATEGIES,
+    Course,
+    Decision,
+    Foresight,
+    Futures,
+    Glume,
+    JobPlan,
+    Outcome,
+    Sampling,
+    View,
+    Work,
+)
+from windrow.strategies.foresight_courses import deal, independent_parts
+
+Ends = dict[str, list[tuple[int, int]]]
+
+
+@dataclass
+class Told:
+    """Futures in which a course, by its name, ends as told; all others never end."""
+
+    ends: Ends
+    waiting: tuple[JobPlan, ...] = ()
+    played: list[str] = field(default_factory=list)
+
+    def play(self, course: Course, future: int) -> Outcome:
+        self.played.append(course.name)
+        told = self.ends.get(course.name, [(10**9, 10**9)])
+        return Outcome(*told[future % len(told)])
+
+
+def chain_of_forks() -> Workflow:
+    """One task, then eight, then one, then eight."""
+    tasks = [Task("a", 100)]
+    tasks += [Task(f"b{i}", 100, parents=("a",)) for i in range(8)]
+    tasks += [Task("c", 100, parents=tuple(f"b{i}" for i in range(8)))]
+    tasks += [Task(f"d{i}", 100, parents=("c",)) for i in range(8)]
+    return Workflow.from_tasks("forks", tasks)
+
+
+def view_with(futures: Futures | None, **changes: object) -> View:
+    workflow = chain_of_forks()
+    work = Work(workflow, np.full(len(workflow), 100, dtype=np.int64), NodeShape(), 16)
+    view = View(
+        work=work,
+        left=np.ones(len(workflow), dtype=bool),
+        ready=(0,),
+        jobs_waiting=0,
+        jobs_running=0,
+        busy_s=0,
+        cap=4,
+        individually=False,
+        request=lambda run_s: run_s,
+        forecast_with_margin=True,
+        forecast=lambda nodes, _: 50 * nodes,
+        futures=None if futures is None else lambda _: futures,
+    )
+    return replace(view, **changes)  # type: ignore[arg-type]
+
+
+WHOLE, CUT, SINGLE = "all levels", "levels 0-1, then the rest", "task by task"
+
+
+def test_takes_what_ends_first_on_the_mean() -> None:
+    told = Told({WHOLE: [(1000, 5), (1000, 5)], CUT: [(700, 9), (1100, 9)], SINGLE: [(900, 1), (950, 1)]})
+    decision = Foresight(kinds=("cuts", "single")).decide(view_with(told))
+    assert len(decision.jobs[0].tasks) == 9  # levels 0 and 1
+    assert decision.candidates[0].makespan_s == 900
+    assert "+25 s" in decision.why  # the regret of task by task
+    assert "give or take 200 s" in decision.why
+    assert [c.makespan_s for c in decision.candidates[:3]] == [900, 925, 1000]
+
+
+@pytest.mark.parametrize(
+    ("objective", "tasks"),
+    [("makespan", 18), ("node-hours", 1), ("balanced", 9)],
+)
+def test_objectives(objective: str, tasks: int) -> None:
+    told = Told({WHOLE: [(1000, 9000)], CUT: [(1200, 3000)], SINGLE: [(9000, 2500)]})
+    decision = Foresight(objective=objective).decide(view_with(told))  # type: ignore[arg-type]
+    assert len(decision.jobs[0].tasks) == tasks
+
+
+def test_of_nearly_equal_ends_the_cheaper_course() -> None:
+    told = Told({WHOLE: [(1000, 9000)], CUT: [(1001, 3000)], SINGLE: [(1100, 100)]})
+    assert len(Foresight().decide(view_with(told)).jobs[0].tasks) == 9
+    assert len(Foresight(slack=0.0).decide(view_with(told)).jobs[0].tasks) == 18
+
+
+def test_a_deadline_rules_out_what_may_miss_it() -> None:
+    """The cheap course is late in one future of four; 300 s of the time are gone already."""
+    told = Told({WHOLE: [(1000, 9000)], CUT: [(900, 3000), (900, 3000), (900, 3000), (1300, 3000)]})
+    thrifty = Foresight(objective="node-hours", deadline_s=1500)
+    assert len(thrifty.decide(view_with(told)).jobs[0].tasks) == 9
+    assert len(thrifty.decide(view_with(told, elapsed_s=300)).jobs[0].tasks) == 18
+    hopeless = replace(thrifty, deadline_s=10).decide(view_with(told))
+    assert "no course keeps the deadline" in hopeless.why
+    assert hopeless.jobs
+
+
+def test_no_job_is_wider_than_allowed() -> None:
+    told = Told({})
+    Foresight(max_nodes=3).decide(view_with(told))
+    options = Foresight(max_nodes=3).ranked(view_with(told), told)
+    assert options
+    assert all(job.nodes <= 3 for one in options for job in one.course.jobs)
+    trial = run_trial(Cluster(nodes=16), chain_of_forks(), Foresight(max_nodes=3), terms=Terms(16))
+    assert max(job.plan.nodes for job in trial.jobs) <= 3
+
+
+@pytest.mark.parametrize("plays", [2, 7, 40, 400])
+def test_thinks_no_longer_than_it_may(plays: int) -> None:
+    told = Told({WHOLE: [(1000, 5)]})
+    decision = Foresight(plays=plays).decide(view_with(told))
+    assert 0 < len(told.played) <= plays
+    assert len(decision.jobs[0].tasks) == 18
+
+
+def test_without_futures_it_is_glume_and_says_so() -> None:
+    ours, glume = Foresight().decide(view_with(None)), Glume().decide(view_with(None))
+    assert ours.jobs == glume.jobs
+    assert "as glume" in ours.why
+
+
+def test_waits_for_a_group_that_waits_but_lets_single_tasks_follow() -> None:
+    group, single = JobPlan((0, 1), 1, 200, 200), JobPlan((1,), 1, 100, 100)
+    ready = {"ready": (2, 3), "jobs_waiting": 1}
+    assert Foresight().decide(view_with(Told({}, (group,)), **ready)) == Decision()
+    assert Foresight().decide(view_with(Told({}, (group,)), **ready, individually=True)) == Decision()
+    follow = Foresight().decide(view_with(Told({}, (single,)), **ready, individually=True))
+    assert [job.tasks for job in follow.jobs] == [(2,), (3,)]
+
+
+def test_refuses_what_makes_no_sense() -> None:
+    with pytest.raises(UserError, match="speed"):
+        Foresight(objective="speed")  # type: ignore[arg-type]
+    with pytest.raises(UserError, match="at least"):
+        Foresight(max_nodes=0)
+
+
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(workflows(mixed=False), st.integers(0, 20), st.integers(1, 5))
+def test_parts_are_independent_and_dealt_out_whole(workflow: Workflow, upto: int, count: int) -> None:
+    work = Work(workflow, workflow.runtime_s.astype(np.int64), NodeShape(), 8)
+    view = replace(view_with(None), work=work, left=np.ones(len(workflow), dtype=bool))
+    last = min(upto, view.levels.last)
+    parts = independent_parts(view, last)
+    graph = nx.Graph()
+    tasks = set(view.levels.between(0, last).tolist())
+    graph.add_nodes_from(tasks)
+    graph.add_edges_from((t, p) for t in tasks for p in workflow.parents.of(t).tolist() if p in tasks)
+    assert sorted(map(sorted, parts)) == sorted(map(sorted, nx.connected_components(graph)))
+    heaps = deal(parts, work.expected_s, count)
+    assert sorted(t for heap in heaps for t in heap) == sorted(tasks)
+    assert all(set(part) <= set(heap) or not set(part) & set(heap) for part in parts for heap in heaps)
+    loads = [int(work.expected_s[heap].sum()) for heap in heaps]
+    heaviest = max(int(work.expected_s[part].sum()) for part in parts)
+    assert max(loads) <= sum(loads) / count + heaviest  # Graham's bound
+
+
+def test_who_knows_the_future_is_not_beaten() -> None:
+    """On the true future the courses' ends are exact: no fixed strategy is ahead on the mean, nor is likely better."""
+    terms = Terms(12, cap=4, round_s=60)
+    workflow = chain_of_forks()
+    ends: dict[str, list[int]] = {}
+    for seed in range(12):
+        cluster = Cluster(random_log(seed, 80, 12), nodes=12)
+        cluster.advance(400 + 350 * seed)
+        for name in ("individual", "one-job", "level-by-level", "zhang", "glume"):
+            trial = run_trial(cluster.clone(), workflow, STRATEGIES[name], terms=terms)
+            ends.setdefault(name, []).append(trial.makespan_s)
+        known = run_trial(cluster.clone(), workflow, HINDSIGHT, terms=terms)
+        best = oracle_trial(cluster, workflow, terms=terms, width=2, depth=2)
+        ends.setdefault("known", []).append(known.makespan_s)
+        assert best.makespan_s <= known.makespan_s
+    means = {name: np.mean(times) for name, times in ends.items()}
+    assert means["known"] <= min(means.values()) + 1e-9
+
+
+def test_sampling_is_part_of_what_it_is() -> None:
+    """Ablations show in the name that chunks of a campaign are kept under."""
+    assert repr(Foresight(sampling=Sampling("requests", arrivals=False))) != repr(Foresight())
