@@ -1,6 +1,6 @@
 """Does it pay on a real Slurm, and did the simulator say so? The same workflows, by each strategy, in both worlds.
 
-    python bench/pays.py [--quick] [--side N] [--json FILE]
+    python bench/pays.py [--quick | --simulate | --read FILE] [--side N] [--json FILE]
 
 A private Slurm of eight nodes is kept busy by a synthetic log, 600 times compressed: an hour takes six seconds, a job
 of the log is a `sleep`. In the midst of it `windrow run` executes a workflow of sleeps. Each cell (case x strategy) has
@@ -27,12 +27,13 @@ import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import combinations
 from pathlib import Path
 
 sys.path[0] = str(Path(__file__).resolve().parents[1])  # so that `bench` is this folder and not this file
 
+import msgspec  # noqa: E402
 import numpy as np  # noqa: E402
 from tests.slurm.cluster import SlurmCluster, missing  # noqa: E402
 from tests.slurm.settings import Settings  # noqa: E402
@@ -61,6 +62,8 @@ LEAD_S = 15
 """The workflow comes so long after the load."""
 HORIZON_S = 1500
 """A load lasts so long; the longest run must be over by then."""
+SLACK_S = 5.0
+"""By how much a start may be late and still count as no later than said."""
 CLEAR = 0.1
 """Two makespans differ clearly where the shorter one is at least this part below the longer one."""
 
@@ -99,18 +102,24 @@ class Cell:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run every cell, print the tables."""
     options = _parser().parse_args(arguments)
-    if reason := missing():
+    if (reason := missing()) and not (options.simulate or options.read):
         print(f"pays: no private Slurm can run here: {reason}", file=sys.stderr)
         return 2
     cases = all_cases()[:1] if options.quick else all_cases()
     if options.simulate:
         print(*_forecast_lines(cases), sep="\n")
         return 0
-    cells = measure(cases, options.side)
+    cells = read_cells(options.read) if options.read else measure(cases, options.side)
     print(*report(cells), sep="\n")
     if options.json:
         options.json.write_text(json.dumps([asdict(cell) for cell in cells], indent=1) + "\n", encoding="utf-8")
     return 0
+
+
+def read_cells(path: Path) -> list[Cell]:
+    """What `--json` wrote."""
+    cells: list[Cell] = msgspec.json.decode(path.read_bytes(), type=list[Cell])
+    return cells
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -119,6 +128,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--simulate", action="store_true", help="only what the simulator says; no Slurm is started")
     parser.add_argument("--side", type=int, default=6, metavar="N", help="cells at a time (default: 6)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write every number there")
+    parser.add_argument("--read", type=Path, metavar="FILE", help="tables of an earlier run from what --json wrote")
     return parser
 
 
@@ -231,6 +241,7 @@ def measure(cases: Sequence[Case], side: int) -> list[Cell]:
     wanted = [(case, strategy) for strategy in STRATEGIES for case in cases]  # the slowest strategies first
     with ThreadPoolExecutor(side) as pool:  # a cluster lives and dies with the thread that started it
         cells = list(pool.map(lambda pair: run_cell(*pair), wanted))
+    print(f"{os.cpu_count()} cores, load average now {os.getloadavg()[0]:.1f}", file=sys.stderr)
     return [cell for case in cases for cell in cells if cell.case == case.name]
 
 
@@ -331,8 +342,7 @@ def _predictions(told: Told) -> list[PastPrediction]:
 def report(cells: Sequence[Cell]) -> list[str]:
     """Every table, with what follows from it."""
     return [
-        f"{os.cpu_count()} cores, load average {os.getloadavg()[0]:.1f} at the end; "
-        f"the latest submission of the load came {max(c.late_s for c in cells):.1f} s late",
+        f"{len(cells)} runs. No job of the load was submitted more than {max(c.late_s for c in cells):.1f} s late.",
         "",
         *_makespans(cells),
         "",
@@ -405,18 +415,16 @@ def _ranks(values: Sequence[float]) -> list[float]:
 
 
 def _starts(cells: Sequence[Cell]) -> list[str]:
-    """How good each source of forecasts was, on all jobs and on those of which every source had a word."""
-    every = [prediction for cell in cells for prediction in cell.predictions]
-    sources = {p.source for p in every}
-    spoken: dict[str, set[str]] = {}
-    for prediction in every:
-        spoken.setdefault(prediction.tag, set()).add(prediction.source)
-    shared = [p for p in every if spoken[p.tag] == sources]
-    judge = partial(accuracies, last=len(every) + 1, slack_s=5.0)
-    rows = [_accuracy_row("every job", a) for a in judge(every)] + [
-        _accuracy_row("same jobs", a) for a in judge(shared)
-    ]
-    return markdown(("of", "source", "starts", "median error s", "bias s", "no later than said, within 5 s"), rows)
+    """How good each source of forecasts was on the jobs of which both `twin` and `system` had a word."""
+    kinds = {"all": STRATEGIES, "individual": ("individual",), "the others": STRATEGIES[1:]}
+    rows = []
+    for kind, strategies in kinds.items():
+        said = [p for cell in cells if cell.strategy in strategies for p in cell.predictions]
+        both = {p.tag for p in said if p.source == "twin"} & {p.tag for p in said if p.source == "system"}
+        found = accuracies([p for p in said if p.tag in both], last=len(said) + 1, slack_s=SLACK_S)
+        rows += [_accuracy_row(kind, one) for one in found]
+    columns = ("jobs of", "source", "starts", "median error s", "bias s", f"no later than said, within {SLACK_S:.0f} s")
+    return markdown(columns, rows)
 
 
 def _accuracy_row(of: str, one: Accuracy) -> tuple[str, ...]:
@@ -439,7 +447,7 @@ def markdown(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]
     """A table, numbers to the right."""
     lines = [
         tuple(columns),
-        tuple("---" if name in ("case", "strategy", "of", "source") else "---:" for name in columns),
+        tuple("---" if name in ("case", "strategy", "jobs of", "source") else "---:" for name in columns),
     ]
     return [f"| {' | '.join(line)} |" for line in [*lines, *rows]]
 

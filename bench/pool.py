@@ -5,8 +5,8 @@
 Workflows have the shapes of Montage, LIGO and SIPHT; their tasks sleep, so that processors of the machine are not what
 they wait for. They are submitted at Poisson times by several processes to a pool served by `windrow pool`. For each
 policy the table gives the mean slowdown that the simulator predicts from the run times asked for, the one measured, and
-the one that the simulator gives for the run times that the tasks really had. The exit status is 1 where a workflow did
-not complete, or where the policies are not in the order predicted.
+the one that the simulator gives afterwards for the times for which each task really held its slot. The exit status is 1
+where a workflow did not complete, or where the policies are not in the order predicted.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -33,7 +33,9 @@ from windrow.lab.stream_simulation import run_by_pool  # noqa: E402
 from windrow.lab.stream_workload import Workload  # noqa: E402
 from windrow.model import Runnable, Step, Workflow  # noqa: E402
 from windrow.model.workflow import Floats  # noqa: E402
+from windrow.pool.events import TaskFinished, TaskStarted  # noqa: E402
 from windrow.pool.folder import PoolFolder  # noqa: E402
+from windrow.pool.journal import Journal  # noqa: E402
 from windrow.pool.story import Story, WorkflowStory  # noqa: E402
 from windrow.pool.told import Told  # noqa: E402
 from windrow.recipes import generate_workflow  # noqa: E402
@@ -58,10 +60,12 @@ class Outcome:
     predicted_max: float
     measured: float
     measured_max: float
-    by_measured_times: float
+    afterwards: float
     utilization: float
     overhead_s: float
-    """Mean of what a task took beyond what it was asked to sleep."""
+    """Mean of what a task took beyond what it was asked to sleep: to start, to end, to be noticed."""
+    start_s: float
+    """Mean time from the decision to start a task until it was started: that is when the journal is written."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -118,10 +122,9 @@ def arrivals(workflows: Sequence[Workflow], options: argparse.Namespace) -> Floa
 
 
 def simulated(policy: str, workflows: Sequence[Workflow], arrivals_s: Floats, slots: int) -> Floats:
-    """The slowdown of each workflow, by the simulator."""
+    """The response of each workflow, by the simulator."""
     _, ends = run_by_pool(Pool(slots, find_policy(policy)), _workload(workflows), arrivals_s.tolist())
-    responses = np.array([end.max() for end in ends]) - arrivals_s
-    return np.asarray(responses / np.array([_alone_s(w, slots) for w in workflows]))
+    return np.asarray([end.max() for end in ends] - arrivals_s)
 
 
 def _alone_s(workflow: Workflow, slots: int) -> float:
@@ -139,9 +142,9 @@ def run(policy: str, workflows: Sequence[Workflow], arrivals_s: Floats, slots: i
     with tempfile.TemporaryDirectory() as place:
         folder = PoolFolder(Path(place) / "pool")
         story = serve_all(folder, policy, workflows, arrivals_s, slots)
-        told = [story.workflows[number] for number in sorted(story.workflows)]
-    first_s = min(w.submitted_s for w in told)
-    return summarize(policy, workflows, arrivals_s, slots, told, first_s)
+        held_s = slot_times_s(folder)
+    told = sorted(story.workflows.values(), key=lambda w: w.submitted_s)
+    return summarize(policy, workflows, arrivals_s, slots, told, held_s)
 
 
 def serve_all(folder: PoolFolder, policy: str, workflows: Sequence[Workflow], arrivals_s: Floats, slots: int) -> Story:
@@ -190,23 +193,38 @@ def submit(folder: PoolFolder, workflows: Sequence[Workflow], arrivals_s: Floats
         folder.submit(Runnable(named, steps))
 
 
+def slot_times_s(folder: PoolFolder) -> dict[tuple[int, int], float]:
+    """For how long each task held its slot: from the decision to start it until its end was noticed."""
+    begun_s: dict[tuple[int, int], float] = {}
+    found: dict[tuple[int, int], float] = {}
+    for _, event in Journal.open(folder.journal).events():
+        if isinstance(event, TaskStarted):
+            begun_s[event.number, event.task] = event.at_s
+        elif isinstance(event, TaskFinished):
+            found[event.number, event.task] = event.at_s - begun_s[event.number, event.task]
+    return found
+
+
 def summarize(
     policy: str,
     workflows: Sequence[Workflow],
     arrivals_s: Floats,
     slots: int,
     told: Sequence[WorkflowStory],
-    first_s: float,
+    held_s: Mapping[tuple[int, int], float],
 ) -> Outcome:
-    """The figures of one run beside those simulated."""
-    predicted = simulated(policy, workflows, arrivals_s, slots)
-    in_order = sorted(told, key=lambda w: w.submitted_s)
-    as_run = [with_times(workflows[int(w.name)], np.array([w.took_s[t] for t in range(w.tasks)])) for w in in_order]
-    real_arrivals_s = np.array([w.submitted_s - first_s for w in in_order])
-    measured = [w.slowdown for w in in_order if w.slowdown is not None]
-    span_s = max(w.ended_s or 0.0 for w in told) - first_s
-    asked = sum(w.work_s for w in workflows)
-    took = sum(w.work_s for w in as_run)
+    """The figures of one run, `told` in the order of submission, beside those simulated."""
+    predicted = simulated(policy, workflows, arrivals_s, slots) / [_alone_s(w, slots) for w in workflows]
+    as_held = [
+        with_times(workflows[int(w.name)], np.array([held_s[w.number, t] for t in range(w.tasks)])) for w in told
+    ]
+    first_s = told[0].submitted_s
+    real_arrivals_s = np.array([w.submitted_s - first_s for w in told])
+    afterwards = simulated(policy, as_held, real_arrivals_s, slots) / [w.alone_s for w in told]
+    measured = [w.slowdown for w in told if w.slowdown is not None]
+    tasks = sum(len(w) for w in workflows)
+    asked, held = sum(w.work_s for w in workflows), sum(held_s.values())
+    took = sum(sum(w.took_s.values()) for w in told)
     return Outcome(
         policy=policy,
         complete=len(measured),
@@ -214,21 +232,23 @@ def summarize(
         predicted_max=float(predicted.max()),
         measured=float(np.mean(measured)),
         measured_max=float(np.max(measured)),
-        by_measured_times=float(simulated(policy, as_run, real_arrivals_s, slots).mean()),
-        utilization=took / (slots * span_s),
-        overhead_s=(took - asked) / sum(len(w) for w in workflows),
+        afterwards=float(afterwards.mean()),
+        utilization=held / (slots * (max(w.ended_s or 0.0 for w in told) - first_s)),
+        overhead_s=(took - asked) / tasks,
+        start_s=(held - took) / tasks,
     )
 
 
 def table(outcomes: Sequence[Outcome]) -> Table:
     """All policies."""
-    heads = ("policy", "complete", "predicted", "measured", "simulated from measured times", "at most: predicted")
+    heads = ("policy", "complete", "predicted", "measured", "simulated afterwards", "at most: predicted")
     made = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
-    for head in (*heads, "measured", "utilization", "overhead of a task"):
+    for head in (*heads, "measured", "utilization", "overhead of a task", "of a start"):
         made.add_column(head, justify="left" if head == "policy" else "right")
     for o in outcomes:
-        slowdowns = (o.predicted, o.measured, o.by_measured_times, o.predicted_max, o.measured_max)
+        slowdowns = (o.predicted, o.measured, o.afterwards, o.predicted_max, o.measured_max)
         cells = (*(f"{value:.2f}" for value in slowdowns), f"{o.utilization:.2f}", f"{1000 * o.overhead_s:.0f} ms")
+        cells += (f"{1000 * o.start_s:.0f} ms",)
         made.add_row(o.policy, str(o.complete), *cells)
     return made
 

@@ -91,8 +91,10 @@ def _wanted(args: argparse.Namespace) -> dict[str, Any]:
 
 def _detach(folder: PoolFolder, wanted: dict[str, Any]) -> int:
     """Let a process of its own serve the pool; return when it does."""
-    from windrow.pool.told import Told
+    from windrow.manager.lock import holder_of
 
+    if holder := holder_of(folder.lock):
+        raise UserError(f"pool {folder.name} is served already, by {holder}; --stop stops it")
     folder.make()
     options = [f"--{name.removesuffix('_bytes')}={value}" for name, value in wanted.items() if value is not None]
     command = [sys.executable, "-P", "-m", "windrow.cli.main", "pool", str(folder.path), *options]
@@ -100,12 +102,23 @@ def _detach(folder: PoolFolder, wanted: dict[str, Any]) -> int:
     with folder.log.open("ab") as log:
         server = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
     while server.poll() is None and time.time() < began_s + _BIRTH_S:
-        if folder.journal.exists() and Told(folder).facts.get("opened_s", 0.0) >= began_s:
+        if _opened_s(folder) >= began_s:
             terminal.say(f"pool {folder.name} is served by process {server.pid}; windrow status --pool {folder.name}")
             return 0
         time.sleep(0.05)
     said = folder.log.read_text(errors="replace").strip().rpartition("\n")[2]
     raise OutsideError(f"pool {folder.name} does not start; its last words, in {folder.log}: {said}")
+
+
+def _opened_s(folder: PoolFolder) -> float:
+    """When the pool was last opened; 0 where it never was."""
+    from windrow.pool.told import Told
+
+    if not folder.journal.exists():
+        return 0.0
+    told = Told(folder)
+    told.close()
+    return float(told.facts.get("opened_s", 0.0))
 
 
 def _stop(folder: PoolFolder) -> int:
@@ -166,20 +179,25 @@ def show_status(name: str, *, everything: bool, as_json: bool) -> int:
 
 
 def _summary(told: Told) -> list[str]:
+    from windrow.cli.live import span
+
     story, settings = told.story, told.settings
     by = f"served by {told.holder}" if told.holder else "not served"
     lines = [f"pool {told.folder.name}: {by}"]
     if settings is not None:
         idle = f", {told.reserved} idle but reserved" if told.reserved else ""
-        lines.append(f"{settings.policy}: {told.busy} of {settings.slots} slots busy{idle}")
+        lines.append(f"{settings.policy}: {story.busy} of {settings.slots} slots busy{idle}")
     states = ("running", "waiting", "leaving", "complete", "failed", "cancelled", "refused")
     parts = [f"{story.count(state)} {state}" for state in states if story.count(state)]
     parts += [f"{told.submitted} just submitted"] if told.submitted else []
     lines.append("workflows: " + (", ".join(parts) or "none yet"))
-    slowdowns = story.slowdowns
-    if slowdowns:
-        mean = sum(slowdowns) / len(slowdowns)
-        lines.append(f"slowdown of the complete ones: mean {mean:.2f}, at most {max(slowdowns):.2f}")
+    figures = story.figures()
+    if figures:
+        slowdown = figures.pop("slowdown")
+        times = (f"{name.removesuffix('_s')} {span(f.mean)} (at most {span(f.max)})" for name, f in figures.items())
+        lines.append(
+            f"means of the complete: slowdown {slowdown.mean:.2f} (at most {slowdown.max:.2f}), {', '.join(times)}"
+        )
     lines += [f"lost: node {host}" for host in story.lost_hosts]
     return lines
 

@@ -53,8 +53,8 @@ WHEN_STARTED, WHEN_DONE, BY_TASK = range(3)
 
 # Counts that change, and rules that do not.
 JOBS, RUNNING_TASKS, OPEN_TASKS, NEXT_GROUP, KILLS, NODE_S, JOBS_WAITING, JOBS_RUNNING = range(8)
-CAP, OWNER, SHAPE_CORES, MOST_NODES, PER_CORE, SIZES, LEEWAY_ROUNDS = range(8, 15)
-BOOK_WIDTH = 15
+CAP, OWNER, SHAPE_CORES, MOST_NODES, PER_CORE, SIZES, LEEWAY_ROUNDS, LIMIT = range(8, 16)
+BOOK_WIDTH = 16
 
 # Requests.
 MARGIN, ROUND_S, OVERHEAD_S, MAX_REQUEST_S = range(4)
@@ -79,7 +79,7 @@ def rollout(
 ) -> int:
     """When the last task ends; NO_ROOM where the state or the table of jobs is too small, STUCK where nothing goes on.
 
-    All tables are changed. `ends` is a heap with room for all tasks and restarts, of end * tasks + task.
+    A course that goes beyond LIMIT is given up, at some time after it. All tables are changed. `ends` is a heap with room for all tasks and restarts, of end * tasks + task.
     """
     for j in range(book[JOBS]):
         start_tasks(s[NOW], tasks, jobs, j, ends, book)
@@ -87,7 +87,7 @@ def rollout(
             return NO_ROOM
     if not submit_more(s, log, nobody, tasks, jobs, groups, runs, book, terms):
         return NO_ROOM
-    while book[OPEN_TASKS] > 0:
+    while book[OPEN_TASKS] > 0 and s[NOW] <= book[LIMIT]:
         until = ends[0] // tasks.shape[0] if book[RUNNING_TASKS] > 0 else FOREVER
         outcome = advance(s, log, nobody, until)
         if outcome == NEEDS_ROOM:

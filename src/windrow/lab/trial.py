@@ -32,7 +32,7 @@ from windrow.model import Workflow
 from windrow.sim.cluster import Cluster, EventKind
 from windrow.sim.futures import OwnJob, Requests, SampledFutures, TrueFutures
 from windrow.strategies import Decision, Futures, JobPlan, Sampling, Strategy, View, Work
-from windrow.strategies import whole_seconds as whole_seconds
+from windrow.strategies import whole_seconds as whole_seconds  # noqa: PLC0414  (others take it from here)
 
 Ints = NDArray[np.int64]
 

@@ -18,7 +18,7 @@ from windrow.agent.claim import claimant
 from windrow.agent.folder import RunFolder
 from windrow.errors import OutsideError
 from windrow.forecast import ledger
-from windrow.forecast.base import Forecaster, predict
+from windrow.forecast.base import Forecaster, Ints, Prediction, predict
 from windrow.forecast.system import System
 from windrow.forecast.twin import Twin
 from windrow.manager import sightings
@@ -351,7 +351,6 @@ class Manager:
             raise
         now = self.now_s()
         self._take_in([Record(JobSubmitted(int(now), n, i), at_s=now) for n, i in zip(numbers, ids, strict=True)])
-        self._tell_twins(numbers)
         self.looking.hurry()
 
     def _resolve_doubts(self) -> None:
@@ -381,7 +380,7 @@ class Manager:
             try:
                 if isinstance(forecaster, System):
                     forecaster.ask(nodes, requested_s)
-                said = predict(forecaster, nodes, requested_s, now)
+                said = _one_after_the_other(forecaster, nodes, requested_s, now)
             except OutsideError:  # a forecast more or less is no reason to hold a job back
                 continue
             predictions += [
@@ -392,9 +391,18 @@ class Manager:
         self.journal.predict(predictions)
         self.predictions += predictions
 
-    def _tell_twins(self, numbers: Sequence[int]) -> None:
-        """Jobs just submitted count at once, though the last reading of the queue does not know them."""
-        for forecaster in self.forecasters:
-            if isinstance(forecaster, Twin):
-                for number in numbers:
-                    forecaster.add(self.core.jobs[number].plan.nodes, self.core.jobs[number].plan.requested_s)
+
+def _one_after_the_other(
+    forecaster: Forecaster, nodes: Ints, requested_s: Ints, now_s: float
+) -> list[Prediction | None]:
+    """What a forecaster says of jobs that are submitted together, in this order.
+
+    To a twin each counts from then on, although its last reading of the queue does not know it.
+    """
+    if not isinstance(forecaster, Twin):
+        return predict(forecaster, nodes, requested_s, now_s)
+    said: list[Prediction | None] = []
+    for i in range(len(nodes)):
+        said += predict(forecaster, nodes[i : i + 1], requested_s[i : i + 1], now_s)
+        forecaster.add(int(nodes[i]), int(requested_s[i]))
+    return said

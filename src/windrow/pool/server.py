@@ -35,7 +35,7 @@ from windrow.pool.story import Story
 from windrow.queues.local_door import open_door
 from windrow.streams import find_selection
 
-_LOOK_S = 0.5  # for whoever cannot knock, since he is on another machine
+_LOOK_S = 0.5  # for those who cannot knock, since they are on another machine
 _KILL_AFTER_S = 3.0
 
 

@@ -71,6 +71,14 @@ class WorkflowStory:
         return Past(self.took_s, self.attempts, self.failures, frozenset(self.given_up))
 
 
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One measure over many workflows."""
+
+    mean: float
+    max: float
+
+
 @dataclass(slots=True)
 class Story:
     """All workflows, by number, and the server that last served them."""
@@ -93,11 +101,14 @@ class Story:
         """Processors on which tasks run."""
         return sum(start.slots for w in self.workflows.values() for start in w.running.values())
 
-    @property
-    def slowdowns(self) -> list[float]:
-        """Of the complete workflows, in the order of their numbers."""
-        found = [self.workflows[n].slowdown for n in sorted(self.workflows)]
-        return [value for value in found if value is not None]
+    def figures(self) -> dict[str, Figure]:
+        """Mean and maximum of wait, makespan, response, slowdown over the complete workflows; empty before the first."""
+        complete = [self.workflows[n] for n in sorted(self.workflows) if self.workflows[n].slowdown is not None]
+        if not complete:
+            return {}
+        names = ("wait_s", "makespan_s", "response_s", "slowdown")
+        columns = {name: [float(getattr(workflow, name)) for workflow in complete] for name in names}
+        return {name: Figure(sum(values) / len(values), max(values)) for name, values in columns.items()}
 
     def count(self, state: str) -> int:
         """How many workflows are in this state."""

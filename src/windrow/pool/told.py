@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from windrow.manager.lock import holder_of
@@ -29,6 +30,9 @@ class Told:
         self.facts: dict[str, Any] = self._journal.facts()
         self.holder = holder_of(self.folder.lock)
         """Who serves the pool now; None: nobody."""
+        if self.holder is None:  # a server that was killed could not say that its tasks were, too
+            for workflow in self.story.workflows.values():
+                workflow.running.clear()
 
     @property
     def settings(self) -> Settings | None:
@@ -39,11 +43,6 @@ class Told:
     def reserved(self) -> int:
         """Processors that stand idle because they are kept for a workflow."""
         return int(self.facts.get("reserved", 0)) if self.holder else 0
-
-    @property
-    def busy(self) -> int:
-        """Processors at work."""
-        return self.story.busy if self.holder else 0
 
     @property
     def submitted(self) -> int:
@@ -59,17 +58,15 @@ class Told:
 def as_json(told: Told) -> dict[str, Any]:
     """The pool for programs."""
     story, settings = told.story, told.settings
-    slowdowns = story.slowdowns
     return {
         "pool": told.folder.name,
         "folder": str(told.folder.path),
         "served_by": told.holder,
         "policy": settings.policy if settings else None,
         "selection": settings.selection if settings else None,
-        "slots": {"total": settings.slots if settings else None, "busy": told.busy, "reserved_idle": told.reserved},
+        "slots": {"total": settings.slots if settings else None, "busy": story.busy, "reserved_idle": told.reserved},
         "not_seen_yet": told.submitted,
-        "slowdown_mean": sum(slowdowns) / len(slowdowns) if slowdowns else None,
-        "slowdown_max": max(slowdowns, default=None),
+        "figures": {name: asdict(figure) for name, figure in story.figures().items()},
         "lost_hosts": list(story.lost_hosts),
         "workflows": [workflow_json(story.workflows[number]) for number in sorted(story.workflows)],
     }

@@ -20,7 +20,15 @@ from windrow.queues.port import JobSpec, JobStatus, Limits, OutcomeUnknown, Queu
 from windrow.queues.slurm_command import Answer, Run, user_name
 from windrow.queues.slurm_limits import SiteLimits, read_limits
 from windrow.queues.slurm_profile import SlurmProfile
-from windrow.queues.slurm_script import array_name, array_script, check_spec, here_document, job_script, tag_of
+from windrow.queues.slurm_script import (
+    array_name,
+    array_script,
+    check_spec,
+    here_document,
+    job_script,
+    redirected_script,
+    tag_of,
+)
 from windrow.queues.slurm_text import (
     FOREVER_S,
     NODE_FORMAT,
@@ -111,6 +119,8 @@ class SlurmQueue:
         first = specs[0]
         self._check(first)
         job = ["sbatch", "--parsable", *self._shape(first.nodes, first.walltime_s), f"--chdir={first.workdir}"]
+        if len(specs) == 1 and "\\" in first.output:  # which sbatch takes for a quote, and leaves out
+            return [*job, f"--job-name={first.tag}", "--output=/dev/null"], redirected_script(first)
         if len(specs) == 1:
             output = first.output.replace("%", "%%")  # sbatch fills in %j and its like
             return [*job, f"--job-name={first.tag}", f"--output={output}"], job_script(first)

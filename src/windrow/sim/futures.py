@@ -112,14 +112,20 @@ class SampledFutures:
         """Own jobs that wait."""
         return tuple(job.plan for job in self._own if not job.is_running)
 
-    def play(self, course: Course, future: int) -> Outcome:
+    @property
+    def others_waiting(self) -> int:
+        """How many jobs of others wait: what a play costs depends on it."""
+        return len(waiting_rows(self._cluster._state)) - len(self.waiting)
+
+    def play(self, course: Course, future: int, within_s: int | None = None) -> Outcome:
         """What comes of the course in that future. A course that gets stuck never ends."""
-        while (end := self._play(course, future)).makespan_s == r.NO_ROOM:
+        limit = NEVER_S if within_s is None else within_s
+        while (end := self._play(course, future, limit)).makespan_s == r.NO_ROOM:
             self._room *= 2
             self._drawn.clear()
         return end
 
-    def _play(self, course: Course, future: int) -> Outcome:
+    def _play(self, course: Course, future: int, limit_s: int) -> Outcome:
         state, log = self._future(future)
         base = self._tables
         tasks, jobs, book = base.tasks.copy(), self._job_rows(course), self._book(course)
@@ -127,6 +133,7 @@ class SampledFutures:
             mine = base.row_of[list(plan.tasks)]
             tasks[mine, r.HOME] = row
             jobs[row, r.READY] = int((tasks[mine, r.PARENTS] == 0).sum())
+        book[r.LIMIT] = self._cluster.now_s + limit_s
         groups, runs = self._groups(course)
         children = base.children
         s = state.copy()

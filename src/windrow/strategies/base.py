@@ -109,8 +109,15 @@ class Futures(Protocol):
     def waiting(self) -> tuple[JobPlan, ...]:
         """Own jobs that wait."""
 
-    def play(self, course: Course, future: int) -> Outcome:
-        """What comes of the course in that future. The same course in the same future ends the same way."""
+    @property
+    def others_waiting(self) -> int:
+        """How many jobs of others wait: what a play costs depends on it."""
+
+    def play(self, course: Course, future: int, within_s: int | None = None) -> Outcome:
+        """What comes of the course in that future. The same course in the same future ends the same way.
+
+        One that takes longer than `within_s` need not be played to its end: its makespan is then any above that.
+        """
 
 
 @dataclass(frozen=True)

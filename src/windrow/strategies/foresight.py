@@ -29,6 +29,8 @@ Objective = Literal["makespan", "node-hours", "balanced"]
 OBJECTIVES: tuple[Objective, ...] = ("makespan", "node-hours", "balanced")
 
 _SURE = 0.9  # the part of futures in which a deadline must be kept
+_FAR = 1.3  # times the makespan of the best so far: beyond that, a course has lost
+_QUEUE = 100  # waiting jobs that double the cost of a play
 _FINAL = 4  # courses that are always compared further
 _SHOWN = 12  # candidates in an explanation
 
@@ -90,18 +92,33 @@ class Foresight:
     def ranked(self, view: View, futures: Futures) -> list[Tried]:
         """All courses that were played, the best first."""
         alive = [Tried(course) for course in Courses(view, self.kinds, max_nodes=self.max_nodes).all()]
-        alive = alive[: self.plays]
+        left, at = self._plays(futures, len(alive)), 0
+        alive = alive[:left]
         dropped: list[Tried] = []
-        left, at = self.plays, 0
         while at < self.futures and left >= len(alive):
             more = min(2 if at < 4 else 4, self.futures - at, max(1, left // (2 * len(alive))))
-            for one in alive:
-                _play(one, futures, range(at, at + more))
+            for number in range(at, at + more):
+                self._play(alive, futures, number)
             at, left = at + more, left - more * len(alive)
             alive = self._sorted(view, alive)
             keep = len(alive) if at >= self.futures else max(_FINAL, -(-len(alive) // 3))
             alive, dropped = alive[:keep], alive[keep:] + dropped
         return self._thrifty(view, alive) + dropped
+
+    def _plays(self, futures: Futures, courses: int) -> int:
+        """How many plays this decision may take: fewer in a long queue, where each takes longer; one each at least."""
+        return max(min(courses, self.plays), self.plays * _QUEUE // (_QUEUE + futures.others_waiting))
+
+    def _play(self, tried: Sequence[Tried], futures: Futures, number: int) -> None:
+        """Play all in one future. For the makespan, those that fall far behind are not played to their end."""
+        within: int | None = None
+        for one in tried:
+            outcome = futures.play(one.course, number, within)
+            one.makespan_s.append(outcome.makespan_s)
+            one.node_s.append(outcome.node_s)
+            if self.objective == "makespan":
+                bound = int(outcome.makespan_s * _FAR)
+                within = bound if within is None else min(within, bound)
 
     def _thrifty(self, view: View, tried: Sequence[Tried]) -> list[Tried]:
         """For the makespan, courses that end nearly as early as the best are as good: the cheapest goes first."""
@@ -147,13 +164,6 @@ class Foresight:
             why += "; no course keeps the deadline"
         by_task = any(group.how == "by task" and group.first == 0 for group in best.course.then)
         return Decision(best.course.jobs, seen, why, individually=by_task)
-
-
-def _play(one: Tried, futures: Futures, numbers: range) -> None:
-    for number in numbers:
-        outcome = futures.play(one.course, number)
-        one.makespan_s.append(outcome.makespan_s)
-        one.node_s.append(outcome.node_s)
 
 
 def _candidate(view: View, one: Tried, best: Tried) -> Candidate:

@@ -6,7 +6,9 @@ Times are virtual where questions are counted, so nothing here depends on how bu
 from __future__ import annotations
 
 import os
+import sqlite3
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -17,15 +19,20 @@ import pytest
 from windrow.agent import event_file
 from windrow.agent.folder import RunFolder
 from windrow.app.execute import Learning
+from windrow.app.runs import past_predictions
+from windrow.forecast import ledger
 from windrow.forecast.base import Ints
+from windrow.forecast.history import default_path as waits_path
+from windrow.forecast.twin import Twin
 from windrow.manager.core import Core
 from windrow.manager.dispatch import Dispatch
-from windrow.manager.journal import Journal
+from windrow.manager.events import Event, JobsPlanned, JobStarted, JobSubmitted, TaskStarted
+from windrow.manager.journal import Journal, PredictedStart, Record
 from windrow.manager.manager import POLL_S, SLOWEST_POLL_S, Manager
 from windrow.manager.terms import Terms
 from windrow.model import NodeShape, Runnable, Step, Task, Workflow
 from windrow.queues.port import JobSpec, JobState, JobStatus, Limits, Snapshot
-from windrow.strategies import Work, find_strategy, whole_seconds
+from windrow.strategies import Decision, JobPlan, Work, find_strategy, whole_seconds
 
 
 @dataclass
@@ -215,3 +222,84 @@ def test_a_hundred_thousand_events_leave_memory_flat_and_are_replayed(tmp_path: 
     assert again.placed[number].tail.offset == manager.folder.events(number).stat().st_size
     assert again.step() is False, "nothing is heard twice"
     again.journal.close()
+
+
+def test_what_the_manager_looks_back_at_does_not_grow_with_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock()
+    manager = hired(tmp_path, 10, "individual", clock, CountingQueue(clock))
+    manager.predictions = [PredictedStart(n, "no-wait", n, 1, 60, n, 1) for n in range(20_000)]
+    looked_at: list[int] = []
+
+    def choose(known: Sequence[ledger.PastPrediction], *, default: str) -> str:
+        looked_at.append(len(known))
+        return default
+
+    monkeypatch.setattr(ledger, "choose", choose)
+    manager.begin()
+    assert max(looked_at) <= 4 * ledger.LAST + 10
+    assert min(looked_at) >= ledger.LAST
+    manager.journal.close()
+
+
+def test_predictions_of_many_jobs_are_one_write(tmp_path: Path) -> None:
+    journal = Journal.create(tmp_path / "journal.sqlite", {})
+    said = [PredictedStart(n, "twin", 5.0, 1, 60, 7.0, 0) for n in range(100)]
+    statements: list[str] = []
+    journal._db.set_trace_callback(statements.append)
+    journal.predict(said)
+    assert statements.count("COMMIT") == 1
+    assert journal.predictions() == said
+    journal.close()
+
+
+def test_a_journal_reads_only_the_kinds_asked_for(tmp_path: Path) -> None:
+    journal = Journal.create(tmp_path / "journal.sqlite", {})
+    events: list[Event] = [JobSubmitted(1, 0, "a"), JobStarted(2, 0), TaskStarted(3, 0, 7), JobStarted(4, 1)]
+    journal.append([Record(event) for event in events])
+    assert [record.event for _, record in journal.records()] == events
+    assert [(seq, r.event) for seq, r in journal.records(kinds=(JobStarted,))] == [(2, events[1]), (4, events[3])]
+    assert [seq for seq, _ in journal.records(2, kinds=(JobStarted, TaskStarted))] == [3, 4]
+    journal.close()
+
+
+def test_past_predictions_come_with_the_starts_of_their_own_runs(tmp_path: Path) -> None:
+    for name, uid, queue in (("a-1", "aa", "local"), ("a-2", "bb", "local"), ("a-3", "cc", "slurm")):
+        folder = tmp_path / name
+        folder.mkdir()
+        journal = Journal.create(folder / "journal.sqlite", {"uid": uid, "queue": queue})
+        journal.append([Record(JobStarted(100, 0), at_s=100.5)] if uid == "aa" else [])
+        journal.predict([PredictedStart(0, "twin", 90.0 + len(name), 1, 60, 99.0, 1)])
+        journal.close()
+    found = past_predictions(tmp_path, "local")
+    assert [(p.tag, p.predicted_s, p.started_s) for p in found] == [
+        ("windrow-aa-0", 99.0, 100.5),
+        ("windrow-bb-0", 99.0, None),
+    ]
+    assert len(past_predictions(tmp_path)) == 3
+
+
+def test_waits_are_learnt_once_from_submission_to_start() -> None:
+    workflow = Workflow.from_tasks("one", [Task("t", 1.0)])
+    runnable = Runnable(workflow, (Step(("true",), "/"),))
+    plan = Record(JobsPlanned(0, Decision((JobPlan((0,), 3, 50, 60),))))
+    learning = Learning(runnable, "here", "u", [plan, Record(JobSubmitted(10, 0, "q"), at_s=10.5)])
+    learning([Record(JobStarted(40, 0), at_s=40.25)])
+    learning([Record(JobStarted(50, 0), at_s=50.0)])
+    with closing(sqlite3.connect(waits_path())) as database:
+        rows = database.execute("SELECT queue, tag, submitted_s, wait_s FROM waits").fetchall()
+    assert rows == [("here", "u-0", 10.5, 29.75)]
+
+
+def test_jobs_submitted_together_are_predicted_one_behind_the_other(tmp_path: Path) -> None:
+    clock = Clock()
+    queue = CountingQueue(clock)
+    queue.snapshot = lambda: Snapshot(clock.at_s, 2, ())  # type: ignore[method-assign]  # two nodes, and nobody there
+    manager = hired(tmp_path, 6, "individual", clock, queue)
+    manager.forecasters = [Twin(queue, clock.now)]
+    manager.begin()
+    (request_s,) = {p.requested_s for p in manager.predictions}
+    waits = [p.start_s - clock.at_s for p in manager.predictions]
+    assert waits == [0, 0, request_s, request_s, 2 * request_s, 2 * request_s]
+    manager.journal.close()

@@ -9,14 +9,17 @@ from tests.survival.toy import Fate, ToyCluster, ToyRun, abandoned, braid
 
 from windrow.errors import OutsideError
 from windrow.manager.events import (
+    Event,
     JobKilled,
     JobsPlanned,
     JobStarted,
     JobSubmitted,
     RunBegan,
     TaskDropped,
+    TaskFinished,
     TaskStarted,
 )
+from windrow.manager.journal import Record
 from windrow.manager.manager import FORGOTTEN_S, POLL_S, SLOWEST_POLL_S, Pace
 from windrow.queues.port import JobSpec, JobState, SpecError
 from windrow.strategies import Decision, JobPlan
@@ -147,6 +150,21 @@ def test_a_clock_that_was_set_does_not_make_a_task_long(run: ToyRun, step_s: int
     core.handle(TaskStarted(1001, 0, 0))
     core.handle(JobKilled(1012 + step_s, 0))
     assert core.work.expected_s[0] == (24 if step_s > 0 else 3)
+
+
+def test_a_job_whose_work_was_done_by_a_lost_one_is_stopped_after_a_restart(run: ToyRun) -> None:
+    """Job 0 was given up, job 1 was submitted in its place, and then it came to light that job 0 had done it all."""
+    plan = Decision((JobPlan((0,), 1, 3, 12),))
+    lost: list[Event] = [
+        JobsPlanned(2, plan),
+        JobSubmitted(3, 0, "a"),
+        JobStarted(4, 0),
+        JobKilled(9, 0, False, "lost"),
+    ]
+    again: list[Event] = [JobsPlanned(10, plan), JobSubmitted(11, 1, "b"), TaskFinished(12, 0)]
+    run.hire(Fate()).journal.append([Record(event) for event in (RunBegan(1), *lost, *again)])
+    manager = run.hire(Fate())
+    assert manager._wants_stop == [1]
 
 
 def test_tasks_that_cannot_run_are_abandoned_once(run: ToyRun) -> None:

@@ -13,12 +13,14 @@ from typing import Any, get_args
 import pytest
 
 from windrow.errors import InputError, OutsideError, UserError
+from windrow.manager.lock import RunLock
 from windrow.model import File, Runnable, Step, Task, Workflow
 from windrow.pool import events as e
 from windrow.pool.folder import PoolFolder, find_pool, pool_at
 from windrow.pool.journal import Journal
 from windrow.pool.leftovers import VARIABLE, kill_leftovers
 from windrow.pool.settings import choose
+from windrow.pool.story import Figure
 from windrow.pool.told import Told
 
 
@@ -146,11 +148,21 @@ def test_wait_makespan_response_and_slowdown_by_hand(folder: PoolFolder) -> None
     assert (workflow.state, told.story.workflows[2].state) == ("waiting", "waiting")
     journal.append([e.TaskStarted(16.0, 1, 1, 1, (0,), 3)])
     told.refresh()
+    assert (workflow.state, told.story.busy) == ("waiting", 0)  # nobody serves the pool: then nothing can run
+    lock = RunLock(folder.lock)
+    journal.append([e.TaskStarted(16.0, 1, 1, 2, (0,), 3)])
+    told.refresh()
     assert (workflow.state, told.story.busy) == ("running", 3)
+    lock.release()
     journal.append([e.TaskFinished(20.0, 1, 1, 1, 16.0), e.WorkflowEnded(20.0, 1, e.COMPLETE, 4.0)])
     told.refresh()
     assert (workflow.wait_s, workflow.makespan_s, workflow.response_s, workflow.slowdown) == (2.0, 8.0, 10.0, 2.5)
-    assert told.story.slowdowns == [2.5]
+    assert told.story.figures()["slowdown"] == Figure(2.5, 2.5)
+    journal.append([e.TaskStarted(21.0, 2, 0, 1, (0,), 1), e.TaskFinished(31.0, 2, 0, 1, 21.0)])
+    journal.append([e.WorkflowEnded(31.0, 2, e.COMPLETE, 5.0)])
+    told.refresh()
+    figures = {"wait_s": Figure(6.0, 10.0), "makespan_s": Figure(9.0, 10.0), "response_s": Figure(15.0, 20.0)}
+    assert told.story.figures() == {**figures, "slowdown": Figure(3.25, 4.0)}
     assert (workflow.state, told.story.busy) == ("complete", 0)
 
 

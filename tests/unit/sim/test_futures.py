@@ -49,7 +49,11 @@ class Playing:
         if decision.jobs:
             if self.asked == self.turn:
                 assert view.futures is not None
-                self.outcomes = [view.futures(self.how).play(self.course(view, decision), k) for k in range(2)]
+                futures, course = view.futures(self.how), self.course(view, decision)
+                self.outcomes = [futures.play(course, k) for k in range(2)]
+                end = self.outcomes[0].makespan_s
+                assert futures.play(course, 0, end) == self.outcomes[0]  # in time, so the bound does not show
+                assert futures.play(course, 0, end // 2).makespan_s > end // 2
             self.asked += 1
         return decision
 

@@ -42,9 +42,10 @@ class Told:
 
     ends: Ends
     waiting: tuple[JobPlan, ...] = ()
+    others_waiting: int = 0
     played: list[str] = field(default_factory=list)
 
-    def play(self, course: Course, future: int) -> Outcome:
+    def play(self, course: Course, future: int, within_s: int | None = None) -> Outcome:
         self.played.append(course.name)
         told = self.ends.get(course.name, [(10**9, 10**9)])
         return Outcome(*told[future % len(told)])
