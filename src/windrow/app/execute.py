@@ -15,7 +15,7 @@ from windrow.agent.folder import RunFolder
 from windrow.app.queues import open_queue
 from windrow.app.runs import ROOT, RunPaths, new_run, past_predictions
 from windrow.errors import InputError, OutsideError, UserError
-from windrow.forecast.base import Forecaster
+from windrow.forecast.ahead import Ahead
 from windrow.forecast.history import FromHistory, History, PastWait
 from windrow.forecast.history import default_path as waits_path
 from windrow.forecast.runtimes import DEFAULT_RISK, FilledTime, PastRun, RunTimes, Source, fill
@@ -33,7 +33,7 @@ from windrow.manager.terms import Terms
 from windrow.model import Runnable, format_duration
 from windrow.queues.local import LocalQueue
 from windrow.queues.port import Limits, Queue
-from windrow.strategies import Decision, Work, find_strategy, whole_seconds
+from windrow.strategies import Decision, Foresight, Work, find_strategy, whole_seconds
 from windrow.version import __version__
 
 PATIENCE = 3
@@ -220,26 +220,28 @@ def _manager(paths: RunPaths, journal: Journal) -> Manager:
     terms = terms_for(order, limits)
     workflow = runnable.workflow
     past = journal.records(kinds=(e.JobsPlanned, e.JobSubmitted, e.JobStarted))
+    strategy, sources = find_strategy(order.strategy), forecasters(queue)
     return Manager(
         folder=paths.folder,
         journal=journal,
         core=Core(Work(workflow, whole_seconds(workflow), terms.shape, terms.cluster_nodes), terms),
         queue=queue,
-        strategy=find_strategy(order.strategy),
+        strategy=strategy,
         dispatch=Dispatch(paths.folder, runnable, facts["uid"], paths.name),
-        forecasters=forecasters(queue),
+        forecasters=sources,
+        ahead=Ahead(sources[0]) if isinstance(strategy, Foresight) else None,
         on_records=Learning(runnable, queue.name, facts["uid"], (record for _, record in past)),
         earlier=past_predictions(paths.folder.path.parent, order.on),
         max_array=limits.max_array,
     )
 
 
-def forecasters(queue: Queue) -> list[Forecaster]:
+def forecasters(queue: Queue) -> tuple[Twin, System, FromHistory]:
     """Who is asked for starts on this queue, the most trusted first."""
     policy = queue.settings.policy if isinstance(queue, LocalQueue) else "conservative"
     twin = Twin(queue, time.time, policy=policy, refresh_s=5.0)
     history = FromHistory(History(waits_path()), queue.name, time.time, twin)
-    return [twin, System(queue, time.time, twin), history]
+    return twin, System(queue, time.time, twin), history
 
 
 class Learning:

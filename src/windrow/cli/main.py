@@ -20,7 +20,7 @@ from windrow.version import __version__
 
 COMMANDS = (
     *("run", "plan", "status", "watch", "resume", "cancel", "report", "explain", "runs", "forecast"),
-    *("compare", "timeline", "simulate", "stream", "lab", "reproduce", "generate", "show", "traces"),
+    *("compare", "timeline", "simulate", "stream", "pool", "submit", "lab", "reproduce", "generate", "show", "traces"),
 )
 
 _EPILOG = """\

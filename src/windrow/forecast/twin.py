@@ -89,6 +89,11 @@ class Twin:
         if self._cluster is not None and nodes <= self._cluster.nodes:
             self._cluster.submit(nodes, requested_s, requested_s)
 
+    def freshen(self, age_s: float) -> None:
+        """Read again at the next question, unless the last reading is younger than this."""
+        if not 0 <= self._clock() - self._read_at_s < age_s:
+            self.forget()
+
     def forget(self) -> None:
         """What was read is out of date: read again at the next question."""
         self._tried_at_s = -math.inf
@@ -121,7 +126,7 @@ def simulated(snapshot: Snapshot, *, policy: str = "conservative", priority: flo
     """A cluster at second 0 that is in the state of the snapshot. None where no node is usable."""
     if snapshot.nodes < 1:
         return None
-    waiting = [job for job in _waiting(snapshot) if priority is None or job.priority >= priority]
+    waiting = [job for job in waiting_jobs(snapshot) if priority is None or job.priority >= priority]
     # While all end as requested, planning anew changes nothing; estimates from a standing plan are a thousand times
     # quicker.
     plan = "conservative" if parse_policy(policy) == parse_policy("conservative-replan") else policy
@@ -133,7 +138,7 @@ def expected_starts_s(snapshot: Snapshot, *, policy: str = "conservative") -> di
 
     The whole queue is played to its end, everybody running as long as requested and nobody arriving.
     """
-    waiting = _waiting(snapshot)
+    waiting = waiting_jobs(snapshot)
     if not waiting:
         return {}
     cluster = Cluster(_log(snapshot, waiting), policy=policy, record=True)
@@ -147,7 +152,8 @@ def left_out(snapshot: Snapshot) -> list[OthersJob]:
     return [job for job in snapshot.jobs if not job.is_running and job.nodes > snapshot.nodes]
 
 
-def _waiting(snapshot: Snapshot) -> list[OthersJob]:
+def waiting_jobs(snapshot: Snapshot) -> list[OthersJob]:
+    """The waiting jobs that count, in the order in which the queue takes them."""
     return [job for job in snapshot.jobs if not job.is_running and 1 <= job.nodes <= snapshot.nodes]
 
 

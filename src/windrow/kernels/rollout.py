@@ -79,7 +79,8 @@ def rollout(
 ) -> int:
     """When the last task ends; NO_ROOM where the state or the table of jobs is too small, STUCK where nothing goes on.
 
-    A course that goes beyond LIMIT is given up, at some time after it. All tables are changed. `ends` is a heap with room for all tasks and restarts, of end * tasks + task.
+    A course that goes beyond LIMIT is given up, at some time after it. All tables are changed. `ends` is a heap of
+    end * tasks + task, with room for all tasks and restarts.
     """
     for j in range(book[JOBS]):
         start_tasks(s[NOW], tasks, jobs, j, ends, book)

@@ -24,7 +24,7 @@ from windrow.strategies import Decision, Foresight, Sampling, Strategy, View, Wo
 Ints = NDArray[np.int64]
 
 
-HINDSIGHT = Foresight(slack=0.0, futures=1, sampling=Sampling("truth"), name="hindsight")
+HINDSIGHT = Foresight(slack=0.0, doubt=0.0, futures=1, sampling=Sampling("truth"), name="hindsight")
 """Foresight that knows the future: at each decision, the best course on what really comes."""
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from windrow.agent.claim import claimant
 from windrow.agent.folder import RunFolder
 from windrow.errors import OutsideError
 from windrow.forecast import ledger
+from windrow.forecast.ahead import Ahead
 from windrow.forecast.base import Forecaster, Ints, Prediction, predict
 from windrow.forecast.system import System
 from windrow.forecast.twin import Twin
@@ -39,7 +40,8 @@ from windrow.manager.events import (
 )
 from windrow.manager.journal import Journal, PredictedStart, Record
 from windrow.queues.port import JobStatus, OutcomeUnknown, Queue, QueueError, SpecError
-from windrow.strategies import Strategy
+from windrow.sim.futures import OwnJob, Requests
+from windrow.strategies import Strategy, View
 
 POLL_S = 2.0
 """The least time between two queries of the queue."""
@@ -104,9 +106,12 @@ class Manager:
     now_s: Callable[[], float] = time.time
     steady_s: Callable[[], float] = time.monotonic
     placed: dict[int, Placed] = field(default_factory=dict)
+    ahead: Ahead | None = None
+    """Where the strategy may look ahead."""
     max_array: int = 1
     predictions: list[PredictedStart] = field(default_factory=list)
     starts_s: dict[int, float] = field(default_factory=dict)
+    begun_s: float | None = None
     looking: Pace = field(default_factory=Pace)
     asking: Pace = field(default_factory=Pace)
     """When to try again what the queue would not do."""
@@ -251,6 +256,8 @@ class Manager:
     def _note(self, event: Event) -> None:
         """Keep the shell's own picture of the jobs."""
         match event:
+            case RunBegan():
+                self.begun_s = event.at_s if self.begun_s is None else self.begun_s
             case JobSubmitted():
                 self.placed[event.job].id = event.id
             case JobStarted():
@@ -305,10 +312,33 @@ class Manager:
     def _decide(self) -> None:
         now = self.now_s()
         forecaster = self._forecaster()
-        decision = self.strategy.decide(self.core.view(int(now), forecaster.waits_s))
+        decision = self.strategy.decide(self._view(now, forecaster))
         self._wants_decision = False
         if decision.jobs or decision.candidates:
             self._take_in([Record(JobsPlanned(int(now), decision), {"forecast": forecaster.name}, now)])
+
+    def _view(self, now_s: float, forecaster: Forecaster) -> View:
+        """What the strategy may know, with a look ahead for those that want one."""
+        view = self.core.view(int(now_s), forecaster.waits_s)
+        if self.ahead is None:
+            return view
+        core, terms = self.core, self.core.terms
+        own = {
+            placed.id: OwnJob(
+                number=0,
+                plan=core.jobs[number].plan,
+                open_tasks=tuple(sorted(core.jobs[number].open_tasks)),
+                is_running=core.jobs[number].is_running,
+                expected_end_s=core.jobs[number].expected_end_s,
+                running_since_s=dict(core.jobs[number].running_since_s),
+            )
+            for number, placed in self.placed.items()
+            if placed.id is not None and not core.jobs[number].is_stopping
+        }
+        done = np.array([core.is_done(task) for task in range(len(view.left))], dtype=bool)
+        requests = Requests(terms.margin, terms.round_s, terms.overhead_s, terms.max_request_s)
+        begun = self.begun_s if self.begun_s is not None else now_s
+        return replace(view, elapsed_s=int(now_s - begun), futures=self.ahead.futures(view, own, done, requests))
 
     def _forecaster(self) -> Forecaster:
         """The one that was right most often, by what it said of jobs that have started since."""

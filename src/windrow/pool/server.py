@@ -69,6 +69,7 @@ class Server:
         self._events: list[e.Event] = []
         self._to_start: list[int] = []
         self._to_stop: list[int] = []
+        self._to_learn: list[Guest] = []
         self._to_kill: list[tuple[float, list[int]]] = []
         self._reserved = -1
         self._learning = True
@@ -232,8 +233,7 @@ class Server:
         if self._events or facts or reserved != self._reserved:
             self._journal.append(self._events, {**(facts or {}), "reserved": reserved})
         self._events, self._reserved = [], reserved
-        for guest, _ in ended:
-            self._learn(guest, now_s)
+        self._to_learn += [guest for guest, _ in ended]
 
     def _ending(self, guest: Guest, outcome: str) -> e.WorkflowEnded:
         settings, now_s = self._settings, self._clock.now()
@@ -251,7 +251,9 @@ class Server:
         if self._to_stop:
             self._crew.stop(self._to_stop, signal.SIGTERM)
             self._to_kill.append((time.monotonic() + _KILL_AFTER_S, self._to_stop))
-        self._to_start, self._to_stop = [], []
+        for guest in self._to_learn:  # last: whoever waits for a slot must not wait for this
+            self._learn(guest, self._clock.now())
+        self._to_start, self._to_stop, self._to_learn = [], [], []
         while self._to_kill and self._to_kill[0][0] <= time.monotonic():
             self._crew.stop(self._to_kill.pop(0)[1], signal.SIGKILL)
 

@@ -102,7 +102,7 @@ class Story:
         return sum(start.slots for w in self.workflows.values() for start in w.running.values())
 
     def figures(self) -> dict[str, Figure]:
-        """Mean and maximum of wait, makespan, response, slowdown over the complete workflows; empty before the first."""
+        """Mean and maximum of wait, makespan, response, slowdown over complete workflows; empty before the first."""
         complete = [self.workflows[n] for n in sorted(self.workflows) if self.workflows[n].slowdown is not None]
         if not complete:
             return {}

@@ -23,6 +23,7 @@ from windrow.kernels import state as k
 from windrow.model import Adjacency, NodeShape, Workflow
 from windrow.sim.cluster import Cluster
 from windrow.sim.futures_past import (
+    TURNS,
     Past,
     RunTimes,
     arrivals,
@@ -103,7 +104,8 @@ class SampledFutures:
         self._own, self._lost = _as_the_cluster_knows(own, cluster._state)
         self._terms, self._sampling = requests.numbers(), sampling
         self._past = past_of(cluster) if past is None else past
-        self._runs = RunTimes(self._past, sampling.runs)
+        ways = TURNS if sampling.runs == "mixed" else (sampling.runs,)
+        self._runs = [RunTimes(self._past, way) for way in ways]
         self._drawn: dict[int, tuple[Ints, Ints]] = {}
         self._room = 2 * (view.cap + 8)
 
@@ -154,10 +156,11 @@ class SampledFutures:
             seed = f"{self._sampling.seed}/{self._cluster.now_s}/{number}"
             draw = np.random.default_rng(int.from_bytes(hashlib.sha256(seed.encode()).digest()[:8], "big"))
             state = k.grown(self._cluster._state, more=self._room)
-            state = sampled(state, self._runs, draw)
+            runs = self._runs[number % len(self._runs)]
+            state = sampled(state, runs, draw)
             log = _NO_ARRIVALS
             if self._sampling.arrivals:
-                log = arrivals(self._past, self._cluster.now_s, self._runs, _DAYS, draw)
+                log = arrivals(self._past, self._cluster.now_s, runs, _DAYS, draw)
             state[k.NEXT] = state[k.HAPPENED] = 0
             self._drawn[number] = state, log
         return self._drawn[number]

@@ -5,7 +5,8 @@ elapsed times; of those that ended, how long they ran; of those to come, nothing
 
 Users ask for more time than they need, each in a way of their own, and go on doing so. So a job's run time is drawn
 from the shares of their requests that its user's last jobs took, and of a job that runs already, from those shares that
-are above what it has had. Where requests are exact, all shares are one, and so are the forecasts.
+are above what it has had. Where requests are exact, all shares are one, and so are the forecasts. No way to predict is
+best everywhere, so futures take turns among three (`TURNS`): what is good in all of them does not hang on one.
 """
 
 from __future__ import annotations
@@ -23,6 +24,9 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 DAY_S = 86_400
+TURNS = ("shares", "requests", "last two", "shares")
+"""How run times are predicted in futures 0, 1, 2, 3, and so on again, where the ways are mixed."""
+
 _REMEMBERED = 4000  # past jobs that count
 _OF_USER = 10  # ended jobs of a user that count
 _OF_ALL = 200  # ended jobs that stand for a user without a past

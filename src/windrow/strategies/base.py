@@ -89,7 +89,7 @@ class Sampling:
     With "truth" the one future that comes is shown; only a simulation can do that, and only a study should.
     """
 
-    runs: Literal["shares", "last two", "requests", "truth"] = "shares"
+    runs: Literal["mixed", "shares", "last two", "requests", "truth"] = "mixed"
     arrivals: bool = True
     seed: int = 0
 

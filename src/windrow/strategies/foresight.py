@@ -35,7 +35,7 @@ _FINAL = 4  # courses that are always compared further
 _SHOWN = 12  # candidates in an explanation
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Tried:
     """A course with its outcomes so far, in futures 0, 1, ..."""
 
@@ -56,15 +56,18 @@ class Foresight:
 
     objective: the least makespan, the fewest node-hours, or the least sum of both, each relative to the best of its
     kind. deadline_s: from the run's begin; only courses that keep it in nine futures of ten are considered, if any do.
-    max_nodes: the most nodes that one job may ask for. slack: a makespan longer by this part is as good, if it costs
-    fewer node-hours. futures: in how many the last courses are compared. plays: the
-    most courses played for one decision. kinds, sampling: ingredients, for those who study them.
+    max_nodes: the most nodes that one job may ask for.
+    slack: a makespan longer by this part is as good, if it costs fewer node-hours. doubt: by how many standard errors
+    a course must beat the one that glume would take. futures: in how many the last courses are compared. plays: the
+    most courses played for one decision while the queue is empty. kinds, sampling: ingredients, for those who study
+    them.
     """
 
     objective: Objective = "makespan"
     deadline_s: int | None = None
     max_nodes: int | None = None
     slack: float = 0.002
+    doubt: float = 1.0
     futures: int = 8
     plays: int = 400
     kinds: tuple[str, ...] = KINDS
@@ -92,8 +95,11 @@ class Foresight:
     def ranked(self, view: View, futures: Futures) -> list[Tried]:
         """All courses that were played, the best first."""
         alive = [Tried(course) for course in Courses(view, self.kinds, max_nodes=self.max_nodes).all()]
+        if not alive:
+            raise UserError(f"no job on at most {self.max_nodes} nodes can run what is left; allow more nodes")
         left, at = self._plays(futures, len(alive)), 0
         alive = alive[:left]
+        plain = self._plain(view, alive)
         dropped: list[Tried] = []
         while at < self.futures and left >= len(alive):
             more = min(2 if at < 4 else 4, self.futures - at, max(1, left // (2 * len(alive))))
@@ -103,7 +109,27 @@ class Foresight:
             alive = self._sorted(view, alive)
             keep = len(alive) if at >= self.futures else max(_FINAL, -(-len(alive) // 3))
             alive, dropped = alive[:keep], alive[keep:] + dropped
-        return self._thrifty(view, alive) + dropped
+            if plain in dropped:
+                dropped.remove(plain)
+                alive.append(plain)
+        return self._thrifty(view, self._doubtful(view, alive, plain)) + dropped
+
+    @staticmethod
+    def _plain(view: View, tried: Sequence[Tried]) -> Tried:
+        """The course that `glume` would take; the first one where it would take none of these."""
+        jobs = Glume().decide(view).jobs
+        same = (one for one in tried if one.course.jobs == jobs)
+        return next(same, tried[0])
+
+    def _doubtful(self, view: View, tried: list[Tried], plain: Tried) -> list[Tried]:
+        """Forecasts err: what is better than the plain course by no more than the futures differ is not better."""
+        best = tried[0]
+        if self.objective != "makespan" or best is plain or self._is_late(view, plain):
+            return tried
+        gains = [a - b for a, b in zip(plain.makespan_s, best.makespan_s, strict=True)]
+        if fmean(gains) > self.doubt * pstdev(gains) / len(gains) ** 0.5:
+            return tried
+        return [plain, *(one for one in tried if one is not plain)]
 
     def _plays(self, futures: Futures, courses: int) -> int:
         """How many plays this decision may take: fewer in a long queue, where each takes longer; one each at least."""

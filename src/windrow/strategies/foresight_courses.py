@@ -47,7 +47,7 @@ class Courses:
     def all(self) -> list[Course]:
         """Every course that keeps to the most nodes, the plain ones first: of equals, the first is taken."""
         most = self.max_nodes or self.view.work.cluster_nodes
-        within = (c for c in self._all() if all(job.nodes <= most for job in c.jobs))
+        within = (c for c in self._all() if all(job.nodes <= most and job.run_s < _NEVER_S for job in c.jobs))
         return [replace(course, max_nodes=self.max_nodes) for course in within]
 
     def _all(self) -> Iterator[Course]:

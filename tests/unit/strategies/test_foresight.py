@@ -46,6 +46,7 @@ class Told:
     played: list[str] = field(default_factory=list)
 
     def play(self, course: Course, future: int, within_s: int | None = None) -> Outcome:
+        assert within_s is None or within_s > 0
         self.played.append(course.name)
         told = self.ends.get(course.name, [(10**9, 10**9)])
         return Outcome(*told[future % len(told)])
@@ -85,7 +86,7 @@ WHOLE, CUT, SINGLE = "all levels", "levels 0-1, then the rest", "task by task"
 
 def test_takes_what_ends_first_on_the_mean() -> None:
     told = Told({WHOLE: [(1000, 5), (1000, 5)], CUT: [(700, 9), (1100, 9)], SINGLE: [(900, 1), (950, 1)]})
-    decision = Foresight(kinds=("cuts", "single")).decide(view_with(told))
+    decision = Foresight(kinds=("cuts", "single"), doubt=0.0).decide(view_with(told))
     assert len(decision.jobs[0].tasks) == 9  # levels 0 and 1
     assert decision.candidates[0].makespan_s == 900
     assert "+25 s" in decision.why  # the regret of task by task
@@ -109,6 +110,18 @@ def test_of_nearly_equal_ends_the_cheaper_course() -> None:
     assert len(Foresight(slack=0.0).decide(view_with(told)).jobs[0].tasks) == 18
 
 
+def test_in_doubt_it_does_what_glume_would() -> None:
+    """A gain of 50 s, once 250 s and once -150 s, is no gain; one of 50 s each time is."""
+    glume = Glume().decide(view_with(None)).jobs
+    plain, other = (WHOLE, CUT) if len(glume[0].tasks) == 18 else (CUT, WHOLE)
+    unsure = Told({plain: [(1000, 9), (1000, 9)], other: [(750, 9), (1150, 9)]})
+    sure = Told({plain: [(1000, 9), (1000, 9)], other: [(950, 9), (950, 9)]})
+    doubting = Foresight(kinds=("cuts", "single"), doubt=1.5)
+    assert doubting.decide(view_with(unsure)).jobs == glume
+    assert replace(doubting, doubt=0.0).decide(view_with(unsure)).jobs != glume
+    assert doubting.decide(view_with(sure)).jobs != glume
+
+
 def test_a_deadline_rules_out_what_may_miss_it() -> None:
     """The cheap course is late in one future of four; 300 s of the time are gone already."""
     told = Told({WHOLE: [(1000, 9000)], CUT: [(900, 3000), (900, 3000), (900, 3000), (1300, 3000)]})
@@ -128,6 +141,12 @@ def test_no_job_is_wider_than_allowed() -> None:
     assert all(job.nodes <= 3 for one in options for job in one.course.jobs)
     trial = run_trial(Cluster(nodes=16), chain_of_forks(), Foresight(max_nodes=3), terms=Terms(16))
     assert max(job.plan.nodes for job in trial.jobs) <= 3
+
+
+def test_says_so_where_no_job_may_be_wide_enough() -> None:
+    workflow = Workflow.from_tasks("wide", [Task("a", 10, nodes=4)])
+    with pytest.raises(UserError, match="at most 3 nodes"):
+        run_trial(Cluster(nodes=8), workflow, Foresight(max_nodes=3), terms=Terms(8))
 
 
 @pytest.mark.parametrize("plays", [2, 7, 40, 400])
