@@ -6,7 +6,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -33,7 +33,8 @@ from windrow.manager.terms import Terms
 from windrow.model import Runnable, format_duration
 from windrow.queues.local import LocalQueue
 from windrow.queues.port import Limits, Queue
-from windrow.strategies import Decision, Foresight, Work, find_strategy, whole_seconds
+from windrow.strategies import AUTO, Decision, Foresight, Strategy, Work, find_strategy, whole_seconds
+from windrow.strategies.foresight import Objective
 from windrow.version import __version__
 
 PATIENCE = 3
@@ -50,7 +51,9 @@ class Order:
 
     workflow: Path
     on: str = "local"
-    strategy: str = "glume"
+    strategy: str = AUTO
+    objective: Objective = "makespan"
+    deadline_s: int | None = None
     cap: int = 16
     margin: float = 1.2
     max_nodes: int | None = None
@@ -82,7 +85,7 @@ class Prepared:
 
 def prepare(order: Order) -> Prepared:
     """Read and check everything that can be checked before anything is done."""
-    find_strategy(order.strategy)
+    strategy_of(order)
     runnable, times = fill(read_workflow_file(order.workflow), RunTimes(), order.guess_s, order.risk)
     queue = open_queue(order.on)
     limits = queue.limits()
@@ -91,6 +94,18 @@ def prepare(order: Order) -> Prepared:
     _refuse_long_tasks(prepared)
     Work(runnable.workflow, whole_seconds(runnable.workflow), prepared.terms.shape, prepared.terms.cluster_nodes)
     return prepared
+
+
+def strategy_of(order: Order) -> Strategy:
+    """The strategy that the user wants, with what it is to aim at. Only foresight can aim at different things."""
+    strategy = find_strategy(order.strategy)
+    if isinstance(strategy, Foresight):
+        return replace(strategy, objective=order.objective, deadline_s=order.deadline_s, max_nodes=order.max_nodes)
+    if order.objective != "makespan" or order.deadline_s is not None:
+        raise UserError(
+            f"--objective and --deadline are for foresight; {strategy.name} has no such choice: leave them out"
+        )
+    return strategy
 
 
 def terms_for(order: Order, limits: Limits) -> Terms:
@@ -147,18 +162,21 @@ def dry_run(prepared: Prepared, root: Path = ROOT) -> DryRun:
     """Decide as a run would, now, on the live queue. Nothing is written or submitted."""
     workflow, terms = prepared.runnable.workflow, prepared.terms
     core = Core(Work(workflow, whole_seconds(workflow), terms.shape, terms.cluster_nodes), terms)
-    forecaster = forecasters(prepared.queue)[0]
+    twin = forecasters(prepared.queue)[0]
     now = int(time.time())
-    decision = find_strategy(prepared.order.strategy).decide(core.view(now, forecaster.waits_s))
+    view = core.view(now, twin.waits_s)
+    nothing_done = np.zeros(len(workflow), dtype=bool)
+    ahead = Ahead(twin).futures(view, {}, nothing_done, terms.requests())
+    decision = strategy_of(prepared.order).decide(replace(view, futures=ahead))
     dispatch = Dispatch(RunFolder.at(root / f"{workflow.name}-N"), prepared.runnable, "UID", workflow.name)
     core.handle(e.JobsPlanned(now, decision))
     specs = [dispatch.spec(core, number) for number in core.jobs]
     nodes = np.array([job.nodes for job in decision.jobs], dtype=np.int64)
     requested_s = np.array([job.requested_s for job in decision.jobs], dtype=np.int64)
-    waits_s = forecaster.waits_s(nodes, requested_s).tolist() if len(nodes) else []
+    waits_s = twin.waits_s(nodes, requested_s).tolist() if len(nodes) else []
     groups = alike(list(core.jobs), core, prepared.limits.max_array)
     commands = [line for group in groups for line in prepared.queue.commands([specs[n] for n in group])]
-    return DryRun(decision, forecaster.name, tuple(waits_s), tuple(commands))
+    return DryRun(decision, twin.name, tuple(waits_s), tuple(commands))
 
 
 def start_run(prepared: Prepared, root: Path = ROOT) -> RunPaths:
@@ -173,7 +191,9 @@ def start_run(prepared: Prepared, root: Path = ROOT) -> RunPaths:
         "workflow": str(order.workflow.absolute()),
         "tasks": len(prepared.runnable.workflow),
         "queue": order.on,
-        "strategy": order.strategy,
+        "strategy": strategy_of(order).name,
+        "objective": order.objective,
+        "deadline_s": order.deadline_s,
         "cap": terms.cap,
         "margin": terms.margin,
         "max_nodes": order.max_nodes,
@@ -211,6 +231,8 @@ def _manager(paths: RunPaths, journal: Journal) -> Manager:
         Path(facts["workflow"]),
         on=facts["queue"],
         strategy=facts["strategy"],
+        objective=facts.get("objective", "makespan"),
+        deadline_s=facts.get("deadline_s"),
         cap=facts["cap"],
         margin=facts["margin"],
         max_nodes=facts["max_nodes"],
@@ -220,7 +242,7 @@ def _manager(paths: RunPaths, journal: Journal) -> Manager:
     terms = terms_for(order, limits)
     workflow = runnable.workflow
     past = journal.records(kinds=(e.JobsPlanned, e.JobSubmitted, e.JobStarted))
-    strategy, sources = find_strategy(order.strategy), forecasters(queue)
+    strategy, sources = strategy_of(order), forecasters(queue)
     return Manager(
         folder=paths.folder,
         journal=journal,

@@ -27,7 +27,7 @@ exit codes: 0 every task finished, 1 some could not, 2 nothing was begun because
 
 examples:
   windrow run workflow.yaml
-  windrow run workflow.yaml --on slurm --strategy glume --detach
+  windrow run workflow.yaml --on slurm --objective balanced --detach
   windrow watch
 """
 
@@ -46,7 +46,11 @@ def add_order(parser: argparse.ArgumentParser) -> None:
     """The options that say what to run, where and how."""
     parser.add_argument("workflow", metavar="WORKFLOW", help="native YAML, WfFormat (.json) or DAX file with commands")
     parser.add_argument("--on", default="local", metavar="QUEUE", help="local, slurm, or a queue of windrow.toml")
-    parser.add_argument("--strategy", default="glume", metavar="S", help="how to cut (default: glume)")
+    parser.add_argument("--strategy", default="auto", metavar="S", help="how to cut (default: auto, that is foresight)")
+    parser.add_argument(
+        "--objective", default="makespan", choices=("makespan", "node-hours", "balanced"), help="what foresight aims at"
+    )
+    parser.add_argument("--deadline", type=duration_s, metavar="T", help="foresight: be done so long after the begin")
     parser.add_argument("--cap", type=positive, default=16, metavar="N", help="most jobs in the queue (default: 16)")
     parser.add_argument("--margin", type=float, default=1.2, metavar="F", help="asked-for time over run (default: 1.2)")
     parser.add_argument("--max-nodes", type=positive, metavar="N", help="most nodes of one job")
@@ -62,6 +66,8 @@ def order_of(args: argparse.Namespace) -> Order:
         workflow=Path(args.workflow),
         on=args.on,
         strategy=args.strategy,
+        objective=args.objective,
+        deadline_s=None if args.deadline is None else int(args.deadline),
         cap=args.cap,
         margin=args.margin,
         max_nodes=args.max_nodes,

@@ -19,7 +19,6 @@ Times and durations are seconds, or a number with a unit: 90, 30m, 4h, 30d. Time
 """
 
 
-
 def add_workflow_and_log(parser: argparse.ArgumentParser) -> None:
     """The workflow to run, and the log that it meets."""
     parser.add_argument(
@@ -65,7 +64,7 @@ def add_moment(parser: argparse.ArgumentParser) -> None:
 
 def add_strategy(parser: argparse.ArgumentParser) -> None:
     """The one strategy of `plan` and `timeline`."""
-    parser.add_argument("--strategy", default="glume", metavar="S", help="see below (default: glume)")
+    parser.add_argument("--strategy", default="auto", metavar="S", help="see below (default: auto, which is foresight)")
 
 
 def meanings() -> str:

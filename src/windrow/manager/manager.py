@@ -40,7 +40,7 @@ from windrow.manager.events import (
 )
 from windrow.manager.journal import Journal, PredictedStart, Record
 from windrow.queues.port import JobStatus, OutcomeUnknown, Queue, QueueError, SpecError
-from windrow.sim.futures import OwnJob, Requests
+from windrow.sim.futures import OwnJob
 from windrow.strategies import Strategy, View
 
 POLL_S = 2.0
@@ -322,7 +322,7 @@ class Manager:
         view = self.core.view(int(now_s), forecaster.waits_s)
         if self.ahead is None:
             return view
-        core, terms = self.core, self.core.terms
+        core = self.core
         own = {
             placed.id: OwnJob(
                 number=0,
@@ -336,9 +336,10 @@ class Manager:
             if placed.id is not None and not core.jobs[number].is_stopping
         }
         done = np.array([core.is_done(task) for task in range(len(view.left))], dtype=bool)
-        requests = Requests(terms.margin, terms.round_s, terms.overhead_s, terms.max_request_s)
         begun = self.begun_s if self.begun_s is not None else now_s
-        return replace(view, elapsed_s=int(now_s - begun), futures=self.ahead.futures(view, own, done, requests))
+        return replace(
+            view, elapsed_s=int(now_s - begun), futures=self.ahead.futures(view, own, done, core.terms.requests())
+        )
 
     def _forecaster(self) -> Forecaster:
         """The one that was right most often, by what it said of jobs that have started since."""

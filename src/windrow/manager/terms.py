@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from windrow.errors import UserError
 from windrow.model import NodeShape
+from windrow.sim.futures import Requests
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,10 @@ class Terms:
     def __post_init__(self) -> None:
         if self.cap < 1 or self.margin < 1 or self.round_s < 1:
             raise UserError("a run needs a cap of at least 1 job, a margin of at least 1 and whole seconds of rounding")
+
+    def requests(self) -> Requests:
+        """The same, for those who play courses ahead."""
+        return Requests(self.margin, self.round_s, self.overhead_s, self.max_request_s)
 
     def request_s(self, run_s: int) -> int:
         """How long to ask for, for a job that should run this long."""

@@ -19,9 +19,9 @@ from windrow.errors import UserError, unknown_name
 from windrow.model.resources import NodeShape
 from windrow.queues.local_door import check_machine, default_folder, is_served, knock, make_folder, start_server
 from windrow.queues.local_plan import POLICIES, Wanted, expected_starts
-from windrow.queues.spec import check, check_size
 from windrow.queues.local_store import Job, Settings, Store
 from windrow.queues.port import JobSpec, JobState, JobStatus, Limits, OthersJob, OutcomeUnknown, QueueError, Snapshot
+from windrow.queues.spec import check, check_size
 
 _MAX_ARRAY = 1000
 _PLAYED_FORWARD = 200

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 
 from windrow.errors import UserError
 from windrow.model.resources import NodeShape
-from windrow.queues.spec import check, check_size
 from windrow.queues.port import JobSpec, JobState, JobStatus, Limits, OthersJob, Snapshot
+from windrow.queues.spec import check, check_size
 from windrow.sim.cluster import Cluster, Event, EventKind
 
 _MAX_ARRAY = 1000

@@ -47,14 +47,21 @@ MEANINGS: Mapping[str, str] = {
 }
 
 
+AUTO = "auto"
+"""What users write who do not want to choose: the best that there is."""
+
+
 def find_strategy(name: str) -> Strategy:
-    """The strategy of that name. UserError where there is none."""
+    """The strategy of that name; `auto` is the one that we would take. UserError where there is none."""
+    if name == AUTO:
+        return STRATEGIES["foresight"]
     if name not in STRATEGIES:
-        raise unknown_name("strategy", name, STRATEGIES)
+        raise unknown_name("strategy", name, [*STRATEGIES, AUTO])
     return STRATEGIES[name]
 
 
 __all__ = [
+    "AUTO",
     "MEANINGS",
     "STRATEGIES",
     "Candidate",
