@@ -24,7 +24,7 @@ class QueueError(OutsideError):
     """The queue did not do it, and did not begin to; the same call may succeed later."""
 
 
-class OutcomeUnknown(OutsideError):
+class OutcomeUnknown(OutsideError):  # noqa: N818  (no error: nobody knows)
     """Nobody knows whether the queue did it. Ask `find` for the tag before trying again."""
 
 
