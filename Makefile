@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test check format docs bench clean
+.PHONY: help demo test check format docs bench pays clean
 
 help:            ## this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -44,6 +44,10 @@ docs: $(VENV)/ready  ## the documentation site, in docs/_build/html; a warning i
 
 bench: $(VENV)/ready  ## speed, side by side with what one would use instead
 	$(BIN)/python bench/bench.py
+	$(BIN)/python bench/light.py
+
+pays: $(VENV)/ready  ## strategies on a real Slurm and in the simulator, side by side; about 25 minutes
+	$(BIN)/python bench/pays.py
 
 clean:           ## remove what the other commands made
 	rm -rf $(VENV) out docs/_build

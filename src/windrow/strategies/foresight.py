@@ -30,7 +30,8 @@ OBJECTIVES: tuple[Objective, ...] = ("makespan", "node-hours", "balanced")
 
 _SURE = 0.9  # the part of futures in which a deadline must be kept
 _FAR = 1.3  # times the makespan of the best so far: beyond that, a course has lost
-_QUEUE = 100  # waiting jobs that double the cost of a play
+_QUEUE = 25  # waiting jobs that double the cost of a play
+_PER_COURSE = 3  # plays for each course, on average, or there are too many courses
 _FINAL = 4  # courses that are always compared further
 _SHOWN = 12  # candidates in an explanation
 
@@ -67,9 +68,9 @@ class Foresight:
     deadline_s: int | None = None
     max_nodes: int | None = None
     slack: float = 0.002
-    doubt: float = 1.0
+    doubt: float = 0.5
     futures: int = 8
-    plays: int = 400
+    plays: int = 320
     kinds: tuple[str, ...] = KINDS
     sampling: Sampling = field(default_factory=Sampling)
     name: str = "foresight"
@@ -94,11 +95,11 @@ class Foresight:
 
     def ranked(self, view: View, futures: Futures) -> list[Tried]:
         """All courses that were played, the best first."""
-        alive = [Tried(course) for course in Courses(view, self.kinds, max_nodes=self.max_nodes).all()]
+        left, at = self._plays(futures), 0
+        courses = Courses(view, self.kinds, max_nodes=self.max_nodes)
+        alive = [Tried(course) for course in courses.all(most=max(2, left // _PER_COURSE))]
         if not alive:
             raise UserError(f"no job on at most {self.max_nodes} nodes can run what is left; allow more nodes")
-        left, at = self._plays(futures, len(alive)), 0
-        alive = alive[:left]
         plain = self._plain(view, alive)
         dropped: list[Tried] = []
         while at < self.futures and left >= len(alive):
@@ -131,9 +132,9 @@ class Foresight:
             return tried
         return [plain, *(one for one in tried if one is not plain)]
 
-    def _plays(self, futures: Futures, courses: int) -> int:
-        """How many plays this decision may take: fewer in a long queue, where each takes longer; one each at least."""
-        return max(min(courses, self.plays), self.plays * _QUEUE // (_QUEUE + futures.others_waiting))
+    def _plays(self, futures: Futures) -> int:
+        """How many plays this decision may take: fewer in a long queue, where each takes longer."""
+        return max(2, self.plays * _QUEUE // (_QUEUE + futures.others_waiting))
 
     def _play(self, tried: Sequence[Tried], futures: Futures, number: int) -> None:
         """Play all in one future. For the makespan, those that fall far behind are not played to their end."""

@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from heapq import heapify, heapreplace
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,53 +45,58 @@ class Courses:
     sizes: int = 6
     max_nodes: int | None = None
 
-    def all(self) -> list[Course]:
-        """Every course that keeps to the most nodes, the plain ones first: of equals, the first is taken."""
-        most = self.max_nodes or self.view.work.cluster_nodes
-        within = (c for c in self._all() if all(job.nodes <= most and job.run_s < _NEVER_S for job in c.jobs))
-        return [replace(course, max_nodes=self.max_nodes) for course in within]
+    def all(self, most: int) -> list[Course]:
+        """The courses to look at, at most so many, the plainest first: of equals, the first is taken."""
+        nodes = self.max_nodes or self.view.work.cluster_nodes
+        ranked = sorted(self._all(), key=lambda pair: pair[0])
+        fitting = (c for _, c in ranked if all(job.nodes <= nodes and job.run_s < _NEVER_S for job in c.jobs))
+        return [replace(course, max_nodes=self.max_nodes) for course in islice(fitting, most)]
 
-    def _all(self) -> Iterator[Course]:
+    def _all(self) -> Iterator[tuple[int, Course]]:
+        """Each course with its rank: which to look at first, where there is no time for all."""
         view, last = self.view, self.view.levels.last
+        by_task = (Group(0, last, "by task"),)
         if "cuts" in self.kinds:
             yield from self._wholes()
             for cut in range(last):
                 yield from self._cut(cut)
         if "single" in self.kinds and view.ready:
-            yield Course("task by task", single_jobs(view), (Group(0, last, "by task"),))
+            yield 0, Course("task by task", single_jobs(view), by_task)
         if "bundles" in self.kinds and len(view.ready) > view.cap - view.jobs:
             for per_core in _PER_CORE:
                 name = "ready tasks in bundles" + (f", {per_core} to a core" if per_core > 1 else "")
-                yield Course(name, bundled_jobs(view, per_core), (Group(0, last, "by task"),), per_core)
+                yield 1 if per_core == 1 else 3, Course(name, bundled_jobs(view, per_core), by_task, per_core)
         if "splits" in self.kinds and view.cap - view.jobs > 1:
             for cut in range(last + 1):
                 yield from self._splits(cut)
         if "hold" in self.kinds and view.jobs_running:
-            yield Course("nothing now", (), (Group(0, last, "when done"),))
+            yield 0, Course("nothing now", (), (Group(0, last, "when done"),))
 
-    def _wholes(self) -> Iterator[Course]:
+    def _wholes(self) -> Iterator[tuple[int, Course]]:
         last, busy = self.view.levels.last, self.view.busy_s
-        for nodes in self._sizes(0, last, busy):
-            yield Course("all levels", (self._job(0, last, nodes, busy),))
+        for k, nodes in enumerate(self._sizes(0, last, busy)):
+            yield 2 if k else 0, Course("all levels", (self._job(0, last, nodes, busy),))
 
-    def _cut(self, cut: int) -> Iterator[Course]:
+    def _cut(self, cut: int) -> Iterator[tuple[int, Course]]:
         """Levels up to `cut` as one job, and the ways to go on."""
         view, last, busy = self.view, self.view.levels.last, self.view.busy_s
         one_by_one = tuple(Group(level, level, "when done") for level in range(cut + 1, last + 1))
         firsts = [self._job(0, cut, nodes, busy) for nodes in self._sizes(0, cut, busy)]
-        for job in firsts:
-            yield Course(f"levels 0-{cut}, then the rest", (job,), (Group(cut + 1, last, "when started"),))
-            yield Course(f"levels 0-{cut}, then task by task", (job,), (Group(cut + 1, last, "by task"),))
+        for k, job in enumerate(firsts):
+            later = 2 if k else 0
+            yield later, Course(f"levels 0-{cut}, then the rest", (job,), (Group(cut + 1, last, "when started"),))
+            yield later + 2, Course(f"levels 0-{cut}, then task by task", (job,), (Group(cut + 1, last, "by task"),))
             if cut + 1 < last:
-                yield Course(f"levels 0-{cut}, then level by level", (job,), one_by_one)
+                yield 3, Course(f"levels 0-{cut}, then level by level", (job,), one_by_one)
         if "pairs" in self.kinds and view.cap - view.jobs > 1:
             first = firsts[0]
             wait = view.wait_s(first.nodes, first.run_s + first.leeway_s)
             until = max(busy, wait) + first.run_s
-            for nodes in self._sizes(cut + 1, last, until)[:3]:
-                yield Course(f"levels 0-{cut} and the rest", (first, self._job(cut + 1, last, nodes, until)))
+            for k, nodes in enumerate(self._sizes(cut + 1, last, until)[:3]):
+                both = first, self._job(cut + 1, last, nodes, until)
+                yield 3 if k else 1, Course(f"levels 0-{cut} and the rest", both)
 
-    def _splits(self, cut: int) -> Iterator[Course]:
+    def _splits(self, cut: int) -> Iterator[tuple[int, Course]]:
         """Levels up to `cut` as several jobs side by side."""
         view, last = self.view, self.view.levels.last
         parts = independent_parts(view, cut)
@@ -98,15 +104,14 @@ class Courses:
         for count in sorted({2, min(4, most), most}) if most > 1 else []:
             dealt = deal(parts, view.work.expected_s, count)
             for share in _SHARES:
+                rank = 1 if count == most and share == 1.0 else 3
                 jobs = _side_by_side(view, dealt, share)
-                if not jobs:
-                    continue
                 name = f"levels 0-{cut} in {count} jobs"
-                if cut == last:
-                    yield Course(name, jobs)
-                    continue
-                yield Course(f"{name}, then the rest", jobs, (Group(cut + 1, last, "when started"),))
-                yield Course(f"{name}, then task by task", jobs, (Group(cut + 1, last, "by task"),), 1)
+                if jobs and cut == last:
+                    yield rank, Course(name, jobs)
+                elif jobs:
+                    yield rank, Course(f"{name}, then the rest", jobs, (Group(cut + 1, last, "when started"),))
+                    yield rank, Course(f"{name}, then task by task", jobs, (Group(cut + 1, last, "by task"),), 1)
 
     def _sizes(self, first: int, last: int, busy_s: int) -> list[int]:
         """Numbers of nodes for these levels: the one that ends first by estimate, then others that may do better."""
