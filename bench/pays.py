@@ -1,6 +1,6 @@
 """Does it pay on a real Slurm, and did the simulator say so? The same workflows, by each strategy, in both worlds.
 
-    python bench/pays.py [--quick | --simulate | --read FILE] [--side N] [--json FILE]
+    python bench/pays.py [--quick | --drawn N | --simulate | --read FILE] [--strategies A,B] [--side N] [--json FILE]
 
 A private Slurm of eight nodes is kept busy by a synthetic log, 600 times compressed: an hour takes six seconds, a job
 of the log is a `sleep`. In the midst of it `windrow run` executes a workflow of sleeps. Each cell (case x strategy) has
@@ -105,12 +105,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if (reason := missing()) and not (options.simulate or options.read):
         print(f"pays: no private Slurm can run here: {reason}", file=sys.stderr)
         return 2
-    cases = all_cases()[:1] if options.quick else all_cases()
+    cases = drawn_cases(options.drawn) if options.drawn else all_cases()[:1] if options.quick else all_cases()
     if options.simulate:
         print(*_forecast_lines(cases), sep="\n")
         return 0
-    cells = read_cells(options.read) if options.read else measure(cases, options.side)
-    print(*report(cells), sep="\n")
+    cells = read_cells(options.read) if options.read else measure(cases, options.side, options.strategies)
+    print(*(means(cells) if options.drawn else report(cells)), sep="\n")
     if options.json:
         options.json.write_text(json.dumps([asdict(cell) for cell in cells], indent=1) + "\n", encoding="utf-8")
     return 0
@@ -126,10 +126,16 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="pays.py", description="Strategies on a real Slurm and in the simulator.")
     parser.add_argument("--quick", action="store_true", help="one workflow instead of all")
     parser.add_argument("--simulate", action="store_true", help="only what the simulator says; no Slurm is started")
+    parser.add_argument("--drawn", type=int, metavar="N", help="N cases drawn by chance, and means over them")
+    parser.add_argument("--strategies", type=_names, default=STRATEGIES, metavar="A,B", help="which to run")
     parser.add_argument("--side", type=int, default=6, metavar="N", help="cells at a time (default: 6)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write every number there")
     parser.add_argument("--read", type=Path, metavar="FILE", help="tables of an earlier run from what --json wrote")
     return parser
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(find_strategy(name).name for name in text.split(","))
 
 
 # The load and the workflows
@@ -154,6 +160,21 @@ def all_cases() -> list[Case]:
     log = compressed(generate_log("lublin", nodes=Settings().nodes, jobs=4000, seed=1))
     return [
         Case(name, sleeping(recipe, tasks, work_s), opening(log, at_s)) for name, recipe, tasks, work_s, at_s in SHAPES
+    ]
+
+
+DRAWN = ("montage", "fork-join", "level", "eman", "sipht")
+
+
+def drawn_cases(count: int) -> list[Case]:
+    """Shapes in turn, each at a moment of the log that chance picked: nobody looked at what comes of them."""
+    log = compressed(generate_log("lublin", nodes=Settings().nodes, jobs=4000, seed=1))
+    rng = np.random.default_rng(1)
+    moments = rng.integers(0, int(log.submit_s[-1]) - HORIZON_S, size=count)
+    works = rng.integers(900, 1801, size=count)
+    rows = zip(DRAWN * count, moments.tolist(), works.tolist(), strict=False)
+    return [
+        Case(f"{recipe} at {at_s}", sleeping(recipe, 50, work_s), opening(log, at_s)) for recipe, at_s, work_s in rows
     ]
 
 
@@ -234,11 +255,11 @@ def simulated(case: Case, strategy: str, policy: str, begun_s: int) -> Trial:
 # The real world
 
 
-def measure(cases: Sequence[Case], side: int) -> list[Cell]:
+def measure(cases: Sequence[Case], side: int, strategies: Sequence[str] = STRATEGIES) -> list[Cell]:
     """All cells, some at a time: sleeps weigh nothing."""
     for case in cases:
-        simulated(case, "glume", POLICIES[0], LEAD_S)  # compiles what must be compiled before any clock runs
-    wanted = [(case, strategy) for strategy in STRATEGIES for case in cases]  # the slowest strategies first
+        simulated(case, strategies[-1], POLICIES[0], LEAD_S)  # compiles what must be compiled before any clock runs
+    wanted = [(case, strategy) for strategy in strategies for case in cases]  # the slowest strategies first
     with ThreadPoolExecutor(side) as pool:  # a cluster lives and dies with the thread that started it
         cells = list(pool.map(lambda pair: run_cell(*pair), wanted))
     print(f"{os.cpu_count()} cores, load average now {os.getloadavg()[0]:.1f}", file=sys.stderr)
@@ -350,6 +371,26 @@ def report(cells: Sequence[Cell]) -> list[str]:
         "",
         *_starts(cells),
     ]
+
+
+def means(cells: Sequence[Cell]) -> list[str]:
+    """Mean makespans and node-seconds by strategy, real and simulated, over the cases that all of them ran."""
+    rows = []
+    for strategy in dict.fromkeys(cell.strategy for cell in cells):
+        mine = [cell for cell in cells if cell.strategy == strategy]
+        best = sum(
+            cell.real_s <= min(other.real_s for other in cells if other.case == cell.case) * 1.01 for cell in mine
+        )
+        figures = [
+            np.mean([cell.real_s for cell in mine]),
+            np.mean([cell.simulated_s[POLICIES[0]] for cell in mine]),
+            np.mean([cell.node_s for cell in mine]),
+            np.mean([cell.jobs for cell in mine]),
+        ]
+        rows.append((strategy, str(len(mine)), *(f"{figure:.0f}" for figure in figures), str(best)))
+    head = ("strategy", "runs", "mean makespan, s", "simulated, s", "node-s", "jobs", "best or within 1 %")
+    single = [(c.case, c.strategy, f"{c.real_s:.0f}", f"{c.simulated_s[POLICIES[0]]}", str(c.jobs)) for c in cells]
+    return [*markdown(head, rows), "", *markdown(("case", "strategy", "real, s", "simulated, s", "jobs"), single)]
 
 
 def _makespans(cells: Sequence[Cell]) -> list[str]:

@@ -35,12 +35,13 @@ OBJECTIVES = (
 
 ABLATIONS: tuple[Foresight, ...] = (
     Foresight(),
-    Foresight(sampling=Sampling("requests"), name="believes requests"),
-    Foresight(sampling=Sampling("last two"), name="mean of the last two"),
+    Foresight(sampling=Sampling("shares"), name="shares only"),
+    Foresight(sampling=Sampling("last two"), name="last two only"),
+    Foresight(sampling=Sampling("requests"), name="requests only"),
     Foresight(sampling=Sampling(arrivals=False), name="nobody arrives"),
-    Foresight(sampling=Sampling("requests", arrivals=False), name="believes requests, nobody arrives"),
     Foresight(futures=1, name="one future"),
     Foresight(slack=0.0, name="no slack"),
+    Foresight(doubt=0.0, name="no doubt"),
     *(Foresight(kinds=tuple(k for k in KINDS if k != kind), name=f"without {kind}") for kind in KINDS[1:-1]),
 )
 """Foresight, and what is left of it without each ingredient."""

@@ -30,22 +30,25 @@ HINDSIGHT = Foresight(slack=0.0, doubt=0.0, futures=1, sampling=Sampling("truth"
 
 @dataclass
 class _Scripted:
-    """Takes the given choices at the first decisions that have any, then the best; notes what could be chosen."""
+    """Takes the given ranks at the first decisions, 0 for the best course, and the best one from then on.
+
+    `open` is how many courses there were at each decision, up to `width`.
+    """
 
     inner: Foresight
-    choices: Sequence[int]
+    ranks: Sequence[int]
     width: int
     name: str = "oracle"
-    ranked: list[int] = field(default_factory=list)
+    open: list[int] = field(default_factory=list)
 
     def decide(self, view: View) -> Decision:
-        """The choice of the script, as a rank among the courses; 0 is the best one."""
-        turn = len(self.ranked)
+        """The course of that rank; where no choice is due, what foresight does."""
         if not view.can_submit or view.jobs_waiting or view.futures is None:
             return self.inner.decide(view)
         courses = self.inner.ranked(view, view.futures(self.inner.sampling))
-        chosen = min(self.choices[turn] if turn < len(self.choices) else 0, len(courses) - 1)
-        self.ranked.append(min(len(courses), self.width))
+        turn = len(self.open)
+        self.open.append(min(len(courses), self.width))
+        chosen = min(self.ranks[turn] if turn < len(self.ranks) else 0, len(courses) - 1)
         return self.inner.decision(view, [courses[chosen], *courses[:chosen], *courses[chosen + 1 :]])
 
 
@@ -60,31 +63,23 @@ def oracle_trial(
     depth: int = 3,
     rivals: Sequence[Strategy] = (),
 ) -> Trial:
-    """The best run that a beam of that width, over the first `depth` decisions, finds on a clone of this cluster.
+    """The best run that a beam of that width, over the first `depth` decisions, finds on clones of this cluster.
 
-    `rivals` are strategies whose runs count as well: what they reach could be reached.
+    `rivals` are strategies whose runs count as well: what they reach could be reached. Cost: up to
+    width * width * depth trials.
     """
 
     def played(strategy: Strategy) -> Trial:
         return run_trial(cluster.clone(), workflow, strategy, terms=terms, work=work, actual_s=actual_s)
 
-    inner = HINDSIGHT
-    best = min((played(rival) for rival in rivals), key=lambda t: t.makespan_s, default=None)
+    found = [played(rival) for rival in rivals]
     beam: list[tuple[int, ...]] = [()]
     for turn in range(depth):
         ends: list[tuple[int, tuple[int, ...]]] = []
-        for script in beam:
-            choices = [script] if turn == 0 and not ends else []
-            choices += [(*script, rank) for rank in range(width)]
-            for one in dict.fromkeys(choices):
-                scripted = _Scripted(inner, one, width)
-                trial = played(scripted)
-                if best is None or trial.makespan_s < best.makespan_s:
-                    best = trial
-                if len(scripted.ranked) > turn and (not one or one[-1] < scripted.ranked[len(one) - 1]):
-                    ends.append((trial.makespan_s, one))
-        beam = [one for _, one in sorted(ends) if len(one) == turn + 1][:width]
-        if not beam:
-            break
-    assert best is not None
-    return best
+        for ranks in [(*script, rank) for script in beam for rank in range(width)]:
+            scripted = _Scripted(HINDSIGHT, ranks, width)
+            found.append(played(scripted))
+            if turn < len(scripted.open) and ranks[turn] < scripted.open[turn]:
+                ends.append((found[-1].makespan_s, ranks))
+        beam = [ranks for _, ranks in sorted(ends)[:width]]
+    return min(found, key=lambda trial: trial.makespan_s)

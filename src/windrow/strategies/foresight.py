@@ -2,8 +2,8 @@
 
 A course (`foresight_courses`) is a few jobs to submit now and a simple way to go on. A future is the cluster as it is,
 in which others run as long as their past says, and past days arrive again (`View.futures`). Courses are compared in the
-same futures, so luck does not decide between them. All are played in two; the best third goes on to the next two, and
-so on: most of the work goes to those that are hard to tell apart.
+same futures, so luck does not decide between them. All are played in one or two; the best third goes on to the next,
+and so on: most of the work goes to those that are hard to tell apart.
 
 A decision is made when no own job waits. The one exception are tasks that go out one by one, or in bundles: while some
 of them wait, others that become ready follow. Nothing is submitted that is not meant to run.
