@@ -25,7 +25,7 @@ from tests.slurm.cluster import SlurmCluster, missing
 from tests.slurm.settings import Settings
 
 from windrow.manager.lock import holder_of
-from windrow.model import Workflow
+from windrow.model import Task, Workflow
 from windrow.pool import events as e
 from windrow.pool.folder import PoolFolder
 from windrow.pool.journal import Journal
@@ -363,6 +363,26 @@ def test_inside_an_allocation_it_uses_all_nodes_and_survives_the_loss_of_one(wor
     assert Counter(event.task for event in events if isinstance(event, e.TaskFinished)) == Counter(range(len(workflow)))
     assert not any(isinstance(event, e.TaskFailed) for event in events)
     check_precedence(workflow, 1, world.stamps())
+
+
+def test_inside_an_allocation_a_cancelled_workflow_is_stopped_on_every_node(world: World) -> None:
+    world.inside_an_allocation(hosts=3, cores=2)
+    pool = str(world.pool.path)
+    long = world.write(Workflow.from_tasks("long", [Task(f"t{k}", 1.0) for k in range(8)]), "long", 600)
+    short = world.write(Workflow.from_tasks("short", [Task(f"t{k}", 1.0) for k in range(6)]), "short", 0.01)
+    world.serve("--policy", "bf")
+    assert world.windrow("submit", str(long), "--pool", pool).returncode == 0
+    world.until(lambda: len([s for s in world.stamps() if s.what == "start"]) == 6)
+    assert world.windrow("submit", str(short), "--pool", pool).returncode == 0
+    assert world.windrow("pool", pool, "--cancel", "1").returncode == 0
+    world.wait_for(2)
+    assert world.outcomes() == {1: "cancelled", 2: "complete"}
+    events = [event for _, event in Journal.open(world.pool.journal).events()]
+    started = {event.task: event.nodes for event in events if isinstance(event, e.TaskStarted) and event.number == 1}
+    assert sorted(started.values()) == [(0,), (0,), (1,), (1,), (2,), (2,)]
+    assert {event.task for event in events if isinstance(event, e.TaskLost)} == set(started)
+    assert not any(isinstance(event, e.TaskFailed | e.NodeLost) for event in events)
+    assert {s.number for s in world.stamps() if s.what == "end"} == {2}
 
 
 @pytest.fixture

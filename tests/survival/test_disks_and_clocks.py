@@ -13,7 +13,7 @@ import pytest
 from tests.survival.world import World, braid
 
 from windrow.agent.folder import RunFolder
-from windrow.app.execute import drive, forecasters
+from windrow.app.execute import drive, twin_of
 from windrow.formats import read_runnable
 from windrow.manager.core import Core
 from windrow.manager.dispatch import Dispatch
@@ -51,6 +51,20 @@ def fill(path: Path) -> Path:
         while file.write(b"x" * 4096):
             pass
     return ballast
+
+
+def test_a_run_does_without_histories_that_cannot_be_used(world: World) -> None:
+    waits, notes = world.state / "waits.sqlite", "buy milk\n" * 200
+    world.state.mkdir(parents=True, exist_ok=True)
+    waits.write_text(notes)
+    world.env |= {"WINDROW_WAITS": str(waits), "WINDROW_HISTORY": str(waits / "history.sqlite")}
+    world.write(braid())
+    code, said = world.run()
+    assert code == 0, said
+    world.check_complete()
+    assert said.count("run times are not remembered") == 1, said
+    assert said.count("waits of earlier jobs are neither used nor remembered") == 1, said
+    assert waits.read_text() == notes
 
 
 def test_the_disk_is_full_from_the_beginning(world: World) -> None:
@@ -135,7 +149,7 @@ def manager_of(world: World, now_s: Callable[[], float], overhead_s: int) -> Man
         queue=queue,
         strategy=find_strategy("glume"),
         dispatch=Dispatch(folder, runnable, "clocks", "braid-1"),
-        forecasters=forecasters(queue)[:1],
+        forecasters=[twin_of(queue)],
         now_s=now_s,
     )
 

@@ -11,7 +11,7 @@ import select
 import signal
 import sys
 import time
-from pathlib import Path
+from collections.abc import Iterable
 from typing import Protocol
 
 from windrow.agent.clock import SteadyClock
@@ -21,15 +21,13 @@ from windrow.agent.event_file import DONE, OUT_OF_TIME, JobStarted, Writer
 from windrow.agent.folder import RunFolder
 from windrow.agent.hosts import Hosts, queue_id
 from windrow.agent.job_file import JobFile
-from windrow.agent.order import Order, Result
-from windrow.agent.remote import RemoteNode
+from windrow.agent.order import Order, Result, absolute, task_env
+from windrow.agent.remote import RemoteNode, dismiss, reach
 from windrow.agent.runner import Runner
 from windrow.agent.wake import Wake
 from windrow.errors import WindrowError
 
 _SWEEP_EVERY_S = 1.0
-_DOUBT_S = 1.0
-_DISMISS_S = 3.0  # longer than a node gives its own tasks
 _TERM_PART = 0.6  # of the grace: for tasks to go by themselves; the rest is for killing and writing
 
 
@@ -43,8 +41,8 @@ class Node(Protocol):
     def start(self, order: Order) -> None:
         """Start it there."""
 
-    def signal(self, number: int) -> None:
-        """Signal every task there."""
+    def signal(self, number: int, tasks: Iterable[int] | None = None) -> None:
+        """Signal these tasks, or all that are there."""
 
     def collect(self) -> list[Result]:
         """What has ended there."""
@@ -67,7 +65,6 @@ class Loop:
         self._nodes: list[Node] = [self._here] * job.nodes
         self._poll = select.poll()
         self._poll.register(wake.fd, select.POLLIN)
-        self._sets_threads = "OMP_NUM_THREADS" not in os.environ
 
     def run(self) -> int:
         """Do the job. Returns the exit code: 0 also if tasks failed, since that is in the events."""
@@ -89,9 +86,7 @@ class Loop:
         self._write()
         if not self._hosts.are_here:
             for place in range(1, self._job.nodes):
-                # -P: no file in the working folder may stand in for a module
-                command = (*self._hosts.launch(place), sys.executable, "-P", "-m", "windrow.agent.node")
-                node = RemoteNode(names[place], command)
+                node = reach(self._hosts, place)
                 self._nodes[place] = node
                 self._others.append(node)
                 self._poll.register(node.fd, select.POLLIN)
@@ -167,17 +162,11 @@ class Loop:
     def _wait_if_in_doubt(self, results: list[Result]) -> bool:
         in_doubt = any(result.may_be_stop for result in results)
         if in_doubt:
-            self._wait_for_stop()
+            self._wake.wait_for_stop()
         return in_doubt
 
-    def _wait_for_stop(self) -> None:
-        """A queue that ends a job may end tasks and steps first, and the agent an instant later: that is no failure."""
-        end = time.monotonic() + _DOUBT_S
-        while self._wake.stop_signal is None and time.monotonic() < end:
-            time.sleep(0.02)
-
     def _lose(self, node: RemoteNode) -> None:
-        self._wait_for_stop()
+        self._wake.wait_for_stop()
         self._others = [other for other in self._others if other is not node]
         self._poll.unregister(node.fd)
         why = f"node {node.host} was lost"
@@ -188,17 +177,10 @@ class Loop:
 
     def _order(self, start: Start) -> Order:
         spec, attempt = start.spec, start.attempt
-        env = dict(spec.env)
         cores = self._job.cores if spec.nodes else spec.cores
-        if spec.nodes:
-            env["WINDROW_NODES"] = ",".join(self._hosts.names[place] for place in start.nodes)
-        elif self._sets_threads:
-            env.setdefault("OMP_NUM_THREADS", str(cores))
-        env["WINDROW_RUN"] = self._job.run
-        env["WINDROW_TASK"] = spec.id
-        env["WINDROW_ATTEMPT"] = str(attempt)
-        env["WINDROW_CORES"] = str(cores)
-        inputs, outputs = _absolute(spec.workdir, spec.inputs), _absolute(spec.workdir, spec.outputs)
+        hosts = [self._hosts.names[place] for place in start.nodes] if spec.nodes else []
+        env = task_env(spec.env, run=self._job.run, task=spec.id, attempt=attempt, cores=cores, hosts=hosts)
+        inputs, outputs = absolute(spec.workdir, spec.inputs), absolute(spec.workdir, spec.outputs)
         patience_s = self._job.patience_s if self._hosts.is_cluster else 0.0
         out = str(self._folder.task_out(spec.task, attempt))
         return Order(spec.task, attempt, spec.command, spec.workdir, env, out, inputs, outputs, patience_s)
@@ -231,19 +213,7 @@ class Loop:
                     self._take_last(result, why)
         for node in nodes:
             node.signal(signal.SIGKILL)
-        self._dismiss()
-
-    def _dismiss(self) -> None:
-        """Let the steps on other nodes end, which they do by themselves when their input does."""
-        for node in self._others:
-            node.close()
-        end = time.monotonic() + _DISMISS_S
-        while not all(node.is_lost for node in self._others) and time.monotonic() < end:
-            self._poll.poll(50)
-            for node in self._others:
-                node.collect()
-        for node in self._others:
-            node.kill()
+        dismiss(self._others, self._poll)
 
     def _take_last(self, result: Result, why: str) -> None:
         """A task that still succeeded is done; one that did not was not given its time."""
@@ -262,7 +232,3 @@ class Loop:
             self._writer.close()
         except WindrowError:  # said already
             self._here.signal(signal.SIGKILL)
-
-
-def _absolute(folder: str, paths: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(str(Path(folder, path)) for path in paths) if paths else ()

@@ -63,7 +63,7 @@ def _serve(wake: Wake, runner: Runner) -> None:
 def _obey(line: bytes, runner: Runner) -> None:
     record = json.loads(line)
     if "signal" in record:
-        runner.signal(record["signal"])
+        runner.signal(record["signal"], record["tasks"])
     else:
         runner.start(order_from(record))
 

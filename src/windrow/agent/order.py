@@ -6,9 +6,11 @@ The agent's own node takes them as they are; to other nodes they travel as JSON 
 from __future__ import annotations
 
 import json
+import os
 import signal
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import Any
 
 
@@ -62,3 +64,24 @@ def order_from(record: dict[str, Any]) -> Order:
     """The order in this record."""
     lists = {name: tuple(record[name]) for name in ("command", "inputs", "outputs")}
     return Order(**{**record, **lists})
+
+
+def task_env(
+    given: Mapping[str, str], *, run: str, task: str, attempt: int, cores: int, hosts: Sequence[str] = ()
+) -> dict[str, str]:
+    """What is added to a node's environment for a task. `hosts`: its nodes, where it has whole ones.
+
+    A task of less than a node may start as many threads as it has cores, unless its user said otherwise.
+    """
+    env = dict(given)
+    if hosts:
+        env["WINDROW_NODES"] = ",".join(hosts)
+    elif "OMP_NUM_THREADS" not in os.environ:
+        env.setdefault("OMP_NUM_THREADS", str(cores))
+    own = {"WINDROW_RUN": run, "WINDROW_TASK": task, "WINDROW_ATTEMPT": str(attempt), "WINDROW_CORES": str(cores)}
+    return env | own
+
+
+def absolute(folder: str, paths: Iterable[str]) -> tuple[str, ...]:
+    """These files of a task, seen from anywhere. `folder` is where the task runs."""
+    return tuple(str(Path(folder, path)) for path in paths)

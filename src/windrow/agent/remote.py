@@ -9,12 +9,19 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import select
 import signal
+import sys
+import time
+from collections.abc import Collection, Iterable
 from typing import Any
 
+from windrow.agent.hosts import Hosts
 from windrow.agent.order import Order, Result, to_line
 from windrow.agent.runner import RESET
 from windrow.errors import OutsideError
+
+_DISMISS_S = 3.0  # longer than a node gives its own tasks
 
 
 class RemoteNode:
@@ -56,9 +63,11 @@ class RemoteNode:
         self._running.add(order.task)
         self._send(to_line(order))
 
-    def signal(self, number: int) -> None:
-        """Send a signal to every task there."""
-        self._send(json.dumps({"signal": int(number)}).encode() + b"\n")
+    def signal(self, number: int, tasks: Iterable[int] | None = None) -> None:
+        """Send a signal to these tasks, or to all. Those that do not run there are passed over."""
+        chosen = None if tasks is None else sorted(self._running.intersection(tasks))
+        if chosen != []:
+            self._send(json.dumps({"signal": int(number), "tasks": chosen}).encode() + b"\n")
 
     def look_again_s(self) -> float | None:
         """Seconds until `collect` should be called though nothing came; None for whenever something does."""
@@ -112,3 +121,23 @@ class RemoteNode:
             pass
         except OSError:  # nobody reads it any more; the end of its output will say so
             self._unsent = b""
+
+
+def reach(hosts: Hosts, place: int) -> RemoteNode:
+    """The node at this place of the allocation, with a step begun on it."""
+    # -P: no file in the working folder may stand in for a module
+    return RemoteNode(hosts.names[place], (*hosts.launch(place), sys.executable, "-P", "-m", "windrow.agent.node"))
+
+
+def dismiss(nodes: Collection[RemoteNode], poll: select.poll) -> list[Result]:
+    """Let the steps on these nodes end, which they do by themselves when their input does; what they said last."""
+    for node in nodes:
+        node.close()
+    results: list[Result] = []
+    end = time.monotonic() + _DISMISS_S
+    while not all(node.is_lost for node in nodes) and time.monotonic() < end:
+        poll.poll(50)
+        results += [result for node in nodes for result in node.collect()]
+    for node in nodes:
+        node.kill()
+    return results

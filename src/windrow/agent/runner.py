@@ -13,7 +13,7 @@ import resource
 import shutil
 import signal
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -35,12 +35,15 @@ class _Running:
 
 @dataclass(frozen=True, slots=True)
 class _Awaited:
-    """Files that are not there yet, and what to do when they are, or the patience is at its end."""
+    """Files that are not there yet, and what to do when they are, or the patience is at its end.
+
+    `to_start` is the order that begins then; None where an attempt has run, and its outputs are waited for.
+    """
 
     paths: tuple[str, ...]
     until: float
     then: Callable[[str | None], None]
-    is_start: bool
+    to_start: Order | None
 
 
 class Runner:
@@ -58,7 +61,7 @@ class Runner:
     def start(self, order: Order) -> None:
         """Start it, at once or when its inputs have shown up. OutsideError if its output file cannot be made."""
         if order.patience_s:
-            self._when_there(order.inputs, order.patience_s, lambda _: self._spawn(order), is_start=True)
+            self._when_there(order.inputs, order.patience_s, lambda _: self._spawn(order), order)
         else:
             self._spawn(order)
 
@@ -84,13 +87,23 @@ class Runner:
         results, self._results = self._results, []
         return results
 
-    def signal(self, number: int) -> None:
-        """Send a signal to the process group of every task. What waits for its inputs will not start any more."""
-        self._awaited = [entry for entry in self._awaited if not entry.is_start]
-        for pid in self._running:
-            # Its leader is not reaped, so the number is still its own.
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(pid, number)
+    def signal(self, number: int, tasks: Iterable[int] | None = None) -> None:
+        """Send a signal to the process groups of these tasks, or of all.
+
+        One that waits for its inputs will not start any more: it ends as if the signal had ended it.
+        """
+        chosen = None if tasks is None else frozenset(tasks)
+        awaited, self._awaited = self._awaited, []
+        for entry in awaited:
+            if (order := entry.to_start) is not None and (chosen is None or order.task in chosen):
+                self._results.append(Result(order.task, order.attempt, None, int(number), "stopped before it began"))
+            else:
+                self._awaited.append(entry)
+        for pid, running in self._running.items():
+            if chosen is None or running.order.task in chosen:
+                # Its leader is not reaped, so the number is still its own.
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.killpg(pid, number)
 
     @property
     def is_idle(self) -> bool:
@@ -176,13 +189,17 @@ class Runner:
         self._results.append(ended)
 
     def _when_there(
-        self, paths: tuple[str, ...], patience_s: float, then: Callable[[str | None], None], *, is_start: bool = False
+        self,
+        paths: tuple[str, ...],
+        patience_s: float,
+        then: Callable[[str | None], None],
+        to_start: Order | None = None,
     ) -> None:
         missing = _first_missing(paths)
         if missing is None or patience_s <= 0:
             then(missing)
         else:
-            self._awaited.append(_Awaited(paths, time.monotonic() + patience_s, then, is_start))
+            self._awaited.append(_Awaited(paths, time.monotonic() + patience_s, then, to_start))
 
     def _look(self) -> None:
         now = time.monotonic()

@@ -9,7 +9,10 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import time
 from types import FrameType
+
+_DOUBT_S = 1.0
 
 
 class Wake:
@@ -31,6 +34,12 @@ class Wake:
         """Forget that it was woken."""
         with contextlib.suppress(BlockingIOError):
             os.read(self.fd, 4096)
+
+    def wait_for_stop(self) -> None:
+        """Give a stop the time to come: a queue that ends a job may end its tasks and steps an instant before us."""
+        end = time.monotonic() + _DOUBT_S
+        while self.stop_signal is None and time.monotonic() < end:
+            time.sleep(0.02)
 
     def _stop(self, number: int, _frame: FrameType | None) -> None:
         self.stop_signal = number

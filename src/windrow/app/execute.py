@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,25 +12,28 @@ from pathlib import Path
 import numpy as np
 
 from windrow.agent.folder import RunFolder
+from windrow.app.learning import Learning
 from windrow.app.queues import open_queue
 from windrow.app.runs import ROOT, RunPaths, new_run, past_predictions
-from windrow.errors import InputError, OutsideError, UserError
+from windrow.errors import OutsideError, UserError
 from windrow.forecast.ahead import Ahead
-from windrow.forecast.history import FromHistory, History, PastWait
-from windrow.forecast.history import default_path as waits_path
-from windrow.forecast.runtimes import DEFAULT_RISK, FilledTime, PastRun, RunTimes, Source, fill
+from windrow.forecast.base import Forecaster
+from windrow.forecast.history import FromHistory, History
+from windrow.forecast.memory import filled, past_waits
+from windrow.forecast.runtimes import DEFAULT_RISK, FilledTime, Source
 from windrow.forecast.system import System
 from windrow.forecast.twin import Twin
 from windrow.formats import read_runnable as read_workflow_file
 from windrow.manager import events as e
 from windrow.manager.core import Core
 from windrow.manager.dispatch import Dispatch, alike
-from windrow.manager.journal import Journal, Record
+from windrow.manager.journal import Journal
 from windrow.manager.lock import RunLock
 from windrow.manager.manager import Manager
 from windrow.manager.run_file import read_runnable, write_runnable
 from windrow.manager.terms import Terms
 from windrow.model import Runnable, format_duration
+from windrow.model.runnable import refuse_missing_inputs
 from windrow.queues.local import LocalQueue
 from windrow.queues.port import Limits, Queue
 from windrow.strategies import AUTO, Decision, Foresight, Strategy, Work, find_strategy, whole_seconds
@@ -86,11 +89,11 @@ class Prepared:
 def prepare(order: Order) -> Prepared:
     """Read and check everything that can be checked before anything is done."""
     strategy_of(order)
-    runnable, times = fill(read_workflow_file(order.workflow), RunTimes(), order.guess_s, order.risk)
+    runnable, times = filled(read_workflow_file(order.workflow), order.guess_s, order.risk)
     queue = open_queue(order.on)
     limits = queue.limits()
     prepared = Prepared(order, runnable, times, terms_for(order, limits), limits, queue)
-    _refuse_missing_inputs(order.workflow, runnable)
+    refuse_missing_inputs(order.workflow, runnable, Path.exists)
     _refuse_long_tasks(prepared)
     Work(runnable.workflow, whole_seconds(runnable.workflow), prepared.terms.shape, prepared.terms.cluster_nodes)
     return prepared
@@ -122,18 +125,6 @@ def terms_for(order: Order, limits: Limits) -> Terms:
     )
 
 
-def _refuse_missing_inputs(file: Path, runnable: Runnable) -> None:
-    """A file that tasks read and no task writes must be there."""
-    workflow = runnable.workflow
-    made = {workflow.files[f].id for f in workflow.outputs.index.tolist()}
-    for number, step in enumerate(runnable.steps):
-        for f in workflow.inputs.of(number).tolist():
-            name = workflow.files[f].id
-            if name not in made and not Path(step.workdir, name).exists():
-                problem = f"task {workflow.ids[number]} reads {name}, which no task makes and is not in {step.workdir}"
-                raise InputError(file, problem, fix="make it, or correct the name")
-
-
 def _refuse_long_tasks(prepared: Prepared) -> None:
     limit = prepared.terms.max_request_s
     if limit is None:
@@ -162,7 +153,7 @@ def dry_run(prepared: Prepared, root: Path = ROOT) -> DryRun:
     """Decide as a run would, now, on the live queue. Nothing is written or submitted."""
     workflow, terms = prepared.runnable.workflow, prepared.terms
     core = Core(Work(workflow, whole_seconds(workflow), terms.shape, terms.cluster_nodes), terms)
-    twin = forecasters(prepared.queue)[0]
+    twin = twin_of(prepared.queue)
     now = int(time.time())
     view = core.view(now, twin.waits_s)
     nothing_done = np.zeros(len(workflow), dtype=bool)
@@ -241,8 +232,8 @@ def _manager(paths: RunPaths, journal: Journal) -> Manager:
     limits = queue.limits()
     terms = terms_for(order, limits)
     workflow = runnable.workflow
-    past = journal.records(kinds=(e.JobsPlanned, e.JobSubmitted, e.JobStarted))
-    strategy, sources = strategy_of(order), forecasters(queue)
+    past = (record for _, record in journal.records(kinds=(e.JobsPlanned, e.JobSubmitted, e.JobStarted)))
+    strategy, twin, waits = strategy_of(order), twin_of(queue), past_waits()
     return Manager(
         folder=paths.folder,
         journal=journal,
@@ -250,72 +241,24 @@ def _manager(paths: RunPaths, journal: Journal) -> Manager:
         queue=queue,
         strategy=strategy,
         dispatch=Dispatch(paths.folder, runnable, facts["uid"], paths.name),
-        forecasters=sources,
-        ahead=Ahead(sources[0]) if isinstance(strategy, Foresight) else None,
-        on_records=Learning(runnable, queue.name, facts["uid"], (record for _, record in past)),
+        forecasters=forecasters(queue, twin, waits),
+        ahead=Ahead(twin) if isinstance(strategy, Foresight) else None,
+        on_records=Learning(runnable, queue.name, facts["uid"], past, waits),
         earlier=past_predictions(paths.folder.path.parent, order.on),
         max_array=limits.max_array,
     )
 
 
-def forecasters(queue: Queue) -> tuple[Twin, System, FromHistory]:
-    """Who is asked for starts on this queue, the most trusted first."""
+def twin_of(queue: Queue) -> Twin:
+    """The most trusted of those who are asked for starts on this queue."""
     policy = queue.settings.policy if isinstance(queue, LocalQueue) else "conservative"
-    twin = Twin(queue, time.time, policy=policy, refresh_s=5.0)
-    history = FromHistory(History(waits_path()), queue.name, time.time, twin)
-    return twin, System(queue, time.time, twin), history
+    return Twin(queue, time.time, policy=policy, refresh_s=5.0)
 
 
-class Learning:
-    """Remembers how long tasks took and jobs waited, for runs to come. It keeps no more than it needs of jobs."""
-
-    def __init__(self, runnable: Runnable, queue: str, uid: str, past: Iterable[Record]) -> None:
-        """`past` is what became of the run's jobs so far; it was learnt from when it happened."""
-        self._runnable, self._queue, self._uid = runnable, queue, uid
-        self._times = RunTimes()
-        self._waits = History(waits_path())
-        self._sizes: list[tuple[int, int]] = []
-        self._submitted_s: dict[int, float] = {}
-        for record in past:
-            self._hear(record)
-
-    def __call__(self, records: Sequence[Record]) -> None:
-        """Keep the run times of the tasks that finished, and the waits of the jobs that started."""
-        self._learn_times(records)
-        self._learn_waits(records)
-
-    def _learn_waits(self, records: Sequence[Record]) -> None:
-        waits = [wait for record in records if (wait := self._hear(record)) is not None]
-        if waits:
-            self._waits.record(self._queue, waits)
-
-    def _hear(self, record: Record) -> PastWait | None:
-        """Follow the jobs; the wait of the one that started, where one did."""
-        match record.event:
-            case e.JobsPlanned(decision=decision):
-                self._sizes += [(plan.nodes, plan.requested_s) for plan in decision.jobs]
-            case e.JobSubmitted(job=job):
-                self._submitted_s[job] = record.at_s
-            case e.JobStarted(job=job) if (submitted_s := self._submitted_s.pop(job, None)) is not None:
-                return PastWait(f"{self._uid}-{job}", *self._sizes[job], submitted_s, record.at_s)
-            case _:
-                pass
-        return None
-
-    def _learn_times(self, records: Sequence[Record]) -> None:
-        workflow = self._runnable.workflow
-        self._times.record(
-            PastRun(
-                workflow.name,
-                workflow.kinds[record.event.task],
-                record.at_s - float(record.detail["begun"]),
-                record.at_s,
-                int(workflow.cores[record.event.task]),
-                int(record.detail["peak_bytes"]),
-            )
-            for record in records
-            if isinstance(record.event, e.TaskFinished) and record.detail is not None
-        )
+def forecasters(queue: Queue, twin: Twin, waits: History | None) -> list[Forecaster]:
+    """All who are asked for starts on this queue, the most trusted first."""
+    asked: list[Forecaster] = [twin, System(queue, time.time, twin)]
+    return asked if waits is None else [*asked, FromHistory(waits, queue.name, time.time, twin)]
 
 
 def drive(manager: Manager, tell: Callable[[Manager], None] = lambda _: None, stop: Path | None = None) -> None:

@@ -26,6 +26,17 @@ def positive(text: str) -> int:
     return value
 
 
+def margin(text: str) -> float:
+    """A factor from 1 to 100, by which a requested time exceeds the expected run."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 1 <= value <= 100:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a factor from 1 to 100")
+    return value
+
+
 def seed(text: str) -> int:
     """A whole number of at least 0."""
     if not text.strip().isdecimal():

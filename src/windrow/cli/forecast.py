@@ -38,6 +38,9 @@ examples:
 
 _TIMES_S = (600, 3600, 4 * 3600)
 _PROBES = 12  # a person who asks once may ask for a handful at once; a probe takes some 10 ms of the controller
+_MEASURES = """\
+bias: the mean error; above zero, jobs start earlier than said, below zero later
+started by then: no later than said, give or take a minute"""
 _SOURCES = ("twin", "system", "history")
 
 Reader = Callable[[], Sequence["PastPrediction"]]
@@ -120,6 +123,7 @@ class Facts:
             *blocks,
             terminal.heading("Past predictions"),
             _error_table(self.past),
+            Text(_MEASURES, style="dim"),
             Text(f"trusted: {self.trusted}"),
         ]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from windrow.cli import terminal
 from windrow.cli.arguments import assignment, duration_s, once_each, positive, seed
-from windrow.errors import UserError
+from windrow.errors import UserError, unknown_name
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -70,9 +70,17 @@ def run(args: argparse.Namespace) -> int:
     """Make and write, or list."""
     if args.recipe == "list":
         return _list()
+    _check_recipe(args.recipe)
     if not args.output:
         raise UserError(f"where to? add -o FILE, like -o {args.recipe}{'.swf.gz' if args.recipe == 'log' else '.json'}")
     return _log(args) if args.recipe == "log" else _workflow(args)
+
+
+def _check_recipe(name: str) -> None:
+    from windrow.recipes import WORKFLOW_RECIPES
+
+    if name != "log" and name not in WORKFLOW_RECIPES:
+        raise unknown_name("recipe", name, (*WORKFLOW_RECIPES, "log", "list"))
 
 
 def _workflow(args: argparse.Namespace) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from windrow.manager.story import JobStory, Story
 
 _SHOWN_JOBS = 12
+_SHOWN_FAILURES = 3
 _BAR = 40
 
 
@@ -56,11 +58,35 @@ def summary(told: Told, now_s: float) -> list[str]:
     if story.begun_s is not None:
         ahead = left_s(told, now_s) if told.state == "running" else None
         time_left = f", about {span(ahead)} left" if ahead is not None else ""
-        lines.append(f"begun {clock(story.begun_s)}, {span(end - story.begun_s)} so far{time_left}")
+        lines.append(f"begun {clock(story.begun_s)}, {_gone(told.state, end - story.begun_s)}{time_left}")
+    lines += failures(told)
     if story.trouble:
         lines.append(f"gave up: {story.trouble}")
-    if told.state in ("interrupted", "stopped", "failed"):
+    if told.state == "failed":
+        lines.append(f"mend what is wrong, then windrow resume {told.paths.name} tries again what failed")
+    elif told.state in ("interrupted", "stopped"):
         lines.append(f"windrow resume {told.paths.name} goes on from here")
+    return lines
+
+
+def _gone(state: str, seconds: float) -> str:
+    if state in ("running", "stopping"):
+        return f"{span(seconds)} so far"
+    return f"last heard of after {span(seconds)}" if state == "interrupted" else f"took {span(seconds)}"
+
+
+def failures(told: Told) -> list[str]:
+    """Which tasks failed and with what last words, the first few of them, and how to learn more."""
+    story, ids = told.story, told.runnable.workflow.ids
+    failed = [number for number, task in enumerate(story.tasks) if task.state == "failed" and task.attempts]
+    lines = []
+    for number in failed[:_SHOWN_FAILURES]:
+        last = story.tasks[number].attempts[-1]
+        said = last.tail.strip().splitlines()[-1:]
+        lines.append(f"task {ids[number]} failed: {last.why}" + "".join(f"; it said: {words[:100]}" for words in said))
+    if failed:
+        more = f"{len(failed) - _SHOWN_FAILURES} more failed; " if len(failed) > _SHOWN_FAILURES else ""
+        lines.append(f"{more}windrow explain {shlex.quote(ids[failed[0]])} says more")
     return lines
 
 

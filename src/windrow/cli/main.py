@@ -10,28 +10,36 @@ from __future__ import annotations
 import argparse
 import io
 import os
+import shutil
 import sys
+import textwrap
 from collections.abc import Sequence
 from importlib import import_module
 from typing import NoReturn, Protocol, cast
 
-from windrow.errors import UserError, WindrowError
+from windrow.errors import UserError, WindrowError, unknown_name
 from windrow.version import __version__
 
-COMMANDS = (
-    *("run", "plan", "status", "watch", "resume", "cancel", "report", "explain", "runs", "forecast"),
-    *("compare", "timeline", "simulate", "stream", "pool", "submit", "lab", "reproduce", "generate", "show", "traces"),
-)
+GROUPS = {
+    "run a workflow": (
+        *("run", "plan", "status", "watch", "explain", "report", "runs", "resume", "cancel", "forecast"),
+    ),
+    "share a pool of nodes": ("pool", "submit"),
+    "try it in simulation": ("compare", "timeline", "simulate", "stream", "lab", "reproduce"),
+    "make and look at files": ("generate", "show", "traces"),
+}
+COMMANDS = tuple(name for names in GROUPS.values() for name in names)
+
+_DESCRIPTION = "Windrow cuts workflows into batch jobs, runs them, and simulates the clusters that they run on."
 
 _EPILOG = """\
 examples:
-  windrow generate montage --tasks 250 --work 500h --seed 1 -o montage.json
-  windrow show montage.json --html montage.html
+  windrow run workflow.yaml                      on this machine; --on slurm: on a cluster
+  windrow report                                 a page about the latest run
+  windrow generate montage --tasks 250 --work 500h -o montage.json
   windrow compare montage.json --html compare.html
-  windrow traces fetch KTH-SP2
-  windrow simulate KTH-SP2-1996-2.1-cln.swf.gz --policy easy --policy conservative --report report.html
 
-Each command has its own help: windrow simulate --help
+Each command has its own help: windrow run --help
 """
 
 
@@ -76,7 +84,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(argv: Sequence[str]) -> int:
-    chosen = argv[0] if argv and argv[0] in COMMANDS else None
+    chosen = argv[0] if argv and not argv[0].startswith("-") else None
+    if chosen is not None and chosen not in COMMANDS:
+        raise unknown_name("command", chosen, COMMANDS)
     parser = _parser(chosen)
     args = parser.parse_args(argv)
     if chosen is None:  # only options stood in front, or nothing at all
@@ -88,25 +98,46 @@ def _run(argv: Sequence[str]) -> int:
 def _parser(chosen: str | None) -> Parser:
     parser = Parser(
         prog="windrow",
-        description="Windrow cuts workflows into batch jobs, and simulates the clusters that they run on.",
+        usage="windrow [-h] [--version] COMMAND ..." if chosen is None else None,
+        description=_DESCRIPTION if chosen is not None else f"{_DESCRIPTION}\n\n{_overview()}",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"windrow {__version__}")
-    commands = parser.add_subparsers(title="commands", dest="command", metavar="COMMAND")
-    for name in COMMANDS if chosen is None else (chosen,):
-        module = _module(name)
-        command = commands.add_parser(
-            name,
-            help=module.SUMMARY,
-            description=module.SUMMARY,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-            allow_abbrev=False,
-        )
-        if name == chosen:
-            module.add_arguments(command)
+    if chosen is not None:
+        _add_command(parser, chosen)
     return parser
+
+
+def _add_command(parser: Parser, name: str) -> None:
+    module = _module(name)
+    command = parser.add_subparsers(dest="command", metavar="COMMAND").add_parser(
+        name,
+        description=module.SUMMARY,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    module.add_arguments(command)
+
+
+def _overview() -> str:
+    """Every command with its sentence, by what one wants to do."""
+    columns = max(40, min(120, shutil.get_terminal_size().columns)) - 2
+    width = 4 + max(map(len, COMMANDS))
+    blocks = []
+    for title, names in GROUPS.items():
+        lines = [
+            textwrap.fill(
+                _module(name).SUMMARY,
+                columns,
+                initial_indent=f"  {name:<{width - 2}}",
+                subsequent_indent=" " * width,
+            )
+            for name in names
+        ]
+        blocks.append("\n".join([f"{title}:", *lines]))
+    return "\n\n".join(blocks)
 
 
 def _module(command: str) -> Command:

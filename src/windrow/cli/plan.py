@@ -44,6 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     shared.add_moment(parser)
     shared.add_strategy(parser)
     shared.add_cluster(parser)
+    parser.set_defaults(margin=None)  # it depends on --on
     plan_live.add_arguments(parser)
     output = parser.add_argument_group("output")
     output.add_argument("--explain", action="store_true", help="also print what was considered, and why the winner won")
@@ -54,6 +55,7 @@ def run(args: argparse.Namespace) -> int:
     """Read, cut, print."""
     if args.on is not None:
         return plan_live.run(args)
+    args.margin = shared.MARGIN if args.margin is None else args.margin
     from windrow.lab.plan import make_plan
     from windrow.strategies import find_strategy
 

@@ -6,7 +6,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from windrow.cli import terminal
+from windrow.cli import terminal, warm_up
+from windrow.cli.run import MARGIN
 from windrow.errors import UserError
 
 if TYPE_CHECKING:
@@ -18,7 +19,11 @@ _SIMULATED = {"--log": "log", "--at": "at_s"}
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of a plan on a real queue."""
     group = parser.add_argument_group("on a real queue, instead of a simulated one")
-    group.add_argument("--on", metavar="QUEUE", help="local, slurm, or a queue of windrow.toml, as it is now")
+    group.add_argument(
+        "--on",
+        metavar="QUEUE",
+        help="local, slurm, pbs, or a queue of windrow.toml, as it is now; --margin is 1.2 then, as in windrow run",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -28,8 +33,10 @@ def run(args: argparse.Namespace) -> int:
     for option, name in _SIMULATED.items():
         if getattr(args, name, None) is not None:
             raise UserError(f"--on plans on a real queue, {option} on a simulated one; give one of them")
-    order = Order(Path(args.workflow), on=args.on, strategy=args.strategy, cap=args.cap, margin=args.margin)
+    factor = MARGIN if args.margin is None else args.margin
+    order = Order(Path(args.workflow), on=args.on, strategy=args.strategy, cap=args.cap, margin=factor)
     prepared = prepare(order)
+    warm_up.load("forecaster")
     plan = dry_run(prepared)
     if args.json:
         terminal.print_json(_as_json(prepared, plan))

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from windrow.cli import live
+from windrow.report.wording import count
 
 if TYPE_CHECKING:
     from windrow.app.runs import Told
@@ -73,7 +74,8 @@ class _Lines:
             if self._states.get(number) != job.state:
                 self._states[number] = job.state
                 why = f": {job.why}" if job.why else ""
-                self._say(f"job {number} ({len(job.plan.tasks)} tasks on {job.plan.nodes} nodes) {job.state}{why}")
+                tasks, nodes = count(len(job.plan.tasks), "task"), count(job.plan.nodes, "node")
+                self._say(f"job {number} ({tasks} on {nodes}) {job.state}{why}")
         for number, task in enumerate(told.story.tasks):
             if task.state == "failed" and number not in self._failed:
                 self._failed.add(number)

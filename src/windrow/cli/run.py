@@ -9,8 +9,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from windrow.cli import terminal
-from windrow.cli.arguments import duration_s, positive
+from windrow.cli import terminal, warm_up
+from windrow.cli.arguments import duration_s, margin, positive
 from windrow.errors import OutsideError
 
 if TYPE_CHECKING:
@@ -31,7 +31,10 @@ examples:
   windrow watch
 """
 
+MARGIN = 1.2
+"""How much longer than its tasks should need a real job asks for: estimates err."""
 _BIRTH_S = 30.0
+_PATIENCE_S = 15.0  # a killed manager leaves its last command to the queue behind, which holds the lock
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -45,17 +48,30 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def add_order(parser: argparse.ArgumentParser) -> None:
     """The options that say what to run, where and how."""
     parser.add_argument("workflow", metavar="WORKFLOW", help="native YAML, WfFormat (.json) or DAX file with commands")
-    parser.add_argument("--on", default="local", metavar="QUEUE", help="local, slurm, or a queue of windrow.toml")
+    parser.add_argument(
+        "--on", default="local", metavar="QUEUE", help="local, slurm, pbs, or a queue of windrow.toml (default: local)"
+    )
     parser.add_argument("--strategy", default="auto", metavar="S", help="how to cut (default: auto, that is foresight)")
     parser.add_argument(
-        "--objective", default="makespan", choices=("makespan", "node-hours", "balanced"), help="what foresight aims at"
+        "--objective",
+        default="makespan",
+        choices=("makespan", "node-hours", "balanced"),
+        help="what foresight aims at (default: makespan)",
     )
-    parser.add_argument("--deadline", type=duration_s, metavar="T", help="foresight: be done so long after the begin")
+    parser.add_argument(
+        "--deadline", type=duration_s, metavar="T", help="foresight: be done so long after the begin, as 4h"
+    )
     parser.add_argument("--cap", type=positive, default=16, metavar="N", help="most jobs in the queue (default: 16)")
-    parser.add_argument("--margin", type=float, default=1.2, metavar="F", help="asked-for time over run (default: 1.2)")
-    parser.add_argument("--max-nodes", type=positive, metavar="N", help="most nodes of one job")
-    parser.add_argument("--risk", type=float, default=0.1, metavar="P", help="that a learnt run time is too short")
-    parser.add_argument("--guess", type=duration_s, default=60.0, metavar="T", help="run time where nothing is known")
+    parser.add_argument(
+        "--margin", type=margin, default=MARGIN, metavar="F", help="asked-for time over run (default: 1.2)"
+    )
+    parser.add_argument("--max-nodes", type=positive, metavar="N", help="most nodes of one job (default: the queue's)")
+    parser.add_argument(
+        "--risk", type=float, default=0.1, metavar="P", help="that a learnt run time is too short (default: 0.1)"
+    )
+    parser.add_argument(
+        "--guess", type=duration_s, default=60.0, metavar="T", help="run time where nothing is known (default: 1m)"
+    )
 
 
 def order_of(args: argparse.Namespace) -> Order:
@@ -93,9 +109,8 @@ def _guessed(prepared: Prepared) -> str:
     from windrow.model import format_duration
 
     guess = format_duration(prepared.order.guess_s)
-    return (
-        f"{prepared.guesses} tasks have no run time, and none is known from earlier runs: {guess} is guessed for each"
-    )
+    who = "1 task has" if prepared.guesses == 1 else f"{prepared.guesses:,} tasks have"
+    return f"{who} no run time, and none is known from earlier runs: {guess} is guessed for each (--guess)"
 
 
 def stay(paths: RunPaths, *, as_json: bool) -> int:
@@ -104,40 +119,34 @@ def stay(paths: RunPaths, *, as_json: bool) -> int:
     from windrow.app.runs import Told
     from windrow.cli import live, progress_lines
 
-    load_forecaster()
-    with managed(paths, wait_s=15.0) as manager:
-        told = Told(paths)
-        with progress_lines.showing(told, quiet=as_json) as show:
+    warm_up.load("forecaster")
+    _say_who_has_it(paths)
+    told = Told(paths)
+    try:
+        # The picture is the outer one: what it shows last is the run as it is when nobody manages it any more.
+        with (
+            progress_lines.showing(told, quiet=as_json) as show,
+            managed(paths, wait_s=_PATIENCE_S) as manager,
+        ):
             manager.begin()
-            try:
-                drive(manager, show, paths.stop)
-            except KeyboardInterrupt:
-                name = paths.name
-                terminal.say(
-                    f"interrupted; jobs go on. windrow resume {name} goes on, windrow cancel {name} stops them"
-                )
-                raise
+            drive(manager, show, paths.stop)
+    except KeyboardInterrupt:
+        name = paths.name
+        terminal.say(f"jobs in the queue go on; windrow resume {name} goes on, windrow cancel {name} stops them")
+        raise
     told.refresh()
     if as_json:
         terminal.print_json(live.as_json(told))
+    elif told.story.is_complete:
+        terminal.say("windrow report makes a page about it")
     return 0 if told.story.is_complete else 1
 
 
-def load_forecaster() -> None:
-    """Have what decisions and forecasts calculate with compiled or loaded, and say so where that takes its time."""
-    import numpy as np
+def _say_who_has_it(paths: RunPaths) -> None:
+    from windrow.manager.lock import holder_of
 
-    from windrow.kernels.jit import is_compiled
-    from windrow.model import NodeShape, Task, Workflow
-    from windrow.sim import Cluster
-    from windrow.strategies import Work
-
-    if not (is_compiled("advance") and is_compiled("estimate") and is_compiled("listing")):
-        terminal.say("compiling the forecaster, once; this can take half a minute ...")
-    with terminal.waiting("compiling"):
-        Cluster(nodes=1).estimate(1, 60)
-        work = Work(Workflow.from_tasks("one", [Task("a", 1.0)]), np.ones(1, dtype=np.int64), NodeShape(), 1)
-        work.levels(np.ones(1, dtype=bool)).run_s(0, 0)
+    if (holder := holder_of(paths.lock)) is not None:
+        terminal.say(f"{paths.name} is managed by {holder}; waiting up to {_PATIENCE_S:.0f} s for that to end ...")
 
 
 def detach(paths: RunPaths, *, as_json: bool) -> int:

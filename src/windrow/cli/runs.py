@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import time
 
 from windrow.cli import terminal
 
@@ -40,7 +41,8 @@ def run(args: argparse.Namespace) -> int:
         table.add_column(head, justify="right" if head in ("tasks", "jobs", "took") else "left")
     for t in told:
         done = f"{t.story.count('finished')}/{len(t.story.tasks)}"
-        took = span(t.story.last_s - t.story.begun_s) if t.story.begun_s is not None else ""
+        end_s = time.time() if t.state in ("running", "stopping") else t.story.last_s
+        took = span(end_s - t.story.begun_s) if t.story.begun_s is not None else ""
         row = (t.paths.name, t.state, done, str(len(t.story.jobs)), t.facts["strategy"], t.facts["queue"])
         table.add_row(*map(str, row), clock(t.story.begun_s), took)
     terminal.show(table)

@@ -7,12 +7,15 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from windrow.cli import terminal
-from windrow.cli.arguments import duration_s, positive, seed
+from windrow.cli import terminal, warm_up
+from windrow.cli.arguments import duration_s, margin, positive, seed
 from windrow.errors import UserError
 
 if TYPE_CHECKING:
     from windrow.lab.scenario import Scenario
+
+MARGIN = 1.1
+"""As in the papers: a simulated job asks for a tenth more than it should need."""
 
 TIMES = """\
 Times and durations are seconds, or a number with a unit: 90, 30m, 4h, 30d. Times count from the log's first submission.
@@ -22,7 +25,9 @@ Times and durations are seconds, or a number with a unit: 90, 30m, 4h, 30d. Time
 def add_workflow_and_log(parser: argparse.ArgumentParser) -> None:
     """The workflow to run, and the log that it meets."""
     parser.add_argument(
-        "workflow", metavar="WORKFLOW", help="a workflow: WfFormat (.json) or Pegasus DAX (.dax, .xml), plain or .gz"
+        "workflow",
+        metavar="WORKFLOW",
+        help="a workflow: native (.yaml), WfFormat (.json) or Pegasus DAX (.dax, .xml), plain or .gz",
     )
     parser.add_argument(
         "--log",
@@ -37,7 +42,7 @@ def add_cluster(parser: argparse.ArgumentParser) -> None:
 
     add = parser.add_argument_group("the cluster and the run").add_argument
     add("--cap", type=positive, default=16, metavar="K", help="the most own jobs in the system at once (default: 16)")
-    add("--margin", type=_margin, default=1.1, metavar="X", help="ask for X times the expected run (default: 1.1)")
+    add("--margin", type=margin, default=MARGIN, metavar="X", help="ask for X times the expected run (default: 1.1)")
     add("--policy", default="conservative", metavar="P", help="as in windrow simulate (default: conservative)")
     add(
         "--requests",
@@ -110,10 +115,7 @@ def check_within(scenario: Scenario, option: str, at_s: int) -> None:
 
 def load_simulator(scenario: Scenario) -> None:
     """Have all kernels compiled or loaded, and say so where that takes its time."""
-    from windrow.kernels.jit import is_compiled
-
-    if not (is_compiled("advance") and is_compiled("estimate") and is_compiled("listing")):
-        terminal.say("compiling the simulator, once; this can take half a minute ...")
+    warm_up.load("simulator")
     with terminal.waiting("compiling"):
         scenario.cluster().estimate(1, 60)
         scenario.work.levels(scenario.workflow.levels == 0).run_s(0, 0)
@@ -191,13 +193,6 @@ def _check_fit(scenario: Scenario) -> None:
                 f"give --{option} {needed} or more"
             )
     scenario.work  # noqa: B018  (refuses what else fits nowhere, before any trial)
-
-
-def _margin(text: str) -> float:
-    value = _number(text)
-    if not 1 <= value <= 100:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a factor from 1 to 100")
-    return value
 
 
 def _noise(text: str) -> float:

@@ -32,7 +32,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.epilog = _EPILOG
     parser.add_argument(
-        "workflow", metavar="WORKFLOW", help="a workflow: WfFormat (.json) or Pegasus DAX (.dax, .xml), plain or .gz"
+        "workflow",
+        metavar="WORKFLOW",
+        help="a workflow: native (.yaml), WfFormat (.json) or Pegasus DAX (.dax, .xml), plain or .gz",
     )
     parser.add_argument(
         "--html", metavar="FILE", help="also write a page with pictures; it needs nothing but a browser"

@@ -26,7 +26,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     shared.add_moment(parser)
     shared.add_strategy(parser)
     parser.add_argument(
-        "-o", "--output", required=True, metavar="FILE", help="the page to write; it needs nothing but a browser"
+        "-o",
+        "--output",
+        default="timeline.html",
+        metavar="FILE",
+        help="the page to write; it needs nothing but a browser (default: timeline.html)",
     )
     shared.add_cluster(parser)
 

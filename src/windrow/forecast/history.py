@@ -12,6 +12,7 @@ slow the bound is too low.
 
 from __future__ import annotations
 
+import logging
 import math
 import os
 import sqlite3
@@ -22,7 +23,7 @@ from pathlib import Path
 
 import numpy as np
 
-from windrow.errors import InputError, OutsideError, UserError
+from windrow.errors import InputError, OutsideError, UserError, WindrowError
 from windrow.forecast.base import UNKNOWN_S, Clock, Forecaster, Ints, filled
 
 _TABLE = """
@@ -35,6 +36,8 @@ CREATE TABLE IF NOT EXISTS waits (
 """
 _INDEX = "CREATE INDEX IF NOT EXISTS by_class ON waits (queue, nodes_class, time_class, hour_class)"
 _PATIENCE_S = 10.0  # for another process that is writing
+
+logger = logging.getLogger(__name__)
 
 # From the narrowest class to the widest: the columns that must agree, and what to call it.
 _CLASSES = (
@@ -135,7 +138,10 @@ class History:
 
 
 class FromHistory:
-    """Forecasts for one queue by its past waits. Where too few are known, `fallback` is asked."""
+    """Forecasts for one queue by its past waits. Where too few are known, `fallback` is asked.
+
+    A history that can no longer be read knows nothing, which is said once: a forecast more or less stops nobody.
+    """
 
     name = "history"
 
@@ -152,6 +158,7 @@ class FromHistory:
         order_statistic(1, quantile, confidence)  # refuses what is no probability
         self.quantile, self.confidence = quantile, confidence
         self._history, self._queue, self._clock, self._fallback = history, queue, clock, fallback
+        self._is_told = False
 
     def waits_s(self, nodes: Ints, requested_s: Ints) -> Ints:
         """The bound for each job, or what the fallback says."""
@@ -160,9 +167,14 @@ class FromHistory:
     def known_s(self, nodes: Ints, requested_s: Ints) -> Ints:
         """The bound for each job; `UNKNOWN_S` where too few such jobs have started."""
         jobs = list(zip(nodes.tolist(), requested_s.tolist(), strict=True))
-        bounds = self._history.bounds(
-            self._queue, jobs, self._clock(), quantile=self.quantile, confidence=self.confidence
-        )
+        try:
+            bounds = self._history.bounds(
+                self._queue, jobs, self._clock(), quantile=self.quantile, confidence=self.confidence
+            )
+        except WindrowError as error:
+            if not self._is_told:
+                logger.warning("waits of earlier jobs are not used: %s", error)
+            self._is_told, bounds = True, [None] * len(jobs)
         return np.array([UNKNOWN_S if bound is None else bound.wait_s for bound in bounds], dtype=np.int64)
 
 

@@ -104,13 +104,18 @@ def default_path(environ: Mapping[str, str] = os.environ) -> Path:
     return home / "windrow" / "history.sqlite"
 
 
+def check_risk(risk: float) -> None:
+    """UserError unless it can be one."""
+    if not 0 < risk < 1:
+        raise UserError(f"a risk is a number between 0 and 1, not {risk}; 0.1 means one task in ten")
+
+
 def upper_quantile(times_s: Iterable[float], risk: float) -> tuple[float, float]:
     """The time that the next run exceeds with a chance of at most `risk`, and the chance that can really be stated.
 
     The rule is at the head of this file. ValueError where there are no times.
     """
-    if not 0 < risk < 1:
-        raise UserError(f"a risk is a number between 0 and 1, not {risk}; 0.1 means one task in ten")
+    check_risk(risk)
     ascending = sorted(times_s)
     n = len(ascending)
     above = math.floor(risk * (n + 1) + 1e-9)  # how many of n + 1 places may lie above; the rest is for rounding
@@ -244,11 +249,11 @@ class RunTimes:
 
 
 def fill(
-    runnable: Runnable, runtimes: RunTimes, default_s: float, risk: float = DEFAULT_RISK
+    runnable: Runnable, runtimes: RunTimes | None, default_s: float, risk: float = DEFAULT_RISK
 ) -> tuple[Runnable, tuple[FilledTime, ...]]:
     """The workflow with learnt run times where it states none, else `default_s`; and of each task what was done.
 
-    Steps with a learnt time count as known afterwards; those with a guess do not.
+    Steps with a learnt time count as known afterwards; those with a guess do not. `runtimes` None: nothing was learnt.
     """
     workflow = runnable.workflow
     times, steps = workflow.runtime_s.copy(), list(runnable.steps)
@@ -260,7 +265,9 @@ def fill(
             continue
         key = (workflow.kinds[number], int(workflow.cores[number]))
         if key not in asked:
-            found = runtimes.expect(workflow.name, key[0], risk, cores=key[1], guess_s=default_s)
+            found = Expectation(default_s, 0, 1.0, is_guess=True)
+            if runtimes is not None:
+                found = runtimes.expect(workflow.name, key[0], risk, cores=key[1], guess_s=default_s)
             source = Source.GUESS if found.is_guess else Source.LEARNT
             asked[key] = FilledTime(source, found.runtime_s, found.runs, found.risk)
         filled.append(asked[key])

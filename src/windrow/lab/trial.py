@@ -109,6 +109,7 @@ class _Driver:
     def __init__(self, cluster: Cluster, core: Core, strategy: Strategy, actual_s: Ints, trial: Trial) -> None:
         self.cluster, self.core, self.strategy, self.trial = cluster, core, strategy, trial
         self.actual_s = actual_s.tolist()
+        self.expected_s = core.work.expected_s.tolist()
         self.number_of: dict[int, int] = {}
         self.id_of: dict[int, int] = {}
         self.allocations: dict[int, Allocation] = {}
@@ -241,7 +242,14 @@ class _Driver:
         done = np.array([core.is_done(task) for task in range(len(self.actual_s))], dtype=bool)
         requests = Requests(terms.margin, terms.round_s, terms.overhead_s, terms.max_request_s)
         ahead = TrueFutures if sampling.runs == "truth" else SampledFutures
-        return ahead(self.cluster, view, own, done, requests, sampling)
+        return ahead(self.cluster, view, own, done, requests, sampling, errors=self.errors())
+
+    def errors(self) -> NDArray[np.float64]:
+        """What the tasks that are done took, as parts of what was expected at first."""
+        done = [
+            (a.ended_s - a.started_s) / self.expected_s[a.task] for a in self.trial.attempts if a.ended_s is not None
+        ]
+        return np.array(done, dtype=np.float64)
 
     def forecast(self, nodes: Ints, requested_s: Ints) -> Ints:
         return self.cluster.estimate(nodes, requested_s, exact=False) - self.cluster.now_s

@@ -20,13 +20,14 @@ from typing import Any, get_args
 import msgspec
 import numpy as np
 
-from windrow.errors import InputError, OutsideError
+from windrow.errors import InputError
 from windrow.manager.events import Event
+from windrow.manager.journal_file import FACTS_TABLE, KEEP_FACT, JournalFile, connect, fact_rows, faults_explained
 
 FORMAT = 1
 
-_SCHEMA = """
-CREATE TABLE facts (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+_SCHEMA = f"""
+{FACTS_TABLE}
 CREATE TABLE events (seq INTEGER PRIMARY KEY, at_s REAL NOT NULL, kind TEXT NOT NULL, body BLOB NOT NULL, detail BLOB);
 CREATE TABLE offsets (job INTEGER PRIMARY KEY, bytes INTEGER NOT NULL);
 CREATE TABLE predictions (
@@ -68,23 +69,18 @@ class PredictedStart:
     used: int
 
 
-class Journal:
+class Journal(JournalFile):
     """One run's journal."""
-
-    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
-        self.path = path
-        self._db = connection
 
     @staticmethod
     def create(path: Path, facts: Mapping[str, Any]) -> Journal:
         """A new journal with these facts; it must not exist."""
-        with _faults_explained(path):
+        with faults_explained(path):
             db = sqlite3.connect(path, isolation_level=None)
             db.execute("PRAGMA journal_mode=WAL")
             db.execute("PRAGMA synchronous=FULL")
             db.executescript("BEGIN;" + _SCHEMA)
-            rows = [(key, msgspec.json.encode(value).decode()) for key, value in {"format": FORMAT, **facts}.items()]
-            db.executemany("INSERT INTO facts VALUES (?, ?)", rows)
+            db.executemany(KEEP_FACT, fact_rows({"format": FORMAT, **facts}))
             db.execute("COMMIT")
         return Journal(path, db)
 
@@ -93,32 +89,21 @@ class Journal:
         """The journal at this path."""
         if not path.is_file():
             raise InputError(path, "there is no journal here", fix="windrow runs lists the runs of this folder")
-        with _faults_explained(path):
-            how = "mode=rw" if writable else _reading(path)
-            db = sqlite3.connect(f"{path.absolute().as_uri()}?{how}", uri=True, isolation_level=None, timeout=30)
-            if writable:
-                db.execute("PRAGMA synchronous=FULL")
+        with faults_explained(path):
+            db = connect(path, "mode=rw", ["synchronous=FULL"]) if writable else connect(path, _reading(path))
             journal = Journal(path, db)
-            found = journal.facts().get("format")
-        if found != FORMAT:
-            raise InputError(path, f"format {found} is not {FORMAT}", fix="use the version of Windrow that wrote it")
+            journal._check_format(FORMAT)
         return journal
-
-    def facts(self) -> dict[str, Any]:
-        """What is known of the run as a whole."""
-        with _faults_explained(self.path):
-            rows = self._db.execute("SELECT key, value FROM facts").fetchall()
-        return {key: msgspec.json.decode(value) for key, value in rows}
 
     def set_fact(self, key: str, value: Any) -> None:
         """Keep or replace a fact."""
-        with _faults_explained(self.path):
-            self._db.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", (key, msgspec.json.encode(value).decode()))
+        with faults_explained(self.path):
+            self._db.executemany(KEEP_FACT, fact_rows({key: value}))
 
     def append(self, records: Sequence[Record], offsets: Mapping[int, int] | None = None) -> None:
         """Keep these records for good, with how far the event files of these jobs have been read."""
         rows = [(r.at_s, type(r.event).__name__, _encode(r.event), _encode_detail(r.detail)) for r in records]
-        with _faults_explained(self.path):
+        with faults_explained(self.path):
             self._db.execute("BEGIN IMMEDIATE")
             self._db.executemany("INSERT INTO events (at_s, kind, body, detail) VALUES (?, ?, ?, ?)", rows)
             if offsets:
@@ -129,7 +114,7 @@ class Journal:
         """Keep these predictions."""
         columns = PredictedStart.__slots__
         rows = [tuple(getattr(p, name) for name in columns) for p in predictions]
-        with _faults_explained(self.path):
+        with faults_explained(self.path):
             self._db.execute("BEGIN IMMEDIATE")  # one write to disk for all of them
             self._db.executemany("INSERT INTO predictions VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
             self._db.execute("COMMIT")
@@ -139,45 +124,27 @@ class Journal:
         names = [kind.__name__ for kind in kinds]
         chosen = f" AND kind IN ({', '.join('?' * len(names))})" if names else ""
         query = f"SELECT seq, at_s, kind, body, detail FROM events WHERE seq > ?{chosen} ORDER BY seq"
-        with _faults_explained(self.path):
+        with faults_explained(self.path):
             for seq, at_s, kind, body, detail in self._db.execute(query, (after, *names)):
                 event = _DECODERS[kind].decode(body)
                 yield seq, Record(event, None if detail is None else msgspec.json.decode(detail), at_s)
 
     def offsets(self) -> dict[int, int]:
         """How far the agents' event files have been read, by job."""
-        with _faults_explained(self.path):
+        with faults_explained(self.path):
             return dict(self._db.execute("SELECT job, bytes FROM offsets").fetchall())
 
     def predictions(self) -> list[PredictedStart]:
         """All predictions, in the order in which they were made."""
         query = "SELECT job, source, at_s, nodes, requested_s, start_s, used FROM predictions"
-        with _faults_explained(self.path):
+        with faults_explained(self.path):
             return [PredictedStart(*row) for row in self._db.execute(query)]
-
-    def close(self) -> None:
-        """Let go of the file."""
-        self._db.close()
 
 
 def _reading(path: Path) -> str:
     """How to open it for reading only. In WAL mode SQLite wants to write even then, which some disks do not let it."""
     is_frozen = not os.access(path.parent, os.W_OK) and not path.with_name(path.name + "-wal").exists()
     return "immutable=1" if is_frozen else "mode=ro"
-
-
-class _faults_explained:  # noqa: N801 - reads as a statement
-    """Database errors inside the `with` leave it as one sentence that names the file."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        if isinstance(error, sqlite3.Error):
-            raise OutsideError(f"{self._path}: the journal cannot be used: {error}") from error
 
 
 def _encode(value: object) -> bytes:

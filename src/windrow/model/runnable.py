@@ -5,8 +5,11 @@ The Workflow says what strategies need to know; a Step says what an allocation n
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
+from windrow.errors import InputError
 from windrow.model.workflow import Workflow, WorkflowError
 
 
@@ -42,3 +45,15 @@ class Runnable:
         known = (workflow.runtime_s > 0).tolist()
         steps = (Step(workflow.commands[i], workdir, runtime_known=known[i]) for i in range(len(workflow)))
         return Runnable(workflow, tuple(steps))
+
+
+def refuse_missing_inputs(file: Path, runnable: Runnable, exists: Callable[[Path], bool]) -> None:
+    """InputError, at the workflow's `file`, where tasks read what no task writes and what does not exist."""
+    workflow = runnable.workflow
+    made = {workflow.files[f].id for f in workflow.outputs.index.tolist()}
+    for number, step in enumerate(runnable.steps):
+        for f in workflow.inputs.of(number).tolist():
+            name = workflow.files[f].id
+            if name not in made and not exists(Path(step.workdir, name)):
+                problem = f"task {workflow.ids[number]} reads {name}, which no task makes and is not in {step.workdir}"
+                raise InputError(file, problem, fix="make it, or correct the name")

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from windrow.errors import InputError, UserError
-from windrow.forecast.runtimes import RunTimes, fill
+from windrow.forecast.memory import filled
 from windrow.formats import read_runnable
 from windrow.model import Runnable
+from windrow.model.runnable import refuse_missing_inputs
 from windrow.pool.settings import Settings
 from windrow.streams import in_processors
 
@@ -19,8 +20,8 @@ def admit(path: Path, settings: Settings | None) -> Runnable:
 
     `settings` None: the pool has never been served, and its size is not known yet.
     """
-    runnable, _ = fill(read_runnable(path), RunTimes(), _GUESS_S)
-    _refuse_missing_inputs(path, runnable)
+    runnable, _ = filled(read_runnable(path), _GUESS_S)
+    refuse_missing_inputs(path, runnable, Path.exists)
     if settings is not None:
         try:
             refuse_misfits(runnable, settings)
@@ -35,15 +36,3 @@ def refuse_misfits(runnable: Runnable, settings: Settings) -> None:
     if int(taken.max()) > settings.slots:
         name, nodes = runnable.workflow.ids[int(taken.argmax())], int(runnable.workflow.nodes[taken.argmax()])
         raise UserError(f"task {name} asks for {nodes} nodes, and the pool has {settings.nodes}; start it with more")
-
-
-def _refuse_missing_inputs(path: Path, runnable: Runnable) -> None:
-    """A file that tasks read and no task writes must be there."""
-    workflow = runnable.workflow
-    made = {workflow.files[f].id for f in workflow.outputs.index.tolist()}
-    for number, step in enumerate(runnable.steps):
-        for f in workflow.inputs.of(number).tolist():
-            name = workflow.files[f].id
-            if name not in made and not Path(step.workdir, name).exists():
-                problem = f"task {workflow.ids[number]} reads {name}, which no task makes and is not in {step.workdir}"
-                raise InputError(path, problem, fix="make it, or correct the name")

@@ -10,31 +10,17 @@ import contextlib
 import os
 import select
 import signal
-import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Collection
 
 from windrow.agent.hosts import Hosts
 from windrow.agent.loop import Node
 from windrow.agent.order import Order, Result
-from windrow.agent.remote import RemoteNode
+from windrow.agent.remote import RemoteNode, dismiss, reach
 from windrow.agent.runner import Runner
 from windrow.agent.wake import Wake
 
-_DOUBT_S = 1.0
 _TERM_S = 3.0
-_DISMISS_S = 3.0
-
-
-class _ThisNode(Runner):
-    """This node, with one thing that an agent never needs: to signal some of its tasks and not others."""
-
-    def signal_some(self, keys: Iterable[int], number: int) -> None:
-        chosen = set(keys)
-        for pid, running in self._running.items():
-            if running.order.task in chosen:
-                with contextlib.suppress(ProcessLookupError, PermissionError):
-                    os.killpg(pid, number)
 
 
 class Crew:
@@ -44,17 +30,16 @@ class Crew:
         self.names = hosts.names[:nodes]
         self._wake = wake
         self._is_cluster = hosts.is_cluster
-        self._here = _ThisNode(os.environ)
+        self._here = Runner(os.environ)
         self._others: dict[int, RemoteNode] = {}
         self._poll = select.poll()
         self._poll.register(wake.fd, select.POLLIN)
         self._door = -1
         self._gone: dict[int, list[int]] = {}
+        self._told: set[int] = set()  # what we stopped ourselves: no doubt about why it ended
         if not hosts.are_here:
             for place in range(1, nodes):
-                # -P: no file in the working folder may stand in for a module
-                command = (*hosts.launch(place), sys.executable, "-P", "-m", "windrow.agent.node")
-                self._others[place] = RemoteNode(self.names[place], command)
+                self._others[place] = reach(hosts, place)
                 self._poll.register(self._others[place].fd, select.POLLIN)
 
     def start(self, node: int, order: Order) -> None:
@@ -90,8 +75,11 @@ class Crew:
         return results
 
     def _in_doubt(self, results: list[Result]) -> list[Result]:
-        if self._is_cluster and any(result.may_be_stop for result in results):
-            self._wait_for_stop()
+        """A queue that ends a job may end tasks first, and us an instant later: that is no failure of theirs."""
+        ended = [result.task for result in results if result.may_be_stop]
+        if self._is_cluster and not self._told.issuperset(ended):
+            self._wake.wait_for_stop()
+        self._told.difference_update(result.task for result in results)
         return results
 
     def take_lost(self) -> list[tuple[int, list[int]]]:
@@ -101,12 +89,14 @@ class Crew:
             self._poll.unregister(node.fd)
             del self._others[place]
         if lost:
-            self._wait_for_stop()
+            self._wake.wait_for_stop()
         return [(place, sorted([*node.running, *self._gone.pop(place, [])])) for place, node in lost]
 
-    def stop(self, keys: Iterable[int], number: int) -> None:
-        """Signal these attempts on this node. On other nodes they are let run: a node there knows only all or none."""
-        self._here.signal_some(keys, number)
+    def stop(self, keys: Collection[int], number: int) -> None:
+        """Signal these attempts, wherever they run."""
+        self._told.update(keys)
+        for node in self._nodes():
+            node.signal(number, keys)
 
     def end(self) -> list[Result]:
         """End whatever runs, everywhere: told first, then killed. What still succeeded is among the results."""
@@ -116,15 +106,7 @@ class Crew:
         results = self._last_results(_TERM_S)
         for node in nodes:
             node.signal(signal.SIGKILL)
-        for other in self._others.values():
-            other.close()
-        end = time.monotonic() + _DISMISS_S
-        while not all(other.is_lost for other in self._others.values()) and time.monotonic() < end:
-            self._poll.poll(50)
-            results += [r for other in self._others.values() for r in other.collect()]
-        for other in self._others.values():
-            other.kill()
-        return results
+        return results + dismiss(self._others.values(), self._poll)
 
     def _last_results(self, patience_s: float) -> list[Result]:
         nodes = self._nodes()
@@ -137,9 +119,3 @@ class Crew:
 
     def _nodes(self) -> list[Node]:
         return [self._here, *self._others.values()]
-
-    def _wait_for_stop(self) -> None:
-        """A queue that ends a job may end tasks first, and us an instant later: that is no failure of theirs."""
-        end = time.monotonic() + _DOUBT_S
-        while self._wake.stop_signal is None and time.monotonic() < end:
-            time.sleep(0.02)

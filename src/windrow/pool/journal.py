@@ -11,40 +11,35 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, get_args
 
 import msgspec
 
-from windrow.errors import InputError, OutsideError
+from windrow.errors import InputError
+from windrow.manager.journal_file import FACTS_TABLE, KEEP_FACT, JournalFile, connect, fact_rows, faults_explained
 from windrow.pool.events import Event
 
 FORMAT = 1
-_PATIENCE_S = 30
-_SCHEMA = """
-CREATE TABLE facts (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+_SCHEMA = f"""
+{FACTS_TABLE}
 CREATE TABLE events (seq INTEGER PRIMARY KEY, kind TEXT NOT NULL, body BLOB NOT NULL);
 """
 _KINDS: dict[str, type[Event]] = {kind.__name__: kind for kind in get_args(Event)}
 
 
-class Journal:
+class Journal(JournalFile):
     """One pool's journal."""
-
-    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
-        self.path = path
-        self._db = connection
 
     @staticmethod
     def create(path: Path, facts: Mapping[str, Any]) -> None:
         """A new journal with these facts; whole or not at all, and never over another one."""
         draft = path.with_name(path.name + ".new")
         draft.unlink(missing_ok=True)
-        with _faults_explained(path):
+        with faults_explained(path):
             db = sqlite3.connect(draft, isolation_level=None)
             db.executescript("BEGIN;" + _SCHEMA)
-            db.executemany("INSERT INTO facts VALUES (?, ?)", _rows({"format": FORMAT, **facts}))
+            db.executemany(KEEP_FACT, fact_rows({"format": FORMAT, **facts}))
             db.execute("COMMIT")
             db.close()
         if not path.exists():
@@ -55,53 +50,24 @@ class Journal:
         """The journal at this path. `is_cluster`: others read it from other machines."""
         if not path.is_file():
             raise InputError(path, "there is no journal of a pool here", fix="windrow pool NAME starts a pool")
-        with _faults_explained(path):
-            mode = "rw" if writable else "ro"
-            address = f"{path.absolute().as_uri()}?mode={mode}"
-            db = sqlite3.connect(address, uri=True, isolation_level=None, timeout=_PATIENCE_S)
-            if writable:
-                db.execute(f"PRAGMA journal_mode={'DELETE' if is_cluster else 'WAL'}")
-                db.execute("PRAGMA synchronous=FULL")
+        with faults_explained(path):
+            pragmas = [f"journal_mode={'DELETE' if is_cluster else 'WAL'}", "synchronous=FULL"]
+            db = connect(path, "mode=rw", pragmas) if writable else connect(path, "mode=ro")
             journal = Journal(path, db)
-            found = journal.facts().get("format")
-        if found != FORMAT:
-            raise InputError(path, f"format {found} is not {FORMAT}", fix="use the version of Windrow that wrote it")
+            journal._check_format(FORMAT)
         return journal
-
-    def facts(self) -> dict[str, Any]:
-        """What is known of the pool as a whole."""
-        with _faults_explained(self.path):
-            rows = self._db.execute("SELECT key, value FROM facts").fetchall()
-        return {key: msgspec.json.decode(value) for key, value in rows}
 
     def append(self, events: Sequence[Event], facts: Mapping[str, Any] | None = None) -> None:
         """Keep these events for good, and replace these facts, in one step."""
         rows = [(type(event).__name__, msgspec.json.encode(event)) for event in events]
-        with _faults_explained(self.path), self._db:  # which commits, or rolls back what was begun
+        with faults_explained(self.path), self._db:  # which commits, or rolls back what was begun
             self._db.execute("BEGIN IMMEDIATE")
             self._db.executemany("INSERT INTO events (kind, body) VALUES (?, ?)", rows)
-            self._db.executemany("INSERT OR REPLACE INTO facts VALUES (?, ?)", _rows(facts or {}))
+            self._db.executemany(KEEP_FACT, fact_rows(facts or {}))
 
     def events(self, after: int = 0) -> Iterator[tuple[int, Event]]:
         """Numbered events, in order, from the one after `after` on."""
         query = "SELECT seq, kind, body FROM events WHERE seq > ? ORDER BY seq"
-        with _faults_explained(self.path):
+        with faults_explained(self.path):
             for seq, kind, body in self._db.execute(query, (after,)):
                 yield seq, msgspec.json.decode(body, type=_KINDS[kind])
-
-    def close(self) -> None:
-        """Let go of the file."""
-        self._db.close()
-
-
-def _rows(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
-    return [(key, msgspec.json.encode(value).decode()) for key, value in facts.items()]
-
-
-@contextmanager
-def _faults_explained(path: Path) -> Iterator[None]:
-    """Database errors inside the `with` leave it as one sentence that names the file."""
-    try:
-        yield
-    except sqlite3.Error as error:
-        raise OutsideError(f"{path}: the journal cannot be used: {error}") from error

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from windrow.agent.order import Order
+from windrow.agent.order import Order, absolute, task_env
 from windrow.pool.core import Attempt
 from windrow.pool.guest import Guest
 from windrow.pool.leftovers import VARIABLE
@@ -28,33 +27,18 @@ def order_for(
 ) -> Order:
     """The order for this attempt on these nodes. Tasks find the variables that they find in a job of `windrow run`."""
     workflow, step = guest.runnable.workflow, guest.runnable.steps[attempt.task]
-    env = dict(step.env)
-    need = guest.need(attempt.task)
+    need, task = guest.need(attempt.task), workflow.task(attempt.task)
     cores = node_cores if need.nodes else need.cores
-    if need.nodes:
-        env["WINDROW_NODES"] = ",".join(nodes)
-    elif "OMP_NUM_THREADS" not in os.environ:
-        env.setdefault("OMP_NUM_THREADS", str(cores))
-    env |= {
-        "WINDROW_RUN": run,
-        "WINDROW_TASK": workflow.ids[attempt.task],
-        "WINDROW_ATTEMPT": str(attempt.attempt),
-        "WINDROW_CORES": str(cores),
-        VARIABLE: pool_id,
-    }
+    hosts = nodes if need.nodes else ()
+    env = task_env(dict(step.env), run=run, task=task.id, attempt=attempt.attempt, cores=cores, hosts=hosts)
     return Order(
         task=key,
         attempt=attempt.attempt,
         command=step.command,
         workdir=step.workdir,
-        env=env,
+        env={**env, VARIABLE: pool_id},
         out=str(out / f"{attempt.task}.{attempt.attempt}"),
-        inputs=_paths(guest, workflow.inputs.of(attempt.task).tolist(), step.workdir),
-        outputs=_paths(guest, workflow.outputs.of(attempt.task).tolist(), step.workdir),
+        inputs=absolute(step.workdir, task.inputs),
+        outputs=absolute(step.workdir, task.outputs),
         patience_s=_PATIENCE_S if is_cluster else 0.0,
     )
-
-
-def _paths(guest: Guest, files: list[int], folder: str) -> tuple[str, ...]:
-    known = guest.runnable.workflow.files
-    return tuple(str(Path(folder, known[f].id)) for f in files)

@@ -18,6 +18,7 @@ from windrow.agent.hosts import Hosts
 from windrow.agent.order import Order, Result
 from windrow.agent.wake import Wake
 from windrow.errors import OutsideError, UserError, WindrowError
+from windrow.forecast.memory import Memory
 from windrow.forecast.runtimes import PastRun, RunTimes
 from windrow.pool import events as e
 from windrow.pool.admission import refuse_misfits
@@ -72,7 +73,7 @@ class Server:
         self._to_learn: list[Guest] = []
         self._to_kill: list[tuple[float, list[int]]] = []
         self._reserved = -1
-        self._learning = True
+        self._times: Memory[PastRun] = Memory(RunTimes().record, "run times", say)
 
     def run(self) -> int:
         """Serve until told to stop; the exit code."""
@@ -255,7 +256,8 @@ class Server:
             self._learn(guest, self._clock.now())
         self._to_start, self._to_stop, self._to_learn = [], [], []
         while self._to_kill and self._to_kill[0][0] <= time.monotonic():
-            self._crew.stop(self._to_kill.pop(0)[1], signal.SIGKILL)
+            left = [key for key in self._to_kill.pop(0)[1] if key in self._live]
+            self._crew.stop(left, signal.SIGKILL)
 
     def _order(self, key: int, live: _Live, guest: Guest) -> Order:
         return order_for(
@@ -271,19 +273,13 @@ class Server:
         )
 
     def _learn(self, guest: Guest, now_s: float) -> None:
-        """Remember how long tasks took, for runs to come. A history that cannot be written must not stop a pool."""
-        if not self._learning:
-            return
+        """Remember how long tasks took, for runs to come."""
         workflow = guest.runnable.workflow
         runs = [
             PastRun(workflow.name, workflow.kinds[task], took_s, now_s, int(workflow.cores[task]))
             for task, took_s in sorted(guest.took_s.items())
         ]
-        try:
-            RunTimes().record(runs)
-        except WindrowError as error:
-            self._learning = False
-            self._say(f"run times are not remembered: {error}")
+        self._times.keep(runs)
 
     def _close(self, why: str) -> None:
         """End what runs; it starts again with the next server."""

@@ -17,7 +17,8 @@ from functools import cached_property
 
 from windrow.errors import UserError, unknown_name
 from windrow.model.resources import NodeShape
-from windrow.queues import slurm_command
+from windrow.queues import command
+from windrow.queues.command import Answer, Run, user_name
 from windrow.queues.pbs_text import (
     OVER_ALREADY,
     TRANSIENT,
@@ -33,20 +34,14 @@ from windrow.queues.pbs_text import (
     parse_status,
     user_limit,
 )
-from windrow.queues.port import JobSpec, JobStatus, Limits, OutcomeUnknown, QueueError, Snapshot, SpecError
-from windrow.queues.slurm_command import Answer, Run, user_name
-from windrow.queues.slurm_script import (
-    array_name,
-    array_script,
-    check_spec,
-    here_document,
-    placed_script,
-    redirected_script,
-    tag_of,
-)
+from windrow.queues.port import JobSpec, JobStatus, Limits, Snapshot
+from windrow.queues.script import array_name, array_script, here_document, placed_script, redirected_script, tag_of
+from windrow.queues.spec import check_count, check_spec
+from windrow.queues.wording import Wording, answered
 
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@-]*")
 UNUSABLE = ("down", "offline", "unknown", "stale", "initializing")
+WORDING = Wording("PBS", UNKNOWN_OUTCOME, TRANSIENT, OVER_ALREADY)
 DEFAULT_ARRAY = 10000  # max_array_size where the server does not say
 
 
@@ -91,7 +86,7 @@ class PbsQueue:
         *,
         env: Mapping[str, str] | None = None,
         timeout_s: float = 60.0,
-        run: Run = slurm_command.run,
+        run: Run = command.run,
     ) -> None:
         self.profile = profile or PbsProfile()
         self._env = dict(os.environ if env is None else env)
@@ -136,8 +131,7 @@ class PbsQueue:
         """Submit jobs that differ in nothing but tag, command and output as one job array; all or nothing."""
         if len(specs) <= 1:
             return [self.submit(spec) for spec in specs]
-        if len(specs) > self.limits().max_array:
-            raise SpecError(f"an array of {len(specs)} jobs; this PBS takes at most {self.limits().max_array}")
+        check_count(len(specs), self.limits())
         argv, script = self._submission(specs)
         whole = self._qsub(argv, script, array_name(specs))
         return [whole.replace("[]", f"[{index}]", 1) for index in range(len(specs))]
@@ -149,7 +143,7 @@ class PbsQueue:
 
     def _submission(self, specs: Sequence[JobSpec]) -> tuple[list[str], str]:
         first = specs[0]
-        self._check(first)
+        check_spec(first, self.limits(), f"queue {self._queue}")
         chunk = f"select={first.nodes}:ncpus={self.limits().shape.cores}"
         limits = ["-l", chunk, "-l", "place=scatter:exclhost", "-l", f"walltime={format_duration(first.walltime_s)}"]
         job = ["qsub", *limits, "-r", "n", "-j", "oe", "-o", "/dev/null", *self.profile.options]
@@ -158,26 +152,10 @@ class PbsQueue:
         array = ["-N", array_name(specs), "-J", f"0-{len(specs) - 1}"]
         return [*job, *array], placed_script(array_script(specs, "PBS_ARRAY_INDEX"), first.workdir)
 
-    def _check(self, spec: JobSpec) -> None:
-        check_spec(spec)
-        limits = self.limits()
-        most = min(limits.nodes, limits.max_nodes or limits.nodes)
-        if spec.nodes > most:
-            raise SpecError(f"job {spec.tag} asks for {spec.nodes} nodes; queue {self._queue} gives {most}")
-        if limits.max_walltime_s is not None and spec.walltime_s > limits.max_walltime_s:
-            asked, allowed = format_duration(spec.walltime_s), format_duration(limits.max_walltime_s)
-            raise SpecError(f"job {spec.tag} asks for {asked}; queue {self._queue} gives {allowed}")
-
     def _qsub(self, argv: Sequence[str], script: str, what: str) -> str:
         answer = self._run(argv, stdin=script, env=self._env, timeout_s=self._timeout_s)
-        if answer.is_good:
-            id_ = answer.out.strip()
-            if re.fullmatch(r"\d+(\[\])?(\.\S+)?", id_):
-                return id_
-        elif answer.code is not None and answer.code > 0 and not UNKNOWN_OUTCOME.search(answer.words):
-            refusal = f"PBS did not take job {what}: {answer.words}"
-            raise (QueueError if TRANSIENT.search(answer.words) else SpecError)(refusal)
-        raise OutcomeUnknown(f"nobody knows whether PBS took job {what}: {answer.words or answer.out!r}")
+        id_ = re.fullmatch(r"\d+(\[\])?(\.\S+)?", answer.out.strip())
+        return WORDING.submitted(answer, id_[0] if id_ else None, what)
 
     # Asking
 
@@ -212,23 +190,15 @@ class PbsQueue:
 
     def cancel(self, ids: Collection[str]) -> None:
         """Ask that these jobs go. Jobs that are over already or unknown are no error."""
-        if not ids:
-            return
-        answer = self._command(["qdel", *ids])
-        complaints = [line for line in answer.err.splitlines() if line.strip()]
-        real = [line for line in complaints if not OVER_ALREADY.search(line)]
-        if answer.code is None or real or (not answer.is_good and not complaints):
-            raise QueueError(f"qdel failed: {'; '.join(real) or answer.words}")
+        if ids:
+            WORDING.check_cancelled(self._command(["qdel", *ids]), "qdel")
 
     def _jobs(self, ids: Collection[str]) -> dict[str, Record]:
         if not ids:
             return {}
         asked = list(dict.fromkeys(map(array_id, ids)))
         answer = self._command(["qstat", "-x", "-t", "-f", "-F", "json", *asked])
-        complaints = [line for line in answer.err.splitlines() if line.strip()]
-        if not answer.is_good and not (complaints and all(OVER_ALREADY.search(line) for line in complaints)):
-            raise QueueError(f"qstat failed: {answer.words}")
-        return parse_json(answer.out, "Jobs")
+        return parse_json(answer.out if WORDING.is_all_over(answer) else answered(answer, "qstat"), "Jobs")
 
     @cached_property
     def _server(self) -> Record:
@@ -258,10 +228,7 @@ class PbsQueue:
         return mine
 
     def _ask(self, argv: Sequence[str]) -> str:
-        answer = self._command(argv)
-        if not answer.is_good:
-            raise QueueError(f"{argv[0]} failed: {answer.words}")
-        return answer.out
+        return answered(self._command(argv), argv[0])
 
     def _command(self, argv: Sequence[str]) -> Answer:
         return self._run(argv, stdin="", env=self._env, timeout_s=self._timeout_s)

@@ -10,25 +10,18 @@ the job exists (seen with 22.05: a controller that hung for ten seconds accepted
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
-from windrow.queues import slurm_command
-from windrow.queues.port import JobSpec, JobStatus, Limits, OutcomeUnknown, QueueError, Snapshot, SpecError
-from windrow.queues.slurm_command import Answer, Run, user_name
+from windrow.queues import command
+from windrow.queues.command import Answer, Run, user_name
+from windrow.queues.port import JobSpec, JobStatus, Limits, QueueError, Snapshot
+from windrow.queues.script import array_name, array_script, here_document, job_script, redirected_script, tag_of
 from windrow.queues.slurm_limits import SiteLimits, read_limits
 from windrow.queues.slurm_profile import SlurmProfile
-from windrow.queues.slurm_script import (
-    array_name,
-    array_script,
-    check_spec,
-    here_document,
-    job_script,
-    redirected_script,
-    tag_of,
-)
 from windrow.queues.slurm_text import (
     FOREVER_S,
     NODE_FORMAT,
@@ -47,10 +40,13 @@ from windrow.queues.slurm_text import (
     parse_snapshot,
     parse_status,
 )
+from windrow.queues.spec import check_count, check_spec
+from windrow.queues.wording import Wording, answered
 
 BATCH = 500  # ids in one command line: well below what a kernel takes, and what slurmdbd likes
 REMEMBER = "now-30days"  # how far back `find` looks in the accounts
-OVER_ALREADY = ("invalid job id", "already completing", "already completed", "invalid job array")
+OVER_ALREADY = re.compile(r"invalid job id|already completing|already completed|invalid job array", re.I)
+WORDING = Wording("Slurm", UNKNOWN_OUTCOME, TRANSIENT, OVER_ALREADY)
 KEPT = ("SLURM_CONF", "SLURM_CLUSTERS", "SLURM_JWT")  # what of an outer job's SLURM_ variables an inner one may see
 # Settings of the user's shell that would change what is asked or how it is answered.
 FOREIGN = (
@@ -73,7 +69,7 @@ class SlurmQueue:
         *,
         env: Mapping[str, str] | None = None,
         timeout_s: float = 60.0,
-        run: Run = slurm_command.run,
+        run: Run = command.run,
     ) -> None:
         self.profile = profile or SlurmProfile()
         self._env = _clean(os.environ if env is None else env)
@@ -104,8 +100,7 @@ class SlurmQueue:
         """Submit jobs that differ in nothing but tag, command and output as one job array; all or nothing."""
         if len(specs) <= 1:
             return [self.submit(spec) for spec in specs]
-        if len(specs) > self.limits().max_array:
-            raise SpecError(f"an array of {len(specs)} jobs; this Slurm takes at most {self.limits().max_array}")
+        check_count(len(specs), self.limits())
         argv, script = self._submission(specs)
         base = self._sbatch(argv, script, array_name(specs))
         return [f"{base}_{index}" for index in range(len(specs))]
@@ -117,7 +112,8 @@ class SlurmQueue:
 
     def _submission(self, specs: Sequence[JobSpec]) -> tuple[list[str], str]:
         first = specs[0]
-        self._check(first)
+        # Most sites leave EnforcePartLimits off: Slurm would accept an impossible job and let it wait for ever.
+        check_spec(first, self.limits(), f"partition {self._site.partition}")
         job = ["sbatch", "--parsable", *self._shape(first.nodes, first.walltime_s), f"--chdir={first.workdir}"]
         if len(specs) == 1 and "\\" in first.output:  # which sbatch takes for a quote, and leaves out
             return [*job, f"--job-name={first.tag}", "--output=/dev/null"], redirected_script(first)
@@ -132,29 +128,10 @@ class SlurmQueue:
         whole = [f"--nodes={nodes}", "--exclusive", "--mem=0", f"--time={format_duration(walltime_s)}", "--no-requeue"]
         return whole + self.profile.options
 
-    def _check(self, spec: JobSpec) -> None:
-        # Most sites leave EnforcePartLimits off: Slurm would accept an impossible job and let it wait for ever.
-        check_spec(spec)
-        limits = self.limits()
-        most = min(limits.nodes, limits.max_nodes or limits.nodes)
-        if spec.nodes > most:
-            raise SpecError(
-                f"job {spec.tag} asks for {spec.nodes} nodes; partition {self._site.partition} gives {most}"
-            )
-        if limits.max_walltime_s is not None and spec.walltime_s > limits.max_walltime_s:
-            asked, allowed = format_duration(spec.walltime_s), format_duration(limits.max_walltime_s)
-            raise SpecError(f"job {spec.tag} asks for {asked}; partition {self._site.partition} gives {allowed}")
-
     def _sbatch(self, argv: Sequence[str], script: str, what: str) -> str:
         answer = self._run(argv, stdin=script, env=self._env, timeout_s=self._timeout_s)
-        if answer.is_good:
-            id_ = answer.out.strip().partition(";")[0]
-            if id_.isdecimal():
-                return id_
-        elif answer.code is not None and answer.code > 0 and not UNKNOWN_OUTCOME.search(answer.words):
-            refusal = f"Slurm did not take job {what}: {answer.words}"
-            raise (QueueError if TRANSIENT.search(answer.words) else SpecError)(refusal)
-        raise OutcomeUnknown(f"nobody knows whether Slurm took job {what}: {answer.words or answer.out!r}")
+        id_ = answer.out.strip().partition(";")[0]
+        return WORDING.submitted(answer, id_ if id_.isdecimal() else None, what)
 
     # Asking
 
@@ -213,11 +190,7 @@ class SlurmQueue:
             # sacct knows it). Held first it becomes a job of its own, whose end is told. If that fails, so be it.
             if members := [id_ for id_ in some if array_index(id_) is not None]:
                 self._command(["scontrol", "hold", ",".join(members)])
-            answer = self._command(["scancel", *some])
-            complaints = [line for line in answer.err.splitlines() if line.strip()]
-            real = [line for line in complaints if not any(words in line.lower() for words in OVER_ALREADY)]
-            if answer.code is None or real or (not answer.is_good and not complaints):
-                raise QueueError(f"scancel failed: {'; '.join(real) or answer.words}")
+            WORDING.check_cancelled(self._command(["scancel", *some]), "scancel")
 
     def _squeue(self) -> list[Row]:
         argv = ["squeue", "--me", "--noheader", "--array", "--states=all", f"--Format={STATUS_FORMAT}"]
@@ -238,10 +211,7 @@ class SlurmQueue:
         return {**self._env, "SLURM_TIME_FORMAT": "%s"}
 
     def _ask(self, argv: Sequence[str]) -> str:
-        answer = self._command(argv)
-        if not answer.is_good:
-            raise QueueError(f"{argv[0]} failed: {answer.words}")
-        return answer.out
+        return answered(self._command(argv), argv[0])
 
     def _command(self, argv: Sequence[str]) -> Answer:
         return self._run(argv, stdin="", env=self._asking_env, timeout_s=self._timeout_s)

@@ -1,6 +1,7 @@
-"""What a job must be like before a queue on this machine, or a simulated one, takes it.
+"""What a job must be like before a queue takes it.
 
-Rule: a refusal names the tag, what is wrong, and what would do.
+Rule 1: a refusal names the tag, what is wrong, and what would do. Rule 2: a batch system is not asked for what it can
+only refuse, or would accept and let wait for ever.
 """
 
 from __future__ import annotations
@@ -10,43 +11,63 @@ from collections.abc import Container, Sequence
 
 from windrow.queues.port import JobSpec, Limits, SpecError
 
-_TAG = re.compile(r"[A-Za-z0-9._-]+")
+TAG = re.compile(r"[A-Za-z0-9._-]+")
 
 
 def check(specs: Sequence[JobSpec], limits: Limits, taken: Container[str] = ()) -> None:
     """Raise SpecError unless all of these can be submitted together. `taken` are tags that are in use."""
-    if len(specs) > limits.max_array:
-        raise SpecError(f"an array has at most {limits.max_array} jobs, not {len(specs)}; submit several arrays")
+    check_count(len(specs), limits)
     new: set[str] = set()
     for spec in specs:
-        problem = _problem(spec, limits)
-        if problem:
-            raise SpecError(f"job {spec.tag!r}: {problem}")
+        check_spec(spec, limits)
         if spec.tag in taken or spec.tag in new:
             raise SpecError(f"job {spec.tag!r}: there is a job with this tag; every job needs a tag of its own")
         new.add(spec.tag)
 
 
+def check_count(jobs: int, limits: Limits) -> None:
+    """Raise SpecError unless so many jobs can be submitted together."""
+    if jobs > limits.max_array:
+        raise SpecError(f"an array has at most {limits.max_array} jobs, not {jobs}; submit several arrays")
+
+
+def check_spec(spec: JobSpec, limits: Limits, where: str = "this queue") -> None:
+    """Raise SpecError unless this job can run within these limits. `where` is what sets them, in the user's words."""
+    problem = _form_problem(spec) or _size_problem(spec.nodes, spec.walltime_s, limits, where)
+    if problem:
+        raise SpecError(f"job {spec.tag!r}: {problem}")
+
+
+def check_form(spec: JobSpec) -> None:
+    """Raise SpecError if no queue at all could run this, whatever its limits."""
+    problem = _form_problem(spec)
+    if problem:
+        raise SpecError(f"job {spec.tag!r}: {problem}")
+
+
 def check_size(nodes: int, walltime_s: int, limits: Limits) -> None:
     """Raise SpecError unless a job of this size can ever run."""
-    problem = _size_problem(nodes, walltime_s, limits)
+    problem = _size_problem(nodes, walltime_s, limits, "this queue")
     if problem:
         raise SpecError(problem)
 
 
-def _size_problem(nodes: int, walltime_s: int, limits: Limits) -> str:
-    if not 1 <= nodes <= limits.nodes:
-        return f"it asks for {nodes} nodes; this queue gives 1 to {limits.nodes}"
-    if walltime_s < 1:
-        return f"it asks for {walltime_s} s; a job asks for at least 1 s"
-    return ""
-
-
-def _problem(spec: JobSpec, limits: Limits) -> str:
-    if not _TAG.fullmatch(spec.tag):
+def _form_problem(spec: JobSpec) -> str:
+    if not TAG.fullmatch(spec.tag):
         return "a tag has letters, digits, '-', '_' and '.', and nothing else"
     if not spec.command or not spec.command[0]:
         return "it has no command"
     if any("\0" in text for text in (*spec.command, spec.workdir, spec.output)):
         return "the NUL character cannot be part of a command or a path"
-    return _size_problem(spec.nodes, spec.walltime_s, limits)
+    return ""
+
+
+def _size_problem(nodes: int, walltime_s: int, limits: Limits, where: str) -> str:
+    most = min(limits.nodes, limits.max_nodes or limits.nodes)
+    if not 1 <= nodes <= most:
+        return f"it asks for {nodes} nodes; {where} gives 1 to {most}"
+    if walltime_s < 1:
+        return f"it asks for {walltime_s} s; a job asks for at least 1 s"
+    if limits.max_walltime_s is not None and walltime_s > limits.max_walltime_s:
+        return f"it asks for {walltime_s} s; {where} gives at most {limits.max_walltime_s} s"
+    return ""

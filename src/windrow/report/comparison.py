@@ -103,6 +103,9 @@ def _by_mean(comparison: Comparison) -> Iterator[str]:
         yield first + "; nothing else was tried."
         return
     other = ranked[1]
+    if best["makespan_s_mean"] == ranked[-1]["makespan_s_mean"]:
+        yield f"All take the same by mean makespan, {unit.write(best['makespan_s_mean'])}."
+        return
     less = 1 - best["makespan_s_mean"] / other["makespan_s_mean"]
     yield f"{first}; next {other['strategy']}, {unit.write(other['makespan_s_mean'])}, so {_percent(less)} less."
     pairs = comparison.column(other["strategy"], "makespan_s") - comparison.column(best["strategy"], "makespan_s")

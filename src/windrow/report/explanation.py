@@ -9,9 +9,11 @@ from windrow.manager.journal import PredictedStart
 from windrow.manager.story import Attempt, JobStory, Story
 from windrow.model import format_duration
 from windrow.model.size import format_size
+from windrow.report.wording import count
 from windrow.strategies import Candidate
 
 _SHOWN = 12
+_AT_ONCE_S = 1.0  # predictions are in whole seconds
 
 
 def explain_job(story: Story, number: int, predictions: Sequence[PredictedStart]) -> list[str]:
@@ -19,7 +21,7 @@ def explain_job(story: Story, number: int, predictions: Sequence[PredictedStart]
     job = story.jobs[number]
     plan, decision = job.plan, story.decisions[job.decision]
     lines = [
-        f"job {number}: {_tasks(story, plan.tasks)} on {plan.nodes} nodes, {job.state}",
+        f"job {number}: {_tasks(story, plan.tasks)} on {count(plan.nodes, 'node')}, {job.state}",
         f"planned at {_clock(job.planned_s)}: expected to run {format_duration(plan.run_s)}, asked for "
         f"{format_duration(plan.requested_s)}"
         + (f", of which {format_duration(plan.leeway_s)} leeway" if plan.leeway_s else ""),
@@ -36,8 +38,8 @@ def _fate(job: JobStory) -> list[str]:
     if job.submitted_s is not None:
         lines.append(f"submitted at {_clock(job.submitted_s)} as {job.id}")
     if job.started_s is not None and job.submitted_s is not None:
-        where = f" on {', '.join(job.hosts)}" if job.hosts else ""
-        waited = format_duration(max(0.0, job.started_s - job.submitted_s))
+        where = f" on {', '.join(dict.fromkeys(job.hosts))}" if job.hosts else ""
+        waited = _span(job.started_s - job.submitted_s)
         lines.append(f"started at {_clock(job.started_s)}{where} after {waited} in the queue")
     if job.ended_s is not None:
         why = f": {job.why}" if job.why else ""
@@ -50,7 +52,9 @@ def _prediction(prediction: PredictedStart, job: JobStory) -> str:
     if job.started_s is None:
         return said
     late = job.started_s - prediction.start_s
-    return f"{said}; it started {format_duration(abs(late))} {'later' if late > 0 else 'earlier'}"
+    if abs(late) < _AT_ONCE_S:
+        return f"{said}; so it did"
+    return f"{said}; it started {_span(abs(late))} {'later' if late > 0 else 'earlier'}"
 
 
 def candidate_lines(candidates: Sequence[Candidate]) -> list[str]:
@@ -62,7 +66,7 @@ def candidate_lines(candidates: Sequence[Candidate]) -> list[str]:
         makespan = "" if c.makespan_s is None else f", all done in {format_duration(c.makespan_s)}"
         note = f" ({c.note})" if c.note else ""
         lines.append(
-            f"  {c.what} on {c.nodes} nodes: wait {format_duration(c.wait_s)}, run {format_duration(c.run_s)}"
+            f"  {c.what} on {count(c.nodes, 'node')}: wait {format_duration(c.wait_s)}, run {format_duration(c.run_s)}"
             f"{makespan}{note}"
         )
     if len(candidates) > _SHOWN:
@@ -82,7 +86,7 @@ def explain_task(story: Story, number: int) -> list[str]:
 
 def _attempt(number: int, attempt: Attempt) -> list[str]:
     nodes = ", ".join(map(str, attempt.nodes))
-    ran = "" if attempt.ended_s is None else f", {format_duration(attempt.ended_s - attempt.started_s)}"
+    ran = "" if attempt.ended_s is None else f", {_span(attempt.ended_s - attempt.started_s)}"
     peak = f", at most {format_size(attempt.peak_bytes)} of memory" if attempt.peak_bytes else ""
     why = f": {attempt.why}" if attempt.why else ""
     head = (
@@ -119,5 +123,11 @@ def _tasks(story: Story, tasks: Sequence[int]) -> str:
     return f"{len(tasks)} tasks ({story.workflow.ids[tasks[0]]} to {story.workflow.ids[tasks[-1]]})"
 
 
+def _span(seconds: float) -> str:
+    """A measured duration; what is below a tenth of a second is more noise than measure."""
+    return "less than 0.1 s" if seconds < 0.1 else format_duration(seconds)
+
+
 def _clock(at_s: float) -> str:
-    return time.strftime("%H:%M:%S", time.localtime(at_s))
+    then = time.localtime(at_s)
+    return time.strftime("%H:%M:%S" if then[:3] == time.localtime()[:3] else "%Y-%m-%d %H:%M:%S", then)

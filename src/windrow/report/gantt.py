@@ -18,6 +18,7 @@ from windrow.report.axis import Axis, count_axis, time_axis
 from windrow.report.page import cell, facts, figure, note, notes, page, section, table
 from windrow.report.plot import COLOURS, Frame, legend
 from windrow.report.steps import thinned
+from windrow.report.wording import count
 from windrow.shape import kinds
 
 _WIDTH = 960
@@ -47,7 +48,7 @@ def gantt_page(trial: Trial, background: Background, what: Sequence[str]) -> str
     legend_html = legend(keys, marks=False)
     title = f"{trial.workflow.name} by {trial.strategy}"
     lead = (
-        f"Done in {format_duration(trial.makespan_s)}, with {_count(len(trial.jobs), 'job')}; "
+        f"Done in {format_duration(trial.makespan_s)}, with {count(len(trial.jobs), 'job')}; "
         f"for {format_duration(trial.visible_wait_s)} of it no task ran."
     )
     sections = [
@@ -273,7 +274,3 @@ def _jobs(trial: Trial) -> str:
     heads = ["", "levels", "tasks", "nodes", "submitted", "waited", "requested", "ran", "outcome"]
     more = note(f"And {len(trial.jobs) - _MOST_ROWS:,} more jobs.") if len(trial.jobs) > _MOST_ROWS else ""
     return table(heads, rows) + more
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}" + ("s" if number != 1 else "")

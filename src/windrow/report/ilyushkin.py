@@ -12,7 +12,7 @@ import numpy as np
 
 from windrow.lab.ilyushkin import NEAR, POLICIES, PRINTED_EMPTY_S, PRINTED_MAXIMAL, PRINTED_TIMES, Results
 from windrow.lab.ilyushkin_beyond import UTILIZATION
-from windrow.lab.ilyushkin_readings import READINGS, RULES
+from windrow.lab.ilyushkin_readings import READINGS, RULES, Reading
 from windrow.lab.stream_metrics import StreamFigures
 from windrow.lab.stream_workload import SIZES, WORKLOADS
 from windrow.report.block import Block, html_table, markdown_table
@@ -79,7 +79,7 @@ def summary(results: Results) -> list[str]:
 def blocks(results: Results) -> list[Block]:
     """Every table of the page."""
     found = [_maximal(results), _saturation(results), _times(results), _parallelism(results), _duels(results)]
-    return [*found, _readings(results)] if results.readings else found
+    return [*found, _readings(results), _nearest(results)] if results.readings else found
 
 
 def _agrees(results: Results, policy: str, k: int) -> bool:
@@ -190,11 +190,23 @@ def _readings(results: Results) -> Block:
     found = {(r.workload, r.reading, r.policy): r.saturation for r in results.readings}
     rows = []
     for k, workload in enumerate(WORKLOADS):
-        if workload == "mixture":
-            continue
         rows.append((f"{workload}: print", *(f"{PRINTED_MAXIMAL[p][k]:.2f}" for p in RULES)))
         rows += [(f"{workload}: {r}", *(f"{found[workload, r, p]:.3f}" for p in RULES)) for r in READINGS]
     words = (
         "What the pool can take under other readings of the reservations, 150 workflows each. None fits all of print."
     )
     return Block("Looking for the cause", words, ("reading", *RULES), tuple(rows))
+
+
+def _nearest(results: Results) -> Block:
+    rows = []
+    for name in READINGS:
+        off = [abs(r.step - _printed(r)) for r in results.readings if r.reading == name]
+        near = sum(o <= NEAR + 1e-9 for o in off)
+        rows.append((name, f"{near} of {len(off)}", f"{max(off):.2f}"))
+    words = f"Of the cells above, in steps of {NEAR} as print has them: how many are within {NEAR}, and the worst."
+    return Block("How near each reading comes", words, ("reading", "near", "worst"), tuple(rows))
+
+
+def _printed(reading: Reading) -> float:
+    return PRINTED_MAXIMAL[reading.policy][list(WORKLOADS).index(reading.workload)]

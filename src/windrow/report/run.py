@@ -27,6 +27,7 @@ from windrow.report.run_figures import (
 )
 from windrow.report.run_gantt import kind_colours, run_gantt
 from windrow.report.run_starts import starts
+from windrow.report.wording import count
 
 _MOST_JOBS = 60
 _MOST_KINDS = 30
@@ -41,12 +42,15 @@ def run_page(told: RunTold) -> str:
     """HTML about one run."""
     colours, keys = kind_colours(told.story.workflow)
     picture, caption = run_gantt(told, colours)
+    in_vain = section("What came to nothing", failures(told))
+    went_wrong = told.state == "failed"  # then it is what the reader came for
     sections = [
         _tiles(told),
+        *([in_vain] if went_wrong else []),
         section("The run over time", figure(picture, caption, legend(keys, marks=False))),
         section("Predicted and actual starts", starts(told)),
         section("Node-hours", facts(_node_hours(told)), note(_NODE_HOURS)),
-        section("What came to nothing", failures(told)),
+        *([] if went_wrong else [in_vain]),
         section("Jobs", _jobs(told)),
         section("Decisions", decisions(told)),
         section("Kinds of task", _kinds(told)),
@@ -66,7 +70,7 @@ def _lead(told: RunTold) -> str:
     done, total = story.count("finished"), len(story.tasks)
     began = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(told.begun_s))
     words = (
-        f"{told.state.capitalize()}: {done:,} of {_count(total, 'task')} finished, by {told.strategy} on {told.queue}"
+        f"{told.state.capitalize()}: {done:,} of {count(total, 'task')} finished, by {told.strategy} on {told.queue}"
     )
     return f"{words}. Begun {began}." + (f" It gave up: {story.trouble}" if story.trouble else "")
 
@@ -169,7 +173,3 @@ def _slowest(told: RunTold) -> str:
         for ran, task, attempt in done[:_SLOWEST]
     ]
     return table(["task", "ran", "expected", "CPU time", "most memory", "in"], rows) if rows else note("None yet.")
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}" + ("s" if number != 1 else "")

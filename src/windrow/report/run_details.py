@@ -10,6 +10,7 @@ from windrow.manager.story import Attempt, DecisionStory
 from windrow.report.explanation import candidate_lines
 from windrow.report.page import note
 from windrow.report.run_figures import RunTold, attempt_s, span
+from windrow.report.wording import count
 
 MOST_FAILURES = 40
 MOST_DECISIONS = 60
@@ -49,7 +50,7 @@ def failures(told: RunTold) -> str:
         return "\n".join([*parts, note("No attempt at a task failed or was lost.")])
     blocked = told.story.count("blocked")
     if blocked:
-        parts.append(note(f"{_count(blocked, 'task')} cannot run because of tasks that failed."))
+        parts.append(note(f"{count(blocked, 'task')} cannot run because of tasks that failed."))
     parts += [_failure(failure, told.until_s) for failure in found[:MOST_FAILURES]]
     if len(found) > MOST_FAILURES:
         parts.append(note(f"And {len(found) - MOST_FAILURES:,} more attempts that came to nothing."))
@@ -104,7 +105,7 @@ def _said(told: RunTold, decision: DecisionStory, jobs: list[int]) -> Iterator[s
     for number in jobs[:12]:
         plan = told.story.jobs[number].plan
         yield (
-            f"job {number}: {_count(len(plan.tasks), 'task')} on {_count(plan.nodes, 'node')}, "
+            f"job {number}: {count(len(plan.tasks), 'task')} on {count(plan.nodes, 'node')}, "
             f"{span(plan.requested_s)} asked for"
         )
     if len(jobs) > 12:
@@ -118,7 +119,3 @@ def _jobs(jobs: list[int]) -> str:
 
 def _pre(text: str) -> str:
     return f'<pre style="{_PRE}">{escape(text)}</pre>'
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}" + ("s" if number != 1 else "")

@@ -57,7 +57,8 @@ def _table(told: RunTold, found: Sequence[Accuracy]) -> str:
     heads = ["forecaster", "starts", "not started", "median error", "on average", "on time", "decided by it"]
     words = (
         "“On time”: the part of jobs that started at most a minute later than predicted. “Decided by it”: jobs that "
-        "were cut by this forecaster's word."
+        "were cut by this forecaster's word. The twin simulates the live queue and believes what jobs ask for, so it "
+        "tends to say too late; the system is the batch system's own estimate; history is how long such jobs waited."
     )
     return table(heads, rows) + note(words)
 

@@ -92,7 +92,8 @@ def stream_page(comparison: StreamComparison) -> str:
 
 _HOW = (
     "Slowdown: response over the makespan alone on the pool; by size of workflow in the columns small, medium, large. "
-    "Wait: arrival to first start. Kept idle: processors that a policy held for a workflow. The first third of the "
+    "Wait: arrival to first start. Used: the share of processors at work; kept idle: the share that a policy held for "
+    "a workflow that did not need them. Keeps up: whether the pool can take all that arrives. The first third of the "
     "workflows, and those not finished at the last arrival, are not counted."
 )
 

@@ -41,6 +41,10 @@ NEVER_S = 2**40
 _DAYS = 14  # for which others go on to arrive
 _SIZES_WITHOUT_PLAN = 8  # numbers of nodes that later jobs look at where each look is a simulation
 _LEEWAY_ROUNDS = 3
+_FEW_TASKS = 5  # own tasks that must have ended before their errors tell anything
+_MOST_LATE = 2.0
+_PRIOR_SIGMA = 0.2  # of the logarithm of own tasks' errors, where nothing is known of them
+_ROOM_DOUBLES = 10  # then it is not the room: jobs too short for their tasks are killed and submitted again for ever
 _HOW = {"when started": r.WHEN_STARTED, "when done": r.WHEN_DONE, "by task": r.BY_TASK}
 _NOBODY: Ints = np.zeros(0, dtype=np.int64)
 _NO_ARRIVALS: Ints = np.zeros((0, 5), dtype=np.int64)
@@ -98,14 +102,19 @@ class SampledFutures:
         requests: Requests,
         sampling: Sampling,
         past: Past | None = None,
+        errors: NDArray[np.float64] | None = None,
     ) -> None:
-        """`done` marks tasks that have done their work. `past` is by default the simulated cluster's own."""
+        """`done` marks tasks that have done their work. `past` is by default the simulated cluster's own.
+
+        `errors` are what own tasks took, as parts of what was expected: others are drawn to err alike.
+        """
         self._cluster, self._view, self._done = cluster, view, done
         self._own, self._lost = _as_the_cluster_knows(own, cluster._state)
         self._terms, self._sampling = requests.numbers(), sampling
         self._past = past_of(cluster) if past is None else past
         ways = TURNS if sampling.runs == "mixed" else (sampling.runs,)
         self._runs = [RunTimes(self._past, way) for way in ways]
+        self._errors = errors if errors is not None and len(errors) >= _FEW_TASKS else None
         self._drawn: dict[int, tuple[Ints, Ints]] = {}
         self._room = 2 * (view.cap + 8)
 
@@ -115,22 +124,29 @@ class SampledFutures:
         return tuple(job.plan for job in self._own if not job.is_running)
 
     @property
+    def late(self) -> float:
+        """By which factor own tasks may outrun their expected times, as far as this run has shown; 1 at first."""
+        return 1.0 if self._errors is None else min(_MOST_LATE, max(1.0, float(self._errors.max())))
+
+    @property
     def others_waiting(self) -> int:
         """How many jobs of others wait: what a play costs depends on it."""
         return len(waiting_rows(self._cluster._state)) - len(self.waiting)
 
     def play(self, course: Course, future: int, within_s: int | None = None) -> Outcome:
-        """What comes of the course in that future. A course that gets stuck never ends."""
+        """What comes of the course in that future. One that gets stuck, or submits without end, never ends."""
         limit = NEVER_S if within_s is None else within_s
-        while (end := self._play(course, future, limit)).makespan_s == r.NO_ROOM:
+        for _ in range(_ROOM_DOUBLES):
+            if (end := self._play(course, future, limit)).makespan_s != r.NO_ROOM:
+                return end
             self._room *= 2
             self._drawn.clear()
-        return end
+        return Outcome(NEVER_S, NEVER_S)
 
     def _play(self, course: Course, future: int, limit_s: int) -> Outcome:
         state, log = self._future(future)
         base = self._tables
-        tasks, jobs, book = base.tasks.copy(), self._job_rows(course), self._book(course)
+        tasks, jobs, book = self._erring(base.tasks, future), self._job_rows(course), self._book(course)
         for row, plan in enumerate(course.jobs, len(self._own)):
             mine = base.row_of[list(plan.tasks)]
             tasks[mine, r.HOME] = row
@@ -149,6 +165,17 @@ class SampledFutures:
             return Outcome(r.NO_ROOM, 0)
         held = sum(int(j[r.NODES]) * (int(s[k.NOW]) - int(j[r.BEGAN])) for j in jobs if j[r.STAGE] == r.RUNNING)
         return Outcome(int(end) - self._cluster.now_s, int(book[r.NODE_S]) + held)
+
+    def _erring(self, tasks: Ints, future: int) -> Ints:
+        """A copy of the tasks that take as long as drawn; the same in the same future, whatever the course."""
+        draw = np.random.default_rng([self._sampling.seed, self._cluster.now_s, future])
+        if self._errors is not None:
+            factor = draw.choice(self._errors, len(tasks))
+        else:  # nothing is known yet: every other future has its doubts
+            factor = np.exp(future % 2 * _PRIOR_SIGMA * draw.standard_normal(len(tasks)))
+        erring = tasks.copy()
+        erring[:, r.RUNTIME] = np.maximum(1, np.ceil(tasks[:, r.RUNTIME] * factor)).astype(np.int64)
+        return erring
 
     def _future(self, number: int) -> tuple[Ints, Ints]:
         """The state and the arrivals of one future; kept, since many courses are played in it."""
@@ -249,6 +276,9 @@ class SampledFutures:
 
 class TrueFutures(SampledFutures):
     """The one future that comes, as often as it is asked for. No user of a real cluster could see it."""
+
+    def _erring(self, tasks: Ints, future: int) -> Ints:
+        return tasks.copy()
 
     def _future(self, number: int) -> tuple[Ints, Ints]:
         if number not in self._drawn:

@@ -110,6 +110,10 @@ class Futures(Protocol):
         """Own jobs that wait."""
 
     @property
+    def late(self) -> float:
+        """By which factor own tasks may outrun their expected times, as far as this run has shown; 1 at first."""
+
+    @property
     def others_waiting(self) -> int:
         """How many jobs of others wait: what a play costs depends on it."""
 

@@ -21,7 +21,7 @@ from typing import Literal
 
 from windrow.errors import UserError
 from windrow.strategies.base import Candidate, Course, Decision, Futures, JobPlan, Sampling, View
-from windrow.strategies.foresight_courses import KINDS, Courses, bundled_jobs
+from windrow.strategies.foresight_courses import KINDS, Courses, bundled_jobs, padded
 from windrow.strategies.glume import Glume
 from windrow.strategies.individual import single_jobs
 
@@ -90,13 +90,13 @@ class Foresight:
             return replace(plain, why=f"no look ahead here, so as glume: {plain.why}") if plain.jobs else plain
         futures = view.futures(self.sampling)
         if view.jobs_waiting:
-            return _followers(view, futures.waiting)
+            return _followers(view, futures)
         return self.decision(view, self.ranked(view, futures))
 
     def ranked(self, view: View, futures: Futures) -> list[Tried]:
         """All courses that were played, the best first."""
         left, at = self._plays(futures), 0
-        courses = Courses(view, self.kinds, max_nodes=self.max_nodes)
+        courses = Courses(view, self.kinds, max_nodes=self.max_nodes, late=futures.late)
         alive = [Tried(course) for course in courses.all(most=max(2, left // _PER_COURSE))]
         if not alive:
             raise UserError(f"no job on at most {self.max_nodes} nodes can run what is left; allow more nodes")
@@ -207,13 +207,16 @@ def _candidate(view: View, one: Tried, best: Tried) -> Candidate:
     return Candidate(name, job.nodes, wait, job.run_s, job.leeway_s, round(one.mean_s), note)
 
 
-def _followers(view: View, waiting: Sequence[JobPlan]) -> Decision:
+def _followers(view: View, futures: Futures) -> Decision:
     """More of the same, while jobs wait that hold ready tasks only. A waiting group of levels is left alone."""
+    waiting, late = futures.waiting, futures.late
     if not view.ready or not all(_is_flat(view, job) for job in waiting):
         return Decision()
     if any(len(job.tasks) > 1 for job in waiting):
-        return Decision(bundled_jobs(view, 1), why="ready tasks follow in bundles while others wait")
-    return Decision(single_jobs(view), why="ready tasks follow one by one while others wait")
+        return Decision(
+            padded(view, bundled_jobs(view, 1), late), why="ready tasks follow in bundles while others wait"
+        )
+    return Decision(padded(view, single_jobs(view), late), why="ready tasks follow one by one while others wait")
 
 
 def _is_flat(view: View, job: JobPlan) -> bool:

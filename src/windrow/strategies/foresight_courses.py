@@ -38,12 +38,16 @@ _NEVER_S = 2**39
 
 @dataclass(frozen=True, slots=True)
 class Courses:
-    """Makes the courses that are open in a view. `sizes` is how many numbers of nodes are tried for one job."""
+    """Makes the courses that are open in a view. `sizes` is how many numbers of nodes are tried for one job.
+
+    `late` is for jobs that are as long as their longest task: they ask for that many times its expected time.
+    """
 
     view: View
     kinds: tuple[str, ...] = KINDS
     sizes: int = 6
     max_nodes: int | None = None
+    late: float = 1.0
 
     def all(self, most: int) -> list[Course]:
         """The courses to look at, at most so many, the plainest first: of equals, the first is taken."""
@@ -61,11 +65,12 @@ class Courses:
             for cut in range(last):
                 yield from self._cut(cut)
         if "single" in self.kinds and view.ready:
-            yield 0, Course("task by task", single_jobs(view), by_task)
+            yield 0, Course("task by task", padded(view, single_jobs(view), self.late), by_task)
         if "bundles" in self.kinds and len(view.ready) > view.cap - view.jobs:
             for per_core in _PER_CORE:
                 name = "ready tasks in bundles" + (f", {per_core} to a core" if per_core > 1 else "")
-                yield 1 if per_core == 1 else 3, Course(name, bundled_jobs(view, per_core), by_task, per_core)
+                jobs = padded(view, bundled_jobs(view, per_core), self.late)
+                yield 1 if per_core == 1 else 3, Course(name, jobs, by_task, per_core)
         if "splits" in self.kinds and view.cap - view.jobs > 1:
             for cut in range(last + 1):
                 yield from self._splits(cut)
@@ -105,7 +110,7 @@ class Courses:
             dealt = deal(parts, view.work.expected_s, count)
             for share in _SHARES:
                 rank = 1 if count == most and share == 1.0 else 3
-                jobs = _side_by_side(view, dealt, share)
+                jobs = padded(view, _side_by_side(view, dealt, share), self.late)
                 name = f"levels 0-{cut} in {count} jobs"
                 if jobs and cut == last:
                     yield rank, Course(name, jobs)
@@ -130,6 +135,14 @@ class Courses:
     def _job(self, first: int, last: int, nodes: int, busy_s: int) -> JobPlan:
         run = int(self.view.levels.run_s(first, last)[nodes - 1])
         return self.view.plan(first, last, nodes, binary_leeway(self.view, nodes, run, busy_s)[0])
+
+
+def padded(view: View, jobs: tuple[JobPlan, ...], late: float) -> tuple[JobPlan, ...]:
+    """The same jobs, with leeway for tasks that take `late` times as long as expected."""
+    if late <= 1:
+        return jobs
+    more = [(job, round(job.run_s * (late - 1))) for job in jobs]
+    return tuple(replace(job, leeway_s=leeway, requested_s=view.request(job.run_s + leeway)) for job, leeway in more)
 
 
 def bundled_jobs(view: View, per_core: int) -> tuple[JobPlan, ...]:

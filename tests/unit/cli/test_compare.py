@@ -17,6 +17,7 @@ from windrow.formats import write_log, write_workflow
 from windrow.lab.compare import compare
 from windrow.model import NodeShape, Task, Workflow
 from windrow.recipes import generate_log, generate_workflow
+from windrow.report.comparison import verdict
 from windrow.strategies import STRATEGIES
 
 LOG = generate_log("lublin", seed=4, days=5, nodes=24)
@@ -106,6 +107,13 @@ def test_the_table_the_plot_and_the_words(capsys: pytest.CaptureFixture[str]) ->
     assert "Least makespan, of 2 submission times: " in captured.out
     assert "page: page.html" in lines
     assert best in Path("page.html").read_text()
+
+
+def test_where_all_take_the_same_none_is_called_best() -> None:
+    alone = Workflow.from_tasks("alone", [Task("a", 600.0)])
+    words = verdict(compare(alone, LOG, times=[86400], strategies=["giant", "one-job"]))
+    assert words[0].startswith("All take the same by mean makespan")
+    assert not any("Best" in line for line in words)
 
 
 @pytest.mark.usefixtures("files")

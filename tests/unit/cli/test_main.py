@@ -72,14 +72,15 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["simulat"], "invalid choice: 'simulat'"),
+        (["simulat"], "unknown command 'simulat'; did you mean simulate?"),
         (["simulate"], "LOG"),
         (["simulate", "x.swf", "--nodes", "none"], "argument --nodes: 'none' is not a whole number of at least 1"),
         (["simulate", "x.swf", "--from", "soon"], "argument --from: 'soon' is not a duration"),
         (["simulate", "x.swf", "--polic", "easy"], "unrecognized arguments: --polic"),
         (["simulate", "missing.swf"], "missing.swf: no such file"),
         (["show", "missing.json"], "missing.json: no such file"),
-        (["generate", "nothing", "-o", "x.json"], "there is no recipe 'nothing'"),
+        (["generate", "nothing", "-o", "x.json"], "unknown recipe 'nothing'"),
+        (["generate", "montag"], "unknown recipe 'montag'; did you mean montage?"),
         (["generate", "montage"], "-o montage.json"),
         (["generate", "montage", "--set", "width", "-o", "x.json"], "'width' is not of the form NAME=VALUE"),
         (["generate", "montage", "--jobs", "3", "-o", "x.json"], "--jobs is for a log"),

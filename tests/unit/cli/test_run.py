@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from pathlib import Path
 
@@ -86,6 +87,10 @@ def test_a_run_computes_what_it_should(strategy: str, capsys: pytest.CaptureFixt
 @pytest.mark.slow
 def test_a_failure_is_explained_and_mended(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", write(FAILING)]) == 1
+    last_words = capsys.readouterr().out
+    assert "failing-1: failed" in last_words
+    assert "task bad failed: exit code 1; it said: it is me" in last_words
+    assert "windrow explain bad says more" in last_words
     found = status(capsys)
     assert (found["state"], found["failed_tasks"]) == ("failed", ["bad"])
     assert Path("good").exists()
@@ -122,11 +127,32 @@ def test_what_cannot_run_is_refused_before_anything_is_made(capsys: pytest.Captu
 
 
 def test_a_plan_on_a_queue_submits_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["plan", write(FORK_JOIN), "--on", "local", "--json"]) == 0
+    assert main(["plan", write(FORK_JOIN), "--on", "local", "--strategy", "giant", "--json"]) == 0
     plan = json.loads(capsys.readouterr().out)
     assert sum(len(job["tasks"]) for job in plan["jobs_now"]) == 6
     assert sys.executable in plan["commands"][0]
     assert not Path(".windrow").exists()
+
+
+def test_a_plan_on_a_queue_asks_for_as_much_as_a_run_would(capsys: pytest.CaptureFixture[str]) -> None:
+    text = "name: long\ntasks:\n  - {id: nap, command: 'sleep 1000', runtime: 1000s}\n"
+    asked_s = []
+    for options in ([], ["--margin", "1.2"], ["--margin", "1.1"]):
+        assert main(["plan", write(text), "--on", "local", "--json", *options]) == 0
+        asked_s.append(json.loads(capsys.readouterr().out)["jobs_now"][0]["requested_s"])
+    assert asked_s[0] == asked_s[1] >= 1200 > asked_s[2]
+
+
+def test_the_warm_up_makes_a_decision_that_looks_ahead() -> None:
+    program = (
+        "from windrow.cli import warm_up\n"
+        "from windrow.kernels import rollout\n"
+        "assert not rollout.rollout.signatures\n"
+        "warm_up._decide()\n"
+        "assert rollout.rollout.signatures"
+    )
+    answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert answer.returncode == 0, answer.stderr
 
 
 def test_without_runs_the_commands_say_so(capsys: pytest.CaptureFixture[str]) -> None:

@@ -18,17 +18,19 @@ import pytest
 
 from windrow.agent import event_file
 from windrow.agent.folder import RunFolder
-from windrow.app.execute import Learning
+from windrow.app.learning import Learning
 from windrow.app.runs import past_predictions
 from windrow.forecast import ledger
 from windrow.forecast.base import Ints
+from windrow.forecast.history import History
 from windrow.forecast.history import default_path as waits_path
 from windrow.forecast.twin import Twin
 from windrow.manager.core import Core
 from windrow.manager.dispatch import Dispatch
 from windrow.manager.events import Event, JobsPlanned, JobStarted, JobSubmitted, TaskStarted
 from windrow.manager.journal import Journal, PredictedStart, Record
-from windrow.manager.manager import POLL_S, SLOWEST_POLL_S, Manager
+from windrow.manager.manager import Manager
+from windrow.manager.pace import POLL_S, SLOWEST_POLL_S
 from windrow.manager.terms import Terms
 from windrow.model import NodeShape, Runnable, Step, Task, Workflow
 from windrow.queues.port import JobSpec, JobState, JobStatus, Limits, Snapshot
@@ -116,7 +118,7 @@ def hired(folder: Path, tasks: int, strategy: str, clock: Clock, queue: Counting
         strategy=find_strategy(strategy),
         dispatch=Dispatch(RunFolder(folder), runnable, "u", "many-1"),
         forecasters=[NoWait()],
-        on_records=Learning(runnable, "counting", "u", ()),
+        on_records=Learning(runnable, "counting", "u", (), History(waits_path())),
         now_s=clock.now,
         steady_s=clock.now,
         max_array=queue.max_array,
@@ -229,7 +231,7 @@ def test_what_the_manager_looks_back_at_does_not_grow_with_the_run(
 ) -> None:
     clock = Clock()
     manager = hired(tmp_path, 10, "individual", clock, CountingQueue(clock))
-    manager.predictions = [PredictedStart(n, "no-wait", n, 1, 60, n, 1) for n in range(20_000)]
+    manager.predictions.said = [PredictedStart(n, "no-wait", n, 1, 60, n, 1) for n in range(20_000)]
     looked_at: list[int] = []
 
     def choose(known: Sequence[ledger.PastPrediction], *, default: str) -> str:
@@ -284,7 +286,9 @@ def test_waits_are_learnt_once_from_submission_to_start() -> None:
     workflow = Workflow.from_tasks("one", [Task("t", 1.0)])
     runnable = Runnable(workflow, (Step(("true",), "/"),))
     plan = Record(JobsPlanned(0, Decision((JobPlan((0,), 3, 50, 60),))))
-    learning = Learning(runnable, "here", "u", [plan, Record(JobSubmitted(10, 0, "q"), at_s=10.5)])
+    learning = Learning(
+        runnable, "here", "u", [plan, Record(JobSubmitted(10, 0, "q"), at_s=10.5)], History(waits_path())
+    )
     learning([Record(JobStarted(40, 0), at_s=40.25)])
     learning([Record(JobStarted(50, 0), at_s=50.0)])
     with closing(sqlite3.connect(waits_path())) as database:
@@ -297,9 +301,9 @@ def test_jobs_submitted_together_are_predicted_one_behind_the_other(tmp_path: Pa
     queue = CountingQueue(clock)
     queue.snapshot = lambda: Snapshot(clock.at_s, 2, ())  # type: ignore[method-assign]  # two nodes, and nobody there
     manager = hired(tmp_path, 6, "individual", clock, queue)
-    manager.forecasters = [Twin(queue, clock.now)]
+    manager.predictions.forecasters = [Twin(queue, clock.now)]
     manager.begin()
-    (request_s,) = {p.requested_s for p in manager.predictions}
-    waits = [p.start_s - clock.at_s for p in manager.predictions]
+    (request_s,) = {p.requested_s for p in manager.predictions.said}
+    waits = [p.start_s - clock.at_s for p in manager.predictions.said]
     assert waits == [0, 0, request_s, request_s, 2 * request_s, 2 * request_s]
     manager.journal.close()

@@ -13,7 +13,7 @@ import pytest
 
 from windrow.errors import OutsideError, UserError
 from windrow.manager.lock import RunLock, holder_of
-from windrow.queues.slurm_command import run
+from windrow.queues.command import run
 
 HOLDER = """
 import sys, time
@@ -29,7 +29,7 @@ LENDER = """
 import os, sys
 from pathlib import Path
 from windrow.manager.lock import RunLock
-from windrow.queues.slurm_command import run
+from windrow.queues.command import run
 lock = RunLock(Path(sys.argv[1]))
 lock.lend()
 run(["sh", "-c", f"echo held > {sys.argv[2]}; sleep 1"], stdin="", env=os.environ, timeout_s=60)

@@ -19,8 +19,9 @@ from windrow.manager.events import (
     TaskFinished,
     TaskStarted,
 )
+from windrow.manager.hearing import FORGOTTEN_S
 from windrow.manager.journal import Record
-from windrow.manager.manager import FORGOTTEN_S, POLL_S, SLOWEST_POLL_S, Pace
+from windrow.manager.pace import POLL_S, SLOWEST_POLL_S, Pace
 from windrow.queues.port import JobSpec, JobState, SpecError
 from windrow.strategies import Decision, JobPlan
 

@@ -10,10 +10,10 @@ import pytest
 from tests.unit.queues.pbs_recorded.run import RecordedRun
 
 from windrow.errors import UserError
+from windrow.queues.command import Answer
 from windrow.queues.pbs import PbsProfile, PbsQueue, pbs_profile
 from windrow.queues.pbs_text import format_duration, parse_bytes, parse_duration
 from windrow.queues.port import JobSpec, JobState, OutcomeUnknown, Queue, QueueError, SpecError
-from windrow.queues.slurm_command import Answer
 
 RECORDED = Path(__file__).parent / "pbs_recorded"
 NINE_OCLOCK_S = 1794733200.0  # Sun Nov 15 09:00:00 2026 UTC

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from tests.unit.queues.pbs_recorded.run import RecordedRun
 
 from windrow.errors import UserError
+from windrow.queues.command import Answer
 from windrow.queues.port import JobSpec, JobState, OutcomeUnknown, QueueError, SpecError
 from windrow.queues.slurm import SlurmQueue
-from windrow.queues.slurm_command import Answer
 from windrow.queues.slurm_profile import SlurmProfile, slurm_profile
 from windrow.queues.slurm_text import (
     format_duration,

@@ -72,6 +72,15 @@ def test_a_job_that_never_started() -> None:
     assert "<debug>" not in page
 
 
+@pytest.mark.parametrize(("state", "first"), [("failed", "What came to nothing"), ("complete", "The run over time")])
+def test_what_went_wrong_comes_first_where_the_run_failed(state: str, first: str) -> None:
+    records = [*run.one_job(1), run.task_started(1016, 0, 0), run.failed(1018, 0, 1016, tail="it is me")]
+    page = checked(run.told(run.independent(1), records, until_s=1018, state=state))
+    titles = re.findall(r"<h2[^>]*>([^<]*)<", page)
+    assert titles[0] == first
+    assert titles.count("What came to nothing") == 1
+
+
 def test_failures_come_with_their_last_words_and_nothing_of_them_is_markup() -> None:
     tasks = [Task('a<b>"', 1.0, kind="</svg><script>"), Task("child", 1.0, parents=('a<b>"',))]
     records = [

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.sim.test_invariants import random_log
@@ -13,12 +14,14 @@ from tests.unit.strategies.test_listing import workflows
 from windrow.kernels import state as k
 from windrow.lab.trial import run_trial
 from windrow.manager.terms import Terms
-from windrow.model import Log, NodeShape, Workflow
+from windrow.model import Log, NodeShape, Task, Workflow
 from windrow.sim import Cluster
+from windrow.sim.futures import NEVER_S
 from windrow.sim.futures_past import RunTimes, arrivals, heap_rows, past_of, running_rows, sampled, waiting_rows
 from windrow.strategies import (
     Course,
     Decision,
+    Futures,
     Group,
     Individual,
     LevelByLevel,
@@ -188,6 +191,26 @@ def test_exact_requests_leave_nothing_to_chance(seed: int, at: float) -> None:
     twins = [sampled(cluster._state, RunTimes(past, "shares"), np.random.default_rng(k)) for k in range(3)]
     exact = sampled(cluster._state, RunTimes(past, "requests"), np.random.default_rng(0))
     assert all((twin == exact).all() for twin in twins)
+
+
+def test_a_course_that_cannot_succeed_never_ends() -> None:
+    """A task that needs more time than may be asked for is killed and submitted again, for ever."""
+    workflow = Workflow.from_tasks("long", [Task("a", 1000)])
+    futures: list[Futures] = []
+
+    class AskedError(Exception): ...
+
+    class Asks:
+        name = "asks"
+
+        def decide(self, view: View) -> Decision:
+            assert view.futures is not None
+            futures.append(view.futures(Sampling()))
+            raise AskedError
+
+    with pytest.raises(AskedError):
+        run_trial(Cluster(nodes=2), workflow, Asks(), terms=Terms(2, max_request_s=60))
+    assert futures[0].play(Course("by task", (), (Group(0, 0, "by task"),)), 0).makespan_s == NEVER_S
 
 
 def test_past_days_arrive_again_at_the_same_hours() -> None:

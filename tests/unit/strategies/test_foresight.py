@@ -43,6 +43,7 @@ class Told:
     ends: Ends
     waiting: tuple[JobPlan, ...] = ()
     others_waiting: int = 0
+    late: float = 1.0
     played: list[str] = field(default_factory=list)
 
     def play(self, course: Course, future: int, within_s: int | None = None) -> Outcome:
@@ -171,6 +172,8 @@ def test_waits_for_a_group_that_waits_but_lets_single_tasks_follow() -> None:
     assert Foresight().decide(view_with(Told({}, (group,)), **ready, individually=True)) == Decision()
     follow = Foresight().decide(view_with(Told({}, (single,)), **ready, individually=True))
     assert [job.tasks for job in follow.jobs] == [(2,), (3,)]
+    wary = Foresight().decide(view_with(Told({}, (single,), late=1.5), **ready, individually=True))
+    assert [job.requested_s for job in wary.jobs] == [150, 150]
 
 
 def test_refuses_what_makes_no_sense() -> None:

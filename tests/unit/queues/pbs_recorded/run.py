@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from windrow.queues.slurm_command import Answer
+from windrow.queues.command import Answer
 
 
 class RecordedRun:

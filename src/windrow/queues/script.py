@@ -13,23 +13,11 @@ import shlex
 from collections.abc import Sequence
 
 from windrow.queues.port import JobSpec, SpecError
+from windrow.queues.spec import TAG, check_form
 
-TAG = re.compile(r"[A-Za-z0-9._-]+")
 NUMBERED = re.compile(r"(?P<prefix>.*?)(?P<number>[0-9]+)")
 END_WORDS = ("EOF", "SCRIPT", "JOB", "WINDROW", "QUIT", "ZZZ")
 ARRAY_NAME = re.compile(r"(?P<prefix>(?:.*[^0-9])?)(?P<first>[0-9]+)\.\.(?P<last>[0-9]+)")
-
-
-def check_spec(spec: JobSpec) -> None:
-    """Refuse what no batch system could run, before it is asked."""
-    if not TAG.fullmatch(spec.tag):
-        raise SpecError(f"the tag {spec.tag!r} may hold only letters, digits, '.', '-' and '_'")
-    if spec.nodes < 1 or spec.walltime_s < 1:
-        raise SpecError(f"job {spec.tag} asks for {spec.nodes} nodes and {spec.walltime_s} s; both must be at least 1")
-    if not spec.command or not spec.command[0]:
-        raise SpecError(f"job {spec.tag} has no command")
-    if any("\0" in text for text in (*spec.command, spec.workdir, spec.output)):
-        raise SpecError(f"job {spec.tag} has a NUL character in its command, workdir or output")
 
 
 def job_script(spec: JobSpec) -> str:
@@ -61,7 +49,7 @@ def array_name(specs: Sequence[JobSpec]) -> str:
     """The name of an array, from which every member's tag can be told. SpecError unless the jobs may form one."""
     first = specs[0]
     for spec in specs:
-        check_spec(spec)
+        check_form(spec)
         if (spec.nodes, spec.walltime_s, spec.workdir) != (first.nodes, first.walltime_s, first.workdir):
             raise SpecError(f"jobs {first.tag} and {spec.tag} differ in nodes, walltime or workdir: not one array")
     match = NUMBERED.fullmatch(first.tag)

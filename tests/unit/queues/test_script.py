@@ -12,11 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from windrow.queues.port import JobSpec, SpecError
-from windrow.queues.slurm_script import (
+from windrow.queues.script import (
     array_name,
     array_script,
     array_tags,
-    check_spec,
     here_document,
     job_script,
     placed_script,
@@ -106,21 +105,3 @@ def test_other_tags_form_no_array(tags: list[str]) -> None:
 def test_jobs_that_differ_form_no_array() -> None:
     with pytest.raises(SpecError, match="differ"):
         array_name([a_spec("a1"), JobSpec("a2", 2, 60, ("true",), "/", "/dev/null")])
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        JobSpec("a b", 1, 60, ("true",), "/", "/o"),
-        JobSpec("", 1, 60, ("true",), "/", "/o"),
-        JobSpec("a\n", 1, 60, ("true",), "/", "/o"),
-        JobSpec("a", 0, 60, ("true",), "/", "/o"),
-        JobSpec("a", 1, 0, ("true",), "/", "/o"),
-        JobSpec("a", 1, 60, (), "/", "/o"),
-        JobSpec("a", 1, 60, ("", "x"), "/", "/o"),
-        JobSpec("a", 1, 60, ("tr\0ue",), "/", "/o"),
-    ],
-)
-def test_what_no_batch_system_could_run(wrong: JobSpec) -> None:
-    with pytest.raises(SpecError):
-        check_spec(wrong)
