@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -112,6 +113,7 @@ def _write_example(path: str) -> int:
         raise UserError(f"{path}: it is there already; delete it, or give another name")
     with replace_bytes(path) as stream:
         stream.write(EXAMPLE.encode())
+    terminal.say(f"{path} is written: change it, then windrow lab {shlex.quote(path)}")
     return 0
 
 

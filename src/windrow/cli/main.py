@@ -15,6 +15,7 @@ import sys
 import textwrap
 from collections.abc import Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import NoReturn, Protocol, cast
 
 from windrow.errors import UserError, WindrowError, unknown_name
@@ -65,6 +66,7 @@ class Parser(argparse.ArgumentParser):
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command line (by default this process's own) and return its exit code."""
+    _open_closed_streams()
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a terminal without blocks for bars gets question marks, not an error
     try:
@@ -81,6 +83,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
     return code
+
+
+def _open_closed_streams() -> None:
+    """Some callers close stdout or stderr (`>&-`): Python has None there, and the next file would take its place."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115  (for the life of the process)
 
 
 def _run(argv: Sequence[str]) -> int:

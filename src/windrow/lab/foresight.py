@@ -46,12 +46,15 @@ ABLATIONS: tuple[Foresight, ...] = (
 )
 """Foresight, and what is left of it without each ingredient."""
 
+_NOISE = 0.2
+NOISY = (Foresight(sampling=Sampling(spread=_NOISE)), Foresight(name="foresight, not told"))
+"""With task times that are off: told by how much they are, or left to find out."""
+
 _WEEK_S = 7 * 86_400
 _WEEKS = {"KTH": (5, 15, 25, 35), "SDSC": (10, 30, 50, 70)}
 """Weeks of each log, counted from its beginning, that judge."""
 
 _OTHERS = {"CTC": "CTC-SP2-1996-3.1-cln.swf.gz", "SDSC-BLUE": "SDSC-BLUE-2000-4.2-cln.swf.gz"}
-_NOISE = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +87,7 @@ def plan_foresight(data: str | Path | None, *, full: bool) -> Plan:
         *weeks,
         *judges,
         replace(some, name="easy", rules=(Rules("easy"),)),
-        replace(some, name="noise", noise=_NOISE),
+        replace(some, name="noise", noise=_NOISE, strategies=(*fixed, *NOISY)),
         replace(some, name="objectives", strategies=(STRATEGIES["glume"], *OBJECTIVES)),
         replace(some, name="ablation", strategies=(STRATEGIES["glume"], *ABLATIONS)),
     )

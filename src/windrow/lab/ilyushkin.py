@@ -116,8 +116,8 @@ def reproduce_ilyushkin(*, full: bool, workers: int = 1, watch: Watch | None = N
     with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
         curves = [pool.submit(run_part, workload, seed) for workload in WORKLOADS for seed in seeds]
         drawn, fought = pool.submit(pictures, full=full), pool.submit(duels, full=full)
-        read = pool.submit(readings, full=full)
-        futures: list[Future[Any]] = [*curves, drawn, fought, read]
+        read = [pool.submit(readings, workload) for workload in (WORKLOADS if full else ())]
+        futures: list[Future[Any]] = [*curves, drawn, fought, *read]
         try:
             for done, future in enumerate(as_completed(futures), start=1):
                 future.result()
@@ -126,8 +126,9 @@ def reproduce_ilyushkin(*, full: bool, workers: int = 1, watch: Watch | None = N
             pool.shutdown(wait=False, cancel_futures=True)
             raise
     found = tuple(curve for part in curves for curve in part.result())
+    other = tuple(reading for part in read for reading in part.result())
     scale = "full" if full else "quick"
-    return Results(scale, len(seeds), found, drawn.result(), fought.result(), read.result())
+    return Results(scale, len(seeds), found, drawn.result(), fought.result(), other)
 
 
 def run_part(workload: str, seed: int, workflows: int = WORKFLOWS) -> list[Curve]:

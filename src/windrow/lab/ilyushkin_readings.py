@@ -12,7 +12,9 @@ Each reading is a policy of its own, run by the pool itself on fewer workflows; 
 - `scaled-difference`: hold, beyond the eligible set, the fraction of what the widest generation exceeds it by.
 - `whole`: once some generation is wider than the eligible set, hold the whole target beyond the eligible set.
 - `distance`: generations by the shortest distance from the eligible set: one parent done is enough.
-- `distance-whole`: the last two together; the nearest to print of all that were tried.
+- `distance-whole`: the last two together.
+- `lingering`: a task counts from its distance on until all its children could start: tokens that come early, go late.
+- `lingering-whole`: the same, with the whole target; the nearest to print of all that were tried.
 
 Rule: a reading has no number of its own that could be tuned.
 """
@@ -21,12 +23,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from itertools import accumulate
 
 import numpy as np
 
 from windrow.lab.stream_simulation import run_by_pool
 from windrow.lab.stream_stability import STEPS
-from windrow.lab.stream_workload import WORKLOADS, Workload, draw_workload
+from windrow.lab.stream_workload import Workload, draw_workload
 from windrow.model import Workflow
 from windrow.streams import Pool, Progress
 from windrow.streams.policy import by_arrival
@@ -42,6 +45,8 @@ READINGS = (
     "whole",
     "distance",
     "distance-whole",
+    "lingering",
+    "lingering-whole",
 )
 _RULES: dict[str, tuple[float, int]] = {
     "sr": (1.0, 1 << 40),
@@ -106,52 +111,73 @@ class ReadingPolicy:
                 return eligible + self._scaled(widest - eligible)
             case "whole":
                 return self._whole(widest, eligible)
-            case "distance":
-                return self._scaled(self._widest_by_distance(progress))
-            case "distance-whole":
-                return self._whole(self._widest_by_distance(progress), eligible)
+            case "distance" | "lingering":
+                return self._scaled(self._widest_otherwise(progress))
+            case "distance-whole" | "lingering-whole":
+                return self._whole(self._widest_otherwise(progress), eligible)
         return self._scaled(widest)
 
     def _whole(self, widest: int, eligible: int) -> int:
         return eligible + self._scaled(widest) if widest > eligible else eligible
 
-    def _widest_by_distance(self, progress: Progress) -> int:
+    def _widest_otherwise(self, progress: Progress) -> int:
+        """The widest generation within the depth, with generations as the reading has them."""
         flow = progress.workflow
         if flow not in self.children:
             self.children[flow] = [flow.children.of(v).tolist() for v in range(len(flow))]
-        return max(sizes_by_distance(progress, self.children[flow])[: self.depth + 1])
+        sizes = sizes_by_distance if self.reading.startswith("distance") else sizes_lingering
+        return max(sizes(progress, self.children[flow])[: self.depth + 1])
 
     def _scaled(self, processors: int) -> int:
         return math.ceil(self.fraction * processors - 1e-9)
 
 
-def sizes_by_distance(progress: Progress, children: list[list[int]]) -> list[int]:
-    """Processors of the tasks left, by the fewest edges from an eligible task."""
-    seen = [generation <= 0 for generation in progress.generations]  # completed, or eligible
+def distances(progress: Progress, children: list[list[int]]) -> list[int]:
+    """Of each task left: the fewest edges from an eligible task. -1 for a completed one."""
+    found = [min(generation, 0) for generation in progress.generations]
     current = [v for v, generation in enumerate(progress.generations) if generation == 0]
-    sizes = []
+    seen = [generation <= 0 for generation in progress.generations]
+    distance = 0
     while current:
-        sizes.append(sum(progress.cores[v] for v in current))
+        distance += 1
         following = []
         for v in current:
             for c in children[v]:
                 if not seen[c]:
-                    seen[c] = True
+                    seen[c], found[c] = True, distance
                     following.append(c)
         current = following
+    return found
+
+
+def sizes_by_distance(progress: Progress, children: list[list[int]]) -> list[int]:
+    """Processors of the tasks left, by their distance."""
+    sizes = [0] * len(progress.sizes)
+    for v, distance in enumerate(distances(progress, children)):
+        if distance >= 0:
+            sizes[distance] += progress.cores[v]
     return sizes
 
 
-def readings(*, full: bool) -> tuple[Reading, ...]:
-    """All readings of five policies on all workloads; nothing where not `full`."""
-    found = []
-    for name in WORKLOADS if full else ():
-        workload = draw_workload(name, workflows=150, seed=1)
-        for reading in READINGS:
-            for policy, (fraction, depth) in _RULES.items():
-                rate = pool_saturation(workload, ReadingPolicy(reading, fraction, depth))
-                found.append(Reading(reading, name, policy, rate))
-    return tuple(found)
+def sizes_lingering(progress: Progress, children: list[list[int]]) -> list[int]:
+    """Processors by generation, where a task counts from its distance until all its children could start."""
+    change = [0] * (len(progress.sizes) + 1)
+    for v, distance in enumerate(distances(progress, children)):
+        if distance >= 0:
+            end = max((progress.generations[c] for c in children[v]), default=progress.generations[v] + 1)
+            change[distance] += progress.cores[v]
+            change[end] -= progress.cores[v]
+    return list(accumulate(change[:-1]))
+
+
+def readings(name: str) -> tuple[Reading, ...]:
+    """All readings of five policies on 150 workflows of a workload; about half a minute."""
+    workload = draw_workload(name, workflows=150, seed=1)
+    return tuple(
+        Reading(reading, name, policy, pool_saturation(workload, ReadingPolicy(reading, fraction, depth)))
+        for reading in READINGS
+        for policy, (fraction, depth) in _RULES.items()
+    )
 
 
 def pool_saturation(workload: Workload, policy: ReadingPolicy) -> float:

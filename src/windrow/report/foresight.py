@@ -26,7 +26,7 @@ _WORDS = {
     "grid": "Days 1-7 of both logs: the days it was tuned on. hindsight is foresight that knows the future.",
     "logs": "Logs that were not used for tuning.",
     "easy": "Days 1-7 under EASY backfilling.",
-    "noise": "Days 1-7, with task times off by 20 %.",
+    "noise": "Days 1-7, with task times off by 20 %, which foresight is told.",
     "weeks": "Weeks that were not used for tuning.",
 }
 

@@ -1,7 +1,8 @@
 """Futures of a simulated cluster, and courses of action played in them.
 
 Each future is a copy of the cluster as it is, in which the others' run times are drawn from the past and past days
-arrive again (`futures_past`). A course is played to the end of the workflow by one call of a kernel (`rollout`).
+arrive again (`futures_past`); own tasks err as those that are done did. A course is played to the end of the workflow
+by one call of a kernel (`rollout`).
 
 Rule 1: the cluster that is looked at does not change. Rule 2: neither true run times nor the log's future are read
 (`TrueFutures` apart, which is there to measure what that costs).
@@ -43,7 +44,6 @@ _SIZES_WITHOUT_PLAN = 8  # numbers of nodes that later jobs look at where each l
 _LEEWAY_ROUNDS = 3
 _FEW_TASKS = 5  # own tasks that must have ended before their errors tell anything
 _MOST_LATE = 2.0
-_PRIOR_SIGMA = 0.2  # of the logarithm of own tasks' errors, where nothing is known of them
 _ROOM_DOUBLES = 10  # then it is not the room: jobs too short for their tasks are killed and submitted again for ever
 _HOW = {"when started": r.WHEN_STARTED, "when done": r.WHEN_DONE, "by task": r.BY_TASK}
 _NOBODY: Ints = np.zeros(0, dtype=np.int64)
@@ -171,8 +171,8 @@ class SampledFutures:
         draw = np.random.default_rng([self._sampling.seed, self._cluster.now_s, future])
         if self._errors is not None:
             factor = draw.choice(self._errors, len(tasks))
-        else:  # nothing is known yet: every other future has its doubts
-            factor = np.exp(future % 2 * _PRIOR_SIGMA * draw.standard_normal(len(tasks)))
+        else:  # none are known yet: every other future has its doubts
+            factor = np.exp(future % 2 * self._sampling.spread * draw.standard_normal(len(tasks)))
         erring = tasks.copy()
         erring[:, r.RUNTIME] = np.maximum(1, np.ceil(tasks[:, r.RUNTIME] * factor)).astype(np.int64)
         return erring
@@ -277,7 +277,7 @@ class SampledFutures:
 class TrueFutures(SampledFutures):
     """The one future that comes, as often as it is asked for. No user of a real cluster could see it."""
 
-    def _erring(self, tasks: Ints, future: int) -> Ints:
+    def _erring(self, tasks: Ints, future: int) -> Ints:  # noqa: ARG002  (it errs in no future)
         return tasks.copy()
 
     def _future(self, number: int) -> tuple[Ints, Ints]:

@@ -86,11 +86,13 @@ class Course:
 class Sampling:
     """How futures are drawn: how run times are predicted, whether others go on to arrive, and the seed.
 
+    `spread` is by how much own task times are off, as a part, where that is known before the first tasks have shown it.
     With "truth" the one future that comes is shown; only a simulation can do that, and only a study should.
     """
 
     runs: Literal["mixed", "shares", "last two", "requests", "truth"] = "mixed"
     arrivals: bool = True
+    spread: float = 0.0
     seed: int = 0
 
 

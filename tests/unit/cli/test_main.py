@@ -163,3 +163,11 @@ def test_a_terminal_without_blocks_gets_question_marks(tmp_path: Path) -> None:
     answer = subprocess.run(program, capture_output=True, env={**os.environ, "PYTHONIOENCODING": "ascii"}, check=False)
     assert answer.returncode == 0, answer.stderr
     assert b"????" in answer.stdout
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
+def test_closed_streams_are_no_reason_to_fail(closed: str) -> None:
+    command = f"{sys.executable} -m windrow.cli.main generate list {closed}"
+    answer = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
+    assert answer.returncode == 0
+    assert "Traceback" not in answer.stderr

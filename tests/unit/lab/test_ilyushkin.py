@@ -21,6 +21,7 @@ from windrow.lab.ilyushkin_readings import (
     ReadingPolicy,
     pool_saturation,
     sizes_by_distance,
+    sizes_lingering,
 )
 from windrow.lab.stream_metrics import SizeFigures, StreamFigures
 from windrow.lab.stream_workload import SIZES, WORKLOADS, Workload
@@ -120,7 +121,7 @@ def test_steps_are_those_of_print(saturation: float, step: float) -> None:
 
 @given(st.integers(2, 12), st.integers(0, 2**32 - 1))
 @settings(derandomize=True, deadline=None, max_examples=60)
-def test_distances_are_those_of_networkx(count: int, seed: int) -> None:
+def test_distances_and_waves_are_those_of_networkx(count: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     graph = nx.DiGraph()
     graph.add_nodes_from(range(count))
@@ -134,7 +135,12 @@ def test_distances_are_those_of_networkx(count: int, seed: int) -> None:
         graph.remove_node(done)
     entries = {v for v in graph if graph.in_degree(v) == 0}
     distance = nx.multi_source_dijkstra_path_length(graph, entries)
-    assert sizes_by_distance(progress, children) == np.bincount(list(distance.values())).tolist()
+    waves = len(progress.sizes)
+    assert sizes_by_distance(progress, children) == np.bincount(list(distance.values()), minlength=waves).tolist()
+    wave = {v: i for i, layer in enumerate(nx.topological_generations(graph)) for v in layer}
+    last = {v: max((wave[c] for c in graph.successors(v)), default=wave[v] + 1) for v in graph}
+    lingering = [sum(distance[v] <= i < last[v] for v in graph) for i in range(waves)]
+    assert sizes_lingering(progress, children) == lingering
 
 
 def forks(count: int = 300) -> Workload:
@@ -150,8 +156,8 @@ def test_readings_differ_where_they_should() -> None:
     assert rates["shipped"] == pytest.approx(5 / 8, rel=0.05)
     assert rates["exact"] == rates["rounded-down"] == rates["shipped"]
     assert rates["on-top"] < rates["future-on-top"] <= rates["shipped"]
-    assert rates["distance"] == rates["scaled-difference"] == rates["shipped"]
-    assert rates["whole"] == rates["distance-whole"] == pytest.approx(5 / 9, rel=0.05)
+    assert rates["distance"] == rates["lingering"] == rates["scaled-difference"] == rates["shipped"]
+    assert rates["whole"] == rates["distance-whole"] == rates["lingering-whole"] == pytest.approx(5 / 9, rel=0.05)
 
 
 def test_readings_scale_what_they_say() -> None:
@@ -166,7 +172,7 @@ def test_readings_scale_what_they_say() -> None:
 
 
 def test_one_parent_done_is_enough_by_distance() -> None:
-    """a before b, both before c: by distance b and c stand side by side."""
+    """a before b, both before c: by distance b and c stand side by side, and a lingers until c could start."""
     progress = Progress(
         Workflow.from_tasks("abc", [Task("a", 1.0), Task("b", 1.0, parents=("a",)), Task("c", 1.0, parents=("a", "b"))])
     )
@@ -174,3 +180,6 @@ def test_one_parent_done_is_enough_by_distance() -> None:
     assert ReadingPolicy("distance", 1.0, 99).target(progress) == 2
     assert ReadingPolicy("distance-whole", 1.0, 99).target(progress) == 1 + 2
     assert ReadingPolicy("distance-whole", 1.0, 0).target(progress) == 1
+    assert ReadingPolicy("lingering", 1.0, 99).target(progress) == 3
+    assert ReadingPolicy("lingering-whole", 1.0, 99).target(progress) == 1 + 3
+    assert ReadingPolicy("lingering-whole", 1.0, 0).target(progress) == 1

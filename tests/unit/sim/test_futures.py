@@ -213,6 +213,38 @@ def test_a_course_that_cannot_succeed_never_ends() -> None:
     assert futures[0].play(Course("by task", (), (Group(0, 0, "by task"),)), 0).makespan_s == NEVER_S
 
 
+@dataclass
+class Late:
+    """Submits task by task, and notes how late own tasks are said to be, and how long the whole would take now."""
+
+    told: float
+    name: str = "late"
+    said: list[float] = field(default_factory=list)
+    spread: list[int] = field(default_factory=list)
+
+    def decide(self, view: View) -> Decision:
+        decision = Individual().decide(view)
+        assert view.futures is not None
+        futures = view.futures(Sampling(arrivals=False, spread=self.told))
+        self.said.append(futures.late)
+        course = Course("by task", decision.jobs, (Group(0, view.levels.last, "by task"),))
+        self.spread.append(len({futures.play(course, k).makespan_s for k in range(4)}))
+        return decision
+
+
+def test_own_tasks_are_taken_to_err_as_they_did() -> None:
+    """At first as told, so that futures differ or not; ten tasks later, all half as long again, as they all were."""
+    tasks = [Task(f"t{i}", 100, parents=(f"t{i - 1}",) if i else ()) for i in range(12)]
+    workflow = Workflow.from_tasks("chain", tasks)
+    actual = np.full(12, 150, dtype=np.int64)
+    for told in (0.0, 0.2):
+        late = Late(told)
+        run_trial(Cluster(nodes=2), workflow, late, terms=Terms(2, margin=3), actual_s=actual)
+        assert (late.said[0], late.said[-1]) == (1.0, 1.5)
+        assert (late.spread[0] > 1) == (told > 0)
+        assert late.spread[-1] == 1
+
+
 def test_past_days_arrive_again_at_the_same_hours() -> None:
     day = 86_400
     log = Log(
