@@ -47,5 +47,5 @@ def unknown_name(what: str, value: str, known: Iterable[str]) -> UserError:
     """The error for a name that does not exist: it lists the names there are, and the one that was likely meant."""
     names = list(known)
     near = difflib.get_close_matches(value, names, n=1)
-    hint = f"; did you mean {near[0]}?" if near else ""
-    return UserError(f"unknown {what} {value!r}{hint} Known: {', '.join(names)}")
+    hint = f"; did you mean {near[0]}?" if near else ";"
+    return UserError(f"unknown {what} {value!r}{hint} known: {', '.join(names)}")

@@ -44,6 +44,8 @@ PATIENCE = 3
 """Jobs in a row that may be lost before a task finishes, before a run gives up."""
 OVERHEAD_S = 15
 """What a job needs beside its tasks: to start its agent, and to leave in good order."""
+JOB_S = 60.0
+"""Node-seconds by which one job more must pay for itself: agents have to start, and people look at queues."""
 GUESS_S = 60.0
 """The run time of a task of which nobody knows anything."""
 
@@ -103,7 +105,13 @@ def strategy_of(order: Order) -> Strategy:
     """The strategy that the user wants, with what it is to aim at. Only foresight can aim at different things."""
     strategy = find_strategy(order.strategy)
     if isinstance(strategy, Foresight):
-        return replace(strategy, objective=order.objective, deadline_s=order.deadline_s, max_nodes=order.max_nodes)
+        return replace(
+            strategy,
+            objective=order.objective,
+            deadline_s=order.deadline_s,
+            max_nodes=order.max_nodes,
+            job_s=JOB_S,
+        )
     if order.objective != "makespan" or order.deadline_s is not None:
         raise UserError(
             f"--objective and --deadline are for foresight; {strategy.name} has no such choice: leave them out"

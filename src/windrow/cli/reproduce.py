@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 SUMMARY = "Redo the experiments of a paper and set our numbers beside the printed ones."
 
 _EPILOG = """\
-papers:
+papers, and our own claims:
+  foresight  the strategy foresight beside all others: on the GLUME grid, other weeks and logs, EASY, noise, ablation
   glume  grouping levels of a workflow by estimated makespan: figures 5.2, 5.3, 7.1-7.4, A.1, B.1-B.4, table 7.1
   ilyushkin  reservations for workflows that share a pool: figures 2, 4-8, tables I and II
   zhang  hybrid against individual and giant submission on five clusters and more: figures 10-15, paired t-tests
@@ -73,7 +74,9 @@ class _Experiments:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.epilog = _EPILOG
-    parser.add_argument("paper", choices=("glume", "ilyushkin", "zhang"), metavar="PAPER", help="see below")
+    parser.add_argument(
+        "paper", choices=("foresight", "glume", "ilyushkin", "zhang"), metavar="PAPER", help="see below"
+    )
     scale = parser.add_mutually_exclusive_group()
     scale.add_argument("--quick", action="store_true", help="a sample, in a minute or two (default)")
     scale.add_argument(
@@ -107,7 +110,7 @@ def run(args: argparse.Namespace) -> int:
     data = Path(args.data or os.environ.get("WINDROW_DATA") or ".")
     if not data.is_dir():
         raise UserError(f"{data}: there is no such folder; give the one that holds the logs with --data")
-    experiments = _glume(args, data) if args.paper == "glume" else _zhang(args, data)
+    experiments = {"foresight": _foresight, "glume": _glume, "zhang": _zhang}[args.paper](args, data)
     out = Path(args.out or experiments.folder)
     for line in experiments.stand_ins:
         terminal.say(line)
@@ -150,6 +153,29 @@ def _glume(args: argparse.Namespace, data: Path) -> _Experiments:
 
     folder = f"windrow-glume-{plan.scale}" + ("-as-thesis" if args.as_thesis else "")
     return _Experiments(folder, plan.campaigns, plan.stand_ins, read)
+
+
+def _foresight(args: argparse.Namespace, data: Path) -> _Experiments:
+    from windrow.lab.foresight import plan_foresight
+    from windrow.lab.foresight_results import Results
+    from windrow.report import foresight as report
+
+    alien = [f"--{name.replace('_', '-')}" for name in (*_OF_GLUME, "as_thesis", "cap") if getattr(args, name)]
+    if alien:
+        raise UserError(f"{alien[0]} is not for foresight, whose experiments are fixed: leave it out")
+    plan = plan_foresight(data, full=args.full)
+
+    def read(tables: Sequence[pa.Table]) -> _Findings:
+        found = Results(plan, tables)
+        texts = {
+            "html": report.foresight_page(found),
+            "md": report.foresight_markdown(found),
+            "json": _json(report.foresight_json(found)),
+        }
+        first = report.blocks(found)[0]
+        return _Findings(report.TITLE, first, report.summary(found), texts, found.trials, found.failed)
+
+    return _Experiments(f"windrow-foresight-{plan.scale}", plan.campaigns, plan.stand_ins, read)
 
 
 def _zhang(args: argparse.Namespace, data: Path) -> _Experiments:

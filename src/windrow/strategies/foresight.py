@@ -59,7 +59,8 @@ class Foresight:
     kind. deadline_s: from the run's begin; only courses that keep it in nine futures of ten are considered, if any do.
     max_nodes: the most nodes that one job may ask for.
     slack: a makespan longer by this part is as good, if it costs fewer node-hours. doubt: by how many standard errors
-    a course must beat the one that glume would take. futures: in how many the last courses are compared. plays: the
+    a course must beat the one that glume would take. job_s: node-seconds that a job costs beside its tasks: nothing in
+    simulation, but real ones have to be started. futures: in how many the last courses are compared. plays: the
     most courses played for one decision while the queue is empty. kinds, sampling: ingredients, for those who study
     them.
     """
@@ -69,6 +70,7 @@ class Foresight:
     max_nodes: int | None = None
     slack: float = 0.002
     doubt: float = 0.5
+    job_s: float = 0.0
     futures: int = 8
     plays: int = 320
     kinds: tuple[str, ...] = KINDS
@@ -154,7 +156,7 @@ class Foresight:
         bound = tried[0].mean_s * (1 + self.slack)
         late = self._is_late(view, tried[0])
         near = [one for one in tried if one.mean_s <= bound and self._is_late(view, one) == late]
-        cheapest = min(near, key=lambda one: fmean(one.node_s))
+        cheapest = min(near, key=lambda one: fmean(one.node_s) + self.job_s * _jobs(view, one.course))
         return [cheapest, *(one for one in tried if one is not cheapest)]
 
     def _sorted(self, view: View, tried: Sequence[Tried]) -> list[Tried]:
@@ -162,7 +164,7 @@ class Foresight:
         shortest = min(one.mean_s for one in tried)
         cheapest = max(1.0, min(fmean(one.node_s) for one in tried))
         for one in tried:
-            nodes = fmean(one.node_s)
+            nodes = fmean(one.node_s) + self.job_s * _jobs(view, one.course)
             match self.objective:
                 case "makespan":
                     one.score = one.mean_s
@@ -191,6 +193,12 @@ class Foresight:
             why += "; no course keeps the deadline"
         by_task = any(group.how == "by task" and group.first == 0 for group in best.course.then)
         return Decision(best.course.jobs, seen, why, individually=by_task)
+
+
+def _jobs(view: View, course: Course) -> int:
+    """How many jobs the course takes, about."""
+    later = [view.levels.between(g.first, g.last).size if g.how == "by task" else 1 for g in course.then]
+    return len(course.jobs) + sum(later)
 
 
 def _candidate(view: View, one: Tried, best: Tried) -> Candidate:

@@ -90,10 +90,10 @@ def test_what_is_refused() -> None:
     [
         ("policy", "esay", "did you mean easy?"),
         ("policy", "depth:0", "at least 1"),
-        ("policy", "easy:3", "Known: fcfs"),
-        ("priority", "large", "Known: arrival"),
+        ("policy", "easy:3", "known: fcfs"),
+        ("priority", "large", "known: arrival"),
         ("priority", "wait=x", "needs a number"),
-        ("priority", "colour=1", "Known: wait"),
+        ("priority", "colour=1", "known: wait"),
         ("priority", "share=1,half_life=0", "above zero"),
         ("events", "batch", "did you mean batched?"),
         ("placement", "left", "did you mean leftmost?"),
