@@ -26,6 +26,7 @@ import threading
 import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from itertools import combinations
@@ -35,7 +36,7 @@ sys.path[0] = str(Path(__file__).resolve().parents[1])  # so that `bench` is thi
 
 import msgspec  # noqa: E402
 import numpy as np  # noqa: E402
-from tests.slurm.cluster import SlurmCluster, missing  # noqa: E402
+from tests.slurm.cluster import ClusterError, SlurmCluster, missing  # noqa: E402
 from tests.slurm.settings import Settings  # noqa: E402
 
 from windrow.app.execute import Order, terms_for  # noqa: E402
@@ -268,7 +269,7 @@ def measure(cases: Sequence[Case], side: int, strategies: Sequence[str] = STRATE
 
 def run_cell(case: Case, strategy: str) -> Cell:
     """One strategy on a fresh Slurm under the case's load, and in the simulator."""
-    with SlurmCluster(Settings()) as cluster, tempfile.TemporaryDirectory(prefix="windrow-pays-") as folder:
+    with closing(_started()) as cluster, tempfile.TemporaryDirectory(prefix="windrow-pays-") as folder:
         write_native(case.workflow, Path(folder, "workflow.yaml"))
         replaying = Replaying(cluster, case.load)
         replaying.start()
@@ -281,6 +282,16 @@ def run_cell(case: Case, strategy: str) -> Cell:
         told.close()
     print(f"{case.name} by {strategy}: {cell.real_s:.0f} s ({cell.simulated_s[POLICIES[0]]} s)", file=sys.stderr)
     return cell
+
+
+def _started() -> SlurmCluster:
+    """A cluster that runs. Many start at once here, and two may have found the same port free."""
+    for _ in range(3):
+        try:
+            return SlurmCluster(Settings()).start()
+        except ClusterError as error:
+            print(f"started anew: {str(error).splitlines()[0]}", file=sys.stderr)
+    return SlurmCluster(Settings()).start()
 
 
 class Replaying:
