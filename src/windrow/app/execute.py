@@ -35,7 +35,7 @@ from windrow.manager.terms import Terms
 from windrow.model import Runnable, format_duration
 from windrow.model.runnable import refuse_missing_inputs
 from windrow.queues.local import LocalQueue
-from windrow.queues.port import Limits, Queue
+from windrow.queues.port import Limits, Queue, QueueError
 from windrow.strategies import AUTO, Decision, Foresight, Strategy, Work, find_strategy, whole_seconds
 from windrow.strategies.foresight import Objective
 from windrow.version import __version__
@@ -93,7 +93,11 @@ def prepare(order: Order) -> Prepared:
     strategy_of(order)
     runnable, times = filled(read_workflow_file(order.workflow), order.guess_s, order.risk)
     queue = open_queue(order.on)
-    limits = queue.limits()
+    try:
+        limits = queue.limits()
+    except QueueError as error:
+        hint = "is this a machine of that cluster, and is its batch system up? --on local needs none"
+        raise OutsideError(f"the queue {order.on} does not answer; {hint} ({error})") from None
     prepared = Prepared(order, runnable, times, terms_for(order, limits), limits, queue)
     refuse_missing_inputs(order.workflow, runnable, Path.exists)
     _refuse_long_tasks(prepared)

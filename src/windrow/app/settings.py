@@ -6,7 +6,7 @@ partition = "short"
 account = "ab123"
 qos = "normal"
 constraint = "skylake"
-options = ["--licenses=x:1"]    # handed to sbatch as they are
+extra = ["--licenses=x:1"]      # handed to sbatch as they are
 
 [queues.local]
 nodes = 4

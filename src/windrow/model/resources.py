@@ -14,6 +14,10 @@ class NodeShape:
     cores: int = 1
     memory_bytes: int | None = None
 
+    def __str__(self) -> str:
+        cores = "1 core" if self.cores == 1 else f"{self.cores} cores"
+        return cores if self.memory_bytes is None else f"{cores} and {self.memory_bytes:,} bytes of memory"
+
     def __post_init__(self) -> None:
         if self.cores < 1 or (self.memory_bytes is not None and self.memory_bytes <= 0):
-            raise UserError(f"a node needs at least one core and some memory, not {self}")
+            raise UserError(f"a node needs at least one core and some memory, not {self.cores} and {self.memory_bytes}")

@@ -113,7 +113,8 @@ class Work:
         misfit = (w.nodes == 0) & ((w.cores > shape.cores) | (w.memory_bytes > memory)) | (w.nodes > self.cluster_nodes)
         if misfit.any():
             names = ", ".join(w.ids[i] for i in np.flatnonzero(misfit)[:5])
-            raise UserError(f"no node of this cluster ({shape}) can run: {names}; use larger nodes or ask for less")
+            offered = f"{self.cluster_nodes} nodes of {shape}"
+            raise UserError(f"no node of this cluster ({offered}) can run: {names}; use larger nodes or ask for less")
 
 
 def _first_fit(cores: list[int], memory: list[int], shape: NodeShape) -> int:
