@@ -13,10 +13,11 @@ from windrow.version import __version__
 
 _STYLE = """
 :root { color-scheme: light dark; --ground: #fdfdfc; --ink: #1d2126; --soft: #5c6570; --rule: #dfe3e7; --veil: #8883;
-  --c0: #0072b2; --c1: #d55e00; --c2: #00845f; --c3: #b0508a; --c4: #a87400; --c5: #3a3f9e; --c6: #7b8087; }
+  --c0: #0072b2; --c1: #d55e00; --c2: #00845f; --c3: #b0508a; --c4: #a87400; --c5: #3a3f9e; --c6: #bf1e3c;
+  --c7: #7b8087; }
 @media (prefers-color-scheme: dark) { :root { --ground: #15181c; --ink: #e6e8ea; --soft: #9aa4af; --rule: #30363d;
   --veil: #8884; --c0: #56b4e9; --c1: #f0803c; --c2: #2cc79b; --c3: #e29cc3; --c4: #e6b94d; --c5: #a3a8f5;
-  --c6: #959ba3; } }
+  --c6: #ff7d92; --c7: #959ba3; } }
 html { background: var(--ground); color: var(--ink);
   font: 16px/1.55 system-ui, "Segoe UI", Roboto, Helvetica, Arial, sans-serif; }
 body { max-width: 62rem; margin: 0 auto; padding: 2.5rem 1.25rem 4rem; }
@@ -54,7 +55,7 @@ svg .strong { fill: var(--ink); }
 .edge { fill: none; stroke: var(--soft); stroke-opacity: .3; }
 .critical { stroke: var(--ink); stroke-opacity: .9; stroke-width: 1.6; }
 .c0 { --c: var(--c0); } .c1 { --c: var(--c1); } .c2 { --c: var(--c2); } .c3 { --c: var(--c3); }
-.c4 { --c: var(--c4); } .c5 { --c: var(--c5); } .c6 { --c: var(--c6); }
+.c4 { --c: var(--c4); } .c5 { --c: var(--c5); } .c6 { --c: var(--c6); } .c7 { --c: var(--c7); }
 footer { margin-top: 3.5rem; padding-top: .8rem; border-top: 1px solid var(--rule);
   color: var(--soft); font-size: .88rem; }
 @media print { body { max-width: none; } figure { break-inside: avoid; } }

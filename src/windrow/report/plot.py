@@ -16,7 +16,7 @@ from windrow.report.axis import Axis
 
 Floats = NDArray[np.float64]
 
-COLOURS = 7
+COLOURS = 8
 """How many series colours there are; the last one is a grey for all the rest."""
 
 _MARKERS = (
@@ -26,6 +26,7 @@ _MARKERS = (
     '<path d="M0-5.8 5.8 0 0 5.8-5.8 0Z"/>',
     '<path d="M0 5.5 5-4H-5Z"/>',
     '<path d="M-5-2H-2V-5H2V-2H5V2H2V5H-2V2H-5Z"/>',
+    '<path d="M-5.6-2H-2V-5.6H2V-2H5.6V2H2V5.6H-2V2H-5.6Z" transform="rotate(45)"/>',
     '<path d="M-4.5-4.5 4.5 4.5M-4.5 4.5 4.5-4.5"/>',
 )
 
