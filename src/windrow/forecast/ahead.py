@@ -2,7 +2,8 @@
 
 The twin's reading becomes a simulated cluster in which our own jobs are clients, so that courses may wait for them, end
 them and submit more. How long others run is drawn from what was seen of them: a job that was running in one reading and
-is gone in the next has run until then. With nothing seen yet, any time up to the request is as likely as any other.
+is gone in the next has run until then. While others are there, and before enough of them were seen to end, there are
+no futures: a look ahead that knows nothing of the others is worse than none (docs/reproductions/real-slurm.md).
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from windrow.sim.futures_past import Past, heap_rows, waiting_rows
 from windrow.strategies.base import Futures, Sampling, View
 
 _REMEMBERED = 4000
+_ENOUGH = 20  # jobs of others that were seen to end, before they tell how others run
 _FRESH_S = 2.0  # how old a reading may be: which of our jobs run must be right
 
 
@@ -79,6 +81,9 @@ class Ahead:
         if snapshot is not self._last:
             self.seen.look(snapshot)
             self._last = snapshot
+        has_others = any(job.id not in own for job in snapshot.jobs)
+        if has_others and len(self.seen.rows) < _ENOUGH:
+            return None
         known = [job.id for job in snapshot.jobs if job.id in own]
         cluster = with_clients(snapshot, known, self.seen.user, self._twin.policy)
         if cluster is None or len(known) < len(own):  # just submitted, and not in the reading yet

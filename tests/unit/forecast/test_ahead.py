@@ -7,10 +7,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.sim.test_invariants import random_log
 
-from windrow.forecast.ahead import Seen, with_clients
-from windrow.forecast.twin import expected_starts_s
+from windrow.forecast.ahead import Ahead, Seen, with_clients
+from windrow.forecast.twin import Twin, expected_starts_s
+from windrow.manager.core import Core
+from windrow.manager.terms import Terms
+from windrow.model import NodeShape, Task, Workflow
 from windrow.queues.port import OthersJob, Snapshot
 from windrow.sim.cluster import Cluster, Event, EventKind
+from windrow.strategies import Work
 
 
 def job(job_id: str, nodes: int, requested_s: int, started_s: float | None = None, user: str = "u") -> OthersJob:
@@ -100,3 +104,29 @@ def test_the_past_is_what_was_seen() -> None:
     assert past.submit_s.tolist() == [-460, -410]
     assert past.user.tolist() == [seen.user("x"), seen.user("y")]
     assert seen.past(500.0).since_s == -400
+
+
+class Changing:
+    """A queue that shows what it is told to."""
+
+    def __init__(self) -> None:
+        self.jobs: tuple[OthersJob, ...] = ()
+        self.now_s = 1000.0
+
+    def snapshot(self) -> Snapshot:
+        self.now_s += 10
+        return Snapshot(self.now_s, 4, self.jobs)
+
+
+def test_there_is_no_look_ahead_before_others_were_seen_to_end() -> None:
+    queue = Changing()
+    ahead = Ahead(Twin(queue, lambda: queue.now_s, refresh_s=1.0))
+    workflow = Workflow.from_tasks("one", [Task("a", 10.0)])
+    core = Core(Work(workflow, np.array([10]), NodeShape(), 4), Terms(4))
+    view = core.view(1000, lambda nodes, _: nodes)
+    known = []
+    for number in range(30):
+        queue.jobs = (job(f"j{number}", 1, 100, queue.now_s),)
+        queue.now_s += 5
+        known.append(ahead.futures(view, {}, np.zeros(1, dtype=bool), Terms(4).requests()) is not None)
+    assert known == [False] * 20 + [True] * 10  # with the twenty-first reading, twenty are gone
