@@ -2,8 +2,8 @@
 
 The twin's reading becomes a simulated cluster in which our own jobs are clients, so that courses may wait for them, end
 them and submit more. How long others run is drawn from what was seen of them: a job that was running in one reading and
-is gone in the next has run until then. While others are there, and before enough of them were seen to end, there are
-no futures: a look ahead that knows nothing of the others is worse than none (docs/reproductions/real-slurm.md).
+is gone in the next has run until then. While others are there, and before a day was seen and twenty of them to end,
+there are no futures: a look ahead that knows little of others is worse than none (docs/reproductions/real-slurm.md).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from windrow.kernels import state as k
 from windrow.queues.port import OthersJob, Snapshot
 from windrow.sim.cluster import Cluster
 from windrow.sim.futures import OwnJob, Requests, SampledFutures
-from windrow.sim.futures_past import Past, heap_rows, waiting_rows
+from windrow.sim.futures_past import DAY_S, Past, heap_rows, waiting_rows
 from windrow.strategies.base import Futures, Sampling, View
 
 _REMEMBERED = 4000
@@ -52,6 +52,11 @@ class Seen:
             self.rows = [*self.rows[-_REMEMBERED:], row]
         self.running = now
 
+    def is_enough(self, now_s: float) -> bool:
+        """Whether it says how long others run, and how many come in a day."""
+        known_s = 0.0 if self.since_s is None else now_s - self.since_s
+        return len(self.rows) >= _ENOUGH and known_s >= DAY_S
+
     def past(self, now_s: float) -> Past:
         """The past as futures want it, with times counted from now."""
         rows = np.array(self.rows, dtype=np.int64).reshape(-1, 5).T
@@ -82,7 +87,7 @@ class Ahead:
             self.seen.look(snapshot)
             self._last = snapshot
         has_others = any(job.id not in own for job in snapshot.jobs)
-        if has_others and len(self.seen.rows) < _ENOUGH:
+        if has_others and not self.seen.is_enough(snapshot.at_s):
             return None
         known = [job.id for job in snapshot.jobs if job.id in own]
         cluster = with_clients(snapshot, known, self.seen.user, self._twin.policy)
