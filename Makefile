@@ -44,6 +44,7 @@ docs: $(VENV)/ready  ## the documentation site, in docs/_build/html; a warning i
 
 bench: $(VENV)/ready  ## speed, side by side with what one would use instead
 	$(BIN)/python bench/bench.py
+	$(BIN)/python bench/streams.py
 	$(BIN)/python bench/light.py
 
 pays: $(VENV)/ready  ## strategies on a real Slurm and in the simulator, side by side; about 25 minutes
