@@ -143,11 +143,9 @@ def _glume(args: argparse.Namespace, data: Path) -> _Experiments:
 
     def read(tables: Sequence[pa.Table]) -> _Findings:
         found = Results(plan, tables)
-        texts = {
-            "html": report.reproduction_page(found),
-            "md": report.reproduction_markdown(found),
-            "json": _json(report.reproduction_json(found)),
-        }
+        texts = _texts(
+            report.reproduction_page(found), report.reproduction_markdown(found), report.reproduction_json(found)
+        )
         first = report.blocks(found)[0]
         return _Findings(report.TITLE, first, report.summary(found), texts, found.trials, found.failed)
 
@@ -167,11 +165,7 @@ def _foresight(args: argparse.Namespace, data: Path) -> _Experiments:
 
     def read(tables: Sequence[pa.Table]) -> _Findings:
         found = Results(plan, tables)
-        texts = {
-            "html": report.foresight_page(found),
-            "md": report.foresight_markdown(found),
-            "json": _json(report.foresight_json(found)),
-        }
+        texts = _texts(report.foresight_page(found), report.foresight_markdown(found), report.foresight_json(found))
         first = report.blocks(found)[0]
         return _Findings(report.TITLE, first, report.summary(found), texts, found.trials, found.failed)
 
@@ -191,11 +185,7 @@ def _zhang(args: argparse.Namespace, data: Path) -> _Experiments:
 
     def read(tables: Sequence[pa.Table]) -> _Findings:
         found = Results(plan, tables)
-        texts = {
-            "html": report.zhang_page(found),
-            "md": report.zhang_markdown(found),
-            "json": _json(report.zhang_json(found)),
-        }
+        texts = _texts(report.zhang_page(found), report.zhang_markdown(found), report.zhang_json(found))
         first = blocks(found)[0]
         return _Findings(report.TITLE, first, report.summary(found), texts, found.trials, found.failed)
 
@@ -216,11 +206,7 @@ def _ilyushkin(args: argparse.Namespace) -> int:
     out.mkdir(parents=True, exist_ok=True)
     with counting("simulating streams") as tell:
         found = reproduce_ilyushkin(full=args.full, workers=args.workers or os.cpu_count() or 1, watch=tell)
-    texts = {
-        "html": report.ilyushkin_page(found),
-        "md": report.ilyushkin_markdown(found),
-        "json": _json(report.ilyushkin_json(found)),
-    }
+    texts = _texts(report.ilyushkin_page(found), report.ilyushkin_markdown(found), report.ilyushkin_json(found))
     _hand_out(_Findings(report.TITLE, report.blocks(found)[0], report.summary(found), texts, 0, 0), out / args.paper)
     return 0
 
@@ -230,8 +216,9 @@ def _hand_out(findings: _Findings, stem: Path) -> None:
     terminal.show(*_blocks(findings), *terminal.files_written(**files))
 
 
-def _json(value: Mapping[str, object]) -> str:
-    return json.dumps(value, indent=2, allow_nan=False) + "\n"
+def _texts(page: str, text: str, numbers: Mapping[str, object]) -> dict[str, str]:
+    """The files of a reproduction, by suffix."""
+    return {"html": page, "md": text, "json": json.dumps(numbers, indent=2, allow_nan=False) + "\n"}
 
 
 def _write(texts: Mapping[str, str], stem: Path) -> dict[str, str]:
