@@ -23,9 +23,10 @@ def run_times(
     children: Ints,
     shape_cores: int,
     shape_memory: int,
+    nodes: int,
     answers: Ints,
 ) -> None:
-    """Fill `answers[k]` with the time that all tasks take on k + 1 nodes, or -1 where some task does not fit.
+    """Fill `answers[k]` with the time that all tasks take on nodes + k nodes, or -1 where some task does not fit.
 
     Tasks are numbered 0..n-1, `rank` is their place in the list (longest first). `parents` counts the parents of each
     within the set; `children[first_child[v]:first_child[v + 1]]` are its children. Cost per answer: tasks x (log tasks
@@ -40,10 +41,11 @@ def run_times(
             each = shape_cores // cores[0]
             if memory[0] > 0:
                 each = min(each, shape_memory // memory[0])
-            answers[k] = slots_time(runtime, rank, parents, first_child, children, (k + 1) * each)
+            answers[k] = slots_time(runtime, rank, parents, first_child, children, (nodes + k) * each)
         else:
+            n = nodes + k
             answers[k] = packed_time(
-                runtime, rank, cores, memory, whole, parents, first_child, children, shape_cores, shape_memory, k + 1
+                runtime, rank, cores, memory, whole, parents, first_child, children, shape_cores, shape_memory, n
             )
 
 

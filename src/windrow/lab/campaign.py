@@ -142,7 +142,7 @@ def code_digest() -> str:
     """Of the source of everything that a row depends on: rooms of the simulation, the core, and how a trial runs."""
     root = Path(windrow.__file__).parent
     below = [p for p in root.rglob("*.py") if p.relative_to(root).parts[0] not in _NOT_SIMULATED]
-    parts = [root / "lab" / "trial.py", root / "lab" / "rows.py"]
+    parts = [root / "lab" / f"{name}.py" for name in ("figures", "noise", "rows", "trial")]
     parts += [root / "manager" / f"{name}.py" for name in ("core", "events", "actions", "terms")]
     digest = hashlib.sha256()
     for path in sorted([*below, *parts]):

@@ -7,18 +7,18 @@ A trial that fails gives a row with `error` and no figures: one bad trial must n
 
 from __future__ import annotations
 
-import hashlib
 import time
+from dataclasses import asdict
 from functools import lru_cache
 from itertools import product
 
-import numpy as np
 import pyarrow as pa
 
 from windrow.errors import WindrowError
 from windrow.lab.campaign import Chunk, Rules
+from windrow.lab.figures import Ints, trial_figures
+from windrow.lab.noise import task_times
 from windrow.lab.sources import LogSource
-from windrow.lab.trial import Ints, Trial, run_trial
 from windrow.manager.terms import Terms
 from windrow.model import Log, Workflow
 from windrow.sim.cluster import Cluster
@@ -76,17 +76,6 @@ def chunk_table(chunk: Chunk) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=SCHEMA)
 
 
-def task_times(workflow: Workflow, name: str, noise: float, seed: int, submit_s: int) -> Ints:
-    """What the tasks will take, in whole seconds: the same for every strategy, so that trials can be compared."""
-    expected = whole_seconds(workflow)
-    if noise == 0:
-        return expected
-    digest = hashlib.sha256(f"{name}/{seed}/{submit_s}".encode()).digest()
-    factor = np.exp(noise * np.random.default_rng(int.from_bytes(digest, "big")).standard_normal(len(workflow)))
-    drawn: Ints = np.maximum(1, np.ceil(expected * factor)).astype(np.int64)
-    return drawn
-
-
 @lru_cache(maxsize=8)
 def _log(source: LogSource, _content: str, requests: str) -> Log:
     return source.load(requests)
@@ -134,22 +123,8 @@ def _key(chunk: Chunk, strategy: Strategy, seed: int, submit_s: int) -> Row:
 def _figures(cluster: Cluster, workflow: Workflow, strategy: Strategy, terms: Terms, actual: Ints, work: Work) -> Row:
     began = time.perf_counter()
     try:
-        trial = run_trial(cluster.clone(), workflow, strategy, terms=terms, actual_s=actual, work=work)
+        figures = trial_figures(cluster.clone(), workflow, strategy, terms=terms, actual_s=actual, work=work)
     except _FAULTS as fault:
         return {"error": f"{type(fault).__name__}: {fault}", "wall_s": time.perf_counter() - began}
-    return _measured(trial) | {"wall_s": time.perf_counter() - began}
-
-
-def _measured(trial: Trial) -> Row:
-    used, work = trial.used_node_s, trial.work_s
-    return {
-        "work_s": work,
-        "makespan_s": trial.makespan_s,
-        "visible_wait_s": trial.visible_wait_s,
-        "queue_wait_s": trial.queue_wait_s,
-        "used_node_s": used,
-        "wasted_node_s": used - work,
-        "jobs": len(trial.jobs),
-        "killed_jobs": sum(job.outcome == "killed" for job in trial.jobs),
-        "individually": any(decision.individually for _, decision in trial.decisions),
-    }
+    wasted = figures.used_node_s - figures.work_s
+    return asdict(figures) | {"wasted_node_s": wasted, "wall_s": time.perf_counter() - began}

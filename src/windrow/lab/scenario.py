@@ -1,8 +1,9 @@
 """A scenario: one workflow, one log, one set of terms. Every trial in it differs only in strategy and submission time.
 
-Rule 1: times count in seconds from the log's first submission. Rule 2: what tasks really take depends on noise, seed
-and submission time alone, so that strategies are compared on the same luck, and a time tried alone gives the same trial
-as among others. Rule 3: trials of one scenario share what strategies believe (`work`), and with it their estimates.
+Rule 1: times count in seconds from the log's first submission. Rule 2: what tasks really take depends on the workflow,
+noise, seed and submission time alone (`noise.task_times`), so that strategies are compared on the same luck, and a time
+tried alone gives the same trial as among others. Rule 3: trials of one scenario share what strategies believe (`work`),
+and with it their estimates.
 """
 
 from __future__ import annotations
@@ -10,18 +11,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cached_property
 
-import numpy as np
-from numpy.typing import NDArray
-
 from windrow.errors import UserError
-from windrow.lab.trial import Trial, run_trial
+from windrow.lab.noise import task_times
+from windrow.lab.trial import Ints, Trial, run_trial
 from windrow.manager.terms import Terms
 from windrow.model import Log, NodeShape, Workflow, format_duration
 from windrow.recipes import generate_log
 from windrow.sim.cluster import Cluster
 from windrow.strategies import Strategy, Work, whole_seconds
-
-Ints = NDArray[np.int64]
 
 _DAY_S = 86400
 _HOUR_S = 3600
@@ -34,7 +31,7 @@ def embedded_log() -> Log:
 
 @dataclass(frozen=True)
 class Scenario:
-    """`noise` is the standard deviation of the logarithm of a task's time over its estimate; the mean stays."""
+    """`noise` is the standard deviation of the logarithm of a task's time over its estimate; the median stays."""
 
     workflow: Workflow
     log: Log
@@ -86,12 +83,7 @@ class Scenario:
 
     def actual_s(self, at_s: int) -> Ints:
         """What each task takes in a run submitted at that time."""
-        if self.noise == 0:
-            return whole_seconds(self.workflow)
-        draws = np.random.default_rng([self.seed, at_s]).standard_normal(len(self.workflow))
-        factor = np.exp(self.noise * draws - self.noise**2 / 2)
-        seconds: Ints = np.maximum(1, np.ceil(self.workflow.runtime_s * factor)).astype(np.int64)
-        return seconds
+        return task_times(self.workflow, self.workflow.name, self.noise, self.seed, at_s)
 
     def trial(self, cluster: Cluster, strategy: Strategy) -> Trial:
         """One run from the cluster's present time on; the cluster moves along (give it a clone)."""

@@ -36,6 +36,7 @@ from windrow.manager.events import (
     TaskFinished,
     TaskRetried,
     TaskStarted,
+    TaskUndone,
 )
 from windrow.manager.terms import Terms
 from windrow.packing import Need
@@ -140,6 +141,8 @@ class Core:
                 return self._task_failed(event.task)
             case TaskDropped():
                 return self._task_dropped(event)
+            case TaskUndone():
+                return self._task_undone(event.task)
             case JobRejected():
                 self.jobs[event.job].is_stopping = True
                 return [*self._give_up(event.why), *self._job_left(event.job)]
@@ -166,6 +169,7 @@ class Core:
             cap=self.terms.cap,
             individually=self.individually,
             request=self.terms.request_s,
+            requests=self.terms.requests_s,
             forecast_with_margin=self.terms.forecast_with_margin,
             forecast=forecast,
         )
@@ -239,10 +243,25 @@ class Core:
         became_ready = False
         for child in self._children[task]:
             self._open_parents[child] -= 1
-            if self._open_parents[child] == 0 and self.job_of[child] is None and child not in self.blocked:
+            if self._open_parents[child] or self.job_of[child] is not None:
+                continue
+            if child not in self.blocked and not self._done[child]:
                 insort(self._ready, (-self._expected[child], child))
                 became_ready = True
         return [*actions, *self._decide_if_useful()] if became_ready else actions
+
+    def _task_undone(self, task: int) -> list[Action]:
+        """What the task made is gone. Those that are left wait for it again; those in jobs are not called back."""
+        if not self._done[task]:
+            return []
+        self._done[task] = False
+        self._open += 1
+        for child in self._children[task]:
+            if self._open_parents[child] == 0 and self._left[child]:
+                self._unready(child)
+            self._open_parents[child] += 1
+        self._put_back(task)
+        return self._decide_if_useful()
 
     def _task_failed(self, task: int) -> list[Action]:
         self._close(task)
@@ -360,12 +379,13 @@ class Core:
             self.work = Work(self.work.workflow, expected, self.terms.shape, self.terms.cluster_nodes)
 
     def _descendants(self, tasks: Iterable[int]) -> set[int]:
+        """What cannot be done before these are; a task that is done needs them no more."""
         given = set(tasks)
         found = set(given)
         stack = list(given)
         while stack:
             for child in self._children[stack.pop()]:
-                if child not in found:
+                if child not in found and not self._done[child]:
                     found.add(child)
                     stack.append(child)
         return found - given

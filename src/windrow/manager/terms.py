@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+import numpy as np
+from numpy.typing import NDArray
+
 from windrow.errors import UserError
 from windrow.model import NodeShape
 from windrow.sim.futures import Requests
+
+Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,3 +49,9 @@ class Terms:
         """How long to ask for, for a job that should run this long."""
         wanted_s = max(1, -int(-(run_s + self.overhead_s) * self.margin // self.round_s)) * self.round_s
         return wanted_s if self.max_request_s is None else min(wanted_s, self.max_request_s)
+
+    def requests_s(self, run_s: Ints) -> Ints:
+        """The same for many jobs."""
+        rounds = -np.floor_divide(-(run_s + self.overhead_s) * self.margin, self.round_s)
+        wanted_s: Ints = np.maximum(1, rounds.astype(np.int64)) * self.round_s
+        return wanted_s if self.max_request_s is None else np.minimum(wanted_s, self.max_request_s)

@@ -6,7 +6,7 @@ the log does at that time. Rule 3: a clone shares the log with its original, and
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -152,6 +152,25 @@ class Cluster:
         run = k.FOREVER if run_s is None else run_s
         return int(submit(self._state, self._starts, nodes, requested_s, run, owner))
 
+    @property
+    def clients(self) -> int:
+        """How many jobs clients have submitted."""
+        return int(self._state[k.CLIENTS])
+
+    @property
+    def events_room(self) -> int:
+        """How many events may have to be fetched at once."""
+        return int(self._state[k.EVENTS_ROOM])
+
+    def make_room(self, jobs: int) -> None:
+        """Room for so many jobs to be submitted within a kernel, at an instant of any kind."""
+        while not has_room(self._state, jobs):
+            self._state = k.grown(self._state, more=max(jobs, int(self._state[k.QUEUE_ROOM])))
+
+    def play(self, kernel: Callable[..., int], *tables: object) -> int:
+        """Hand the state and the log to a kernel that moves this cluster on."""
+        return kernel(self._state, self._log, *tables)
+
     def cancel(self, job: int) -> bool:
         """Take a client's job away, whether it waits or runs. False where it is neither (any more)."""
         return self._stop(job, EventKind.CANCELLED)
@@ -167,10 +186,7 @@ class Cluster:
         `exact`, conservative backfilling answers with the first fit in its plan, as batch systems do: never too early,
         seldom too late, and always quick.
         """
-        wanted, lengths = np.broadcast_arrays(
-            np.asarray(nodes, dtype=np.int64), np.asarray(requested_s, dtype=np.int64)
-        )
-        wanted, lengths = np.ascontiguousarray(np.atleast_1d(wanted)), np.ascontiguousarray(np.atleast_1d(lengths))
+        wanted, lengths = _as_columns(nodes, requested_s)
         if wanted.size:
             self._check_request(int(wanted.min()), int(lengths.min()))
             self._check_request(int(wanted.max()), int(lengths.min()))
@@ -236,6 +252,14 @@ class Cluster:
         if user is not None and user < 0:
             raise UserError(f"users have numbers from 0 on, not {user}")
         return self.log_users if user is None else user
+
+
+def _as_columns(one: Numbers, other: Numbers) -> tuple[Ints, Ints]:
+    """Two arrays of one length, as kernels want them."""
+    a, b = np.atleast_1d(np.asarray(one, dtype=np.int64)), np.atleast_1d(np.asarray(other, dtype=np.int64))
+    if a.shape != b.shape:
+        a, b = np.broadcast_arrays(a, b)
+    return np.ascontiguousarray(a), np.ascontiguousarray(b)
 
 
 def _planned(start: int) -> int | None:

@@ -12,11 +12,13 @@ from windrow.strategies.base import (
     Forecast,
     Futures,
     Group,
+    Habits,
     JobPlan,
     Outcome,
     Sampling,
     Strategy,
     View,
+    habits_of,
 )
 from windrow.strategies.foresight import Foresight
 from windrow.strategies.glume import Glume
@@ -73,6 +75,7 @@ __all__ = [
     "Giant",
     "Glume",
     "Group",
+    "Habits",
     "Individual",
     "JobPlan",
     "LevelByLevel",
@@ -85,5 +88,6 @@ __all__ = [
     "Work",
     "Zhang",
     "find_strategy",
+    "habits_of",
     "whole_seconds",
 ]

@@ -132,9 +132,9 @@ class View:
 
     `left` marks the tasks that are in no job; `ready` are those of them whose parents are all done, the longest first.
     `busy_s` is how long the jobs that run now will need yet, by estimate: the next job has nothing to do before.
-    `request` turns a run time into a requested time (it adds the margin). `individually` is what an earlier decision
-    set. `futures` draws ways in which the cluster may go on, where somebody can. `elapsed_s` is how long ago the run
-    began.
+    `request` turns a run time into a requested time (it adds the margin), `requests` many at once. `individually` is
+    what an earlier decision set. `futures` draws ways in which the cluster may go on, where somebody can. `elapsed_s`
+    is how long ago the run began.
     """
 
     work: Work
@@ -146,6 +146,7 @@ class View:
     cap: int
     individually: bool
     request: Callable[[int], int]
+    requests: Callable[[Ints], Ints]
     forecast_with_margin: bool
     forecast: Forecast
     futures: Callable[[Sampling], Futures] | None = None
@@ -170,7 +171,7 @@ class View:
         """The waits of jobs with these nodes and run times."""
         if not self.forecast_with_margin:
             return self.forecast(nodes, np.maximum(run_s, 1))
-        return self.forecast(nodes, np.array([self.request(int(r)) for r in run_s], dtype=np.int64))
+        return self.forecast(nodes, self.requests(run_s))
 
     def wait_s(self, nodes: int, run_s: int) -> int:
         """The wait of one such job."""
@@ -178,9 +179,21 @@ class View:
 
     def plan(self, first: int, last: int, nodes: int, leeway_s: int = 0) -> JobPlan:
         """A job of these levels on so many nodes."""
-        run = int(self.levels.run_s(first, last)[nodes - 1])
+        run = self.levels.run_on_s(first, last, nodes)
         tasks = tuple(self.levels.between(first, last).tolist())
         return JobPlan(tasks, nodes, run, self.request(run + leeway_s), leeway_s)
+
+
+@dataclass(frozen=True, slots=True)
+class Habits:
+    """What may be taken for granted of a strategy, so that it is asked less often.
+
+    quiet: it answers with no jobs then, whatever the view. by_task: its answer is `single_jobs`, always or since it
+    decided so.
+    """
+
+    quiet: Literal["never", "while jobs wait", "while jobs are there"] = "never"
+    by_task: Literal["never", "always", "once individually"] = "never"
 
 
 class Strategy(Protocol):
@@ -192,6 +205,12 @@ class Strategy(Protocol):
 
     def decide(self, view: View) -> Decision:
         """The jobs to submit now."""
+
+
+def habits_of(strategy: Strategy) -> Habits | None:
+    """The `habits` of a strategy that has some; None for one that must always be asked, or that looks at futures."""
+    habits: Habits | None = getattr(strategy, "habits", None)
+    return habits
 
 
 def best_nodes(view: View, first: int, last: int, busy_s: int) -> tuple[int, int, int]:

@@ -12,8 +12,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from windrow.strategies.base import Candidate, Decision, View, best_nodes
+from windrow.model import format_duration
+from windrow.strategies.base import Candidate, Decision, Habits, View, best_nodes
 from windrow.strategies.leeway import binary_leeway
+from windrow.strategies.levels import levels_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +25,11 @@ class Glume:
     beat: float = 0.0
     leeway_bound: float = 0.1
     name: str = "glume"
+
+    @property
+    def habits(self) -> Habits:
+        """When it need not be asked."""
+        return Habits("while jobs wait")
 
     def decide(self, view: View) -> Decision:
         """The first job of the best cut in two, when no own job waits."""
@@ -38,17 +45,17 @@ class Glume:
             begin = max(view.busy_s, first.wait_s)
             makespan = max(begin + first.run_s, first.wait_s + second.wait_s) + second.run_s
             note = self._objection(first, second, makespan, one)
-            seen.append(_considered(f"levels 0-{last}, then the rest", first, makespan, note))
+            seen.append(_considered(_cut_text(last), first, makespan, note))
             if not note and makespan < best_makespan:
                 best, best_makespan, chosen = first, makespan, last
-        why = f"least makespan of {len(seen)} cuts: {best_makespan} s; one job: {one} s"
+        why = _why(chosen, view.levels.last, best_makespan, one)
         return Decision((view.plan(0, chosen, best.nodes, best.leeway_s),), tuple(seen), why)
 
     def _allocation(self, view: View, first: int, last: int, busy_s: int) -> Candidate:
         """Algorithm 2: the best number of nodes, and the leeway it needs."""
         nodes, _, run = best_nodes(view, first, last, busy_s)
         leeway, wait = binary_leeway(view, nodes, run, busy_s)
-        return Candidate(f"levels {first}-{last}", nodes, wait, run, leeway, None)
+        return Candidate(levels_text(first, last), nodes, wait, run, leeway, None)
 
     def _objection(self, first: Candidate, second: Candidate, makespan: int, one: int) -> str:
         if first.leeway_s > self.leeway_bound * first.run_s:
@@ -60,3 +67,16 @@ class Glume:
 
 def _considered(what: str, job: Candidate, makespan: int, note: str) -> Candidate:
     return Candidate(what, job.nodes, job.wait_s, job.run_s, job.leeway_s, makespan, note)
+
+
+def _cut_text(last: int) -> str:
+    return f"{levels_text(0, last)}, then the rest"
+
+
+def _why(chosen: int, last: int, makespan_s: int, one_s: int) -> str:
+    """The winner and what it was measured against; the notes of the candidates say which cuts were not allowed."""
+    if chosen < last:
+        ends = f"all done in {format_duration(makespan_s)}, the earliest of the cuts that are allowed"
+        return f"{_cut_text(chosen)}: {ends}; in one job: {format_duration(one_s)}"
+    others = "; no cut that is allowed ends earlier" if last else ""
+    return f"one job for all that is left: all done in {format_duration(one_s)}{others}"

@@ -4,25 +4,32 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from windrow.strategies.base import Decision, JobPlan, View
+from windrow.strategies.base import Decision, Habits, JobPlan, View
 
 
 @dataclass(frozen=True, slots=True)
 class Individual:
-    """See the head of this file."""
+    """See the head of this file. by_number: ready tasks go out in the workflow's order, not the longest first."""
 
+    by_number: bool = False
     name: str = "individual"
 
+    @property
+    def habits(self) -> Habits:
+        """When it need not be asked."""
+        return Habits() if self.by_number else Habits(by_task="always")
+
     def decide(self, view: View) -> Decision:
-        """A job for each ready task, the longest first, while the cap allows."""
-        return Decision(jobs=single_jobs(view), why="each ready task is a job of its own")
+        """A job for each ready task, while the cap allows."""
+        return Decision(jobs=single_jobs(view, by_number=self.by_number), why="each ready task is a job of its own")
 
 
-def single_jobs(view: View) -> tuple[JobPlan, ...]:
-    """Jobs of one task each for as many ready tasks as the cap leaves room for."""
+def single_jobs(view: View, *, by_number: bool = False) -> tuple[JobPlan, ...]:
+    """Jobs of one task each for as many ready tasks as the cap leaves room for; the longest first, or by number."""
     expected, nodes = view.work.expected_s, view.work.workflow.nodes
     jobs = []
-    for task in view.ready[: max(0, view.cap - view.jobs)]:
+    ready = sorted(view.ready) if by_number else view.ready
+    for task in ready[: max(0, view.cap - view.jobs)]:
         run = int(expected[task])
         jobs.append(JobPlan((task,), max(1, int(nodes[task])), run, view.request(run)))
     return tuple(jobs)

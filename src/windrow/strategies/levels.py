@@ -22,6 +22,11 @@ def whole_seconds(workflow: Workflow) -> Ints:
     return seconds
 
 
+def levels_text(first: int, last: int) -> str:
+    """Levels as people say them: `level 0`, `levels 0-3`. They count from 0 among those that are left."""
+    return f"level {first}" if first == last else f"levels {first}-{last}"
+
+
 class Levels:
     """Tasks that are left, level by level. `first` and `last` below are level numbers, both included."""
 
@@ -33,6 +38,7 @@ class Levels:
         self.level: Ints = level
         self.count = int(level.max()) + 1 if len(level) else 0
         self._run_s: dict[tuple[int, int], Ints] = {}
+        self._run_on_s: dict[tuple[int, int, int], int] = {}
         self._needed = [work.nodes_needed(self.tasks[level == k]) for k in range(self.count)]
 
     @property
@@ -54,6 +60,15 @@ class Levels:
             self._run_s[first, last] = self.work.run_s(self.between(first, last), self.usable(first, last))
         return self._run_s[first, last]
 
+    def run_on_s(self, first: int, last: int, nodes: int) -> int:
+        """How long these levels run on so many nodes, without working out all other numbers of nodes."""
+        if (first, last) in self._run_s:
+            return int(self._run_s[first, last][nodes - 1])
+        key = (first, last, nodes)
+        if key not in self._run_on_s:
+            self._run_on_s[key] = int(self.work.run_s(self.between(first, last), nodes, nodes)[0])
+        return self._run_on_s[key]
+
 
 class Work:
     """A workflow with expected task times in whole seconds, and the nodes it is to run on."""
@@ -73,8 +88,8 @@ class Work:
             self._levels[key] = Levels(self, left)
         return self._levels[key]
 
-    def run_s(self, tasks: Ints, most_nodes: int) -> Ints:
-        """How long the tasks run on 1 to `most_nodes` nodes; parents that are not among them count as done.
+    def run_s(self, tasks: Ints, most_nodes: int, least_nodes: int = 1) -> Ints:
+        """How long the tasks run on `least_nodes` to `most_nodes` nodes; parents not among them count as done.
 
         A number of nodes that cannot hold some task takes forever.
         """
@@ -88,11 +103,11 @@ class Work:
         runtime = self.expected_s[tasks]
         rank = np.empty(len(tasks), dtype=np.int64)
         rank[np.lexsort((tasks, -runtime))] = np.arange(len(tasks))
-        answers = np.empty(most_nodes, dtype=np.int64)
+        answers = np.empty(most_nodes - least_nodes + 1, dtype=np.int64)
         memory = self.shape.memory_bytes if self.shape.memory_bytes is not None else 2**62
         needs = (w.cores[tasks], w.memory_bytes[tasks], w.nodes[tasks])
         graph = (parents.degrees(), children.start, children.index)
-        run_times(runtime, rank, *needs, *graph, self.shape.cores, memory, answers)
+        run_times(runtime, rank, *needs, *graph, self.shape.cores, memory, least_nodes, answers)
         return np.where(answers < 0, 2**40, answers)
 
     def nodes_needed(self, tasks: Ints) -> int:

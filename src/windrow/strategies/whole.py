@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from windrow.strategies.base import Candidate, Decision, View, best_nodes
+from windrow.strategies.base import Candidate, Decision, Habits, View, best_nodes
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +15,11 @@ class Giant:
     """See the head of this file."""
 
     name: str = "giant"
+
+    @property
+    def habits(self) -> Habits:
+        """When it need not be asked."""
+        return Habits("while jobs are there")
 
     def decide(self, view: View) -> Decision:
         """One job at full width, when none is in the system."""
@@ -29,6 +34,11 @@ class OneJob:
     """See the head of this file."""
 
     name: str = "one-job"
+
+    @property
+    def habits(self) -> Habits:
+        """When it need not be asked."""
+        return Habits("while jobs are there")
 
     def decide(self, view: View) -> Decision:
         """One job on the number of nodes that ends first, when none is in the system."""

@@ -12,9 +12,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from windrow.strategies.base import Candidate, Decision, JobPlan, View, best_nodes
+from windrow.strategies.base import Candidate, Decision, Habits, JobPlan, View, best_nodes
 from windrow.strategies.individual import single_jobs
 from windrow.strategies.leeway import binary_leeway, halving_leeway
+from windrow.strategies.levels import levels_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,7 @@ class Zhang:
     global_search, sizing, binary: the thesis's enhancements 1, 2 and 3 (section 5.3).
     whole_is_baseline: a group must beat the whole's ratio of wait to run (as both texts say, unlike the thesis's code).
     hidden_waits_count: waits that the predecessors' run hides count in full (as in the thesis's code).
+    by_number: tasks that go out one by one do so in the workflow's order, not the longest first (as there).
     """
 
     global_search: bool = False
@@ -31,14 +33,21 @@ class Zhang:
     binary: bool = False
     whole_is_baseline: bool = True
     hidden_waits_count: bool = False
+    by_number: bool = False
     name: str = "zhang"
+
+    @property
+    def habits(self) -> Habits:
+        """When it need not be asked."""
+        return Habits() if self.by_number else Habits("while jobs wait", "once individually")
 
     def decide(self, view: View) -> Decision:
         """The next group of levels, when no own job waits."""
         if not view.can_submit:
             return Decision()
         if view.individually:
-            return Decision(single_jobs(view), why="task by task since the whole would have waited too long")
+            why = "task by task since the whole would have waited too long"
+            return Decision(single_jobs(view, by_number=self.by_number), why=why)
         if view.jobs_waiting:
             return Decision()
         whole = self._group(view, view.levels.last)
@@ -50,9 +59,9 @@ class Zhang:
 
     def _group(self, view: View, last: int) -> Candidate:
         nodes = view.levels.usable(0, last)
-        run = int(view.levels.run_s(0, last)[nodes - 1])
+        run = view.levels.run_on_s(0, last, nodes)
         leeway, wait = self._leeway(view, nodes, run)
-        return Candidate(f"levels 0-{last}", nodes, wait, run, leeway, None)
+        return Candidate(levels_text(0, last), nodes, wait, run, leeway, None)
 
     def _leeway(self, view: View, nodes: int, run: int) -> tuple[int, int]:
         return (binary_leeway if self.binary else halving_leeway)(view, nodes, run, view.busy_s)
@@ -74,17 +83,24 @@ class Zhang:
                 if self.global_search:
                     continue
                 break
-            picked = None if is_whole else (last, f"waits {ratio:.2f} times as long as it runs, the least so far")
+            picked = None if is_whole else (last, _ratio_text(ratio))
             least = ratio
         return seen, picked
 
     def _whole(self, view: View, whole: Candidate, seen: tuple[Candidate, ...]) -> Decision:
         if whole.wait_s > 2 * whole.run_s:
             why = "no group is better than the whole, and that waits more than twice as long as it runs: task by task"
-            return Decision(single_jobs(view), seen, why, individually=True)
+            return Decision(single_jobs(view, by_number=self.by_number), seen, why, individually=True)
         return Decision((self._sized(view, view.levels.last),), seen, "no group is better than the whole")
 
     def _sized(self, view: View, last: int) -> JobPlan:
         nodes = best_nodes(view, 0, last, view.busy_s)[0] if self.sizing else view.levels.usable(0, last)
-        run = int(view.levels.run_s(0, last)[nodes - 1])
+        run = view.levels.run_on_s(0, last, nodes)
         return view.plan(0, last, nodes, self._leeway(view, nodes, run)[0])
+
+
+def _ratio_text(ratio: float) -> str:
+    """Why a group was picked. A ratio that would round to nothing is told as what it is."""
+    if ratio == 0:
+        return "starts at once; with one level more it would wait"
+    return f"waits {ratio:.2g} times as long as it runs, the least so far"

@@ -18,7 +18,7 @@ from pyarrow import parquet
 from windrow.errors import UserError
 from windrow.formats import write_workflow
 from windrow.lab.campaign import Campaign, Rules
-from windrow.lab.rows import task_times
+from windrow.lab.noise import task_times
 from windrow.lab.sources import LogSource, WorkflowSource
 from windrow.lab.store import Store
 from windrow.lab.trial import run_trial

@@ -75,6 +75,7 @@ def view_with(futures: Futures | None, **changes: object) -> View:
         cap=4,
         individually=False,
         request=lambda run_s: run_s,
+        requests=lambda run_s: run_s,
         forecast_with_margin=True,
         forecast=lambda nodes, _: 50 * nodes,
         futures=None if futures is None else lambda _: futures,

@@ -7,6 +7,7 @@ exactly its run and leeway (margin 1, whole seconds), and waits are a table, by 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import cast
@@ -230,6 +231,17 @@ class TestGlume:
         assert [bool(c.note) for c in decision.candidates] == [False, False, True]
         plan = only(decision)
         assert (plan.tasks, plan.nodes, plan.leeway_s, plan.requested_s) == ((0,), 1, 0, 3600)
+
+    @pytest.mark.parametrize(
+        ("beat", "said"),
+        [(0.0, ("level 0, then the rest", "4.6 h", "6.8 h")), (0.33, ("one job", "6.8 h", "no cut that is allowed"))],
+    )
+    def test_the_reason_reads_as_people_speak(self, beat: float, said: tuple[str, ...]) -> None:
+        """16400 and 24400 s, and one level: no bare seconds, no `levels 0-0`."""
+        decision = self.decide(beat)
+        assert all(words in decision.why for words in said)
+        assert [c.what for c in decision.candidates[1:]] == ["level 0, then the rest", "levels 0-1, then the rest"]
+        assert not re.search(r"\d{4,} s|0-0", decision.why)
 
     @pytest.mark.parametrize(("beat", "last"), [(0.32, 0), (0.33, 2)])
     def test_beat(self, beat: float, last: int) -> None:

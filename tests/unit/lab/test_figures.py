@@ -1,0 +1,115 @@
+"""The compiled way of a trial against the core, allocation and driver that it must agree with, figure by figure."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.unit.lab.test_trials import ALL, fork_join
+from tests.unit.sim.test_invariants import random_log
+from tests.unit.strategies.test_listing import workflows
+
+from windrow.lab.figures import Figures, places_per_node, trial_figures
+from windrow.lab.trial import run_trial
+from windrow.manager.terms import Terms
+from windrow.model import NodeShape, Task, Workflow
+from windrow.sim import Cluster
+from windrow.strategies import Decision, Individual, Strategy, View, Work, habits_of, whole_seconds
+
+WITH_HABITS = [strategy for strategy in ALL if habits_of(strategy)]
+
+
+def by_both_ways(
+    cluster: Cluster, workflow: Workflow, strategy: Strategy, terms: Terms, work: Work, actual: np.ndarray
+) -> tuple[Figures, Figures]:
+    quick = trial_figures(cluster.clone(), workflow, strategy, terms=terms, actual_s=actual, work=work)
+    slow = run_trial(cluster.clone(), workflow, strategy, terms=terms, actual_s=actual, work=work)
+    return quick, Figures.of(slow)
+
+
+@settings(max_examples=600, deadline=None, derandomize=True)
+@given(
+    workflows(mixed=False),
+    st.sampled_from(WITH_HABITS),
+    st.integers(0, 10**6),
+    st.sampled_from([1.0, 1.1, 2.0]),
+    st.sampled_from([0.0, 0.5, 2.0]),
+    st.integers(1, 4),
+    st.sampled_from(["conservative", "easy", "fcfs"]),
+)
+def test_figures_are_those_of_the_core(
+    workflow: Workflow, strategy: Strategy, seed: int, margin: float, noise: float, cap: int, policy: str
+) -> None:
+    rng = np.random.default_rng(seed)
+    log = random_log(seed, 60, 6)
+    cluster = Cluster(log, policy=policy, requests=str(rng.choice(["actual", "accurate"])))
+    cluster.advance(int(rng.integers(0, log.submit_s[-1] + 1)))
+    expected = (workflow.runtime_s * 60).astype(np.int64)
+    actual = np.maximum(1, expected * np.exp(noise * rng.normal(size=len(workflow)))).astype(np.int64)
+    terms = Terms(
+        6,
+        NodeShape(int(rng.integers(1, 4))),
+        cap=cap,
+        margin=margin,
+        round_s=int(rng.choice([1, 60])),
+        overhead_s=int(rng.choice([0, 7])),
+        max_request_s=None if rng.random() < 0.7 else int(actual.sum()) + 60,
+        forecast_with_margin=bool(rng.random() < 0.7),
+        busy_is_request=bool(rng.random() < 0.3),
+    )
+    quick, slow = by_both_ways(cluster, workflow, strategy, terms, Work(workflow, expected, terms.shape, 6), actual)
+    assert quick == slow
+
+
+@pytest.mark.parametrize("strategy", WITH_HABITS, ids=lambda s: s.name)
+def test_kills_of_wide_workflows_and_growing_tables(strategy: Strategy) -> None:
+    """Hundreds of jobs at once, most of them killed at first: every table must grow in the midst of things."""
+    tasks = [Task("a", 50)] + [Task(f"b{i}", 20 + i % 7, parents=("a",)) for i in range(300)]
+    tasks += [Task(f"c{i}", 30, parents=(f"b{i}", f"b{(7 * i + 1) % 300}")) for i in range(300)]
+    workflow = Workflow.from_tasks("wide", tasks)
+    actual = whole_seconds(workflow) * np.random.default_rng(3).integers(1, 6, size=len(workflow))
+    terms = Terms(40, cap=10_000, margin=1.0, round_s=1)
+    work = Work(workflow, whole_seconds(workflow), terms.shape, 40)
+    quick, slow = by_both_ways(Cluster(nodes=40), workflow, strategy, terms, work, actual)
+    assert quick == slow
+    assert quick.killed_jobs > 0
+
+
+def test_a_strategy_without_habits_takes_the_long_way() -> None:
+    asked: list[View] = []
+
+    class Watched:
+        name = "watched"
+
+        def decide(self, view: View) -> Decision:
+            asked.append(view)
+            return Individual().decide(view)
+
+    workflow = fork_join()
+    terms = Terms(10)
+    work = Work(workflow, whole_seconds(workflow), terms.shape, 10)
+    quick, slow = by_both_ways(Cluster(nodes=10), workflow, Watched(), terms, work, whole_seconds(workflow))
+    assert quick == slow
+    assert asked
+
+
+@pytest.mark.parametrize(
+    ("cores", "memory", "shape", "places"),
+    [
+        (1, 0, NodeShape(), 1),
+        (1, 0, NodeShape(64), 64),
+        (3, 0, NodeShape(8), 2),
+        (1, 4, NodeShape(8, 10), 2),
+        (1, 4, NodeShape(8), 8),
+    ],
+)
+def test_places_on_a_node(cores: int, memory: int, shape: NodeShape, places: int) -> None:
+    workflow = Workflow.from_tasks("pair", [Task(n, 5, cores=cores, memory_bytes=memory) for n in "ab"])
+    assert places_per_node(workflow, Work(workflow, whole_seconds(workflow), shape, 4)) == places
+
+
+def test_tasks_that_differ_have_no_common_places() -> None:
+    for other in (Task("b", 5, cores=2), Task("b", 5, memory_bytes=1), Task("b", 5, nodes=1)):
+        workflow = Workflow.from_tasks("pair", [Task("a", 5), other])
+        assert places_per_node(workflow, Work(workflow, whole_seconds(workflow), NodeShape(2, 9), 4)) is None
