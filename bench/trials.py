@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import cProfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +14,7 @@ from bench.logs import KTH, SDSC, BenchLogs
 from bench.progress import Progress
 from bench.tables import seconds, table
 from bench.timing import measure
+from windrow.lab.figures import Figures, trial_figures
 from windrow.lab.trial import run_trial
 from windrow.manager.core import Core
 from windrow.manager.terms import Terms
@@ -27,11 +29,16 @@ DAY_S = 86400
 
 @dataclass(frozen=True, slots=True)
 class TrialSpeed:
-    """Trials of one strategy, over workflows and submission times."""
+    """Trials of one strategy, over workflows and submission times: as in campaigns, and with records by the core.
+
+    `compiled` is the part of a campaign's trial that kernels take; a profiler slows all the rest, so it is a bit more.
+    """
 
     strategy: str
     trials: int
     mean_s: float
+    recorded_s: float
+    compiled: float
     jobs: float
 
 
@@ -72,17 +79,39 @@ def _warm(log: Log, times_s: Sequence[int]) -> list[Cluster]:
 
 def _trials(name: str, strategy: Strategy, workflows: Sequence[Workflow], warm: Sequence[Cluster]) -> TrialSpeed:
     """As in a campaign: clusters are cloned, and what is estimated of a workflow is shared by its trials."""
-    count, jobs, total = 0, 0, 0.0
-    for workflow in workflows:
-        work = Work(workflow, whole_seconds(workflow), NodeShape(), warm[0].nodes)
-        run_trial(warm[0].clone(), workflow, strategy, work=work)
-        for cluster in warm:
-            clone = cluster.clone()
-            begin = time.perf_counter()
-            trial = run_trial(clone, workflow, strategy, work=work)
-            total += time.perf_counter() - begin
-            count, jobs = count + 1, jobs + len(trial.jobs)
-    return TrialSpeed(name, count, total / count, jobs / count)
+    terms = Terms(warm[0].nodes)
+    works = [Work(workflow, whole_seconds(workflow), terms.shape, terms.cluster_nodes) for workflow in workflows]
+    pairs = [(work, cluster) for work in works for cluster in warm]
+
+    def figures() -> list[Figures]:
+        return [_figures(strategy, terms, work, cluster) for work, cluster in pairs]
+
+    found = figures()  # also fills the estimates
+    begin = time.perf_counter()
+    figures()
+    mean = (time.perf_counter() - begin) / len(pairs)
+    begin = time.perf_counter()
+    for work, cluster in pairs:
+        run_trial(cluster.clone(), work.workflow, strategy, terms=terms, work=work)
+    recorded = (time.perf_counter() - begin) / len(pairs)
+    jobs = sum(one.jobs for one in found) / len(pairs)
+    return TrialSpeed(name, len(pairs), mean, recorded, _in_kernels(figures), jobs)
+
+
+def _figures(strategy: Strategy, terms: Terms, work: Work, cluster: Cluster) -> Figures:
+    return trial_figures(
+        cluster.clone(), work.workflow, strategy, terms=terms, actual_s=whole_seconds(work.workflow), work=work
+    )
+
+
+def _in_kernels(action: Callable[[], object]) -> float:
+    """The part of the time that kernels take, by the profiler."""
+    profile = cProfile.Profile()
+    profile.runcall(action)
+    entries = profile.getstats()
+    total = sum(entry.inlinetime for entry in entries)
+    compiled = sum(e.inlinetime for e in entries if "kernels" in getattr(e.code, "co_filename", ""))
+    return compiled / total
 
 
 def _decision(log: Log, *, real: bool) -> DecisionSpeed:
@@ -104,11 +133,17 @@ def _decision(log: Log, *, real: bool) -> DecisionSpeed:
 
 def tables(speeds: Sequence[TrialSpeed], decision: DecisionSpeed, logs: BenchLogs) -> list[Table]:
     """Trials by strategy; the decision below."""
-    rows = [[s.strategy, f"{s.trials}", f"{s.jobs:,.1f}", seconds(s.mean_s), f"{1 / s.mean_s:,.0f}"] for s in speeds]
+    rows = [_row(speed) for speed in speeds]
     verdict = {True: "met", False: "MISSED", None: "no target"}[decision.met]
     note = (
         f"A cold glume decision for {decision.tasks} tasks on {decision.nodes} nodes: {seconds(decision.median_s)}"
         f" (target {seconds(DECISION_TARGET_S)}: {verdict})."
     )
     title = f"6. Workflows run in simulation, one process, on {logs.title(KTH)}"
-    return [table(title, ["strategy", "trials", "jobs each", "mean time", "trials/s"], rows, [note])]
+    head = ["strategy", "trials", "jobs each", "mean time", "trials/s", "in kernels", "with records", "ratio"]
+    return [table(title, head, rows, [note])]
+
+
+def _row(s: TrialSpeed) -> list[str]:
+    shares = [f"{s.compiled:.0%}", seconds(s.recorded_s), f"{s.recorded_s / s.mean_s:.1f} x"]
+    return [s.strategy, f"{s.trials}", f"{s.jobs:,.1f}", seconds(s.mean_s), f"{1 / s.mean_s:,.0f}", *shares]

@@ -97,7 +97,9 @@ def go_on(s: Ints, log: Ints, t: Tables, terms: Floats) -> int:
         if not has_space(s, t):
             return NO_ROOM
         due = book[PHASE] == BEGINNING
-        if book[PHASE] == TASKS_END and book[RUNNING_TASKS] > 0 and t.ends[0] // _TASKS <= s[NOW]:
+        if due:
+            begin(t)
+        elif book[PHASE] == TASKS_END and book[RUNNING_TASKS] > 0 and t.ends[0] // _TASKS <= s[NOW]:
             due = end_attempt(s, nobody, t)
         elif book[PHASE] == TASKS_END:
             book[PHASE] = JOBS_CHANGE
@@ -116,6 +118,15 @@ def go_on(s: Ints, log: Ints, t: Tables, terms: Floats) -> int:
             if book[BY_TASK] == 0:
                 return DECIDE
             submit_ready(s, nobody, t, terms)
+
+
+@kernel
+def begin(t: Tables) -> None:
+    """Tasks without parents are ready."""
+    for v in range(t.tasks.shape[0]):
+        if t.tasks[v, PARENTS] == 0:
+            set_free(t, v)
+    t.book[PHASE] = TIME_GOES_ON
 
 
 @kernel

@@ -201,7 +201,7 @@ def _tables(work: Work, actual_s: Ints) -> b.Tables:
     tasks[:, b.PARENTS], tasks[:, b.HOME] = workflow.parents.degrees(), b.IN_NO_JOB
     book = np.zeros(b.BOOK_WIDTH, dtype=np.int64)
     book[b.LEFT] = book[b.OPEN_TASKS] = n
-    t = b.Tables(
+    return b.Tables(
         first_child=workflow.children.start,
         children=workflow.children.index,
         tasks=tasks,
@@ -214,9 +214,6 @@ def _tables(work: Work, actual_s: Ints) -> b.Tables:
         happened=np.zeros((64, k.EVENT_WIDTH), dtype=np.int64),
         book=book,
     )
-    for task in np.flatnonzero(tasks[:, b.PARENTS] == 0).tolist():
-        b.set_free(t, task)
-    return t
 
 
 def _roomy(table: Ints, rows: int) -> Ints:

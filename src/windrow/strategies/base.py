@@ -7,7 +7,7 @@ Rule 3: it does not know whether the cluster is real.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, Protocol
@@ -219,8 +219,16 @@ def best_nodes(view: View, first: int, last: int, busy_s: int) -> tuple[int, int
     GLUME's Algorithm 3 (its loop runs to the most usable nodes, not to `nodes`, which it does not define). Among equals
     the fewest nodes.
     """
-    run = view.levels.run_s(first, last)
-    nodes = np.arange(1, len(run) + 1, dtype=np.int64)
-    wait = view.waits_s(nodes, run)
-    best = int(np.argmin(np.maximum(wait, busy_s) + run))
-    return best + 1, int(wait[best]), int(run[best])
+    return best_nodes_each(view, [(first, last)], [busy_s])[0]
+
+
+def best_nodes_each(view: View, spans: Sequence[tuple[int, int]], busy_s: Sequence[int]) -> list[tuple[int, int, int]]:
+    """The same for several spans of levels, each for itself; all waits are asked for at once."""
+    runs = [view.levels.run_s(first, last) for first, last in spans]
+    nodes = np.concatenate([np.arange(1, len(run) + 1, dtype=np.int64) for run in runs])
+    waits = np.split(view.waits_s(nodes, np.concatenate(runs)), np.cumsum([len(run) for run in runs])[:-1])
+    found = []
+    for run, wait, busy in zip(runs, waits, busy_s, strict=True):
+        best = int(np.argmin(np.maximum(wait, busy) + run))
+        found.append((best + 1, int(wait[best]), int(run[best])))
+    return found

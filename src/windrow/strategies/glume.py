@@ -10,11 +10,14 @@ has started and the first has ended, whichever is later.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from windrow.model import format_duration
-from windrow.strategies.base import Candidate, Decision, Habits, View, best_nodes
-from windrow.strategies.leeway import binary_leeway
+from windrow.strategies.base import Candidate, Decision, Habits, View, best_nodes_each
+from windrow.strategies.leeway import binary_leeways
 from windrow.strategies.levels import levels_text
 
 
@@ -35,27 +38,24 @@ class Glume:
         """The first job of the best cut in two, when no own job waits."""
         if view.jobs_waiting or not view.can_submit:
             return Decision()
-        whole = self._allocation(view, 0, view.levels.last, view.busy_s)
-        one = max(view.busy_s, whole.wait_s) + whole.run_s
-        best, best_makespan, chosen = whole, one, view.levels.last
+        last_level, busy = view.levels.last, view.busy_s
+        cuts = range(last_level)
+        whole, *firsts = _allocations(view, [(0, last_level), *((0, last) for last in cuts)], [busy] * (last_level + 1))
+        seconds = _allocations(
+            view, [(last + 1, last_level) for last in cuts], [first.leeway_s + first.run_s for first in firsts]
+        )
+        one = max(busy, whole.wait_s) + whole.run_s
+        best, best_makespan, chosen = whole, one, last_level
         seen = [_considered("all levels", whole, one, "")]
-        for last in range(view.levels.last):
-            first = self._allocation(view, 0, last, view.busy_s)
-            second = self._allocation(view, last + 1, view.levels.last, first.leeway_s + first.run_s)
-            begin = max(view.busy_s, first.wait_s)
+        for last, first, second in zip(cuts, firsts, seconds, strict=True):
+            begin = max(busy, first.wait_s)
             makespan = max(begin + first.run_s, first.wait_s + second.wait_s) + second.run_s
             note = self._objection(first, second, makespan, one)
             seen.append(_considered(_cut_text(last), first, makespan, note))
             if not note and makespan < best_makespan:
                 best, best_makespan, chosen = first, makespan, last
-        why = _why(chosen, view.levels.last, best_makespan, one)
+        why = _why(chosen, last_level, best_makespan, one)
         return Decision((view.plan(0, chosen, best.nodes, best.leeway_s),), tuple(seen), why)
-
-    def _allocation(self, view: View, first: int, last: int, busy_s: int) -> Candidate:
-        """Algorithm 2: the best number of nodes, and the leeway it needs."""
-        nodes, _, run = best_nodes(view, first, last, busy_s)
-        leeway, wait = binary_leeway(view, nodes, run, busy_s)
-        return Candidate(levels_text(first, last), nodes, wait, run, leeway, None)
 
     def _objection(self, first: Candidate, second: Candidate, makespan: int, one: int) -> str:
         if first.leeway_s > self.leeway_bound * first.run_s:
@@ -63,6 +63,19 @@ class Glume:
         if second.leeway_s > self.leeway_bound * second.run_s:
             return "the leeway of the rest would idle too much"
         return "" if makespan < one * (1 - self.beat) else "not enough better than one job"
+
+
+def _allocations(view: View, spans: Sequence[tuple[int, int]], busy_s: Sequence[int]) -> list[Candidate]:
+    """Algorithm 2, for several spans of levels at once: the best number of nodes, and the leeway that it needs."""
+    if not spans:
+        return []
+    sized = best_nodes_each(view, spans, busy_s)
+    nodes, runs = np.array([nodes for nodes, _, _ in sized]), np.array([run for _, _, run in sized])
+    leeways, waits = (found.tolist() for found in binary_leeways(view, nodes, runs, np.array(busy_s)))
+    return [
+        Candidate(levels_text(*span), nodes, wait, run, leeway, None)
+        for span, (nodes, _, run), wait, leeway in zip(spans, sized, waits, leeways, strict=True)
+    ]
 
 
 def _considered(what: str, job: Candidate, makespan: int, note: str) -> Candidate:

@@ -8,7 +8,12 @@ for the rest as well.
 
 from __future__ import annotations
 
+import numpy as np
+from numpy.typing import NDArray
+
 from windrow.strategies.base import View
+
+Ints = NDArray[np.int64]
 
 TOLERANCE_S = 600
 ROUNDS = 20
@@ -28,19 +33,26 @@ def halving_leeway(view: View, nodes: int, run_s: int, busy_s: int) -> tuple[int
 
 def binary_leeway(view: View, nodes: int, run_s: int, busy_s: int) -> tuple[int, int]:
     """Leeway and wait: the least of [0, what is missing without leeway] that brings the start close enough."""
-    wait = view.wait_s(nodes, run_s)
-    low, high = 0, max(0, busy_s - wait)
-    leeway = 0
-    while high - low > TOLERANCE_S:
-        leeway = (low + high) // 2
-        wait = view.wait_s(nodes, run_s + leeway)
-        if busy_s - wait >= TOLERANCE_S:
-            low = leeway
-        elif busy_s - wait < 0:
-            high = leeway
-        else:
-            break
-    return _covered(view, nodes, run_s, busy_s, leeway, wait)
+    leeway, wait = binary_leeways(view, np.array([nodes]), np.array([run_s]), np.array([busy_s]))
+    return int(leeway[0]), int(wait[0])
+
+
+def binary_leeways(view: View, nodes: Ints, run_s: Ints, busy_s: Ints) -> tuple[Ints, Ints]:
+    """The same for many jobs, each for itself; every round asks for all waits at once."""
+    wait = view.waits_s(nodes, run_s)
+    low, high = np.zeros_like(wait), np.maximum(0, busy_s - wait)
+    leeway = low.copy()
+    while len(i := np.flatnonzero(high - low > TOLERANCE_S)):
+        leeway[i] = (low[i] + high[i]) // 2
+        wait[i] = view.waits_s(nodes[i], run_s[i] + leeway[i])
+        missing = busy_s[i] - wait[i]
+        low[i] = np.where(missing >= 0, leeway[i], low[i])
+        high[i] = np.where(missing < TOLERANCE_S, leeway[i], high[i])  # close enough: both, so that it ends here
+    short = np.flatnonzero(busy_s - wait > leeway)
+    if len(short):
+        leeway[short] = busy_s[short] - wait[short]
+        wait[short] = view.waits_s(nodes[short], run_s[short] + leeway[short])
+    return leeway, wait
 
 
 def _covered(view: View, nodes: int, run_s: int, busy_s: int, leeway: int, wait: int) -> tuple[int, int]:
