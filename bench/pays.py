@@ -1,6 +1,8 @@
 """Does it pay on a real Slurm, and did the simulator say so? The same workflows, by each strategy, in both worlds.
 
-    python bench/pays.py [--quick | --drawn N | --simulate | --read FILE] [--strategies A,B] [--side N] [--json FILE]
+    python bench/pays.py [--quick | --drawn N [--seed N] [--lull] | --simulate] [--strategies A,B] [--side N]
+                         [--json FILE] [--keep FOLDER]
+    python bench/pays.py [--drawn N] --read FILE ...
 
 A private Slurm of eight nodes is kept busy by a synthetic log, 600 times compressed: an hour takes six seconds, a job
 of the log is a `sleep`. In the midst of it `windrow run` executes a workflow of sleeps. Each cell (case x strategy) has
@@ -9,7 +11,9 @@ a Slurm of its own, started afresh, and sees the same load from the same second 
 Rule 1: the simulator gets what the real run had: the same load, terms and requests, and the first submission at the
 same second. Nothing is fitted; what Slurm, agents and the manager take in between is left out of the simulation.
 Rule 2: a load opens with what ran and waited in the log at that moment, so that no cell waits for a queue to fill.
-Rule 3: a run that does not end well is an error (exit status 1), not a row.
+Rule 3: drawn cases have a past: the private Slurm keeps accounts, and the jobs that had ended in the log are in them,
+with the starts that the simulator gave them. This past is not simulated, so nor is `foresight`, which reads it.
+Rule 4: a run that does not end well is no row; the exit status is 1.
 
 Needs Slurm's programs (tests/slurm/install). Tables go to stdout in Markdown, progress to stderr.
 """
@@ -19,102 +23,56 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
+import shutil
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property
-from itertools import combinations
+from dataclasses import asdict
 from pathlib import Path
 
 sys.path[0] = str(Path(__file__).resolve().parents[1])  # so that `bench` is this folder and not this file
 
 import msgspec  # noqa: E402
-import numpy as np  # noqa: E402
 from tests.slurm.cluster import ClusterError, SlurmCluster, missing  # noqa: E402
 from tests.slurm.settings import Settings  # noqa: E402
 
-from windrow.app.execute import Order, terms_for  # noqa: E402
+from bench.pays_cases import HORIZON_S, LEAD_S, Case, all_cases, drawn_cases, write_native  # noqa: E402
+from bench.pays_tables import POLICIES, STRATEGIES, Cell, markdown, means, report  # noqa: E402
+from windrow.app.execute import terms_for  # noqa: E402
 from windrow.app.runs import Told, find_run  # noqa: E402
-from windrow.forecast.ledger import Accuracy, PastPrediction, accuracies  # noqa: E402
+from windrow.forecast.ledger import PastPrediction  # noqa: E402
 from windrow.lab.trial import Trial, run_trial  # noqa: E402
-from windrow.model import Log, NodeShape, Workflow  # noqa: E402
+from windrow.model import Log, NodeShape  # noqa: E402
+from windrow.queues.accounts import PastJob  # noqa: E402
 from windrow.queues.port import Limits  # noqa: E402
-from windrow.recipes import generate_log, generate_workflow  # noqa: E402
-from windrow.sim import simulate  # noqa: E402
 from windrow.sim.cluster import Cluster  # noqa: E402
 from windrow.strategies import find_strategy  # noqa: E402
-
-STRATEGIES = ("individual", "one-job", "level-by-level", "zhang", "glume")
-OVERLAPPING, FIXED = ("zhang", "glume"), ("individual", "level-by-level")
-POLICIES = ("conservative-replan", "easy")
-"""What is taken for Slurm in the simulator; the first one plans as Slurm's backfilling does, and counts."""
-COMPRESSION = 600
-SHORTEST_S = 5
-"""Shorter jobs of the log are left out: Slurm's least limit, a minute, says nothing of them."""
-LOAD = 0.6
-"""Work offered to the machine; limits are so generous that the queue is never empty for long."""
-LEAD_S = 15
-"""The workflow comes so long after the load."""
-HORIZON_S = 1500
-"""A load lasts so long; the longest run must be over by then."""
-SLACK_S = 5.0
-"""By how much a start may be late and still count as no later than said."""
-CLEAR = 0.1
-"""Two makespans differ clearly where the shorter one is at least this part below the longer one."""
-
-
-@dataclass(frozen=True)
-class Case:
-    """One workflow under one load."""
-
-    name: str
-    workflow: Workflow
-    load: Log
-
-    @cached_property
-    def order(self) -> Order:
-        """The terms of every run."""
-        return Order(Path("workflow.yaml"), on="slurm", cap=16, margin=1.2)
-
-
-@dataclass(frozen=True)
-class Cell:
-    """What one strategy made of one case. Times are makespans; `simulated_s` is by policy."""
-
-    case: str
-    strategy: str
-    real_s: float
-    simulated_s: dict[str, int]
-    jobs: int
-    simulated_jobs: int
-    node_s: float
-    simulated_node_s: int
-    begun_s: float
-    late_s: float
-    predictions: list[PastPrediction] = field(repr=False, default_factory=list)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run every cell, print the tables."""
     options = _parser().parse_args(arguments)
-    if (reason := missing()) and not (options.simulate or options.read):
+    if (reason := missing(bool(options.drawn))) and not (options.simulate or options.read):
         print(f"pays: no private Slurm can run here: {reason}", file=sys.stderr)
         return 2
-    cases = drawn_cases(options.drawn) if options.drawn else all_cases()[:1] if options.quick else all_cases()
-    if options.simulate:
-        print(*_forecast_lines(cases), sep="\n")
-        return 0
-    cells = read_cells(options.read) if options.read else measure(cases, options.side, options.strategies)
+    if options.read:
+        cells, is_whole = [cell for path in options.read for cell in read_cells(path)], True
+    else:
+        drawn = drawn_cases(options.drawn, options.seed, lull=options.lull) if options.drawn else []
+        cases = drawn or (all_cases()[:1] if options.quick else all_cases())
+        if options.simulate:
+            print(*_forecast_lines(cases), sep="\n")
+            return 0
+        measured = Measured(options.json, options.keep)
+        cells, is_whole = measured.all(cases, options.side, options.strategies), not measured.failed
     print(*(means(cells) if options.drawn else report(cells)), sep="\n")
-    if options.json:
-        options.json.write_text(json.dumps([asdict(cell) for cell in cells], indent=1) + "\n", encoding="utf-8")
-    return 0
+    return 0 if is_whole else 1
 
 
 def read_cells(path: Path) -> list[Cell]:
@@ -128,117 +86,18 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--quick", action="store_true", help="one workflow instead of all")
     parser.add_argument("--simulate", action="store_true", help="only what the simulator says; no Slurm is started")
     parser.add_argument("--drawn", type=int, metavar="N", help="N cases drawn by chance, and means over them")
+    parser.add_argument("--seed", type=int, default=1, metavar="N", help="of the chance that draws cases (default: 1)")
+    parser.add_argument("--lull", action="store_true", help="drawn workflows come when no job of the load does")
     parser.add_argument("--strategies", type=_names, default=STRATEGIES, metavar="A,B", help="which to run")
     parser.add_argument("--side", type=int, default=6, metavar="N", help="cells at a time (default: 6)")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="also write every number there")
-    parser.add_argument("--read", type=Path, metavar="FILE", help="tables of an earlier run from what --json wrote")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write every number there, cell by cell")
+    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="leave the runs there, for windrow explain")
+    parser.add_argument("--read", type=Path, nargs="+", metavar="FILE", help="tables from what --json wrote")
     return parser
 
 
 def _names(text: str) -> tuple[str, ...]:
     return tuple(find_strategy(name).name for name in text.split(","))
-
-
-# The load and the workflows
-
-
-SHAPES = (
-    # name, recipe, tasks, seconds of work, second of the log
-    ("level", "level", 48, 2000, 9162),
-    ("montage", "montage", 60, 1500, 18690),
-    ("fork-join", "fork-join", 60, 1500, 9162),
-    ("eman", "eman", 40, 1500, 8429),
-    ("short montage", "montage", 60, 900, 3246),
-)
-
-
-def all_cases() -> list[Case]:
-    """Shapes, each at a moment of one log.
-
-    Cases were chosen in the simulator alone, by two rules: no run takes longer than ten minutes; and in all but the
-    last one `glume` cuts, and ends before `one-job`.
-    """
-    log = compressed(generate_log("lublin", nodes=Settings().nodes, jobs=4000, seed=1))
-    return [
-        Case(name, sleeping(recipe, tasks, work_s), opening(log, at_s)) for name, recipe, tasks, work_s, at_s in SHAPES
-    ]
-
-
-DRAWN = ("montage", "fork-join", "level", "eman", "sipht")
-
-
-def drawn_cases(count: int) -> list[Case]:
-    """Shapes in turn, each at a moment of the log that chance picked: nobody looked at what comes of them."""
-    log = compressed(generate_log("lublin", nodes=Settings().nodes, jobs=4000, seed=1))
-    rng = np.random.default_rng(1)
-    moments = rng.integers(0, int(log.submit_s[-1]) - HORIZON_S, size=count)
-    works = rng.integers(900, 1801, size=count)
-    rows = zip(DRAWN * count, moments.tolist(), works.tolist(), strict=False)
-    return [
-        Case(f"{recipe} at {at_s}", sleeping(recipe, 50, work_s), opening(log, at_s)) for recipe, at_s, work_s in rows
-    ]
-
-
-def compressed(log: Log) -> Log:
-    """The log in fewer seconds. Limits are whole minutes, as Slurm has them, and no job runs into its own."""
-    requested = 60 * np.ceil(log.requested_s / COMPRESSION / 60).astype(np.int64)
-    run = np.minimum(np.round(log.run_s / COMPRESSION).astype(np.int64), requested)
-    kept = run >= SHORTEST_S
-    submit = log.submit_s[kept] - log.submit_s[kept][0]
-    span = (log.nodes * run)[kept].sum() / (log.machine_nodes * LOAD)
-    submit = (submit * (span / submit[-1])).astype(np.int64)
-    return Log(
-        log.name, log.machine_nodes, log.job[kept], submit, log.nodes[kept], requested[kept], run[kept], log.user[kept]
-    )
-
-
-def opening(log: Log, at_s: int) -> Log:
-    """The load from that second on: first what ran then, for what was left of it, then what waited, then what came."""
-    played = simulate(log, policy=POLICIES[0])
-    start, end = played.start_s, played.end_s
-    running = np.flatnonzero((start < at_s) & (end > at_s))
-    running = running[np.lexsort((running, start[running]))]
-    waiting = np.flatnonzero((log.submit_s < at_s) & (start >= at_s))
-    coming = np.flatnonzero((log.submit_s >= at_s) & (log.submit_s < at_s + HORIZON_S))
-    rows = np.concatenate([running, waiting, coming])
-    gone = np.where(start[rows] < at_s, at_s - start[rows], 0)
-    return Log(
-        f"{log.name} from {at_s} s",
-        log.machine_nodes,
-        log.job[rows],
-        np.maximum(0, log.submit_s[rows] - at_s),
-        log.nodes[rows],
-        60 * np.ceil((log.requested_s[rows] - gone) / 60).astype(np.int64),
-        log.run_s[rows] - gone,
-        log.user[rows],
-    )
-
-
-def sleeping(recipe: str, tasks: int, work_s: float) -> Workflow:
-    """The recipe's shape with tasks of whole seconds that do nothing but sleep; `work_s` in sum, about."""
-    drawn = generate_workflow(recipe, tasks=tasks, work_s=work_s, seed=1)
-    parents = [drawn.parents.of(n).tolist() for n in range(len(drawn))]
-    made = [
-        replace(
-            task,
-            parents=tuple(drawn.ids[p] for p in parents[n]),
-            inputs=(),
-            outputs=(),
-            runtime_s=float(max(2, round(task.runtime_s))),
-            command=("sleep", str(max(2, round(task.runtime_s)))),
-        )
-        for n, task in enumerate(drawn)
-    ]
-    return Workflow.from_tasks(recipe, made)
-
-
-def write_native(workflow: Workflow, path: Path) -> None:
-    """The workflow as a file that `windrow run` takes."""
-    lines = [f"name: {workflow.name}", "tasks:"]
-    for task in workflow:
-        entry = {"id": task.id, "command": list(task.command), "runtime": task.runtime_s}
-        lines.append(f"  - {json.dumps(entry | ({'after': list(task.parents)} if task.parents else {}))}")
-    path.write_text("\n".join([*lines, ""]), encoding="utf-8")
 
 
 # The simulated world
@@ -256,42 +115,100 @@ def simulated(case: Case, strategy: str, policy: str, begun_s: int) -> Trial:
 # The real world
 
 
-def measure(cases: Sequence[Case], side: int, strategies: Sequence[str] = STRATEGIES) -> list[Cell]:
-    """All cells, some at a time: sleeps weigh nothing."""
-    for case in cases:
-        simulated(case, strategies[-1], POLICIES[0], LEAD_S)  # compiles what must be compiled before any clock runs
-    wanted = [(case, strategy) for strategy in strategies for case in cases]  # the slowest strategies first
-    with ThreadPoolExecutor(side) as pool:  # a cluster lives and dies with the thread that started it
-        cells = list(pool.map(lambda pair: run_cell(*pair), wanted))
-    print(f"{os.cpu_count()} cores, load average now {os.getloadavg()[0]:.1f}", file=sys.stderr)
-    return [cell for case in cases for cell in cells if cell.case == case.name]
+class Measured:
+    """Runs cells, some at a time (sleeps weigh nothing), and writes down each as it comes."""
 
+    def __init__(self, json_file: Path | None = None, keep: Path | None = None) -> None:
+        self._json, self._keep = json_file, keep
+        self.cells: list[Cell] = []
+        self.failed = 0
+        self._starting, self._writing = threading.Lock(), threading.Lock()
 
-def run_cell(case: Case, strategy: str) -> Cell:
-    """One strategy on a fresh Slurm under the case's load, and in the simulator."""
-    with closing(_started()) as cluster, tempfile.TemporaryDirectory(prefix="windrow-pays-") as folder:
-        write_native(case.workflow, Path(folder, "workflow.yaml"))
-        replaying = Replaying(cluster, case.load)
-        replaying.start()
+    def all(self, cases: Sequence[Case], side: int, strategies: Sequence[str] = STRATEGIES) -> list[Cell]:
+        """All cells that ended well. Those of one case run at the same time, so that all suffer alike from others."""
+        for strategy in strategies:
+            simulated(cases[0], strategy, POLICIES[0], LEAD_S)  # compiles what must be compiled before any clock runs
+        wanted = [(case, strategy) for case in cases for strategy in strategies]
+        with ThreadPoolExecutor(side) as pool:  # a cluster lives and dies with the thread that started it
+            list(pool.map(lambda pair: self._one(*pair), wanted))
+        order = {case.name: number for number, case in enumerate(cases)}
+        return sorted(self.cells, key=lambda cell: (order[cell.case], strategies.index(cell.strategy)))
+
+    def _one(self, case: Case, strategy: str) -> None:
         try:
-            time.sleep(LEAD_S)
-            told = execute(case, strategy, cluster, Path(folder))
-        finally:
-            replaying.stop()
-        cell = _cell(case, strategy, told, replaying)
-        told.close()
-    print(f"{case.name} by {strategy}: {cell.real_s:.0f} s ({cell.simulated_s[POLICIES[0]]} s)", file=sys.stderr)
-    return cell
+            cell = self._run(case, strategy)
+        except (ChildProcessError, ClusterError, subprocess.TimeoutExpired) as error:
+            self.failed += 1
+            print(f"{case.name} by {strategy}: lost: {error}", file=sys.stderr, flush=True)
+            return
+        with self._writing:
+            self.cells.append(cell)
+            print(f"{case.name} by {strategy}: {cell.real_s:.0f} s", file=sys.stderr, flush=True)
+            if self._json:
+                text = json.dumps([asdict(cell) for cell in self.cells], indent=1)
+                self._json.write_text(text + "\n", encoding="utf-8")
+
+    def _run(self, case: Case, strategy: str) -> Cell:
+        """One strategy on a fresh Slurm under the case's load, and in the simulator."""
+        with self._starting:  # two that start at once may find the same port free
+            cluster = _started(Settings(accounting=bool(case.past)))
+        with closing(cluster), tempfile.TemporaryDirectory(prefix="windrow-pays-") as folder:
+            write_native(case.workflow, Path(folder, "workflow.yaml"))
+            replaying = Replaying(cluster, case.load)
+            if case.past:
+                fill_accounts(cluster, case.past, time.time())
+            replaying.start()
+            try:
+                time.sleep(case.lead_s)
+                told = execute(case, strategy, cluster, Path(folder))
+            finally:
+                replaying.stop()
+            cell = _cell(case, strategy, told, replaying)
+            told.close()
+            if self._keep:
+                name = re.sub(r"\W+", "-", f"{case.name}-{strategy}")
+                shutil.copytree(Path(folder, ".windrow", "runs"), self._keep / name, dirs_exist_ok=True)
+        return cell
 
 
-def _started() -> SlurmCluster:
-    """A cluster that runs. Many start at once here, and two may have found the same port free."""
+def _started(settings: Settings) -> SlurmCluster:
+    """A cluster that runs. Other processes may start one at the same time, and find the same port free."""
     for _ in range(3):
         try:
-            return SlurmCluster(Settings()).start()
+            return SlurmCluster(settings).start()
         except ClusterError as error:
             print(f"started anew: {str(error).splitlines()[0]}", file=sys.stderr)
-    return SlurmCluster(Settings()).start()
+    return SlurmCluster(settings).start()
+
+
+PAST_COLUMNS = (
+    "account, cpus_req, job_name, id_assoc, id_job, id_qos, id_resv, id_wckey, id_user, id_group, het_job_id, "
+    "het_job_offset, state_reason_prev, nodelist, nodes_alloc, `partition`, priority, state, timelimit, time_submit, "
+    "time_eligible, time_start, time_end"
+)
+FIRST_PAST_ID = 1_000_000  # far above those that the cluster will give
+
+
+def fill_accounts(cluster: SlurmCluster, past: Sequence[PastJob], zero_s: float) -> None:
+    """Put jobs into the accounts of a private Slurm as if it had run them; their times count from `zero_s`."""
+    rows = []
+    for number, job in enumerate(past, FIRST_PAST_ID):
+        submit, start, end = (int(zero_s + (t or 0.0)) for t in (job.submitted_s, job.started_s, job.ended_s))
+        rows.append(
+            f"('science', {2 * job.nodes}, 'past', 0, {number}, 1, 0, 0, {os.getuid()}, {os.getgid()}, 0, 4294967294, "
+            f"0, 'n[1-{job.nodes}]', {job.nodes}, 'main', 1, 3, {job.requested_s // 60}, {submit}, {submit}, {start}, "
+            f"{end})"
+        )
+    conf = cluster.place.path("slurmdbd.conf").read_text()
+    (password,) = re.findall(r"^StoragePass=(.*)$", conf, re.M)
+    options = ["--no-defaults", "--host=127.0.0.1", f"--port={cluster.place.port('database')}", "--user=slurm"]
+    statement = f"INSERT INTO windrow_job_table ({PAST_COLUMNS}) VALUES {', '.join(rows)}"
+    done = subprocess.run(
+        ["mariadb", *options, f"--password={password}", "slurm_acct"],
+        input=statement, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    if done.returncode:
+        raise ClusterError(f"the past cannot be written: {done.stderr.strip()}")
 
 
 class Replaying:
@@ -343,7 +260,9 @@ def _cell(case: Case, strategy: str, told: Told, replaying: Replaying) -> Cell:
     begun = min(job.submitted_s for job in jobs if job.submitted_s is not None)
     ended = max(a.ended_s for task in told.story.tasks for a in task.attempts if a.ended_s is not None)
     offset = begun - replaying.zero_s
-    trials = {policy: simulated(case, strategy, policy, round(offset)) for policy in POLICIES}
+    is_simulated = strategy != "foresight" or not case.past
+    trials = {policy: simulated(case, strategy, policy, round(offset)) for policy in POLICIES if is_simulated}
+    plain = trials.get(POLICIES[0])
     held = [(job.plan.nodes, job.ended_s - job.started_s) for job in jobs if job.started_s and job.ended_s]
     return Cell(
         case=case.name,
@@ -351,9 +270,9 @@ def _cell(case: Case, strategy: str, told: Told, replaying: Replaying) -> Cell:
         real_s=ended - begun,
         simulated_s={policy: trial.makespan_s for policy, trial in trials.items()},
         jobs=len(jobs),
-        simulated_jobs=len(trials[POLICIES[0]].jobs),
+        simulated_jobs=len(plain.jobs) if plain else 0,
         node_s=sum(nodes * time_s for nodes, time_s in held),
-        simulated_node_s=trials[POLICIES[0]].used_node_s,
+        simulated_node_s=plain.used_node_s if plain else 0,
         begun_s=offset,
         late_s=replaying.late_s,
         predictions=_predictions(told),
@@ -368,116 +287,6 @@ def _predictions(told: Told) -> list[PastPrediction]:
     ]
 
 
-# What is told
-
-
-def report(cells: Sequence[Cell]) -> list[str]:
-    """Every table, with what follows from it."""
-    return [
-        f"{len(cells)} runs. No job of the load was submitted more than {max(c.late_s for c in cells):.1f} s late.",
-        "",
-        *_makespans(cells),
-        "",
-        *(line for policy in POLICIES for line in _agreement(cells, policy)),
-        "",
-        *_starts(cells),
-    ]
-
-
-def means(cells: Sequence[Cell]) -> list[str]:
-    """Mean makespans, node-seconds and jobs by strategy, and each run."""
-    rows = []
-    for strategy in dict.fromkeys(cell.strategy for cell in cells):
-        mine = [cell for cell in cells if cell.strategy == strategy]
-        sums = [(c.real_s, c.simulated_s[POLICIES[0]], c.node_s, c.jobs) for c in mine]
-        rows.append((strategy, str(len(mine)), *(f"{mean:.0f}" for mean in np.mean(sums, axis=0))))
-    single = [(c.case, c.strategy, f"{c.real_s:.0f}", f"{c.simulated_s[POLICIES[0]]}", str(c.jobs)) for c in cells]
-    head = ("strategy", "runs", "mean makespan, s", "simulated, s", "node-s", "jobs")
-    return [*markdown(head, rows), "", *markdown(("case", "strategy", "real, s", "simulated, s", "jobs"), single)]
-
-
-def _makespans(cells: Sequence[Cell]) -> list[str]:
-    rows = [
-        (
-            *(c.case, c.strategy, f"{c.real_s:.0f}", *(str(c.simulated_s[p]) for p in POLICIES)),
-            *(str(c.jobs), str(c.simulated_jobs), f"{c.node_s:.0f}", str(c.simulated_node_s)),
-        )
-        for c in cells
-    ]
-    simulated_by = tuple(f"simulated, {policy}" for policy in POLICIES)
-    columns = ("case", "strategy", "real s", *simulated_by, "jobs", "simulated", "node-s", "simulated")
-    return markdown(columns, rows)
-
-
-def _agreement(cells: Sequence[Cell], policy: str) -> list[str]:
-    """In how far the two worlds put the strategies in the same order."""
-    pairs = list(_pairs(cells, policy))
-    clear = [pair for pair in pairs if pair.is_clear]
-    claims = [p for p in clear if p.better in OVERLAPPING and p.worse in FIXED]
-    ranks = [f"{name} {_rank_correlation(cells, name, policy):.2f}" for name in dict.fromkeys(c.case for c in cells)]
-    return [
-        f"- {policy}: rank correlation of the makespans: {', '.join(ranks)}",
-        f"  - pairs of strategies in the same order: {_share(pairs)}; of those simulated {CLEAR:.0%} apart or more: "
-        f"{_share(clear)}",
-        f"  - of these, zhang or glume before individual or level-by-level: {_share(claims)}",
-    ]
-
-
-@dataclass(frozen=True, slots=True)
-class Pair:
-    """Two strategies on one case, the better one by the simulator first."""
-
-    better: str
-    worse: str
-    is_clear: bool
-    is_kept: bool
-
-
-def _pairs(cells: Sequence[Cell], policy: str) -> Iterable[Pair]:
-    for name in dict.fromkeys(cell.case for cell in cells):
-        for pair in combinations([cell for cell in cells if cell.case == name], 2):
-            better, worse = sorted(pair, key=lambda cell: cell.simulated_s[policy])
-            short, long = better.simulated_s[policy], worse.simulated_s[policy]
-            if short < long:
-                is_clear = short <= (1 - CLEAR) * long
-                yield Pair(better.strategy, worse.strategy, is_clear, better.real_s < worse.real_s)
-
-
-def _share(pairs: Sequence[Pair]) -> str:
-    return f"{sum(pair.is_kept for pair in pairs)} of {len(pairs)}"
-
-
-def _rank_correlation(cells: Sequence[Cell], case: str, policy: str) -> float:
-    """Spearman's, ties by their mean rank."""
-    own = [cell for cell in cells if cell.case == case]
-    real, model = (_ranks(values) for values in ([c.real_s for c in own], [c.simulated_s[policy] for c in own]))
-    return float(np.corrcoef(real, model)[0, 1])
-
-
-def _ranks(values: Sequence[float]) -> list[float]:
-    return [sum(v < x for v in values) + (sum(v == x for v in values) - 1) / 2 for x in values]
-
-
-def _starts(cells: Sequence[Cell]) -> list[str]:
-    """How good each source of forecasts was on the jobs of which both `twin` and `system` had a word."""
-    kinds = {"all": STRATEGIES, "individual": ("individual",), "the others": STRATEGIES[1:]}
-    rows = []
-    for kind, strategies in kinds.items():
-        said = [p for cell in cells if cell.strategy in strategies for p in cell.predictions]
-        both = {p.tag for p in said if p.source == "twin"} & {p.tag for p in said if p.source == "system"}
-        found = accuracies([p for p in said if p.tag in both], last=len(said) + 1, slack_s=SLACK_S)
-        rows += [_accuracy_row(kind, one) for one in found]
-    columns = ("jobs of", "source", "starts", "median error s", "bias s", f"no later than said, within {SLACK_S:.0f} s")
-    return markdown(columns, rows)
-
-
-def _accuracy_row(of: str, one: Accuracy) -> tuple[str, ...]:
-    if one.median_error_s is None or one.bias_s is None or one.coverage is None:
-        return of, one.source, "0", "-", "-", "-"
-    figures = (f"{one.median_error_s:.1f}", f"{one.bias_s:+.1f}", f"{one.coverage:.0%}")
-    return of, one.source, str(one.starts), *figures
-
-
 def _forecast_lines(cases: Sequence[Case]) -> list[str]:
     rows = []
     for case in cases:
@@ -485,15 +294,6 @@ def _forecast_lines(cases: Sequence[Case]) -> list[str]:
             trials = [simulated(case, strategy, policy, LEAD_S) for policy in POLICIES]
             rows.append((case.name, strategy, *(str(t.makespan_s) for t in trials), str(len(trials[0].jobs))))
     return markdown(("case", "strategy", *POLICIES, "jobs"), rows)
-
-
-def markdown(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """A table, numbers to the right."""
-    lines = [
-        tuple(columns),
-        tuple("---" if name in ("case", "strategy", "jobs of", "source") else "---:" for name in columns),
-    ]
-    return [f"| {' | '.join(line)} |" for line in [*lines, *rows]]
 
 
 if __name__ == "__main__":

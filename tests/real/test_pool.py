@@ -16,6 +16,7 @@ import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -213,12 +214,14 @@ def test_killed_at_any_time_it_goes_on_and_repeats_nothing(world: World, victim:
     workflow = generate_workflow("montage", tasks=20, seed=1)
     paths = [world.write(workflow, f"w{k}", 0.15) for k in range(4)]
     server = world.serve("--cores", "4")
-    for path in paths:
-        assert world.windrow("submit", str(path), "--pool", str(world.pool.path)).returncode == 0
-    world.until(lambda: len(world.finished()) > 12)
-    inner = children(server.pid)
-    for pid in {"server": inner, "guardian": [server.pid], "both": [server.pid, *inner]}[victim]:
-        os.kill(pid, signal.SIGKILL)
+    # All four at once, and nobody waits for them: on a busy machine the first could else be done before the last comes.
+    with ThreadPoolExecutor(4) as shells:
+        submits = [shells.submit(world.windrow, "submit", str(path), "--pool", str(world.pool.path)) for path in paths]
+        world.until(lambda: len(world.finished()) > 12)
+        inner = children(server.pid)
+        for pid in {"server": inner, "guardian": [server.pid], "both": [server.pid, *inner]}[victim]:
+            os.kill(pid, signal.SIGKILL)
+    assert [submit.result().returncode for submit in submits] == [0] * 4
     world.until(lambda: holder_of(world.pool.lock) is None)
     finished = world.finished()
     assert 0 < len(finished) < 80
@@ -363,6 +366,24 @@ def test_inside_an_allocation_it_uses_all_nodes_and_survives_the_loss_of_one(wor
     assert Counter(event.task for event in events if isinstance(event, e.TaskFinished)) == Counter(range(len(workflow)))
     assert not any(isinstance(event, e.TaskFailed) for event in events)
     check_precedence(workflow, 1, world.stamps())
+
+
+def test_a_task_for_more_nodes_than_are_left_fails_and_holds_nobody_up(world: World) -> None:
+    world.inside_an_allocation(hosts=2, cores=1)
+    pool = str(world.pool.path)
+    both = {"id": "both", "command": "true", "nodes": 2, "retries": 1}
+    wide = world.root / "wide.yaml"
+    wide.write_text(json.dumps({"name": "wide", "tasks": [both]}))
+    narrow = world.write(Workflow.from_tasks("narrow", [Task("a", 1.0), Task("b", 1.0)]), "narrow", 0.1)
+    server = world.serve("--policy", "bf")
+    (step,) = [pid for inner in children(server.pid) for pid in children(inner) if b"agent.node" in command_of(pid)]
+    os.kill(step, signal.SIGKILL)
+    world.until(lambda: Told(world.pool).story.lost_hosts)
+    for path in (wide, narrow):
+        assert world.windrow("submit", str(path), "--pool", pool).returncode == 0
+    world.wait_for(2)
+    assert world.outcomes() == {1: "failed", 2: "complete"}
+    assert Told(world.pool).story.workflows[1].why == "it needs more nodes than the pool has left"
 
 
 def test_inside_an_allocation_a_cancelled_workflow_is_stopped_on_every_node(world: World) -> None:

@@ -38,6 +38,7 @@ MARK = "WINDROW_TEST_SLURM"  # in the environment of every daemon; the value is 
 SLURM = ("setpriv", "munged", "slurmctld", "slurmd", "sbatch", "squeue", "scancel", "scontrol", "sinfo", "srun")
 ACCOUNTING = ("slurmdbd", "sacct", "sacctmgr", "mariadbd", "mariadb-install-db")
 START_TIMEOUT_S = 60.0  # a start takes seconds; a busy machine may take ten times as long
+_PORTS = 1500  # for each of eight test processes
 DIES_WITH_PARENT = ("setpriv", "--pdeathsig", "KILL", "--")
 
 
@@ -251,11 +252,17 @@ class SlurmCluster:
 
 
 def _free_ports(count: int) -> int:
-    """The first of `count` consecutive free ports, below those that outgoing connections are given."""
-    for first in random.sample(range(20000, 32000 - count), 1000):
+    """The first of `count` consecutive free ports, below those that outgoing connections are given.
+
+    A port that is free now may be taken before a daemon of ours takes it: by a cluster of another test process, where
+    several work side by side (pytest -n). So each of these looks in a range of its own.
+    """
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    least = 20000 + _PORTS * (worker % 8)
+    for first in random.sample(range(least, least + _PORTS - count), 500):
         if not any(_is_taken(port) for port in range(first, first + count)):
             return first
-    raise ClusterError(f"no {count} consecutive free ports between 20000 and 32000")
+    raise ClusterError(f"no {count} consecutive free ports between {least} and {least + _PORTS}")
 
 
 def _is_taken(port: int) -> bool:

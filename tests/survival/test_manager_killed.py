@@ -31,7 +31,7 @@ def places(folder: Path, strategy: str) -> int:
 def test_at_every_place(folder: Path, strategy: str, away_s: int) -> None:
     """It is replaced at once, or after the queue has forgotten all about the run."""
     many = places(folder, strategy)
-    assert many > 20
+    assert many >= 20
     for deadly in range(many):
         run = ToyRun(folder / str(deadly), ToyCluster(memory_s=300), strategy)
         assert not run.go_on(Fate(deadly))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import signal
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -133,6 +134,40 @@ def test_an_output_is_missing(world: World) -> None:
     assert world.windrow("resume")[0] == 0
     assert sorted(world.ran()) == ["forgets", "forgets", "other", "reads"]  # the failed one, and what was left
     world.check_nothing_left()
+
+
+TIDIED = """
+name: tidied
+tasks:
+  - {id: source, command: "echo 1 > s; echo source >> ran", outputs: s, runtime: 1s}
+  - {id: middle, command: "cat s > m; echo middle >> ran", inputs: s, outputs: m, runtime: 1s}
+  - {id: side, command: "cat s > x; echo side >> ran", inputs: s, outputs: x, runtime: 1s}
+  - {id: last, command: "test -e mended && cat m > l && echo last >> ran", inputs: m, outputs: l, runtime: 1s}
+"""
+
+
+@pytest.mark.parametrize("strategy", ["individual", "glume"])
+def test_outputs_are_deleted_and_made_again_where_they_are_needed(world: World, strategy: str) -> None:
+    """`side` is done and nobody needs what it made; `last` needs `middle`, and that needs `source`."""
+    world.write(TIDIED)
+    assert world.run("--strategy", strategy)[0] == 1
+    for name in ("s", "m", "x"):
+        (world.folder / name).unlink()
+    code, said = world.windrow("resume")
+    assert code == 1
+    assert "task middle runs again: its output m is gone, and last needs it" in said
+    assert "task source runs again: its output s is gone, and middle needs it" in said
+    assert "task side runs again" not in said
+    (world.folder / "mended").touch()
+    code, said = world.windrow("resume")
+    assert code == 0, said
+    assert "runs again" not in said
+    assert Counter(world.ran()) == {"source": 2, "middle": 2, "side": 1, "last": 1}
+    assert not (world.folder / "x").exists()
+    world.check_nothing_left()
+    code, said = world.windrow("explain", "middle")
+    assert "runs again: its output m is gone" in said
+    assert "attempt 2" in said
 
 
 def test_two_managers(world: World) -> None:

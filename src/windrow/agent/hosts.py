@@ -1,6 +1,7 @@
 """Which nodes the queue gave to this job, and how to start something on each.
 
-Slurm says it in its environment. Where no queue is known, every node is this machine.
+Slurm says it in its environment. Where no queue is known, every node is this machine. So it is in a job of the local
+queue, wherever that runs: inside an allocation the environment has the names of both, and the inner one counts.
 """
 
 from __future__ import annotations
@@ -38,24 +39,34 @@ class Hosts:
 
 def queue_id(environ: Mapping[str, str]) -> str:
     """The id of this job in its queue, as the queue writes it; empty where no queue is known."""
+    if _is_local(environ):
+        return environ.get("WINDROW_JOB_ID", "")
     if array := environ.get("SLURM_ARRAY_JOB_ID"):
         return f"{array}_{environ.get('SLURM_ARRAY_TASK_ID')}"
-    known = ("SLURM_JOB_ID", "PBS_JOBID", "WINDROW_QUEUE_ID", "WINDROW_JOB_ID")
-    return next((environ[name] for name in known if name in environ), "")
+    return environ.get("SLURM_JOB_ID") or environ.get("PBS_JOBID", "")
 
 
 def find_hosts(nodes: int, environ: Mapping[str, str]) -> Hosts:
     """The nodes of this job. OutsideError if the queue gave fewer than `nodes`."""
-    if "SLURM_JOB_ID" in environ:
+    if _is_local(environ):
+        hosts = _here(int(environ.get("WINDROW_JOB_NODES") or nodes))
+    elif "SLURM_JOB_ID" in environ:
         hosts = _slurm(environ)
     elif "PBS_JOBID" in environ:
         hosts = _pbs(nodes)
     else:
-        count = int(environ.get("WINDROW_JOB_NODES") or nodes)
-        hosts = Hosts((gethostname(),) * count, True, False)
+        hosts = _here(nodes)
     if len(hosts.names) < nodes:
         raise OutsideError(f"this job needs {nodes} nodes, but the queue gave it {len(hosts.names)}")
     return hosts
+
+
+def _is_local(environ: Mapping[str, str]) -> bool:
+    return environ.get("WINDROW_QUEUE") == "local"
+
+
+def _here(nodes: int) -> Hosts:
+    return Hosts((gethostname(),) * nodes, True, False)
 
 
 def _slurm(environ: Mapping[str, str]) -> Hosts:

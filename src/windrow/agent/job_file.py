@@ -73,6 +73,7 @@ class JobFile:
 
 
 _NAMES = tuple(f.name for f in fields(TaskSpec))
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
 _LISTS = ("command", "inputs", "outputs", "parents", "children")
 
 
@@ -83,7 +84,8 @@ def write_job(path: Path, job: JobFile) -> None:
     """
     draft = path.with_name(path.name + ".new")
     try:
-        with draft.open("w", encoding="ascii") as file:
+        # For its owner alone, whatever the umask says: it has the environments of tasks.
+        with os.fdopen(os.open(draft, _NEW, 0o600), "w", encoding="ascii") as file:
             file.writelines(_lines(job))
             file.flush()
             os.fsync(file.fileno())

@@ -213,7 +213,8 @@ class Loop:
                     self._take_last(result, why)
         for node in nodes:
             node.signal(signal.SIGKILL)
-        dismiss(self._others, self._poll)
+        for result in dismiss(self._others, self._poll):
+            self._take_last(result, why)
 
     def _take_last(self, result: Result, why: str) -> None:
         """A task that still succeeded is done; one that did not was not given its time."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import resource
 import shutil
 import signal
@@ -23,6 +24,8 @@ from windrow.errors import OutsideError
 TAIL_BYTES = 2048
 TAIL_LINES = 20
 LOOK_EVERY_S = 0.1
+# Colours and their like, then every other control character but the tab.
+_STEERING = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|[\x00-\x08\x0a-\x1f\x7f-\x9f]")
 # Python ignores these two in itself; a program expects them as the system made them.
 RESET = (signal.SIGPIPE, signal.SIGXFSZ)
 
@@ -54,7 +57,7 @@ class Runner:
         self._running: dict[int, _Running] = {}
         self._awaited: list[_Awaited] = []
         self._results: list[Result] = []
-        self._programs: dict[tuple[str, str], str | None] = {}
+        self._programs: dict[tuple[str, str], str] = {}
         self._own_peak_kib = 0
         self._null = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
 
@@ -133,7 +136,7 @@ class Runner:
             )
         except (OSError, ValueError) as error:
             os.close(out)
-            Path(order.out).unlink(missing_ok=True)
+            _remove(order.out)
             self._results.append(Result(order.task, order.attempt, 127, None, _cannot_start(order, error)))
             return
         self._running[pid] = _Running(order, out)
@@ -142,12 +145,13 @@ class Runner:
         if "/" in name:
             return name
         key = name, path
-        if key not in self._programs:
-            self._programs[key] = shutil.which(name, path=path)
-        found = self._programs[key]
-        if found is None:
-            del self._programs[key]  # it may yet be installed
+        if key in self._programs:
+            return self._programs[key]
+        found = shutil.which(name, path=path)
+        if found is None:  # it may yet be installed
             raise FileNotFoundError(2, "no such program on PATH", name)
+        if found.startswith("/"):  # another one holds in this task's folder only
+            self._programs[key] = found
         return found
 
     def _reaped(self, pid: int, code: int, usage: resource.struct_rusage) -> None:
@@ -169,7 +173,7 @@ class Runner:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(pid, signal.SIGKILL)
         if os.fstat(running.out).st_size == 0:
-            Path(order.out).unlink(missing_ok=True)
+            _remove(order.out)
         if why or not order.outputs:
             os.close(running.out)
             self._results.append(ended)
@@ -223,6 +227,12 @@ def _first_missing(paths: tuple[str, ...]) -> str | None:
     return None
 
 
+def _remove(path: str) -> None:
+    """Remove a file in which there is nothing. Where that cannot be done it stays, and does no harm."""
+    with contextlib.suppress(OSError):
+        os.unlink(path)  # noqa: PTH108 - on the way of every task
+
+
 def _is_there(path: str) -> bool:
     try:
         os.stat(path)  # noqa: PTH116 - on the way of every task
@@ -249,8 +259,8 @@ def _why(code: int) -> str:
 
 
 def _tail(out: int) -> str:
-    """The last lines of a file."""
+    """The last lines of a file, fit to be shown: what steers a terminal is left out."""
     size = os.fstat(out).st_size
     start = max(0, size - TAIL_BYTES)
     text = os.pread(out, TAIL_BYTES, start).decode(errors="replace")
-    return "\n".join(text.splitlines()[-TAIL_LINES:])
+    return "\n".join(_STEERING.sub("", line) for line in text.splitlines()[-TAIL_LINES:])

@@ -4,30 +4,33 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from windrow.agent.folder import RunFolder
-from windrow.app.learning import Learning
+from windrow.app.learning import Learning, TaskErrors, earlier_errors
+from windrow.app.looking import FirstPromise, look_ahead
 from windrow.app.queues import open_queue
-from windrow.app.runs import ROOT, RunPaths, new_run, past_predictions
-from windrow.errors import OutsideError, UserError
+from windrow.app.runs import ROOT, RunPaths, new_run, past_predictions, past_promises
+from windrow.errors import OutsideError, UserError, WindrowError
 from windrow.forecast.ahead import Ahead
 from windrow.forecast.base import Forecaster
 from windrow.forecast.history import FromHistory, History
+from windrow.forecast.ledger import promised_too_much
 from windrow.forecast.memory import filled, past_waits
-from windrow.forecast.runtimes import DEFAULT_RISK, FilledTime, Source
+from windrow.forecast.runtimes import DEFAULT_RISK, FilledTime, RunTimes, Source
 from windrow.forecast.system import System
 from windrow.forecast.twin import Twin
 from windrow.formats import read_runnable as read_workflow_file
 from windrow.manager import events as e
 from windrow.manager.core import Core
 from windrow.manager.dispatch import Dispatch, alike
-from windrow.manager.journal import Journal
+from windrow.manager.journal import Journal, Record
 from windrow.manager.lock import RunLock
 from windrow.manager.manager import Manager
 from windrow.manager.run_file import read_runnable, write_runnable
@@ -48,6 +51,8 @@ JOB_S = 60.0
 """Node-seconds by which one job more must pay for itself: agents have to start, and people look at queues."""
 GUESS_S = 60.0
 """The run time of a task of which nobody knows anything."""
+
+Hear = Callable[[Sequence[Record]], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +174,7 @@ def dry_run(prepared: Prepared, root: Path = ROOT) -> DryRun:
     now = int(time.time())
     view = core.view(now, twin.waits_s)
     nothing_done = np.zeros(len(workflow), dtype=bool)
-    ahead = Ahead(twin).futures(view, {}, nothing_done, terms.requests())
+    ahead = look_ahead(prepared.queue, twin, keeps=False).futures(view, {}, nothing_done, terms.requests())
     decision = strategy_of(prepared.order).decide(replace(view, futures=ahead))
     dispatch = Dispatch(RunFolder.at(root / f"{workflow.name}-N"), prepared.runnable, "UID", workflow.name)
     core.handle(e.JobsPlanned(now, decision))
@@ -203,11 +208,20 @@ def start_run(prepared: Prepared, root: Path = ROOT) -> RunPaths:
         "node_cores": terms.shape.cores,
         "guesses": prepared.guesses,
         "learnt": prepared.learnt,
+        "errors": _earlier_errors(prepared),
         "created_s": time.time(),
         "version": __version__,
     }
     Journal.create(paths.journal, facts).close()
     return paths
+
+
+def _earlier_errors(prepared: Prepared) -> list[float]:
+    """How far run times that were learnt are off, by those that they were learnt from."""
+    try:
+        return earlier_errors(prepared.runnable, prepared.times, RunTimes())
+    except WindrowError:  # it was said when they were to be used
+        return []
 
 
 @contextmanager
@@ -217,20 +231,63 @@ def managed(paths: RunPaths, *, wait_s: float = 0.0) -> Iterator[Manager]:
     lock.lend()
     journal = Journal.open(paths.journal, writable=True)
     try:
-        manager = _manager(paths, journal)
+        promise = FirstPromise()
+        manager = _manager(paths, journal, promise)
         manager.restore()
         paths.stop.unlink(missing_ok=True)
         yield manager
         journal.set_fact("trouble", manager.core.trouble)
+        if manager.ahead is not None:
+            manager.ahead.watch.keep()
+            if manager.core.is_complete and (kept := promise.kept()) is not None:
+                journal.set_fact("promise", asdict(kept))
     finally:
         journal.close()
         lock.release()
 
 
-def _manager(paths: RunPaths, journal: Journal) -> Manager:
+def _manager(paths: RunPaths, journal: Journal, promise: FirstPromise) -> Manager:
     facts = journal.facts()
     runnable = read_runnable(paths.workflow)
-    order = Order(
+    order = _order_of(facts)
+    queue = open_queue(order.on)
+    limits = queue.limits()
+    terms = terms_for(order, limits)
+    workflow = runnable.workflow
+    past = (record for _, record in journal.records(kinds=(e.JobsPlanned, e.JobSubmitted, e.JobStarted)))
+    strategy, twin, waits = strategy_of(order), twin_of(queue), past_waits()
+    root, expected_s = paths.folder.path.parent, whole_seconds(workflow)
+    hearers: list[Hear] = [Learning(runnable, queue.name, facts["uid"], past, waits)]
+    ahead: Ahead | None = None
+    if isinstance(strategy, Foresight):
+        errors = TaskErrors(expected_s, facts.get("errors", ()))
+        is_trusted = not promised_too_much(past_promises(root, order.on), time.time())
+        ahead = look_ahead(queue, twin, errors, is_trusted=is_trusted)
+        hearers += [errors.hear, promise.hear]
+        _tell(hearers[1:], [record for _, record in journal.records(kinds=(e.JobsPlanned, e.TaskFinished))])
+    return Manager(
+        folder=paths.folder,
+        journal=journal,
+        core=Core(Work(workflow, expected_s, terms.shape, terms.cluster_nodes), terms),
+        queue=queue,
+        strategy=strategy,
+        dispatch=Dispatch(paths.folder, runnable, facts["uid"], paths.name),
+        forecasters=forecasters(queue, twin, waits),
+        ahead=ahead,
+        on_records=lambda records: _tell(hearers, records),
+        earlier=past_predictions(root, order.on),
+        max_array=limits.max_array,
+    )
+
+
+def _tell(hearers: Sequence[Hear], records: Sequence[Record]) -> None:
+    for hear in hearers:
+        hear(records)
+
+
+def _order_of(facts: Mapping[str, Any]) -> Order:
+    """The order that a run was started with."""
+    return Order(
         Path(facts["workflow"]),
         on=facts["queue"],
         strategy=facts["strategy"],
@@ -239,25 +296,6 @@ def _manager(paths: RunPaths, journal: Journal) -> Manager:
         cap=facts["cap"],
         margin=facts["margin"],
         max_nodes=facts["max_nodes"],
-    )
-    queue = open_queue(order.on)
-    limits = queue.limits()
-    terms = terms_for(order, limits)
-    workflow = runnable.workflow
-    past = (record for _, record in journal.records(kinds=(e.JobsPlanned, e.JobSubmitted, e.JobStarted)))
-    strategy, twin, waits = strategy_of(order), twin_of(queue), past_waits()
-    return Manager(
-        folder=paths.folder,
-        journal=journal,
-        core=Core(Work(workflow, whole_seconds(workflow), terms.shape, terms.cluster_nodes), terms),
-        queue=queue,
-        strategy=strategy,
-        dispatch=Dispatch(paths.folder, runnable, facts["uid"], paths.name),
-        forecasters=forecasters(queue, twin, waits),
-        ahead=Ahead(twin) if isinstance(strategy, Foresight) else None,
-        on_records=Learning(runnable, queue.name, facts["uid"], past, waits),
-        earlier=past_predictions(paths.folder.path.parent, order.on),
-        max_array=limits.max_array,
     )
 
 
@@ -283,8 +321,17 @@ def drive(manager: Manager, tell: Callable[[Manager], None] = lambda _: None, st
             manager.stop()
         happened = manager.step()
         tell(manager)
+        _watch(manager)
         if not manager.core.is_over:
             time.sleep(manager.next_look_s(happened=happened))
+
+
+def _watch(manager: Manager) -> None:
+    """Between decisions, look who comes and goes, where nobody else tells."""
+    if manager.ahead is not None:
+        with suppress(OutsideError):  # the manager says it where it matters
+            own = [job.id for job in manager.placed.values() if job.id is not None]
+            manager.ahead.glance(own, manager.now_s())
 
 
 def ask_to_stop(paths: RunPaths) -> None:

@@ -1,15 +1,23 @@
-"""What a run leaves for those to come: how long its tasks took, how long its jobs waited."""
+"""What a run learns, for itself and for those to come: how long its tasks took, how long its jobs waited."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
 
 from windrow.forecast.history import History, PastWait
 from windrow.forecast.memory import Memory
-from windrow.forecast.runtimes import PastRun, RunTimes
+from windrow.forecast.runtimes import FilledTime, PastRun, RunTimes, Source
 from windrow.manager import events as e
 from windrow.manager.journal import Record
 from windrow.model import Runnable
+
+FEW_TASKS = 5
+"""Tasks that must be done before their errors tell more than those of earlier runs."""
+ERRORS_KEPT = 100
 
 
 class Learning:
@@ -60,3 +68,40 @@ class Learning:
             int(workflow.cores[task]),
             int(record.detail["peak_bytes"]),
         )
+
+
+class TaskErrors:
+    """What the run's tasks took, as parts of what was expected: those that are done, at first those of earlier runs."""
+
+    def __init__(self, expected_s: NDArray[np.int64], earlier: Sequence[float] = ()) -> None:
+        self._expected_s, self._earlier = expected_s, tuple(earlier)
+        self._heard: list[float] = []
+
+    def __call__(self) -> NDArray[np.float64] | None:
+        """Those that count now; None where nothing is known."""
+        known = self._heard if len(self._heard) >= FEW_TASKS else self._earlier
+        return np.array(known, dtype=np.float64) if known else None
+
+    def hear(self, records: Iterable[Record]) -> None:
+        """Take in the tasks that finished. Whole seconds are compared: fractions of one are nobody's error."""
+        for record in records:
+            if isinstance(record.event, e.TaskFinished) and record.detail is not None:
+                took_s = max(1, round(record.at_s - float(record.detail["begun"])))
+                self._heard.append(took_s / int(self._expected_s[record.event.task]))
+
+
+def earlier_errors(runnable: Runnable, times: Sequence[FilledTime], past: RunTimes) -> list[float]:
+    """What tasks of the same kinds took in earlier runs, as parts of what is expected of them now.
+
+    Only where expected times come from there: a time that the workflow states is not the same for each task of a kind.
+    At most `ERRORS_KEPT`, spread evenly over all.
+    """
+    workflow = runnable.workflow
+    rows = zip(workflow.kinds, workflow.cores.tolist(), times, strict=True)
+    learnt = dict.fromkeys((kind, cores, time.runtime_s) for kind, cores, time in rows if time.source is Source.LEARNT)
+    found = sorted(
+        max(1, round(took_s)) / max(1, math.ceil(expected_s))
+        for kind, cores, expected_s in learnt
+        for took_s in past.times(workflow.name, kind, cores=cores)
+    )
+    return found[:: -(-len(found) // ERRORS_KEPT)] if found else []

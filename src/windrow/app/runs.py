@@ -9,7 +9,7 @@ from typing import Any
 
 from windrow.agent.folder import RunFolder
 from windrow.errors import OutsideError, UserError, unknown_name
-from windrow.forecast.ledger import PastPrediction
+from windrow.forecast.ledger import PastPrediction, Promise
 from windrow.manager.events import JobStarted
 from windrow.manager.journal import Journal, PredictedStart
 from windrow.manager.lock import holder_of
@@ -179,3 +179,15 @@ def past_predictions(root: Path = ROOT, queue: str | None = None) -> list[PastPr
             ]
         journal.close()
     return sorted(found, key=lambda p: p.at_s)
+
+
+def past_promises(root: Path = ROOT, queue: str | None = None) -> list[Promise]:
+    """What looks ahead promised in the runs of this folder (on this queue) that are complete, and what came of it."""
+    found: list[Promise] = []
+    for run in all_runs(root):
+        journal = Journal.open(run.journal)
+        facts = journal.facts()
+        if (queue is None or facts["queue"] == queue) and (promise := facts.get("promise")):
+            found.append(Promise(**promise))
+        journal.close()
+    return found

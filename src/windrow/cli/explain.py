@@ -12,14 +12,16 @@ SUMMARY = "Say why a task or a job ran where and when it did, or why it waits."
 _EPILOG = """
 examples:
   windrow explain align-17             why this task ran where and when it did, or why it waits
-  windrow explain 3 --run montage-3    why the fourth job was cut and submitted as it was
+  windrow explain 3 --run montage-3    why job 3 was cut and submitted as it was
+
+Jobs count from 0, as windrow status lists them; so do their folders, and the ends of their names in the queue.
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.epilog = _EPILOG
-    parser.add_argument("what", metavar="TASK|JOB", help="a task's id, or a job's number or id in the queue")
+    parser.add_argument("what", metavar="TASK|JOB", help="a task's id, or a job's number, or else its id in the queue")
     parser.add_argument("--run", metavar="RUN", help="of which run (default: the latest)")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
@@ -31,7 +33,8 @@ def run(args: argparse.Namespace) -> int:
 
     told = Told(find_run(args.run))
     workflow, story = told.runnable.workflow, told.story
-    jobs = {str(number): number for number in story.jobs} | {job.id: n for n, job in story.jobs.items() if job.id}
+    # Numbers win: the local queue counts from 1, so that its `1` is the id of job 0.
+    jobs = {job.id: n for n, job in story.jobs.items() if job.id} | {str(number): number for number in story.jobs}
     if args.what in workflow.ids:
         lines = explain_task(story, workflow.number(args.what))
         if (home := story.tasks[workflow.number(args.what)].job) is not None:

@@ -18,6 +18,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import NoReturn, Protocol, cast
 
+from windrow.cli import terminal
 from windrow.errors import UserError, WindrowError, unknown_name
 from windrow.version import __version__
 
@@ -73,14 +74,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         code = _run(sys.argv[1:] if argv is None else argv)
         sys.stdout.flush()
     except WindrowError as error:
-        print(f"windrow: error: {error}", file=sys.stderr)
+        terminal.say(f"windrow: error: {error}")
         return error.exit_code
     except KeyboardInterrupt:
-        print("windrow: interrupted", file=sys.stderr)
+        terminal.say("windrow: interrupted")
         return 130
     except BrokenPipeError:
-        # Whoever read our output has seen enough. Python would complain when it flushes at exit: give it nowhere to.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        terminal.send_nowhere(sys.stdout)  # whoever read our output has seen enough
         return 141
     return code
 

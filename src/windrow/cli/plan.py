@@ -22,7 +22,8 @@ _EPILOG = (
     shared.TIMES
     + """
 The first table is what would be submitted now. The second is the whole run, played in the simulation: what is submitted
-later depends on the queue of that time. Levels count from 0, the tasks that need no other.
+later depends on the queue of that time. Jobs count from 0, as those of a real run do, and levels too: level 0 are the
+tasks that need no other; in what was considered, of the tasks that are left.
 
 examples:
   windrow plan montage.json --log KTH-SP2-1996-2.1-cln.swf.gz --at 3d

@@ -42,9 +42,9 @@ _SHOWN = 20
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    from windrow.streams.meanings import POLICY_FORMS, SELECTION_MEANINGS
+    from windrow.streams.meanings import POOL_POLICY_FORMS, SELECTION_MEANINGS
 
-    tables = (("policies", POLICY_FORMS), ("selections", SELECTION_MEANINGS))
+    tables = (("policies", POOL_POLICY_FORMS), ("selections", SELECTION_MEANINGS))
     parser.epilog = "\n".join(_listing(*table) for table in tables) + _EPILOG
     parser.add_argument("pool", metavar="NAME", help="what the pool is called, or its folder (with a /)")
     parser.add_argument("--policy", metavar="P", help="see below (default: bf)")

@@ -1,4 +1,7 @@
-"""Progress of a run: a live picture on a terminal, lines elsewhere."""
+"""Progress of a run: a live picture on a terminal, lines elsewhere.
+
+Rule: a run does not end because nobody reads about it any more. Whoever only watches does.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,10 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
-from windrow.cli import live
+from windrow.cli import live, terminal
 from windrow.report.wording import count
 
 if TYPE_CHECKING:
@@ -20,18 +24,25 @@ _QUIET_S = 2.0  # while nothing happens but time
 
 
 @contextmanager
-def showing(told: Told, *, quiet: bool = False) -> Iterator[Callable[[Manager | None], None]]:
-    """Yields what is to be called again and again while the run goes on; shows what is new."""
+def showing(
+    told: Told, *, quiet: bool = False, outlives_reader: bool = False
+) -> Iterator[Callable[[Manager | None], None]]:
+    """Yields what is to be called again and again while the run goes on; shows what is new.
+
+    A reader that leaves (`| head`) is a BrokenPipeError, or, where this outlives its reader, none.
+    """
     if quiet:
         yield lambda _: None
     elif sys.stdout.isatty():
         with _picture(told) as show:
             yield show
     else:
-        lines = _Lines(told)
+        farewell = f"nobody reads this any more; {told.paths.name} goes on here, and windrow watch shows it"
+        emit = partial(terminal.tell, farewell=farewell) if outlives_reader else partial(print, flush=True)
+        lines = _Lines(told, emit)
         yield lines.show
         lines.show(None)
-        print("\n".join(live.summary(told, time.time())), flush=True)
+        emit("\n".join(live.summary(told, time.time())))
 
 
 @contextmanager
@@ -61,8 +72,9 @@ def _picture(told: Told) -> Iterator[Callable[[Manager | None], None]]:
 class _Lines:
     """One line for each thing that happens to a job or goes wrong with a task."""
 
-    def __init__(self, told: Told) -> None:
+    def __init__(self, told: Told, emit: Callable[[str], None]) -> None:
         self._told = told
+        self._emit = emit
         self._states: dict[int, str] = {}
         self._failed: set[int] = set()
         self._trouble = ""
@@ -87,4 +99,4 @@ class _Lines:
 
     def _say(self, words: str) -> None:
         done, total = self._told.story.count("finished"), len(self._told.story.tasks)
-        print(f"{time.strftime('%H:%M:%S')}  {done}/{total} tasks  {words}", flush=True)
+        self._emit(f"{time.strftime('%H:%M:%S')}  {done}/{total} tasks  {words}")

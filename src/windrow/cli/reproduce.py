@@ -37,6 +37,7 @@ clusters of zhang are synthetic, as its logs are private; KTH and SDSC join them
 
 examples:
   windrow traces fetch KTH-SP2 SDSC-SP2
+  windrow reproduce foresight --quick
   windrow reproduce glume --quick
   windrow reproduce glume --full --data logs --out glume
   windrow reproduce glume --as-thesis --out as-thesis
@@ -44,7 +45,7 @@ examples:
   windrow reproduce zhang --quick
   windrow reproduce zhang --quick --cap 16
 """
-_QUIET_S = 60.0  # how often a run that is not watched on a terminal says how far it is
+_INTERRUPTED = 130  # the exit code of whatever Ctrl-C ended
 
 _OF_GLUME = {"policy": "conservative", "placement": "count"}
 
@@ -78,11 +79,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "paper", choices=("foresight", "glume", "ilyushkin", "zhang"), metavar="PAPER", help="see below"
     )
     scale = parser.add_mutually_exclusive_group()
-    scale.add_argument("--quick", action="store_true", help="a sample, in a minute or two (default)")
+    scale.add_argument(
+        "--quick", action="store_true", help="a sample, in a minute or two, or ten (foresight) (default)"
+    )
     scale.add_argument(
         "--full",
         action="store_true",
-        help="everything, on two cores in a quarter (ilyushkin) or half an hour (glume), or some hours (zhang)",
+        help="everything, on two cores in a quarter (ilyushkin) or half an hour (glume), or some hours (the others)",
     )
     parser.add_argument("--out", metavar="FOLDER", help="where results go (default: windrow-PAPER-SCALE)")
     parser.add_argument("--workers", type=positive, metavar="N", help="processes at work (default: one per core)")
@@ -118,8 +121,8 @@ def run(args: argparse.Namespace) -> int:
         with watching() as watch:
             tables = run_campaigns(experiments.campaigns, out, workers=args.workers, watch=watch)
     except KeyboardInterrupt:
-        terminal.say(f"what is finished is kept in {out}; the same command continues from there")
-        raise
+        terminal.say(f"interrupted; what is finished is kept in {out}, and the same command continues from there")
+        return _INTERRUPTED
     findings = experiments.read(tables)
     _hand_out(findings, out / args.paper)
     if findings.failed:
@@ -155,6 +158,7 @@ def _glume(args: argparse.Namespace, data: Path) -> _Experiments:
 
 def _foresight(args: argparse.Namespace, data: Path) -> _Experiments:
     from windrow.lab.foresight import plan_foresight
+    from windrow.lab.foresight_pace import measure_paces
     from windrow.lab.foresight_results import Results
     from windrow.report import foresight as report
 
@@ -164,7 +168,8 @@ def _foresight(args: argparse.Namespace, data: Path) -> _Experiments:
     plan = plan_foresight(data, full=args.full)
 
     def read(tables: Sequence[pa.Table]) -> _Findings:
-        found = Results(plan, tables)
+        terminal.say("timing decisions in a long queue")
+        found = Results(plan, tables, measure_paces(data, full=args.full))
         texts = _texts(report.foresight_page(found), report.foresight_markdown(found), report.foresight_json(found))
         first = report.blocks(found)[0]
         return _Findings(report.TITLE, first, report.summary(found), texts, found.trials, found.failed)

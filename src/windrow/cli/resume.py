@@ -9,6 +9,8 @@ from windrow.cli import terminal
 SUMMARY = "Go on with a run: finished tasks stay finished, failed ones are tried again."
 
 _EPILOG = """
+Where an output of a finished task is gone and a task that is left needs it, the finished one runs again; it is said.
+
 examples:
   windrow resume
   windrow resume montage-3 --detach

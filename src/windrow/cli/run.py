@@ -6,6 +6,7 @@ import argparse
 import os
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,13 +16,15 @@ from windrow.errors import OutsideError
 
 if TYPE_CHECKING:
     from windrow.app.execute import Order, Prepared
-    from windrow.app.runs import RunPaths
+    from windrow.app.runs import RunPaths, Told
+    from windrow.manager.lost_files import LostFile
 
 SUMMARY = "Execute a workflow: cut it into jobs, submit them, watch them to the end."
 
 _EPILOG = """
 The run is kept in .windrow/runs/NAME of this folder. Interrupting (Ctrl-C) stops watching and submitting, and nothing
-else: jobs in the queue go on. `windrow resume` goes on, `windrow cancel` takes the jobs back.
+else: jobs in the queue go on. `windrow resume` goes on, `windrow cancel` takes the jobs back. Whoever reads the output
+may leave (`| head`): the run goes on.
 
 exit codes: 0 every task finished, 1 some could not, 2 nothing was begun because something is wrong with the input
 
@@ -34,6 +37,7 @@ examples:
 MARGIN = 1.2
 """How much longer than its tasks should need a real job asks for: estimates err."""
 _BIRTH_S = 30.0
+_SHOWN_LOST = 5
 _PATIENCE_S = 15.0  # a killed manager leaves its last command to the queue behind, which holds the lock
 
 
@@ -125,10 +129,10 @@ def stay(paths: RunPaths, *, as_json: bool) -> int:
     try:
         # The picture is the outer one: what it shows last is the run as it is when nobody manages it any more.
         with (
-            progress_lines.showing(told, quiet=as_json) as show,
+            progress_lines.showing(told, quiet=as_json, outlives_reader=True) as show,
             managed(paths, wait_s=_PATIENCE_S) as manager,
         ):
-            manager.begin()
+            _say_what_runs_again(told, manager.begin())
             drive(manager, show, paths.stop)
     except KeyboardInterrupt:
         name = paths.name
@@ -140,6 +144,15 @@ def stay(paths: RunPaths, *, as_json: bool) -> int:
     elif told.story.is_complete:
         terminal.say("windrow report makes a page about it")
     return 0 if told.story.is_complete else 1
+
+
+def _say_what_runs_again(told: Told, lost: Sequence[LostFile]) -> None:
+    from windrow.report.explanation import runs_again
+
+    for one in lost[:_SHOWN_LOST]:
+        terminal.say(runs_again(told.runnable.workflow, one))
+    if len(lost) > _SHOWN_LOST:
+        terminal.say(f"and {len(lost) - _SHOWN_LOST:,} more tasks run again, because their outputs are gone")
 
 
 def _say_who_has_it(paths: RunPaths) -> None:

@@ -1,15 +1,17 @@
 """What the commands print with: tables on stdout, progress on stderr.
 
-Rule: progress shows only on a terminal, and only for what takes longer than two seconds; it leaves nothing behind.
+Rule 1: progress shows only on a terminal, and only for what takes longer than two seconds; it leaves nothing behind.
+Rule 2: whoever reads may leave (`| head`). Results then end the command, quietly; what only accompanies it does not.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -46,8 +48,27 @@ def files_written(**paths: str | None) -> list[RenderableType]:
 
 
 def say(line: str) -> None:
-    """One line for the person, out of the way of results."""
-    print(line, file=sys.stderr, flush=True)
+    """One line for the person, out of the way of results; lost where nobody reads it."""
+    try:
+        print(line, file=sys.stderr, flush=True)
+    except BrokenPipeError:
+        send_nowhere(sys.stderr)
+
+
+def tell(lines: str, farewell: str) -> None:
+    """Print on stdout, and do not mind if its reader leaves: that is answered with `farewell` and silence after it."""
+    try:
+        print(lines, flush=True)
+    except BrokenPipeError:
+        send_nowhere(sys.stdout)
+        say(farewell)
+
+
+def send_nowhere(stream: TextIO) -> None:
+    """From now on the stream leads nowhere; Python would else complain when it flushes what is left in it at exit."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
 
 
 def print_json(value: Mapping[str, object]) -> None:

@@ -1,78 +1,54 @@
 """Futures of a live queue: what `foresight` plays its courses in, from what anybody can see of the queue.
 
 The twin's reading becomes a simulated cluster in which our own jobs are clients, so that courses may wait for them, end
-them and submit more. How long others run is drawn from what was seen of them: a job that was running in one reading and
-is gone in the next has run until then. While others are there, and before a day was seen and twenty of them to end,
-there are no futures: a look ahead that knows little of others is worse than none (docs/reproductions/real-slurm.md).
+them and submit more. How long others run, and who comes, is drawn from what was seen of them (`seen`).
+
+Rule: a look ahead that knows little is worse than none (docs/reproductions/real-slurm.md). While others are there,
+there are no futures before enough of them was seen; nor where earlier looks ahead have promised too much.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+from windrow.forecast.base import NEVER_S
 from windrow.forecast.twin import Twin, simulated, waiting_jobs
+from windrow.forecast.watch import LOOK_S, Watch
 from windrow.kernels import state as k
-from windrow.queues.port import OthersJob, Snapshot
+from windrow.queues.port import Snapshot
 from windrow.sim.cluster import Cluster
 from windrow.sim.futures import OwnJob, Requests, SampledFutures
-from windrow.sim.futures_past import DAY_S, Past, heap_rows, waiting_rows
-from windrow.strategies.base import Futures, Sampling, View
+from windrow.sim.futures_past import heap_rows, waiting_rows
+from windrow.strategies.base import Futures, Sampling, View, best_nodes
 
-_REMEMBERED = 4000
-_ENOUGH = 20  # jobs of others that were seen to end, before they tell how others run
+Floats = NDArray[np.float64]
+
 _FRESH_S = 2.0  # how old a reading may be: which of our jobs run must be right
 
 
-@dataclass
-class Seen:
-    """The others' jobs that were seen to run and to be gone: our own past of the queue."""
-
-    running: dict[str, OthersJob] = field(default_factory=dict)
-    rows: list[tuple[int, int, int, int, int]] = field(default_factory=list)
-    """Of each ended job: when it was first seen, its nodes, request, run and user."""
-    users: dict[str, int] = field(default_factory=dict)
-    since_s: float | None = None
-
-    def user(self, name: str) -> int:
-        """A number for a user."""
-        return self.users.setdefault(name, len(self.users))
-
-    def look(self, snapshot: Snapshot) -> None:
-        """Take in a reading. Readings come in the order of time."""
-        self.since_s = snapshot.at_s if self.since_s is None else self.since_s
-        now = {job.id: job for job in snapshot.jobs if job.is_running and job.started_s is not None}
-        for gone in [job for job_id, job in self.running.items() if job_id not in now]:
-            assert gone.started_s is not None
-            ran = max(1, min(gone.requested_s, round(snapshot.at_s - gone.started_s)))
-            row = (int(gone.started_s), gone.nodes, gone.requested_s, ran, self.user(gone.user))
-            self.rows = [*self.rows[-_REMEMBERED:], row]
-        self.running = now
-
-    def is_enough(self, now_s: float) -> bool:
-        """Whether it says how long others run, and how many come in a day."""
-        known_s = 0.0 if self.since_s is None else now_s - self.since_s
-        return len(self.rows) >= _ENOUGH and known_s >= DAY_S
-
-    def past(self, now_s: float) -> Past:
-        """The past as futures want it, with times counted from now."""
-        rows = np.array(self.rows, dtype=np.int64).reshape(-1, 5).T
-        since = int(now_s) if self.since_s is None else int(self.since_s)
-        order = np.argsort(rows[0], kind="stable")
-        submit, nodes, requested, run, user = (column[order] for column in rows)
-        return Past(submit - int(now_s), nodes, requested, run, user, since - int(now_s))
-
-
 class Ahead:
-    """Looks ahead from the twin's readings."""
+    """Looks ahead from the twin's readings.
 
-    def __init__(self, twin: Twin, seen: Seen | None = None) -> None:
-        self._twin = twin
-        self.seen = seen or Seen()
+    `errors` tells what own tasks took so far, as parts of what was expected. `is_trusted` False: only watch.
+    """
+
+    def __init__(
+        self,
+        twin: Twin,
+        watch: Watch | None = None,
+        errors: Callable[[], Floats | None] = lambda: None,
+        *,
+        is_trusted: bool = True,
+    ) -> None:
+        self._twin, self._errors, self._is_trusted = twin, errors, is_trusted
+        self.watch = watch or Watch()
         self._last: Snapshot | None = None
+        self._mine: set[str] = set()
+        self._looked_s = -math.inf
 
     def futures(
         self, view: View, own: Mapping[str, OwnJob], done: NDArray[np.bool_], requests: Requests
@@ -82,20 +58,49 @@ class Ahead:
         Times of own jobs are seconds since the epoch, as everywhere outside.
         """
         self._twin.freshen(_FRESH_S)
-        snapshot = self._twin.snapshot()
-        if snapshot is not self._last:
-            self.seen.look(snapshot)
-            self._last = snapshot
-        has_others = any(job.id not in own for job in snapshot.jobs)
-        if has_others and not self.seen.is_enough(snapshot.at_s):
+        snapshot = self._read(own)
+        if not _shows(snapshot, own):  # something of ours has happened since, which is why we are asked
+            self._twin.forget()
+            snapshot = self._read(own)
+        if not view.can_submit or not self._knows_enough(view, snapshot):
             return None
         known = [job.id for job in snapshot.jobs if job.id in own]
-        cluster = with_clients(snapshot, known, self.seen.user, self._twin.policy)
+        cluster = with_clients(snapshot, known, self.watch.seen.user, self._twin.policy)
         if cluster is None or len(known) < len(own):  # just submitted, and not in the reading yet
             return None
         mine = [_shifted(own[job_id], -number, snapshot.at_s) for number, job_id in enumerate(known, 1)]
-        past = self.seen.past(snapshot.at_s)
-        return lambda sampling: SampledFutures(cluster, view, mine, done, requests, sampling, past)
+        past, errors = self.watch.seen.past(), self._errors()
+        return lambda sampling: SampledFutures(cluster, view, mine, done, requests, sampling, past, errors)
+
+    def glance(self, own: Collection[str], now_s: float) -> None:
+        """Between decisions: read the queue, if that is worth it and the last time is long enough ago."""
+        if self.watch.needs_readings and not 0 <= now_s - self._looked_s < LOOK_S:  # below zero the clock was set back
+            self._looked_s = now_s
+            self._twin.freshen(LOOK_S / 2)
+            self._read(own)
+
+    def _read(self, own: Collection[str]) -> Snapshot:
+        """The twin's reading, taken in once. What was ever ours is nobody else's."""
+        self._mine.update(own)
+        snapshot = self._twin.snapshot()
+        if snapshot is not self._last:
+            self.watch.look(snapshot, self._mine)
+            self._last = snapshot
+        return snapshot
+
+    def _knows_enough(self, view: View, snapshot: Snapshot) -> bool:
+        """Whether nobody else is there, or enough is known of them for as long as what is left should take."""
+        if all(job.id in self._mine for job in snapshot.jobs):
+            return True
+        _, wait_s, run_s = best_nodes(view, 0, view.levels.last, view.busy_s)
+        length_s = max(wait_s, view.busy_s) + run_s
+        return self._is_trusted and length_s < NEVER_S and self.watch.seen.is_enough(length_s)
+
+
+def _shows(snapshot: Snapshot, own: Mapping[str, OwnJob]) -> bool:
+    """Whether a reading has our jobs where they are."""
+    running = {job.id: job.is_running for job in snapshot.jobs}
+    return all(running.get(job_id) == job.is_running for job_id, job in own.items())
 
 
 def with_clients(

@@ -16,6 +16,8 @@ from statistics import fmean, median
 DEFAULT = "twin"
 LEAST = 5  # starts that must be known before a source is believed, or doubted
 LAST = 50  # starts that count; queues change
+TOO_MUCH = 1.5  # times as long as expected: who promises that little is not believed
+PROMISES_DAYS = 7  # for how long a promise is remembered
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,25 @@ class Accuracy:
     median_error_s: float | None
     bias_s: float | None
     coverage: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """At `at_s` a look ahead expected a run to take `expected_s` from then on; it took `took_s`."""
+
+    at_s: float
+    expected_s: float
+    took_s: float
+
+
+def promised_too_much(promises: Iterable[Promise], now_s: float) -> bool:
+    """Whether looks ahead on this queue were far too hopeful of late: half of the runs took much longer than expected.
+
+    Only the last days count. So after a week of plain decisions it gets another chance.
+    """
+    late = [p for p in promises if now_s - p.at_s <= PROMISES_DAYS * 86_400 and p.expected_s > 0]
+    last = sorted(late, key=lambda p: p.at_s)[-LAST:]
+    return len(last) >= LEAST and median(p.took_s / p.expected_s for p in last) > TOO_MUCH
 
 
 def accuracies(records: Iterable[PastPrediction], *, last: int = LAST, slack_s: float = 60.0) -> list[Accuracy]:

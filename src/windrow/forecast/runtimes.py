@@ -149,11 +149,15 @@ class RunTimes:
 
         With `cores`, runs on as many cores are used where there are any, else those on any number.
         """
-        times = self._mended(lambda: self._latest(workflow, kind, cores)) if self.path.exists() else []
+        times = self.times(workflow, kind, cores=cores)
         if not times:
             return Expectation(guess_s, 0, 1.0, is_guess=True)
         runtime_s, stated = upper_quantile(times, risk)
         return Expectation(runtime_s, len(times), stated, is_guess=False)
+
+    def times(self, workflow: str, kind: str, *, cores: int | None = None) -> list[float]:
+        """What the latest runs of this kind took, the last one first; with `cores` as in `expect`."""
+        return self._mended(lambda: self._latest(workflow, kind, cores)) if self.path.exists() else []
 
     def _insert(self, rows: Sequence[tuple[str, str, int, float, int, float]]) -> None:
         kinds = dict.fromkeys(row[:3] for row in rows)

@@ -1,11 +1,13 @@
 """A workflow played to its end on a copy of a cluster, in one call: what would come of a course of action.
 
 The rules of a run are those of the manager's core and of an allocation, with three simplifications that only a look
-ahead may make. Cores are counted over a job's nodes, not node by node. Tasks take as long as expected. After a job was
-killed, whatever is left goes out task by task.
+ahead may make. Cores are counted over a job's nodes, not node by node. Tasks start in the order of what was expected at
+first. After a job was killed, whatever is left goes out task by task. What a task takes (RUNTIME) no request knows:
+those go by what is BELIEVED.
 
-Tables, one row each. Tasks are sorted so that the longest comes first: whoever scans them meets them in the order in
-which they start. Jobs are this run's, with those that are in the system first; PLANNED ones are submitted at once.
+Tables, one row each. Tasks are sorted so that those expected to be longest come first: whoever scans them meets them in
+the order in which they start. No scan begins before the first task that may be ready (FROM, READY_FROM). Jobs are this
+run's, with those that are in the system first; PLANNED ones are submitted at once.
 Groups are the courses' later jobs, in order: levels FIRST to LAST, and HOW they follow.
 
 Kernels allocate nothing that lasts. Where the cluster's state has no room, `rollout` says so, and is called again.
@@ -36,14 +38,15 @@ from windrow.kernels.state import (
 
 Floats = NDArray[np.float64]
 
-# A task. HOME is the row of its job, or one of the two below. UNTIL is when it ends, while it runs, else 0.
-RUNTIME, LEVEL, CORES, PARENTS, HOME, UNTIL = range(6)
-TASK_WIDTH = 6
+# A task. HOME is the row of its job, or one of the two below. UNTIL is when it ends, while it runs, else 0. RUNTIME is
+# what it takes, BELIEVED what its jobs ask for.
+RUNTIME, LEVEL, CORES, PARENTS, HOME, UNTIL, BELIEVED = range(7)
+TASK_WIDTH = 7
 IN_NO_JOB, DONE = -1, -2
 
-# A job. NUMBER is the cluster's name for it.
-NUMBER, NODES, REQUESTED, RUN, STAGE, OPEN, READY, FREE, BEGAN, EXPECTED = range(10)
-JOB_WIDTH = 10
+# A job. NUMBER is the cluster's name for it. No task before FROM can start in it.
+NUMBER, NODES, REQUESTED, RUN, STAGE, OPEN, READY, FREE, BEGAN, EXPECTED, FROM = range(11)
+JOB_WIDTH = 11
 PLANNED, WAITING, RUNNING, GONE = range(4)
 
 # A group. RUNS_AT is where its run times on 1, 2, ... WIDTH nodes begin in the table of run times.
@@ -54,10 +57,11 @@ WHEN_STARTED, WHEN_DONE, BY_TASK = range(3)
 # Counts that change, and rules that do not.
 JOBS, RUNNING_TASKS, OPEN_TASKS, NEXT_GROUP, KILLS, NODE_S, JOBS_WAITING, JOBS_RUNNING = range(8)
 CAP, OWNER, SHAPE_CORES, MOST_NODES, PER_CORE, SIZES, LEEWAY_ROUNDS, LIMIT = range(8, 16)
-BOOK_WIDTH = 16
+READY_LEFT, READY_FROM = range(16, 18)  # ready tasks in no job: how many, and before which task there is none
+BOOK_WIDTH = 18
 
-# Requests.
-MARGIN, ROUND_S, OVERHEAD_S, MAX_REQUEST_S = range(4)
+# Requests. LATE is by which factor later jobs are asked for longer than they should run.
+MARGIN, ROUND_S, OVERHEAD_S, MAX_REQUEST_S, LATE = range(5)
 
 NO_ROOM, STUCK = -1, -2
 
@@ -82,6 +86,8 @@ def rollout(
     A course that goes beyond LIMIT is given up, at some time after it. All tables are changed. `ends` is a heap of
     end * tasks + task, with room for all tasks and restarts.
     """
+    for v in range(tasks.shape[0]):
+        book[READY_LEFT] += tasks[v, HOME] == IN_NO_JOB and tasks[v, PARENTS] == 0
     for j in range(book[JOBS]):
         start_tasks(s[NOW], tasks, jobs, j, ends, book)
         if jobs[j, STAGE] == PLANNED and not put_in(s, nobody, jobs, j, book):
@@ -104,6 +110,9 @@ def rollout(
             hear(s, tasks, jobs, ends, book, happened[e, E_KIND], happened[e, E_JOB])
             if not submit_more(s, log, nobody, tasks, jobs, groups, runs, book, terms):
                 return NO_ROOM
+    for j in range(book[JOBS]):
+        if jobs[j, STAGE] == RUNNING:
+            book[NODE_S] += jobs[j, NODES] * (s[NOW] - jobs[j, BEGAN])
     return s[NOW]
 
 
@@ -139,10 +148,20 @@ def finish_one(
         home = tasks[c, HOME]
         if tasks[c, PARENTS] == 0 and home >= 0:
             jobs[home, READY] += 1
+            jobs[home, FROM] = min(jobs[home, FROM], c)
             start_tasks(now, tasks, jobs, home, ends, book)
+        elif tasks[c, PARENTS] == 0 and home == IN_NO_JOB:
+            note_ready(book, c)
     start_tasks(now, tasks, jobs, j, ends, book)
     if jobs[j, OPEN] == 0:
         stop(s, nobody, jobs[j, NUMBER], ENDED)
+
+
+@kernel
+def note_ready(book: Ints, v: int) -> None:
+    """A task that is in no job may go into one."""
+    book[READY_LEFT] += 1
+    book[READY_FROM] = min(book[READY_FROM], v)
 
 
 @kernel
@@ -158,18 +177,23 @@ def start_tasks(now: int, tasks: Ints, jobs: Ints, j: int, ends: Ints, book: Int
     """Start what may and has room in job `j`, the longest first."""
     if jobs[j, STAGE] != RUNNING or jobs[j, READY] == 0 or jobs[j, FREE] == 0:
         return
-    n = tasks.shape[0]
-    for v in range(n):
-        if tasks[v, HOME] == j and tasks[v, PARENTS] == 0 and tasks[v, UNTIL] == 0 and tasks[v, CORES] <= jobs[j, FREE]:
-            if book[RUNNING_TASKS] == ends.shape[0]:
-                return
-            tasks[v, UNTIL] = now + tasks[v, RUNTIME]
-            push(ends, book[RUNNING_TASKS], tasks[v, UNTIL] * n + v)
-            book[RUNNING_TASKS] += 1
-            jobs[j, FREE] -= tasks[v, CORES]
-            jobs[j, READY] -= 1
-            if jobs[j, READY] == 0 or jobs[j, FREE] == 0:
-                return
+    n, skipped = tasks.shape[0], -1
+    for v in range(jobs[j, FROM], n):
+        if tasks[v, HOME] != j or tasks[v, PARENTS] > 0 or tasks[v, UNTIL] > 0:
+            continue
+        if tasks[v, CORES] > jobs[j, FREE]:
+            skipped = v if skipped < 0 else skipped
+            continue
+        if book[RUNNING_TASKS] == ends.shape[0]:
+            return
+        tasks[v, UNTIL] = now + tasks[v, RUNTIME]
+        push(ends, book[RUNNING_TASKS], tasks[v, UNTIL] * n + v)
+        book[RUNNING_TASKS] += 1
+        jobs[j, FREE] -= tasks[v, CORES]
+        jobs[j, READY] -= 1
+        if jobs[j, READY] == 0 or jobs[j, FREE] == 0:
+            jobs[j, FROM] = v + 1 if skipped < 0 else skipped
+            return
 
 
 @kernel
@@ -191,16 +215,24 @@ def hear(s: Ints, tasks: Ints, jobs: Ints, ends: Ints, book: Ints, kind: int, nu
         book[JOBS_RUNNING] -= 1
         book[NODE_S] += jobs[j, NODES] * (s[NOW] - jobs[j, BEGAN])
         if jobs[j, OPEN] > 0:
-            lose(tasks, j, book)
+            lose(s[NOW], tasks, j, jobs[j, REQUESTED], book)
 
 
 @kernel
-def lose(tasks: Ints, j: int, book: Ints) -> None:
-    """Job `j` was killed: its open tasks are left, and start again from zero."""
+def lose(now: int, tasks: Ints, j: int, requested: int, book: Ints) -> None:
+    """Job `j` was killed: its open tasks are left, and start again from zero.
+
+    Those that ran are believed to take at least twice as long as they had, as in `Core`.
+    """
     book[KILLS] += 1
     for v in range(tasks.shape[0]):
         if tasks[v, HOME] == j:
+            if tasks[v, UNTIL] > 0:
+                had = min(requested, now - (tasks[v, UNTIL] - tasks[v, RUNTIME]))
+                tasks[v, BELIEVED] = max(tasks[v, BELIEVED], 2 * had)
             tasks[v, HOME], tasks[v, UNTIL] = IN_NO_JOB, 0
+            if tasks[v, PARENTS] == 0:
+                note_ready(book, v)
 
 
 @kernel
@@ -249,6 +281,7 @@ def submit_group(
             tasks[v, HOME] = j
             jobs[j, OPEN] += 1
             jobs[j, READY] += tasks[v, PARENTS] == 0
+    book[READY_LEFT] -= jobs[j, READY]
     if s[PENDING] == 1:
         advance(s, log, nobody, s[NOW])  # the plan must know of our last change
     size(s, jobs, j, runs[group[RUNS_AT] : group[RUNS_AT] + group[WIDTH]], book, terms)
@@ -266,7 +299,7 @@ def size(s: Ints, jobs: Ints, j: int, runs: Ints, book: Ints, terms: Floats) -> 
     starts, nothing = np.empty(count, dtype=np.int64), np.empty((0, 5), dtype=np.int64)
     for k in range(count):
         nodes[k] = (k + 1) * width // count
-        requested[k] = request(runs[nodes[k] - 1], terms)
+        requested[k] = late_request(runs[nodes[k] - 1], 0, terms)
     estimate(s, nothing, nodes, requested, book[OWNER], False, starts)
     best, least = 0, FOREVER
     for k in range(count):
@@ -279,7 +312,7 @@ def size(s: Ints, jobs: Ints, j: int, runs: Ints, book: Ints, terms: Floats) -> 
         if s[NOW] + busy - start[0] <= leeway:
             break
         leeway = s[NOW] + busy - start[0]
-        requested[best] = request(run + leeway, terms)
+        requested[best] = late_request(run, leeway, terms)
         estimate(s, nothing, nodes[best : best + 1], requested[best : best + 1], book[OWNER], False, start)
     jobs[j, NODES], jobs[j, RUN], jobs[j, REQUESTED] = nodes[best], run, requested[best]
 
@@ -292,31 +325,39 @@ def request(run: int, terms: Floats) -> int:
 
 
 @kernel
+def late_request(run: int, leeway: int, terms: Floats) -> int:
+    """The same for a later job, with leeway and with time to be late."""
+    return request(round(run * terms[LATE]) + leeway, terms)
+
+
+@kernel
 def submit_ready(s: Ints, nobody: Ints, tasks: Ints, jobs: Ints, book: Ints, terms: Floats) -> bool:
     """Ready tasks that are in no job: each a job of its own while the cap allows, or in bundles where PER_CORE > 0.
 
     Bundles take in all ready tasks; the longest are dealt out first, one to each bundle. A bundle has cores for every
     PER_CORE-th of its tasks. False where there is no room.
     """
-    room = book[CAP] - book[JOBS_WAITING] - book[JOBS_RUNNING]
-    ready = 0
-    for v in range(tasks.shape[0]):
-        ready += tasks[v, HOME] == IN_NO_JOB and tasks[v, PARENTS] == 0
-    count = min(room, ready)
+    count = min(book[CAP] - book[JOBS_WAITING] - book[JOBS_RUNNING], book[READY_LEFT])
     if count == 0:
         return True
     first, dealt = book[JOBS], 0
     if first + count > jobs.shape[0]:
         return False
     jobs[first : first + count, :] = 0
-    for v in range(tasks.shape[0]):
-        if tasks[v, HOME] == IN_NO_JOB and tasks[v, PARENTS] == 0 and (dealt < count or book[PER_CORE] > 0):
+    taken = book[READY_LEFT] if book[PER_CORE] > 0 else count
+    v = book[READY_FROM]
+    while dealt < taken:
+        if tasks[v, HOME] == IN_NO_JOB and tasks[v, PARENTS] == 0:
             tasks[v, HOME] = first + dealt % count
+            if dealt < count:
+                jobs[first + dealt, FROM] = v
             dealt += 1
+        v += 1
+    book[READY_FROM], book[READY_LEFT] = v, book[READY_LEFT] - taken
     book[JOBS] += count
     for j in range(first, first + count):
         bundle(tasks, jobs, j, book)
-        jobs[j, REQUESTED] = request(jobs[j, RUN], terms)
+        jobs[j, REQUESTED] = late_request(jobs[j, RUN], 0, terms)
         if not put_in(s, nobody, jobs, j, book):
             return False
     return True
@@ -326,7 +367,9 @@ def submit_ready(s: Ints, nobody: Ints, tasks: Ints, jobs: Ints, book: Ints, ter
 def bundle(tasks: Ints, jobs: Ints, j: int, book: Ints) -> None:
     """Set what job `j` needs for its tasks, all of them ready: nodes for every PER_CORE-th, and the time they take."""
     cores = widest = 0
-    for v in range(tasks.shape[0]):
+    single = 1 if book[PER_CORE] == 0 else tasks.shape[0]
+    last = min(tasks.shape[0], jobs[j, FROM] + single)
+    for v in range(jobs[j, FROM], last):
         if tasks[v, HOME] == j:
             cores += tasks[v, CORES] if jobs[j, OPEN] % max(1, book[PER_CORE]) == 0 else 0
             widest = max(widest, tasks[v, CORES])
@@ -336,8 +379,50 @@ def bundle(tasks: Ints, jobs: Ints, j: int, book: Ints) -> None:
     jobs[j, FREE] = jobs[j, NODES] * book[SHAPE_CORES]
     places = max(1, jobs[j, FREE] // widest)
     loads = np.zeros(places, dtype=np.int64)
-    for v in range(tasks.shape[0]):
+    for v in range(jobs[j, FROM], last):
         if tasks[v, HOME] == j:
-            load = pop(loads, places) + tasks[v, RUNTIME]
+            load = pop(loads, places) + tasks[v, BELIEVED]
             push(loads, places - 1, load)
             jobs[j, RUN] = max(jobs[j, RUN], load)
+
+
+@kernel
+def latest_end(tasks: Ints, first_child: Ints, children: Ints, mine: Ints, cores: int, drawn: Ints) -> int:
+    """How long a job of the tasks `mine` runs at worst, with that many cores, if they take what a row of `drawn` says.
+
+    Parents outside the job count as done. Where some task finds no room for ever, the others count.
+    """
+    worst = 0
+    book, ends = np.zeros(BOOK_WIDTH, dtype=np.int64), np.empty(mine.shape[0], dtype=np.int64)
+    for d in range(drawn.shape[0]):
+        own, job = tasks.copy(), np.zeros((1, JOB_WIDTH), dtype=np.int64)
+        own[:, HOME], own[:, PARENTS], own[:, UNTIL] = IN_NO_JOB, 0, 0
+        own[:, RUNTIME] = drawn[d]
+        for v in mine:
+            own[v, HOME] = 0
+            for c in children[first_child[v] : first_child[v + 1]]:
+                own[c, PARENTS] += 1
+        for v in mine:
+            job[0, READY] += own[v, PARENTS] == 0
+        job[0, STAGE], job[0, FREE] = RUNNING, cores
+        worst = max(worst, alone(own, first_child, children, job, ends, book))
+    return worst
+
+
+@kernel
+def alone(tasks: Ints, first_child: Ints, children: Ints, job: Ints, ends: Ints, book: Ints) -> int:
+    """How long the job runs, if nothing else ever happens. All tables are changed."""
+    n, now = tasks.shape[0], 0
+    start_tasks(now, tasks, job, 0, ends, book)
+    while book[RUNNING_TASKS] > 0:
+        key = pop(ends, book[RUNNING_TASKS])
+        book[RUNNING_TASKS] -= 1
+        now, v = key // n, key % n
+        job[0, FREE] += tasks[v, CORES]
+        for c in children[first_child[v] : first_child[v + 1]]:
+            tasks[c, PARENTS] -= 1
+            if tasks[c, PARENTS] == 0 and tasks[c, HOME] == 0:
+                job[0, READY] += 1
+                job[0, FROM] = min(job[0, FROM], c)
+        start_tasks(now, tasks, job, 0, ends, book)
+    return now

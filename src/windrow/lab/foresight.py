@@ -3,13 +3,18 @@
 It was chosen and tuned on days 1-7 of KTH and SDSC alone, the days of the GLUME grid. All else judges it: later weeks
 of these logs, other logs, EASY instead of conservative backfilling, and task times that are off by a fifth.
 
-grid        the GLUME grid, with `hindsight`, which is foresight on the true future
+grid        the GLUME grid
 weeks       later weeks of KTH and SDSC
 logs        CTC and SDSC-BLUE
-easy        the grid's actual requests under EASY
-noise       the grid's actual requests, with task times off by 20 %
-objectives  node-hours and both, on the grid's actual requests
-ablation    each ingredient left out, on the grid's actual requests
+easy        days 1-7, actual requests, under EASY
+noise       days 1-7, actual requests, with task times off by 20 %
+hindsight   foresight on the true future, on part of the grid
+oracle      a beam search on the true future, on a smaller part of it
+objectives  node-hours and both, on part of the grid
+ablation    each ingredient left out, on part of the grid
+
+Law: the last four run what is run in `grid` as well, by other strategies; so what they are compared with is there
+already and is not run again (`BESIDE`).
 """
 
 from __future__ import annotations
@@ -19,7 +24,7 @@ from pathlib import Path
 
 from windrow.lab.campaign import Campaign, Rules
 from windrow.lab.glume import SUBMIT_S, plan_glume
-from windrow.lab.oracle import HINDSIGHT
+from windrow.lab.oracle import HINDSIGHT, Oracle
 from windrow.lab.sources import LogSource, WorkflowSource
 from windrow.strategies import STRATEGIES, Foresight, Sampling, Strategy
 from windrow.strategies.foresight_courses import KINDS
@@ -28,13 +33,11 @@ RIVALS = ("individual", "one-job", "level-by-level", "zhang", "glume")
 """The fixed strategies that it must not lose to."""
 
 OBJECTIVES = (
-    Foresight(),
     Foresight(objective="balanced", name="balanced"),
     Foresight(objective="node-hours", name="node-hours"),
 )
 
 ABLATIONS: tuple[Foresight, ...] = (
-    Foresight(),
     Foresight(sampling=Sampling("shares"), name="shares only"),
     Foresight(sampling=Sampling("last two"), name="last two only"),
     Foresight(sampling=Sampling("requests"), name="requests only"),
@@ -44,15 +47,22 @@ ABLATIONS: tuple[Foresight, ...] = (
     Foresight(doubt=0.0, name="no doubt"),
     *(Foresight(kinds=tuple(k for k in KINDS if k != kind), name=f"without {kind}") for kind in KINDS[1:-1]),
 )
-"""Foresight, and what is left of it without each ingredient."""
+"""What is left of foresight without each ingredient."""
 
 _NOISE = 0.2
-NOISY = (Foresight(sampling=Sampling(spread=_NOISE)), Foresight(name="foresight, not told"))
-"""With task times that are off: told by how much they are, or left to find out."""
+TOLD = Foresight(sampling=Sampling(spread=_NOISE), name="foresight, told")
+"""With task times that are off: told by how much they are. Plain foresight is left to find out."""
+
+BESIDE = ("hindsight", "oracle", "objectives", "ablation")
+"""The campaigns whose runs are compared with those of `grid`."""
 
 _WEEK_S = 7 * 86_400
 _WEEKS = {"KTH": (5, 15, 25, 35), "SDSC": (10, 30, 50, 70)}
 """Weeks of each log, counted from its beginning, that judge."""
+_WEEKS_OF_OTHERS = (5, 10, 20, 30)
+
+_EVERY = 42  # of the half hours of the grid: every 21 hours, so that each of the seven is at another time of day
+_EVERY_OF_FULL = 6  # every three hours; the seven are among them
 
 _OTHERS = {"CTC": "CTC-SP2-1996-3.1-cln.swf.gz", "SDSC-BLUE": "SDSC-BLUE-2000-4.2-cln.swf.gz"}
 
@@ -69,27 +79,31 @@ class Plan:
 def plan_foresight(data: str | Path | None, *, full: bool) -> Plan:
     """The campaigns, on what is found in the folder `data` (see `plan_glume`); logs that are missing are left out.
 
-    Not `full`: workflows of 50 and 250 tasks, at one time a day.
+    Not `full`: seven times in the week.
     """
-    glume = plan_glume(data, full=full)
+    glume = plan_glume(data, full=True)
     fixed: tuple[Strategy, ...] = tuple(STRATEGIES[name] for name in RIVALS)
-    daily = SUBMIT_S[::48]
-    times = SUBMIT_S[::6] if full else daily
-    six = (*fixed, Foresight())
-    grid = replace(glume.cap_16, name="grid", submit_s=times, strategies=(*six, HINDSIGHT))
-    actual = replace(grid, requests=("actual",), submit_s=daily)
-    some = replace(actual, workflows=_some(actual.workflows), strategies=six)
-    weeks = [_weeks(some, log, full=full) for log in some.logs if log.path]
+    seven = SUBMIT_S[::_EVERY]
+    grid = replace(
+        glume.cap_16,
+        name="grid",
+        submit_s=SUBMIT_S[::_EVERY_OF_FULL] if full else seven,
+        strategies=(*fixed, Foresight()),
+    )
+    actual = replace(grid, requests=("actual",), submit_s=seven)
+    some = replace(actual, workflows=_some(actual.workflows))
+    few = replace(some, submit_s=seven if full else seven[::2])
     others = _others(data)
-    judges = [replace(some, name="logs", logs=others, submit_s=_week(10))] if others else []
     campaigns = (
         grid,
-        *weeks,
-        *judges,
+        *(_weeks(some, log, full=full) for log in some.logs if log.path),
+        *([replace(some, name="logs", logs=others, submit_s=_times(_WEEKS_OF_OTHERS, full=full))] if others else []),
         replace(some, name="easy", rules=(Rules("easy"),)),
-        replace(some, name="noise", noise=_NOISE, strategies=(*fixed, *NOISY)),
-        replace(some, name="objectives", strategies=(STRATEGIES["glume"], *OBJECTIVES)),
-        replace(some, name="ablation", strategies=(STRATEGIES["glume"], *ABLATIONS)),
+        replace(some, name="noise", noise=_NOISE, strategies=(*fixed, Foresight(), TOLD)),
+        replace(actual, name="hindsight", strategies=(HINDSIGHT,)),
+        replace(few, name="oracle", strategies=(Oracle(),)),
+        replace(some, name="objectives", strategies=OBJECTIVES),
+        replace(few, name="ablation", strategies=ABLATIONS),
     )
     missing = [f"The log {name} was not found and is left out." for name in _OTHERS if name not in _names(others)]
     return Plan("full" if full else "quick", campaigns, (*glume.stand_ins, *missing))
@@ -101,9 +115,12 @@ def _some(workflows: tuple[WorkflowSource, ...]) -> tuple[WorkflowSource, ...]:
 
 
 def _weeks(some: Campaign, log: LogSource, *, full: bool) -> Campaign:
-    chosen = _WEEKS[log.name] if full else _WEEKS[log.name][1:2]
-    times = tuple(at for week in chosen for at in _week(week))
-    return replace(some, name=f"weeks-{log.name}", logs=(log,), submit_s=times)
+    return replace(some, name=f"weeks-{log.name}", logs=(log,), submit_s=_times(_WEEKS[log.name], full=full))
+
+
+def _times(weeks: tuple[int, ...], *, full: bool) -> tuple[int, ...]:
+    """Times in all of these weeks, or in the second of them alone."""
+    return tuple(at for week in (weeks if full else weeks[1:2]) for at in _week(week))
 
 
 def _week(number: int) -> tuple[int, ...]:

@@ -17,8 +17,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from windrow.lab.campaign import Campaign, Option, Rules
+from windrow.lab.glume_log import ThesisLog
 from windrow.lab.sources import LogSource, WorkflowSource
-from windrow.strategies import STRATEGIES, Strategy, Zhang
+from windrow.strategies import STRATEGIES, Individual, Strategy, Zhang
 
 APPLICATIONS: Mapping[str, str] = {"C": "cybershake", "G": "genome", "M": "montage", "S": "sipht"}
 SIZES = (50, 250, 500)
@@ -64,7 +65,8 @@ class Plan:
         return self.cap_16, self.cap_128, self.enhancements
 
 
-THESIS_ZHANG = Zhang(global_search=True, binary=True, whole_is_baseline=False, hidden_waits_count=True)
+THESIS_ZHANG = Zhang(global_search=True, binary=True, whole_is_baseline=False, hidden_waits_count=True, by_number=True)
+THESIS_INDIVIDUAL = Individual(by_number=True)
 THESIS_TERMS: tuple[tuple[str, Option], ...] = (
     ("margin", 1.1),
     ("forecast_with_margin", False),
@@ -77,9 +79,15 @@ THESIS_RULES = Rules(placement="contiguous")
 def plan_as_thesis(data: str | Path | None, *, full: bool) -> Plan:
     """The campaigns under the settings of the thesis's own simulator."""
     plan = plan_glume(data, full=full, rules=THESIS_RULES, terms=THESIS_TERMS, zhang=THESIS_ZHANG)
-    logs = tuple(replace(log, as_thesis=bool(log.path)) for log in plan.cap_16.logs)
-    cap_16, cap_128, enhancements = (replace(campaign, logs=logs) for campaign in plan.campaigns)
+    logs = tuple(ThesisLog(log.name, path=log.path) if log.path else log for log in plan.cap_16.logs)
+    cap_16, cap_128, enhancements = (_as_thesis(campaign, logs) for campaign in plan.campaigns)
     return replace(plan, cap_16=cap_16, cap_128=cap_128, enhancements=enhancements)
+
+
+def _as_thesis(campaign: Campaign, logs: tuple[LogSource, ...]) -> Campaign:
+    usual = STRATEGIES["individual"]
+    strategies = tuple(THESIS_INDIVIDUAL if strategy is usual else strategy for strategy in campaign.strategies)
+    return replace(campaign, logs=logs, strategies=strategies)
 
 
 def plan_glume(

@@ -19,7 +19,10 @@ from windrow.strategies import Decision, Strategy, View
 
 @dataclass(frozen=True)
 class PlannedJob:
-    """One job of the run. Times count from the run's beginning; None where the job never came so far."""
+    """One job of the run; `job` counts from 0, as in a real run.
+
+    Times count from the run's beginning; None where the job never came so far.
+    """
 
     job: int
     first_level: int
@@ -100,7 +103,7 @@ def _planned(number: int, record: JobRecord, wait_s: int, levels: NDArray[np.int
     plan = record.plan
     mine = levels[list(plan.tasks)]
     return PlannedJob(
-        job=number + 1,
+        job=number,
         first_level=int(mine.min()),
         last_level=int(mine.max()),
         tasks=len(plan.tasks),

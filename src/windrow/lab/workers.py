@@ -1,8 +1,8 @@
 """Runs campaigns on all cores: chunks that are not there yet, the heaviest first, each written when it is done.
 
 Law: the table does not depend on the number of workers, nor on how often the campaign was stopped and continued
-(`wall_s` apart). Workers are fresh processes (spawned); they leave Ctrl-C to their parent, and end when it ends,
-whichever way that happens.
+(`wall_s` apart). Workers are fresh processes (spawned); they leave Ctrl-C to their parent from their first moment on,
+and end when it ends, whichever way that happens. An interruption leaves no process, no thread and no traceback behind.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import os
 import signal
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
@@ -23,6 +24,7 @@ import pyarrow as pa
 
 from windrow.errors import OutsideError, UserError
 from windrow.lab.campaign import Campaign, Chunk
+from windrow.lab.oracle import Oracle, oracle_table
 from windrow.lab.rows import chunk_table
 from windrow.lab.store import Store, write_chunk
 
@@ -40,7 +42,10 @@ class Progress:
 
 
 Watch = Callable[[Progress], None]
-Finished = Generator[tuple[Chunk, int], None, None]
+Kind = tuple[str, ...]
+"""The strategies of a chunk."""
+Finished = Generator[tuple[Chunk, int, float], None, None]
+"""A chunk, how many of its trials failed, and how long it took."""
 
 
 def run_campaigns(
@@ -77,29 +82,44 @@ def run_missing(chunks: Sequence[Chunk], store: Store, workers: int, watch: Watc
     """Run those of the chunks that are not in the store; `watch` hears of every finished one."""
     missing = sorted((c for c in chunks if not store.has(c)), key=lambda c: (-c.weight, c.name, c.digest()))
     there = [c for c in chunks if store.has(c)]
-    tally = _Tally(chunks, there, sum(map(store.failures, there)))
+    at_work = max(1, min(workers, len(missing)))
+    tally = _Tally(chunks, there, sum(map(store.failures, there)), at_work)
     watch(tally.progress())
-    finished = _here(missing, store) if min(workers, len(missing)) <= 1 else _pooled(missing, store, workers)
+    finished = _here(missing, store) if at_work == 1 else _pooled(missing, store, at_work)
     with closing(finished):  # an interruption in here must end the workers now, not when the garbage is collected
-        for chunk, failed in finished:
-            tally.add(chunk, failed)
+        for chunk, failed, took_s in finished:
+            tally.add(chunk, failed, took_s)
             watch(tally.progress())
 
 
 def _here(chunks: Sequence[Chunk], store: Store) -> Finished:
     for chunk in chunks:
-        yield chunk, run_chunk(chunk, store.path(chunk))
+        yield chunk, *run_chunk(chunk, store.path(chunk))
 
 
 def _pooled(chunks: Sequence[Chunk], store: Store, workers: int) -> Finished:
-    with _pool(min(workers, len(chunks))) as pool:
-        futures = {pool.submit(run_chunk, chunk, store.path(chunk)): chunk for chunk in chunks}
+    with _pool(workers) as pool:
+        with _no_interruption():  # submitting starts the workers
+            futures = {pool.submit(run_chunk, chunk, store.path(chunk)): chunk for chunk in chunks}
         try:
             for future in as_completed(futures):
-                yield futures[future], future.result()
+                yield futures[future], *future.result()
         except BrokenProcessPool:
             again = "finished chunks are kept: run the same again to continue"
             raise OutsideError(f"a worker process died, perhaps for want of memory; {again}") from None
+
+
+@contextmanager
+def _no_interruption() -> Iterator[None]:
+    """Ctrl-C waits until the body is done. Processes that start in it never hear of it: the mask is inherited.
+
+    A worker would else be interrupted while it loads its modules, before it can say that it does not want to be.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextmanager
@@ -113,10 +133,10 @@ def _pool(workers: int) -> Iterator[ProcessPoolExecutor]:
         yield pool
         is_done = True
     finally:
-        pool.shutdown(wait=is_done, cancel_futures=True)
         if not is_done:
             for child in set(multiprocessing.active_children()) - others:
                 child.terminate()
+        pool.shutdown(cancel_futures=not is_done)  # waits for the pool's own thread, which sees that they are gone
 
 
 def _begin_worker() -> None:
@@ -132,32 +152,51 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-def run_chunk(chunk: Chunk, path: Path) -> int:
-    """Run the chunk, keep its rows at `path`, and return how many trials failed."""
-    table = chunk_table(chunk)
+def run_chunk(chunk: Chunk, path: Path) -> tuple[int, float]:
+    """Run the chunk, keep its rows at `path`, and return how many trials failed and how many seconds it took."""
+    began = time.monotonic()
+    is_oracle = any(isinstance(strategy, Oracle) for strategy in chunk.strategies)
+    table = oracle_table(chunk) if is_oracle else chunk_table(chunk)
     write_chunk(table, path)
     column = table.column("error")
-    return len(column) - int(column.null_count)
+    return len(column) - int(column.null_count), time.monotonic() - began
 
 
 class _Tally:
-    """Counts trials, and reckons the time left from the weight of what this run has done."""
+    """Counts trials, and reckons the time left from how long chunks of the same strategies took, by their weight.
 
-    def __init__(self, chunks: Sequence[Chunk], there: Sequence[Chunk], failed: int) -> None:
-        self.began = time.monotonic()
+    Strategies differ in cost by a factor of a hundred. Those of which nothing is done yet are taken to be like others.
+    """
+
+    def __init__(self, chunks: Sequence[Chunk], there: Sequence[Chunk], failed: int, workers: int) -> None:
+        self.began, self.workers = time.monotonic(), workers
         self.trials = sum(c.trials for c in chunks)
         self.found = self.done = sum(c.trials for c in there)
         self.failed = failed
-        self.weight_left = sum(c.weight for c in chunks) - sum(c.weight for c in there)
-        self.weight_done = 0.0
+        self.left, self.run, self.took_s = (defaultdict[Kind, float](float) for _ in range(3))
+        for sign, some in ((1, chunks), (-1, there)):
+            for chunk in some:
+                self.left[_kind(chunk)] += sign * chunk.weight
 
-    def add(self, chunk: Chunk, failed: int) -> None:
+    def add(self, chunk: Chunk, failed: int, took_s: float) -> None:
+        kind = _kind(chunk)
         self.done += chunk.trials
         self.failed += failed
-        self.weight_done += chunk.weight
-        self.weight_left -= chunk.weight
+        self.left[kind] -= chunk.weight
+        self.run[kind] += chunk.weight
+        self.took_s[kind] += took_s
 
     def progress(self) -> Progress:
-        gone = time.monotonic() - self.began
-        left = gone * self.weight_left / self.weight_done if self.weight_done else None
-        return Progress(self.trials, self.done, self.found, self.failed, gone, left)
+        gone_s = time.monotonic() - self.began
+        return Progress(self.trials, self.done, self.found, self.failed, gone_s, self._left_s())
+
+    def _left_s(self) -> float | None:
+        if not self.run:
+            return None
+        usual = sum(self.took_s.values()) / sum(self.run.values())
+        rates = {kind: took_s / self.run[kind] for kind, took_s in self.took_s.items()}
+        return sum(weight * rates.get(kind, usual) for kind, weight in self.left.items()) / self.workers
+
+
+def _kind(chunk: Chunk) -> Kind:
+    return tuple(strategy.name for strategy in chunk.strategies)

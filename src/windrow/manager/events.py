@@ -100,6 +100,14 @@ class TaskFinished:
 
 
 @dataclass(frozen=True, slots=True)
+class TaskUndone:
+    """A task that had finished is to run again: an output of it is gone, and a task that is left needs it."""
+
+    at_s: int
+    task: int
+
+
+@dataclass(frozen=True, slots=True)
 class TaskFailed:
     """A task ended without having done its work, as often as it may be tried."""
 
@@ -128,6 +136,7 @@ Event = (
     | TaskStarted
     | TaskRetried
     | TaskFinished
+    | TaskUndone
     | TaskFailed
     | TaskDropped
 )

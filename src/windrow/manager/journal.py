@@ -103,21 +103,17 @@ class Journal(JournalFile):
     def append(self, records: Sequence[Record], offsets: Mapping[int, int] | None = None) -> None:
         """Keep these records for good, with how far the event files of these jobs have been read."""
         rows = [(r.at_s, type(r.event).__name__, _encode(r.event), _encode_detail(r.detail)) for r in records]
-        with faults_explained(self.path):
-            self._db.execute("BEGIN IMMEDIATE")
-            self._db.executemany("INSERT INTO events (at_s, kind, body, detail) VALUES (?, ?, ?, ?)", rows)
+        with self._transaction() as db:
+            db.executemany("INSERT INTO events (at_s, kind, body, detail) VALUES (?, ?, ?, ?)", rows)
             if offsets:
-                self._db.executemany("INSERT OR REPLACE INTO offsets VALUES (?, ?)", list(offsets.items()))
-            self._db.execute("COMMIT")
+                db.executemany("INSERT OR REPLACE INTO offsets VALUES (?, ?)", list(offsets.items()))
 
     def predict(self, predictions: Sequence[PredictedStart]) -> None:
         """Keep these predictions."""
         columns = PredictedStart.__slots__
         rows = [tuple(getattr(p, name) for name in columns) for p in predictions]
-        with faults_explained(self.path):
-            self._db.execute("BEGIN IMMEDIATE")  # one write to disk for all of them
-            self._db.executemany("INSERT INTO predictions VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
-            self._db.execute("COMMIT")
+        with self._transaction() as db:  # one write to disk for all of them
+            db.executemany("INSERT INTO predictions VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
 
     def records(self, after: int = 0, kinds: Sequence[type[Event]] = ()) -> Iterator[tuple[int, Record]]:
         """Numbered records, in order, from the one after `after` on; only those of these kinds, where any are given."""
@@ -126,7 +122,7 @@ class Journal(JournalFile):
         query = f"SELECT seq, at_s, kind, body, detail FROM events WHERE seq > ?{chosen} ORDER BY seq"
         with faults_explained(self.path):
             for seq, at_s, kind, body, detail in self._db.execute(query, (after, *names)):
-                event = _DECODERS[kind].decode(body)
+                event = self._decoded(seq, kind, body, _DECODERS)
                 yield seq, Record(event, None if detail is None else msgspec.json.decode(detail), at_s)
 
     def offsets(self) -> dict[int, int]:

@@ -6,9 +6,10 @@ Every journal has a table `facts` of what is known of the whole, with the `forma
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -17,6 +18,7 @@ from windrow.errors import InputError, OutsideError
 FACTS_TABLE = "CREATE TABLE facts (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;"
 KEEP_FACT = "INSERT OR REPLACE INTO facts VALUES (?, ?)"
 _PATIENCE_S = 30
+_Event = TypeVar("_Event")
 
 
 class JournalFile:
@@ -35,6 +37,23 @@ class JournalFile:
     def close(self) -> None:
         """Let go of the file."""
         self._db.close()
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        """All of what is done inside, on disk when it is left, or nothing of it."""
+        with faults_explained(self.path), self._db:  # which commits, or rolls back what was begun
+            self._db.execute("BEGIN IMMEDIATE")
+            yield self._db
+
+    def _decoded(
+        self, seq: int, kind: str, body: bytes, decoders: Mapping[str, msgspec.json.Decoder[_Event]]
+    ) -> _Event:
+        """The event in a record. InputError where this version does not know its kind, or the record was damaged."""
+        try:
+            return decoders[kind].decode(body)
+        except (KeyError, msgspec.DecodeError) as error:
+            fix = "use the version of Windrow that wrote it"
+            raise InputError(self.path, f"record {seq} ({kind}) cannot be read", fix=fix) from error
 
     def _check_format(self, known: int) -> None:
         found = self.facts().get("format")

@@ -30,7 +30,7 @@ class RunLock:
         except OSError as error:
             raise OutsideError(f"{path} cannot be written: {error.strerror}") from error
         until = time.monotonic() + wait_s
-        while not _try(self._fd):
+        while not _try(self._fd, path):
             if time.monotonic() >= until:
                 holder = os.pread(self._fd, 200, 0).decode(errors="replace").strip() or "another process"
                 os.close(self._fd)
@@ -62,16 +62,21 @@ def holder_of(path: Path) -> str | None:
             return None
         raise
     try:
-        if _try(descriptor):
+        # Shared, so that those who ask at the same time do not take each other for the holder.
+        if _try(descriptor, path, fcntl.LOCK_SH):
             return None
         return os.pread(descriptor, 200, 0).decode(errors="replace").strip() or "another process"
     finally:
         os.close(descriptor)
 
 
-def _try(descriptor: int) -> bool:
+def _try(descriptor: int, path: Path, kind: int = fcntl.LOCK_EX) -> bool:
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
+    except OSError as error:  # shared file systems may be mounted without locks
+        raise OutsideError(
+            f"{path} cannot be locked: {error.strerror}; start it in a folder on a file system that has locks"
+        ) from error
     return True

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 
 import numpy as np
 
@@ -33,9 +33,11 @@ from windrow.manager.events import (
     RunBegan,
     RunStopped,
     TaskStarted,
+    TaskUndone,
 )
 from windrow.manager.hearing import MANY, Hearing, Placed
 from windrow.manager.journal import Journal, Record
+from windrow.manager.lost_files import LostFile, lost_files
 from windrow.manager.pace import Pace
 from windrow.manager.predictions import Predictions
 from windrow.queues.port import OutcomeUnknown, Queue, QueueError, SpecError
@@ -70,6 +72,7 @@ class Manager:
     """When to try again what the queue would not do."""
     _wants_decision: bool = False
     _wants_stop: list[int] = field(default_factory=list)
+    _foretold: set[int] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.hearing = Hearing(self.core, self.queue, self.placed, self.now_s, self.steady_s)
@@ -83,6 +86,7 @@ class Manager:
     def restore(self) -> None:
         """Replay the journal. Nothing is asked or done. What was wanted and may not have been done is wanted again."""
         self.predictions.said = self.journal.predictions()
+        self._foretold = {prediction.job for prediction in self.predictions.said}
         offsets = self.journal.offsets()
         for _, record in self.journal.records():
             for action in self.core.handle(record.event):
@@ -96,12 +100,22 @@ class Manager:
         jobs = self.core.jobs.items()
         self._wants_stop = [n for n, job in jobs if job.is_stopping and (job.open_tasks or not job.is_running)]
 
-    def begin(self) -> None:
-        """Begin, or go on after any kind of end."""
+    def begin(self) -> list[LostFile]:
+        """Begin, or go on after any kind of end. Returned: why tasks that had finished run again, where any do."""
         now = self.now_s()
         self._take_in([Record(RunBegan(int(now)), at_s=now)])
-        self.dispatch.abandon(sorted(self.core.failed | self.core.blocked))
+        lost = self._undo_what_is_gone(now)
         self._act_on_wishes()
+        return lost
+
+    def _undo_what_is_gone(self, now_s: float) -> list[LostFile]:
+        runnable, core = self.dispatch.runnable, self.core
+        left = [task for task, job in enumerate(core.job_of) if job is None and not core.is_done(task)]
+        lost = lost_files(runnable, left, core.is_done)
+        undone = [Record(TaskUndone(int(now_s), one.maker), asdict(one), now_s) for one in lost]
+        if undone:
+            self._take_in(undone)
+        return lost
 
     def stop(self) -> None:
         """Stop the run: its jobs leave the queue or end; what is done stays done."""
@@ -111,6 +125,7 @@ class Manager:
 
     def step(self) -> bool:
         """Look once at everything and act. Returns whether anything happened."""
+        self._follow_claims()
         records, offsets = self.hearing.listen()
         if records:
             self._take_in(records, offsets)
@@ -136,7 +151,8 @@ class Manager:
             case RunBegan():
                 self.begun_s = event.at_s if self.begun_s is None else self.begun_s
             case JobSubmitted():
-                self.placed[event.job].id = event.id
+                job = self.placed[event.job]
+                job.id, job.status, job.missing_since_s, job.over_since_s = event.id, None, None, None
             case JobStarted():
                 self.placed[event.job].is_started = True
                 self.predictions.starts_s[event.job] = event.at_s
@@ -187,6 +203,9 @@ class Manager:
             self._take_in([Record(JobEnded(int(now), n), {"state": "never submitted"}, now) for n in unsent])
 
     def _decide(self) -> None:
+        if self.core.is_stopped or self.core.trouble:  # since the decision was wished
+            self._wants_decision = False
+            return
         now = self.now_s()
         forecaster = self.predictions.best(len(self.placed))
         decision = self.strategy.decide(self._view(now, forecaster))
@@ -226,7 +245,8 @@ class Manager:
     def _send_all(self) -> None:
         unsent = [n for n in self._unsent() if not self.placed[n].is_doubtful and n not in self._wants_stop]
         for group in alike(unsent, self.core, self.max_array):
-            self._send(group)
+            if not self.core.trouble:  # which the queue's word on an earlier group may be
+                self._send(group)
 
     def _send(self, numbers: Sequence[int]) -> None:
         """Submit alike jobs."""
@@ -247,23 +267,40 @@ class Manager:
         self.hearing.pace.hurry()
 
     def _foretell(self, numbers: Sequence[int]) -> None:
-        """Write down what each forecaster says of these jobs."""
-        plans = {number: self.core.jobs[number].plan for number in numbers}
-        used = self.predictions.best(len(self.placed))
-        self.journal.predict(self.predictions.ask(plans, used, self.now_s()))
+        """Write down what each forecaster says of these jobs, once, however often the queue puts them off."""
+        plans = {number: self.core.jobs[number].plan for number in numbers if number not in self._foretold}
+        if not plans:
+            return
+        said = self.predictions.ask(plans, self.predictions.best(len(self.placed)), self.now_s())
+        self.journal.predict(said)
+        self._foretold.update(prediction.job for prediction in said)
 
     def _resolve_doubts(self) -> None:
         """Jobs of which nobody knows whether they were submitted: the queue knows their tags.
 
-        What began and has been forgotten by the queue since left its claim.
+        What began left its claim, whether the queue has forgotten it since or has it twice.
         """
         tags = {self.dispatch.tag(n): n for n, job in self.placed.items() if job.id is None and job.is_doubtful}
         if not tags:
             return
         claims = {tag: claimant(self.folder.claim(number)) for tag, number in tags.items()}
-        found = {tag: queue_id for tag, queue_id in claims.items() if queue_id} | dict(self.queue.find(list(tags)))
+        found = dict(self.queue.find(list(tags))) | {tag: queue_id for tag, queue_id in claims.items() if queue_id}
         for number in tags.values():
             self.placed[number].is_doubtful = False
         if found:
             now = int(self.now_s())
             self._take_in([Record(JobSubmitted(now, tags[tag], i), {"found": True}) for tag, i in found.items()])
+
+    def _follow_claims(self) -> None:
+        """Jobs that the queue calls over without a word of their agents, while others of the same tags run them.
+
+        A submission that seemed lost may arrive after all, behind or before the second one. The first to start has the
+        claim, and is the job; the other was turned away, which says nothing of the work.
+        """
+        silent = [n for n, job in self.placed.items() if job.over_since_s is not None and job.last_word is None]
+        claims = {number: claimant(self.folder.claim(number)) for number in silent}
+        others = {n: queue_id for n, queue_id in claims.items() if queue_id not in ("", self.placed[n].id)}
+        if others:
+            now = int(self.now_s())
+            self._take_in([Record(JobSubmitted(now, n, queue_id), {"found": True}) for n, queue_id in others.items()])
+            self._wants_stop += [number for number in others if self.core.jobs[number].is_stopping]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from windrow.errors import InputError
+from windrow.errors import InputError, UserError
 from windrow.formats.disk import replace_bytes
 from windrow.model import File, Runnable, Step, Task, Workflow
 
@@ -23,9 +23,17 @@ class _Content:
 def write_runnable(path: Path, runnable: Runnable) -> None:
     """Write it, whole or not at all."""
     workflow = runnable.workflow
-    content = _Content(workflow.name, list(workflow), list(workflow.files), list(runnable.steps))
+    content = encoded(_Content(workflow.name, list(workflow), list(workflow.files), list(runnable.steps)))
     with replace_bytes(path) as file:
-        file.write(msgspec.json.encode(content))
+        file.write(content)
+
+
+def encoded(content: object) -> bytes:
+    """As JSON. UserError where a text in it is none: names of files and folders may be any bytes."""
+    try:
+        return msgspec.json.encode(content)
+    except UnicodeEncodeError as error:
+        raise UserError(f"{error.object!a} has bytes that are not UTF-8; rename it, or run it from elsewhere") from None
 
 
 def read_runnable(path: Path) -> Runnable:

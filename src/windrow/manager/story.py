@@ -11,6 +11,7 @@ from typing import Any
 
 from windrow.manager import events as e
 from windrow.manager.journal import Record
+from windrow.manager.lost_files import LostFile
 from windrow.model import Workflow
 from windrow.strategies import Decision, JobPlan
 
@@ -40,6 +41,8 @@ class TaskStory:
     job: int | None = None
     attempts: list[Attempt] = field(default_factory=list)
     dropped: list[tuple[int, str]] = field(default_factory=list)
+    undone: list[tuple[float, LostFile]] = field(default_factory=list)
+    """When it was to run again although it had finished, and for which file."""
 
 
 @dataclass(slots=True)
@@ -150,7 +153,8 @@ class Story:
         job = self.jobs[event.job]
         match event:
             case e.JobSubmitted():
-                job.id, job.submitted_s = event.id, at_s
+                job.id = event.id
+                job.submitted_s = at_s if job.submitted_s is None else job.submitted_s  # found again: the first counts
             case e.JobStarted():
                 job.started_s = at_s
                 job.hosts = tuple(detail.get("hosts", ()))
@@ -182,6 +186,10 @@ class Story:
             case e.TaskFinished():
                 self._attempt_over(event.task, "finished", at_s, detail)
                 self.tasks[event.task].state = "finished"
+            case e.TaskUndone():
+                task = self.tasks[event.task]
+                task.state, task.job = "left", None
+                task.undone.append((at_s, LostFile(**detail)))
             case e.TaskRetried():
                 self._attempt_over(event.task, "failed", at_s, detail)
                 self.tasks[event.task].state = "in a job"

@@ -20,10 +20,12 @@ from pathlib import Path
 import msgspec
 
 from windrow.errors import InputError, OutsideError, UserError, unknown_name
+from windrow.manager.run_file import encoded
 from windrow.model import File, Runnable, Step, Task, Workflow
 from windrow.queues.local_door import knock
 
 ROOT = Path(".windrow") / "pools"
+_OWN = ("lock", "out", "server.log", "wake", "wishes", "workflows")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
@@ -88,9 +90,15 @@ class PoolFolder:
         """What the tasks of a workflow print, one file for each attempt: TASK.ATTEMPT."""
         return self.path / "out" / str(number)
 
+    @property
+    def address(self) -> str:
+        """How commands typed in this folder name the pool: by its name, or by its path."""
+        return self.name if self.path.parent == ROOT.absolute() else str(self.path)
+
     def make(self) -> None:
-        """Make what is missing. OutsideError where that cannot be done."""
+        """Make what is missing. UserError in a folder of something else, OutsideError where it cannot be done."""
         try:
+            self._refuse_foreign()
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             for folder in (self.path, self.workflows, self.wishes, self.path / "out"):
                 folder.mkdir(mode=0o700, exist_ok=True)
@@ -98,14 +106,24 @@ class PoolFolder:
         except OSError as error:
             raise OutsideError(f"{self.path}: cannot make a folder for the pool: {error.strerror}") from error
 
+    def _refuse_foreign(self) -> None:
+        """A folder that others use must not be closed to them, nor filled with what is ours."""
+        if self.journal.exists() or not self.path.is_dir():
+            return
+        found = sorted(p.name for p in self.path.iterdir())
+        foreign = [name for name in found if name not in _OWN and not name.startswith(self.journal.name)]
+        if foreign:
+            raise UserError(f"{self.path} is no pool: {foreign[0]} lies in it; name a folder that does not exist yet")
+
     def submit(self, runnable: Runnable) -> int:
         """Put the workflow in; its number. When this returns the workflow is on disk and will be served."""
         workflow = runnable.workflow
         content = _Content(time.time(), workflow.name, list(workflow), list(workflow.files), list(runnable.steps))
+        data = encoded(content)
         draft = self.workflows / f".{secrets.token_hex(8)}.part"
         try:
             with draft.open("xb") as file:
-                file.write(msgspec.json.encode(content))
+                file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
             try:

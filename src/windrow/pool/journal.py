@@ -25,7 +25,9 @@ _SCHEMA = f"""
 {FACTS_TABLE}
 CREATE TABLE events (seq INTEGER PRIMARY KEY, kind TEXT NOT NULL, body BLOB NOT NULL);
 """
-_KINDS: dict[str, type[Event]] = {kind.__name__: kind for kind in get_args(Event)}
+_DECODERS: dict[str, msgspec.json.Decoder[Event]] = {
+    kind.__name__: msgspec.json.Decoder(kind) for kind in get_args(Event)
+}
 
 
 class Journal(JournalFile):
@@ -60,14 +62,13 @@ class Journal(JournalFile):
     def append(self, events: Sequence[Event], facts: Mapping[str, Any] | None = None) -> None:
         """Keep these events for good, and replace these facts, in one step."""
         rows = [(type(event).__name__, msgspec.json.encode(event)) for event in events]
-        with faults_explained(self.path), self._db:  # which commits, or rolls back what was begun
-            self._db.execute("BEGIN IMMEDIATE")
-            self._db.executemany("INSERT INTO events (kind, body) VALUES (?, ?)", rows)
-            self._db.executemany(KEEP_FACT, fact_rows(facts or {}))
+        with self._transaction() as db:
+            db.executemany("INSERT INTO events (kind, body) VALUES (?, ?)", rows)
+            db.executemany(KEEP_FACT, fact_rows(facts or {}))
 
     def events(self, after: int = 0) -> Iterator[tuple[int, Event]]:
         """Numbered events, in order, from the one after `after` on."""
         query = "SELECT seq, kind, body FROM events WHERE seq > ? ORDER BY seq"
         with faults_explained(self.path):
             for seq, kind, body in self._db.execute(query, (after,)):
-                yield seq, msgspec.json.decode(body, type=_KINDS[kind])
+                yield seq, self._decoded(seq, kind, body, _DECODERS)

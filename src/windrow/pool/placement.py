@@ -32,11 +32,6 @@ class Placement:
         self._waiting: deque[tuple[int, Need]] = deque()
         self._placed: dict[int, tuple[Need, tuple[int, ...]]] = {}
 
-    @property
-    def waiting(self) -> list[int]:
-        """Those that wait for room, in order."""
-        return [key for key, _ in self._waiting]
-
     def ask(self, key: int, need: Need) -> None:
         """The attempt starts as soon as there is room and nobody is before it."""
         self._waiting.append((key, need))
@@ -54,6 +49,11 @@ class Placement:
             self._placed[key] = need, nodes
             placed.append((key, nodes))
         return placed
+
+    def misfits(self) -> list[int]:
+        """Those that wait for more than the nodes that are left have: they would hold up all others for ever."""
+        left = sum(not node.is_lost for node in self._nodes)
+        return [key for key, need in self._waiting if need.nodes > left]
 
     def free(self, key: int) -> None:
         """The attempt has ended, or will not start."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import shlex
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -47,6 +48,5 @@ def _lock(folder: PoolFolder) -> RunLock:
         return RunLock(folder.lock, _LOCK_WAIT_S)
     except UserError:
         holder = holder_of(folder.lock) or "another process"
-        raise UserError(
-            f"pool {folder.name} is served already, by {holder}; windrow pool {folder.name} --stop stops it"
-        ) from None
+        stop = f"windrow pool {shlex.quote(folder.address)} --stop"
+        raise UserError(f"pool {folder.name} is served already, by {holder}; {stop} stops it") from None

@@ -7,6 +7,7 @@ a task that was started and of which nothing more is known starts again, one tha
 
 from __future__ import annotations
 
+import shlex
 import signal
 import time
 from collections.abc import Callable, Iterable
@@ -58,6 +59,7 @@ class Server:
         self._folder, self._settings, self._hosts, self._wake, self._say = folder, settings, hosts, wake, say
         self._journal = Journal.open(folder.journal, writable=True, is_cluster=hosts.is_cluster)
         self._facts = self._journal.facts()
+        self._address = shlex.quote(folder.address)  # told before tasks change the working folder
         self._clock = SteadyClock()
         self._core = Core(settings.pool(), settings.shape)
         self._placement = Placement(settings.nodes, settings.shape)
@@ -204,6 +206,16 @@ class Server:
             self._note(e.TaskLost(self._clock.now(), attempt.number, attempt.task, attempt.attempt, why))
         self._ask(self._core.lost(attempt.number, attempt.task))
 
+    def _give_up(self, key: int) -> None:
+        """An attempt that waits for more nodes than are left fails: nobody brings back the lost ones."""
+        attempt, now_s = self._live.pop(key).attempt, self._clock.now()
+        self._placement.free(key)
+        number, task = attempt.number, attempt.task
+        final = self._core.is_final(number, task)
+        why = "it needs more nodes than the pool has left"
+        self._note(e.TaskFailed(now_s, number, task, attempt.attempt, now_s, why, final))
+        self._ask(self._core.failed(number, task, 0.0))
+
     def _cancel(self, number: int) -> None:
         guest = self._core.guests.get(number)
         if guest is None or guest.is_withdrawn:
@@ -220,6 +232,8 @@ class Server:
     def _settle(self, facts: dict[str, Any] | None = None) -> None:
         """Place what has room, and commit the turn."""
         now_s = self._clock.now()
+        while misfits := self._placement.misfits():  # what comes in the place of one may be another
+            self._give_up(misfits[0])
         for key, nodes in self._placement.place():
             live = self._live[key]
             live.nodes = nodes
@@ -286,7 +300,7 @@ class Server:
         self._end_tasks(why)
         self._note(e.PoolClosed(self._clock.now(), why))
         self._journal.append(self._events, {"reserved": 0})
-        self._say(f"pool {self._folder.name} is {why}; windrow pool {self._folder.name} goes on from here")
+        self._say(f"pool {self._folder.name} is {why}; windrow pool {self._address} goes on from here")
 
     def _end_tasks(self, why: str) -> None:
         for result in self._crew.end():

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from windrow.errors import UserError
+from windrow.queues.port import QueueError
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +47,18 @@ class Run(Protocol):
 
 
 def user_name() -> str:
-    """Who asks, as the batch system sees it: by user id, whatever the environment says."""
-    return pwd.getpwuid(os.getuid()).pw_name
+    """Who asks, as the batch system sees it: by user id, whatever the environment says.
+
+    In a container the id may have no name; then it stands for itself.
+    """
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return str(os.getuid())
 
 
 def run(argv: Sequence[str], *, stdin: str, env: Mapping[str, str], timeout_s: float) -> Answer:
-    """Run one command. Raises UserError only if there is no such program."""
+    """Run one command. Raises UserError if there is no such program, QueueError if this machine cannot start it now."""
     try:
         done = subprocess.run(
             argv,
@@ -70,4 +77,6 @@ def run(argv: Sequence[str], *, stdin: str, env: Mapping[str, str], timeout_s: f
         raise UserError(
             f"cannot run {argv[0]}: {error.strerror}; run Windrow where the batch system's commands work"
         ) from error
+    except OSError as error:  # no more processes for this user, say, or no memory; it did not begin
+        raise QueueError(f"cannot run {argv[0]}: {error.strerror}") from error
     return Answer(done.returncode, done.stdout, done.stderr)

@@ -7,7 +7,6 @@ Rule 3: nothing heavy is imported: this is on the way of every command.
 from __future__ import annotations
 
 import os
-import pwd
 import shlex
 import time
 from collections.abc import Collection, Mapping, Sequence
@@ -17,6 +16,7 @@ from typing import Any
 
 from windrow.errors import UserError, unknown_name
 from windrow.model.resources import NodeShape
+from windrow.queues.command import user_name
 from windrow.queues.local_door import check_machine, default_folder, is_served, knock, make_folder, start_server
 from windrow.queues.local_plan import POLICIES, Wanted, expected_starts
 from windrow.queues.local_store import Job, Settings, Store
@@ -54,7 +54,7 @@ class LocalQueue:
         given: dict[str, object] = {"nodes": nodes, "cores": cores, "memory_bytes": memory_bytes, "policy": policy}
         given |= {"grace_s": grace_s, "idle_s": idle_s}
         self.settings = self._agree({name: value for name, value in given.items() if value is not None})
-        self._user = pwd.getpwuid(os.getuid()).pw_name
+        self._user = user_name()
 
     @property
     def name(self) -> str:

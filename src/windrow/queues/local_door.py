@@ -25,8 +25,11 @@ _START_LIMIT_S = 30.0
 
 
 def default_folder() -> Path:
-    """Where the queue of this user lives."""
-    state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    """Where the queue of this user lives. UserError for a user without a home."""
+    try:
+        state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    except RuntimeError:
+        raise UserError("this user has no home folder for the local queue; set HOME or XDG_STATE_HOME") from None
     return Path(state) / "windrow" / "queue"
 
 

@@ -141,6 +141,8 @@ def _run(terms: Terms, launch: Launch) -> Outcome:
     if signal.SIGTERM in signal.sigpending():
         return Outcome(time.time(), None, STOPPED)
     try:
+        if launch.umask is not None:
+            os.umask(launch.umask)
         os.chdir(launch.workdir)
         output = os.open(launch.output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC, 0o666)
     except OSError as error:

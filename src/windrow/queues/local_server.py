@@ -103,7 +103,8 @@ class Server:
     def _sweep(self) -> None:
         """Forget jobs that are long over, and remove files that earlier servers had no time to."""
         self._store.forget(time.time() - _MEMORY_S)
-        numbers = {int(file.name.partition(".")[0]) for file in (self._folder / "jobs").iterdir()}
+        begins = {file.name.partition(".")[0] for file in (self._folder / "jobs").iterdir()}
+        numbers = {int(begin) for begin in begins if begin.isdecimal()}  # a network file system has files of its own
         known = {job.id: job for job in self._store.jobs(numbers)}
         for number in numbers:
             if number not in known:

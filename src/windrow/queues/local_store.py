@@ -39,7 +39,7 @@ CREATE TABLE jobs (
     boot TEXT,                  -- of the machine, when it started
     keepers INTEGER NOT NULL DEFAULT 0,     -- processes started for it, of which one can claim it
     is_unwanted INTEGER NOT NULL DEFAULT 0,
-    launch TEXT NOT NULL,       -- command, workdir and output, as JSON: they need not be valid text
+    launch TEXT NOT NULL,       -- command, workdir, output and umask, as JSON: they need not be valid text
     environment INTEGER NOT NULL REFERENCES environments (id)
 );
 CREATE INDEX jobs_by_state ON jobs (state, id);
@@ -90,12 +90,13 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """What a job runs, where, and with which environment."""
+    """What a job runs, where, and with which environment and file permissions (None: the server's)."""
 
     command: tuple[str, ...]
     workdir: str
     output: str
     environment: Mapping[str, str]
+    umask: int | None = None
 
 
 _NAMES = tuple(field.name for field in fields(Job))
@@ -223,8 +224,8 @@ class Store:
         query = "SELECT launch, content FROM jobs JOIN environments ON environment = environments.id WHERE jobs.id = ?"
         with self._reading() as db:
             launch, content = db.execute(query, (job,)).fetchone()
-        command, workdir, output = json.loads(launch)
-        return Launch(tuple(command), workdir, output, json.loads(content))
+        command, workdir, output, *umask = json.loads(launch)  # jobs of earlier versions have none
+        return Launch(tuple(command), workdir, output, json.loads(content), *umask)
 
     def forget(self, ended_before_s: float) -> None:
         """Drop what was over before this time."""
@@ -241,7 +242,7 @@ class Store:
     # -- inside ----------------------------------------------------------------------------------------------------
 
     def _insert(self, db: sqlite3.Connection, spec: JobSpec, environment: int, now_s: float) -> int:
-        launch = json.dumps([spec.command, spec.workdir, spec.output])
+        launch = json.dumps([spec.command, spec.workdir, spec.output, _umask()])
         row = (spec.tag, spec.nodes, spec.walltime_s, JobState.WAITING, now_s, "nodes", launch, environment)
         names = "tag, nodes, walltime_s, state, submitted_s, reason, launch, environment"
         number = db.execute(f"INSERT INTO jobs ({names}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row).lastrowid
@@ -294,6 +295,13 @@ class Store:
             raise
         except sqlite3.Error as error:
             raise QueueError(f"{self._file}: {error}") from error
+
+
+def _umask() -> int:
+    """This process's; there is no way to ask but to set it."""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
 
 
 def _job(row: Sequence[Any]) -> Job:

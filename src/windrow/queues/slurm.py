@@ -17,9 +17,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 from windrow.queues import command
+from windrow.queues.accounts import PastJob
 from windrow.queues.command import Answer, Run, user_name
 from windrow.queues.port import JobSpec, JobStatus, Limits, QueueError, Snapshot
 from windrow.queues.script import array_name, array_script, here_document, job_script, redirected_script, tag_of
+from windrow.queues.slurm_accounts import parse_past, past_argv
 from windrow.queues.slurm_limits import SiteLimits, read_limits
 from windrow.queues.slurm_profile import SlurmProfile
 from windrow.queues.slurm_text import (
@@ -84,6 +86,11 @@ class SlurmQueue:
     def limits(self) -> Limits:
         """What may be asked for, read once: the partition, the nodes, the controller, the user's associations."""
         return self._site.limits
+
+    @property
+    def place(self) -> str:
+        """Which partition of which cluster this is: a home may be shared by several clusters."""
+        return ".".join(part for part in (self.name, self._site.cluster, self._site.partition) if part)
 
     @cached_property
     def _site(self) -> SiteLimits:
@@ -170,6 +177,13 @@ class SlurmQueue:
         nodes = parse_nodes(self._ask(["sinfo", "--noheader", "-N", f"--partition={partition}", "-o", NODE_FORMAT]))
         usable = sum(node.is_usable for node in nodes)
         return Snapshot(time.time(), usable, tuple(parse_snapshot(jobs, self.limits().max_walltime_s or FOREVER_S)))
+
+    def past_jobs(self, since_s: float) -> list[PastJob] | None:
+        """Everybody's jobs of the partition since then, by one sacct; None where the site keeps no accounts."""
+        if not self._site.has_accounts:
+            return None
+        argv = past_argv(self._site.partition, since_s, time.time())
+        return parse_past(self._ask(argv), self.limits().max_walltime_s or FOREVER_S, user_name())
 
     def probe(self, nodes: int, walltime_s: int) -> float | None:
         """When Slurm says (`sbatch --test-only`) that such a job would start; None where it says nothing.

@@ -27,11 +27,12 @@ QOS = ("Name", "MaxSubmitJobsPerUser", "MaxSubmitJobsPerAccount", "GrpSubmitJobs
 
 @dataclass(frozen=True, slots=True)
 class SiteLimits:
-    """The limits of one partition, its name, and whether the site keeps accounts that remember jobs."""
+    """The limits of one partition, its name, its cluster's, and whether the site keeps accounts that remember jobs."""
 
     limits: Limits
     partition: str
     has_accounts: bool
+    cluster: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,7 @@ def read_limits(ask: Ask, profile: SlurmProfile, user: str) -> SiteLimits:
         max_jobs=max_jobs,
         max_array=max(1, min(_array_size(config), max_jobs or _array_size(config))),
     )
-    return SiteLimits(limits, name, has_accounts)
+    return SiteLimits(limits, name, has_accounts, config.get("ClusterName", ""))
 
 
 def _partition(ask: Ask, profile: SlurmProfile) -> dict[str, str]:

@@ -131,7 +131,7 @@ def parse_count(text: str) -> int:
 
 def parse_status(out: str) -> list[Row]:
     """The rows of `squeue -O STATUS_FORMAT`."""
-    return [_status_row(*fields) for fields in _split(out, 9)]
+    return [_status_row(*fields) for fields in split_rows(out, 9)]
 
 
 def _status_row(
@@ -147,7 +147,7 @@ def parse_sacct(out: str) -> list[Row]:
 
     Others are left out: what the controller does not know and accounting calls running is a late or lost record.
     """
-    rows = [_sacct_row(*fields) for fields in _split(out, 9)]
+    rows = [_sacct_row(*fields) for fields in split_rows(out, 9)]
     return [row for row in rows if row.status.state.is_over]
 
 
@@ -185,7 +185,7 @@ def parse_snapshot(out: str, default_s: int) -> list[OthersJob]:
     """The rows of `squeue -O SNAPSHOT_FORMAT`: running jobs, then waiting ones as Slurm takes them."""
     running: list[OthersJob] = []
     waiting: list[OthersJob] = []
-    for id_, state, start, limit, nodes, priority, reason, user in _split(out, 8):
+    for id_, state, start, limit, nodes, priority, reason, user in split_rows(out, 8):
         waits = STATES.get(state, JobState.RUNNING) is JobState.WAITING
         if waits and (reason.startswith(NOT_IN_LINE) or priority == "0"):
             continue
@@ -200,7 +200,7 @@ def parse_snapshot(out: str, default_s: int) -> list[OthersJob]:
 def parse_nodes(out: str) -> list[Node]:
     """The rows of `sinfo -N -o NODE_FORMAT`. A trailing `*` marks a node that does not answer."""
     nodes = []
-    for name, state, cores, memory, features in _split(out, 5):
+    for name, state, cores, memory, features in split_rows(out, 5):
         plain = state.rstrip("*~#!%$@^-+").lower()
         usable = "*" not in state and not plain.startswith(UNUSABLE)
         kinds = frozenset(features.split(","))
@@ -235,7 +235,8 @@ def id_order(id_: str) -> tuple[int, int]:
     return (int(digits[0]) if digits else 0, int(index) if index.isdecimal() else -1)
 
 
-def _split(out: str, count: int) -> Iterator[list[str]]:
+def split_rows(out: str, count: int) -> Iterator[list[str]]:
+    """The fields of each line that has so many; what is no row of the table is passed over."""
     for line in out.splitlines():
         fields = [field.strip() for field in line.split("|", count - 1)]
         if len(fields) == count:

@@ -6,8 +6,9 @@ import time
 from collections.abc import Sequence
 
 from windrow.manager.journal import PredictedStart
+from windrow.manager.lost_files import LostFile
 from windrow.manager.story import Attempt, JobStory, Story
-from windrow.model import format_duration
+from windrow.model import Workflow, format_duration
 from windrow.model.size import format_size
 from windrow.report.wording import count
 from windrow.strategies import Candidate
@@ -66,7 +67,7 @@ def candidate_lines(candidates: Sequence[Candidate]) -> list[str]:
         makespan = "" if c.makespan_s is None else f", all done in {format_duration(c.makespan_s)}"
         note = f" ({c.note})" if c.note else ""
         lines.append(
-            f"  {c.what} on {count(c.nodes, 'node')}: wait {format_duration(c.wait_s)}, run {format_duration(c.run_s)}"
+            f"  {c.what}: {count(c.nodes, 'node')}, wait {format_duration(c.wait_s)}, run {format_duration(c.run_s)}"
             f"{makespan}{note}"
         )
     if len(candidates) > _SHOWN:
@@ -81,7 +82,14 @@ def explain_task(story: Story, number: int) -> list[str]:
     for i, attempt in enumerate(task.attempts, 1):
         lines += _attempt(i, attempt)
     lines += [f"job {job} did not run it: {why}" for job, why in task.dropped]
+    lines += [f"{_clock(at_s)}: {runs_again(workflow, lost)}" for at_s, lost in task.undone]
     return lines + _waits_for(story, number)
+
+
+def runs_again(workflow: Workflow, lost: LostFile) -> str:
+    """Why a task that had finished runs again."""
+    ids = workflow.ids
+    return f"task {ids[lost.maker]} runs again: its output {lost.file} is gone, and {ids[lost.reader]} needs it"
 
 
 def _attempt(number: int, attempt: Attempt) -> list[str]:

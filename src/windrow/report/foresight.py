@@ -1,54 +1,43 @@
-"""The trials of `foresight` for people and programs: one page, the same as Markdown, the same as JSON.
-
-Rule: what was asked of it stands beside what came out, and every cell says in words whether it was kept.
-"""
+"""The trials of `foresight` for people and programs: one page, the same as Markdown, the same as JSON."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from statistics import fmean
+from textwrap import fill
 
-from windrow.lab.foresight_results import Cell, Results
-from windrow.report import plot
-from windrow.report.axis import Axis
+from windrow.lab.foresight_results import BEST_KNOWN, COST, OURS, Cell, Results
 from windrow.report.block import Block, html_table, markdown_table
-from windrow.report.page import facts, figure, note, notes, page, section
-from windrow.report.plot import Frame
+from windrow.report.foresight_plots import frontiers
+from windrow.report.foresight_tables import Group, blocks, count, groups, percent
+from windrow.report.page import facts, note, notes, page, section
 
 TITLE = "Foresight, put to the test"
-
-_WITHIN = 0.01  # the part by which it may end later than the best fixed strategy
-_COST = 1.1  # times glume's node-hours
-_BETTER = 0.05  # the part by which it must beat glume where that is not the best
-
-_WORDS = {
-    "grid": "Days 1-7 of both logs: the days it was tuned on. hindsight is foresight that knows the future.",
-    "logs": "Logs that were not used for tuning.",
-    "easy": "Days 1-7 under EASY backfilling.",
-    "noise": "Days 1-7, with task times off by 20 %, which foresight is told.",
-    "weeks": "Weeks that were not used for tuning.",
-}
+_COLUMNS = 120
 
 
 def foresight_page(results: Results) -> str:
     """The page as one HTML document."""
-    sections = [
-        section("In short", notes(summary(results))),
-        *(section(b.title, note(b.words), html_table(b)) for b in blocks(results)),
-        section("Makespan and node-hours", figure(*_frontier(results))),
-        section("What was run", facts(_what(results))),
-    ]
+    sections = [section("In short", notes(summary(results)))]
+    for block in blocks(results):
+        pictures = frontiers(results) if block.title == "Objectives" else ()
+        sections.append(section(block.title, note(block.words), html_table(block), *pictures))
+    sections.append(section("What was run", facts(_what(results))))
     return page(TITLE, _lead(results), sections)
 
 
 def foresight_markdown(results: Results) -> str:
-    """The same numbers as Markdown."""
-    parts = [f"# {TITLE}", _lead(results), "\n".join(f"- {line}" for line in summary(results))]
-    for b in blocks(results):
-        parts += [f"## {b.title}", b.words, markdown_table(b)]
-    parts += ["## What was run", "\n".join(f"- {k}: {v}" for k, v in _what(results))]
-    return "\n\n".join(part for part in parts if part) + "\n"
+    """The same numbers as Markdown, in lines as long as those of the documentation, which has them from here."""
+    parts = [f"# {TITLE}", fill(_lead(results), _COLUMNS), _list(summary(results))]
+    for block in blocks(results):
+        parts += [f"## {block.title}", fill(block.words, _COLUMNS), markdown_table(block)]
+    parts += ["## What was run", _list(f"{name}: {words}" for name, words in _what(results))]
+    return "\n\n".join(parts) + "\n"
+
+
+def _list(lines: Iterable[str]) -> str:
+    return "\n".join(fill(line, _COLUMNS, initial_indent="- ", subsequent_indent="  ") for line in lines)
 
 
 def foresight_json(results: Results) -> dict[str, object]:
@@ -61,102 +50,69 @@ def foresight_json(results: Results) -> dict[str, object]:
         "failed": results.failed,
         "stand_ins": list(plan.stand_ins),
         "digests": {campaign.name: campaign.digest() for campaign in plan.campaigns},
-        "cells": {name: [asdict(c) | {"best": c.best} for c in cells] for name, cells in _compared(results).items()},
-        "totals": {name: results.total(name) for name in ("objectives", "ablation")},
+        "cells": {name: [_numbers(cell) for cell in cells] for name, cells in results.cells.items()},
+        "ablation": [asdict(change) for change in results.changes("ablation")],
+        "decisions": [asdict(pace) for pace in results.paces],
+    }
+
+
+def _numbers(cell: Cell) -> dict[str, object]:
+    return {
+        "log": cell.log,
+        "requests": cell.requests,
+        "policy": cell.policy,
+        "length": cell.length,
+        "runs": len(cell.runs),
+        "best_fixed": cell.best,
+        "makespan_s": {name: cell.makespan_s(name) for name in cell.names},
+        "node_h": {name: cell.node_h(name) for name in cell.names},
+        "jobs": {name: cell.jobs(name) for name in cell.names},
+        "wins": {name: cell.wins(OURS, name) for name in cell.names if name != OURS},
     }
 
 
 def summary(results: Results) -> list[str]:
     """The findings, in sentences."""
-    lines = []
-    for name, cells in _compared(results).items():
-        kept = sum(_keeps(c) for c in cells)
-        mean = fmean(c.against("foresight", "glume") for c in cells)
-        lines.append(
-            f"{name}: no more than 1 % behind the best fixed strategy in {kept} of {len(cells)} cells; "
-            f"{_percent(mean)} against glume on average, with {fmean(c.cost('foresight') for c in cells):.2f} times "
-            "its node-hours."
-        )
-    grid = results.cells["grid"]
-    lost = [c for c in grid if c.best != "glume"]
-    if lost:
-        better = sum(c.against("foresight", "glume") <= -_BETTER for c in lost)
-        lines.append(f"Where glume is not the best on the grid: 5 % better than it in {better} of {len(lost)} cells.")
-    gap = fmean(c.against("foresight", "hindsight") for c in grid)
-    lines.append(f"Distance to hindsight on the grid: {_percent(gap)}.")
+    lines = [line for group in groups(results) for line in _findings(group)]
+    lines += _distances(results)
+    if results.paces:
+        lines.append(f"The longest decision took {max(s for p in results.paces for s in p.decisions_s):.1f} s.")
     lines += results.plan.stand_ins
     if results.plan.scale == "quick":
-        lines.append("A quick run: one submission a day, and no workflow of 500 tasks. --full runs more.")
+        lines.append("A quick run: seven times in the week, and no workflow of 500 tasks. --full runs more.")
     if results.failed:
         lines.append(f"WARNING: {results.failed:,} of {results.trials:,} trials failed and are left out.")
     return lines
 
 
-def blocks(results: Results) -> list[Block]:
-    """Every table of the page."""
-    tables = [_cells_block(name, cells) for name, cells in _compared(results).items()]
-    return [*tables, _totals("Objectives", "objectives", results), _totals("Ablation", "ablation", results)]
+def _findings(group: Group) -> Iterator[str]:
+    cells, name = [cell for _, cell in group.cells], group.name
+    ahead = fmean(cell.against(name, cell.best) for cell in cells)
+    dearest = max(cell.cost(name) for cell in cells)
+    yield (
+        f"{group.title}: at most 1 % above the best fixed strategy in {count([c.is_within(name) for c in cells])} "
+        f"cells, {percent(ahead)} on average; at most {COST} times the node-hours of glume in "
+        f"{count([c.is_cheap(name) for c in cells])}, {dearest:.2f} times in the worst."
+    )
+    if group.is_printed:
+        lost_in_print = [(text, c) for text, c in group.cells if c.glume_loses_in_print]
+        yield _where("Where glume loses to zhang in print", lost_in_print, name)
+    if name == OURS and (lost := [(text, c) for text, c in group.cells if c.glume_loses]):
+        yield _where(f"{group.title}, and glume loses to zhang here", lost, name)
 
 
-def _compared(results: Results) -> dict[str, list[Cell]]:
-    """The campaigns in which foresight meets all fixed strategies."""
-    return {name: cells for name, cells in results.cells.items() if name not in ("objectives", "ablation")}
+def _where(place: str, cells: Sequence[tuple[str, Cell]], name: str) -> str:
+    each = ", ".join(f"{text} {percent(cell.against(name, 'glume'))}" for text, cell in cells)
+    return f"{place}: 5 % better than glume in {count([c.is_better(name) for _, c in cells])} cells ({each})."
 
 
-def _keeps(cell: Cell) -> bool:
-    return cell.against("foresight", cell.best) <= _WITHIN
-
-
-def _cells_block(name: str, cells: Sequence[Cell]) -> Block:
-    rows = []
-    for c in cells:
-        label = f"{c.log} {c.requests} {c.length}" + ("" if c.policy == "conservative" else f" {c.policy}")
-        gap = _percent(c.against("foresight", "hindsight")) if "hindsight" in c.makespan_s else ""
-        rows.append(
-            (
-                label,
-                f"{c.makespan_s['foresight'] / 3600:.2f}",
-                c.best,
-                _percent(c.against("foresight", c.best)),
-                _percent(c.against("foresight", "glume")),
-                f"{c.wins[0]}/{c.wins[1]}",
-                f"{c.cost('foresight'):.2f}",
-                gap,
-                "kept" if _keeps(c) and c.cost("foresight") <= _COST else "not kept",
-            )
-        )
-    head = ("cell", "hours", "best fixed", "against it", "against glume", "wins", "node-hours", "to hindsight", "asked")
-    words = _WORDS.get(name.split("-", maxsplit=1)[0], "")
-    return Block(f"Cells: {name}", f"{words} Asked: at most 1 % and 1.1 times glume's node-hours.", head, tuple(rows))
-
-
-def _totals(title: str, campaign: str, results: Results) -> Block:
-    totals = results.total(campaign)
-    rows = tuple((name, _percent(m - 1), f"{cost:.2f}") for name, (m, cost) in totals.items())
-    words = "Means over the cells of log and length, actual requests, days 1-7; glume is the measure."
-    return Block(title, words, ("strategy", "makespan against glume", "node-hours"), rows)
-
-
-def _frontier(results: Results) -> tuple[str, str, str]:
-    """Makespan over node-hours for the objectives, both relative to glume: a picture, its caption and its legend."""
-    totals = {n: v for n, v in results.total("objectives").items() if v[0] < 10}
-    costs, spans = [c for _, c in totals.values()], [m for m, _ in totals.values()]
-    frame = Frame(74, 22, 620, 300, _around(costs, "node-hours, times glume's"), _around(spans, "makespan"))
-    marks = [
-        plot.markers(frame, [cost], [m], k, [f"{name}: {m:.2f}, {cost:.2f}"])
-        for k, (name, (m, cost)) in enumerate(totals.items())
-    ]
-    svg = plot.picture(720, 370, "Makespan over node-hours by objective", [plot.axes(frame), *marks])
-    caption = "Mean makespan and node-hours of each objective, as parts of glume's; lower and further left is better."
-    return svg, caption, plot.legend(list(totals))
-
-
-def _around(values: Sequence[float], title: str) -> Axis:
-    """From a tenth below the least value to a tenth above the greatest, with a tick at every tenth or so."""
-    low, high = int(10 * min(values)) - 1, int(10 * max(values)) + 2
-    step = max(1, (high - low) // 6)
-    ticks = tuple((k / 10, f"{k / 10:.1f}") for k in range(low, high + 1, step))
-    return Axis(low / 10, high / 10, ticks, title)
+def _distances(results: Results) -> Iterator[str]:
+    for campaign, what in (("hindsight", "hindsight"), ("oracle", BEST_KNOWN)):
+        if cells := results.cells[campaign]:
+            ours = fmean(cell.against(OURS, what) for cell in cells)
+            glumes = fmean(cell.against("glume", what) for cell in cells)
+            words = "hindsight" if what == "hindsight" else "the best known run"
+            yield f"Above {words}, as the mean over cells: foresight {percent(ours)}, glume {percent(glumes)}."
 
 
 def _lead(results: Results) -> str:
@@ -166,13 +122,14 @@ def _lead(results: Results) -> str:
     )
 
 
-def _what(results: Results) -> list[tuple[str, str]]:
-    return [
-        (c.name, f"{c.trials:,} trials: {len(c.workflows)} workflows at {len(c.submit_s)} times, "
-        f"{', '.join(log.name for log in c.logs)}, {', '.join(r.label for r in c.rules)}")
-        for c in results.plan.campaigns
-    ]  # fmt: skip
+def _what(results: Results) -> Iterator[tuple[str, str]]:
+    for c in results.plan.campaigns:
+        logs, policies = ", ".join(log.name for log in c.logs), ", ".join(rules.label for rules in c.rules)
+        yield (
+            c.name,
+            f"{c.trials:,} trials: workflows {len(c.workflows)}, times {len(c.submit_s)}, strategies "
+            f"{len(c.strategies)}; {logs}, {policies}, {', '.join(c.requests)} requests; digest {c.digest()}",
+        )
 
 
-def _percent(part: float) -> str:
-    return f"{100 * part:+.1f} %"
+__all__ = ["TITLE", "Block", "blocks", "foresight_json", "foresight_markdown", "foresight_page", "summary"]

@@ -159,7 +159,7 @@ def _grid(frame: Frame, bottom: float) -> str:
 def _wait(frame: Frame, trial: Trial, number: int, job: JobRecord, row: _Row) -> str:
     until = job.ended_s if job.started_s is None else job.started_s
     a, b = frame.across([job.submitted_s, until if until is not None else trial.ended_s]).tolist()
-    words = f"job {number + 1} waits {format_duration((until or trial.ended_s) - job.submitted_s)}"
+    words = f"job {number} waits {format_duration((until or trial.ended_s) - job.submitted_s)}"
     if job.started_s is None:
         words += ", then is taken back"
     box = _box(a, row.top, b - a, row.height)
@@ -168,7 +168,7 @@ def _wait(frame: Frame, trial: Trial, number: int, job: JobRecord, row: _Row) ->
 
 def _outline(frame: Frame, trial: Trial, number: int, job: JobRecord, row: _Row) -> str:
     middle = row.top + row.height / 2 + 4
-    label = plot.text(_LEFT - 8, middle, f"job {number + 1}", "end") if len(trial.jobs) <= _ALONE else ""
+    label = plot.text(_LEFT - 8, middle, f"job {number}", "end") if len(trial.jobs) <= _ALONE else ""
     if job.started_s is None:
         return label
     end = job.ended_s if job.ended_s is not None else trial.ended_s
@@ -207,7 +207,7 @@ def _hint(trial: Trial, attempt: TaskRecord, end_s: int) -> str:
     workflow = trial.workflow
     kind = f" ({workflow.kinds[attempt.task]})" if workflow.kinds[attempt.task] else ""
     node = "nodes" if len(attempt.nodes) > 1 else "node"
-    where = f"job {attempt.job + 1}, {node} {', '.join(str(n + 1) for n in attempt.nodes[:8])}"
+    where = f"job {attempt.job}, {node} {', '.join(map(str, attempt.nodes[:8]))}"
     fate = "lost after" if attempt.ended_s is None else "ran"
     return f"{workflow.ids[attempt.task]}{kind}: {where}, {fate} {format_duration(end_s - attempt.started_s)}"
 
@@ -260,7 +260,7 @@ def _jobs(trial: Trial) -> str:
         end = job.ended_s or trial.ended_s
         rows.append(
             [
-                cell(f"job {number + 1}"),
+                cell(f"job {number}"),
                 cell(f"{low}" if low == high else f"{low}–{high}"),
                 cell(f"{len(job.plan.tasks):,}"),
                 cell(f"{job.plan.nodes:,}"),

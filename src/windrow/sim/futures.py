@@ -23,6 +23,7 @@ from windrow.kernels import rollout as r
 from windrow.kernels import state as k
 from windrow.model import Adjacency, NodeShape, Workflow
 from windrow.sim.cluster import Cluster
+from windrow.sim.futures_own import OwnErrors
 from windrow.sim.futures_past import (
     TURNS,
     Past,
@@ -42,8 +43,6 @@ NEVER_S = 2**40
 _DAYS = 14  # for which others go on to arrive
 _SIZES_WITHOUT_PLAN = 8  # numbers of nodes that later jobs look at where each look is a simulation
 _LEEWAY_ROUNDS = 3
-_FEW_TASKS = 5  # own tasks that must have ended before their errors tell anything
-_MOST_LATE = 2.0
 _ROOM_DOUBLES = 10  # then it is not the room: jobs too short for their tasks are killed and submitted again for ever
 _HOW = {"when started": r.WHEN_STARTED, "when done": r.WHEN_DONE, "by task": r.BY_TASK}
 _NOBODY: Ints = np.zeros(0, dtype=np.int64)
@@ -72,21 +71,24 @@ class Requests:
     overhead_s: int
     max_request_s: int | None
 
-    def numbers(self) -> NDArray[np.float64]:
-        """For the kernel."""
+    def numbers(self, late: float = 1.0) -> NDArray[np.float64]:
+        """For the kernel, where later jobs ask for `late` times what they should run."""
         most = float(NEVER_S if self.max_request_s is None else self.max_request_s)
-        return np.array([self.margin, self.round_s, self.overhead_s, most], dtype=np.float64)
+        return np.array([self.margin, self.round_s, self.overhead_s, most, late], dtype=np.float64)
 
 
 @dataclass(frozen=True, slots=True)
 class _Tables:
-    """What a rollout starts from, without a course. Rows of tasks are open tasks, the longest first."""
+    """What a rollout starts from, without a course. Rows of tasks are open tasks, the longest first.
+
+    `running` are the rows of running tasks, `since_s` their starts.
+    """
 
     tasks: Ints
     children: Adjacency
     jobs: Ints
-    ends: Ints
-    running: int
+    running: Ints
+    since_s: Ints
     row_of: Ints
 
 
@@ -110,12 +112,14 @@ class SampledFutures:
         """
         self._cluster, self._view, self._done = cluster, view, done
         self._own, self._lost = _as_the_cluster_knows(own, cluster._state)
-        self._terms, self._sampling = requests.numbers(), sampling
+        self._requests, self._sampling = requests, sampling
         self._past = past_of(cluster) if past is None else past
         ways = TURNS if sampling.runs == "mixed" else (sampling.runs,)
         self._runs = [RunTimes(self._past, way) for way in ways]
-        self._errors = errors if errors is not None and len(errors) >= _FEW_TASKS else None
+        self._known_errors = errors
         self._drawn: dict[int, tuple[Ints, Ints]] = {}
+        self._erring: dict[int, tuple[Ints, Ints]] = {}
+        self._late_s: dict[tuple[tuple[int, ...], int], int] = {}
         self._room = 2 * (view.cap + 8)
 
     @property
@@ -124,9 +128,31 @@ class SampledFutures:
         return tuple(job.plan for job in self._own if not job.is_running)
 
     @property
-    def late(self) -> float:
-        """By which factor own tasks may outrun their expected times, as far as this run has shown; 1 at first."""
-        return 1.0 if self._errors is None else min(_MOST_LATE, max(1.0, float(self._errors.max())))
+    def is_exact(self) -> bool:
+        """Whether own tasks are known to keep their expected times: enough of them have."""
+        return self._errors.are_excluded
+
+    def late_s(self, job: JobPlan) -> int:
+        """How much longer than expected the job may run, as far as own tasks may err."""
+        if not self._errors.are_possible:
+            return 0
+        key = job.tasks, job.nodes
+        if key not in self._late_s:
+            base, cores = self._tables, job.nodes * self._view.work.shape.cores
+            mine, graph = base.row_of[list(job.tasks)], base.children
+            end = r.latest_end(base.tasks, graph.start, graph.index, mine, cores, self._worse_s)
+            self._late_s[key] = max(0, int(end) - job.run_s)
+        return self._late_s[key]
+
+    @cached_property
+    def _errors(self) -> OwnErrors:
+        seed = (self._sampling.seed, self._cluster.now_s)
+        return OwnErrors(len(self._tables.tasks), self._known_errors, self._sampling.spread, seed)
+
+    @cached_property
+    def _worse_s(self) -> Ints:
+        """What the open tasks may take, a row for each draw."""
+        return _times(self._tables.tasks, self._errors.draws())
 
     @property
     def others_waiting(self) -> int:
@@ -146,7 +172,8 @@ class SampledFutures:
     def _play(self, course: Course, future: int, limit_s: int) -> Outcome:
         state, log = self._future(future)
         base = self._tables
-        tasks, jobs, book = self._erring(base.tasks, future), self._job_rows(course), self._book(course)
+        tasks, ends = (table.copy() for table in self._own_tasks(future))
+        jobs, book = self._job_rows(course), self._book(course)
         for row, plan in enumerate(course.jobs, len(self._own)):
             mine = base.row_of[list(plan.tasks)]
             tasks[mine, r.HOME] = row
@@ -156,26 +183,26 @@ class SampledFutures:
         children = base.children
         s = state.copy()
         end = r.rollout(
-            s, log, _NOBODY, tasks, children.start, children.index, jobs, base.ends.copy(), groups, runs, book,
-            self._terms,
+            s, log, _NOBODY, tasks, children.start, children.index, jobs, ends, groups, runs, book,
+            self._requests.numbers(self._errors.late(future)),
         )  # fmt: skip
         if end == r.STUCK:
             return Outcome(NEVER_S, NEVER_S)
         if end == r.NO_ROOM:
             return Outcome(r.NO_ROOM, 0)
-        held = sum(int(j[r.NODES]) * (int(s[k.NOW]) - int(j[r.BEGAN])) for j in jobs if j[r.STAGE] == r.RUNNING)
-        return Outcome(int(end) - self._cluster.now_s, int(book[r.NODE_S]) + held)
+        return Outcome(int(end) - self._cluster.now_s, int(book[r.NODE_S]))
 
-    def _erring(self, tasks: Ints, future: int) -> Ints:
-        """A copy of the tasks that take as long as drawn; the same in the same future, whatever the course."""
-        draw = np.random.default_rng([self._sampling.seed, self._cluster.now_s, future])
-        if self._errors is not None:
-            factor = draw.choice(self._errors, len(tasks))
-        else:  # none are known yet: every other future has its doubts
-            factor = np.exp(future % 2 * self._sampling.spread * draw.standard_normal(len(tasks)))
-        erring = tasks.copy()
-        erring[:, r.RUNTIME] = np.maximum(1, np.ceil(tasks[:, r.RUNTIME] * factor)).astype(np.int64)
-        return erring
+    def _own_tasks(self, future: int) -> tuple[Ints, Ints]:
+        """The open tasks with what they take in that future, and the heap of the ends of those that run."""
+        if future not in self._erring:
+            base, now = self._tables, self._cluster.now_s
+            tasks = base.tasks.copy()
+            tasks[:, r.RUNTIME] = _times(base.tasks, self._errors.factors(future))
+            tasks[base.running, r.UNTIL] = np.maximum(now + 1, base.since_s + tasks[base.running, r.RUNTIME])
+            ends = np.zeros(4 * len(tasks) + 16, dtype=np.int64)
+            ends[: len(base.running)] = np.sort(tasks[base.running, r.UNTIL] * len(tasks) + base.running)
+            self._erring[future] = tasks, ends
+        return self._erring[future]
 
     def _future(self, number: int) -> tuple[Ints, Ints]:
         """The state and the arrivals of one future; kept, since many courses are played in it."""
@@ -195,14 +222,14 @@ class SampledFutures:
     @cached_property
     def _tables(self) -> _Tables:
         """The open tasks, as the kernel wants them."""
-        work, view, now = self._view.work, self._view, self._cluster.now_s
+        work, view = self._view.work, self._view
         w = work.workflow
         opened = np.flatnonzero(~self._done)
         order = opened[np.lexsort((opened, -work.expected_s[opened]))]
         row_of = np.full(len(w), -1, dtype=np.int64)
         row_of[order] = np.arange(len(order))
         tasks = np.zeros((len(order), r.TASK_WIDTH), dtype=np.int64)
-        tasks[:, r.RUNTIME], tasks[:, r.CORES] = work.expected_s[order], _cores(work.workflow, work.shape)[order]
+        tasks[:, r.BELIEVED], tasks[:, r.CORES] = work.expected_s[order], _cores(work.workflow, work.shape)[order]
         child, parent = w.parents.sources(), w.parents.index
         kept = (row_of[child] >= 0) & (row_of[parent] >= 0)
         children = Adjacency.from_edges(len(order), row_of[parent[kept]], row_of[child[kept]])
@@ -210,31 +237,26 @@ class SampledFutures:
         tasks[:, r.HOME], tasks[:, r.LEVEL] = r.IN_NO_JOB, -1
         tasks[row_of[view.levels.tasks], r.LEVEL] = view.levels.level
         jobs = np.zeros((len(self._own), r.JOB_WIDTH), dtype=np.int64)
-        ends = []
+        since: dict[int, int] = {}
         for number, job in enumerate(self._own):
-            ends += self._own_row(jobs[number], number, job, tasks, row_of)
-        heap = np.zeros(4 * len(order) + 16, dtype=np.int64)
-        heap[: len(ends)] = sorted(max(now + 1, end) * len(order) + v for v, end in ends)
-        return _Tables(tasks, children, jobs, heap, len(ends), row_of)
+            since |= self._own_row(jobs[number], number, job, tasks, row_of)
+        running = np.array(list(since), dtype=np.int64)
+        return _Tables(tasks, children, jobs, running, np.array(list(since.values()), dtype=np.int64), row_of)
 
-    def _own_row(self, row: Ints, number: int, job: OwnJob, tasks: Ints, row_of: Ints) -> list[tuple[int, int]]:
-        """Fill in a job that is in the system, and its tasks; returns its running tasks and their ends."""
+    def _own_row(self, row: Ints, number: int, job: OwnJob, tasks: Ints, row_of: Ints) -> dict[int, int]:
+        """Fill in a job that is in the system, and its tasks; returns the rows of running ones and their starts."""
         now, mine = self._cluster.now_s, row_of[list(job.open_tasks)]
         tasks[mine, r.HOME] = number
-        ends = []
-        busy = 0
-        for task, since in job.running_since_s.items():
-            v = int(row_of[task])
-            tasks[v, r.UNTIL] = max(now + 1, since + int(tasks[v, r.RUNTIME]))
-            ends.append((v, int(tasks[v, r.UNTIL])))
-            busy += int(tasks[v, r.CORES])
+        since = {int(row_of[task]): at for task, at in job.running_since_s.items()}
+        running = list(since)
+        tasks[running, r.UNTIL] = now + 1  # of which each future says more
         ready = int(((tasks[mine, r.PARENTS] == 0) & (tasks[mine, r.UNTIL] == 0)).sum())
         row[[r.NUMBER, r.NODES, r.REQUESTED, r.RUN]] = job.number, job.plan.nodes, job.plan.requested_s, job.plan.run_s
         row[[r.OPEN, r.READY, r.BEGAN]] = len(mine), ready, now
         row[r.STAGE] = r.RUNNING if job.is_running else r.WAITING
-        row[r.FREE] = max(0, job.plan.nodes * self._view.work.shape.cores - busy)
+        row[r.FREE] = max(0, job.plan.nodes * self._view.work.shape.cores - int(tasks[running, r.CORES].sum()))
         row[r.EXPECTED] = job.expected_end_s
-        return ends
+        return since
 
     def _job_rows(self, course: Course) -> Ints:
         """Own jobs, the course's first ones, and room for more."""
@@ -256,7 +278,7 @@ class SampledFutures:
             running,
             len(self._own) - running,
         )
-        book[[r.RUNNING_TASKS, r.OPEN_TASKS, r.KILLS]] = self._tables.running, len(self._tables.tasks), self._lost
+        book[[r.RUNNING_TASKS, r.OPEN_TASKS, r.KILLS]] = len(self._tables.running), len(self._tables.tasks), self._lost
         book[[r.CAP, r.OWNER, r.MOST_NODES]] = view.cap, cluster.log_users, course.max_nodes or cluster.nodes
         book[[r.SHAPE_CORES, r.PER_CORE]] = view.work.shape.cores, course.bundle
         book[[r.SIZES, r.LEEWAY_ROUNDS]] = cluster.nodes if has_plan else _SIZES_WITHOUT_PLAN, _LEEWAY_ROUNDS
@@ -277,8 +299,14 @@ class SampledFutures:
 class TrueFutures(SampledFutures):
     """The one future that comes, as often as it is asked for. No user of a real cluster could see it."""
 
-    def _erring(self, tasks: Ints, future: int) -> Ints:  # noqa: ARG002  (it errs in no future)
-        return tasks.copy()
+    @property
+    def is_exact(self) -> bool:
+        """Own tasks are taken to be known."""
+        return True
+
+    @cached_property
+    def _errors(self) -> OwnErrors:
+        return OwnErrors(len(self._tables.tasks), None, 0.0, (0,))  # none: own tasks are taken to be known
 
     def _future(self, number: int) -> tuple[Ints, Ints]:
         if number not in self._drawn:
@@ -302,3 +330,9 @@ def _cores(workflow: Workflow, shape: NodeShape) -> Ints:
     if shape.memory_bytes:
         cores = np.maximum(cores, -(-workflow.memory_bytes * shape.cores // shape.memory_bytes))
     return np.where(workflow.nodes > 0, workflow.nodes * shape.cores, cores)
+
+
+def _times(tasks: Ints, factors: NDArray[np.float64]) -> Ints:
+    """What tasks take, in whole seconds, if they are off by these factors."""
+    times: Ints = np.maximum(1, np.ceil(tasks[:, r.BELIEVED] * factors)).astype(np.int64)
+    return times

@@ -112,8 +112,11 @@ class Futures(Protocol):
         """Own jobs that wait."""
 
     @property
-    def late(self) -> float:
-        """By which factor own tasks may outrun their expected times, as far as this run has shown; 1 at first."""
+    def is_exact(self) -> bool:
+        """Whether own tasks are known to keep their expected times."""
+
+    def late_s(self, job: JobPlan) -> int:
+        """How much longer than expected the job may run, as far as own tasks may err: time to ask for as well."""
 
     @property
     def others_waiting(self) -> int:

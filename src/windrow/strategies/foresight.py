@@ -21,7 +21,7 @@ from typing import Literal
 
 from windrow.errors import UserError
 from windrow.strategies.base import Candidate, Course, Decision, Futures, JobPlan, Sampling, View
-from windrow.strategies.foresight_courses import KINDS, Courses, bundled_jobs, padded
+from windrow.strategies.foresight_courses import KINDS, Courses, bundled_jobs, padded, unhurried
 from windrow.strategies.glume import Glume
 from windrow.strategies.individual import single_jobs
 
@@ -83,6 +83,11 @@ class Foresight:
         if self.futures < 1 or self.plays < 2 or (self.max_nodes is not None and self.max_nodes < 1):
             raise UserError("foresight needs at least 1 future, 2 plays and, where they are bounded, 1 node")
 
+    def thinking(self, times: float) -> Foresight:
+        """The same, but each decision may take so many times the work: more courses, and more futures for the last."""
+        plays, futures = max(2, round(self.plays * times)), max(1, round(self.futures * times**0.5))
+        return replace(self, plays=plays, futures=futures)
+
     def decide(self, view: View) -> Decision:
         """The jobs of the course with the best outcome, when no own job waits."""
         if not view.can_submit or (view.jobs_waiting and not view.individually):
@@ -93,12 +98,12 @@ class Foresight:
         futures = view.futures(self.sampling)
         if view.jobs_waiting:
             return _followers(view, futures)
-        return self.decision(view, self.ranked(view, futures))
+        return self.decision(view, self.ranked(view, futures), is_exact=futures.is_exact)
 
     def ranked(self, view: View, futures: Futures) -> list[Tried]:
         """All courses that were played, the best first."""
         left, at = self._plays(futures), 0
-        courses = Courses(view, self.kinds, max_nodes=self.max_nodes, late=futures.late)
+        courses = Courses(view, self.kinds, max_nodes=self.max_nodes, late_s=futures.late_s)
         alive = [Tried(course) for course in courses.all(most=max(2, left // _PER_COURSE))]
         if not alive:
             raise UserError(f"no job on at most {self.max_nodes} nodes can run what is left; allow more nodes")
@@ -120,8 +125,8 @@ class Foresight:
     @staticmethod
     def _plain(view: View, tried: Sequence[Tried]) -> Tried:
         """The course that `glume` would take; the first one where it would take none of these."""
-        jobs = Glume().decide(view).jobs
-        same = (one for one in tried if one.course.jobs == jobs)
+        jobs = [(job.tasks, job.nodes) for job in Glume().decide(view).jobs]
+        same = (one for one in tried if [(job.tasks, job.nodes) for job in one.course.jobs] == jobs)
         return next(same, tried[0])
 
     def _doubtful(self, view: View, tried: list[Tried], plain: Tried) -> list[Tried]:
@@ -180,8 +185,8 @@ class Foresight:
         left = self.deadline_s - view.elapsed_s
         return sum(end <= left for end in one.makespan_s) < _SURE * len(one.makespan_s)
 
-    def decision(self, view: View, ranked: Sequence[Tried]) -> Decision:
-        """To take the first of these courses, and why."""
+    def decision(self, view: View, ranked: Sequence[Tried], *, is_exact: bool) -> Decision:
+        """To take the first of these courses, and why. `is_exact`: tasks are known to keep their times."""
         best = ranked[0]
         seen = tuple(_candidate(view, one, best) for one in ranked[:_SHOWN])
         spread = pstdev(best.makespan_s)
@@ -192,7 +197,8 @@ class Foresight:
         if self._is_late(view, best):
             why += "; no course keeps the deadline"
         by_task = any(group.how == "by task" and group.first == 0 for group in best.course.then)
-        return Decision(best.course.jobs, seen, why, individually=by_task)
+        jobs = best.course.jobs if is_exact else unhurried(view, best.course.jobs)
+        return Decision(jobs, seen, why, individually=by_task)
 
 
 def _jobs(view: View, course: Course) -> int:
@@ -217,14 +223,13 @@ def _candidate(view: View, one: Tried, best: Tried) -> Candidate:
 
 def _followers(view: View, futures: Futures) -> Decision:
     """More of the same, while jobs wait that hold ready tasks only. A waiting group of levels is left alone."""
-    waiting, late = futures.waiting, futures.late
+    waiting, late_s = futures.waiting, futures.late_s
     if not view.ready or not all(_is_flat(view, job) for job in waiting):
         return Decision()
-    if any(len(job.tasks) > 1 for job in waiting):
-        return Decision(
-            padded(view, bundled_jobs(view, 1), late), why="ready tasks follow in bundles while others wait"
-        )
-    return Decision(padded(view, single_jobs(view), late), why="ready tasks follow one by one while others wait")
+    in_bundles = any(len(job.tasks) > 1 for job in waiting)
+    jobs = padded(view, bundled_jobs(view, 1) if in_bundles else single_jobs(view), late_s)
+    jobs = jobs if futures.is_exact else unhurried(view, jobs)
+    return Decision(jobs, why=f"ready tasks follow {'in bundles' if in_bundles else 'one by one'} while others wait")
 
 
 def _is_flat(view: View, job: JobPlan) -> bool:

@@ -15,7 +15,7 @@ A size is left out where even a job that starts at once would end after the best
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from heapq import heapify, heapreplace
 from itertools import islice
@@ -33,6 +33,8 @@ KINDS = ("cuts", "sizes", "pairs", "splits", "bundles", "single", "hold")
 _STEP = 1.5  # between numbers of nodes
 _PER_CORE = (1, 2, 4)
 _SHARES = (1.0, 0.5, 0.25)  # of the nodes that a part of a split could use
+_SPARE = (0.25, 1.0)  # parts of the run for which a job may ask beside, where that costs no wait
+_SPARE_WAITING = 0.25  # the most of them for a job that has to wait
 _NEVER_S = 2**39
 
 
@@ -40,21 +42,28 @@ _NEVER_S = 2**39
 class Courses:
     """Makes the courses that are open in a view. `sizes` is how many numbers of nodes are tried for one job.
 
-    `late` is for jobs that are as long as their longest task: they ask for that many times its expected time.
+    `late_s` says how much longer than expected a job may run: all jobs ask for that as well.
     """
 
     view: View
     kinds: tuple[str, ...] = KINDS
     sizes: int = 6
     max_nodes: int | None = None
-    late: float = 1.0
+    late_s: Callable[[JobPlan], int] | None = None
 
     def all(self, most: int) -> list[Course]:
         """The courses to look at, at most so many, the plainest first: of equals, the first is taken."""
         nodes = self.max_nodes or self.view.work.cluster_nodes
         ranked = sorted(self._all(), key=lambda pair: pair[0])
         fitting = (c for _, c in ranked if all(job.nodes <= nodes and job.run_s < _NEVER_S for job in c.jobs))
-        return [replace(course, max_nodes=self.max_nodes) for course in islice(fitting, most)]
+        distinct: dict[object, Course] = {}
+        for course in fitting:
+            distinct.setdefault((course.jobs, course.then, course.bundle), course)
+        return [self._final(course) for course in islice(distinct.values(), most)]
+
+    def _final(self, course: Course) -> Course:
+        """The course with jobs that ask for the time that they may be late, and no wider jobs later on."""
+        return replace(course, jobs=padded(self.view, course.jobs, self.late_s), max_nodes=self.max_nodes)
 
     def _all(self) -> Iterator[tuple[int, Course]]:
         """Each course with its rank: which to look at first, where there is no time for all."""
@@ -65,11 +74,11 @@ class Courses:
             for cut in range(last):
                 yield from self._cut(cut)
         if "single" in self.kinds and view.ready:
-            yield 0, Course("task by task", padded(view, single_jobs(view), self.late), by_task)
+            yield 0, Course("task by task", single_jobs(view), by_task)
         if "bundles" in self.kinds and len(view.ready) > view.cap - view.jobs:
             for per_core in _PER_CORE:
                 name = "ready tasks in bundles" + (f", {per_core} to a core" if per_core > 1 else "")
-                jobs = padded(view, bundled_jobs(view, per_core), self.late)
+                jobs = bundled_jobs(view, per_core)
                 yield 1 if per_core == 1 else 3, Course(name, jobs, by_task, per_core)
         if "splits" in self.kinds and view.cap - view.jobs > 1:
             for cut in range(last + 1):
@@ -110,7 +119,7 @@ class Courses:
             dealt = deal(parts, view.work.expected_s, count)
             for share in _SHARES:
                 rank = 1 if count == most and share == 1.0 else 3
-                jobs = padded(view, _side_by_side(view, dealt, share), self.late)
+                jobs = _side_by_side(view, dealt, share)
                 name = f"levels 0-{cut} in {count} jobs"
                 if jobs and cut == last:
                     yield rank, Course(name, jobs)
@@ -137,12 +146,37 @@ class Courses:
         return self.view.plan(first, last, nodes, binary_leeway(self.view, nodes, run, busy_s)[0])
 
 
-def padded(view: View, jobs: tuple[JobPlan, ...], late: float) -> tuple[JobPlan, ...]:
-    """The same jobs, with leeway for tasks that take `late` times as long as expected."""
-    if late <= 1:
+def padded(view: View, jobs: tuple[JobPlan, ...], late_s: Callable[[JobPlan], int] | None) -> tuple[JobPlan, ...]:
+    """The same jobs, asking for as much more as they may be late."""
+    if late_s is None:
         return jobs
-    more = [(job, round(job.run_s * (late - 1))) for job in jobs]
-    return tuple(replace(job, leeway_s=leeway, requested_s=view.request(job.run_s + leeway)) for job, leeway in more)
+    leeways = [job.leeway_s + late_s(job) for job in jobs]
+    return tuple(
+        replace(job, leeway_s=leeway, requested_s=view.request(job.run_s + leeway))
+        for job, leeway in zip(jobs, leeways, strict=True)
+    )
+
+
+def unhurried(view: View, jobs: tuple[JobPlan, ...]) -> tuple[JobPlan, ...]:
+    """The same jobs, asking for more time where the batch system says that it costs no wait.
+
+    Nobody knows yet whether tasks keep their times, and a killed job costs far more. A job that starts at once may ask
+    for much more; one that waits only for a little, since a short one may still be moved into a hole.
+    """
+    if not jobs:
+        return jobs
+    nodes = np.array([job.nodes for job in jobs])
+    runs = np.array([job.run_s for job in jobs])
+    least = runs + np.array([job.leeway_s for job in jobs])
+    waits = view.waits_s(nodes, least)
+    more = np.zeros(len(jobs), dtype=np.int64)
+    for part in _SPARE:
+        tried = np.where((waits == 0) | (part <= _SPARE_WAITING), (part * runs).astype(np.int64), more)
+        more = np.where(view.waits_s(nodes, least + tried) <= waits, tried, more)
+    return tuple(
+        replace(job, leeway_s=job.leeway_s + spare, requested_s=view.request(job.run_s + job.leeway_s + spare))
+        for job, spare in zip(jobs, more.tolist(), strict=True)
+    )
 
 
 def bundled_jobs(view: View, per_core: int) -> tuple[JobPlan, ...]:
@@ -201,10 +235,21 @@ def _side_by_side(view: View, dealt: Sequence[Sequence[int]], share: float) -> t
         tasks = np.array(heap, dtype=np.int64)
         level = view.levels.level[np.searchsorted(view.levels.tasks, tasks)]
         usable = max(view.work.nodes_needed(tasks[level == k]) for k in np.unique(level).tolist())
-        jobs.append(_job_of(view, tasks, max(1, min(view.work.cluster_nodes, round(share * usable)))))
-    return tuple(jobs) if all(job.run_s < _NEVER_S for job in jobs) else ()
+        job = _job_of(view, tasks, max(1, min(view.work.cluster_nodes, round(share * usable))))
+        if job.run_s >= _NEVER_S:
+            return ()
+        jobs.append(_patient(view, job, tasks[level == 0]))
+    return tuple(jobs)
+
+
+def _patient(view: View, job: JobPlan, first: Ints) -> JobPlan:
+    """The same job, with leeway where its first tasks wait for a job that runs."""
+    if not view.busy_s or set(first.tolist()) <= set(view.ready):
+        return job
+    leeway, _ = binary_leeway(view, job.nodes, job.run_s, view.busy_s)
+    return replace(job, leeway_s=leeway, requested_s=view.request(job.run_s + leeway))
 
 
 def _job_of(view: View, tasks: Ints, nodes: int) -> JobPlan:
-    run = int(view.work.run_s(tasks, nodes)[-1])
+    run = int(view.work.run_s(tasks, nodes, nodes)[0])
     return JobPlan(tuple(tasks.tolist()), nodes, run, view.request(run))

@@ -10,6 +10,12 @@ POLICY_FORMS: dict[str, str] = {
     "sr": "hold the whole level of parallelism",
 }
 
+POOL_POLICY_FORMS: dict[str, str] = {
+    **POLICY_FORMS,
+    "sr-exact": "as sr, reckoned exactly: nobody is ever delayed by those behind",
+}
+"""The policies of a real pool; simulated streams do not know the last one."""
+
 SELECTION_MEANINGS: dict[str, str] = {
     "random": "any of a workflow's eligible tasks, as likely as any other",
     "descendants": "the one with most descendants first",

@@ -44,7 +44,7 @@ def test_odd_characters_reach_the_program_as_they_are(run: Run, tmp_path: Path) 
 
 
 def test_tasks_know_who_they_are(run: Run) -> None:
-    run.extra_env["WINDROW_JOB_NODES"] = "2"
+    run.extra_env |= {"WINDROW_QUEUE": "local", "WINDROW_JOB_NODES": "2"}
     show = "echo $WINDROW_RUN $WINDROW_TASK $WINDROW_ATTEMPT $WINDROW_CORES $OMP_NUM_THREADS $WINDROW_NODES"
     own = shell(1, show, cores=2, attempts=4, env={"OMP_NUM_THREADS": "7", "WINDROW_TASK": "liar"})
     run.run(shell(0, show), own, shell(2, show, nodes=2), nodes=2)
@@ -74,6 +74,11 @@ def test_a_failure_has_its_exit_code_and_last_lines_and_stops_its_descendants(ru
     assert "'t0', on which it depends, failed" in run.of(TaskDropped)[0].why
 
 
+def test_last_lines_cannot_steer_a_terminal(run: Run) -> None:
+    run.run(shell(0, r"printf 'a\tb \033[1;31mred\033[0m \033]0;title\007 \302\233 \303\251\n'; exit 1"))
+    assert run.failed()[0].tail == "a\tb red ]0;title  é"
+
+
 def test_a_task_killed_from_outside_says_by_what(run: Run) -> None:
     run.run(shell(0, "kill -KILL $$"), shell(1, "kill -SEGV $$"))
     by = {failed.task: failed for failed in run.failed()}
@@ -96,8 +101,9 @@ def test_retries_are_as_many_as_said(run: Run, tmp_path: Path) -> None:
 
 
 def test_a_missing_output_is_a_failure(run: Run, tmp_path: Path) -> None:
-    made = shell(0, "echo x > made", workdir=str(tmp_path), outputs=("made", str(tmp_path / "made")))
-    run.run(made, shell(1, "echo nothing", workdir=str(tmp_path), outputs=("made", "not made")))
+    here = {"workdir": str(tmp_path)}
+    made = shell(0, "echo x > made", outputs=("made", str(tmp_path / "made")), children=(1,), **here)
+    run.run(made, shell(1, "echo nothing", outputs=("made", "not made"), parents=(0,), **here))
     assert run.finished() == [0]
     (failed,) = run.failed()
     assert failed.exit == 0
@@ -155,6 +161,20 @@ def test_the_path_of_the_task_finds_its_program(run: Run, tmp_path: Path) -> Non
     assert run.failed()[0].task == 1
 
 
+def test_a_program_found_beside_one_task_is_not_taken_for_another(run: Run, tmp_path: Path) -> None:
+    for folder in ("first", "second"):
+        (tmp_path / folder / "bin").mkdir(parents=True)
+    program = tmp_path / "first" / "bin" / "ls"
+    program.write_text("#!/bin/sh\necho mine\n")
+    program.chmod(0o755)
+    beside = {"env": {"PATH": "bin:/usr/bin:/bin"}}
+    first = task(0, "ls", workdir=str(tmp_path / "first"), children=(1,), **beside)
+    run.run(first, task(1, "ls", workdir=str(tmp_path / "second"), parents=(0,), **beside))
+    assert run.finished() == [0, 1]
+    assert run.folder.task_out(0, 1).read_text() == "mine\n"
+    assert run.folder.task_out(1, 1).read_text() == "bin\n"
+
+
 def test_programs_get_signals_as_the_system_made_them(run: Run) -> None:
     """A pipe whose reader leaves must end its writer, which it does not where SIGPIPE is ignored."""
     run.run(shell(0, "grep SigIgn /proc/self/status; grep SigBlk /proc/self/status"))
@@ -200,15 +220,15 @@ def test_what_never_fits_the_nodes_is_dropped_at_once(run: Run) -> None:
 
 
 def test_a_job_runs_once(run: Run, tmp_path: Path) -> None:
-    run.extra_env["WINDROW_QUEUE_ID"] = "q-17"
+    run.extra_env |= {"WINDROW_QUEUE": "local", "WINDROW_JOB_ID": "17"}
     run.run(shell(0, f"echo x >> '{tmp_path}/runs'"))
     before = run.folder.events(0).read_bytes()
     code, printed = run.run()
     assert code == 0
-    assert "job 0 was begun already, by queue job q-17 on" in printed
+    assert "job 0 was begun already, by queue job 17 on" in printed
     assert (tmp_path / "runs").read_text() == "x\n"
     assert run.folder.events(0).read_bytes() == before
-    assert run.of(JobStarted)[0].queue_id == "q-17"
+    assert run.of(JobStarted)[0].queue_id == "17"
 
 
 def test_parents_in_other_jobs_are_waited_for(run: Run) -> None:

@@ -55,6 +55,11 @@ def test_what_is_written_is_read(job: JobFile) -> None:
         assert list(Path(folder).iterdir()) == [path]
 
 
+def test_it_is_for_its_owner_alone(tmp_path: Path) -> None:
+    write_job(tmp_path / "job.json", JobFile("r", 0, 1, 1, None, 60.0, ()))
+    assert [(p.name, p.stat().st_mode & 0o777) for p in tmp_path.iterdir()] == [("job.json", 0o600)]
+
+
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"job\.json: cannot be read: No such file"):
         read_job(tmp_path / "job.json")

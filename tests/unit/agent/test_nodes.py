@@ -143,9 +143,18 @@ def test_an_unwritable_output_on_another_node_stops_the_job(cluster: Run) -> Non
 def test_without_a_queue_every_node_is_this_machine() -> None:
     here = os.uname().nodename
     assert find_hosts(2, {}) == Hosts((here, here), True, False)
-    assert find_hosts(1, {"WINDROW_JOB_NODES": "3"}).names == (here,) * 3
+    local = {"WINDROW_QUEUE": "local", "WINDROW_JOB_ID": "9"}
+    assert find_hosts(1, {**local, "WINDROW_JOB_NODES": "3"}).names == (here,) * 3
     with pytest.raises(OutsideError, match="needs 2 nodes, but the queue gave it 1"):
-        find_hosts(2, {"WINDROW_JOB_NODES": "1"})
+        find_hosts(2, {**local, "WINDROW_JOB_NODES": "1"})
+
+
+@pytest.mark.parametrize("outer", [{"SLURM_JOB_ID": "12", "SLURM_JOB_NODELIST": "n[1-4]"}, {"PBS_JOBID": "5.head"}])
+def test_a_local_queue_inside_an_allocation_is_local(outer: dict[str, str]) -> None:
+    """`windrow run` in an interactive session of a cluster: its jobs carry the session's variables, too."""
+    inner = {**outer, "WINDROW_QUEUE": "local", "WINDROW_JOB_ID": "9", "WINDROW_JOB_NODES": "2"}
+    assert find_hosts(2, inner) == Hosts((os.uname().nodename,) * 2, True, False)
+    assert queue_id(inner) == "9"
 
 
 def test_pbs_gives_one_node() -> None:

@@ -170,6 +170,14 @@ def test_an_output_folder_that_is_gone_stops_the_agent_and_is_recorded(run: Run)
     assert "out/1.1 cannot be written" in run.of(JobEnded)[0].why
 
 
+def test_an_output_folder_that_is_no_folder_any_more_loses_no_result(run: Run) -> None:
+    """The empty file of what it printed cannot be removed, which is no reason to forget that it finished."""
+    run.write(shell(0, f"rm -rf '{run.folder.out}'; : > '{run.folder.out}'"))
+    code, printed = run.run()
+    assert (code, printed) == (0, "")
+    assert run.finished() == [0]
+
+
 def test_a_read_only_run_folder_is_told(small_disk: Path) -> None:
     run = Run(small_disk / "run")
     run.write(task(0, "true"))

@@ -39,6 +39,7 @@ def test_the_cut_is_the_one_that_is_run(strategy: str, capsys: pytest.CaptureFix
     cluster.advance(int(LOG.submit_s[0]) + AT_S)
     trial = run_trial(cluster, WORKFLOW, STRATEGIES[strategy], terms=Terms(24))
     assert (found["strategy"], found["at_s"], found["makespan_s"]) == (strategy, AT_S, trial.makespan_s)
+    assert [job["job"] for job in found["jobs"]] == list(range(len(trial.jobs))), "as the jobs of a real run"
     assert [job["nodes"] for job in found["jobs"]] == [job.plan.nodes for job in trial.jobs]
     assert [job["tasks"] for job in found["jobs"]] == [len(job.plan.tasks) for job in trial.jobs]
     assert [job["outcome"] for job in found["jobs"]] == [job.outcome for job in trial.jobs]
@@ -58,6 +59,7 @@ def test_what_people_see(capsys: pytest.CaptureFixture[str]) -> None:
     for candidate in found["decisions"][0]["candidates"]:
         assert candidate["what"] in out
     assert any(line.lstrip().startswith(">") for line in out.splitlines()), "the winner is marked"
+    assert "\njob 0  " in out
     assert out.count("\njob ") >= 2 + len(found["jobs"]), "two tables, and a line of the timeline per job"
 
 

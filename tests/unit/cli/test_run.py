@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -63,10 +64,10 @@ def write(text: str) -> str:
     return "workflow.yaml"
 
 
-def status(capsys: pytest.CaptureFixture[str], *args: str) -> dict[str, object]:
+def status(capsys: pytest.CaptureFixture[str], *args: str) -> dict[str, Any]:
     capsys.readouterr()
     assert main(["status", "--json", *args]) == 0
-    found: dict[str, object] = json.loads(capsys.readouterr().out)
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
     return found
 
 
@@ -79,6 +80,9 @@ def test_a_run_computes_what_it_should(strategy: str, capsys: pytest.CaptureFixt
     assert (found["state"], found["run"]) == ("complete", "fork-join-1")
     assert main(["explain", "total"]) == 0
     assert "attempt 1" in capsys.readouterr().out
+    for number in range(len(found["jobs"])):  # the local queue's ids count from 1: they must not be taken for numbers
+        assert main(["explain", str(number)]) == 0
+        assert capsys.readouterr().out.startswith(f"job {number}: ")
     assert main(["runs"]) == 0
     assert "6/6" in capsys.readouterr().out
     assert main(["resume"]) == 0  # nothing to do
@@ -114,6 +118,38 @@ def test_a_detached_run_is_cancelled_and_resumed(capsys: pytest.CaptureFixture[s
     assert main(["cancel"]) == 0
     assert status(capsys)["state"] == "stopped"
     assert open_queue("local").snapshot().jobs == ()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_stderr_read", [True, False], ids=["| head -1", "|& head -1"])
+def test_a_run_outlives_its_reader(is_stderr_read: bool) -> None:
+    """Level by level, so that there is something to submit, and to say, after the reader has left."""
+    command = [sys.executable, "-m", "windrow.cli.main", "run", write(FORK_JOIN), "--strategy", "level-by-level"]
+    errors = subprocess.PIPE if is_stderr_read else subprocess.STDOUT
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        process.stdout.close()
+        said = process.stderr.read() if process.stderr is not None else ""
+    assert process.returncode == 0, said
+    assert Path("total").read_text().split() == ["210", "420", "630", "840"]
+    if is_stderr_read:
+        assert said.count("nobody reads this any more; fork-join-1 goes on here, and windrow watch shows it") == 1
+        assert "Error" not in said
+
+
+@pytest.mark.slow
+def test_who_only_watches_leaves_with_the_reader(capsys: pytest.CaptureFixture[str]) -> None:
+    text = "name: long\ntasks:\n  - {id: nap, command: 'sleep 600', runtime: 600s}\n"
+    assert main(["run", write(text), "--detach"]) == 0
+    command = [sys.executable, "-m", "windrow.cli.main", "watch"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 141
+    assert main(["cancel"]) == 0
 
 
 def test_what_cannot_run_is_refused_before_anything_is_made(capsys: pytest.CaptureFixture[str]) -> None:

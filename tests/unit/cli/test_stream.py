@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,8 +13,10 @@ from pathlib import Path
 import pytest
 
 from windrow.cli import stream as command
+from windrow.cli.main import main
 from windrow.errors import UserError
 from windrow.lab.stream_comparison import compare_streams
+from windrow.streams.open import _PLAIN
 
 _SMALL = ["--workflows", "60", "--nodes", "40", "--seed", "3"]
 
@@ -108,3 +111,15 @@ def test_batch_jobs_have_a_column_of_their_own(capsys: pytest.CaptureFixture[str
     classes = {size["size"]: size["workflows"] for size in told["policies"][0]["sizes"]}
     assert classes["job"] > 0
     assert sum(classes.values()) == told["policies"][0]["measured"]
+
+
+def test_every_policy_that_a_pool_or_a_page_knows_is_in_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["pool", "--help"])
+    policies = capsys.readouterr().out.partition("policies:")[2]
+    listed = re.findall(r"^  ([a-z-]+)(?::[A-Z]+)? {2,}", policies, re.MULTILINE)
+    assert set(_PLAIN) <= set(listed)
+    page = (Path(__file__).resolve().parents[3] / "docs/how-to/share-a-pool.md").read_text()
+    named = set(re.findall(r"`(?:windrow pool --policy )?(bf|due|fes|slop|sr[a-z-]*)`", page))
+    assert "sr-exact" in named
+    assert named <= set(listed)

@@ -7,14 +7,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.sim.test_invariants import random_log
 
-from windrow.forecast.ahead import Ahead, Seen, with_clients
+from windrow.forecast.ahead import Ahead, with_clients
 from windrow.forecast.twin import Twin, expected_starts_s
 from windrow.manager.core import Core
 from windrow.manager.terms import Terms
 from windrow.model import NodeShape, Task, Workflow
 from windrow.queues.port import OthersJob, Snapshot
 from windrow.sim.cluster import Cluster, Event, EventKind
-from windrow.strategies import Work
+from windrow.sim.futures import OwnJob
+from windrow.strategies import JobPlan, View, Work
 
 
 def job(job_id: str, nodes: int, requested_s: int, started_s: float | None = None, user: str = "u") -> OthersJob:
@@ -93,19 +94,6 @@ def all_events(cluster: Cluster) -> list[Event]:
     return events
 
 
-def test_the_past_is_what_was_seen() -> None:
-    seen = Seen()
-    seen.look(snapshot(100.0, 4, job("a", 2, 100, 40.0, "x"), job("b", 1, 50, 90.0, "y")))
-    seen.look(snapshot(120.0, 4, job("b", 1, 50, 90.0, "y")))  # a was there at 100, and is gone at 120
-    seen.look(snapshot(500.0, 4))  # nobody looked for long: b has run no longer than it asked for
-    past = seen.past(500.0)
-    assert past.run_s.tolist() == [80, 50]
-    assert past.requested_s.tolist() == [100, 50]
-    assert past.submit_s.tolist() == [-460, -410]
-    assert past.user.tolist() == [seen.user("x"), seen.user("y")]
-    assert seen.past(500.0).since_s == -400
-
-
 class Changing:
     """A queue that shows what it is told to."""
 
@@ -118,16 +106,89 @@ class Changing:
         return Snapshot(self.now_s, 4, self.jobs)
 
 
-def test_there_is_no_look_ahead_before_others_were_seen_to_end() -> None:
+def one_task() -> View:
+    """A task of 1000 s, next to nothing to wait for."""
+    workflow = Workflow.from_tasks("one", [Task("a", 1000.0)])
+    core = Core(Work(workflow, np.array([1000]), NodeShape(), 4), Terms(4))
+    return core.view(1000, lambda nodes, _: nodes)
+
+
+def looks(ahead: Ahead, view: View) -> bool:
+    return ahead.futures(view, {}, np.zeros(1, dtype=bool), Terms(4).requests()) is not None
+
+
+def test_there_is_no_look_ahead_before_enough_was_seen_of_others() -> None:
+    """Each reading, 110 s after the last, shows another job. Twenty ends are known with the 21st reading."""
+    queue = Changing()
+    ahead, view = Ahead(Twin(queue, lambda: queue.now_s, refresh_s=1.0)), one_task()
+    known = []
+    for number in range(24):
+        queue.jobs = (job(f"j{number}", 1, 1000, queue.now_s),)
+        queue.now_s += 100
+        known.append(looks(ahead, view))
+    # By then 2200 s were watched, more than twice the 1001 s that the task should take.
+    assert known == [False] * 20 + [True] * 4
+
+
+class Clocked(Changing):
+    """Readings take no time, and are counted."""
+
+    readings = 0
+
+    def snapshot(self) -> Snapshot:
+        self.readings += 1
+        return Snapshot(self.now_s, 4, self.jobs)
+
+
+def test_a_reading_that_does_not_show_our_jobs_is_made_anew() -> None:
+    """We are asked because something of ours happened, often within the second in which the queue was last read."""
+    queue = Clocked()
+    ahead, view = Ahead(Twin(queue, lambda: queue.now_s, refresh_s=60.0)), one_task()
+
+    def looks_with(*, is_running: bool) -> bool:
+        own = {"mine": OwnJob(0, JobPlan((0,), 1, 1000, 1100), (0,), is_running, 2000)}
+        futures = ahead.futures(view, own, np.zeros(1, dtype=bool), Terms(4).requests())
+        return futures is not None
+
+    assert looks(ahead, view)
+    queue.jobs = (job("mine", 1, 1100),)
+    assert looks_with(is_running=False)
+    assert queue.readings == 2
+    assert looks_with(is_running=False)
+    assert queue.readings == 2  # all is as we know it
+    queue.jobs = (job("mine", 1, 1100, 1000.0),)
+    assert looks_with(is_running=True)
+    assert queue.readings == 3
+
+
+def test_a_long_run_needs_a_long_past() -> None:
+    queue = Changing()
+    ahead, view = Ahead(Twin(queue, lambda: queue.now_s, refresh_s=1.0)), one_task()
+    known = []
+    for number in range(60):  # ends come quickly: the 21st reading is at 410 s
+        queue.jobs = (job(f"j{number}", 1, 1000, queue.now_s),)
+        queue.now_s += 30
+        known.append(looks(ahead, view))
+    assert known == [False] * 51 + [True] * 9  # 51 steps of 40 s are the first to make up 2002 s
+
+
+def test_an_empty_queue_needs_no_past_and_a_distrusted_look_is_none() -> None:
+    queue = Changing()
+    ahead = Ahead(Twin(queue, lambda: queue.now_s, refresh_s=1.0), is_trusted=False)
+    assert looks(ahead, one_task())
+    for number in range(40):
+        queue.jobs = (job(f"j{number}", 1, 1000, queue.now_s),)
+        queue.now_s += 100
+        assert not looks(ahead, one_task())
+
+
+def test_between_decisions_the_queue_is_read_once_a_minute() -> None:
     queue = Changing()
     ahead = Ahead(Twin(queue, lambda: queue.now_s, refresh_s=1.0))
-    workflow = Workflow.from_tasks("one", [Task("a", 10.0)])
-    core = Core(Work(workflow, np.array([10]), NodeShape(), 4), Terms(4))
-    view = core.view(1000, lambda nodes, _: nodes)
-    known = []
-    for number in range(30):
-        queue.jobs = (job(f"j{number}", 1, 100, queue.now_s),)
-        queue.now_s += 4000
-        known.append(ahead.futures(view, {}, np.zeros(1, dtype=bool), Terms(4).requests()) is not None)
-    # Twenty are gone with the twenty-first reading; a day has gone by with the twenty-third.
-    assert known == [False] * 22 + [True] * 8
+    readings = []
+    for _ in range(300):
+        before = queue.now_s
+        ahead.glance([], queue.now_s)
+        readings.append(queue.now_s > before)
+        queue.now_s = before + 1.0
+    assert [second for second, is_read in enumerate(readings) if is_read] == [0, 60, 120, 180, 240]

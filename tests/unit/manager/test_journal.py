@@ -122,6 +122,22 @@ def test_what_is_no_journal_is_refused(tmp_path: Path) -> None:
         Journal.open(path)
 
 
+def test_what_could_not_be_kept_leaves_no_trace(journal: Journal) -> None:
+    with pytest.raises(OutsideError, match="the journal cannot be used"):
+        journal.append([Record(e.RunBegan(1))], {0: object()})  # type: ignore[dict-item]
+    journal.append([Record(e.RunBegan(2))], {0: 5})
+    assert read(journal.path) == [Record(e.RunBegan(2))]
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"), [("JobWasEaten", '{"at_s":1}'), ("RunBegan", '{"at_s":'), ("RunBegan", "{}")]
+)
+def test_a_record_that_nobody_knows_is_named_not_traced(journal: Journal, kind: str, body: str) -> None:
+    journal._db.execute("INSERT INTO events (at_s, kind, body) VALUES (1, ?, ?)", (kind, body))
+    with pytest.raises(InputError, match=rf"journal\.sqlite: record 1 \({kind}\) cannot be read; use the version"):
+        read(journal.path)
+
+
 def test_a_damaged_journal_is_named_not_traced(journal: Journal) -> None:
     journal.append([Record(e.RunBegan(n), {"filler": "x" * 500}) for n in range(200)])
     journal.close()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
 import signal
 import subprocess
@@ -83,6 +85,31 @@ def test_commands_inherit_nothing_but_what_is_lent(tmp_path: Path) -> None:
         after = run(["ls", "/proc/self/fd"], stdin="", env=os.environ, timeout_s=10).out.split()
     assert len(after) == len(before) + 1
     lock.release()
+
+
+def test_those_who_ask_do_not_take_each_other_for_the_holder(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    RunLock(path).release()
+    asking = os.open(path, os.O_RDWR)
+    fcntl.flock(asking, fcntl.LOCK_SH)  # as another `windrow status` does for an instant
+    assert holder_of(path) is None
+    os.close(asking)
+
+
+def test_a_file_system_without_locks_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As Lustre does where it is mounted without them."""
+
+    def unknown(_descriptor: int, _kind: int) -> None:
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+
+    path = tmp_path / "lock"
+    path.touch()
+    monkeypatch.setattr(fcntl, "flock", unknown)
+    for ask in (RunLock, holder_of):
+        with pytest.raises(
+            OutsideError, match=r"lock cannot be locked: Function not implemented; start it in a folder"
+        ):
+            ask(path)
 
 
 def test_where_no_lock_can_be_made(tmp_path: Path) -> None:

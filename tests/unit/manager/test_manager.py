@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.survival.toy import Fate, ToyCluster, ToyRun, abandoned, braid
+from tests.survival.toy import Fate, ToyCluster, ToyJob, ToyRun, abandoned, braid
 
 from windrow.errors import OutsideError
 from windrow.manager.events import (
@@ -20,9 +20,9 @@ from windrow.manager.events import (
     TaskStarted,
 )
 from windrow.manager.hearing import FORGOTTEN_S
-from windrow.manager.journal import Record
+from windrow.manager.journal import Journal, Record
 from windrow.manager.pace import POLL_S, SLOWEST_POLL_S, Pace
-from windrow.queues.port import JobSpec, JobState, SpecError
+from windrow.queues.port import JobSpec, JobState, OutcomeUnknown, SpecError
 from windrow.strategies import Decision, JobPlan
 
 
@@ -109,6 +109,99 @@ def test_a_submission_without_an_answer_is_looked_for(run: ToyRun) -> None:
     run.check_complete()
     found = [r for r in run.records() if isinstance(r.event, JobSubmitted) and r.detail == {"found": True}]
     assert len(found) == 1  # the first was taken, the second was not and went out once more
+
+
+def submitted_twice(run: ToyRun) -> None:
+    """The first submission gets no answer, cannot be found, and arrives before the second one after all."""
+    held: list[JobSpec] = []
+    submit = run.cluster.submit_array
+
+    def late(specs: list[JobSpec]) -> list[str]:
+        if not held:
+            held.extend(specs)
+            raise OutcomeUnknown("no answer in time")
+        taken = submit(specs)
+        if not any(job.id == "late" for job in run.cluster.jobs):
+            run.cluster.jobs.insert(0, ToyJob("late", held[0], run.cluster.now_s))
+        return taken
+
+    run.cluster.submit_array = late  # type: ignore[method-assign, assignment]
+    run.strategy, run.runnable = "one-job", braid(1, 30)
+    run.cluster.takes_s = lambda _: 30.0
+
+
+def test_a_job_that_the_queue_has_twice_does_its_work_once(run: ToyRun) -> None:
+    submitted_twice(run)
+    assert run.go_on(Fate())
+    assert run.cluster.turned_away == ["1"]
+    assert run.story().is_complete
+    assert set(run.cluster.started.values()) == {1}
+    assert run.story().jobs[0].id == "late"
+
+
+def test_a_job_that_the_queue_has_twice_is_stopped_where_it_runs(run: ToyRun) -> None:
+    submitted_twice(run)
+    manager = run.hire(Fate())
+    manager.begin()
+    for _ in range(4):
+        manager.step()
+        run.cluster.tick()
+    assert [job.id for job in run.cluster.running] == ["late"]
+    manager.stop()
+    run._drive(manager, lambda: None)
+    assert not run.cluster.left
+    assert run.cluster.jobs[0].state is JobState.CANCELLED
+
+
+def test_nothing_is_decided_after_a_stop(run: ToyRun) -> None:
+    """A decision was due while the queue put jobs off; when it listens again, nobody wants them any more."""
+    run.runnable = braid(9)
+    calls = 0
+
+    def mood(call: str) -> str:
+        nonlocal calls
+        calls += call == "submit"
+        return "down" if call == "submit" and calls > 2 else ""
+
+    run.cluster.mood = mood
+    manager = run.hire(Fate())
+    manager.begin()
+    for _ in range(40):
+        manager.step()
+        run.cluster.tick()
+    assert len(manager.core.jobs) == 6  # of which the queue has none
+    before = len([r for r in run.records() if isinstance(r.event, JobsPlanned)])
+    manager.stop()
+    run.cluster.mood = lambda _: ""
+    run._drive(manager, lambda: None)
+    assert len([r for r in run.records() if isinstance(r.event, JobsPlanned)]) == before
+    run.check_nothing_twice()
+
+
+def test_after_a_refusal_nothing_else_is_submitted(run: ToyRun) -> None:
+    run.runnable = braid(9)
+    submit, refused = run.cluster.submit_array, list[int]()
+
+    def choosy(specs: list[JobSpec]) -> list[str]:
+        if not run.cluster.jobs:
+            return submit(specs)
+        refused.append(len(specs))
+        raise SpecError("no such account")
+
+    run.cluster.submit_array = choosy  # type: ignore[method-assign, assignment]
+    assert run.go_on(Fate())
+    assert refused == [3]
+    run.check_nothing_twice()
+
+
+def test_a_job_that_is_put_off_is_foretold_once(run: ToyRun) -> None:
+    full_until = run.cluster.now_s + 60
+    run.cluster.mood = lambda call: "down" if call == "submit" and run.cluster.now_s < full_until else ""
+    assert run.go_on(Fate())
+    journal = Journal.open(run.path / "journal.sqlite")
+    said = [(prediction.job, prediction.source) for prediction in journal.predictions()]
+    journal.close()
+    assert sorted(said) == [(job, "none") for job in range(8)]
 
 
 def test_a_job_that_the_queue_forgets_is_given_up_after_a_while(run: ToyRun) -> None:

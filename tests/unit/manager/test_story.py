@@ -49,6 +49,12 @@ def test_a_run_from_beginning_to_end() -> None:
     assert (job.state, story.last_s) == ("ended", 25.0)
 
 
+def test_a_job_found_under_another_id_was_submitted_when_it_first_was() -> None:
+    found = Record(e.JobSubmitted(30, 0, "76"), {"found": True})
+    job = told(e.RunBegan(1), plan(A), e.JobSubmitted(11, 0, "77"), e.JobStarted(20, 0), found).jobs[0]
+    assert (job.id, job.submitted_s, job.started_s) == ("76", 11.0, 20.0)
+
+
 def test_a_job_is_killed_and_what_it_ran_is_lost() -> None:
     started = (plan(A, FREE), e.JobSubmitted(11, 0, "77"), e.JobStarted(20, 0), e.TaskStarted(21, 0, A))
     story = told(e.RunBegan(1), *started, e.JobKilled(30, 0, False, "a node failed"))

@@ -74,6 +74,27 @@ def test_the_folder_is_private(folder: PoolFolder) -> None:
         assert stat.S_IMODE(path.stat().st_mode) == 0o700
 
 
+def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
+    mine = tmp_path / "data"
+    mine.mkdir(mode=0o755)
+    mine.chmod(0o755)
+    (mine / "outputs.csv").touch()
+    with pytest.raises(UserError, match=r"data is no pool: outputs\.csv lies in it; name a folder"):
+        PoolFolder(mine).make()
+    assert stat.S_IMODE(mine.stat().st_mode) == 0o755
+    assert [p.name for p in mine.iterdir()] == ["outputs.csv"]
+    (mine / "outputs.csv").unlink()
+    for _ in range(2):  # an empty one may become a pool, and one that was just made is one
+        PoolFolder(mine).make()
+
+
+def test_a_pool_is_named_as_commands_must_name_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert pool_at("lab").address == "lab"
+    assert pool_at(".windrow/pools/lab").address == "lab"
+    assert pool_at("./lab").address == str(tmp_path / "lab")
+
+
 def test_wishes_stay_until_they_are_fulfilled(folder: PoolFolder) -> None:
     for wish in ("stop", "cancel-2", "stop"):
         folder.wish(wish)

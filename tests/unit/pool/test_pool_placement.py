@@ -47,9 +47,21 @@ def test_a_wide_task_is_not_kept_waiting_by_small_ones() -> None:
     placement.ask(1, Need(4))
     placement.ask(2, Need(1))
     assert placement.place() == [(0, (0,))]
-    assert placement.waiting == [1, 2]
     placement.free(0)
     assert placement.place() == [(1, (0,))]
+
+
+def test_who_waits_for_a_lost_node_is_told_apart() -> None:
+    placement = Placement(3, NodeShape(1))
+    for key, need in enumerate((Need(1), Need(1, 0, 3), Need(1, 0, 2), Need(1))):
+        placement.ask(key, need)
+    assert placement.place() == [(0, (0,))]
+    assert placement.misfits() == []
+    placement.lose(2)
+    assert placement.misfits() == [1]
+    placement.free(1)
+    placement.free(0)
+    assert placement.place() == [(2, (0, 1))]
 
 
 def test_one_that_waits_can_be_taken_back() -> None:
@@ -71,4 +83,5 @@ def test_nothing_starts_on_a_lost_node() -> None:
     placement.ask(1, Need(1))
     placement.ask(2, Need(1))
     assert placement.place() == [(1, (1,))]
-    assert placement.waiting == [2]
+    placement.free(1)
+    assert placement.place() == [(2, (1,))]

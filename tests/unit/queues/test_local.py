@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 import signal
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 from tests.unit.queues.contract import (
@@ -25,8 +27,9 @@ from tests.unit.queues.contract import (
 )
 
 from windrow.errors import UserError
+from windrow.queues.command import user_name
 from windrow.queues.local import LocalQueue
-from windrow.queues.local_door import is_served
+from windrow.queues.local_door import is_served, start_server
 from windrow.queues.port import JobState, SpecError
 
 
@@ -115,6 +118,16 @@ def test_a_job_knows_its_size_and_gets_its_submitters_environment(
     monkeypatch.setenv("FIELD", "two\nlines $(x)")
     told = run(local, 'echo "$WINDROW_JOB_NODES $WINDROW_QUEUE $FIELD"', nodes=3)
     assert told == (JobState.ENDED, 0, "3 local two\nlines $(x)\n")
+
+
+def test_a_job_has_its_submitters_permissions_and_not_those_of_who_started_the_server(local: LocalHarness) -> None:
+    start_server(local.queue.folder)
+    before = os.umask(0o027)
+    try:
+        assert run(local, "umask") == (JobState.ENDED, 0, "0027\n")
+    finally:
+        os.umask(before)
+    assert run(local, "umask") == (JobState.ENDED, 0, f"{before:04o}\n")
 
 
 def test_a_job_inherits_no_open_files(local: LocalHarness) -> None:
@@ -296,6 +309,22 @@ def test_a_new_queue_has_a_node_per_core_and_is_private(tmp_path: Path, monkeypa
     assert queue.folder.stat().st_mode & 0o777 == 0o700
     assert queue.limits().nodes == len(os.sched_getaffinity(0))
     assert queue.limits().shape.cores == 1
+
+
+def test_a_user_without_a_name_has_a_queue_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a container that runs under a number of its own."""
+
+    def nobody(uid: int) -> NoReturn:
+        raise KeyError(f"getpwuid(): uid not found: {uid}")
+
+    monkeypatch.setattr(pwd, "getpwuid", nobody)
+    queue = LocalQueue(tmp_path / "queue")
+    assert queue.snapshot().jobs == ()
+    assert user_name() == str(os.getuid())
+    for name in ("HOME", "XDG_STATE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(UserError, match="set HOME or XDG_STATE_HOME"):
+        LocalQueue()
 
 
 @pytest.mark.parametrize("module", ["local", "local_server"])

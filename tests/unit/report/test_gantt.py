@@ -45,6 +45,8 @@ def test_every_attempt_and_every_job_is_drawn(name: str, cores: int) -> None:
     assert len(boxes(svg, "area")) == len(lost)
     assert len([path for path in svg.iter("path") if "lost" in (path.get("class") or "")]) == len(lost)
     assert len(boxes(svg, "axis")) == sum(job.started_s is not None for job in trial.jobs)
+    hints = [title.text or "" for title in svg.iter("title")]
+    assert any(f": job {done[0].job}, node {done[0].nodes[0]}, " in hint for hint in hints), "as in status and explain"
     assert ("crossed out" in page) == bool(lost)
     assert "a <line> & more" in Outline(page).texts
 

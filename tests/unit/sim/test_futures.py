@@ -8,15 +8,17 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 from tests.unit.sim.test_invariants import random_log
 from tests.unit.strategies.test_listing import workflows
 
 from windrow.kernels import state as k
 from windrow.lab.trial import run_trial
+from windrow.manager.core import Core
 from windrow.manager.terms import Terms
 from windrow.model import Log, NodeShape, Task, Workflow
 from windrow.sim import Cluster
-from windrow.sim.futures import NEVER_S
+from windrow.sim.futures import NEVER_S, SampledFutures
 from windrow.sim.futures_past import RunTimes, arrivals, heap_rows, past_of, running_rows, sampled, waiting_rows
 from windrow.strategies import (
     Course,
@@ -24,12 +26,15 @@ from windrow.strategies import (
     Futures,
     Group,
     Individual,
+    JobPlan,
     LevelByLevel,
     OneJob,
     Outcome,
     Sampling,
     Strategy,
     View,
+    Work,
+    whole_seconds,
 )
 
 NODES = 6
@@ -215,18 +220,19 @@ def test_a_course_that_cannot_succeed_never_ends() -> None:
 
 @dataclass
 class Late:
-    """Submits task by task, and notes how late own tasks are said to be, and how long the whole would take now."""
+    """Submits task by task, and notes how late its job is said to be, and how long the whole would take now."""
 
     told: float
     name: str = "late"
-    said: list[float] = field(default_factory=list)
+    said: list[int] = field(default_factory=list)
     spread: list[int] = field(default_factory=list)
 
     def decide(self, view: View) -> Decision:
         decision = Individual().decide(view)
         assert view.futures is not None
         futures = view.futures(Sampling(arrivals=False, spread=self.told))
-        self.said.append(futures.late)
+        next_one = int(np.flatnonzero(view.left)[0])
+        self.said.append(futures.late_s(JobPlan((next_one,), 1, 100, 110)))
         course = Course("by task", decision.jobs, (Group(0, view.levels.last, "by task"),))
         self.spread.append(len({futures.play(course, k).makespan_s for k in range(4)}))
         return decision
@@ -240,9 +246,50 @@ def test_own_tasks_are_taken_to_err_as_they_did() -> None:
     for told in (0.0, 0.2):
         late = Late(told)
         run_trial(Cluster(nodes=2), workflow, late, terms=Terms(2, margin=3), actual_s=actual)
-        assert (late.said[0], late.said[-1]) == (1.0, 1.5)
+        assert (late.said[0] > 0) == (told > 0)
+        assert late.said[-1] == 50
         assert (late.spread[0] > 1) == (told > 0)
         assert late.spread[-1] == 1
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(workflows(mixed=False), st.integers(1, NODES), st.integers(0, 10**6))
+def test_a_job_of_tasks_that_are_all_late_is_as_late(workflow: Workflow, nodes: int, seed: int) -> None:
+    """Tasks that take three times as long make a job that does: list scheduling does not care for the unit."""
+    work = Work(workflow, whole_seconds(workflow), NodeShape(4, 8), NODES)
+    tasks = np.arange(len(workflow))
+    run = int(work.run_s(tasks, nodes)[-1])
+    futures = futures_of(Cluster(nodes=NODES), work, np.full(5, 3.0), seed)
+    late = futures.late_s(JobPlan(tuple(tasks.tolist()), nodes, run, run))
+    assert late == (2 * run if run < NEVER_S else 0)
+
+
+@pytest.mark.parametrize("future", [1, 3, 5])
+def test_no_request_knows_how_late_tasks_will_be(future: int) -> None:
+    """A job that is too short for its longest task is killed, and that task starts again from zero."""
+    tasks = [Task(f"t{i}", 1000) for i in range(6)]
+    workflow = Workflow.from_tasks("flat", tasks)
+    work = Work(workflow, whole_seconds(workflow), NodeShape(), NODES)
+    futures = futures_of(Cluster(nodes=NODES), work, None, 1)
+
+    def end_s(requested_s: int, ahead: int = future) -> int:
+        job = JobPlan(tuple(range(6)), NODES, 1000, requested_s)
+        return futures.play(Course("one", (job,)), ahead).makespan_s
+
+    longest = end_s(10_000)
+    assert longest != 1000
+    assert end_s(longest) == longest
+    assert [end_s(short) for short in (longest - 1, longest * 3 // 4)] == [2 * longest - 1, longest * 3 // 4 + longest]
+    assert end_s(10_000, future - 1) == 1000  # every other future believes in what is expected
+
+
+def futures_of(cluster: Cluster, work: Work, errors: NDArray[np.float64] | None, seed: int) -> SampledFutures:
+    """Futures at the begin of a run, in which own tasks took as much longer as `errors` say, or may be off by 0.2."""
+    core = Core(work, Terms(NODES, work.shape))
+    view = core.view(0, lambda nodes, _: np.zeros(len(nodes), dtype=np.int64))
+    done = np.zeros(len(work.workflow), dtype=bool)
+    sampling = Sampling(spread=0.2, seed=seed)
+    return SampledFutures(cluster, view, (), done, Terms(NODES).requests(), sampling, errors=errors)
 
 
 def test_past_days_arrive_again_at_the_same_hours() -> None:

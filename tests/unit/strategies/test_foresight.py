@@ -31,7 +31,7 @@ from windrow.strategies import (
     View,
     Work,
 )
-from windrow.strategies.foresight_courses import deal, independent_parts
+from windrow.strategies.foresight_courses import Courses, deal, independent_parts, unhurried
 
 Ends = dict[str, list[tuple[int, int]]]
 
@@ -43,8 +43,12 @@ class Told:
     ends: Ends
     waiting: tuple[JobPlan, ...] = ()
     others_waiting: int = 0
-    late: float = 1.0
+    late: float = 0.0
+    is_exact: bool = True
     played: list[str] = field(default_factory=list)
+
+    def late_s(self, job: JobPlan) -> int:
+        return round(job.run_s * self.late)
 
     def play(self, course: Course, future: int, within_s: int | None = None) -> Outcome:
         assert within_s is None or within_s > 0
@@ -160,6 +164,20 @@ def test_thinks_no_longer_than_it_may(plays: int) -> None:
     assert len(decision.jobs[0].tasks) == 18
 
 
+def test_uses_the_time_that_it_is_given() -> None:
+    """More work is more plays and more futures; with next to none there is still an answer."""
+    told = [Told({WHOLE: [(1000, 5), (1100, 5)]}) for _ in range(3)]
+    for times, one in zip((0.001, 1, 16), told, strict=True):
+        thinker = Foresight().thinking(times)
+        decision = thinker.decide(view_with(one))
+        assert len(decision.jobs[0].tasks) == 18
+        assert len(one.played) <= thinker.plays
+    played = [len(one.played) for one in told]
+    assert played[0] < played[1] < played[2]
+    best = [one.played.count(WHOLE) for one in told]
+    assert best[0] < best[1] < best[2]
+
+
 def test_without_futures_it_is_glume_and_says_so() -> None:
     ours, glume = Foresight().decide(view_with(None)), Glume().decide(view_with(None))
     assert ours.jobs == glume.jobs
@@ -173,8 +191,20 @@ def test_waits_for_a_group_that_waits_but_lets_single_tasks_follow() -> None:
     assert Foresight().decide(view_with(Told({}, (group,)), **ready, individually=True)) == Decision()
     follow = Foresight().decide(view_with(Told({}, (single,)), **ready, individually=True))
     assert [job.tasks for job in follow.jobs] == [(2,), (3,)]
-    wary = Foresight().decide(view_with(Told({}, (single,), late=1.5), **ready, individually=True))
+    wary = Foresight().decide(view_with(Told({}, (single,), late=0.5), **ready, individually=True))
     assert [job.requested_s for job in wary.jobs] == [150, 150]
+
+
+@pytest.mark.parametrize("late", [0.0, 0.4])
+def test_every_job_asks_for_the_time_that_it_may_need(late: float) -> None:
+    """What waits for a running job must outlast it, or it is killed before it has begun; and all may be late."""
+    view = view_with(Told({}), ready=(), jobs_running=1, busy_s=5000, left=np.arange(18) > 0)
+    told = Told({}, late=late)
+    courses = Courses(view, late_s=told.late_s).all(most=10_000)
+    firsts = [job for course in courses if course.jobs for job in [course.jobs[0]]]
+    assert {len(course.jobs) for course in courses} == {0, 1, 2, 3}
+    for job in firsts:
+        assert view.wait_s(job.nodes, job.requested_s) + job.requested_s >= 5000 + job.run_s * (1 + late)
 
 
 def test_refuses_what_makes_no_sense() -> None:
@@ -226,3 +256,25 @@ def test_who_knows_the_future_is_not_beaten() -> None:
 def test_sampling_is_part_of_what_it_is() -> None:
     """Ablations show in the name that chunks of a campaign are kept under."""
     assert repr(Foresight(sampling=Sampling("requests", arrivals=False))) != repr(Foresight())
+
+
+def test_asks_for_more_time_where_that_costs_no_wait_until_tasks_have_kept_theirs() -> None:
+    """The forecast has a hole of 250 s now, and nodes without end from 1,000 s on."""
+
+    def forecast(_nodes: np.ndarray, requested_s: np.ndarray) -> np.ndarray:
+        return np.where(requested_s <= 250, 0, 1000)
+
+    def asked_s(run_s: int) -> int:
+        view = view_with(None, forecast=forecast)
+        return unhurried(view, (JobPlan((0,), 1, run_s, run_s),))[0].requested_s
+
+    assert asked_s(100) == 200  # starts at once: twice its run still fits
+    assert asked_s(150) == 187  # twice would not fit into the hole, a quarter more does
+    assert asked_s(240) == 240  # nothing more fits
+    assert asked_s(400) == 500  # waits anyway: a quarter more, and no more than that
+    told = Told({WHOLE: [(700, 5)]}, is_exact=True)
+    exact = Foresight(kinds=("cuts",)).decide(view_with(told, forecast=forecast)).jobs
+    told.is_exact = False
+    unsure = Foresight(kinds=("cuts",)).decide(view_with(told, forecast=forecast)).jobs
+    assert [job.requested_s for job in exact] < [job.requested_s for job in unsure]
+    assert [job.tasks for job in exact] == [job.tasks for job in unsure]

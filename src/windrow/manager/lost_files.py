@@ -1,0 +1,61 @@
+"""Which finished tasks must run again, because what they made is gone and a task that is left needs it.
+
+As with make: a file that nobody needs any more is not made again, whoever deleted it. A task that runs again needs its
+own inputs, so the question goes on from there. What is gone is only claimed where it can be seen: where a task's folder
+is not there, or cannot be read, the whole disk may be away for a while, and nothing is said of its files.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from windrow.model import Runnable
+
+
+@dataclass(frozen=True, slots=True)
+class LostFile:
+    """A file that a finished task made, that is gone, and that another task needs. Tasks by number."""
+
+    maker: int
+    file: str
+    reader: int
+
+
+def lost_files(
+    runnable: Runnable,
+    left: Iterable[int],
+    is_done: Callable[[int], bool],
+    is_gone: Callable[[str, str], bool] | None = None,
+) -> list[LostFile]:
+    """One lost file for each finished task that must run again, by its number. `left`: tasks that are to run anyway."""
+    workflow, steps = runnable.workflow, runnable.steps
+    is_gone = is_gone or is_gone_from
+    maker_of = {f: task for task in range(len(workflow)) for f in workflow.outputs.of(task).tolist()}
+    found: dict[int, LostFile] = {}
+    stack = sorted(left, reverse=True)
+    while stack:
+        reader = stack.pop()
+        for f in workflow.inputs.of(reader).tolist():
+            maker, name = maker_of.get(f), workflow.files[f].id
+            if maker is None or maker in found or not is_done(maker):
+                continue
+            if is_gone(steps[maker].workdir, name):
+                found[maker] = LostFile(maker, name, reader)
+                stack.append(maker)
+    return [found[maker] for maker in sorted(found)]
+
+
+def is_gone_from(workdir: str, name: str) -> bool:
+    """Whether the folder can be seen and the file in it cannot."""
+    path = Path(workdir, name)
+    try:
+        if path.exists() or not Path(workdir).is_dir():
+            return False
+        with contextlib.suppress(FileNotFoundError):
+            next(path.parent.iterdir(), None)  # makes a network file system ask its server anew
+        return not path.exists()
+    except (OSError, ValueError):  # nobody can tell; the task that reads it will
+        return False
