@@ -27,8 +27,8 @@ LOAD = 0.6
 """Work offered to the machine; limits are so generous that the queue is never empty for long."""
 LEAD_S = 15
 """The least time that a load runs before the workflow comes."""
-LULL_S = 10
-"""Nobody comes for so long after the workflow does, where it waits for a lull; to start Windrow takes 3 to 6 s."""
+LULL_S = 20
+"""Nobody comes for so long after a workflow that waits for a lull: Windrow starts in 3 s, or 15 on a busy machine."""
 HORIZON_S = 1500
 """A load lasts so long; the longest run must be over by then."""
 PAST_S = 7200

@@ -35,11 +35,6 @@ class Allocation:
             if self._open_parents[task] == 0:
                 self._offer(task)
 
-    @property
-    def running(self) -> list[int]:
-        """The tasks that run, in the order of their starts."""
-        return self._packing.running
-
     def start(self) -> list[tuple[int, tuple[int, ...]]]:
         """Start what may and has room: tasks and their nodes, in order."""
         return self._packing.start()

@@ -43,16 +43,6 @@ class Packing:
         self._offered: dict[Need, list[tuple[float, int]]] = {}
         self._places: dict[int, tuple[Need, tuple[int, ...]]] = {}
 
-    @property
-    def running(self) -> list[int]:
-        """The tasks that run, in the order of their starts."""
-        return list(self._places)
-
-    @property
-    def is_idle(self) -> bool:
-        """Whether no task runs."""
-        return not self._places
-
     def can_ever_run(self, need: Need) -> bool:
         """Whether the task would fit if the allocation were empty."""
         if need.nodes:

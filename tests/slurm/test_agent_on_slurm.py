@@ -13,7 +13,7 @@ import pytest
 from tests.slurm.cluster import SlurmCluster
 from tests.unit.agent.jobs import Run, is_alive, read_pid, shell, task, wait_until
 
-from windrow.agent.event_file import JobEnded, JobStarted, TaskDropped, TaskFailed, TaskLost, TaskStarted
+from windrow.agent.event_file import JobEnded, JobStarted, TaskDropped, TaskLost, TaskStarted
 
 pytestmark = pytest.mark.slow
 
@@ -123,16 +123,9 @@ def test_a_step_that_is_lost_drains_the_job(slurm: SlurmCluster, run: Run, tmp_p
     (tmp_path / "go").touch()
     wait_for_end(slurm, job)
     assert not is_alive(pid)
-    (lost,) = run.of(TaskLost)
-    assert lost.why == f"node {host} was lost"
+    assert [event.why for event in run.of(TaskLost)] == [f"node {host} was lost"]
     assert len(run.finished()) == 1
-    # Slurm kills the processes of a step in any order. Where the task goes first, its node says so and gets the next.
-    failed = run.of(TaskFailed)
-    assert all(event.signal == signal.SIGKILL for event in failed)
-    dropped = [event.task for event in run.of(TaskDropped)]
-    assert sorted([lost.task, *(event.task for event in failed), *dropped]) == [1, 2, 3]
-    assert 3 in dropped
-    assert max(event.at for event in run.of(TaskStarted)) <= lost.at
+    assert [event.task for event in run.of(TaskDropped)] == [2, 3]
 
 
 def test_a_dead_node_loses_its_task_and_nothing_runs_on(slurm: SlurmCluster, run: Run, tmp_path: Path) -> None:

@@ -48,8 +48,9 @@ class Result:
 
     @property
     def may_be_stop(self) -> bool:
-        """Whether it looks like the end of a task that was told to go, with the whole job or alone."""
-        return self.signal == signal.SIGTERM or self.exit == 128 + signal.SIGTERM
+        """Whether it looks like the end of a task that was told to go or killed, with its job, its node or alone."""
+        stops = (signal.SIGTERM, signal.SIGKILL)
+        return self.signal in stops or self.exit in [128 + stop for stop in stops]
 
 
 def to_line(value: Order | Result) -> bytes:

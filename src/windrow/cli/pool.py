@@ -103,7 +103,8 @@ def _detach(folder: PoolFolder, wanted: dict[str, Any]) -> int:
         server = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
     while server.poll() is None and time.time() < began_s + _BIRTH_S:
         if _opened_s(folder) >= began_s:
-            terminal.say(f"pool {folder.name} is served by process {server.pid}; windrow status --pool {folder.name}")
+            hint = f"windrow status --pool {folder.address}"
+            terminal.say(f"pool {folder.name} is served by process {server.pid}; {hint}")
             return 0
         time.sleep(0.05)
     said = folder.log.read_text(errors="replace").strip().rpartition("\n")[2]
@@ -133,7 +134,7 @@ def _stop(folder: PoolFolder) -> int:
         if time.monotonic() > end:
             raise OutsideError(f"pool {folder.name} is still served by {holder_of(folder.lock)}; kill that process")
         time.sleep(0.05)
-    terminal.say(f"pool {folder.name} is stopped; windrow pool {folder.name} goes on from here")
+    terminal.say(f"pool {folder.name} is stopped; windrow pool {folder.address} goes on from here")
     return 0
 
 
@@ -143,7 +144,8 @@ def _cancel(folder: PoolFolder, number: int) -> int:
 
     told = Told(folder)
     if not folder.workflow(number).exists():
-        raise UserError(f"pool {folder.name} has no workflow {number}; windrow status --pool {folder.name} lists them")
+        hint = f"windrow status --pool {folder.address} lists them"
+        raise UserError(f"pool {folder.name} has no workflow {number}; {hint}")
     if _outcome(told, number):
         terminal.say(f"workflow {number} is {_outcome(told, number)}; there is nothing to cancel")
         return 0
@@ -218,7 +220,7 @@ def _table(told: Told, most: int | None) -> Table:
     if most is not None and len(workflows) > most:
         latest_first = sorted(workflows, key=lambda w: (bool(w.outcome), -w.number))
         kept = sorted(latest_first[:most], key=lambda w: w.number)
-        shown.caption = f"{len(workflows) - most} more: windrow status --pool {told.folder.name} --all"
+        shown.caption = f"{len(workflows) - most} more: windrow status --pool {told.folder.address} --all"
     for workflow in kept:
         shown.add_row(*(Text(cell) for cell in _row(workflow, time.time())))
     return shown

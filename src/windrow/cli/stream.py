@@ -82,7 +82,9 @@ def _utilization(text: str) -> float:
     except ValueError:
         value = 0.0
     if not 0 < value <= 2:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a utilization; give a number above 0, for example 0.9")
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a utilization; give one from 0 to 2, such as 0.9"
+        )
     return value
 
 

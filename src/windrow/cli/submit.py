@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
     runnable = admit(Path(args.workflow), told.settings)
     number = folder.submit(runnable)
     if told.holder is None:
-        terminal.say(f"pool {folder.name} is not served now; windrow pool {args.pool} serves it")
+        terminal.say(f"pool {folder.name} is not served now; windrow pool {folder.address} serves it")
     if args.wait:
         return _wait(told, number, as_json=args.json)
     name, tasks = runnable.workflow.name, len(runnable.workflow)

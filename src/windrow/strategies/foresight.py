@@ -20,6 +20,7 @@ from statistics import fmean, pstdev
 from typing import Literal
 
 from windrow.errors import UserError
+from windrow.model import format_duration
 from windrow.strategies.base import Candidate, Course, Decision, Futures, JobPlan, Sampling, View
 from windrow.strategies.foresight_courses import KINDS, Courses, bundled_jobs, padded, unhurried
 from windrow.strategies.glume import Glume
@@ -189,11 +190,10 @@ class Foresight:
         """To take the first of these courses, and why. `is_exact`: tasks are known to keep their times."""
         best = ranked[0]
         seen = tuple(_candidate(view, one, best) for one in ranked[:_SHOWN])
-        spread = pstdev(best.makespan_s)
-        why = f"{best.course.name}: {best.mean_s:.0f} s, give or take {spread:.0f} s, in {len(best.makespan_s)} futures"
+        why = f"{best.course.name}: done in {format_duration(best.mean_s)}, {_give_or_take(best)}"
         rival = next((one for one in ranked if one.course.name != best.course.name), None)
         if rival is not None:
-            why += f"; next best, {rival.course.name}: {rival.mean_s - best.mean_s:+.0f} s"
+            why += f"; next best, {rival.course.name}: {_later(rival, best)}"
         if self._is_late(view, best):
             why += "; no course keeps the deadline"
         by_task = any(group.how == "by task" and group.first == 0 for group in best.course.then)
@@ -209,16 +209,24 @@ def _jobs(view: View, course: Course) -> int:
 
 def _candidate(view: View, one: Tried, best: Tried) -> Candidate:
     """A course in numbers; those of its first job stand for its jobs."""
-    course, spread = one.course, pstdev(one.makespan_s)
-    note = f"give or take {spread:.0f} s in {len(one.makespan_s)} futures"
-    if one is not best:
-        note += f", {one.mean_s - best.mean_s:+.0f} s"
+    course = one.course
+    note = _give_or_take(one) + ("" if one is best else f", {_later(one, best)}")
     if not course.jobs:
         return Candidate(course.name, 0, 0, 0, 0, round(one.mean_s), note)
     job = course.jobs[0]
     wait = view.wait_s(job.nodes, job.run_s + job.leeway_s)
     name = f"{course.name} ({len(course.jobs)} jobs)" if len(course.jobs) > 1 else course.name
     return Candidate(name, job.nodes, wait, job.run_s, job.leeway_s, round(one.mean_s), note)
+
+
+def _give_or_take(one: Tried) -> str:
+    count = len(one.makespan_s)
+    return f"give or take {format_duration(pstdev(one.makespan_s))} in {count} future{'s' if count > 1 else ''}"
+
+
+def _later(one: Tried, best: Tried) -> str:
+    by_s = one.mean_s - best.mean_s
+    return f"{format_duration(abs(by_s))} {'later' if by_s >= 0 else 'earlier'}"
 
 
 def _followers(view: View, futures: Futures) -> Decision:

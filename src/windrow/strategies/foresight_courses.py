@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from windrow.strategies.base import Course, Group, JobPlan, View, best_nodes
 from windrow.strategies.individual import single_jobs
 from windrow.strategies.leeway import binary_leeway
+from windrow.strategies.levels import levels_text
 
 Ints = NDArray[np.int64]
 
@@ -94,21 +95,22 @@ class Courses:
     def _cut(self, cut: int) -> Iterator[tuple[int, Course]]:
         """Levels up to `cut` as one job, and the ways to go on."""
         view, last, busy = self.view, self.view.levels.last, self.view.busy_s
+        done = levels_text(0, cut)
         one_by_one = tuple(Group(level, level, "when done") for level in range(cut + 1, last + 1))
         firsts = [self._job(0, cut, nodes, busy) for nodes in self._sizes(0, cut, busy)]
         for k, job in enumerate(firsts):
             later = 2 if k else 0
-            yield later, Course(f"levels 0-{cut}, then the rest", (job,), (Group(cut + 1, last, "when started"),))
-            yield later + 2, Course(f"levels 0-{cut}, then task by task", (job,), (Group(cut + 1, last, "by task"),))
+            yield later, Course(f"{done}, then the rest", (job,), (Group(cut + 1, last, "when started"),))
+            yield later + 2, Course(f"{done}, then task by task", (job,), (Group(cut + 1, last, "by task"),))
             if cut + 1 < last:
-                yield 3, Course(f"levels 0-{cut}, then level by level", (job,), one_by_one)
+                yield 3, Course(f"{done}, then level by level", (job,), one_by_one)
         if "pairs" in self.kinds and view.cap - view.jobs > 1:
             first = firsts[0]
             wait = view.wait_s(first.nodes, first.run_s + first.leeway_s)
             until = max(busy, wait) + first.run_s
             for k, nodes in enumerate(self._sizes(cut + 1, last, until)[:3]):
                 both = first, self._job(cut + 1, last, nodes, until)
-                yield 3 if k else 1, Course(f"levels 0-{cut} and the rest", both)
+                yield 3 if k else 1, Course(f"{done} and the rest", both)
 
     def _splits(self, cut: int) -> Iterator[tuple[int, Course]]:
         """Levels up to `cut` as several jobs side by side."""
@@ -120,7 +122,7 @@ class Courses:
             for share in _SHARES:
                 rank = 1 if count == most and share == 1.0 else 3
                 jobs = _side_by_side(view, dealt, share)
-                name = f"levels 0-{cut} in {count} jobs"
+                name = f"{levels_text(0, cut)} in {count} jobs"
                 if jobs and cut == last:
                     yield rank, Course(name, jobs)
                 elif jobs:

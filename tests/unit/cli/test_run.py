@@ -174,7 +174,7 @@ def test_a_plan_on_a_queue_asks_for_as_much_as_a_run_would(capsys: pytest.Captur
     text = "name: long\ntasks:\n  - {id: nap, command: 'sleep 1000', runtime: 1000s}\n"
     asked_s = []
     for options in ([], ["--margin", "1.2"], ["--margin", "1.1"]):
-        assert main(["plan", write(text), "--on", "local", "--json", *options]) == 0
+        assert main(["plan", write(text), "--on", "local", "--strategy", "one-job", "--json", *options]) == 0
         asked_s.append(json.loads(capsys.readouterr().out)["jobs_now"][0]["requested_s"])
     assert asked_s[0] == asked_s[1] >= 1200 > asked_s[2]
 

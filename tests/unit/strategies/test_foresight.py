@@ -95,8 +95,8 @@ def test_takes_what_ends_first_on_the_mean() -> None:
     decision = Foresight(kinds=("cuts", "single"), doubt=0.0).decide(view_with(told))
     assert len(decision.jobs[0].tasks) == 9  # levels 0 and 1
     assert decision.candidates[0].makespan_s == 900
-    assert "+25 s" in decision.why  # the regret of task by task
-    assert "give or take 200 s" in decision.why
+    assert "task by task: 25 s later" in decision.why  # the regret of task by task
+    assert "give or take 3.3 min in 8 futures" in decision.why  # 200 s
     assert [c.makespan_s for c in decision.candidates[:3]] == [900, 925, 1000]
 
 
