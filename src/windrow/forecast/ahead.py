@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,10 +24,12 @@ from windrow.queues.port import Snapshot
 from windrow.sim.cluster import Cluster
 from windrow.sim.futures import OwnJob, Requests, SampledFutures
 from windrow.sim.futures_past import heap_rows, waiting_rows
-from windrow.strategies.base import Futures, Sampling, View, best_nodes
+from windrow.strategies.base import Course, Futures, Outcome, Sampling, View, best_nodes
 
 Floats = NDArray[np.float64]
 
+START_S = 2
+"""What it takes to pass work on from one job to the next: a round of the scheduler, the start of an agent."""
 _FRESH_S = 2.0  # how old a reading may be: which of our jobs run must be right
 
 
@@ -70,7 +73,7 @@ class Ahead:
             return None
         mine = [_shifted(own[job_id], -number, snapshot.at_s) for number, job_id in enumerate(known, 1)]
         past, errors = self.watch.seen.past(), self._errors()
-        return lambda sampling: SampledFutures(cluster, view, mine, done, requests, sampling, past, errors)
+        return lambda sampling: LiveFutures(cluster, view, mine, done, requests, sampling, past, errors)
 
     def glance(self, own: Collection[str], now_s: float) -> None:
         """Between decisions: read the queue, if that is worth it and the last time is long enough ago."""
@@ -95,6 +98,37 @@ class Ahead:
         _, wait_s, run_s = best_nodes(view, 0, view.levels.last, view.busy_s)
         length_s = max(wait_s, view.busy_s) + run_s
         return self._is_trusted and length_s < NEVER_S and self.watch.seen.is_enough(length_s)
+
+
+class LiveFutures(SampledFutures):
+    """Futures in which real jobs have to be started: each time that work is passed on from job to job takes `START_S`.
+
+    Without that, two jobs that end with one in a play would be taken for as good, and be late each time.
+    """
+
+    _handovers: dict[Course, int] | None = None
+
+    def play(self, course: Course, future: int, within_s: int | None = None) -> Outcome:
+        """What comes of the course in that future, and of starting its jobs."""
+        if self._handovers is None:
+            self._handovers = {}
+        if course not in self._handovers:
+            self._handovers[course] = handovers(course, self._view)
+        outcome = super().play(course, future, within_s)
+        return replace(outcome, makespan_s=outcome.makespan_s + START_S * self._handovers[course])
+
+
+def handovers(course: Course, view: View) -> int:
+    """How often work is passed on from one job of the course to the next: levels by task do so after each level."""
+    later = 0
+    for group in course.then:
+        has_begun = group.first == 0 and bool(course.jobs)  # its first level is in the jobs of now
+        later += group.last - group.first + 1 - has_begun if group.how == "by task" else 1
+    if len(course.jobs) < 2 or later:
+        return later
+    first, rest = set(course.jobs[0].tasks), course.jobs[-1].tasks
+    parents = view.work.workflow.parents
+    return int(any(parent in first for task in rest for parent in parents.of(task).tolist()))
 
 
 def _shows(snapshot: Snapshot, own: Mapping[str, OwnJob]) -> bool:

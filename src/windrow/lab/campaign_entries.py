@@ -15,6 +15,7 @@ from typing import Any, TypeVar, cast
 
 from windrow.formats.disk import bare_name
 from windrow.lab.campaign import Rules
+from windrow.lab.glume_log import ThesisLog
 from windrow.lab.sources import LogSource, WorkflowSource
 from windrow.lab.toml_tables import Table, as_texts, is_number, is_whole, joined, tables, variants
 from windrow.model import Workflow
@@ -84,9 +85,9 @@ def logs(table: Table, words: str) -> Iterator[LogSource]:
     _one_of(table, "file", "model")
     nodes = table.whole("nodes", None, 1)
     if "file" in table.values:
-        as_thesis = table.truth("as_thesis")
+        kind = ThesisLog if table.truth("as_thesis") else LogSource
         for path, default in _files(table):
-            yield LogSource(_named(table, default, words), path=path, nodes=nodes, as_thesis=as_thesis)
+            yield kind(_named(table, default, words), path=path, nodes=nodes)
         return
     model, seed = table.text("model"), cast(int, table.whole("seed", 0, 0))
     days = table.take("days")

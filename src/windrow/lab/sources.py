@@ -20,11 +20,7 @@ from windrow.recipes import generate_log, generate_workflow
 
 @dataclass(frozen=True, slots=True)
 class LogSource:
-    """A log under a name of its own: the SWF file at `path`, or one drawn by `model`.
-
-    `as_thesis` replays a file the way the GLUME thesis's simulator did: cancelled jobs stay, and every request is the
-    next whole minute and six seconds of padding.
-    """
+    """A log under a name of its own: the SWF file at `path`, or one drawn by `model`."""
 
     name: str
     path: str = ""
@@ -33,7 +29,6 @@ class LogSource:
     days: float | None = None
     nodes: int | None = None
     parameters: tuple[tuple[str, str], ...] = ()
-    as_thesis: bool = False
 
     def __post_init__(self) -> None:
         if bool(self.path) == bool(self.model):
@@ -43,18 +38,17 @@ class LogSource:
     def content(self) -> str:
         """What the log will hold, in a few words that change whenever it does."""
         if self.path:
-            return f"file {_file_digest(self.path)} nodes {self.nodes} as_thesis {self.as_thesis}"
+            return f"file {_file_digest(self.path)} nodes {self.nodes}"
         return f"model {self.model} {self.seed} {self.days} {self.nodes} {sorted(self.parameters)}"
 
     def load(self, requests: str) -> Log:
         """The log itself, with actual or accurate requests. InputError where the file cannot be used."""
         log = self._recorded()
-        log = log.accurate() if requests == "accurate" else log
-        return log.padded(round_s=60, extra_s=6) if self.as_thesis else log
+        return log.accurate() if requests == "accurate" else log
 
     def _recorded(self) -> Log:
         if self.path:
-            return read_log(self.path, nodes=self.nodes, keep_cancelled=self.as_thesis)
+            return read_log(self.path, nodes=self.nodes)
         drawing = {"days": self.days, "nodes": self.nodes, "parameters": dict(self.parameters)}
         return generate_log(self.model, seed=self.seed, **drawing)  # type: ignore[arg-type]
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.sim.test_invariants import random_log
 
-from windrow.forecast.ahead import Ahead, with_clients
+from windrow.forecast.ahead import START_S, Ahead, handovers, with_clients
 from windrow.forecast.twin import Twin, expected_starts_s
 from windrow.manager.core import Core
 from windrow.manager.terms import Terms
@@ -16,6 +17,7 @@ from windrow.queues.port import OthersJob, Snapshot
 from windrow.sim.cluster import Cluster, Event, EventKind
 from windrow.sim.futures import OwnJob
 from windrow.strategies import JobPlan, View, Work
+from windrow.strategies.base import Course, Group, Sampling
 
 
 def job(job_id: str, nodes: int, requested_s: int, started_s: float | None = None, user: str = "u") -> OthersJob:
@@ -192,3 +194,46 @@ def test_between_decisions_the_queue_is_read_once_a_minute() -> None:
         readings.append(queue.now_s > before)
         queue.now_s = before + 1.0
     assert [second for second, is_read in enumerate(readings) if is_read] == [0, 60, 120, 180, 240]
+
+
+def chain() -> View:
+    """Three levels of two tasks each, each task after the one above it."""
+    tasks = [
+        Task(f"{level}{side}", 10.0, parents=(f"{level - 1}{side}",) if level else ())
+        for level in range(3)
+        for side in "ab"
+    ]
+    core = Core(Work(Workflow.from_tasks("chain", tasks), np.full(6, 10), NodeShape(), 4), Terms(4))
+    return core.view(1000, lambda nodes, _: 0 * nodes)
+
+
+def plan(*tasks: int) -> JobPlan:
+    return JobPlan(tasks, 2, 10 * len(tasks) // 2, 60)
+
+
+@pytest.mark.parametrize(
+    ("course", "expected"),
+    [
+        (Course("all levels", (plan(0, 1, 2, 3, 4, 5),)), 0),
+        (Course("one and the rest", (plan(0, 1), plan(2, 3, 4, 5))), 1),
+        (Course("side by side", (plan(0, 2, 4), plan(1, 3, 5))), 0),
+        (Course("one, then the rest", (plan(0, 1),), (Group(1, 2),)), 1),
+        (Course("level by level", (plan(0, 1),), (Group(1, 1, "when done"), Group(2, 2, "when done"))), 2),
+        (Course("task by task", (plan(0), plan(1)), (Group(0, 2, "by task"),)), 2),
+        (Course("one, then task by task", (plan(0, 1),), (Group(1, 2, "by task"),)), 2),
+        (Course("nothing now", (), (Group(0, 2, "when done"),)), 1),
+    ],
+)
+def test_work_is_passed_on(course: Course, expected: int) -> None:
+    assert handovers(course, chain()) == expected
+
+
+def test_passing_work_on_takes_its_time_and_nothing_else_does() -> None:
+    queue, view = Clocked(), chain()
+    ahead = Ahead(Twin(queue, lambda: queue.now_s, refresh_s=60.0))
+    futures = ahead.futures(view, {}, np.zeros(6, dtype=bool), Terms(4).requests())
+    assert futures is not None
+    drawn = futures(Sampling())
+    whole, pair = Course("all levels", (plan(*range(6)),)), Course("two", (plan(0, 1), plan(2, 3, 4, 5)))
+    assert drawn.play(whole, 0).makespan_s == 30  # two nodes, three levels of 10 s, and nobody else is there
+    assert drawn.play(pair, 0).makespan_s == 30 + START_S
