@@ -229,12 +229,12 @@ def managed(paths: RunPaths, *, wait_s: float = 0.0) -> Iterator[Manager]:
     """The run's manager, restored from its journal; nobody else can manage the run in the meantime."""
     lock = RunLock(paths.lock, wait_s)
     lock.lend()
+    paths.stop.unlink(missing_ok=True)  # of an earlier manager; from here on whoever cancels means us
     journal = Journal.open(paths.journal, writable=True)
     try:
         promise = FirstPromise()
         manager = _manager(paths, journal, promise)
         manager.restore()
-        paths.stop.unlink(missing_ok=True)
         yield manager
         journal.set_fact("trouble", manager.core.trouble)
         if manager.ahead is not None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from windrow.agent.folder import RunFolder
-from windrow.errors import OutsideError, UserError, unknown_name
+from windrow.errors import OutsideError, UserError, WindrowError, unknown_name
 from windrow.forecast.ledger import PastPrediction, Promise
 from windrow.manager.events import JobStarted
 from windrow.manager.journal import Journal, PredictedStart
@@ -103,7 +104,11 @@ def find_run(name: str | None, root: Path = ROOT) -> RunPaths:
 
 
 def _created_s(run: RunPaths) -> float:
-    journal = Journal.open(run.journal)
+    """When the run was begun. One that cannot be read is taken for the oldest: it must not hide the others."""
+    try:
+        journal = Journal.open(run.journal)
+    except WindrowError:
+        return 0.0
     created = float(journal.facts().get("created_s", 0.0))
     journal.close()
     return created
@@ -167,27 +172,29 @@ def past_predictions(root: Path = ROOT, queue: str | None = None) -> list[PastPr
     Only predictions and starts are read: a folder may hold many long runs.
     """
     found: list[PastPrediction] = []
-    for run in all_runs(root):
-        journal = Journal.open(run.journal)
-        facts = journal.facts()
-        if queue is None or facts["queue"] == queue:
-            starts = (r for _, r in journal.records(kinds=(JobStarted,)))
-            begun_s = {r.event.job: r.at_s for r in starts if isinstance(r.event, JobStarted)}
-            found += [
-                PastPrediction(p.source, job_tag(facts["uid"], p.job), p.at_s, p.start_s, begun_s.get(p.job))
-                for p in journal.predictions()
-            ]
-        journal.close()
+    for journal, facts in _past(root, queue):
+        starts = (r for _, r in journal.records(kinds=(JobStarted,)))
+        begun_s = {r.event.job: r.at_s for r in starts if isinstance(r.event, JobStarted)}
+        found += [
+            PastPrediction(p.source, job_tag(facts["uid"], p.job), p.at_s, p.start_s, begun_s.get(p.job))
+            for p in journal.predictions()
+        ]
     return sorted(found, key=lambda p: p.at_s)
 
 
 def past_promises(root: Path = ROOT, queue: str | None = None) -> list[Promise]:
     """What looks ahead promised in the runs of this folder (on this queue) that are complete, and what came of it."""
-    found: list[Promise] = []
+    return [Promise(**promise) for _, facts in _past(root, queue) if (promise := facts.get("promise"))]
+
+
+def _past(root: Path, queue: str | None) -> Iterator[tuple[Journal, dict[str, Any]]]:
+    """Journals and facts of earlier runs on this queue. A run that cannot be read tells nothing, and stops nobody."""
     for run in all_runs(root):
-        journal = Journal.open(run.journal)
+        try:
+            journal = Journal.open(run.journal)
+        except WindrowError:
+            continue
         facts = journal.facts()
-        if (queue is None or facts["queue"] == queue) and (promise := facts.get("promise")):
-            found.append(Promise(**promise))
+        if queue is None or facts["queue"] == queue:
+            yield journal, facts
         journal.close()
-    return found

@@ -6,6 +6,7 @@ import argparse
 import time
 
 from windrow.cli import terminal
+from windrow.errors import WindrowError
 
 SUMMARY = "List the runs of this folder."
 
@@ -29,7 +30,13 @@ def run(args: argparse.Namespace) -> int:
     from windrow.app.runs import Told, all_runs
     from windrow.cli.live import as_json, clock, span
 
-    told = sorted((Told(paths) for paths in all_runs()), key=lambda t: float(t.facts["created_s"]))
+    told = []
+    for paths in all_runs():
+        try:
+            told.append(Told(paths))
+        except WindrowError as error:
+            terminal.say(f"{paths.name} cannot be told: {error}")
+    told.sort(key=lambda t: float(t.facts["created_s"]))
     if args.json:
         terminal.print_json({"runs": [as_json(t) for t in told]})
         return 0

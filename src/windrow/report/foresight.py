@@ -79,7 +79,7 @@ def summary(results: Results) -> list[str]:
         lines.append(f"The longest decision took {max(s for p in results.paces for s in p.decisions_s):.1f} s.")
     lines += results.plan.stand_ins
     if results.plan.scale == "quick":
-        lines.append("A quick run: seven times in the week, and no workflow of 500 tasks. --full runs more.")
+        lines.append("A quick run: seven times in the week. --full runs more.")
     if results.failed:
         lines.append(f"WARNING: {results.failed:,} of {results.trials:,} trials failed and are left out.")
     return lines

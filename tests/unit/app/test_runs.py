@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from windrow.app.runs import all_runs, find_run, new_run
+from windrow.app.runs import all_runs, find_run, new_run, past_predictions, past_promises
 from windrow.errors import UserError
 from windrow.manager.journal import Journal
 
@@ -37,3 +37,14 @@ def test_the_latest_run_is_meant_where_none_is_named(tmp_path: Path) -> None:
     assert {run.name for run in all_runs(root)} == {"old-1", "new-1", "middle-1"}
     with pytest.raises(UserError, match="did you mean old-1"):
         find_run("old", root)
+
+
+def test_a_damaged_run_hides_no_other(tmp_path: Path) -> None:
+    root = tmp_path / "runs"
+    make("good", root, 1.0)
+    make("bad", root, 2.0)
+    (root / "bad-1" / find_run("bad-1", root).journal.name).write_bytes(b"not a journal at all" * 100)
+    assert find_run(None, root).name == "good-1"
+    assert find_run("bad-1", root).name == "bad-1"
+    assert past_predictions(root) == []
+    assert past_promises(root) == []
