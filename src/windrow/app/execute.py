@@ -64,6 +64,7 @@ class Order:
     strategy: str = AUTO
     objective: Objective = "makespan"
     deadline_s: int | None = None
+    think: int = 1
     cap: int = 16
     margin: float = 1.2
     max_nodes: int | None = None
@@ -115,16 +116,15 @@ def strategy_of(order: Order) -> Strategy:
     strategy = find_strategy(order.strategy)
     if isinstance(strategy, Foresight):
         return replace(
-            strategy,
+            strategy.thinking(order.think),
             objective=order.objective,
             deadline_s=order.deadline_s,
             max_nodes=order.max_nodes,
             job_s=JOB_S,
         )
-    if order.objective != "makespan" or order.deadline_s is not None:
-        raise UserError(
-            f"--objective and --deadline are for foresight; {strategy.name} has no such choice: leave them out"
-        )
+    if order.objective != "makespan" or order.deadline_s is not None or order.think != 1:
+        options = "--objective, --deadline and --think"
+        raise UserError(f"{options} are for foresight; {strategy.name} has no such choice: leave them out")
     return strategy
 
 
@@ -202,6 +202,7 @@ def start_run(prepared: Prepared, root: Path = ROOT) -> RunPaths:
         "strategy": strategy_of(order).name,
         "objective": order.objective,
         "deadline_s": order.deadline_s,
+        "think": order.think,
         "cap": terms.cap,
         "margin": terms.margin,
         "max_nodes": order.max_nodes,
@@ -293,6 +294,7 @@ def _order_of(facts: Mapping[str, Any]) -> Order:
         strategy=facts["strategy"],
         objective=facts.get("objective", "makespan"),
         deadline_s=facts.get("deadline_s"),
+        think=facts.get("think", 1),
         cap=facts["cap"],
         margin=facts["margin"],
         max_nodes=facts["max_nodes"],

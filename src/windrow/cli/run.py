@@ -65,6 +65,13 @@ def add_order(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--deadline", type=duration_s, metavar="T", help="foresight: be done so long after the begin, as 4h"
     )
+    parser.add_argument(
+        "--think",
+        type=positive,
+        default=1,
+        metavar="N",
+        help="foresight: look so many times as far around (default: 1)",
+    )
     parser.add_argument("--cap", type=positive, default=16, metavar="N", help="most jobs in the queue (default: 16)")
     parser.add_argument(
         "--margin", type=margin, default=MARGIN, metavar="F", help="asked-for time over run (default: 1.2)"
@@ -88,6 +95,7 @@ def order_of(args: argparse.Namespace) -> Order:
         strategy=args.strategy,
         objective=args.objective,
         deadline_s=None if args.deadline is None else int(args.deadline),
+        think=args.think,
         cap=args.cap,
         margin=args.margin,
         max_nodes=args.max_nodes,

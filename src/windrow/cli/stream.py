@@ -82,9 +82,7 @@ def _utilization(text: str) -> float:
     except ValueError:
         value = 0.0
     if not 0 < value <= 2:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is not a utilization; give one from 0 to 2, such as 0.9"
-        )
+        raise argparse.ArgumentTypeError(f"{text!r} is not a utilization; give one from 0 to 2, such as 0.9")
     return value
 
 

@@ -58,7 +58,8 @@ WHEN_STARTED, WHEN_DONE, BY_TASK = range(3)
 JOBS, RUNNING_TASKS, OPEN_TASKS, NEXT_GROUP, KILLS, NODE_S, JOBS_WAITING, JOBS_RUNNING = range(8)
 CAP, OWNER, SHAPE_CORES, MOST_NODES, PER_CORE, SIZES, LEEWAY_ROUNDS, LIMIT = range(8, 16)
 READY_LEFT, READY_FROM = range(16, 18)  # ready tasks in no job: how many, and before which task there is none
-BOOK_WIDTH = 18
+HORIZON = 18
+BOOK_WIDTH = 19
 
 # Requests. LATE is by which factor later jobs are asked for longer than they should run.
 MARGIN, ROUND_S, OVERHEAD_S, MAX_REQUEST_S, LATE = range(5)
@@ -83,8 +84,8 @@ def rollout(
 ) -> int:
     """When the last task ends; NO_ROOM where the state or the table of jobs is too small, STUCK where nothing goes on.
 
-    A course that goes beyond LIMIT is given up, at some time after it. All tables are changed. `ends` is a heap of
-    end * tasks + task, with room for all tasks and restarts.
+    A course that goes beyond LIMIT is given up, at some time after it, but not after HORIZON. All tables are changed.
+    `ends` is a heap of end * tasks + task, with room for all tasks and restarts.
     """
     for v in range(tasks.shape[0]):
         book[READY_LEFT] += tasks[v, HOME] == IN_NO_JOB and tasks[v, PARENTS] == 0
@@ -95,7 +96,7 @@ def rollout(
     if not submit_more(s, log, nobody, tasks, jobs, groups, runs, book, terms):
         return NO_ROOM
     while book[OPEN_TASKS] > 0 and s[NOW] <= book[LIMIT]:
-        until = ends[0] // tasks.shape[0] if book[RUNNING_TASKS] > 0 else FOREVER
+        until = min(book[HORIZON], ends[0] // tasks.shape[0] if book[RUNNING_TASKS] > 0 else FOREVER)
         outcome = advance(s, log, nobody, until)
         if outcome == NEEDS_ROOM:
             return NO_ROOM

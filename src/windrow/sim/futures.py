@@ -35,7 +35,7 @@ from windrow.sim.futures_past import (
     sampled,
     waiting_rows,
 )
-from windrow.strategies.base import Course, JobPlan, Outcome, Sampling, View
+from windrow.strategies.base import LONG_QUEUE, Course, JobPlan, Outcome, Sampling, View
 
 Ints = NDArray[np.int64]
 
@@ -179,6 +179,7 @@ class SampledFutures:
             tasks[mine, r.HOME] = row
             jobs[row, r.READY] = int((tasks[mine, r.PARENTS] == 0).sum())
         book[r.LIMIT] = self._cluster.now_s + limit_s
+        book[r.HORIZON] = book[r.LIMIT] + 1 if self.others_waiting > LONG_QUEUE else k.FOREVER
         groups, runs = self._groups(course)
         children = base.children
         s = state.copy()

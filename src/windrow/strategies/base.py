@@ -96,6 +96,10 @@ class Sampling:
     seed: int = 0
 
 
+LONG_QUEUE = 70
+"""Jobs of others that wait, beyond which plays cost so much that they are cut as short as they can be."""
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """How a course ends in one future: when the last task is done, counted from now, and what jobs held."""

@@ -21,7 +21,7 @@ from typing import Literal
 
 from windrow.errors import UserError
 from windrow.model import format_duration
-from windrow.strategies.base import Candidate, Course, Decision, Futures, JobPlan, Sampling, View
+from windrow.strategies.base import LONG_QUEUE, Candidate, Course, Decision, Futures, JobPlan, Sampling, View
 from windrow.strategies.foresight_courses import KINDS, Courses, bundled_jobs, padded, unhurried
 from windrow.strategies.glume import Glume
 from windrow.strategies.individual import single_jobs
@@ -113,7 +113,7 @@ class Foresight:
         while at < self.futures and left >= len(alive):
             more = min(2 if at < 4 else 4, self.futures - at, max(1, left // (2 * len(alive))))
             for number in range(at, at + more):
-                self._play(alive, futures, number)
+                self._play(view, alive, futures, number)
             at, left = at + more, left - more * len(alive)
             alive = self._sorted(view, alive)
             keep = len(alive) if at >= self.futures else max(_FINAL, -(-len(alive) // 3))
@@ -142,11 +142,18 @@ class Foresight:
 
     def _plays(self, futures: Futures) -> int:
         """How many plays this decision may take: fewer in a long queue, where each takes longer."""
-        return max(2, self.plays * _QUEUE // (_QUEUE + futures.others_waiting))
+        waiting = futures.others_waiting
+        waiting = max(waiting, waiting**2 // LONG_QUEUE)
+        return max(2, self.plays * _QUEUE // (_QUEUE + waiting))
 
-    def _play(self, tried: Sequence[Tried], futures: Futures, number: int) -> None:
-        """Play all in one future. For the makespan, those that fall far behind are not played to their end."""
+    def _play(self, view: View, tried: Sequence[Tried], futures: Futures, number: int) -> None:
+        """Play all in one future. For the makespan, those that fall far behind are not played to their end.
+
+        In a long queue courses of few jobs go first: they are quick to play, and tell when to give the others up.
+        """
         within: int | None = None
+        if futures.others_waiting > LONG_QUEUE:
+            tried = sorted(tried, key=lambda one: _jobs(view, one.course))
         for one in tried:
             outcome = futures.play(one.course, number, within)
             one.makespan_s.append(outcome.makespan_s)

@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 
+from windrow.app.execute import Order, strategy_of
 from windrow.app.queues import open_queue
 from windrow.cli.main import main
+from windrow.strategies import Foresight
 
 FORK_JOIN = """
 name: fork-join
@@ -158,6 +160,8 @@ def test_what_cannot_run_is_refused_before_anything_is_made(capsys: pytest.Captu
     assert "task a reads nothing" in capsys.readouterr().err
     assert main(["run", write(FORK_JOIN), "--strategy", "zang"]) == 2
     assert "did you mean zhang" in capsys.readouterr().err
+    assert main(["run", write(FORK_JOIN), "--strategy", "glume", "--think", "4"]) == 2
+    assert "--think are for foresight" in capsys.readouterr().err
     assert main(["run", write(FORK_JOIN), "--on", "moon"]) == 2
     assert not Path(".windrow").exists()
 
@@ -195,3 +199,10 @@ def test_without_runs_the_commands_say_so(capsys: pytest.CaptureFixture[str]) ->
     for command in ("status", "watch", "resume", "cancel"):
         assert main([command]) == 2
         assert "windrow run WORKFLOW starts one" in capsys.readouterr().err
+
+
+def test_who_is_to_think_more_does_and_remembers_it() -> None:
+    usual, deep = (strategy_of(Order(Path("w.yaml"), think=times)) for times in (1, 4))
+    assert isinstance(usual, Foresight)
+    assert isinstance(deep, Foresight)
+    assert (deep.plays, deep.futures) == (4 * usual.plays, 2 * usual.futures)
