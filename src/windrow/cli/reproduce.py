@@ -80,12 +80,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     scale = parser.add_mutually_exclusive_group()
     scale.add_argument(
-        "--quick", action="store_true", help="a sample, in a minute or two, or ten (foresight) (default)"
+        "--quick", action="store_true", help="a sample: a minute or two, or twenty (foresight) (default)"
     )
     scale.add_argument(
         "--full",
         action="store_true",
-        help="everything, on two cores in a quarter (ilyushkin) or half an hour (glume), or some hours (the others)",
+        help="everything: on two cores some minutes (glume, ilyushkin), half an hour (zhang) or hours (foresight)",
     )
     parser.add_argument("--out", metavar="FOLDER", help="where results go (default: windrow-PAPER-SCALE)")
     parser.add_argument("--workers", type=positive, metavar="N", help="processes at work (default: one per core)")

@@ -19,6 +19,7 @@ from functools import cached_property
 from windrow.queues import command
 from windrow.queues.accounts import PastJob
 from windrow.queues.command import Answer, Run, user_name
+from windrow.queues.local_door import JOB_VARIABLES
 from windrow.queues.port import JobSpec, JobStatus, Limits, QueueError, Snapshot
 from windrow.queues.script import array_name, array_script, here_document, job_script, redirected_script, tag_of
 from windrow.queues.slurm_accounts import parse_past, past_argv
@@ -238,6 +239,7 @@ def _clean(env: Mapping[str, str]) -> dict[str, str]:
         key: value
         for key, value in env.items()
         if key not in FOREIGN
+        and key not in JOB_VARIABLES
         and not key.startswith(FOREIGN_PREFIXES)
         and not (inside and key.startswith(("SLURM_", "SLURMD_")) and key not in KEPT)
     }
