@@ -71,7 +71,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return 0
         measured = Measured(options.json, options.keep)
         cells, is_whole = measured.all(cases, options.side, options.strategies), not measured.failed
-    print(*(means(cells) if options.drawn else report(cells)), sep="\n")
+    is_drawn = options.drawn or not all(cell.simulated_s for cell in cells)  # foresight, which nothing simulates here
+    print(*(means(cells) if is_drawn else report(cells)), sep="\n")
     return 0 if is_whole else 1
 
 
