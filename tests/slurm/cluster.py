@@ -25,7 +25,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -79,11 +79,10 @@ class SlurmCluster:
 
     def start(self) -> Self:
         """Start everything and wait until all nodes are idle; on failure nothing is left running."""
-        try:
+        with ExitStack() as undo:
+            undo.callback(self.close)
             self._start_all()
-        except BaseException:
-            self.close()
-            raise
+            undo.pop_all()
         return self
 
     def _start_all(self) -> None:

@@ -57,6 +57,4 @@ class FirstPromise:
 
 def expected_s(decision: Decision) -> float:
     """How long all that is left should take, by a look ahead; 0 where the decision comes from none."""
-    taken = decision.candidates[0] if decision.candidates else None
-    is_played = taken is not None and " future" in taken.note
-    return float(taken.makespan_s or 0) if taken is not None and is_played else 0.0
+    return float(decision.candidates[0].makespan_s or 0) if decision.is_played else 0.0

@@ -122,9 +122,8 @@ def reproduce_ilyushkin(*, full: bool, workers: int = 1, watch: Watch | None = N
             for done, future in enumerate(as_completed(futures), start=1):
                 future.result()
                 tell(done, len(futures))
-        except BaseException:  # also an interruption: what has not begun need not
+        finally:  # after an interruption, what has not begun need not
             pool.shutdown(wait=False, cancel_futures=True)
-            raise
     found = tuple(curve for part in curves for curve in part.result())
     other = tuple(reading for part in read for reading in part.result())
     scale = "full" if full else "quick"

@@ -278,14 +278,9 @@ class Store:
             if db.in_transaction:
                 yield db
                 return
-            db.execute("BEGIN IMMEDIATE")
-            try:
+            with db:  # commits, or rolls back what was begun
+                db.execute("BEGIN IMMEDIATE")
                 yield db
-            except BaseException:
-                if db.in_transaction:  # some errors have already ended it
-                    db.execute("ROLLBACK")
-                raise
-            db.execute("COMMIT")
 
     @contextmanager
     def _plain_errors(self) -> Iterator[None]:

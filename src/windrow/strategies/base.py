@@ -49,12 +49,16 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What to submit now, and why. `individually` is remembered: from then on tasks go out one by one."""
+    """What to submit now, and why. `individually` is remembered: from then on tasks go out one by one.
+
+    `is_played`: the makespans of its candidates come from a look ahead; the first is that of what was chosen.
+    """
 
     jobs: tuple[JobPlan, ...] = ()
     candidates: tuple[Candidate, ...] = ()
     why: str = ""
     individually: bool = False
+    is_played: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -205,7 +205,7 @@ class Foresight:
             why += "; no course keeps the deadline"
         by_task = any(group.how == "by task" and group.first == 0 for group in best.course.then)
         jobs = best.course.jobs if is_exact else unhurried(view, best.course.jobs)
-        return Decision(jobs, seen, why, individually=by_task)
+        return Decision(jobs, seen, why, individually=by_task, is_played=True)
 
 
 def _jobs(view: View, course: Course) -> int:

@@ -28,9 +28,10 @@ def finished(task: int, begun_s: float, at_s: float) -> Record:
     return Record(e.TaskFinished(int(at_s), task), {"begun": begun_s, "peak_bytes": 0}, at_s)
 
 
-def planned(at_s: float, makespan_s: int, note: str) -> Record:
-    seen = (Candidate("all levels", 1, 0, 10, 0, makespan_s, note),)
-    return Record(e.JobsPlanned(int(at_s), Decision((JobPlan((0,), 1, 10, 60),), seen)), at_s=at_s)
+def planned(at_s: float, makespan_s: int, *, is_played: bool) -> Record:
+    seen = (Candidate("all levels", 1, 0, 10, 0, makespan_s),)
+    decision = Decision((JobPlan((0,), 1, 10, 60),), seen, is_played=is_played)
+    return Record(e.JobsPlanned(int(at_s), decision), at_s=at_s)
 
 
 def test_errors_are_those_of_earlier_runs_until_five_tasks_are_done() -> None:
@@ -40,7 +41,7 @@ def test_errors_are_those_of_earlier_runs_until_five_tasks_are_done() -> None:
     found = errors()
     assert found is not None
     assert found.tolist() == [1.0, 1.5]
-    errors.hear([finished(4, 0.0, 5.4), planned(9.0, 3, "")])
+    errors.hear([finished(4, 0.0, 5.4), planned(9.0, 3, is_played=True)])
     found = errors()
     assert found is not None
     assert found.tolist() == [2.0] * 4 + [0.5]
@@ -60,16 +61,14 @@ def test_what_was_learnt_tells_how_far_it_is_off(tmp_path: Path) -> None:
 
 def test_the_first_promise_and_what_came_of_it() -> None:
     promise = FirstPromise()
-    promise.hear(
-        [planned(100.0, 50, "give or take 3 s in 8 futures"), planned(120.0, 10, "give or take 1 s in 2 futures")]
-    )
+    promise.hear([planned(100.0, 50, is_played=True), planned(120.0, 10, is_played=True)])
     promise.hear([finished(0, 110.0, 130.0), finished(1, 110.0, 190.5)])
     assert promise.kept() == Promise(100.0, 50.0, 90.5)
 
 
 def test_a_plain_decision_promises_nothing() -> None:
     promise = FirstPromise()
-    promise.hear([planned(100.0, 50, ""), finished(0, 110.0, 130.0)])
+    promise.hear([planned(100.0, 50, is_played=False), finished(0, 110.0, 130.0)])
     assert promise.kept() is None
 
 

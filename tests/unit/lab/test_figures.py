@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.lab.test_trials import ALL, fork_join
-from tests.unit.sim.test_invariants import random_log
+from tests.unit.lab.test_trials import ALL, fork_join, some_world
 from tests.unit.strategies.test_listing import workflows
 
 from windrow.lab.figures import Figures, places_per_node, trial_figures
@@ -42,11 +41,7 @@ def test_figures_are_those_of_the_core(
     workflow: Workflow, strategy: Strategy, seed: int, margin: float, noise: float, cap: int, policy: str
 ) -> None:
     rng = np.random.default_rng(seed)
-    log = random_log(seed, 60, 6)
-    cluster = Cluster(log, policy=policy, requests=str(rng.choice(["actual", "accurate"])))
-    cluster.advance(int(rng.integers(0, log.submit_s[-1] + 1)))
-    expected = (workflow.runtime_s * 60).astype(np.int64)
-    actual = np.maximum(1, expected * np.exp(noise * rng.normal(size=len(workflow)))).astype(np.int64)
+    cluster, expected, actual = some_world(rng, seed, workflow, noise, policy)
     terms = Terms(
         6,
         NodeShape(int(rng.integers(1, 4))),

@@ -75,6 +75,18 @@ def check_makespan(trial: Trial, actual: Ints) -> None:
     assert trial.makespan_s <= tried + waited  # whenever no task runs, some job waits
 
 
+def some_world(
+    rng: np.random.Generator, seed: int, workflow: Workflow, noise: float, policy: str
+) -> tuple[Cluster, Ints, Ints]:
+    """A cluster of six nodes at some moment of a random log, and what the tasks should and will take."""
+    log = random_log(seed, 60, 6)
+    cluster = Cluster(log, policy=policy, requests=str(rng.choice(["actual", "accurate"])))
+    cluster.advance(int(rng.integers(0, log.submit_s[-1] + 1)))
+    expected = (workflow.runtime_s * 60).astype(np.int64)
+    actual = np.maximum(1, expected * np.exp(noise * rng.normal(size=len(workflow)))).astype(np.int64)
+    return cluster, expected, actual
+
+
 @settings(max_examples=400, deadline=None, derandomize=True)
 @given(
     st.booleans().flatmap(lambda mixed: workflows(mixed=mixed)),
@@ -89,11 +101,7 @@ def test_any_run(
     workflow: Workflow, strategy: Strategy, seed: int, margin: float, noise: float, cap: int, policy: str
 ) -> None:
     rng = np.random.default_rng(seed)
-    log = random_log(seed, 60, 6)
-    cluster = Cluster(log, policy=policy, requests=str(rng.choice(["actual", "accurate"])))
-    cluster.advance(int(rng.integers(0, log.submit_s[-1] + 1)))
-    expected = (workflow.runtime_s * 60).astype(np.int64)
-    actual = np.maximum(1, expected * np.exp(noise * rng.normal(size=len(workflow)))).astype(np.int64)
+    cluster, expected, actual = some_world(rng, seed, workflow, noise, policy)
     terms = Terms(6, NodeShape(4, 8), cap=cap, margin=margin, round_s=int(rng.choice([1, 60])))
     work = Work(workflow, expected, terms.shape, terms.cluster_nodes)
     trial = run_trial(cluster, workflow, strategy, terms=terms, work=work, actual_s=actual, checked=True)
