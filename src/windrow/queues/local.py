@@ -55,6 +55,7 @@ class LocalQueue:
         given |= {"grace_s": grace_s, "idle_s": idle_s}
         self.settings = self._agree({name: value for name, value in given.items() if value is not None})
         self._user = user_name()
+        self._is_machine = nodes is None
 
     @property
     def name(self) -> str:
@@ -69,7 +70,9 @@ class LocalQueue:
     def limits(self) -> Limits:
         """What the settings give."""
         now = self.settings
-        return Limits(now.nodes, NodeShape(now.cores, now.memory_bytes), max_array=_MAX_ARRAY)
+        return Limits(
+            now.nodes, NodeShape(now.cores, now.memory_bytes), max_array=_MAX_ARRAY, starts_at_once=self._is_machine
+        )
 
     def submit(self, spec: JobSpec) -> str:
         """Submit a job. It gets the environment of this process."""

@@ -79,7 +79,10 @@ class JobStatus:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What the site allows. None means no limit known. `max_array` 1 means no arrays."""
+    """What the site allows. None means no limit known. `max_array` 1 means no arrays.
+
+    `starts_at_once`: no job ever waits here, so there is nothing to forecast and nothing to gain from several jobs.
+    """
 
     nodes: int
     shape: NodeShape
@@ -87,6 +90,7 @@ class Limits:
     max_walltime_s: int | None = None
     max_jobs: int | None = None
     max_array: int = 1
+    starts_at_once: bool = False
 
 
 @dataclass(frozen=True, slots=True)
