@@ -26,14 +26,14 @@ demo: $(VENV)/ready  ## run a real workflow on this machine's queue, then compar
 
 test: $(VENV)/ready  ## every test; says what it skipped; as root on an apt system it installs a Slurm to test with
 	sh tests/slurm/install
-	$(BIN)/pytest -rs
+	$(BIN)/pytest -rs -n 4 --dist loadgroup --no-loadscope-reorder
 
 check: $(VENV)/ready docs  ## format, lint, types, import layers, docs, tests
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/pytest -rs
+	$(BIN)/pytest -rs -n 4 --dist loadgroup --no-loadscope-reorder
 
 format: $(VENV)/ready  ## put the code into the house format
 	$(BIN)/ruff format .
