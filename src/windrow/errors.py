@@ -4,6 +4,7 @@
     ├── UserError          what the user gave cannot be used; the message names it and the fix (exit code 2)
     │   └── InputError     the same, at a place in a file: file, line, what is wrong, what to do
     └── OutsideError       something outside failed: network, disk, batch system (exit code 1)
+        └── NothingBegun   the same, before anything was started (exit code 2)
 
 Exceptions stop at the command line, which prints one line and picks the exit code; nothing else prints errors.
 """
@@ -41,6 +42,12 @@ class InputError(UserError):
 
 class OutsideError(WindrowError):
     """The world did not cooperate: a download failed, a disk is full. Trying again later may help."""
+
+
+class NothingBegun(OutsideError):  # noqa: N818  (it says what matters: trying again is safe)
+    """The world did not cooperate, and nothing was started."""
+
+    exit_code = 2
 
 
 def unknown_name(what: str, value: str, known: Iterable[str]) -> UserError:

@@ -15,7 +15,7 @@ import numpy as np
 from windrow.agent.folder import RunFolder
 from windrow.app.learning import Learning, TaskErrors, earlier_errors
 from windrow.app.looking import FirstPromise, look_ahead
-from windrow.app.queues import open_queue
+from windrow.app.queues import no_answer, open_queue
 from windrow.app.runs import ROOT, RunPaths, new_run, past_predictions, past_promises
 from windrow.errors import OutsideError, UserError, WindrowError
 from windrow.forecast.ahead import Ahead
@@ -39,7 +39,7 @@ from windrow.model import Runnable, format_duration
 from windrow.model.runnable import refuse_missing_inputs
 from windrow.queues.local import LocalQueue
 from windrow.queues.port import Limits, Queue, QueueError
-from windrow.strategies import AUTO, Decision, Foresight, Strategy, Work, find_strategy, whole_seconds
+from windrow.strategies import AUTO, Decision, Foresight, Strategy, Work, decided, find_strategy, whole_seconds
 from windrow.strategies.foresight import Objective
 from windrow.version import __version__
 
@@ -102,10 +102,10 @@ def prepare(order: Order) -> Prepared:
     try:
         limits = queue.limits()
     except QueueError as error:
-        hint = "is this a machine of that cluster, and is its batch system up? --on local needs none"
-        raise OutsideError(f"the queue {order.on} does not answer; {hint} ({error})") from None
+        raise no_answer(order.on, error) from None
     prepared = Prepared(order, runnable, times, terms_for(order, limits), limits, queue)
     refuse_missing_inputs(order.workflow, runnable, Path.exists)
+    _refuse_closed_queue(prepared)
     _refuse_long_tasks(prepared)
     Work(runnable.workflow, whole_seconds(runnable.workflow), prepared.terms.shape, prepared.terms.cluster_nodes)
     return prepared
@@ -142,6 +142,19 @@ def terms_for(order: Order, limits: Limits) -> Terms:
     )
 
 
+def _refuse_closed_queue(prepared: Prepared) -> None:
+    """A job that cannot start as the queue stands would wait without a word."""
+    limits, workflow, on = prepared.limits, prepared.runnable.workflow, prepared.order.on
+    fix = "use another queue (--on), or wait until this changes"
+    if limits.closed:
+        raise UserError(f"nothing can start on {on}: {limits.closed}; {fix}")
+    usable = limits.nodes if limits.usable_nodes is None else limits.usable_nodes
+    widest = int(workflow.nodes.argmax())
+    if usable < (needed := int(workflow.nodes[widest])) <= limits.nodes:
+        offered = f"only {usable} of the {limits.nodes} nodes of {on} can be used now"
+        raise UserError(f"task {workflow.ids[widest]} needs {needed} nodes, but {offered}; ask for fewer nodes, {fix}")
+
+
 def _refuse_long_tasks(prepared: Prepared) -> None:
     limit = prepared.terms.max_request_s
     if limit is None:
@@ -173,9 +186,11 @@ def dry_run(prepared: Prepared, root: Path = ROOT) -> DryRun:
     twin = twin_of(prepared.queue)
     now = int(time.time())
     view = core.view(now, twin.waits_s)
+    if not prepared.limits.starts_at_once:
+        view = view.within(twin.snapshot().open_nodes)
     nothing_done = np.zeros(len(workflow), dtype=bool)
     ahead = look_ahead(prepared.queue, twin, keeps=False).futures(view, {}, nothing_done, terms.requests())
-    decision = strategy_of(prepared.order).decide(replace(view, futures=ahead))
+    decision = decided(strategy_of(prepared.order), replace(view, futures=ahead))
     dispatch = Dispatch(RunFolder.at(root / f"{workflow.name}-N"), prepared.runnable, "UID", workflow.name)
     core.handle(e.JobsPlanned(now, decision))
     specs = [dispatch.spec(core, number) for number in core.jobs]
@@ -275,6 +290,7 @@ def _manager(paths: RunPaths, journal: Journal, promise: FirstPromise) -> Manage
         dispatch=Dispatch(paths.folder, runnable, facts["uid"], paths.name),
         forecasters=forecasters(queue, twin, waits),
         ahead=ahead,
+        open_nodes=None if limits.starts_at_once else lambda: twin.snapshot().open_nodes,
         on_records=lambda records: _tell(hearers, records),
         earlier=past_predictions(root, order.on),
         max_array=limits.max_array,

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from windrow.app.settings import NAME, find_settings, read_settings
-from windrow.errors import InputError, UserError, unknown_name
+from windrow.errors import InputError, NothingBegun, UserError, unknown_name
 from windrow.model.size import parse_size
-from windrow.queues.port import Queue
+from windrow.queues.port import Queue, QueueError
 
 KINDS = ("local", "slurm", "pbs")
 
@@ -33,6 +33,12 @@ def open_queue(name: str, folder: Path | None = None) -> Queue:
         if not table:
             raise
         raise InputError(file or NAME, f"[queues.{name}] {error}") from None
+
+
+def no_answer(name: str, error: QueueError) -> NothingBegun:
+    """The error for a queue that cannot be asked before anything was begun."""
+    hint = "is this a machine of that cluster, and is its batch system up? --on local needs none"
+    return NothingBegun(f"the queue {name} does not answer; {hint} ({error})")
 
 
 # Each queue is loaded only where it is used: who has no Slurm need not load its codec.

@@ -59,10 +59,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Open the queue, ask every source, and show the answers."""
-    from windrow.app.queues import open_queue
+    from windrow.app.queues import no_answer, open_queue
     from windrow.app.runs import past_predictions
+    from windrow.queues.port import QueueError
 
-    answer(open_queue(args.on), args, clock=time.time, past=lambda: past_predictions(queue=args.on))
+    try:
+        answer(open_queue(args.on), args, clock=time.time, past=lambda: past_predictions(queue=args.on))
+    except QueueError as error:
+        raise no_answer(args.on, error) from None
     return 0
 
 
@@ -152,7 +156,7 @@ def _jobs(queue: Queue, snapshot: Snapshot, args: argparse.Namespace) -> tuple[I
     """Every wanted number of nodes with every wanted time."""
     import numpy as np
 
-    all_nodes = snapshot.nodes
+    all_nodes = snapshot.open_nodes
     nodes = args.nodes or sorted({1, max(1, all_nodes // 4), max(1, all_nodes // 2), max(1, all_nodes)})
     times = args.times_s or _default_times_s(queue.limits().max_walltime_s)
     wide, long = np.meshgrid(np.array(nodes, dtype=np.int64), np.array(times, dtype=np.int64), indexing="ij")
@@ -167,9 +171,9 @@ def _default_times_s(longest_s: int | None) -> list[int]:
 
 def _ask_all(queue: Queue, twin: Twin, clock: Clock, jobs: tuple[Ints, Ints]) -> list[Candidate]:
     """What every source says of these jobs."""
-    from windrow.forecast.base import NEVER_S
     from windrow.forecast.history import FromHistory, History, default_path
     from windrow.forecast.system import System
+    from windrow.model import NEVER_S
 
     system = System(queue, clock, twin, every_s=0, bucket=int)
     for _ in range(_PROBES - 1):  # known_s asks for one more
@@ -201,7 +205,7 @@ def _facts(queue: str, snapshot: Snapshot, candidates: list[Candidate], past: Se
     return Facts(
         queue=queue,
         at_s=snapshot.at_s,
-        usable_nodes=snapshot.nodes,
+        usable_nodes=snapshot.open_nodes,
         running_jobs=len(runs),
         busy_nodes=sum(job.nodes for job in runs),
         waiting_jobs=len(snapshot.jobs) - len(runs),

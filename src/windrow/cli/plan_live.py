@@ -29,6 +29,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Decide and print."""
     from windrow.app.execute import Order, dry_run, prepare
+    from windrow.app.queues import no_answer
+    from windrow.queues.port import QueueError
 
     for option, name in _SIMULATED.items():
         if getattr(args, name, None) is not None:
@@ -37,7 +39,10 @@ def run(args: argparse.Namespace) -> int:
     order = Order(Path(args.workflow), on=args.on, strategy=args.strategy, cap=args.cap, margin=factor)
     prepared = prepare(order)
     warm_up.load("forecaster")
-    plan = dry_run(prepared)
+    try:
+        plan = dry_run(prepared)
+    except QueueError as error:
+        raise no_answer(args.on, error) from None
     if args.json:
         terminal.print_json(_as_json(prepared, plan))
     else:

@@ -94,7 +94,7 @@ class _Lines:
                 self._say(f"task {told.runnable.workflow.ids[number]} failed: {task.attempts[-1].why}")
         trouble = manager.trouble_with_queue if manager else ""
         if trouble and trouble != self._trouble:
-            self._say(f"the queue does not answer: {trouble}")
+            self._say(trouble)
         self._trouble = trouble
 
     def _say(self, words: str) -> None:

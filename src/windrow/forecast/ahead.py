@@ -16,10 +16,10 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from windrow.forecast.base import NEVER_S
 from windrow.forecast.twin import Twin, simulated, waiting_jobs
 from windrow.forecast.watch import LOOK_S, Watch
 from windrow.kernels import state as k
+from windrow.model import NEVER_S
 from windrow.queues.port import Snapshot
 from windrow.sim.cluster import Cluster
 from windrow.sim.futures import OwnJob, Requests, SampledFutures

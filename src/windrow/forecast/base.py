@@ -14,12 +14,13 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from windrow.model import NEVER_S
+
 Ints = NDArray[np.int64]
 
 Clock = Callable[[], float]
 """The time now, in seconds since the epoch."""
 
-NEVER_S = 2**40  # some 35,000 years: later than anything, and still safe to add run times to
 UNKNOWN_S = -1
 
 

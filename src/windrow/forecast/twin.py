@@ -19,8 +19,8 @@ from typing import Protocol
 import numpy as np
 
 from windrow.errors import OutsideError
-from windrow.forecast.base import NEVER_S, Clock, Ints
-from windrow.model import Log
+from windrow.forecast.base import Clock, Ints
+from windrow.model import NEVER_S, Log
 from windrow.queues.port import OthersJob, Snapshot
 from windrow.sim.cluster import Cluster
 from windrow.sim.settings import parse_policy
@@ -69,7 +69,7 @@ class Twin:
         cluster = self._current()
         nodes, requested_s = np.broadcast_arrays(np.asarray(nodes), np.asarray(requested_s))
         waits = np.full(nodes.shape, NEVER_S, dtype=np.int64)
-        fits = nodes <= (cluster.nodes if cluster is not None else 0)
+        fits = nodes <= (0 if cluster is None or self._snapshot is None else self._snapshot.open_nodes)
         if cluster is not None and fits.any():
             waits[fits] = cluster.estimate(nodes[fits], requested_s[fits]) - cluster.now_s
         return waits

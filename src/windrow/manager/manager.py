@@ -42,7 +42,7 @@ from windrow.manager.pace import Pace
 from windrow.manager.predictions import Predictions
 from windrow.queues.port import OutcomeUnknown, Queue, QueueError, SpecError
 from windrow.sim.futures import OwnJob
-from windrow.strategies import Strategy, View
+from windrow.strategies import Strategy, View, decided
 
 
 @dataclass
@@ -64,12 +64,18 @@ class Manager:
     placed: dict[int, Placed] = field(default_factory=dict)
     ahead: Ahead | None = None
     """Where the strategy may look ahead."""
+    open_nodes: Callable[[], int] | None = None
+    """How many nodes new jobs could have as the queue stands; None: as many as there are."""
     max_array: int = 1
     hearing: Hearing = field(init=False)
     predictions: Predictions = field(init=False)
     begun_s: float | None = None
     asking: Pace = field(default_factory=Pace)
     """When to try again what the queue would not do."""
+    deciding: Pace = field(default_factory=Pace)
+    """When to ask the strategy again, where nothing that is left can start."""
+    held_back: str = ""
+    """Why nothing more is submitted although tasks are left, while that lasts."""
     _wants_decision: bool = False
     _wants_stop: list[int] = field(default_factory=list)
     _foretold: set[int] = field(default_factory=set)
@@ -80,8 +86,8 @@ class Manager:
 
     @property
     def trouble_with_queue(self) -> str:
-        """The queue's last complaint, while it lasts."""
-        return self.hearing.trouble
+        """What keeps jobs from being submitted or heard of, while it lasts."""
+        return f"the queue does not answer: {self.hearing.trouble}" if self.hearing.trouble else self.held_back
 
     def restore(self) -> None:
         """Replay the journal. Nothing is asked or done. What was wanted and may not have been done is wanted again."""
@@ -182,7 +188,7 @@ class Manager:
         try:
             self._stop_jobs()
             self._resolve_doubts()
-            if self._wants_decision and not self._unsent():
+            if self._wants_decision and not self._unsent() and self.deciding.is_due(self.steady_s()):
                 self._decide()
             self._send_all()
         except (QueueError, OutcomeUnknown) as error:
@@ -208,15 +214,29 @@ class Manager:
             return
         now = self.now_s()
         forecaster = self.predictions.best(len(self.placed))
-        decision = self.strategy.decide(self._view(now, forecaster))
+        view = self._view(now, forecaster)
+        decision = decided(self.strategy, view)
+        is_stuck = not decision.jobs and bool(decision.why) and not self.core.jobs
+        self._hold_back(decision.why if is_stuck else "")
+        if is_stuck:
+            return
         self._wants_decision = False
         if decision.jobs or decision.candidates:
             self._take_in([Record(JobsPlanned(int(now), decision), {"forecast": forecaster.name}, now)])
 
+    def _hold_back(self, why: str) -> None:
+        """Nothing that is left can start as the queue stands (nodes are drained, say): ask again, ever more rarely."""
+        self.held_back = f"nothing more can be submitted: {why}" if why else ""
+        self.deciding = self.deciding if why else Pace()
+        if why:
+            self.deciding.asked(self.steady_s())
+
     def _view(self, now_s: float, forecaster: Forecaster) -> View:
         """What the strategy may know, with a look ahead for those that want one."""
         view = self.core.view(int(now_s), forecaster.waits_s)
-        if self.ahead is None:
+        if self.open_nodes is not None:
+            view = view.within(self.open_nodes())
+        if self.ahead is None or view.work.cluster_nodes < 1:
             return view
         done = np.array([self.core.is_done(task) for task in range(len(view.left))], dtype=bool)
         futures = self.ahead.futures(view, self._own_jobs(), done, self.core.terms.requests())

@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from windrow.model.duration import format_duration, parse_duration
+    from windrow.model.duration import NEVER_S, format_duration, is_never, parse_duration
     from windrow.model.graph import Adjacency, CycleError, order_and_levels
     from windrow.model.log import Log, Repairs
     from windrow.model.resources import NodeShape
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 # Names are loaded when first used: compute nodes need `resources` alone, and not numpy.
 _MODULES = {
-    "duration": ("format_duration", "parse_duration"),
+    "duration": ("NEVER_S", "format_duration", "is_never", "parse_duration"),
     "graph": ("Adjacency", "CycleError", "order_and_levels"),
     "log": ("Log", "Repairs"),
     "resources": ("NodeShape",),
@@ -25,6 +25,7 @@ _MODULES = {
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
 __all__ = [
+    "NEVER_S",
     "Adjacency",
     "CycleError",
     "File",
@@ -37,6 +38,7 @@ __all__ = [
     "Workflow",
     "WorkflowError",
     "format_duration",
+    "is_never",
     "order_and_levels",
     "parse_duration",
 ]

@@ -6,6 +6,9 @@ import math
 
 from windrow.errors import UserError
 
+NEVER_S = 2**40
+"""Some 35,000 years: stands for a duration without end, and is safe to add run times to."""
+_LONGEST_S = 2**33  # some 270 years: what is longer never comes, or is a mean with something that never comes
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 
 
@@ -22,9 +25,16 @@ def parse_duration(text: str) -> float:
     return value * _SECONDS.get(unit, 1)
 
 
+def is_never(seconds: float) -> bool:
+    """Whether this stands for a duration without end."""
+    return seconds >= _LONGEST_S
+
+
 def format_duration(seconds: float) -> str:
-    """A short text for people: `45 s`, `12.3 min`, `3.4 h`, `5.6 d`."""
+    """A short text for people: `45 s`, `12.3 min`, `3.4 h`, `5.6 d`, `never`."""
     size = abs(seconds)
+    if is_never(size):
+        return "never"
     if size < 120:
         return f"{seconds:.3g} s" if size < 1 else f"{seconds:.0f} s"
     if size < 2 * 3600:

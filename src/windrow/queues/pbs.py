@@ -118,6 +118,8 @@ class PbsQueue:
             max_walltime_s=parse_duration(most.get("walltime")),
             max_jobs=user_limit(record.get("max_queued")),
             max_array=int(str(self._server.get("max_array_size", DEFAULT_ARRAY))),
+            usable_nodes=(usable := sum(map(_is_usable, nodes.values()))),
+            closed="" if usable else f"all {len(nodes)} nodes of queue {self._queue} are down or offline",
         )
 
     # Submitting
@@ -181,8 +183,8 @@ class PbsQueue:
         jobs = parse_json(self._ask(["qstat", "-t", "-f", "-F", "json"]), "Jobs")
         here = [parse_others(id_, job) for id_, job in jobs.items() if job.get("queue") == self._queue]
         listed = [job for job in here if job is not None]
-        usable = [n for n in self._nodes().values() if not any(word in str(n.get("state", "")) for word in UNUSABLE)]
-        return Snapshot(time.time(), len(usable), tuple(sorted(listed, key=lambda job: not job.is_running)))
+        usable = sum(map(_is_usable, self._nodes().values()))
+        return Snapshot(time.time(), usable, tuple(sorted(listed, key=lambda job: not job.is_running)))
 
     def probe(self, nodes: int, walltime_s: int) -> float | None:  # noqa: ARG002
         """None: PBS gives no estimate before a job is submitted."""
@@ -237,6 +239,10 @@ class PbsQueue:
 def _table(record: Record, key: str) -> Record:
     value = record.get(key)
     return value if isinstance(value, Mapping) else {}
+
+
+def _is_usable(node: Record) -> bool:
+    return not any(word in str(node.get("state", "")) for word in UNUSABLE)
 
 
 def _age(id_: str) -> tuple[int, int]:

@@ -82,6 +82,8 @@ class Limits:
     """What the site allows. None means no limit known. `max_array` 1 means no arrays.
 
     `starts_at_once`: no job ever waits here, so there is nothing to forecast and nothing to gain from several jobs.
+    `usable_nodes` are those of the `nodes` that new jobs could get when this was read; None: all. `closed` says in one
+    clause why no job can start at all; empty where some can.
     """
 
     nodes: int
@@ -91,6 +93,8 @@ class Limits:
     max_jobs: int | None = None
     max_array: int = 1
     starts_at_once: bool = False
+    usable_nodes: int | None = None
+    closed: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,11 +112,21 @@ class OthersJob:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The whole queue at one time: usable nodes (not down or drained), and all jobs, running ones first."""
+    """The whole queue at one time: usable nodes (not down or drained), and all jobs, running ones first.
+
+    `offered` are the nodes that a new job of ours could ever get as things are; None: all of them. Fewer where nodes
+    are drained while their last jobs run, or where our jobs may not use all.
+    """
 
     at_s: float
     nodes: int
     jobs: tuple[OthersJob, ...]
+    offered: int | None = None
+
+    @property
+    def open_nodes(self) -> int:
+        """How wide a new job may be."""
+        return self.nodes if self.offered is None else min(self.offered, self.nodes)
 
 
 class Queue(Protocol):

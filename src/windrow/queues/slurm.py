@@ -23,11 +23,10 @@ from windrow.queues.local_door import JOB_VARIABLES
 from windrow.queues.port import JobSpec, JobStatus, Limits, QueueError, Snapshot
 from windrow.queues.script import array_name, array_script, here_document, job_script, redirected_script, tag_of
 from windrow.queues.slurm_accounts import parse_past, past_argv
-from windrow.queues.slurm_limits import SiteLimits, read_limits
+from windrow.queues.slurm_limits import SiteLimits, read_limits, read_nodes, suitable
 from windrow.queues.slurm_profile import SlurmProfile
 from windrow.queues.slurm_text import (
     FOREVER_S,
-    NODE_FORMAT,
     SACCT_FORMAT,
     SNAPSHOT_FORMAT,
     STATUS_FORMAT,
@@ -37,7 +36,6 @@ from windrow.queues.slurm_text import (
     array_index,
     format_duration,
     id_order,
-    parse_nodes,
     parse_probe,
     parse_sacct,
     parse_snapshot,
@@ -168,16 +166,18 @@ class SlurmQueue:
         """All running and waiting jobs of the partition and its usable nodes, by one squeue and one sinfo.
 
         Held jobs and those that wait for a date or another job are left out: they are not in line. A draining node
-        counts as usable while it runs a job, so running jobs always fit.
+        counts as usable while it runs a job, so running jobs always fit; it is not offered to new ones.
         """
         partition = self._site.partition
         jobs = self._ask(
             ["squeue", "--noheader", "--array", f"--partition={partition}", "--states=PENDING,CONFIGURING,RUNNING,"
              "SUSPENDED,STOPPED,COMPLETING", f"--Format={SNAPSHOT_FORMAT}"]
         )  # fmt: skip
-        nodes = parse_nodes(self._ask(["sinfo", "--noheader", "-N", f"--partition={partition}", "-o", NODE_FORMAT]))
+        nodes = read_nodes(self._ask, partition, self.profile)
         usable = sum(node.is_usable for node in nodes)
-        return Snapshot(time.time(), usable, tuple(parse_snapshot(jobs, self.limits().max_walltime_s or FOREVER_S)))
+        offered = sum(node.is_open for node in suitable(nodes, self.profile))
+        listed = parse_snapshot(jobs, self.limits().max_walltime_s or FOREVER_S)
+        return Snapshot(time.time(), usable, tuple(listed), offered)
 
     def past_jobs(self, since_s: float) -> list[PastJob] | None:
         """Everybody's jobs of the partition since then, by one sacct; None where the site keeps no accounts."""

@@ -2,6 +2,8 @@
 
 Rule 1: of several limits on the same thing the tightest counts.
 Rule 2: accounts that cannot be read set no limit; Slurm will then say so itself when it refuses a job.
+Rule 3: nodes that are down or drained may come back, so they count for what a run may ever ask for; how many can be
+had now is told beside it.
 """
 
 from __future__ import annotations
@@ -49,7 +51,8 @@ def read_limits(ask: Ask, profile: SlurmProfile, user: str) -> SiteLimits:
     config = parse_record(ask(["scontrol", "show", "config"]))
     partition = _partition(ask, profile)
     name = partition["PartitionName"]
-    nodes = _nodes(ask, name, profile.constraint)
+    nodes = _own_nodes(ask, name, profile)
+    usable = sum(node.is_open for node in nodes)
     has_accounts = config.get("AccountingStorageType", "").endswith("slurmdbd")
     bounds = _account_bounds(ask, profile, user, partition.get("QoS", "N/A"), config) if has_accounts else _Bounds()
     max_jobs = _least([*bounds.jobs, *_number(config.get("MaxJobCount", ""))])
@@ -60,6 +63,8 @@ def read_limits(ask: Ask, profile: SlurmProfile, user: str) -> SiteLimits:
         max_walltime_s=_least([*bounds.walltimes_s, *_duration(partition.get("MaxTime", ""))]),
         max_jobs=max_jobs,
         max_array=max(1, min(_array_size(config), max_jobs or _array_size(config))),
+        usable_nodes=usable,
+        closed=_closed(name, partition.get("State", "UP"), len(nodes), usable),
     )
     return SiteLimits(limits, name, has_accounts, config.get("ClusterName", ""))
 
@@ -75,14 +80,34 @@ def _partition(ask: Ask, profile: SlurmProfile) -> dict[str, str]:
     raise UserError(f"this Slurm has no default partition; set partition to one of {', '.join(names)}")
 
 
-def _nodes(ask: Ask, partition: str, constraint: str) -> list[Node]:
-    nodes = parse_nodes(ask(["sinfo", "--noheader", "-N", f"--partition={partition}", "-o", NODE_FORMAT]))
-    if FEATURE.fullmatch(constraint):  # expressions of several features are left to Slurm
-        nodes = [node for node in nodes if constraint in node.features]
+def read_nodes(ask: Ask, partition: str, profile: SlurmProfile) -> list[Node]:
+    """All nodes of the partition."""
+    out = ask(["sinfo", "--noheader", "-N", f"--partition={partition}", "-o", NODE_FORMAT])
+    return parse_nodes(out, has_reservation=any(option.startswith("--reservation") for option in profile.extra))
+
+
+def suitable(nodes: Iterable[Node], profile: SlurmProfile) -> list[Node]:
+    """Those of the nodes that the profile's jobs may use; expressions of several features are left to Slurm."""
+    wanted = profile.constraint
+    return [node for node in nodes if not FEATURE.fullmatch(wanted) or wanted in node.features]
+
+
+def _own_nodes(ask: Ask, partition: str, profile: SlurmProfile) -> list[Node]:
+    nodes = suitable(read_nodes(ask, partition, profile), profile)
     if not nodes:
-        which = f" with the feature {constraint}" if constraint else ""
+        which = f" with the feature {profile.constraint}" if profile.constraint else ""
         raise UserError(f"partition {partition} of this Slurm has no nodes{which}")
     return nodes
+
+
+def _closed(partition: str, state: str, nodes: int, usable: int) -> str:
+    """Why no job can start; empty where some can."""
+    if state != "UP":
+        word = {"INACTIVE": "inactive", "DRAIN": "being drained"}.get(state, "down")
+        return f"partition {partition} is {word} (State={state})"
+    if not usable:
+        return f"all {nodes} nodes of partition {partition} are down, drained or reserved (sinfo -R tells why)"
+    return ""
 
 
 def _array_size(config: dict[str, str]) -> int:

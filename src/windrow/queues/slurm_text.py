@@ -51,11 +51,12 @@ SNAPSHOT_FORMAT = (
     "JobArrayID:64|,State:24|,StartTime:24|,TimeLimit:24|,NumNodes:16|,PriorityLong:24|,Reason:256|,UserName:256"
 )
 SACCT_FORMAT = "JobID,State,Submit,Start,End,ExitCode,Reason,NodeList,JobName"
-NODE_FORMAT = "%N|%T|%c|%m|%f"
+NODE_FORMAT = "%N|%T|%a|%c|%m|%f"
 
 # Such jobs wait for something other than nodes, and nobody knows how long: no forecast can count on them.
 NOT_IN_LINE = ("JobHeld", "Dependency", "BeginTime", "DependencyNeverSatisfied")
 UNUSABLE = ("down", "drained", "fail", "unknown", "error", "inval", "future", "blocked", "perfctrs")
+RESERVED = ("maint", "reserved")  # idle, and kept from all jobs that do not name the reservation
 NO_HOSTS = ("", "None assigned", "(null)", "N/A")
 FOREVER_S = 365 * 86400  # what counts as the limit of a job that has none
 
@@ -81,10 +82,11 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node as sinfo lists it."""
+    """A node as sinfo lists it. `is_usable`: jobs run there, or may. `is_open`: new jobs may as well."""
 
     name: str
     is_usable: bool
+    is_open: bool
     cores: int
     memory_bytes: int
     features: frozenset[str]
@@ -197,14 +199,21 @@ def parse_snapshot(out: str, default_s: int) -> list[OthersJob]:
     return running + sorted(waiting, key=lambda job: (-job.priority, id_order(job.id)))
 
 
-def parse_nodes(out: str) -> list[Node]:
-    """The rows of `sinfo -N -o NODE_FORMAT`. A trailing `*` marks a node that does not answer."""
+def parse_nodes(out: str, *, has_reservation: bool = False) -> list[Node]:
+    """The rows of `sinfo -N -o NODE_FORMAT`. `*` marks a node that does not answer, `$` one that maintenance awaits.
+
+    A partition that is not up starts no job, whatever its nodes are like. Reserved nodes are open to those who have a
+    reservation.
+    """
     nodes = []
-    for name, state, cores, memory, features in split_rows(out, 5):
+    for name, state, availability, cores, memory, features in split_rows(out, 6):
         plain = state.rstrip("*~#!%$@^-+").lower()
-        usable = "*" not in state and not plain.startswith(UNUSABLE)
+        is_kept = not has_reservation and plain.startswith(RESERVED)
+        usable = "*" not in state and not plain.startswith(UNUSABLE) and not is_kept
+        leaves = plain.startswith("draining") or ("$" in state and not has_reservation)
+        is_open = usable and not leaves and availability == "up"
         kinds = frozenset(features.split(","))
-        nodes.append(Node(name, usable, int(cores.rstrip("+")), int(memory.rstrip("+")) * 1024**2, kinds))
+        nodes.append(Node(name, usable, is_open, int(cores.rstrip("+")), int(memory.rstrip("+")) * 1024**2, kinds))
     return nodes
 
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from windrow.kernels import rollout as r
 from windrow.kernels import state as k
-from windrow.model import Adjacency, NodeShape, Workflow
+from windrow.model import NEVER_S, Adjacency, NodeShape, Workflow
 from windrow.sim.cluster import Cluster
 from windrow.sim.futures_own import OwnErrors
 from windrow.sim.futures_past import (
@@ -39,7 +39,6 @@ from windrow.strategies.base import LONG_QUEUE, Course, JobPlan, Outcome, Sampli
 
 Ints = NDArray[np.int64]
 
-NEVER_S = 2**40
 _DAYS = 14  # for which others go on to arrive
 _SIZES_WITHOUT_PLAN = 8  # numbers of nodes that later jobs look at where each look is a simulation
 _LEEWAY_ROUNDS = 3
@@ -161,6 +160,8 @@ class SampledFutures:
 
     def play(self, course: Course, future: int, within_s: int | None = None) -> Outcome:
         """What comes of the course in that future. One that gets stuck, or submits without end, never ends."""
+        if any(job.nodes > self._cluster.nodes for job in course.jobs):  # the kernel would start them all the same
+            return Outcome(NEVER_S, NEVER_S)
         limit = NEVER_S if within_s is None else within_s
         for _ in range(_ROOM_DOUBLES):
             if (end := self._play(course, future, limit)).makespan_s != r.NO_ROOM:
@@ -280,17 +281,20 @@ class SampledFutures:
             len(self._own) - running,
         )
         book[[r.RUNNING_TASKS, r.OPEN_TASKS, r.KILLS]] = len(self._tables.running), len(self._tables.tasks), self._lost
-        book[[r.CAP, r.OWNER, r.MOST_NODES]] = view.cap, cluster.log_users, course.max_nodes or cluster.nodes
+        book[[r.CAP, r.OWNER, r.MOST_NODES]] = view.cap, cluster.log_users, self._most_nodes(course)
         book[[r.SHAPE_CORES, r.PER_CORE]] = view.work.shape.cores, course.bundle
         book[[r.SIZES, r.LEEWAY_ROUNDS]] = cluster.nodes if has_plan else _SIZES_WITHOUT_PLAN, _LEEWAY_ROUNDS
         return book
 
+    def _most_nodes(self, course: Course) -> int:
+        return min(course.max_nodes or self._cluster.nodes, self._cluster.nodes)
+
     def _groups(self, course: Course) -> tuple[Ints, Ints]:
         """The later groups, and their run times one after the other."""
-        levels = self._view.levels
+        levels, most = self._view.levels, self._most_nodes(course)
         rows, tables, at = [], [_NOBODY], 0
         for group in course.then:
-            runs = _NOBODY if group.how == "by task" else levels.run_s(group.first, group.last)[: course.max_nodes]
+            runs = _NOBODY if group.how == "by task" else levels.run_s(group.first, group.last)[:most]
             rows.append((group.first, group.last, _HOW[group.how], at, len(runs)))
             tables.append(runs)
             at += len(runs)

@@ -18,6 +18,7 @@ from windrow.strategies.base import (
     Sampling,
     Strategy,
     View,
+    decided,
     habits_of,
 )
 from windrow.strategies.foresight import Foresight
@@ -87,6 +88,7 @@ __all__ = [
     "View",
     "Work",
     "Zhang",
+    "decided",
     "find_strategy",
     "habits_of",
     "whole_seconds",

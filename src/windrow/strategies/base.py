@@ -8,13 +8,14 @@ Rule 3: it does not know whether the cluster is real.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from windrow.model import is_never
 from windrow.strategies.levels import Levels, Mask, Work
 
 Ints = NDArray[np.int64]
@@ -168,6 +169,10 @@ class View:
         """The tasks that are left, by levels."""
         return self.work.levels(self.left)
 
+    def within(self, nodes: int) -> View:
+        """The same view where no new job can have more than these nodes."""
+        return replace(self, work=self.work.within(nodes))
+
     @property
     def jobs(self) -> int:
         """Own jobs in the system."""
@@ -216,6 +221,20 @@ class Strategy(Protocol):
 
     def decide(self, view: View) -> Decision:
         """The jobs to submit now."""
+
+
+def decided(strategy: Strategy, view: View) -> Decision:
+    """What the strategy decides, without jobs that could never start as the queue stands; then `why` says so."""
+    nodes = view.work.cluster_nodes
+    if nodes < 1:
+        return Decision(why="no node takes new jobs now")
+    decision = strategy.decide(view)
+    able = tuple(job for job in decision.jobs if job.nodes <= nodes and not is_never(job.run_s))
+    if len(able) == len(decision.jobs):
+        return decision
+    stuck = next(job for job in decision.jobs if job not in able)
+    who = view.work.workflow.ids[max(stuck.tasks, key=lambda task: int(view.work.workflow.nodes[task]))]
+    return replace(decision, jobs=able, why=f"task {who} needs more than the {nodes} nodes that take new jobs now")
 
 
 def habits_of(strategy: Strategy) -> Habits | None:

@@ -20,7 +20,7 @@ from statistics import fmean, pstdev
 from typing import Literal
 
 from windrow.errors import UserError
-from windrow.model import format_duration
+from windrow.model import NEVER_S, format_duration, is_never
 from windrow.strategies.base import LONG_QUEUE, Candidate, Course, Decision, Futures, JobPlan, Sampling, View
 from windrow.strategies.foresight_courses import KINDS, Courses, bundled_jobs, padded, unhurried
 from windrow.strategies.glume import Glume
@@ -102,12 +102,14 @@ class Foresight:
         return self.decision(view, self.ranked(view, futures), is_exact=futures.is_exact)
 
     def ranked(self, view: View, futures: Futures) -> list[Tried]:
-        """All courses that were played, the best first."""
+        """All courses that were played, the best first; none where no job fits on the nodes."""
         left, at = self._plays(futures), 0
         courses = Courses(view, self.kinds, max_nodes=self.max_nodes, late_s=futures.late_s)
         alive = [Tried(course) for course in courses.all(most=max(2, left // _PER_COURSE))]
-        if not alive:
+        if not alive and self.max_nodes is not None and self.max_nodes < view.work.cluster_nodes:
             raise UserError(f"no job on at most {self.max_nodes} nodes can run what is left; allow more nodes")
+        if not alive:
+            return []
         plain = self._plain(view, alive)
         dropped: list[Tried] = []
         while at < self.futures and left >= len(alive):
@@ -195,7 +197,10 @@ class Foresight:
 
     def decision(self, view: View, ranked: Sequence[Tried], *, is_exact: bool) -> Decision:
         """To take the first of these courses, and why. `is_exact`: tasks are known to keep their times."""
-        best = ranked[0]
+        best = next((one for one in ranked if _can_start(view, one.course)), None)
+        if best is None:
+            return Decision(why=f"nothing can start on the {view.work.cluster_nodes} nodes that take new jobs now")
+        ranked = ranked[ranked.index(best) :]
         seen = tuple(_candidate(view, one, best) for one in ranked[:_SHOWN])
         why = f"{best.course.name}: done in {format_duration(best.mean_s)}, {_give_or_take(best)}"
         rival = next((one for one in ranked if one.course.name != best.course.name), None)
@@ -206,6 +211,15 @@ class Foresight:
         by_task = any(group.how == "by task" and group.first == 0 for group in best.course.then)
         jobs = best.course.jobs if is_exact else unhurried(view, best.course.jobs)
         return Decision(jobs, seen, why, individually=by_task, is_played=True)
+
+
+def _can_start(view: View, course: Course) -> bool:
+    """Whether the queue would ever start its first job."""
+    return not course.jobs or _wait_s(view, course.jobs[0]) < NEVER_S
+
+
+def _wait_s(view: View, job: JobPlan) -> int:
+    return view.wait_s(job.nodes, job.run_s + job.leeway_s)
 
 
 def _jobs(view: View, course: Course) -> int:
@@ -221,18 +235,22 @@ def _candidate(view: View, one: Tried, best: Tried) -> Candidate:
     if not course.jobs:
         return Candidate(course.name, 0, 0, 0, 0, round(one.mean_s), note)
     job = course.jobs[0]
-    wait = view.wait_s(job.nodes, job.run_s + job.leeway_s)
+    wait = _wait_s(view, job)
     name = f"{course.name} ({len(course.jobs)} jobs)" if len(course.jobs) > 1 else course.name
     return Candidate(name, job.nodes, wait, job.run_s, job.leeway_s, round(one.mean_s), note)
 
 
 def _give_or_take(one: Tried) -> str:
     count = len(one.makespan_s)
+    if stuck := sum(map(is_never, one.makespan_s)):
+        return f"never done in {stuck} of {count} futures"
     return f"give or take {format_duration(pstdev(one.makespan_s))} in {count} future{'s' if count > 1 else ''}"
 
 
 def _later(one: Tried, best: Tried) -> str:
     by_s = one.mean_s - best.mean_s
+    if is_never(abs(by_s)):
+        return "never" if by_s > 0 else "sooner"
     return f"{format_duration(abs(by_s))} {'later' if by_s >= 0 else 'earlier'}"
 
 

@@ -23,6 +23,7 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
+from windrow.model import is_never
 from windrow.strategies.base import Course, Group, JobPlan, View, best_nodes
 from windrow.strategies.individual import single_jobs
 from windrow.strategies.leeway import binary_leeway
@@ -36,7 +37,6 @@ _PER_CORE = (1, 2, 4)
 _SHARES = (1.0, 0.5, 0.25)  # of the nodes that a part of a split could use
 _SPARE = (0.25, 1.0)  # parts of the run for which a job may ask beside, where that costs no wait
 _SPARE_WAITING = 0.25  # the most of them for a job that has to wait
-_NEVER_S = 2**39
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +54,9 @@ class Courses:
 
     def all(self, most: int) -> list[Course]:
         """The courses to look at, at most so many, the plainest first: of equals, the first is taken."""
-        nodes = self.max_nodes or self.view.work.cluster_nodes
+        nodes = min(self.max_nodes or self.view.work.cluster_nodes, self.view.work.cluster_nodes)
         ranked = sorted(self._all(), key=lambda pair: pair[0])
-        fitting = (c for _, c in ranked if all(job.nodes <= nodes and job.run_s < _NEVER_S for job in c.jobs))
+        fitting = (c for _, c in ranked if all(job.nodes <= nodes and not is_never(job.run_s) for job in c.jobs))
         distinct: dict[object, Course] = {}
         for course in fitting:
             distinct.setdefault((course.jobs, course.then, course.bundle), course)
@@ -189,7 +189,7 @@ def bundled_jobs(view: View, per_core: int) -> tuple[JobPlan, ...]:
         tasks = np.array(sorted(view.ready[k::count]), dtype=np.int64)
         nodes = min(view.work.cluster_nodes, -(-view.work.nodes_needed(tasks) // per_core))
         jobs.append(_job_of(view, tasks, nodes))
-    return tuple(job for job in jobs if job.run_s < _NEVER_S)
+    return tuple(job for job in jobs if not is_never(job.run_s))
 
 
 def independent_parts(view: View, last: int) -> list[list[int]]:
@@ -238,7 +238,7 @@ def _side_by_side(view: View, dealt: Sequence[Sequence[int]], share: float) -> t
         level = view.levels.level[np.searchsorted(view.levels.tasks, tasks)]
         usable = max(view.work.nodes_needed(tasks[level == k]) for k in np.unique(level).tolist())
         job = _job_of(view, tasks, max(1, min(view.work.cluster_nodes, round(share * usable))))
-        if job.run_s >= _NEVER_S:
+        if is_never(job.run_s):
             return ()
         jobs.append(_patient(view, job, tasks[level == 0]))
     return tuple(jobs)

@@ -6,11 +6,13 @@ scheduling on each number of nodes and are kept, since a campaign asks for the s
 
 from __future__ import annotations
 
+from copy import copy
+
 import numpy as np
 from numpy.typing import NDArray
 
 from windrow.errors import UserError
-from windrow.model import Adjacency, NodeShape, Workflow, order_and_levels
+from windrow.model import NEVER_S, Adjacency, NodeShape, Workflow, order_and_levels
 
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
@@ -79,7 +81,18 @@ class Work:
         self.shape = shape
         self.cluster_nodes = cluster_nodes
         self._levels: dict[bytes, Levels] = {}
+        self._narrower: dict[int, Work] = {}
         self._refuse_misfits()
+
+    def within(self, nodes: int) -> Work:
+        """The same where jobs can have no more than these nodes now, if that is less."""
+        if nodes >= self.cluster_nodes:
+            return self
+        if nodes not in self._narrower:
+            narrow = copy(self)
+            narrow.cluster_nodes, narrow._levels = nodes, {}
+            self._narrower[nodes] = narrow
+        return self._narrower[nodes]
 
     def levels(self, left: Mask) -> Levels:
         """The levels of the tasks that are left; the same answer for the same tasks, so that run times are kept."""
@@ -108,7 +121,7 @@ class Work:
         needs = (w.cores[tasks], w.memory_bytes[tasks], w.nodes[tasks])
         graph = (parents.degrees(), children.start, children.index)
         run_times(runtime, rank, *needs, *graph, self.shape.cores, memory, least_nodes, answers)
-        return np.where(answers < 0, 2**40, answers)
+        return np.where(answers < 0, NEVER_S, answers)
 
     def nodes_needed(self, tasks: Ints) -> int:
         """How many nodes let all these tasks run at once: tasks put one by one on the first node with room."""

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from tests.unit.sim.scenarios import small_log
 
 from windrow.errors import UserError
-from windrow.forecast.base import NEVER_S, Ints, Prediction, predict
+from windrow.forecast.base import Ints, Prediction, predict
 from windrow.forecast.twin import OVERDUE_S, Twin, expected_starts_s, left_out, simulated
 from windrow.formats import read_log
-from windrow.model import Log
+from windrow.model import NEVER_S, Log
 from windrow.queues.port import OthersJob, QueueError, Snapshot
 from windrow.sim import Cluster, EventKind, simulate
 

@@ -16,9 +16,9 @@ from windrow.kernels import state as k
 from windrow.lab.trial import run_trial
 from windrow.manager.core import Core
 from windrow.manager.terms import Terms
-from windrow.model import Log, NodeShape, Task, Workflow
+from windrow.model import NEVER_S, Log, NodeShape, Task, Workflow
 from windrow.sim import Cluster
-from windrow.sim.futures import NEVER_S, SampledFutures
+from windrow.sim.futures import SampledFutures
 from windrow.sim.futures_past import RunTimes, arrivals, heap_rows, past_of, running_rows, sampled, waiting_rows
 from windrow.strategies import (
     Course,
