@@ -19,6 +19,7 @@ from windrow.manager.core import Core
 from windrow.manager.dispatch import Dispatch
 from windrow.manager.events import JobKilled, JobsPlanned
 from windrow.manager.journal import Journal
+from windrow.manager.losses import PATIENCE
 from windrow.manager.manager import Manager
 from windrow.manager.terms import Terms
 from windrow.queues.local import LocalQueue
@@ -141,7 +142,7 @@ def manager_of(world: World, now_s: Callable[[], float], overhead_s: int) -> Man
     facts = {"uid": "clocks", "created_s": 0.0, "queue": "local", "strategy": "glume"}
     journal = Journal.create(folder.path / "journal.sqlite", facts)
     workflow, shape = runnable.workflow, queue.limits().shape
-    given = Terms(4, shape=shape, round_s=1, patience=3, overhead_s=overhead_s)
+    given = Terms(4, shape=shape, round_s=1, patience=PATIENCE, overhead_s=overhead_s)
     return Manager(
         folder=folder,
         journal=journal,

@@ -26,6 +26,7 @@ from windrow.forecast.base import Ints
 from windrow.manager.core import Core
 from windrow.manager.dispatch import Dispatch
 from windrow.manager.journal import Journal, PredictedStart, Record
+from windrow.manager.losses import PATIENCE
 from windrow.manager.manager import Manager
 from windrow.manager.story import Story
 from windrow.manager.terms import Terms
@@ -290,8 +291,10 @@ class MortalDispatch(Dispatch):
 
     fate: Fate = field(default_factory=Fate)
 
-    def prepare(self, core: Core, number: int, heard: Mapping[int, int] | None = None) -> JobSpec:
-        spec = super().prepare(core, number, heard)
+    def prepare(
+        self, core: Core, number: int, heard: Mapping[int, int] | None = None, avoid: tuple[str, ...] = ()
+    ) -> JobSpec:
+        spec = super().prepare(core, number, heard, avoid)
         self.fate.reach()
         return spec
 
@@ -346,7 +349,7 @@ class ToyRun:
         found._db.execute("PRAGMA synchronous=OFF")  # processes die here, not machines
         journal = MortalJournal(found.path, found._db)
         journal.fate = fate
-        workflow, terms = self.runnable.workflow, Terms(self.cluster.nodes, round_s=1, overhead_s=8, patience=3)
+        workflow, terms = self.runnable.workflow, Terms(self.cluster.nodes, round_s=1, overhead_s=8, patience=PATIENCE)
         folder = RunFolder.at(self.path)
         self.manager = Manager(
             folder=folder,

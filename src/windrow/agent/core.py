@@ -10,10 +10,20 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from windrow.agent.event_file import JobEnded, Record, TaskDropped, TaskFailed, TaskFinished, TaskLost, TaskStarted
+from windrow.agent.event_file import (
+    OUT_OF_TIME,
+    JobEnded,
+    Record,
+    TaskDropped,
+    TaskFailed,
+    TaskFinished,
+    TaskLost,
+    TaskStarted,
+)
 from windrow.agent.job_file import JobFile, TaskSpec
 from windrow.agent.order import Result
 from windrow.allocation import Allocation, Member
+from windrow.model.cause import Cause
 from windrow.model.resources import NodeShape
 from windrow.packing import Need, Packing
 
@@ -97,7 +107,7 @@ class Core:
         final = self._failures[task] > self._specs[task].retries
         how = result.exit, result.signal, result.why
         usage = result.cpu_s, result.peak_bytes
-        self._records.append(TaskFailed(at, task, attempt, begun, *how, final, result.tail, *usage))
+        self._records.append(TaskFailed(at, task, attempt, begun, *how, final, result.tail, *usage, result.cause))
         if final:
             self._close_failed(task, at)
         elif self._is_draining:
@@ -105,10 +115,10 @@ class Core:
         else:
             self._allocation.retry(task)
 
-    def lost(self, task: int, why: str, at: float) -> None:
+    def lost(self, task: int, why: str, at: float, cause: Cause = Cause.LOST) -> None:
         """A running task is gone, through no fault of its own."""
         self._running.pop(task)
-        self._records.append(TaskLost(at, task, why))
+        self._records.append(TaskLost(at, task, why, cause))
         closed = self._allocation.give_up(task)
         self._drop([t for t in closed if t != task], {}, at)
 
@@ -142,7 +152,7 @@ class Core:
         """The agent leaves. What runs is lost; what waits was dropped."""
         self.drain(why, at)
         for task in self.running:
-            self.lost(task, why, at)
+            self.lost(task, why, at, cause_of_end(why))
         self._records.append(JobEnded(at, why))
 
     def _begin(self, spec: TaskSpec, nodes: tuple[int, ...], at: float) -> Start:
@@ -173,6 +183,13 @@ class Core:
             if task in self._allocation.open and not empty.can_ever_run(_need(spec)):
                 why = f"it needs more than this job's {job.nodes} nodes of {job.cores} cores have"
                 self._drop(self._allocation.abandon([task]), {task: why}, at)
+
+
+def cause_of_end(why: str) -> Cause:
+    """Why tasks are lost that still run when the agent leaves for this reason."""
+    if why == OUT_OF_TIME:
+        return Cause.TIME_LIMIT
+    return Cause.CANCELLED if why.startswith("stopped by signal") else Cause.AGENT
 
 
 def _need(spec: TaskSpec) -> Need:

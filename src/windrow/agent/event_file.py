@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from windrow.errors import InputError, OutsideError
+from windrow.model.cause import Cause
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +75,7 @@ class TaskFailed:
     tail: str
     cpu_s: float = 0.0
     peak_bytes: int = 0
+    cause: str = Cause.PROGRAM
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +96,7 @@ class TaskLost:
     at: float
     task: int
     why: str
+    cause: str = Cause.LOST
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from windrow.agent.clock import SteadyClock
-from windrow.agent.core import Core, Start
+from windrow.agent.core import Core, Start, cause_of_end
 from windrow.agent.elsewhere import Elsewhere
 from windrow.agent.event_file import DONE, OUT_OF_TIME, JobStarted, Writer
 from windrow.agent.folder import RunFolder
@@ -26,6 +26,7 @@ from windrow.agent.remote import RemoteNode, dismiss, reach
 from windrow.agent.runner import Runner
 from windrow.agent.wake import Wake
 from windrow.errors import WindrowError
+from windrow.model.cause import Cause
 
 _SWEEP_EVERY_S = 1.0
 _TERM_PART = 0.6  # of the grace: for tasks to go by themselves; the rest is for killing and writing
@@ -153,9 +154,9 @@ class Loop:
     def _take(self, result: Result, node: RemoteNode | None = None) -> None:
         now = self._clock.now()
         if result.why and self._wake.stop_signal is not None:
-            self._core.lost(result.task, f"ended with the job: {result.why}", now)
+            self._core.lost(result.task, f"ended with the job: {result.why}", now, Cause.CANCELLED)
         elif result.may_be_stop and node is not None and node.is_lost:
-            self._core.lost(result.task, f"node {node.host} was lost", now)
+            self._core.lost(result.task, f"node {node.host} was lost", now, Cause.NODE_FAILED)
         else:
             self._core.ended(result, now)
 
@@ -173,7 +174,7 @@ class Loop:
         now = self._clock.now()
         self._core.drain(why, now)
         for task in node.running:
-            self._core.lost(task, why, now)
+            self._core.lost(task, why, now, Cause.NODE_FAILED)
 
     def _order(self, start: Start) -> Order:
         spec, attempt = start.spec, start.attempt
@@ -219,7 +220,7 @@ class Loop:
     def _take_last(self, result: Result, why: str) -> None:
         """A task that still succeeded is done; one that did not was not given its time."""
         if result.why:
-            self._core.lost(result.task, why, self._clock.now())
+            self._core.lost(result.task, why, self._clock.now(), cause_of_end(why))
         else:
             self._core.ended(result, self._clock.now())
 

@@ -13,6 +13,8 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from windrow.model.cause import Cause
+
 
 @dataclass(frozen=True, slots=True)
 class Order:
@@ -35,7 +37,7 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """How an attempt ended. An empty `why` means that it succeeded."""
+    """How an attempt ended. An empty `why` means that it succeeded; else `cause` says what failed it."""
 
     task: int
     attempt: int
@@ -45,6 +47,7 @@ class Result:
     cpu_s: float = 0.0
     peak_bytes: int = 0
     tail: str = ""
+    cause: str = Cause.PROGRAM
 
     @property
     def may_be_stop(self) -> bool:

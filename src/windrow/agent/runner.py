@@ -18,8 +18,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from windrow.agent.memory import MemoryKills
 from windrow.agent.order import Order, Result
 from windrow.errors import OutsideError
+from windrow.model.cause import Cause
 
 TAIL_BYTES = 2048
 TAIL_LINES = 20
@@ -59,6 +61,7 @@ class Runner:
         self._results: list[Result] = []
         self._programs: dict[tuple[str, str], str] = {}
         self._own_peak_kib = 0
+        self._memory_kills = MemoryKills()
         self._null = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
 
     def start(self, order: Order) -> None:
@@ -158,7 +161,9 @@ class Runner:
         running = self._running.pop(pid)
         order = running.order
         cpu_s = round(usage.ru_utime + usage.ru_stime, 6)
-        why = _why(code)
+        ran_out = -code == signal.SIGKILL or code == 128 + signal.SIGKILL
+        cause = Cause.MEMORY if ran_out and self._memory_kills.is_new() else Cause.PROGRAM
+        why = _why(code) if cause is Cause.PROGRAM else "it ran out of memory, and the kernel killed it"
         ended = Result(
             order.task,
             order.attempt,
@@ -168,6 +173,7 @@ class Runner:
             cpu_s,
             self._peak_bytes(usage),
             _tail(running.out) if why else "",
+            cause,
         )
         if why:  # what is left of it must not meet the next attempt
             with contextlib.suppress(ProcessLookupError, PermissionError):

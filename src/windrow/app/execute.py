@@ -32,6 +32,7 @@ from windrow.manager.core import Core
 from windrow.manager.dispatch import Dispatch, alike
 from windrow.manager.journal import Journal, Record
 from windrow.manager.lock import RunLock
+from windrow.manager.losses import PATIENCE
 from windrow.manager.manager import Manager
 from windrow.manager.run_file import read_runnable, write_runnable
 from windrow.manager.terms import Terms
@@ -43,8 +44,6 @@ from windrow.strategies import AUTO, Decision, Foresight, Strategy, Work, decide
 from windrow.strategies.foresight import Objective
 from windrow.version import __version__
 
-PATIENCE = 3
-"""Jobs in a row that may be lost before a task finishes, before a run gives up."""
 OVERHEAD_S = 15
 """What a job needs beside its tasks: to start its agent, and to leave in good order."""
 JOB_S = 60.0
@@ -139,6 +138,7 @@ def terms_for(order: Order, limits: Limits) -> Terms:
         overhead_s=OVERHEAD_S,
         max_request_s=limits.max_walltime_s,
         patience=PATIENCE,
+        site_nodes=limits.nodes,
     )
 
 

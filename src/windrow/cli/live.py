@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import time
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -60,6 +61,8 @@ def summary(told: Told, now_s: float) -> list[str]:
         time_left = f", about {span(ahead)} left" if ahead is not None else ""
         lines.append(f"begun {clock(story.begun_s)}, {_gone(told.state, end - story.begun_s)}{time_left}")
     lines += failures(told)
+    for node in story.avoidance.at(now_s) if told.state == "running" else ():
+        lines.append(f"avoiding {node.node} until {clock(node.until_s)}: {node.why}")
     if story.trouble:
         lines.append(f"gave up: {story.trouble}")
     if told.state == "failed":
@@ -173,6 +176,7 @@ def as_json(told: Told) -> dict[str, Any]:
         "begun_s": story.begun_s,
         "last_s": story.last_s,
         "trouble": story.trouble,
+        "avoided_nodes": [asdict(node) for node in story.avoidance.at(time.time())],
         "failed_tasks": [workflow.ids[i] for i, task in enumerate(story.tasks) if task.state == "failed"],
         "jobs": [
             {
@@ -186,6 +190,7 @@ def as_json(told: Told) -> dict[str, Any]:
                 "started_s": job.started_s,
                 "ended_s": job.ended_s,
                 "why": job.why,
+                "cause": job.cause or None,
             }
             for number, job in sorted(story.jobs.items())
         ],

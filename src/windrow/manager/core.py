@@ -21,6 +21,7 @@ import numpy as np
 
 from windrow.allocation import Member
 from windrow.manager.actions import Abandon, Action, Decide, StopJob, SubmitJob
+from windrow.manager.avoidance import Avoidance
 from windrow.manager.events import (
     Event,
     JobEnded,
@@ -38,7 +39,9 @@ from windrow.manager.events import (
     TaskStarted,
     TaskUndone,
 )
+from windrow.manager.losses import Losses
 from windrow.manager.terms import Terms
+from windrow.model.cause import Cause
 from windrow.packing import Need
 from windrow.strategies import Forecast, JobPlan, View, Work
 
@@ -82,7 +85,9 @@ class Core:
         self.trouble = ""
         """Why the run gives up, where it does."""
         self.is_stopped = False
-        self._barren = 0
+        self.avoidance = Avoidance()
+        """Nodes on which jobs failed."""
+        self._losses = Losses(terms.patience)
         needs = zip(workflow.cores.tolist(), workflow.memory_bytes.tolist(), workflow.nodes.tolist(), strict=True)
         self._needs = [Need(*need) for need in needs]
         self._expected = work.expected_s.tolist()
@@ -160,7 +165,7 @@ class Core:
         running = [job for job in self.jobs.values() if job.is_running]
         busy = max((job.expected_end_s - at_s for job in running if not job.is_stopping), default=0)
         return View(
-            work=self.work,
+            work=self._work_now(at_s),
             left=self._left.copy(),
             ready=tuple(task for _, task in self._ready),
             jobs_waiting=len(self.jobs) - len(running),
@@ -173,6 +178,13 @@ class Core:
             forecast_with_margin=self.terms.forecast_with_margin,
             forecast=forecast,
         )
+
+    def _work_now(self, at_s: int) -> Work:
+        """The work on the nodes that are not avoided at this time."""
+        site, avoided = self.terms.site_nodes, self.avoidance.at(at_s)
+        if site is None or not avoided:
+            return self.work
+        return self.work.within(max(site - len(avoided), 1, *(need.nodes for need in self._needs)))
 
     def check(self) -> None:
         """Assert what must always hold; for tests."""
@@ -188,7 +200,8 @@ class Core:
         back = sorted(task for task in self.failed | self.blocked if self.job_of[task] is None)
         self.failed.clear()
         self.blocked.clear()
-        self.is_stopped, self.trouble, self._barren = False, "", 0
+        self.is_stopped, self.trouble = False, ""
+        self._losses.forget()
         for task in back:
             self._put_back(task)
         return self._decide_if_useful()
@@ -239,7 +252,7 @@ class Core:
                 actions.append(StopJob(number))  # an earlier job had done it, which came to light only now
         self._done[task] = True
         self._open -= 1
-        self._barren = 0
+        self._losses.forget()
         became_ready = False
         for child in self._children[task]:
             self._open_parents[child] -= 1
@@ -317,10 +330,13 @@ class Core:
         job = self.jobs[event.job]
         job.is_stopping = True
         stops: list[Action] = []
-        if event.is_expiry:
+        cause = event.cause or Cause.LOST
+        if cause is Cause.TIME_LIMIT:
             self._expect_longer(job, event.at_s)
-        elif not job.has_finished_a_task:
-            stops += self._count_barren(event.why)
+        if event.node:
+            self.avoidance.failed(event.node, event.at_s)
+        if not job.has_finished_a_task:
+            stops += self._count_loss(cause, event.why)
         waiting_for = self._descendants(job.open_tasks)
         stops += [
             self._stop(number)
@@ -333,17 +349,13 @@ class Core:
         job = self.jobs[number]
         stops: list[Action] = []
         if not job.has_finished_a_task and (job.has_given_up or (job.open_tasks and not job.is_stopping)):
-            stops = self._count_barren(
-                "it ended without having done anything; there may be too little time for its tasks"
-            )
+            stops = self._count_loss(Cause.AGENT, "there may be too little time for its tasks")
         return [*stops, *self._job_left(number)]
 
-    def _count_barren(self, why: str) -> list[Action]:
+    def _count_loss(self, cause: Cause, why: str) -> list[Action]:
         """A job was lost before it had done anything. That may happen; again and again it will not help to go on."""
-        self._barren += 1
-        if self.terms.patience is None or self._barren < self.terms.patience:
-            return []
-        return self._give_up(f"{self._barren} jobs in a row were lost before a task finished; the last one: {why}")
+        trouble = self._losses.add(cause, why)
+        return self._give_up(trouble) if trouble else []
 
     def _give_up(self, why: str) -> list[Action]:
         """Jobs that have begun may do what they can; nothing new begins."""

@@ -53,8 +53,8 @@ class Dispatch:
         """A task was started once more."""
         self.attempts[task] = self.attempts.get(task, 0) + 1
 
-    def spec(self, core: Core, number: int) -> JobSpec:
-        """What is submitted for a job."""
+    def spec(self, core: Core, number: int, avoid: tuple[str, ...] = ()) -> JobSpec:
+        """What is submitted for a job that is not to run on the nodes to avoid."""
         plan = core.jobs[number].plan
         return JobSpec(
             tag=self.tag(number),
@@ -64,9 +64,12 @@ class Dispatch:
             command=(sys.executable, "-P", "-m", "windrow.agent", str(self.folder.path), str(number)),
             workdir=str(self.folder.path),
             output=str(self.folder.jobs / str(number) / "output"),
+            avoid=avoid,
         )
 
-    def prepare(self, core: Core, number: int, heard: Mapping[int, int] | None = None) -> JobSpec:
+    def prepare(
+        self, core: Core, number: int, heard: Mapping[int, int] | None = None, avoid: tuple[str, ...] = ()
+    ) -> JobSpec:
         """Write what the job's agent is to do; then what is submitted for it.
 
         `heard` is how much of each job's events the core knows. A task that failed, was abandoned and is tried again
@@ -92,7 +95,7 @@ class Dispatch:
             write_job(self.folder.job_file(number), job)
         except OSError as error:
             raise OutsideError(f"{self.folder.path}: cannot write job {number}: {error.strerror}") from error
-        return self.spec(core, number)
+        return self.spec(core, number, avoid)
 
     def abandon(self, tasks: Iterable[int]) -> None:
         """Tell all agents that these tasks will not run."""

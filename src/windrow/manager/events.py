@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from windrow.model.cause import Cause
 from windrow.strategies import Decision
+
+_OLD_WORDS = {
+    "a node failed": Cause.NODE_FAILED,
+    "it was cancelled by someone else": Cause.CANCELLED,
+    "the queue killed it (PREEMPTED": Cause.PREEMPTED,
+    "the queue killed it (OUT_OF_MEMORY": Cause.MEMORY,
+    "the queue killed it": Cause.CANCELLED,
+    "its agent ended": Cause.AGENT,
+}
+"""How journals of older versions, which name no cause, told it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +76,23 @@ class JobEnded:
 
 @dataclass(frozen=True, slots=True)
 class JobKilled:
-    """A job was ended by something else: its time was up, or, where `is_expiry` is not set, whatever `why` says."""
+    """A job was ended by something else: its time was up, or whatever `cause` and `why` say.
+
+    `node` is the node that is to blame, where that is known. Older journals have `is_expiry` and no cause.
+    """
 
     at_s: int
     job: int
     is_expiry: bool = True
     why: str = ""
+    cause: Cause | None = None
+    node: str = ""
+
+    def __post_init__(self) -> None:
+        if self.cause is None:
+            told = next((cause for words, cause in _OLD_WORDS.items() if self.why.startswith(words)), Cause.LOST)
+            object.__setattr__(self, "cause", Cause.TIME_LIMIT if self.is_expiry else told)
+        object.__setattr__(self, "is_expiry", self.cause is Cause.TIME_LIMIT)
 
 
 @dataclass(frozen=True, slots=True)

@@ -271,7 +271,8 @@ class Manager:
     def _send(self, numbers: Sequence[int]) -> None:
         """Submit alike jobs."""
         heard = {n: job.tail.offset for n, job in self.placed.items()}
-        specs = [self.dispatch.prepare(self.core, number, heard) for number in numbers]
+        avoid = self._to_avoid(self.core.jobs[numbers[0]].plan.nodes)
+        specs = [self.dispatch.prepare(self.core, number, heard, avoid) for number in numbers]
         self._foretell(numbers)
         try:
             ids = [self.queue.submit(specs[0])] if len(specs) == 1 else self.queue.submit_array(specs)
@@ -285,6 +286,14 @@ class Manager:
         now = self.now_s()
         self._take_in([Record(JobSubmitted(int(now), n, i), at_s=now) for n, i in zip(numbers, ids, strict=True)])
         self.hearing.pace.hurry()
+
+    def _to_avoid(self, nodes: int) -> tuple[str, ...]:
+        """The nodes that a job of this size is to avoid, never so many that it could not start."""
+        now = self.now_s()
+        if not self.core.avoidance.at(now):
+            return ()
+        offered = self.core.terms.site_nodes or 0 if self.open_nodes is None else self.open_nodes()
+        return self.core.avoidance.names(now, offered - nodes)
 
     def _foretell(self, numbers: Sequence[int]) -> None:
         """Write down what each forecaster says of these jobs, once, however often the queue puts them off."""

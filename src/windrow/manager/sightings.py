@@ -10,6 +10,7 @@ from typing import assert_never
 from windrow.agent import event_file as agent
 from windrow.manager import events as e
 from windrow.manager.journal import Record
+from windrow.model.cause import Cause
 from windrow.queues.port import JobState, JobStatus
 
 
@@ -49,24 +50,44 @@ def ending(job: int, status: JobStatus | None, at_s: float, *, was_asked: bool, 
         detail: dict[str, object] = {"state": "forgotten", "agent": last_word}
         if was_asked or last_word == agent.DONE:
             return Record(e.JobEnded(int(at_s), job), detail, at_s)
-        why, is_expiry = "the queue no longer knows it", last_word == agent.OUT_OF_TIME
-        return Record(e.JobKilled(int(at_s), job, is_expiry, why), detail, at_s)
+        cause = Cause.TIME_LIMIT if last_word == agent.OUT_OF_TIME else Cause.LOST
+        return Record(e.JobKilled(int(at_s), job, why="the queue no longer knows it", cause=cause), detail, at_s)
     at = status.ended_s if status.ended_s is not None else at_s
     detail = {"state": str(status.state), "reason": status.reason, "exit_code": status.exit_code, "agent": last_word}
     if status.state is JobState.TIMED_OUT or last_word == agent.OUT_OF_TIME:
-        return Record(e.JobKilled(int(at), job, is_expiry=True, why="its time was up"), detail, at)
+        return Record(e.JobKilled(int(at), job, why="its time was up", cause=Cause.TIME_LIMIT), detail, at)
     if was_asked or (status.state is JobState.ENDED and status.exit_code in (0, None)):
         return Record(e.JobEnded(int(at), job), detail, at)
-    return Record(e.JobKilled(int(at), job, is_expiry=False, why=_why(status)), detail, at)
+    cause, why = _cause(status)
+    if status.state is JobState.ENDED and last_word:
+        why = f"{why}: {last_word}"
+    killed = e.JobKilled(int(at), job, why=why, cause=cause, node=_blamed(cause, status.hosts, last_word))
+    return Record(killed, detail, at)
 
 
-def _why(status: JobStatus) -> str:
+def _cause(status: JobStatus) -> tuple[Cause, str]:
     match status.state:
         case JobState.CANCELLED:
-            return "it was cancelled by someone else"
+            return Cause.CANCELLED, "it was cancelled by someone else"
         case JobState.NODE_FAILED:
-            return "a node failed"
+            return Cause.NODE_FAILED, "a node failed"
+        case JobState.PREEMPTED:
+            return Cause.PREEMPTED, "it was preempted"
+        case JobState.OUT_OF_MEMORY:
+            return Cause.MEMORY, "it ran out of memory"
         case JobState.ENDED:
-            return f"its agent ended with code {status.exit_code}"
+            return Cause.AGENT, f"its agent ended with code {status.exit_code}"
         case _:
-            return f"the queue killed it ({status.reason or 'no reason given'})"
+            return Cause.CANCELLED, f"the queue killed it ({status.reason or 'no reason given'})"
+
+
+def _blamed(cause: Cause, hosts: tuple[str, ...], last_word: str | None) -> str:
+    """The node that failed the job, where it can be told: an agent that fell silent was on the first one.
+
+    One that was still told to stop was not on the node that failed; that is known only where there was one other.
+    """
+    if cause not in (Cause.NODE_FAILED, Cause.AGENT) or not hosts:
+        return ""
+    if last_word is None:
+        return hosts[0]
+    return hosts[1] if cause is Cause.NODE_FAILED and len(hosts) == 2 else ""

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from windrow.manager import events as e
+from windrow.manager.avoidance import Avoidance
 from windrow.manager.journal import Record
 from windrow.manager.lost_files import LostFile
 from windrow.model import Workflow
@@ -28,6 +29,7 @@ class Attempt:
     exit: int | None = None
     signal: int | None = None
     why: str = ""
+    cause: str = ""
     tail: str = ""
     peak_bytes: int = 0
     cpu_s: float = 0.0
@@ -58,6 +60,7 @@ class JobStory:
     ended_s: float | None = None
     outcome: str = ""
     why: str = ""
+    cause: str = ""
     hosts: tuple[str, ...] = ()
     is_asked_to_stop: bool = False
 
@@ -93,6 +96,8 @@ class Story:
     last_s: float = 0.0
     trouble: str = ""
     is_stopped: bool = False
+    avoidance: Avoidance = field(default_factory=Avoidance)
+    """Nodes on which jobs failed."""
 
     @staticmethod
     def of(workflow: Workflow, records: Iterable[Record]) -> Story:
@@ -161,6 +166,9 @@ class Story:
             case e.JobEnded():
                 self._close(event.job, at_s, "ended" if job.started_s is not None else "stopped", "")
             case e.JobKilled():
+                job.cause = str(event.cause)
+                if event.node:
+                    self.avoidance.failed(event.node, event.at_s)
                 self._close(event.job, at_s, "killed", event.why)
             case e.JobRejected():
                 self.trouble = event.why
@@ -174,6 +182,7 @@ class Story:
                 if task.state == "running":
                     task.attempts[-1].outcome, task.attempts[-1].ended_s = "lost", at_s
                     task.attempts[-1].why = why or "its job ended"
+                    task.attempts[-1].cause = job.cause
                 task.state, task.job = "left", None
 
     def _task(self, event: e.Event, at_s: float, detail: Any) -> None:
@@ -220,6 +229,6 @@ class Story:
         attempt = task.attempts[-1]
         attempt.outcome, attempt.ended_s = outcome, at_s
         attempt.started_s = detail.get("begun", attempt.started_s)
-        for name in ("exit", "signal", "why", "tail", "peak_bytes", "cpu_s"):
+        for name in ("exit", "signal", "why", "cause", "tail", "peak_bytes", "cpu_s"):
             if name in detail:
                 setattr(attempt, name, detail[name])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 
 from windrow.errors import UserError
 from windrow.model import NodeShape
+from windrow.model.cause import Cause
 from windrow.sim.futures import Requests
 
 Ints = NDArray[np.int64]
@@ -23,7 +25,8 @@ class Terms:
     bare run. busy_is_request: a running job is taken to last as long as it asked for (also as there), or as it should.
     overhead_s: what a job needs beside its tasks. max_request_s: the longest time that may be asked for; a job that
     would need more does what it can, and the rest is cut anew.
-    patience: how many jobs in a row may be lost without a task finished in between before the run gives up.
+    patience: how many jobs in a row may be lost to each cause, without a task finished in between, before the run gives
+    up; None where it never does. site_nodes: all nodes that the site has for jobs, where that is known.
     """
 
     cluster_nodes: int
@@ -35,7 +38,8 @@ class Terms:
     busy_is_request: bool = False
     overhead_s: int = 0
     max_request_s: int | None = None
-    patience: int | None = None
+    patience: Mapping[Cause, int] | None = None
+    site_nodes: int | None = None
 
     def __post_init__(self) -> None:
         if self.cap < 1 or self.margin < 1 or self.round_s < 1:

@@ -37,7 +37,9 @@ class JobState(StrEnum):
     TIMED_OUT = "timed out"
     CANCELLED = "cancelled"
     NODE_FAILED = "node failed"
-    KILLED = "killed"  # by anything else: out of memory, preempted
+    PREEMPTED = "preempted"
+    OUT_OF_MEMORY = "out of memory"
+    KILLED = "killed"  # by anything else
 
     @property
     def is_over(self) -> bool:
@@ -50,6 +52,7 @@ class JobSpec:
     """A job to submit: `nodes` whole nodes for at most `walltime_s`, running `command` once on the first of them.
 
     `tag` is its name in the queue (letters, digits, `-`, `_`, `.`). `output` is the file that gets what it prints.
+    `avoid` are nodes that it should not get, where the queue can be told so.
     """
 
     tag: str
@@ -58,6 +61,7 @@ class JobSpec:
     command: tuple[str, ...]
     workdir: str
     output: str
+    avoid: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +69,7 @@ class JobStatus:
     """What the queue says of one job. Times are seconds since the epoch, None where it has not come so far.
 
     `reason` is the queue's own word for why it waits or how it ended. `expected_start_s` is the queue's estimate.
+    `hosts` are its nodes by name, the first one first, where the queue tells them and can be told to avoid one.
     """
 
     id: str
@@ -75,6 +80,7 @@ class JobStatus:
     exit_code: int | None = None
     reason: str = ""
     expected_start_s: float | None = None
+    hosts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -120,7 +120,8 @@ class SlurmQueue:
         first = specs[0]
         # Most sites leave EnforcePartLimits off: Slurm would accept an impossible job and let it wait for ever.
         check_spec(first, self.limits(), f"partition {self._site.partition}")
-        job = ["sbatch", "--parsable", *self._shape(first.nodes, first.walltime_s), f"--chdir={first.workdir}"]
+        shape = self._shape(first.nodes, first.walltime_s)
+        job = ["sbatch", "--parsable", *shape, *self._excluding(first.avoid), f"--chdir={first.workdir}"]
         if len(specs) == 1 and "\\" in first.output:  # which sbatch takes for a quote, and leaves out
             return [*job, f"--job-name={first.tag}", "--output=/dev/null"], redirected_script(first)
         if len(specs) == 1:
@@ -133,6 +134,13 @@ class SlurmQueue:
     def _shape(self, nodes: int, walltime_s: int) -> list[str]:
         whole = [f"--nodes={nodes}", "--exclusive", "--mem=0", f"--time={format_duration(walltime_s)}", "--no-requeue"]
         return whole + self.profile.options
+
+    def _excluding(self, avoid: Sequence[str]) -> list[str]:
+        """The option that keeps a job from these nodes and from those of the profile: of two, the last one counts."""
+        if not avoid:
+            return []
+        given = [option.partition("=")[2] for option in self.profile.extra if option.startswith("--exclude=")]
+        return ["--exclude=" + ",".join([*given[-1:], *avoid])]
 
     def _sbatch(self, argv: Sequence[str], script: str, what: str) -> str:
         answer = self._run(argv, stdin=script, env=self._env, timeout_s=self._timeout_s)

@@ -38,14 +38,15 @@ STATES = {
     "LAUNCH_FAILED": JobState.NODE_FAILED,
     "RECONFIG_FAIL": JobState.NODE_FAILED,
     "DEADLINE": JobState.KILLED,
-    "OUT_OF_MEMORY": JobState.KILLED,
-    "PREEMPTED": JobState.KILLED,
+    "OUT_OF_MEMORY": JobState.OUT_OF_MEMORY,
+    "PREEMPTED": JobState.PREEMPTED,
     "REVOKED": JobState.KILLED,
 }
 
 # Widths are ample, not exact: squeue pads a field to its width and cuts what is longer.
 STATUS_FORMAT = (
-    "JobArrayID:64|,State:24|,SubmitTime:24|,StartTime:24|,EndTime:24|,exit_code:24|,Reason:256|,NodeList:32|,Name:1024"
+    "JobArrayID:64|,State:24|,SubmitTime:24|,StartTime:24|,EndTime:24|,exit_code:24|,Reason:256|,NodeList:4096|,"
+    "Name:1024"
 )
 SNAPSHOT_FORMAT = (
     "JobArrayID:64|,State:24|,StartTime:24|,TimeLimit:24|,NumNodes:16|,PriorityLong:24|,Reason:256|,UserName:256"
@@ -180,7 +181,23 @@ def _status(
         exit_code=(128 + sign if sign else code) if state.is_over else None,
         reason=why if not state.is_over else f"{words} {why}".strip(),
         expected_start_s=start if waits else None,
+        hosts=() if hosts in NO_HOSTS else parse_hosts(hosts),
     )
+
+
+def parse_hosts(text: str) -> tuple[str, ...]:
+    """The nodes of a list such as `n[01-03,7],m2`, in order. A list that was cut short tells none."""
+    found: list[str] = []
+    for prefix, ranges, rest in re.findall(r"([^,\[\]]+)(?:\[([^\]]*)\])?([^,]*)", text):
+        if rest or text.count("[") != text.count("]"):  # several brackets in one name: rare, and not needed here
+            return ()
+        for part in ranges.split(",") if ranges else [""]:
+            first, _, last = part.partition("-")
+            if not last:
+                found.append(prefix + first)
+            else:
+                found += [f"{prefix}{number:0{len(first)}}" for number in range(int(first), int(last) + 1)]
+    return tuple(found)
 
 
 def parse_snapshot(out: str, default_s: int) -> list[OthersJob]:

@@ -23,12 +23,13 @@ from windrow.manager.events import (
 )
 from windrow.manager.terms import Terms
 from windrow.model import NodeShape, Task, Workflow
+from windrow.model.cause import Cause
 from windrow.strategies import Decision, JobPlan, Work
 
 A, B, C, D = range(4)
 
 
-def diamond(cap: int = 4, patience: int | None = None) -> Core:
+def diamond(cap: int = 4, patience: dict[Cause, int] | None = None) -> Core:
     """a, then b (20 s) and c (30 s), then d."""
     tasks = [
         Task("a", 10),
@@ -150,7 +151,7 @@ def test_a_rejected_job_ends_the_run() -> None:
 
 
 def test_jobs_that_die_again_and_again_end_the_run() -> None:
-    core = diamond(patience=2)
+    core = diamond(patience={Cause.LOST: 2})
     core.handle(planned(0, FIRST))
     core.handle(JobStarted(0, 0))
     assert core.handle(JobKilled(1, 0, is_expiry=False, why="no python")) == [Decide()]

@@ -29,6 +29,7 @@ from windrow.manager.core import Core
 from windrow.manager.dispatch import Dispatch
 from windrow.manager.events import Event, JobsPlanned, JobStarted, JobSubmitted, TaskStarted
 from windrow.manager.journal import Journal, PredictedStart, Record
+from windrow.manager.losses import PATIENCE
 from windrow.manager.manager import Manager
 from windrow.manager.pace import POLL_S, SLOWEST_POLL_S
 from windrow.manager.terms import Terms
@@ -107,7 +108,7 @@ def hired(folder: Path, tasks: int, strategy: str, clock: Clock, queue: Counting
     """A manager of so many independent tasks; the run's journal is made where there is none."""
     workflow = Workflow.from_tasks("many", [Task(f"t{i}", 10.0, kind="t") for i in range(tasks)])
     runnable = Runnable(workflow, tuple(Step(("true",), "/") for _ in range(tasks)))
-    terms = Terms(8, cap=cap, margin=1.2, overhead_s=15, patience=3)
+    terms = Terms(8, cap=cap, margin=1.2, overhead_s=15, patience=PATIENCE)
     path = folder / "journal.sqlite"
     journal = Journal.open(path, writable=True) if path.exists() else Journal.create(path, {"uid": "u"})
     return Manager(

@@ -16,6 +16,7 @@ from windrow.queues.slurm_text import (
     format_duration,
     parse_count,
     parse_duration,
+    parse_hosts,
     parse_nodes,
     parse_probe,
     parse_sacct,
@@ -91,8 +92,8 @@ def test_rows_of_squeue() -> None:
         ("CANCELLED+", JobState.CANCELLED),
         ("NODE_FAIL", JobState.NODE_FAILED),
         ("BOOT_FAIL", JobState.NODE_FAILED),
-        ("OUT_OF_MEMORY", JobState.KILLED),
-        ("PREEMPTED", JobState.KILLED),
+        ("OUT_OF_MEMORY", JobState.OUT_OF_MEMORY),
+        ("PREEMPTED", JobState.PREEMPTED),
         ("DEADLINE", JobState.KILLED),
     ],
 )
@@ -264,3 +265,18 @@ def test_a_snapshot_offers_only_nodes_that_our_jobs_may_use() -> None:
     nodes = "n1|idle|up|2|1000|(null)\nn2|draining|up|4|2000|fat\nn3|idle|up|4|2000|fat\n"
     seen = SlurmQueue(SlurmProfile(constraint="fat"), run=site(sinfo=nodes), env={}).snapshot()
     assert (seen.nodes, seen.open_nodes) == (3, 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "hosts"),
+    [
+        ("n3", ("n3",)),
+        ("n[1-3]", ("n1", "n2", "n3")),
+        ("n[08-10,12],gpu1", ("n08", "n09", "n10", "n12", "gpu1")),
+        ("a1,b[2-3]", ("a1", "b2", "b3")),
+        ("n[1-3,", ()),
+        ("r[1-2]n[3-4]", ()),
+    ],
+)
+def test_lists_of_nodes(text: str, hosts: tuple[str, ...]) -> None:
+    assert parse_hosts(text) == hosts

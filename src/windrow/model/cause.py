@@ -1,0 +1,18 @@
+"""Why a job or an attempt at a task was lost. Standard library only: agents name causes, too."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Cause(StrEnum):
+    """Why a job or an attempt at a task came to nothing. Each has a limit of its own (`manager.losses`)."""
+
+    PROGRAM = "program"  # the task's own command failed
+    MEMORY = "memory"
+    TIME_LIMIT = "time limit"
+    NODE_FAILED = "node failed"
+    PREEMPTED = "preempted"
+    CANCELLED = "cancelled"  # by someone else
+    LOST = "lost"  # the queue no longer knows it
+    AGENT = "agent"  # the agent could not work, or did nothing: no Python, a full disk, too little time
