@@ -15,6 +15,8 @@ import difflib
 from collections.abc import Iterable
 from os import PathLike
 
+_SHOWN = 80
+
 
 class WindrowError(Exception):
     """Root of the tree."""
@@ -53,6 +55,7 @@ class NothingBegun(OutsideError):  # noqa: N818  (it says what matters: trying a
 def unknown_name(what: str, value: str, known: Iterable[str]) -> UserError:
     """The error for a name that does not exist: it lists the names there are, and the one that was likely meant."""
     names = list(known)
+    value = value if len(value) <= _SHOWN else f"{value[:_SHOWN]}..."
     near = difflib.get_close_matches(value, names, n=1)
     hint = f"; did you mean {near[0]}?" if near else ";"
     return UserError(f"unknown {what} {value!r}{hint} known: {', '.join(names)}")

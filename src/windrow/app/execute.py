@@ -204,15 +204,23 @@ def dry_run(prepared: Prepared, root: Path = ROOT) -> DryRun:
 
 def start_run(prepared: Prepared, root: Path = ROOT) -> RunPaths:
     """Make the run's folder, workflow and journal. Nothing is submitted yet."""
-    paths = new_run(prepared.runnable.workflow.name, root)
-    write_runnable(paths.workflow, prepared.runnable)
-    order, terms = prepared.order, prepared.terms
-    facts = {
-        "run": paths.name,
+    runnable = prepared.runnable
+
+    def fill(paths: RunPaths) -> None:
+        write_runnable(paths.workflow, runnable)
+        Journal.create(paths.journal, _facts(prepared)).close()
+
+    return new_run(runnable.workflow.name, root, fill)
+
+
+def _facts(prepared: Prepared) -> dict[str, Any]:
+    """What is to be known of a run as long as it is kept."""
+    order, terms, workflow = prepared.order, prepared.terms, prepared.runnable.workflow
+    return {
         "uid": secrets.token_hex(4),
-        "name": prepared.runnable.workflow.name,
+        "name": workflow.name,
         "workflow": str(order.workflow.absolute()),
-        "tasks": len(prepared.runnable.workflow),
+        "tasks": len(workflow),
         "queue": order.on,
         "strategy": strategy_of(order).name,
         "objective": order.objective,
@@ -228,8 +236,6 @@ def start_run(prepared: Prepared, root: Path = ROOT) -> RunPaths:
         "created_s": time.time(),
         "version": __version__,
     }
-    Journal.create(paths.journal, facts).close()
-    return paths
 
 
 def _earlier_errors(prepared: Prepared) -> list[float]:

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 import re
-from collections.abc import Iterator
+import secrets
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from windrow.agent.folder import RunFolder
+from windrow.app.ownership import refuse_foreign, refuse_shared
 from windrow.errors import OutsideError, UserError, WindrowError, unknown_name
 from windrow.forecast.ledger import PastPrediction, Promise
 from windrow.manager.events import JobStarted
@@ -19,6 +25,9 @@ from windrow.manager.story import Story
 from windrow.model import Runnable
 
 ROOT = Path(".windrow") / "runs"
+_UNBORN = ".new-"
+_NAME_MAX = 100
+_DAY_S = 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,44 +67,102 @@ class RunPaths:
         return self.folder.path / "manager.log"
 
 
-def new_run(name: str, root: Path = ROOT) -> RunPaths:
-    """A folder for a new run of a workflow of this name: NAME-1, NAME-2, ..."""
-    stem = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.") or "run"
+def new_run(name: str, root: Path, fill: Callable[[RunPaths], None]) -> RunPaths:
+    """A new run of a workflow of this name: NAME-1, NAME-2, ...
+
+    It is made under another name (`fill` writes its files) and gets its own when it is whole: whoever dies in between
+    leaves nothing that could be taken for a run.
+    """
+    stem = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.")[:_NAME_MAX] or "run"
+    _make_root(root)
     try:
-        root.mkdir(mode=0o700, parents=True, exist_ok=True)
-        root.parent.chmod(0o700)
-        taken = [int(p.name.removeprefix(f"{stem}-")) for p in root.glob(f"{stem}-*") if _number(p.name, stem)]
-        number = max(taken, default=0) + 1
-        while True:
-            folder = root.absolute() / f"{stem}-{number}"
-            try:
-                folder.mkdir(mode=0o700)
-            except FileExistsError:  # someone else starts one at the same time
-                number += 1
-            else:
-                return RunPaths(RunFolder(folder))
+        unborn = root.absolute() / f"{_UNBORN}{secrets.token_hex(4)}"
+        unborn.mkdir(mode=0o700)
+        try:
+            fill(RunPaths(RunFolder(unborn)))
+            while True:
+                numbers = [int(number) for path in root.glob(f"{stem}-*") if (number := _number(path.name, stem))]
+                folder = root.absolute() / f"{stem}-{max(numbers, default=0) + 1}"
+                with suppress(FileExistsError):  # someone else started one at the same time
+                    _rename_new(unborn, folder)
+                    return RunPaths(RunFolder(folder))
+        finally:
+            shutil.rmtree(unborn, ignore_errors=True)
     except OSError as error:
         raise OutsideError(f"{root}: cannot make a folder for the run: {error.strerror}") from error
 
 
-def _number(name: str, stem: str) -> bool:
-    return name.removeprefix(f"{stem}-").isdecimal()
+def _make_root(root: Path) -> None:
+    """The folder of all runs, private; what was left half-made long ago goes."""
+    try:
+        is_first = not root.exists()
+        for folder in (root.parent, root):
+            refuse_foreign(folder)
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if is_first:
+                folder.chmod(0o700)  # nothing is in it that others could have put there
+            refuse_shared(folder)
+        for unborn in root.glob(f"{_UNBORN}*"):
+            if time.time() - unborn.stat().st_mtime > _DAY_S:
+                shutil.rmtree(unborn, ignore_errors=True)
+    except OSError as error:
+        raise OutsideError(f"{root}: cannot make a folder for the run: {error.strerror}") from error
 
 
-def all_runs(root: Path = ROOT) -> list[RunPaths]:
-    """All runs of this folder, the oldest first."""
-    folders = [path.parent for path in root.glob("*/journal.sqlite")]
-    return [RunPaths(RunFolder.at(path)) for path in sorted(folders, key=lambda p: (p.stat().st_ctime, p.name))]
+def _rename_new(old: Path, new: Path) -> None:
+    """Give a folder its name. FileExistsError where something of this name is there."""
+    try:
+        old.rename(new)
+    except OSError as error:
+        if error.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
+            raise FileExistsError(error.errno, error.strerror) from None
+        raise
 
 
-def find_run(name: str | None, root: Path = ROOT) -> RunPaths:
-    """The run of this name, or at this path; without a name the latest one."""
-    if name is not None and (Path(name) / "journal.sqlite").is_file():
+def _number(name: str, stem: str) -> str:
+    number = name.removeprefix(f"{stem}-")
+    return number if number.isdecimal() else ""
+
+
+def runs_root(start: Path | None = None) -> Path:
+    """Where the runs of this folder are, or else of the nearest folder above it that has any, and the same owner."""
+    here = (start or Path.cwd()).absolute()
+    owner = here.stat().st_uid
+    for folder in (here, *here.parents):
+        if folder.stat().st_uid != owner:
+            break
+        if (folder / ROOT).is_dir():
+            return folder / ROOT
+    return here / ROOT
+
+
+def all_runs(root: Path | None = None) -> list[RunPaths]:
+    """All runs of this folder, the oldest first; also those that cannot be read."""
+    root = root or runs_root()
+    try:
+        folders = [path for path in root.iterdir() if not path.name.startswith(".") and _holds_run(path)]
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise OutsideError(f"{root} cannot be read: {error.strerror}") from error
+    return sorted((RunPaths(RunFolder.at(path)) for path in folders), key=lambda run: (_created_s(run), run.name))
+
+
+def _holds_run(folder: Path) -> bool:
+    """Whether a run is, or was, in this folder. One that has neither journal nor jobs never came to be."""
+    return (folder / "journal.sqlite").exists() or (folder / "jobs").exists()
+
+
+def find_run(name: str | None, root: Path | None = None) -> RunPaths:
+    """The run of this name, or at this path; without a name the latest one, which must be readable."""
+    root = root or runs_root()
+    if name is not None and _is_run_folder(name):
         return RunPaths(RunFolder.at(name))
-    runs = sorted(all_runs(root), key=_created_s)
+    runs = all_runs(root)
     if not runs:
         raise UserError(f"there are no runs in {root.absolute()}; windrow run WORKFLOW starts one")
     if name is None:
+        _refuse_unreadable(runs[-1])
         return runs[-1]
     for run in runs:
         if run.name == name:
@@ -103,15 +170,49 @@ def find_run(name: str | None, root: Path = ROOT) -> RunPaths:
     raise unknown_name("run", name, [run.name for run in runs])
 
 
+def find_own_run(name: str | None, root: Path | None = None) -> RunPaths:
+    """The same, to go on with: UserError where someone else may have made it what it is."""
+    run = find_run(name, root)
+    folder = run.folder.path
+    above = (folder.parent.parent, folder.parent) if folder.parent.parts[-2:] == ROOT.parts else ()
+    for path in (*above, folder, run.journal, run.workflow):
+        refuse_foreign(path)
+    for path in (*above, folder):
+        refuse_shared(path)
+    return run
+
+
+def _is_run_folder(name: str) -> bool:
+    try:
+        return _holds_run(Path(name))
+    except (OSError, ValueError):  # no name that a file could have
+        return False
+
+
+def _refuse_unreadable(run: RunPaths) -> None:
+    """UserError where the latest run cannot be read: the one before it is not what is meant."""
+    try:
+        Journal.open(run.journal).close()
+        read_runnable(run.workflow)
+    except WindrowError as error:
+        raise UserError(
+            f"the latest run, {run.name}, cannot be read ({error}); "
+            f"name another run (windrow runs lists them), or move {run.folder.path} away"
+        ) from error
+
+
 def _created_s(run: RunPaths) -> float:
-    """When the run was begun. One that cannot be read is taken for the oldest: it must not hide the others."""
+    """When the run was made; by the age of its files where its journal cannot say, never older than it is."""
     try:
         journal = Journal.open(run.journal)
+        created_s = journal.facts().get("created_s")
+        journal.close()
     except WindrowError:
-        return 0.0
-    created = float(journal.facts().get("created_s", 0.0))
-    journal.close()
-    return created
+        created_s = None
+    if created_s is not None:
+        return float(created_s)
+    oldest = run.workflow if run.workflow.exists() else run.folder.path
+    return oldest.stat().st_mtime
 
 
 def job_tag(uid: str, job: int) -> str:
@@ -166,7 +267,7 @@ class Told:
         self._journal.close()
 
 
-def past_predictions(root: Path = ROOT, queue: str | None = None) -> list[PastPrediction]:
+def past_predictions(root: Path | None = None, queue: str | None = None) -> list[PastPrediction]:
     """What was predicted in all runs of this folder (on this queue), and what came true.
 
     Only predictions and starts are read: a folder may hold many long runs.
@@ -182,12 +283,12 @@ def past_predictions(root: Path = ROOT, queue: str | None = None) -> list[PastPr
     return sorted(found, key=lambda p: p.at_s)
 
 
-def past_promises(root: Path = ROOT, queue: str | None = None) -> list[Promise]:
+def past_promises(root: Path | None = None, queue: str | None = None) -> list[Promise]:
     """What looks ahead promised in the runs of this folder (on this queue) that are complete, and what came of it."""
     return [Promise(**promise) for _, facts in _past(root, queue) if (promise := facts.get("promise"))]
 
 
-def _past(root: Path, queue: str | None) -> Iterator[tuple[Journal, dict[str, Any]]]:
+def _past(root: Path | None, queue: str | None) -> Iterator[tuple[Journal, dict[str, Any]]]:
     """Journals and facts of earlier runs on this queue. A run that cannot be read tells nothing, and stops nobody."""
     for run in all_runs(root):
         try:

@@ -22,17 +22,19 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+from windrow.app.ownership import refuse_foreign
 from windrow.errors import InputError
 
 NAME = "windrow.toml"
 
 
 def find_settings(start: Path | None = None) -> Path | None:
-    """The settings file that counts here; None where there is none."""
+    """The settings file that counts here; None where there is none. UserError where another user wrote it."""
     here = (start or Path.cwd()).absolute()
     home = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "windrow"
     for folder in (here, *here.parents, home):
         if (folder / NAME).is_file():
+            refuse_foreign(folder / NAME, trusts_root=True)
             return folder / NAME
     return None
 

@@ -7,7 +7,7 @@ import time
 
 from windrow.cli import terminal
 
-SUMMARY = "Stop a run: its jobs leave the queue; what is done stays done, and resume goes on from there."
+SUMMARY = "Stop a run: its jobs leave the queue; finished tasks stay finished, and resume continues it."
 
 _EPILOG = """
 examples:
@@ -25,22 +25,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Ask the manager to stop the run, or do it ourselves where nobody manages it."""
     from windrow.app.execute import ask_to_stop, drive, managed
-    from windrow.app.runs import Told, find_run
+    from windrow.app.runs import Told, find_own_run
 
-    paths = find_run(args.run)
+    paths = find_own_run(args.run)
     told = Told(paths)
-    if told.state in ("complete", "stopped"):
+    if told.state not in ("running", "stopping", "interrupted"):
         terminal.say(f"{paths.name} is {told.state}; there is nothing to stop")
         return 0
     ask_to_stop(paths)
     while told.holder is not None:
         time.sleep(0.2)
         told.refresh()
-    if told.state not in ("complete", "stopped"):
+    if told.state == "interrupted":
         with managed(paths, wait_s=15.0) as manager:
             manager.stop()
             drive(manager)
         told.refresh()
-    done, total = told.story.count("finished"), len(told.story.tasks)
-    terminal.say(f"{paths.name} is {told.state}: {done} of {total} tasks are done; windrow resume goes on from there")
+    done = f"{told.story.count('finished')} of {len(told.story.tasks)} tasks are done"
+    if told.story.is_stopped and not told.story.is_complete:
+        terminal.say(f"{paths.name} is stopped: {done}; windrow resume {paths.name} continues it")
+    else:
+        terminal.say(f"{paths.name} had already ended before it could be stopped: it is {told.state}, {done}")
     return 0

@@ -27,10 +27,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Find it and stay with it."""
-    from windrow.app.runs import Told, find_run
+    from windrow.app.runs import Told, find_own_run
     from windrow.cli.run import detach, stay
 
-    paths = find_run(args.run)
+    paths = find_own_run(args.run)
     told = Told(paths)
     if told.state == "complete":
         terminal.say(f"{paths.name} is complete; there is nothing to do")

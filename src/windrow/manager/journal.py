@@ -76,6 +76,7 @@ class Journal(JournalFile):
     def create(path: Path, facts: Mapping[str, Any]) -> Journal:
         """A new journal with these facts; it must not exist."""
         with faults_explained(path):
+            os.close(os.open(path, os.O_CREAT, 0o600))  # private; what SQLite puts beside it is as private
             db = sqlite3.connect(path, isolation_level=None)
             db.execute("PRAGMA journal_mode=WAL")
             db.execute("PRAGMA synchronous=FULL")

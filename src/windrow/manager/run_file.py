@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,10 +22,11 @@ class _Content:
 
 
 def write_runnable(path: Path, runnable: Runnable) -> None:
-    """Write it, whole or not at all."""
+    """Write it, whole or not at all; private, since commands may hold what is nobody's business."""
     workflow = runnable.workflow
     content = encoded(_Content(workflow.name, list(workflow), list(workflow.files), list(runnable.steps)))
     with replace_bytes(path) as file:
+        os.fchmod(file.fileno(), 0o600)
         file.write(content)
 
 

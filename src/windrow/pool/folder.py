@@ -99,7 +99,8 @@ class PoolFolder:
         """Make what is missing. UserError in a folder of something else, OutsideError where it cannot be done."""
         try:
             self._refuse_foreign()
-            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            for folder in (self.path.parent.parent, self.path.parent):  # one by one: parents' parents are not private
+                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             for folder in (self.path, self.workflows, self.wishes, self.path / "out"):
                 folder.mkdir(mode=0o700, exist_ok=True)
             self.path.chmod(0o700)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,15 @@ def test_the_nearest_file_counts(tmp_path: Path) -> None:
     assert find_settings(inner) == home
     outer = write(tmp_path / "a", "")
     assert find_settings(inner) == outer
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+def test_a_file_of_another_user_is_refused(tmp_path: Path) -> None:
+    outer = write(tmp_path / "a", '[queues.slurm]\nextra = ["--export=ALL,LD_PRELOAD=e.so"]\n')
+    (tmp_path / "a" / "b").mkdir()
+    os.chown(outer, 65534, -1)
+    with pytest.raises(UserError, match=r"a/windrow.toml belongs to nobody, not to you"):
+        find_settings(tmp_path / "a" / "b")
 
 
 def test_tables_by_name(tmp_path: Path) -> None:

@@ -206,3 +206,41 @@ def test_who_is_to_think_more_does_and_remembers_it() -> None:
     assert isinstance(usual, Foresight)
     assert isinstance(deep, Foresight)
     assert (deep.plays, deep.futures) == (4 * usual.plays, 2 * usual.futures)
+
+
+@pytest.mark.slow
+def test_a_damaged_run_is_listed_and_never_mistaken_for_another(capsys: pytest.CaptureFixture[str]) -> None:
+    text = "name: ok\ntasks:\n  - {id: a, command: 'true', runtime: 1s}\n"
+    assert main(["run", write(text)]) == 0
+    Path("other.yaml").write_text(text.replace("ok", "later"))
+    assert main(["run", "other.yaml"]) == 0
+    (damaged,) = Path(".windrow/runs").glob("later-1")
+    (damaged / "journal.sqlite").write_bytes(b"")
+    for command in ("status", "report", "resume", "cancel", "watch"):
+        capsys.readouterr()
+        assert main([command]) == 2
+        assert "the latest run, later-1, cannot be read" in capsys.readouterr().err
+    assert main(["runs"]) == 0
+    out = capsys.readouterr().out
+    assert "ok-1" in out
+    assert "unreadable" in out
+    assert main(["status", "ok-1"]) == 0
+
+
+@pytest.mark.slow
+def test_cancelling_what_is_over_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    text = "name: ok\ntasks:\n  - {id: a, command: 'true', runtime: 1s}\n"
+    assert main(["run", write(text)]) == 0
+    capsys.readouterr()
+    assert main(["cancel"]) == 0
+    assert capsys.readouterr().err == "ok-1 is complete; there is nothing to stop\n"
+
+
+@pytest.mark.parametrize("command", ["status", "watch", "report", "resume", "cancel"])
+def test_names_that_no_file_can_have(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path(".windrow/runs/w-1/jobs").mkdir(parents=True)
+    Path(".windrow").chmod(0o700)
+    assert main([command, "x" * 5000]) == 2
+    err = capsys.readouterr().err
+    assert "unknown run" in err
+    assert len(err) < 300
