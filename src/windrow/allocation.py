@@ -45,6 +45,17 @@ class Allocation:
         self.open.discard(task)
         self.parent_done(self._members[task].children)
 
+    def done_elsewhere(self, task: int) -> None:
+        """A task of this job that does not run here was done in another job."""
+        if task in self.open:
+            self.open.discard(task)
+            self.parent_done(self._members[task].children)
+
+    @property
+    def has_offers(self) -> bool:
+        """Whether any task may start as soon as there is room."""
+        return self._packing.has_offers
+
     def parent_done(self, children: Iterable[int]) -> None:
         """A parent of these tasks is done. Tasks of other jobs are passed over."""
         for child in children:

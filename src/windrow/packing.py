@@ -53,6 +53,11 @@ class Packing:
         """The task may start whenever there is room."""
         heappush(self._offered.setdefault(need, []), (-expected_s, task))
 
+    @property
+    def has_offers(self) -> bool:
+        """Whether any task waits for room."""
+        return any(self._offered.values())
+
     def start(self) -> list[tuple[int, tuple[int, ...]]]:
         """Start what has room now: tasks and their nodes, in the order of starting.
 

@@ -132,9 +132,13 @@ def test_everything_at_once(folder: Path, data: st.DataObject) -> None:
         if troubles and cluster.running and chance.random() < 0.1:
             troubles -= 1
             job = chance.choice(cluster.running)
-            how = chance.choice(["scancel", "agent", "node", "clock"])
+            how = chance.choice(["scancel", "agent", "node", "clock", "cut off", "preempted"])
             if how == "scancel":
                 cluster.remove(job)
+            elif how == "cut off":
+                cluster.lose_sight(job)
+            elif how == "preempted":
+                cluster.remove(job, JobState.PREEMPTED)
             elif how == "clock":
                 run.clock_step_s = chance.choice([-86_400.0, 86_400.0, 0.0])
             else:

@@ -19,6 +19,7 @@ from windrow.agent import event_file
 from windrow.agent.claim import claim
 from windrow.agent.core import Core as AgentCore
 from windrow.agent.elsewhere import Elsewhere
+from windrow.agent.fence import is_fenced
 from windrow.agent.folder import RunFolder
 from windrow.agent.job_file import read_job
 from windrow.agent.order import Result
@@ -59,7 +60,7 @@ class ToyAgent:
     """An agent without processes: it decides, claims and writes as the real one; its tasks only take time."""
 
     def __init__(self, folder: RunFolder, number: int, queue_id: str, at_s: float, cluster: ToyCluster) -> None:
-        self._cluster, self._folder, self._number = cluster, folder, number
+        self._cluster, self._folder, self._number, self.queue_id = cluster, folder, number, queue_id
         self._ends_s: dict[int, tuple[float, int]] = {}
         self.is_over = bool(claim(folder.claim(number), "toy", queue_id, at_s))
         if self.is_over:  # begun before: nothing to do here
@@ -86,8 +87,11 @@ class ToyAgent:
             else:
                 self._core.done_elsewhere(news.task)
         self._core.drop_late(now_s)
+        if self._core.may_start and is_fenced(self._folder, self._number):
+            self._core.drain("the run has given this job up", now_s)
         for start in self._core.start(now_s):
             self._cluster.started[start.spec.task] += 1
+            self._cluster.starts.append((now_s, self.queue_id, start.spec.task))
             self._ends_s[start.spec.task] = now_s + self._cluster.takes_s(start.spec.task), start.attempt
         self._write()
         if self._core.is_done:
@@ -136,7 +140,11 @@ class ToyCluster:
     jobs: list[ToyJob] = field(default_factory=list)
     started: Counter[int] = field(default_factory=Counter)
     finished: Counter[int] = field(default_factory=Counter)
+    starts: list[tuple[float, str, int]] = field(default_factory=list)
+    """Every start of a task: when, in which job of the queue, which task."""
     turned_away: list[str] = field(default_factory=list)
+    unseen: list[tuple[ToyAgent, float]] = field(default_factory=list)
+    """Agents that live on though the queue calls their jobs failed, and until when."""
     succeeds: Callable[[int], bool] = lambda _: True
     takes_s: Callable[[int], float] = lambda _: 3.0
     mood: Callable[[str], str] = lambda _: ""
@@ -213,13 +221,22 @@ class ToyCluster:
             job.agent.advance(self.now_s)
             if job.agent.is_over:
                 job.end(JobState.ENDED, self.now_s, 0)
+        for agent, until_s in self.unseen:
+            if not agent.is_over and self.now_s < until_s:
+                agent.advance(self.now_s)
         self._start_waiting()
 
-    def remove(self, job: ToyJob) -> None:
-        """A job is cancelled; its agent leaves in good order."""
+    def remove(self, job: ToyJob, state: JobState = JobState.CANCELLED) -> None:
+        """A job is cancelled, or preempted; its agent leaves in good order."""
         if job.agent is not None:
             job.agent.leave("stopped by signal SIGTERM", self.now_s)
-        job.end(JobState.CANCELLED, self.now_s, None if job.started_s is None else 143)
+        job.end(state, self.now_s, None if job.started_s is None else 143)
+
+    def lose_sight(self, job: ToyJob) -> None:
+        """A node is cut off: to the queue its job failed, but its agent lives."""
+        assert job.agent is not None
+        self.unseen.append((job.agent, self.now_s + job.spec.walltime_s))
+        job.end(JobState.NODE_FAILED, self.now_s, None)
 
     def break_job(self, job: ToyJob, state: JobState) -> None:
         """A running job ends without a word of its agent."""
@@ -297,6 +314,10 @@ class MortalDispatch(Dispatch):
         spec = super().prepare(core, number, heard, avoid)
         self.fate.reach()
         return spec
+
+    def fence(self, number: int) -> None:
+        super().fence(number)
+        self.fate.reach()
 
     def abandon(self, tasks: Iterable[int]) -> None:
         super().abandon(tasks)
@@ -414,7 +435,10 @@ class ToyRun:
         """No finished task ran again, no job was submitted twice, none is left, and the journal tells it so."""
         tags = Counter(job.spec.tag for job in self.cluster.jobs)
         assert max(tags.values(), default=1) == 1, f"submitted twice: {tags}"
-        assert max(self.cluster.finished.values(), default=1) == 1, f"ran again: {self.cluster.finished}"
+        unseen = {agent.queue_id for agent, _ in self.cluster.unseen}
+        doubtful = {task for _, queue_id, task in self.cluster.starts if queue_id in unseen}
+        again = {task: count for task, count in self.cluster.finished.items() if count > 1 and task not in doubtful}
+        assert not again, f"ran again: {again}"
         assert not self.cluster.left, f"left in the queue: {self.cluster.left}"
         assert all(job.outcome for job in self.story().jobs.values())
 

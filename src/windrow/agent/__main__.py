@@ -9,6 +9,7 @@ from socket import gethostname
 
 from windrow.agent.claim import claim
 from windrow.agent.event_file import JobEnded, Writer
+from windrow.agent.fence import is_fenced
 from windrow.agent.folder import RunFolder
 from windrow.agent.guard import guarded
 from windrow.agent.hosts import find_hosts, queue_id
@@ -37,6 +38,9 @@ def _parse(arguments: list[str]) -> tuple[RunFolder, int]:
 def _run(folder: RunFolder, number: int) -> int:
     wake = Wake()
     job = read_job(folder.job_file(number))
+    if is_fenced(folder, number):
+        print(f"job {number} was given up by its run; nothing to do here", file=sys.stderr)
+        return 0
     holder = claim(folder.claim(number), gethostname(), queue_id(os.environ), time.time())
     if holder:
         print(f"job {number} was begun already, by {holder}; nothing to do here", file=sys.stderr)

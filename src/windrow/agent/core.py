@@ -68,6 +68,11 @@ class Core:
         return bool(self._awaited)
 
     @property
+    def may_start(self) -> bool:
+        """Whether some task could start if there is room."""
+        return not self._is_draining and self._allocation.has_offers
+
+    @property
     def running(self) -> list[int]:
         """The tasks that run."""
         return list(self._running)
@@ -123,9 +128,11 @@ class Core:
         self._drop([t for t in closed if t != task], {}, at)
 
     def done_elsewhere(self, task: int) -> None:
-        """A task of another job is done."""
+        """A task was done in another job: one for which tasks here wait, or one that is here as well."""
         children = self._awaited.pop(task, [])
         self._allocation.parent_done(children)
+        if task not in self._running:
+            self._allocation.done_elsewhere(task)
 
     def never(self, task: int, why: str, at: float) -> None:
         """A task, here or in another job, will never run."""

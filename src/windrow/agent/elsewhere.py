@@ -35,9 +35,15 @@ class Elsewhere:
         self._first = job.over_below
         self._heard_bytes = job.heard_bytes
         self._abandoned = LineTail(folder.abandoned, job.abandoned_bytes)
+        self._given_up = {str(number) for number in job.given_up}
         self._first_s = job.poll_s
         self.wait_s = 0.0
         """How long to wait before the next look."""
+
+    @property
+    def may_have_our_tasks(self) -> bool:
+        """Whether a job that was given up may still finish tasks that are also in this job."""
+        return any(name not in self._tails or not self._tails[name].has_ended for name in self._given_up)
 
     def look(self) -> list[News]:
         """What is new since the last look."""
@@ -53,12 +59,12 @@ class Elsewhere:
         for name in sorted(names, key=int):
             if name not in self._passed_over and name not in self._tails and int(name) >= self._first:
                 self._tails[name] = Tail(self._folder.events(int(name)), self._heard_bytes.get(name, 0))
-        for tail in self._tails.values():
+        for name, tail in self._tails.items():
             while not tail.has_ended and (records := tail.read()):
                 for record in records:
                     if isinstance(record, TaskFinished):
                         yield News(record.task)
-                    elif isinstance(record, TaskFailed) and record.final:
+                    elif isinstance(record, TaskFailed) and record.final and name not in self._given_up:
                         yield News(record.task, f"task {record.task}, on which it depends, failed")
 
     def _from_manager(self) -> Iterator[News]:

@@ -48,6 +48,10 @@ class RunFolder:
         """What happened in this job; written by its agent."""
         return self.jobs / str(job) / "events"
 
+    def over(self, job: int) -> Path:
+        """Made by the manager when it gives the job up: whoever runs it begins nothing more (`fence`)."""
+        return self.jobs / str(job) / "over"
+
     def task_out(self, task: int, attempt: int) -> Path:
         """What one attempt printed, both streams; missing if it printed nothing."""
         return self.out / f"{task}.{attempt}"

@@ -53,6 +53,7 @@ class JobFile:
     first. `patience_s`: how long a file written on another node may take to show up. `over`: jobs of the run that were
     over, and taken note of, when this was written: their events hold no news, and neither do those of the jobs
     with numbers below `over_below`. `heard_bytes`: how much of the events of the other jobs, by number, was known then.
+    `given_up`: jobs whose tasks were planned again though their agents may still finish some: what they finish counts.
     `abandoned_bytes`: how long the list of abandoned tasks was; what stood there may be tried again by now.
     """
 
@@ -70,6 +71,7 @@ class JobFile:
     over_below: int = 0
     heard_bytes: dict[str, int] = field(default_factory=dict)
     abandoned_bytes: int = 0
+    given_up: tuple[int, ...] = ()
 
 
 _NAMES = tuple(f.name for f in fields(TaskSpec))
@@ -116,7 +118,8 @@ def read_job(path: Path) -> JobFile:
     try:
         record = json.loads(path.read_bytes())
         tasks = tuple(_task(task) for task in record.pop("tasks"))
-        return JobFile(**{**record, "over": tuple(record.get("over", ()))}, tasks=tasks)
+        lists = {name: tuple(record.get(name, ())) for name in ("over", "given_up")}
+        return JobFile(**{**record, **lists}, tasks=tasks)
     except OSError as error:
         raise InputError(
             path, f"cannot be read: {error.strerror}", fix="the manager writes it before it submits"

@@ -18,6 +18,7 @@ from windrow.agent.clock import SteadyClock
 from windrow.agent.core import Core, Start, cause_of_end
 from windrow.agent.elsewhere import Elsewhere
 from windrow.agent.event_file import DONE, OUT_OF_TIME, JobStarted, Writer
+from windrow.agent.fence import is_fenced
 from windrow.agent.folder import RunFolder
 from windrow.agent.hosts import Hosts, queue_id
 from windrow.agent.job_file import JobFile
@@ -102,6 +103,8 @@ class Loop:
             if now >= self._core.deadline:
                 return OUT_OF_TIME, 0
             self._hear(now)
+            if self._core.may_start and is_fenced(self._folder, self._job.job):
+                self._core.drain("the run has given this job up", now)
             starts = self._core.start(now)
             self._write()
             for start in starts:
@@ -114,7 +117,7 @@ class Loop:
 
     def _hear(self, now: float) -> None:
         """What other jobs and the passing of time have changed."""
-        if self._core.is_waiting_for_others and now >= self._look_at:
+        if self._listens and now >= self._look_at:
             for news in self._elsewhere.look():
                 if news.why_never:
                     self._core.never(news.task, news.why_never, now)
@@ -125,11 +128,15 @@ class Loop:
             self._core.drop_late(now)
             self._sweep_at = now + _SWEEP_EVERY_S
 
+    @property
+    def _listens(self) -> bool:
+        return self._core.is_waiting_for_others or self._elsewhere.may_have_our_tasks
+
     def _pause_s(self) -> float:
         now = self._clock.now()
         times = [self._core.deadline - now, self._sweep_at - now, self._writer.sync_due_s()]
         times += [self._here.look_again_s(), *(node.look_again_s() for node in self._others)]
-        if self._core.is_waiting_for_others:
+        if self._listens:
             times.append(self._look_at - now)
         return max(0.0, min(time_s for time_s in times if time_s is not None))
 

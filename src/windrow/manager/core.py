@@ -238,7 +238,8 @@ class Core:
     def _task_started(self, event: TaskStarted) -> list[Action]:
         job = self.jobs[event.job]
         job.has_begun = True
-        job.running_since_s[event.task] = event.at_s
+        if event.task in job.open_tasks:  # else another job, given up before, has done it
+            job.running_since_s[event.task] = event.at_s
         return []
 
     def _task_finished(self, task: int) -> list[Action]:
@@ -277,6 +278,8 @@ class Core:
         return self._decide_if_useful()
 
     def _task_failed(self, task: int) -> list[Action]:
+        if self._done[task]:  # in a job that was given up
+            return []
         self._close(task)
         self.failed.add(task)
         reached = self._descendants({task})

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from windrow.agent.fence import fence
 from windrow.agent.folder import RunFolder
 from windrow.agent.job_file import JobFile, TaskSpec, write_job
 from windrow.errors import OutsideError
@@ -72,11 +73,14 @@ class Dispatch:
     ) -> JobSpec:
         """Write what the job's agent is to do; then what is submitted for it.
 
-        `heard` is how much of each job's events the core knows. A task that failed, was abandoned and is tried again
+        `heard` is how much of each job's events the core knows, those of jobs that were given up among them, as long as
+        they may finish something. A task that failed, was abandoned and is tried again
         must not look lost to jobs of its second life.
         """
         heard = heard or {}
-        plan, shape, first = core.jobs[number].plan, core.terms.shape, min(core.jobs)
+        plan, shape = core.jobs[number].plan, core.terms.shape
+        given_up = sorted(heard.keys() - core.jobs.keys())
+        first = min((*core.jobs, *given_up))
         job = JobFile(
             run=self.run,
             job=number,
@@ -85,7 +89,8 @@ class Dispatch:
             memory_bytes=shape.memory_bytes,
             walltime_s=plan.requested_s,
             tasks=tuple(self._tasks(core, number)),
-            over=tuple(n for n in range(first, core.submitted) if n not in core.jobs),
+            over=tuple(n for n in range(first, core.submitted) if n not in core.jobs and n not in given_up),
+            given_up=tuple(given_up),
             over_below=first,
             heard_bytes={str(n): heard[n] for n in sorted(heard) if n != number and heard[n]},
             abandoned_bytes=self.folder.abandoned.stat().st_size if self.folder.abandoned.exists() else 0,
@@ -96,6 +101,10 @@ class Dispatch:
         except OSError as error:
             raise OutsideError(f"{self.folder.path}: cannot write job {number}: {error.strerror}") from error
         return self.spec(core, number, avoid)
+
+    def fence(self, number: int) -> None:
+        """Let the agent of a job that is given up begin nothing more, should it live."""
+        fence(self.folder, number)
 
     def abandon(self, tasks: Iterable[int]) -> None:
         """Tell all agents that these tasks will not run."""

@@ -22,6 +22,8 @@ PATIENCE_S = 3.0
 """How long after a job's end its agent's last words may take to show up."""
 FORGOTTEN_S = 60.0
 """How long the queue may not know a job before it is given up for lost."""
+LATE_S = 600.0
+"""How long after its walltime a job that was given up is listened to."""
 MANY = 32
 """Of more jobs than these, only those are listened to that the queue calls running."""
 
@@ -40,6 +42,14 @@ class Placed:
     last_word: str | None = None
 
 
+@dataclass(slots=True)
+class GivenUp:
+    """A job whose agent may live on. After `until_s` its walltime is over for sure."""
+
+    tail: event_file.Tail
+    until_s: float
+
+
 @dataclass
 class Hearing:
     """Listens for the jobs in `placed`, which the manager keeps."""
@@ -50,17 +60,34 @@ class Hearing:
     now_s: Callable[[], float]
     steady_s: Callable[[], float]
     pace: Pace = field(default_factory=Pace)
+    given_up: dict[int, GivenUp] = field(default_factory=dict)
+    """Jobs that are over for the core, whose agents may live."""
     trouble: str = ""
     """The queue's last complaint, while it lasts."""
 
     def listen(self) -> tuple[list[Record], dict[int, int]]:
         """All that is new, in an order that can be believed; and how far the event files have been read."""
-        records, offsets = self._agents()
+        records, offsets = self.late_words()
+        more, further = self._agents()
+        records, offsets = records + more, offsets | further
         if self.pace.is_due(self.steady_s()):
             records += self._ask_queue()
         records += self._endings()
         if records:
             self.pace.hurry()
+        return records, offsets
+
+    def late_words(self) -> tuple[list[Record], dict[int, int]]:
+        """What agents finished whose jobs were given up. Each is listened to until it leaves, or must have."""
+        records: list[Record] = []
+        offsets: dict[int, int] = {}
+        for number, job in list(self.given_up.items()):
+            while words := job.tail.read():
+                offsets[number] = job.tail.offset
+                heard = (sightings.from_given_up(number, word) for word in words)
+                records += [record for record in heard if record is not None]
+            if job.tail.has_ended or self.now_s() > job.until_s:
+                del self.given_up[number]
         return records, offsets
 
     def _agents(self) -> tuple[list[Record], dict[int, int]]:

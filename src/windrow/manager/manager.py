@@ -19,6 +19,7 @@ from windrow.agent.folder import RunFolder
 from windrow.forecast.ahead import Ahead
 from windrow.forecast.base import Forecaster
 from windrow.forecast.ledger import PastPrediction
+from windrow.manager import sightings
 from windrow.manager.actions import Abandon, Action, Decide, StopJob, SubmitJob
 from windrow.manager.core import Core
 from windrow.manager.dispatch import Dispatch, alike
@@ -35,7 +36,7 @@ from windrow.manager.events import (
     TaskStarted,
     TaskUndone,
 )
-from windrow.manager.hearing import MANY, Hearing, Placed
+from windrow.manager.hearing import LATE_S, MANY, GivenUp, Hearing, Placed
 from windrow.manager.journal import Journal, Record
 from windrow.manager.lost_files import LostFile, lost_files
 from windrow.manager.pace import Pace
@@ -90,11 +91,15 @@ class Manager:
         return f"the queue does not answer: {self.hearing.trouble}" if self.hearing.trouble else self.held_back
 
     def restore(self) -> None:
-        """Replay the journal. Nothing is asked or done. What was wanted and may not have been done is wanted again."""
+        """Replay the journal. Nothing is asked, and nothing done but fences that may be missing.
+
+        What was wanted and may not have been done is wanted again.
+        """
         self.predictions.said = self.journal.predictions()
         self._foretold = {prediction.job for prediction in self.predictions.said}
         offsets = self.journal.offsets()
         for _, record in self.journal.records():
+            self._give_up(record)
             for action in self.core.handle(record.event):
                 if isinstance(action, SubmitJob):
                     path = self.folder.events(action.job)
@@ -110,6 +115,9 @@ class Manager:
         """Begin, or go on after any kind of end. Returned: why tasks that had finished run again, where any do."""
         now = self.now_s()
         self._take_in([Record(RunBegan(int(now)), at_s=now)])
+        late, offsets = self.hearing.late_words()
+        if late:
+            self._take_in(late, offsets)
         lost = self._undo_what_is_gone(now)
         self._act_on_wishes()
         return lost
@@ -146,10 +154,26 @@ class Manager:
         """Journal, then believe. Decisions wait until all has been heard."""
         self.journal.append(records, offsets)
         for record in records:
+            self._give_up(record)
             for action in self.core.handle(record.event):
                 self._wish(action)
             self._note(record.event)
         self.on_records(records)
+
+    def _give_up(self, record: Record) -> None:
+        """Fence a job that is over without a word of its agent, before its tasks are planned again.
+
+        Whoever has the claim may live, and is listened to. (The fence comes first: an agent claims, then looks for it.)
+        """
+        if not sightings.is_given_up(record):
+            return
+        assert isinstance(record.event, JobKilled | JobEnded)
+        number = record.event.job
+        self.dispatch.fence(number)
+        job, plan = self.placed.get(number), self.core.jobs[number].plan
+        if job is not None and (job.is_started or self.folder.claim(number).exists()):
+            until_s = record.event.at_s + plan.requested_s + LATE_S
+            self.hearing.given_up[number] = GivenUp(job.tail, until_s)
 
     def _note(self, event: Event) -> None:
         """Keep the shell's own picture of the jobs."""
@@ -271,6 +295,7 @@ class Manager:
     def _send(self, numbers: Sequence[int]) -> None:
         """Submit alike jobs."""
         heard = {n: job.tail.offset for n, job in self.placed.items()}
+        heard |= {n: job.tail.offset for n, job in self.hearing.given_up.items()}
         avoid = self._to_avoid(self.core.jobs[numbers[0]].plan.nodes)
         specs = [self.dispatch.prepare(self.core, number, heard, avoid) for number in numbers]
         self._foretell(numbers)

@@ -35,6 +35,18 @@ def from_agent(job: int, record: agent.Record) -> Record | None:
             assert_never(record)
 
 
+def from_given_up(job: int, record: agent.Record) -> Record | None:
+    """The same of a job that was given up: all that counts is what it finished."""
+    heard = from_agent(job, record) if isinstance(record, agent.TaskFinished) else None
+    return None if heard is None else Record(heard.event, {**(heard.detail or {}), "job": job}, heard.at_s)
+
+
+def is_given_up(record: Record) -> bool:
+    """Whether a job is over of which no agent said that it leaves: one may still work."""
+    detail = record.detail or {}
+    return isinstance(record.event, e.JobKilled | e.JobEnded) and detail.get("agent", "") is None
+
+
 def _detail(record: agent.Record) -> dict[str, object]:
     # asdict() would copy deeply, which was a third of what the manager did while tasks were short
     return {name: getattr(record, name) for name in record.__slots__ if name not in ("at", "task", "final")}

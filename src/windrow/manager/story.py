@@ -178,18 +178,19 @@ class Story:
         job = self.jobs[number]
         job.ended_s, job.outcome, job.why = at_s, outcome, why
         for task in [self.tasks[t] for t in job.plan.tasks]:
+            for attempt in task.attempts[-1:]:
+                if attempt.job == number and attempt.outcome == "running":
+                    attempt.outcome, attempt.ended_s = "lost", at_s
+                    attempt.why, attempt.cause = why or "its job ended", job.cause
             if task.job == number and task.state in ("in a job", "running"):
-                if task.state == "running":
-                    task.attempts[-1].outcome, task.attempts[-1].ended_s = "lost", at_s
-                    task.attempts[-1].why = why or "its job ended"
-                    task.attempts[-1].cause = job.cause
                 task.state, task.job = "left", None
 
     def _task(self, event: e.Event, at_s: float, detail: Any) -> None:
         match event:
             case e.TaskStarted():
                 task = self.tasks[event.task]
-                task.state, task.job = "running", event.job
+                task.job = event.job
+                task.state = "running" if task.state != "finished" else task.state  # by a job that was given up
                 nodes = tuple(detail.get("nodes", ()))
                 task.attempts.append(Attempt(event.job, at_s, nodes))
             case e.TaskFinished():
@@ -201,11 +202,13 @@ class Story:
                 task.undone.append((at_s, LostFile(**detail)))
             case e.TaskRetried():
                 self._attempt_over(event.task, "failed", at_s, detail)
-                self.tasks[event.task].state = "in a job"
+                if self.tasks[event.task].state != "finished":
+                    self.tasks[event.task].state = "in a job"
             case e.TaskFailed():
                 self._attempt_over(event.task, "failed", at_s, detail)
-                self.tasks[event.task].state = "failed"
-                self._block(event.task)
+                if self.tasks[event.task].state != "finished":
+                    self.tasks[event.task].state = "failed"
+                    self._block(event.task)
             case e.TaskDropped():
                 task = self.tasks[event.task]
                 task.dropped.append((event.job, str(detail.get("why", ""))))
@@ -223,10 +226,13 @@ class Story:
                 stack += self.workflow.children.of(number).tolist()
 
     def _attempt_over(self, number: int, outcome: str, at_s: float, detail: Any) -> None:
+        """The latest attempt is over, or the one in the job that was given up and has finished it all the same."""
         task = self.tasks[number]
-        if not task.attempts:
+        job = detail.get("job")
+        attempts = [a for a in task.attempts if job is None or a.job == job]
+        if not attempts:
             return
-        attempt = task.attempts[-1]
+        attempt = attempts[-1]
         attempt.outcome, attempt.ended_s = outcome, at_s
         attempt.started_s = detail.get("begun", attempt.started_s)
         for name in ("exit", "signal", "why", "cause", "tail", "peak_bytes", "cpu_s"):

@@ -1,0 +1,71 @@
+"""Real agents: one whose job was given up, and one of a job that has the same tasks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.unit.agent.jobs import Run, shell
+
+from windrow.agent.event_file import DONE, JobEnded, TaskDropped, TaskFinished, TaskStarted, Writer
+from windrow.agent.fence import fence, is_fenced
+
+pytestmark = pytest.mark.slow
+
+
+def test_what_runs_may_end_and_nothing_more_begins(run: Run, tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    run.write(
+        shell(0, f"until [ -e '{go}' ]; do sleep 0.02; done", children=(1,)),
+        shell(1, "true", parents=(0,)),
+        shell(2, "true", cores=2),
+    )
+    with run.begin() as agent:
+        run.wait_for_start(0)
+        assert not is_fenced(run.folder, 0)
+        fence(run.folder, 0)
+        fence(run.folder, 0)
+        go.touch()
+        agent.communicate(timeout=60)
+    assert agent.returncode == 0
+    assert [event.task for event in run.of(TaskStarted)] == run.finished() == [0]
+    assert sorted(event.task for event in run.of(TaskDropped)) == [1, 2]
+    assert run.of(JobEnded)[-1].why == DONE
+
+
+def test_a_job_that_starts_after_it_was_given_up_does_nothing(run: Run) -> None:
+    run.write(shell(0, "true"))
+    fence(run.folder, 0)
+    code, printed = run.run()
+    assert (code, printed) == (0, "job 0 was given up by its run; nothing to do here\n")
+    assert not run.folder.claim(0).exists()
+
+
+def test_what_a_given_up_job_finishes_is_not_run_again(run: Run, tmp_path: Path) -> None:
+    """Task 0 was done before the new job began, task 2 is done while task 1 runs; task 4 shows that this was heard."""
+    go, log = tmp_path / "go", tmp_path / "log"
+    run.folder.make(0)
+    old = Writer(run.folder.events(0))
+    old.add(TaskFinished(1.0, 0, 1, 0.0, 0.0, 0))
+    old.flush()
+    mark = f"echo $WINDROW_TASK >> '{log}'"
+    run.write(
+        shell(0, mark, children=(1,)),
+        shell(1, f"{mark}; until [ -e '{go}' ]; do sleep 0.02; done", parents=(0,), children=(3,), cores=2),
+        shell(2, mark, children=(3,), expected_s=0.5, cores=2),
+        shell(3, mark, parents=(1, 2)),
+        shell(4, "true", parents=(99,)),
+        job=1,
+        given_up=(0,),
+        cores=3,
+    )
+    with run.begin(1) as agent:
+        run.wait_for_start(1, job=1)
+        old.add(TaskFinished(2.0, 2, 1, 1.0, 0.0, 0))
+        old.add(TaskFinished(2.0, 99, 1, 1.0, 0.0, 0))
+        old.close()
+        run.wait_for_start(4, job=1)
+        go.touch()
+        agent.communicate(timeout=60)
+    assert log.read_text().split() == ["t1", "t3"]
+    assert run.of(JobEnded, 1)[-1].why == DONE
