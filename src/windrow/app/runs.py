@@ -203,16 +203,15 @@ def _refuse_unreadable(run: RunPaths) -> None:
 
 def _created_s(run: RunPaths) -> float:
     """When the run was made; by the age of its files where its journal cannot say, never older than it is."""
+    oldest = run.workflow if run.workflow.exists() else run.folder.path
+    made_s = oldest.stat().st_mtime
     try:
         journal = Journal.open(run.journal)
-        created_s = journal.facts().get("created_s")
+        made_s = float(journal.facts().get("created_s", 0.0))
         journal.close()
     except WindrowError:
-        created_s = None
-    if created_s is not None:
-        return float(created_s)
-    oldest = run.workflow if run.workflow.exists() else run.folder.path
-    return oldest.stat().st_mtime
+        return made_s
+    return made_s
 
 
 def job_tag(uid: str, job: int) -> str:

@@ -35,6 +35,7 @@ from windrow.manager.events import (
     TaskDropped,
     TaskFailed,
     TaskFinished,
+    TaskKept,
     TaskRetried,
     TaskStarted,
     TaskUndone,
@@ -132,7 +133,7 @@ class Core:
         match event:
             case TaskStarted():
                 return self._task_started(event)
-            case TaskFinished():
+            case TaskFinished() | TaskKept():
                 return self._task_finished(event.task)
             case JobStarted():
                 return self._job_started(event)
@@ -265,7 +266,9 @@ class Core:
         return [*actions, *self._decide_if_useful()] if became_ready else actions
 
     def _task_undone(self, task: int) -> list[Action]:
-        """What the task made is gone. Those that are left wait for it again; those in jobs are not called back."""
+        """It is to run again. Those that are left wait for it again; those in jobs are not called back."""
+        if task in self.failed and self.job_of[task] is None:
+            return self._try_again(task)
         if not self._done[task]:
             return []
         self._done[task] = False
@@ -275,6 +278,15 @@ class Core:
                 self._unready(child)
             self._open_parents[child] += 1
         self._put_back(task)
+        return self._decide_if_useful()
+
+    def _try_again(self, failed: int) -> list[Action]:
+        """The task counts as failed no more, nor what it alone blocked as blocked."""
+        self.failed.remove(failed)
+        blocked, self.blocked = self.blocked, self._descendants(self.failed)
+        for task in sorted({failed, *blocked} - self.blocked):
+            if self.job_of[task] is None:
+                self._put_back(task)
         return self._decide_if_useful()
 
     def _task_failed(self, task: int) -> list[Action]:

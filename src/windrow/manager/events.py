@@ -123,7 +123,15 @@ class TaskFinished:
 
 @dataclass(frozen=True, slots=True)
 class TaskUndone:
-    """A task that had finished is to run again: an output of it is gone, and a task that is left needs it."""
+    """A task that had finished or failed is to run again: an output of it is gone and needed, or the user asked."""
+
+    at_s: int
+    task: int
+
+
+@dataclass(frozen=True, slots=True)
+class TaskKept:
+    """A task had finished in the run that this one continues, and stays finished."""
 
     at_s: int
     task: int
@@ -159,6 +167,7 @@ Event = (
     | TaskRetried
     | TaskFinished
     | TaskUndone
+    | TaskKept
     | TaskFailed
     | TaskDropped
 )

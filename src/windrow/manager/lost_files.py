@@ -1,7 +1,8 @@
 """Which finished tasks must run again, because what they made is gone and a task that is left needs it.
 
-As with make: a file that nobody needs any more is not made again, whoever deleted it. A task that runs again needs its
-own inputs, so the question goes on from there. What is gone is only claimed where it can be seen: where a task's folder
+As with make: a file that nobody needs any more is not made again, whoever deleted it. Of a run that is complete its
+results are needed: the files that no task reads. A task that runs again needs its own inputs, so the question goes on
+from there. What is gone is only claimed where it can be seen: where a task's folder
 is not there, or cannot be read, the whole disk may be away for a while, and nothing is said of its files.
 """
 
@@ -17,11 +18,14 @@ from windrow.model import Runnable
 
 @dataclass(frozen=True, slots=True)
 class LostFile:
-    """A file that a finished task made, that is gone, and that another task needs. Tasks by number."""
+    """A file that a finished task made, that is gone, and that is needed. Tasks by number.
+
+    `reader`: the task that needs it; None: it is a result. Without a file: the user wants the task to run again.
+    """
 
     maker: int
-    file: str
-    reader: int
+    file: str = ""
+    reader: int | None = None
 
 
 def lost_files(
@@ -29,22 +33,33 @@ def lost_files(
     left: Iterable[int],
     is_done: Callable[[int], bool],
     is_gone: Callable[[str, str], bool] | None = None,
+    *,
+    results: bool = False,
 ) -> list[LostFile]:
-    """One lost file for each finished task that must run again, by its number. `left`: tasks that are to run anyway."""
+    """One lost file for each finished task that must run again, by its number. `left`: tasks that are to run anyway.
+
+    `results`: files that no task reads are needed, too.
+    """
     workflow, steps = runnable.workflow, runnable.steps
     is_gone = is_gone or is_gone_from
     maker_of = {f: task for task in range(len(workflow)) for f in workflow.outputs.of(task).tolist()}
     found: dict[int, LostFile] = {}
-    stack = sorted(left, reverse=True)
+    read = set(workflow.inputs.index.tolist()) if results else set(maker_of)
+    for f, maker in maker_of.items():
+        if f not in read and maker not in found and is_done(maker):
+            name = workflow.files[f].id
+            if is_gone(steps[maker].workdir, name):
+                found[maker] = LostFile(maker, name)
+    stack = sorted({*left, *found}, reverse=True)
     while stack:
         reader = stack.pop()
         for f in workflow.inputs.of(reader).tolist():
-            maker, name = maker_of.get(f), workflow.files[f].id
-            if maker is None or maker in found or not is_done(maker):
+            made_by, name = maker_of.get(f), workflow.files[f].id
+            if made_by is None or made_by in found or not is_done(made_by):
                 continue
-            if is_gone(steps[maker].workdir, name):
-                found[maker] = LostFile(maker, name, reader)
-                stack.append(maker)
+            if is_gone(steps[made_by].workdir, name):
+                found[made_by] = LostFile(made_by, name, reader)
+                stack.append(made_by)
     return [found[maker] for maker in sorted(found)]
 
 

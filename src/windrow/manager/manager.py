@@ -8,7 +8,7 @@ Rule 3: everything here can be killed at any point; `restore` and `begin` go on 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 
 import numpy as np
@@ -111,25 +111,33 @@ class Manager:
         jobs = self.core.jobs.items()
         self._wants_stop = [n for n, job in jobs if job.is_stopping and (job.open_tasks or not job.is_running)]
 
-    def begin(self) -> list[LostFile]:
-        """Begin, or go on after any kind of end. Returned: why tasks that had finished run again, where any do."""
+    def begin(self, again: Iterable[int] = ()) -> list[LostFile]:
+        """Begin, or go on after any kind of end. Returned: why tasks that had finished run again, where any do.
+
+        What agents said while nobody listened belongs to what was before: what failed then is tried again now.
+        """
+        self._listen()
         now = self.now_s()
         self._take_in([Record(RunBegan(int(now)), at_s=now)])
-        late, offsets = self.hearing.late_words()
-        if late:
-            self._take_in(late, offsets)
-        lost = self._undo_what_is_gone(now)
+        return self.run_again(again)
+
+    def run_again(self, tasks: Iterable[int]) -> list[LostFile]:
+        """Run these tasks again though they have finished or failed, and whatever must run for what is left.
+
+        Of a complete run those run whose results are gone. Returned: the tasks that had finished, and why they run.
+        """
+        self._undo([LostFile(task) for task in tasks])
+        core = self.core
+        left = [task for task, job in enumerate(core.job_of) if job is None and not core.is_done(task)]
+        lost = lost_files(self.dispatch.runnable, left, core.is_done, results=core.is_complete)
+        self._undo(lost)
         self._act_on_wishes()
         return lost
 
-    def _undo_what_is_gone(self, now_s: float) -> list[LostFile]:
-        runnable, core = self.dispatch.runnable, self.core
-        left = [task for task, job in enumerate(core.job_of) if job is None and not core.is_done(task)]
-        lost = lost_files(runnable, left, core.is_done)
-        undone = [Record(TaskUndone(int(now_s), one.maker), asdict(one), now_s) for one in lost]
-        if undone:
+    def _undo(self, lost: Sequence[LostFile]) -> None:
+        now = self.now_s()
+        if undone := [Record(TaskUndone(int(now), one.maker), asdict(one), now) for one in lost]:
             self._take_in(undone)
-        return lost
 
     def stop(self) -> None:
         """Stop the run: its jobs leave the queue or end; what is done stays done."""
@@ -139,11 +147,16 @@ class Manager:
 
     def step(self) -> bool:
         """Look once at everything and act. Returns whether anything happened."""
+        happened = self._listen()
+        self._act_on_wishes()
+        return happened
+
+    def _listen(self) -> bool:
+        """Take in all that is new. Returns whether anything is."""
         self._follow_claims()
         records, offsets = self.hearing.listen()
         if records:
             self._take_in(records, offsets)
-        self._act_on_wishes()
         return bool(records)
 
     def next_look_s(self, *, happened: bool) -> float:

@@ -35,6 +35,16 @@ class Attempt:
     cpu_s: float = 0.0
 
 
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """Where a task had finished before the run began that this story is of: in which run, when, on which hosts."""
+
+    run: str
+    started_s: float
+    ended_s: float
+    hosts: tuple[str, ...] = ()
+
+
 @dataclass(slots=True)
 class TaskStory:
     """What became of a task. `state` is "left", "in a job", "running", "finished", "failed" or "blocked"."""
@@ -44,7 +54,9 @@ class TaskStory:
     attempts: list[Attempt] = field(default_factory=list)
     dropped: list[tuple[int, str]] = field(default_factory=list)
     undone: list[tuple[float, LostFile]] = field(default_factory=list)
-    """When it was to run again although it had finished, and for which file."""
+    """When it was to run again although it had finished or failed, and for which file."""
+    kept: Kept | None = None
+    """Where it had finished before, where it has not run in this run."""
 
 
 @dataclass(slots=True)
@@ -197,9 +209,10 @@ class Story:
                 self._attempt_over(event.task, "finished", at_s, detail)
                 self.tasks[event.task].state = "finished"
             case e.TaskUndone():
-                task = self.tasks[event.task]
-                task.state, task.job = "left", None
-                task.undone.append((at_s, LostFile(**detail)))
+                self._undone(self.tasks[event.task], at_s, LostFile(**detail))
+            case e.TaskKept():
+                self.tasks[event.task].state = "finished"
+                self.tasks[event.task].kept = Kept(**{**detail, "hosts": tuple(detail.get("hosts", ()))})
             case e.TaskRetried():
                 self._attempt_over(event.task, "failed", at_s, detail)
                 if self.tasks[event.task].state != "finished":
@@ -216,6 +229,17 @@ class Story:
                     task.state, task.job = "left", None
             case _:
                 raise AssertionError(f"unknown event {event}")
+
+    def _undone(self, task: TaskStory, at_s: float, why: LostFile) -> None:
+        had_failed = task.state == "failed"
+        task.state, task.job, task.kept = "left", None, None
+        task.undone.append((at_s, why))
+        if had_failed:
+            for other in self.tasks:
+                other.state = "left" if other.state == "blocked" else other.state
+            for number, other in enumerate(self.tasks):
+                if other.state == "failed":
+                    self._block(number)
 
     def _block(self, failed: int) -> None:
         stack = self.workflow.children.of(failed).tolist()

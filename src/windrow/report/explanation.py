@@ -79,6 +79,8 @@ def explain_task(story: Story, number: int) -> list[str]:
     """Why this task ran where and when it did, or why it waits."""
     task, workflow = story.tasks[number], story.workflow
     lines = [f"task {workflow.ids[number]}: {task.state}" + (f" (job {task.job})" if task.job is not None else "")]
+    if task.kept is not None:
+        lines.append(f"kept from {task.kept.run}, where it finished at {_clock(task.kept.ended_s)}")
     for i, attempt in enumerate(task.attempts, 1):
         lines += _attempt(i, attempt)
     lines += [f"job {job} did not run it: {why}" for job, why in task.dropped]
@@ -89,7 +91,10 @@ def explain_task(story: Story, number: int) -> list[str]:
 def runs_again(workflow: Workflow, lost: LostFile) -> str:
     """Why a task that had finished runs again."""
     ids = workflow.ids
-    return f"task {ids[lost.maker]} runs again: its output {lost.file} is gone, and {ids[lost.reader]} needs it"
+    if not lost.file:
+        return f"task {ids[lost.maker]} runs again: windrow retry asked for it"
+    needed = f", and {ids[lost.reader]} needs it" if lost.reader is not None else ""
+    return f"task {ids[lost.maker]} runs again: its output {lost.file} is gone{needed}"
 
 
 def _attempt(number: int, attempt: Attempt) -> list[str]:

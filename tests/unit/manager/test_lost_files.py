@@ -15,7 +15,7 @@ from windrow.manager import events as e
 from windrow.manager.core import Core
 from windrow.manager.journal import Record
 from windrow.manager.lost_files import LostFile, is_gone_from, lost_files
-from windrow.manager.story import Story
+from windrow.manager.story import Kept, Story
 from windrow.manager.terms import Terms
 from windrow.model import NodeShape, Runnable, Task, Workflow
 from windrow.report.explanation import explain_task
@@ -64,10 +64,29 @@ def test_exactly_what_is_needed_runs_again(chance: random.Random) -> None:
         expected = {task for task in done if read.intersection(workflow.task(task).outputs)}
     assert [lost.maker for lost in found] == sorted(expected)
     for lost in found:
+        assert lost.reader is not None
         assert lost.file in gone
         assert lost.file in workflow.task(lost.maker).outputs
         assert lost.file in workflow.task(lost.reader).inputs
         assert lost.reader in expected.union(left)
+
+
+@_SETTINGS
+@given(st.randoms(use_true_random=False))
+def test_of_a_complete_run_results_are_made_again(chance: random.Random) -> None:
+    """The least set of makers of lost files which are results, or which a task of the set reads."""
+    workflow = drawn(chance)
+    gone = {file.id for file in workflow.files if chance.random() < 0.4}
+    runnable = Runnable.of(workflow, "/w")
+    found = lost_files(runnable, [], lambda _: True, lambda _, name: name in gone, results=True)
+    read = {name for task in range(len(workflow)) for name in workflow.task(task).inputs}
+    wanted = gone - read
+    expected: set[int] = set()
+    for _ in range(len(workflow) + 1):
+        expected = {task for task in range(len(workflow)) if wanted.intersection(workflow.task(task).outputs)}
+        wanted |= {name for task in expected for name in workflow.task(task).inputs} & gone
+    assert [lost.maker for lost in found] == sorted(expected)
+    assert all(lost.file in workflow.task(lost.maker).outputs and lost.file in gone for lost in found)
 
 
 class Driver:
@@ -120,6 +139,46 @@ def test_a_run_with_undone_tasks_comes_to_its_end(chance: random.Random, fails: 
     for task in core.blocked:
         assert not core.is_done(task)
     assert len(core.blocked) + len(core.failed) == sum(not core.is_done(task) for task in range(len(workflow)))
+
+
+@_SETTINGS
+@given(st.randoms(use_true_random=False))
+def test_one_failed_task_is_tried_again_and_no_other(chance: random.Random) -> None:
+    """Two tasks failed; one is tried again: what the other blocks stays blocked, everything else comes to its end."""
+    workflow = drawn(chance)
+    driver = Driver(workflow, chance)
+    core = driver.core
+    while driver.ready:
+        driver.step(fails=chance.random() < 0.3)
+    if not core.failed:
+        return
+    again = chance.choice(sorted(core.failed))
+    others = core.failed - {again}
+    story = Story.of(workflow, [Record(e.TaskFailed(0, task)) for task in sorted(core.failed)])
+    core.handle(e.TaskUndone(1, again))
+    story.hear(Record(e.TaskUndone(1, again), {"maker": again}))
+    core.check()
+    assert core.failed == others
+    while driver.ready:
+        driver.step()
+    assert core.is_over
+    assert core.failed == others
+    blocked = {task for task in range(len(workflow)) if story.tasks[task].state == "blocked"}
+    assert core.blocked == {task for task in blocked if not core.is_done(task)}
+
+
+def test_what_was_kept_is_done_without_an_attempt() -> None:
+    workflow = Workflow.from_tasks("w", [Task("a", 1), Task("b", 1, parents=("a",))])
+    driver = Driver(workflow, random.Random(1))
+    kept = Record(e.TaskKept(0, 0), {"run": "w-1", "started_s": 1.0, "ended_s": 2.0, "hosts": ["n1"]})
+    story = Story.of(workflow, [kept])
+    driver.core.handle(kept.event)
+    assert driver.ready == (1,)
+    assert story.tasks[0].state == "finished"
+    assert story.tasks[0].kept == Kept("w-1", 1.0, 2.0, ("n1",))
+    assert "kept from w-1" in explain_task(story, 0)[1]
+    driver.step()
+    assert driver.core.is_complete
 
 
 def test_undoing_what_is_not_done_changes_nothing() -> None:

@@ -282,3 +282,16 @@ def test_a_folder_that_cannot_be_written_is_named(run: ToyRun) -> None:
     (run.path / "abandoned").mkdir()
     with pytest.raises(OutsideError, match=r"abandoned cannot be written: Is a directory"):
         dispatch.abandon([1])
+
+
+@pytest.mark.parametrize("deadly", range(4, 40, 3))
+def test_what_failed_while_nobody_listened_is_tried_by_the_first_resume(tmp_path: Path, deadly: int) -> None:
+    """`up-0` fails after its manager has died; the cause is removed; whoever comes next tries it again."""
+    cluster = ToyCluster(succeeds=lambda task: task != 1)
+    run = ToyRun(tmp_path / "run", cluster, "one-job")
+    if run.go_on(Fate(deadly)):
+        return  # it died not, and had failed before
+    run.wait(100)
+    cluster.succeeds = lambda _: True
+    assert run.go_on(Fate())
+    run.check_complete()
