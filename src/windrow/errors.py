@@ -12,10 +12,19 @@ Exceptions stop at the command line, which prints one line and picks the exit co
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 from os import PathLike
 
 _SHOWN = 80
+
+STEERING = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+"""Characters that steer a terminal, break a line or turn the direction of the text; none belongs into a name."""
+
+
+def printable(text: str) -> str:
+    """The text with such characters written as escapes (`\\x1b`), newlines and tabs excepted."""
+    return STEERING.sub(lambda found: found[0] if found[0] in "\n\t" else repr(found[0])[1:-1], text)
 
 
 class WindrowError(Exception):

@@ -1,11 +1,57 @@
-"""Readers of option values that several commands share. A bad value is refused together with the option's name."""
+"""Readers of option values that several commands share. A bad value is refused together with the option's name.
+
+Rule: every number that a user can give has a range, and what lies outside is refused with it (`model/bounds.py`).
+"""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable
+import math
+import os
+import re
+from collections.abc import Callable, Iterable
 
 from windrow.errors import UserError
+from windrow.model.bounds import COUNT_MAX, DURATION_S_MAX, NAME_BYTES_MAX, NODES_MAX, SEED_MAX
+
+_WHOLE = re.compile(r"\s*[+-]?[0-9]{1,30}\s*")
+
+
+def whole(least: int, most: int) -> Callable[[str], int]:
+    """The reader of whole numbers from `least` to `most`."""
+
+    def read(text: str) -> int:
+        value = int(text) if _WHOLE.fullmatch(text) else None
+        if value is None or not least <= value <= most:
+            raise argparse.ArgumentTypeError(f"{_shown(text)} is not a whole number from {least:,} to {most:,}")
+        return value
+
+    return read
+
+
+node_count = whole(1, NODES_MAX)
+positive = whole(1, COUNT_MAX)
+seed = whole(0, SEED_MAX)
+
+
+def number(least: float, most: float, *, above: bool = False, what: str = "a number") -> Callable[[str], float]:
+    """The reader of numbers from `least` (or above it) to `most`."""
+
+    def read(text: str) -> float:
+        try:
+            value = float(text)
+        except ValueError:
+            value = math.nan
+        if not least <= value <= most or (above and value == least):
+            span = f"above {least:g} and at most {most:g}" if above else f"from {least:g} to {most:g}"
+            raise argparse.ArgumentTypeError(f"{_shown(text)} is not {what} {span}")
+        return value
+
+    return read
+
+
+margin = number(1, 100, what="a factor")
+"""By which a requested time exceeds the expected run."""
 
 
 def duration_s(text: str) -> float:
@@ -18,37 +64,36 @@ def duration_s(text: str) -> float:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
-def positive(text: str) -> int:
-    """A whole number of at least 1."""
-    value = int(text) if text.strip().lstrip("+").isdecimal() else 0
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
-    return value
+def some_time_s(text: str) -> float:
+    """The same, and at least a second."""
+    seconds = duration_s(text)
+    if seconds < 1:
+        raise argparse.ArgumentTypeError(f"{_shown(text)} is not a time from 1s to {DURATION_S_MAX // 86400:,}d")
+    return seconds
 
 
-def margin(text: str) -> float:
-    """A factor from 1 to 100, by which a requested time exceeds the expected run."""
+def size_bytes(text: str) -> int:
+    """Bytes meant by `4096`, `256GB`, `1.5T` or `64GiB`."""
+    from windrow.model.size import parse_size
+
     try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 1 <= value <= 100:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a factor from 1 to 100")
-    return value
+        return parse_size(text)
+    except UserError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
-def seed(text: str) -> int:
-    """A whole number of at least 0."""
-    if not text.strip().isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is not a seed; give a whole number of at least 0")
-    return int(text)
+def place(text: str) -> str:
+    """The name or path of a run, a pool or a folder: short enough for a file system to be asked for it."""
+    if not text or any(len(os.fsencode(part)) > NAME_BYTES_MAX for part in text.split("/")) or len(text) > 4000:
+        raise argparse.ArgumentTypeError(f"{_shown(text)} cannot be the name of a file or folder")
+    return text
 
 
 def assignment(text: str) -> tuple[str, str]:
     """Name and value of `NAME=VALUE`."""
     name, equals, value = text.partition("=")
     if not (name.strip() and equals):
-        raise argparse.ArgumentTypeError(f"{text!r} is not of the form NAME=VALUE")
+        raise argparse.ArgumentTypeError(f"{_shown(text)} is not of the form NAME=VALUE")
     return name.strip(), value.strip()
 
 
@@ -60,3 +105,7 @@ def once_each(assignments: Iterable[tuple[str, str]]) -> dict[str, str]:
             raise UserError(f"--set {name} is given twice; keep one")
         found[name] = value
     return found
+
+
+def _shown(text: str) -> str:
+    return repr(text if len(text) <= 40 else f"{text[:37]}...")

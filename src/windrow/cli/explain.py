@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from windrow.cli import terminal
+from windrow.cli.arguments import place
 from windrow.errors import UserError
 
 SUMMARY = "Say why a task or a job ran where and when it did, or why it waits."
@@ -22,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.epilog = _EPILOG
     parser.add_argument("what", metavar="TASK|JOB", help="a task's id, or a job's number, or else its id in the queue")
-    parser.add_argument("--run", metavar="RUN", help="of which run (default: the latest)")
+    parser.add_argument("--run", type=place, metavar="RUN", help="of which run (default: the latest)")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 

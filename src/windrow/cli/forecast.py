@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from windrow.cli import terminal
-from windrow.cli.arguments import duration_s, positive
+from windrow.cli.arguments import duration_s, node_count
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -142,7 +142,7 @@ class Facts:
 
 
 def _numbers(text: str) -> list[int]:
-    return sorted({positive(part) for part in text.split(",")})
+    return sorted({node_count(part) for part in text.split(",")})
 
 
 def _times(text: str) -> list[int]:

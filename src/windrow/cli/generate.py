@@ -7,8 +7,9 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from windrow.cli import terminal
-from windrow.cli.arguments import assignment, duration_s, once_each, positive, seed
+from windrow.cli.arguments import assignment, node_count, number, once_each, positive, seed, some_time_s, whole
 from windrow.errors import UserError, unknown_name
+from windrow.model.bounds import LOG_JOBS_MAX
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -53,17 +54,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     workflow.add_argument("--tasks", type=positive, metavar="N", help="how many tasks (default: the recipe's own)")
     workflow.add_argument(
         "--work",
-        type=duration_s,
+        type=some_time_s,
         metavar="TIME",
         help="sum of all run times, like 500h; seconds without a unit (default: the recipe's own)",
     )
     log = parser.add_argument_group("for a log")
     log.add_argument("--model", metavar="M", help="which model (default: lublin)")
-    log.add_argument("--jobs", type=positive, metavar="N", help="how many jobs (default: the model's own length)")
     log.add_argument(
-        "--days", type=float, metavar="D", help="how many days of submissions (default: the model's own length)"
+        "--jobs", type=whole(1, LOG_JOBS_MAX), metavar="N", help="how many jobs (default: the model's own length)"
     )
-    log.add_argument("--nodes", type=positive, metavar="N", help="nodes of the machine (default: the model's own)")
+    log.add_argument(
+        "--days",
+        type=number(0, 36_500, above=True),
+        metavar="D",
+        help="how many days of submissions (default: the model's own length)",
+    )
+    log.add_argument("--nodes", type=node_count, metavar="N", help="nodes of the machine (default: the model's own)")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from windrow.cli import terminal
-from windrow.cli.arguments import assignment, once_each, positive
+from windrow.cli.arguments import assignment, once_each, place, whole
 from windrow.cli.progress import watching
 from windrow.errors import UserError
 
@@ -61,16 +61,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         const="-",
         help="write a campaign file with every key explained, or print it where no FILE is named",
     )
-    what.add_argument("--summary", metavar="DIR", help="sum up what is finished in a folder; runs nothing")
+    what.add_argument("--summary", type=place, metavar="DIR", help="sum up what is finished in a folder; runs nothing")
     add = parser.add_argument
-    add("-o", "--out", metavar="DIR", help="the folder of the results (default: windrow-NAME)")
-    add("--workers", type=positive, metavar="N", help="processes at work (default: one per core)")
+    add("-o", "--out", type=place, metavar="DIR", help="the folder of the results (default: windrow-NAME)")
+    add("--workers", type=whole(1, 1000), metavar="N", help="processes at work (default: one per core)")
     add("--shard", type=_shard, metavar="I/N", help="run only number I of N equal shares")
     add("--by", metavar="A,B,...", help="columns to sum up by, besides the strategy, such as log,cap")
     add("--json", action="store_true", help="print one JSON object instead of a table")
     slurm = parser.add_argument_group("as an array job").add_argument
     slurm("--on", choices=("slurm",), help="submit the shards to this batch system instead of running here")
-    slurm("--array", type=positive, metavar="N", help="number of shards (default: as before, else 16)")
+    slurm("--array", type=whole(1, 100_000), metavar="N", help="number of shards (default: as before, else 16)")
     slurm("--partition", metavar="P", help="partition of the array job (default: the site's)")
     slurm("--account", metavar="A", help="account of the array job (default: yours)")
     slurm(
@@ -132,6 +132,8 @@ def _columns(text: str | None) -> list[str]:
     from windrow.lab.sweep_summary import check_columns
 
     names = list(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+    if not names:
+        raise UserError("--by needs at least one column, such as --by log,cap")
     check_columns(names)
     return names
 

@@ -8,6 +8,7 @@ only those of Windrow's own tree; anything else is a bug and shows its traceback
 from __future__ import annotations
 
 import argparse
+import errno
 import io
 import os
 import shutil
@@ -16,7 +17,7 @@ import textwrap
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import NoReturn, Protocol, cast
+from typing import Any, NoReturn, Protocol, cast
 
 from windrow.cli import terminal
 from windrow.errors import UserError, WindrowError, unknown_name
@@ -31,6 +32,8 @@ GROUPS = {
     "make and look at files": ("generate", "show", "traces"),
 }
 COMMANDS = tuple(name for names in GROUPS.values() for name in names)
+
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # what writing to stdout may answer
 
 _DESCRIPTION = "Windrow cuts workflows into batch jobs, runs them, and simulates the clusters that they run on."
 
@@ -57,8 +60,33 @@ class Command(Protocol):
         """Do it; the exit code."""
 
 
+class _Once(argparse._StoreAction):
+    """Stores a value, and refuses a second one; argparse would silently keep the last."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        if option_string is not None and isinstance(parser, Parser):
+            if self.dest in parser.given:
+                parser.error(f"{option_string} is given twice; keep one")
+            parser.given.add(self.dest)
+        if values == [] and self.nargs is None:  # argparse takes the value of `--option=--` for a separator
+            parser.error(f"argument {option_string}: expected one argument")
+        super().__call__(parser, namespace, values, option_string)
+
+
 class Parser(argparse.ArgumentParser):
-    """Like its base, but a mistake becomes a UserError, so that all errors look alike."""
+    """Like its base, but a mistake becomes a UserError, so that all errors look alike, and a value is given once."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.given: set[str] = set()
+        for name in (None, "store"):
+            self.register("action", name, _Once)
 
     def error(self, message: str) -> NoReturn:
         """Refuse what was typed."""
@@ -82,6 +110,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         terminal.send_nowhere(sys.stdout)  # whoever read our output has seen enough
         return 141
+    except OSError as error:
+        if error.errno not in _NO_ROOM or error.filename is not None:
+            raise
+        terminal.send_nowhere(sys.stdout)
+        terminal.say(f"windrow: error: the output cannot be written: {error.strerror}")
+        return 1
     return code
 
 

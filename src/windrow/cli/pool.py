@@ -9,7 +9,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from windrow.cli import terminal
-from windrow.cli.arguments import positive, seed
+from windrow.cli.arguments import node_count, place, positive, seed, size_bytes
 from windrow.errors import OutsideError, UserError
 
 if TYPE_CHECKING:
@@ -46,12 +46,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
     tables = (("policies", POOL_POLICY_FORMS), ("selections", SELECTION_MEANINGS))
     parser.epilog = "\n".join(_listing(*table) for table in tables) + _EPILOG
-    parser.add_argument("pool", metavar="NAME", help="what the pool is called, or its folder (with a /)")
+    parser.add_argument("pool", type=place, metavar="NAME", help="what the pool is called, or its folder (with a /)")
     parser.add_argument("--policy", metavar="P", help="see below (default: bf)")
     parser.add_argument("--selection", metavar="S", help="which task of a workflow first (default: random)")
-    parser.add_argument("--nodes", type=positive, metavar="N", help="nodes (default: 1, or the allocation's)")
+    parser.add_argument("--nodes", type=node_count, metavar="N", help="nodes (default: 1, or the allocation's)")
     parser.add_argument("--cores", type=positive, metavar="C", help="slots of each node (default: its cores)")
-    parser.add_argument("--memory", metavar="SIZE", help="of each node, as 16GB (default: not counted)")
+    parser.add_argument(
+        "--memory", type=size_bytes, metavar="SIZE", help="of each node, as 16GB (default: not counted)"
+    )
     parser.add_argument("--seed", type=seed, metavar="N", help="of random selection (default: 0)")
     parser.add_argument("--detach", action="store_true", help="return at once; the pool is served in the background")
     ask = parser.add_mutually_exclusive_group()
@@ -77,7 +79,6 @@ def run(args: argparse.Namespace) -> int:
 
 def _wanted(args: argparse.Namespace) -> dict[str, Any]:
     """What was asked for, checked before anything is made."""
-    from windrow.model.size import parse_size
     from windrow.streams import find_policy, find_selection
 
     if args.policy is not None:
@@ -85,8 +86,7 @@ def _wanted(args: argparse.Namespace) -> dict[str, Any]:
     if args.selection is not None:
         find_selection(args.selection)
     names = ("policy", "selection", "nodes", "cores", "seed")
-    memory_bytes = None if args.memory is None else parse_size(args.memory)
-    return {**{name: getattr(args, name) for name in names}, "memory_bytes": memory_bytes}
+    return {**{name: getattr(args, name) for name in names}, "memory_bytes": args.memory}
 
 
 def _detach(folder: PoolFolder, wanted: dict[str, Any]) -> int:

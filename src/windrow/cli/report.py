@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from windrow.cli import terminal
+from windrow.cli.arguments import place
 
 if TYPE_CHECKING:
     from windrow.app.runs import Told
@@ -31,9 +32,11 @@ examples:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.epilog = _EPILOG
-    parser.add_argument("run", nargs="?", metavar="RUN", help="which run (default: the latest)")
+    parser.add_argument("run", nargs="?", type=place, metavar="RUN", help="which run (default: the latest)")
     parser.add_argument("-o", "--output", metavar="FILE", help="the page (default: report.html in the run's folder)")
-    parser.add_argument("--crate", metavar="DIR", help="also export the run as an RO-Crate to this new folder")
+    parser.add_argument(
+        "--crate", type=place, metavar="DIR", help="also export the run as an RO-Crate to this new folder"
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object with paths and figures")
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from windrow.cli import terminal
-from windrow.cli.arguments import positive
+from windrow.cli.arguments import place, positive, whole
 from windrow.cli.progress import watching
 from windrow.errors import UserError
 
@@ -87,8 +87,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="everything: on two cores some minutes (glume, ilyushkin), half an hour (zhang) or hours (foresight)",
     )
-    parser.add_argument("--out", metavar="FOLDER", help="where results go (default: windrow-PAPER-SCALE)")
-    parser.add_argument("--workers", type=positive, metavar="N", help="processes at work (default: one per core)")
+    parser.add_argument("--out", type=place, metavar="FOLDER", help="where results go (default: windrow-PAPER-SCALE)")
+    parser.add_argument("--workers", type=whole(1, 1000), metavar="N", help="processes at work (default: one per core)")
     parser.add_argument(
         "--cap", type=positive, metavar="N", help="zhang only: at most N jobs in the system (default: any)"
     )
@@ -100,7 +100,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="glume only: cluster, margins and zhang as in the thesis's own simulator: contiguous jobs, ...",
     )
     parser.add_argument(
-        "--data", metavar="FOLDER", help="where logs and workflows are (default: $WINDROW_DATA, else here)"
+        "--data", type=place, metavar="FOLDER", help="where logs and workflows are (default: $WINDROW_DATA, else here)"
     )
 
 

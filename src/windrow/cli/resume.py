@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from windrow.cli import terminal
+from windrow.cli.arguments import place
 
 SUMMARY = "Go on with a run: finished tasks stay finished, failed ones are tried again."
 
@@ -20,7 +21,7 @@ examples:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.epilog = _EPILOG
-    parser.add_argument("run", nargs="?", metavar="RUN", help="which run (default: the latest)")
+    parser.add_argument("run", nargs="?", type=place, metavar="RUN", help="which run (default: the latest)")
     parser.add_argument("--detach", action="store_true", help="return at once; the run goes on in the background")
     parser.add_argument("--json", action="store_true", help="print one JSON object at the end instead of progress")
 

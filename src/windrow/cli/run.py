@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from windrow.cli import terminal, warm_up
-from windrow.cli.arguments import duration_s, margin, positive
+from windrow.cli.arguments import margin, node_count, number, positive, some_time_s, whole
 from windrow.errors import OutsideError
 
 if TYPE_CHECKING:
@@ -63,11 +63,11 @@ def add_order(parser: argparse.ArgumentParser) -> None:
         help="what foresight aims at (default: makespan)",
     )
     parser.add_argument(
-        "--deadline", type=duration_s, metavar="T", help="foresight: be done so long after the begin, as 4h"
+        "--deadline", type=some_time_s, metavar="T", help="foresight: be done so long after the begin, as 4h"
     )
     parser.add_argument(
         "--think",
-        type=positive,
+        type=whole(1, 1000),
         default=1,
         metavar="N",
         help="foresight: look so many times as far around (default: 1)",
@@ -76,12 +76,18 @@ def add_order(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--margin", type=margin, default=MARGIN, metavar="F", help="asked-for time over run (default: 1.2)"
     )
-    parser.add_argument("--max-nodes", type=positive, metavar="N", help="most nodes of one job (default: the queue's)")
     parser.add_argument(
-        "--risk", type=float, default=0.1, metavar="P", help="that a learnt run time is too short (default: 0.1)"
+        "--max-nodes", type=node_count, metavar="N", help="most nodes of one job (default: the queue's)"
     )
     parser.add_argument(
-        "--guess", type=duration_s, default=60.0, metavar="T", help="run time where nothing is known (default: 1m)"
+        "--risk",
+        type=number(0.001, 0.999, what="a probability"),
+        default=0.1,
+        metavar="P",
+        help="that a learnt run time is too short (default: 0.1)",
+    )
+    parser.add_argument(
+        "--guess", type=some_time_s, default=60.0, metavar="T", help="run time where nothing is known (default: 1m)"
     )
 
 

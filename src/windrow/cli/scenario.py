@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from windrow.cli import terminal, warm_up
-from windrow.cli.arguments import duration_s, margin, positive, seed
+from windrow.cli.arguments import duration_s, margin, number, positive, seed, size_bytes
 from windrow.errors import UserError
 
 if TYPE_CHECKING:
@@ -52,7 +52,13 @@ def add_cluster(parser: argparse.ArgumentParser) -> None:
     )
     add("--cores", type=positive, default=1, metavar="C", help="cores of a node (default: 1, the papers' node)")
     add("--memory", type=size_bytes, metavar="M", help="memory of a node, such as 256GB (default: without limit)")
-    add("--noise", type=_noise, default=0.0, metavar="S", help="spread of task times, such as 0.3 (default: 0, exact)")
+    add(
+        "--noise",
+        type=number(0, 5, what="a spread"),
+        default=0.0,
+        metavar="S",
+        help="spread of task times, such as 0.3 (default: 0, exact)",
+    )
     add("--seed", type=seed, default=0, metavar="N", help="seed of the noise (default: 0)")
 
 
@@ -163,16 +169,6 @@ def write_page(path: str, text: str) -> None:
         stream.write(text.encode())
 
 
-def size_bytes(text: str) -> int:
-    """Bytes meant by `4096`, `256GB`, `1.5T` or `64GiB`."""
-    from windrow.model.size import parse_size
-
-    try:
-        return parse_size(text)
-    except UserError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-
-
 def _check_fit(scenario: Scenario) -> None:
     """Refuse a workflow with tasks that no node can hold, in words that name the options."""
     workflow, shape = scenario.workflow, scenario.shape
@@ -193,17 +189,3 @@ def _check_fit(scenario: Scenario) -> None:
                 f"give --{option} {needed} or more"
             )
     scenario.work  # noqa: B018  (refuses what else fits nowhere, before any trial)
-
-
-def _noise(text: str) -> float:
-    value = _number(text)
-    if not 0 <= value <= 5:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a spread from 0 (exact) to 5")
-    return value
-
-
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        return math.nan

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from windrow.cli import jobs_out, terminal
-from windrow.cli.arguments import duration_s, positive
+from windrow.cli.arguments import duration_s, node_count, positive
 from windrow.errors import UserError
 
 if TYPE_CHECKING:
@@ -45,7 +45,12 @@ def _add_settings(parser: argparse.ArgumentParser) -> None:
     tables = {"policies": POLICIES, "priorities": PRIORITIES, "events": EVENTS, "placements": PLACEMENTS}
     parser.epilog = "".join(_meanings(title, names) for title, names in tables.items()) + _EPILOG
     add = parser.add_argument
-    add("--nodes", type=positive, metavar="N", help="nodes of the machine; wider jobs are dropped (default: the log's)")
+    add(
+        "--nodes",
+        type=node_count,
+        metavar="N",
+        help="nodes of the machine; wider jobs are dropped (default: the log's)",
+    )
     add("--policy", action="append", metavar="P", help="see below; repeat it to compare (default: conservative)")
     add("--priority", default="arrival", metavar="Q", help="order of the queue, see below (default: arrival)")
     add(

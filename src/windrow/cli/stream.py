@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from windrow.cli import terminal
-from windrow.cli.arguments import positive, seed
+from windrow.cli.arguments import number, seed, whole
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -37,11 +37,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--policy", action="append", metavar="P", help="see below; may be given again (default: four)")
     parser.add_argument("--workload", default="mixture", metavar="W", help="see below (default: mixture)")
     parser.add_argument(
-        "--utilization", type=_utilization, default=0.5, metavar="U", help="share of the pool asked for (default: 0.5)"
+        "--utilization",
+        type=number(0.001, 2, what="a utilization"),
+        default=0.5,
+        metavar="U",
+        help="share of the pool asked for (default: 0.5)",
     )
-    parser.add_argument("--nodes", type=positive, default=100, metavar="N", help="processors (default: 100)")
-    parser.add_argument("--workflows", type=positive, default=3000, metavar="N", help="how many (default: 3000)")
-    parser.add_argument("--jobs", type=float, default=0.0, metavar="F", help="share of batch jobs (default: 0)")
+    parser.add_argument("--nodes", type=whole(1, 100_000), default=100, metavar="N", help="processors (default: 100)")
+    parser.add_argument(
+        "--workflows", type=whole(1, 100_000), default=3000, metavar="N", help="how many (default: 3000)"
+    )
+    parser.add_argument(
+        "--jobs", type=number(0, 1, what="a share"), default=0.0, metavar="F", help="share of batch jobs (default: 0)"
+    )
     parser.add_argument("--selection", default="random", metavar="S", help="which task first (default: random)")
     parser.add_argument("--estimates", default="exact", metavar="E", help="of run times (default: exact)")
     parser.add_argument("--seed", type=seed, default=0, metavar="N", help="of workload and draws (default: 0)")
@@ -74,16 +82,6 @@ def run(args: argparse.Namespace) -> int:
     else:
         _show(comparison, args.html)
     return 0
-
-
-def _utilization(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value <= 2:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a utilization; give one from 0 to 2, such as 0.9")
-    return value
 
 
 def _listing(title: str, meanings: dict[str, str]) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from windrow.cli import terminal
+from windrow.cli.arguments import place
 
 if TYPE_CHECKING:
     from windrow.pool.story import WorkflowStory
@@ -35,7 +36,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.epilog = _EPILOG
     parser.add_argument("workflow", metavar="WORKFLOW", help="native YAML, WfFormat (.json) or DAX file with commands")
-    parser.add_argument("--pool", required=True, metavar="NAME", help="which pool, by name or by path (with a /)")
+    parser.add_argument(
+        "--pool", required=True, type=place, metavar="NAME", help="which pool, by name or by path (with a /)"
+    )
     parser.add_argument("--wait", action="store_true", help="return when the workflow has ended")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 

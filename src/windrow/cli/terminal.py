@@ -1,7 +1,8 @@
 """What the commands print with: tables on stdout, progress on stderr.
 
 Rule 1: progress shows only on a terminal, and only for what takes longer than two seconds; it leaves nothing behind.
-Rule 2: whoever reads may leave (`| head`). Results then end the command, quietly; what only accompanies it does not.
+Rule 2: the reader may leave (`| head`), and the disk may fill up (`> file`). Results then end the command; what only
+accompanies it does not. Rule 3: nothing that is printed can steer the terminal, whatever a file or a queue says.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TextIO
+
+from windrow.errors import printable
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -50,16 +53,16 @@ def files_written(**paths: str | None) -> list[RenderableType]:
 def say(line: str) -> None:
     """One line for the person, out of the way of results; lost where nobody reads it."""
     try:
-        print(line, file=sys.stderr, flush=True)
-    except BrokenPipeError:
+        print(printable(line), file=sys.stderr, flush=True)
+    except OSError:
         send_nowhere(sys.stderr)
 
 
 def tell(lines: str, farewell: str) -> None:
-    """Print on stdout, and do not mind if its reader leaves: that is answered with `farewell` and silence after it."""
+    """Print on stdout, and do not mind if that fails: `farewell` and silence are the answer."""
     try:
-        print(lines, flush=True)
-    except BrokenPipeError:
+        print(printable(lines), flush=True)
+    except OSError:
         send_nowhere(sys.stdout)
         say(farewell)
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from windrow.cli import terminal
-from windrow.cli.arguments import positive
+from windrow.cli.arguments import node_count
 
 SUMMARY = "List, fetch or describe logs of the Parallel Workloads Archive."
 
@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     describe.add_argument("log", metavar="NAME|FILE", help="an archive log by its name, or an SWF file")
     describe.add_argument(
-        "--nodes", type=positive, metavar="N", help="nodes of the machine, for a file (default: as its header says)"
+        "--nodes", type=node_count, metavar="N", help="nodes of the machine, for a file (default: as its header says)"
     )
 
 

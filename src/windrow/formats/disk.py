@@ -1,9 +1,9 @@
 """Bytes from and to the disk: plain or gzip, whole or as a stream, replaced all at once.
 
-Rule 1: what is wrong with a file on its way in (missing, a folder, not readable, empty, broken gzip, not UTF-8) leaves
-here as an InputError that names the file and the fix. Rule 2: a file on its way out appears complete or not at all: it
-is written beside its place under another name and renamed at the end. Rule 3: same content, same bytes: the gzip we
-write carries neither time nor name.
+Rule 1: what is wrong with a file on its way in (missing, a folder, a pipe or device, not readable, empty, too large,
+broken gzip, not UTF-8) leaves here as an InputError that names the file and the fix. Rule 2: a file on its way out
+appears complete or not at all: it is written beside its place under another name and renamed at the end. Rule 3: same
+content, same bytes: the gzip we write carries neither time nor name.
 
 Reading goes by content, not by name: gzip under any name is unpacked. Writing goes by name: `.gz` is packed.
 """
@@ -20,12 +20,18 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
 from windrow.errors import InputError, OutsideError, UserError
 
 AnyPath = str | os.PathLike[str]
 
+BYTES_MAX = 4 * 2**30
+"""The most bytes that a file may hold, unpacked."""
+
+_PACKED_MAX = 200  # times smaller than its content a gzip may be; text packs 5 to 40 times
+_SMALL_BYTES = 64 * 2**20  # up to which that does not matter
+_BLOCK_BYTES = 1 << 20
 _GZIP_MAGIC = b"\x1f\x8b"
 _AGAIN = "copy or download it again"
 
@@ -47,19 +53,53 @@ def bare_name(path: AnyPath) -> str:
 @contextmanager
 def open_bytes(path: AnyPath) -> Iterator[BinaryIO]:
     """A stream of the file's unpacked bytes. Faults of the file met inside the `with` leave it as InputError."""
-    with _faults_explained(path), Path(path).open("rb") as file:
-        if _is_gzip(path, file.peek(2)[:2]):
-            with gzip.GzipFile(fileobj=file) as unpacked:
-                yield cast(BinaryIO, unpacked)
-        else:
-            yield file
+    with _faults_explained(path):
+        size = _size_of_file(path)
+        with Path(path).open("rb") as file:
+            if _is_gzip(path, file.peek(2)[:2]):
+                with io.BufferedReader(_Unpacked(path, file, size), _BLOCK_BYTES) as unpacked:
+                    yield cast(BinaryIO, unpacked)
+            else:
+                yield file
 
 
 def read_bytes(path: AnyPath) -> bytes:
     """The file's unpacked bytes, all of them."""
-    with _faults_explained(path):
-        data = Path(path).read_bytes()
-        return gzip.decompress(data) if _is_gzip(path, data[:2]) else data
+    with open_bytes(path) as stream:
+        blocks = list(iter(lambda: stream.read(_BLOCK_BYTES), b""))
+    return b"".join(blocks)
+
+
+class _Unpacked(io.RawIOBase):
+    """The content of a gzip file, which is refused as soon as it turns out to be out of all proportion."""
+
+    def __init__(self, path: AnyPath, file: BinaryIO, size: int) -> None:
+        self._path, self._stream = path, gzip.GzipFile(fileobj=file)
+        self._left = min(BYTES_MAX, max(_SMALL_BYTES, size * _PACKED_MAX))
+        self._most = self._left
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        count = self._stream.readinto(buffer)
+        self._left -= count
+        if self._left < 0:
+            problem = f"unpacks to more than {self._most:,} bytes, which is too much for a file of its size"
+            raise InputError(self._path, problem, fix="unpack it and look what it holds")
+        return count
+
+
+def _size_of_file(path: AnyPath) -> int:
+    """How many bytes the file has. InputError where it is too large, or of a kind that may never end."""
+    about = Path(path).stat()
+    if stat.S_ISDIR(about.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    if not stat.S_ISREG(about.st_mode):
+        raise InputError(path, "this is a pipe, a socket or a device, not a file", fix="give a regular file")
+    if about.st_size > BYTES_MAX:
+        raise InputError(path, f"has {about.st_size:,} bytes, and {BYTES_MAX:,} are the most", fix="split it")
+    return about.st_size
 
 
 def read_text(path: AnyPath) -> str:
@@ -167,4 +207,6 @@ def _refusals_explained(path: Path) -> Iterator[None]:
     except PermissionError:
         raise UserError(f"{path}: not allowed to write there; check the permissions of {path.parent}") from None
     except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            raise UserError(f"{str(path)[:60]}...: the name is too long; give a shorter one") from None
         raise OutsideError(f"{path}: cannot be written: {error.strerror or error}") from None

@@ -19,6 +19,9 @@ from windrow.model import Adjacency, Workflow, WorkflowError
 
 Ints = NDArray[np.int64]
 
+SLIGHTLY_S = 60
+"""Run times no further below zero are read as 0, and counted: published workflows have some, noise on short runs."""
+
 
 class Lists:
     """Lists of numbers, one per task, appended in task order."""
@@ -63,6 +66,8 @@ class Draft:
 
     def workflow(self) -> Workflow:
         """The finished workflow. WorkflowError where the tasks do not make one."""
+        slightly = (self.runtime_s < 0) & (self.runtime_s >= -SLIGHTLY_S)
+        self.runtime_s[slightly] = 0
         return Workflow(
             self.name,
             ids=self.ids,
@@ -76,6 +81,7 @@ class Draft:
             inputs=self.inputs.adjacency(),
             outputs=self.outputs.adjacency(),
             commands=self.commands,
+            mended_run_times=int(slightly.sum()),
         )
 
     def _all_run_times(self) -> NDArray[np.float64]:

@@ -19,19 +19,25 @@ from windrow.formats.disk import AnyPath, bare_name
 from windrow.formats.native_matrix import Matrix, read_matrix
 from windrow.formats.native_text import Template
 from windrow.formats.native_yaml import Items, Node, Scalar, Table
+from windrow.model.bounds import COUNT_MAX, DURATION_S_MAX, SIZE_BYTES_MAX
 
 SCHEMA_PATH = Path(__file__).with_name("native.schema.json")
 """The JSON Schema of the format."""
 
-COUNT_MAX = 1_000_000
 RETRIES_MAX = 100
-RUNTIME_S_MAX = 10.0**9
 
 _DURATION = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,6})?) ?([smhdw]?)")
 _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 _MEMORY = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,6})?) ?(?:([kKMGT])(i?B)?|B)")
 _POWER = {"k": 1, "K": 1, "M": 2, "G": 3, "T": 4}
-_MEMORY_BYTES_MAX = 2**53
+_LONG_NUMBER = re.compile(r"[0-9]{13}")
+_UNSUPPORTED = {
+    "gpus": "Windrow does not schedule GPUs yet; give the whole node to the task with nodes: 1",
+    "gpu": "Windrow does not schedule GPUs yet; give the whole node to the task with nodes: 1",
+    "depends": "write after: with the ids of other tasks",
+    "needs": "write after: with the ids of other tasks",
+    "timeout": "a task has no time limit of its own; runtime says how long it should take",
+}
 _ENV_NAME = re.compile(r"[^=\0]+")
 
 
@@ -91,8 +97,10 @@ class _Reader:
         if "tasks" not in entries:
             raise self._fault(root, "a workflow without tasks", "add tasks: with a list under it")
         tasks = entries["tasks"]
-        if not isinstance(tasks, Items) or not tasks.items:
-            raise self._fault(tasks, "tasks is not a list of tasks", "write each task as - id: NAME")
+        if not isinstance(tasks, Items):
+            raise self._fault(tasks, f"tasks is {_shown(tasks)}, not a list of tasks", "write each task as - id: NAME")
+        if not tasks.items:
+            raise self._fault(tasks, "the list of tasks is empty", "write at least one task: - id: NAME")
         defaults = self._values(entries["defaults"], DEFAULT_KEYS, "defaults") if "defaults" in entries else {}
         name = self._name(entries["name"]) if "name" in entries else bare_name(self._path)
         return WorkflowForm(name, tuple(self._task(node, defaults) for node in tasks.items))
@@ -117,8 +125,10 @@ class _Reader:
     def _entries(self, table: Table, known: tuple[str, ...], what: str) -> dict[str, Node]:
         for key, _ in table.entries:
             if key.text not in known:
-                near = difflib.get_close_matches(key.text, known, n=1)
-                fix = f"did you mean {near[0]}?" if near else f"the keys are {', '.join(known)}"
+                near = difflib.get_close_matches(key.text, known, n=1, cutoff=0.75)
+                fix = _UNSUPPORTED.get(key.text.lower()) or (
+                    f"did you mean {near[0]}?" if near else f"the keys are {', '.join(known)}"
+                )
                 raise self._fault(key, f"{what} has no key {key.text!r}", fix)
         return {key.text: value for key, value in table.entries}
 
@@ -169,7 +179,13 @@ class _Reader:
             seconds = float(found[1]) * _SECONDS[found[2]]
         elif isinstance(value, int | float) and not isinstance(value, bool):
             seconds = float(value)
-        if not 0 < seconds <= RUNTIME_S_MAX:
+        if isinstance(value, str) and _LONG_NUMBER.match(value):
+            seconds = math.inf
+        if seconds > DURATION_S_MAX:
+            raise self._fault(
+                node, f"{key} is {_shown(node)}", f"write at most {DURATION_S_MAX // 86400:,}d (31 years)"
+            )
+        if not seconds > 0:
             raise self._fault(node, f"{key} is {_shown(node)}", "write a time above 0, like 90, 90s, 5m or 1.5h")
         return seconds
 
@@ -179,7 +195,11 @@ class _Reader:
         if found:
             base = 1000 if found[3] == "B" else 1024
             size = float(found[1]) * base ** _POWER.get(found[2], 0)
-        if not 0 < size <= _MEMORY_BYTES_MAX:
+        elif isinstance(node, Scalar) and _LONG_NUMBER.match(node.text):
+            size = math.inf
+        if size > SIZE_BYTES_MAX:
+            raise self._fault(node, f"{key} is {_shown(node)}", "write at most 8192TiB (9 PB)")
+        if not size > 0:
             raise self._fault(node, f"{key} is {_shown(node)}", "write a size with its unit, like 500MB or 4GiB")
         return math.ceil(size)
 
@@ -198,7 +218,9 @@ class _Reader:
 
     def _field(self, node: Node, key: str) -> Field:
         if not isinstance(node, Scalar) or node.value is None:
-            raise self._fault(node, f"{key} is {_shown(node)}, not text", 'write text; "" is an empty one')
+            braces = 'put text that begins with a brace in quotes, like "{name}"'
+            fix = braces if isinstance(node, Table) else 'write text; "" is an empty one'
+            raise self._fault(node, f"{key} is {_shown(node)}, not text", fix)
         if "\0" in node.text:
             raise self._fault(node, f"{key} has a NUL character", "remove it")
         return Field(Template.parse(node.text), node.line)
@@ -214,7 +236,9 @@ def _shown(node: Node) -> str:
         case Table():
             return "a mapping"
         case Scalar():
-            return "nothing" if node.value is None else repr(node.text)
+            return (
+                "nothing" if node.value is None else repr(node.text if len(node.text) <= 60 else f"{node.text[:57]}...")
+            )
 
 
 _WORKFLOW_KEYS = ("name", "defaults", "tasks")

@@ -9,7 +9,7 @@ and `1:30` are never anything but text (the types are those of YAML 1.2's core s
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,6 +27,7 @@ REPEATED_MAX = 10_000
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the same events, from C where PyYAML was built with it
 _INT = re.compile(r"[-+]?[0-9]+")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_BARE_BRACE = re.compile(r"\[[^\"']*[^\"'\s,\[]\{[A-Za-z_]|\[[^\"']*\{[A-Za-z_][^:}]*\}[^\s,\]]")  # [a/{s}.gz, x]
 _WORDS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
 _NULLS = frozenset(("", "~", "null", "Null", "NULL"))
 
@@ -173,10 +174,9 @@ class _Builder:
             yield from yaml.parse(text, Loader=_LOADER)
         except yaml.MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
-            problem = f"not YAML: {error.problem or error.context}"
-            raise InputError(
-                self._path, problem, line=mark.line + 1 if mark else None, fix="mend it there or just above"
-            ) from None
+            at = mark.line if mark else 0
+            problem, fix = _explained(error.problem or error.context or "", text.splitlines()[at : at + 1])
+            raise InputError(self._path, problem, line=at + 1, fix=fix) from None
         except yaml.reader.ReaderError as error:
             # The C parser counts bytes and the other one characters, so the line is looked for in the text.
             line = _line_of(text, error.character)
@@ -186,6 +186,16 @@ class _Builder:
 
     def _fault(self, line: int, problem: str, fix: str) -> InputError:
         return InputError(self._path, problem, line=line, fix=fix)
+
+
+def _explained(problem: str, lines: Sequence[str]) -> tuple[str, str]:
+    """What the parser found wrong with a line, and how to set it right, in words for people who do not parse YAML."""
+    line = lines[0] if lines else ""
+    if "\t" in line[: len(line) - len(line.lstrip())]:
+        return "a tab, which YAML does not allow for indentation", "indent with spaces"
+    if _BARE_BRACE.search(line):
+        return f"not YAML: {problem}", 'put text with braces in quotes inside a list: ["reads/{s}.gz", x]'
+    return f"not YAML: {problem}", "correct it there or just above"
 
 
 def _line_of(text: str, character: int | str) -> int | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from windrow.errors import InputError, UserError
+from windrow.errors import STEERING, InputError, UserError
 from windrow.formats import swf
 from windrow.formats.dax import read_dax
 from windrow.formats.disk import AnyPath, format_suffix
@@ -46,9 +46,21 @@ def read_workflow(path: AnyPath) -> Workflow:
     if reader is None:
         raise _unknown(path, "a workflow", tuple(WORKFLOW_READERS))
     try:
-        return reader(path)
+        return _presentable(path, reader(path))
     except WorkflowError as error:
         raise InputError(path, str(error)) from None
+
+
+def _presentable(path: AnyPath, workflow: Workflow) -> Workflow:
+    """The workflow, if its names can be shown. InputError where one could steer a terminal or break a line."""
+    names = (("id", workflow.ids), ("kind", workflow.kinds), ("name", (workflow.name,)))
+    for what, texts in names:
+        if not STEERING.search("".join(texts)):  # one look for all, since there are seldom any
+            continue
+        found = next(text for text in texts if STEERING.search(text))
+        problem = f"the {what} {found[:60]!r} has a control character"
+        raise InputError(path, problem, fix="use characters that can be printed")
+    return workflow
 
 
 def read_runnable(path: AnyPath) -> Runnable:
@@ -57,7 +69,9 @@ def read_runnable(path: AnyPath) -> Runnable:
     InputError, as from `read_workflow`, and where tasks have no commands.
     """
     if format_suffix(path) in NATIVE_SUFFIXES:
-        return read_native(path)
+        runnable = read_native(path)
+        _presentable(path, runnable.workflow)
+        return runnable
     workflow = read_workflow(path)
     try:
         return Runnable.of(workflow, str(Path(path).absolute().parent))

@@ -29,6 +29,7 @@ from windrow.errors import InputError, UserError, unknown_name
 from windrow.formats.disk import AnyPath, bare_name, open_bytes, read_text, replace_bytes
 from windrow.formats.swf_rows import Rows, header_end, line_of_row, parse_rows
 from windrow.model import Log, Repairs
+from windrow.model.bounds import NODES_MAX
 
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
@@ -50,8 +51,8 @@ def read_log(
     jobs and 0.3 s for 243,000; memory about 800 bytes a job for a moment, 48 in the end.
     """
     text = read_text(path)
-    machine = _machine_size(path, parse_header(text[: header_end(text)].splitlines()), nodes)
     rows = parse_rows(path, text)
+    machine = _machine_size(path, parse_header(text[: header_end(text)].splitlines()), nodes)
     rows = rows._replace(allocated=_width(rows, processors))  # from here on, the one width that counts
     if keep_cancelled:
         never_ran = (rows.run_s <= 0) & (rows.requested_s > 0)
@@ -114,11 +115,14 @@ def write_log(log: Log, path: AnyPath, *, header: Mapping[str, str] | None = Non
 
 def _machine_size(path: AnyPath, header: Mapping[str, str], nodes: int | None) -> int:
     if nodes is not None:
-        if nodes < 1:
-            raise UserError(f"a machine has at least one node, not {nodes}; give --nodes a larger number")
+        if not 1 <= nodes <= NODES_MAX:
+            raise UserError(f"a machine has 1 to {NODES_MAX:,} nodes, not {nodes:,}; give --nodes another number")
         return nodes
     for label in ("MaxProcs", "MaxNodes"):
-        match = re.match(r"[0-9]+", header.get(label, ""))
+        match = re.match(r"[0-9]{1,30}", header.get(label, ""))
+        if match and int(match[0]) > NODES_MAX:
+            problem = f"its header says {label}: {match[0]}, and a machine has at most {NODES_MAX:,}"
+            raise InputError(path, problem, fix="correct the header, or give --nodes")
         if match and int(match[0]) > 0:
             return int(match[0])
     raise InputError(path, "its header does not say how large the machine is (MaxProcs, MaxNodes)", fix="give --nodes")

@@ -21,12 +21,13 @@ from numpy.typing import NDArray
 
 from windrow.errors import InputError
 from windrow.formats.disk import AnyPath
+from windrow.model.bounds import LOG_TIME_S_MAX
 
 Ints = NDArray[np.int64]
 
 COLUMNS = 18
 LARGEST = 2**53
-"""Times and counts beyond this are refused: they are no longer exact in a float, and no log has them."""
+"""Counts beyond this are refused: they are no longer exact in a float, and no log has them."""
 
 _CPU_TIME = 6
 _TABLE = np.dtype([(str(c), np.float64 if c == _CPU_TIME else np.int64) for c in range(1, COLUMNS + 1)])
@@ -86,7 +87,7 @@ def _quick_look(body: str) -> Rows | None:
     except (ValueError, Warning):
         return None
     rows = Rows(*(np.ascontiguousarray(table[str(column)]) for column in _USED.values()))
-    usual = all(len(c) and c.min() >= -LARGEST and c.max() <= LARGEST for c in rows)
+    usual = all(len(c) and c.min() >= -LOG_TIME_S_MAX and c.max() <= LOG_TIME_S_MAX for c in rows)
     return rows if usual and np.isfinite(table[str(_CPU_TIME)]).all() else None
 
 
@@ -132,11 +133,12 @@ def _numbers(cells: list[str]) -> list[float]:
 
 def _whole(column: int, value: float, cell: str) -> int:
     """The value as a whole number. Submit times are rounded down, durations up, so that 0.4 s of run is not nothing."""
-    if value.is_integer() and abs(value) <= LARGEST:
+    most = LARGEST if column in _WHOLE else LOG_TIME_S_MAX
+    if value.is_integer() and abs(value) <= most:
         return int(value)
     name = _ROUNDED_UP.get(column) or _ROUNDED_DOWN.get(column) or _WHOLE[column]
-    if abs(value) > LARGEST:
-        raise ValueError(f"column {column} ({name}) is {cell}, beyond what can be")
+    if abs(value) > most:
+        raise ValueError(f"column {column} ({name}) is {cell[:40]}, and the most is {most:,}")
     if column in _WHOLE:
         raise ValueError(f"column {column} ({name}) is {cell}, not a whole number")
     return math.ceil(value) if column in _ROUNDED_UP and value > 0 else math.floor(value)

@@ -1,7 +1,8 @@
 """XML as a stream of elements that know their lines: the root's start first, then each child of the root, complete.
 
 Expat is fed block by block and an element is forgotten once it was handed out, so memory is that of the largest child
-of the root. ElementTree's iterparse does as much, but does not say on which line an element stands.
+of the root. ElementTree's iterparse does as much, but does not say on which line an element stands. Entities are
+refused where they are declared: a few lines of them can stand for gigabytes, and no workflow needs any.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from windrow.errors import InputError
 from windrow.formats.disk import AnyPath, open_bytes
 
 _BLOCK_BYTES = 1 << 18
+_DEPTH_MAX = 100
+_NO_WORKFLOW = "this is not a workflow"
 
 
 @dataclass(slots=True)
@@ -37,7 +40,7 @@ class Element:
 
 def stream_elements(path: AnyPath) -> Iterator[Element]:
     """The root without its content, then its children. InputError with the line where the XML is not well-formed."""
-    builder = _Builder()
+    builder = _Builder(path)
     with open_bytes(path) as stream:
         try:
             while block := stream.read(_BLOCK_BYTES):
@@ -56,7 +59,8 @@ def stream_elements(path: AnyPath) -> Iterator[Element]:
 class _Builder:
     """Makes elements from the parser's calls; the finished ones wait in `_ready`."""
 
-    def __init__(self) -> None:
+    def __init__(self, path: AnyPath) -> None:
+        self._path = path
         self._open: list[Element] = []
         self._ready: list[Element] = []
         self.parser = expat.ParserCreate()
@@ -64,6 +68,7 @@ class _Builder:
         self.parser.StartElementHandler = self._begin
         self.parser.EndElementHandler = self._end
         self.parser.CharacterDataHandler = self._characters
+        self.parser.EntityDeclHandler = self._entity
 
     def take(self) -> list[Element]:
         ready, self._ready = self._ready, []
@@ -71,6 +76,8 @@ class _Builder:
 
     def _begin(self, tag: str, attributes: dict[str, str]) -> None:
         element = Element(tag.rpartition(":")[2], attributes, self.parser.CurrentLineNumber)
+        if len(self._open) >= _DEPTH_MAX:
+            raise InputError(self._path, f"nested more than {_DEPTH_MAX} deep", line=element.line, fix=_NO_WORKFLOW)
         if not self._open:
             self._ready.append(element)
         elif len(self._open) > 1:
@@ -81,6 +88,10 @@ class _Builder:
         element = self._open.pop()
         if len(self._open) == 1:
             self._ready.append(element)
+
+    def _entity(self, name: str, *_: object) -> None:
+        line = self.parser.CurrentLineNumber
+        raise InputError(self._path, f"declares the entity {name!r}", line=line, fix="write out what it stands for")
 
     def _characters(self, text: str) -> None:
         if len(self._open) > 1:

@@ -19,6 +19,7 @@ from windrow.lab.glume_log import ThesisLog
 from windrow.lab.sources import LogSource, WorkflowSource
 from windrow.lab.toml_tables import Table, as_texts, is_number, is_whole, joined, tables, variants
 from windrow.model import Workflow
+from windrow.model.bounds import COUNT_MAX, NODES_MAX, SEED_MAX
 from windrow.recipes import generate_workflow
 from windrow.recipes.workflows import WORKFLOW_RECIPES
 from windrow.sim.settings import Settings
@@ -83,13 +84,13 @@ def _named(table: Table, default: str, words: str) -> str:
 def logs(table: Table, words: str) -> Iterator[LogSource]:
     """SWF files, or a log by a model."""
     _one_of(table, "file", "model")
-    nodes = table.whole("nodes", None, 1)
+    nodes = table.whole("nodes", None, 1, NODES_MAX)
     if "file" in table.values:
         kind = ThesisLog if table.truth("as_thesis") else LogSource
         for path, default in _files(table):
             yield kind(_named(table, default, words), path=path, nodes=nodes)
         return
-    model, seed = table.text("model"), cast(int, table.whole("seed", 0, 0))
+    model, seed = table.text("model"), cast(int, table.whole("seed", 0, 0, SEED_MAX))
     days = table.take("days")
     if days is not None and not is_number(days):
         raise table.fault("days", "must be a number")
@@ -107,7 +108,7 @@ def workflows(table: Table, words: str) -> Iterator[WorkflowSource]:
     recipe = table.text("recipe")
     default_tasks = WORKFLOW_RECIPES[recipe].default_tasks if recipe in WORKFLOW_RECIPES else 100
     tasks = cast(int, table.whole("tasks", default_tasks, 1))
-    work_s, seed = table.duration_s("work"), cast(int, table.whole("seed", 0, 0))
+    work_s, seed = table.duration_s("work"), cast(int, table.whole("seed", 0, 0, SEED_MAX))
     plain = WorkflowSource(_named(table, recipe, words), recipe=recipe, tasks=tasks, work_s=work_s, seed=seed)
     parameters = as_texts(table.rest())
     if not parameters:
@@ -150,9 +151,9 @@ def _parameter(table: Table, key: str, usual: object) -> object:
     if isinstance(usual, bool):
         is_fit, kind = isinstance(value, bool), "true or false"
     elif isinstance(usual, int):
-        is_fit, kind = is_whole(value) and value >= 0, "a whole number of at least 0"
+        is_fit, kind = is_whole(value) and 0 <= value <= COUNT_MAX, f"a whole number from 0 to {COUNT_MAX:,}"
     else:
-        is_fit, kind = is_number(value) and value >= 0, "a number of at least 0"
+        is_fit, kind = is_number(value) and 0 <= value <= COUNT_MAX, f"a number from 0 to {COUNT_MAX:,}"
     if not is_fit:
         raise table.fault(key, f"must be {kind}")
     return float(value) if isinstance(usual, float) else value

@@ -19,6 +19,7 @@ from windrow.lab.sources import LogSource, WorkflowSource
 from windrow.lab.sweep import Part, Sweep
 from windrow.lab.toml_tables import Table, is_number, is_whole, read_toml
 from windrow.model import NodeShape, format_duration
+from windrow.model.bounds import COUNT_MAX
 from windrow.sim.settings import REQUESTS
 from windrow.strategies import STRATEGIES, Work, whole_seconds
 
@@ -106,8 +107,8 @@ def _seeds(top: Table, noises: list[float]) -> tuple[int, ...]:
 
 def _wholes(top: Table, key: str, default: list[int], least: int) -> list[int]:
     listed = top.several(key, default)
-    if not all(is_whole(value) and value >= least for value in listed):
-        raise top.fault(key, f"must be whole numbers of at least {least}")
+    if not all(is_whole(value) and least <= value <= COUNT_MAX for value in listed):
+        raise top.fault(key, f"must be whole numbers from {least} to {COUNT_MAX:,}")
     return listed
 
 

@@ -18,6 +18,7 @@ from typing import Any
 from windrow.errors import InputError, UserError, unknown_name
 from windrow.formats.disk import AnyPath, read_text
 from windrow.model import parse_duration
+from windrow.model.bounds import COUNT_MAX
 
 _HEADER = re.compile(r"\s*\[\[?\s*\"?([A-Za-z0-9_-]+)\"?\s*\]\]?\s*(?:#.*)?$")
 _WHERE = re.compile(r"^(.*) \(at (?:line (\d+), column \d+|end of document)\)$", re.DOTALL)
@@ -94,11 +95,11 @@ class Table:
             raise self.fault(key, f"must be a text, not {_shown(value)}", 'put it in quotes: "..."')
         return value
 
-    def whole(self, key: str, default: int | None, least: int) -> int | None:
-        """A whole number of at least `least`."""
+    def whole(self, key: str, default: int | None, least: int, most: int = COUNT_MAX) -> int | None:
+        """A whole number from `least` to `most`."""
         value = self.take(key, default)
-        if value is not default and (not is_whole(value) or value < least):
-            raise self.fault(key, f"must be a whole number of at least {least}, not {_shown(value)}")
+        if value is not default and not (is_whole(value) and least <= value <= most):
+            raise self.fault(key, f"must be a whole number from {least} to {most:,}, not {_shown(value)}")
         return None if value is None else int(value)
 
     def truth(self, key: str) -> bool:
@@ -205,4 +206,4 @@ def _written(value: object) -> str:
 
 
 def _shown(value: object) -> str:
-    return repr(value) if isinstance(value, str | int | float | bool) else f"a {type(value).__name__}"
+    return repr(value)[:60] if isinstance(value, str | int | float | bool) else f"a {type(value).__name__}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from windrow.errors import UserError
+from windrow.model.bounds import DURATION_S_MAX
 
 NEVER_S = 2**40
 """Some 35,000 years: stands for a duration without end, and is safe to add run times to."""
@@ -13,16 +14,19 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 
 
 def parse_duration(text: str) -> float:
-    """Seconds meant by `text`. UserError where it is not a number with an optional unit s, m, h, d or w."""
+    """Seconds meant by `text`. UserError where it is no number with an optional unit s, m, h, d or w, or too long."""
     stripped = text.strip().lower()
     unit = stripped[-1:] if stripped[-1:] in _SECONDS else ""
     try:
-        value = float(stripped[: len(stripped) - len(unit)])
+        value = float(stripped[: len(stripped) - len(unit)]) * _SECONDS.get(unit, 1)
     except ValueError:
         value = math.nan
-    if not math.isfinite(value) or value < 0:
-        raise UserError(f"{text!r} is not a duration; write seconds or a number with a unit, like 90, 30m, 4h or 30d")
-    return value * _SECONDS.get(unit, 1)
+    if not value >= 0 or value == math.inf:
+        shown = repr(text if len(text) <= 40 else f"{text[:37]}...")
+        raise UserError(f"{shown} is not a duration; write seconds or a number with a unit, like 90, 30m, 4h or 30d")
+    if value > DURATION_S_MAX:
+        raise UserError(f"{text[:40]!r} is too long; a time is at most {DURATION_S_MAX // 86400:,}d (31 years)")
+    return value
 
 
 def is_never(seconds: float) -> bool:

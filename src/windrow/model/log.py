@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from windrow.errors import UserError
+from windrow.model.bounds import LOG_TIME_S_MAX, NODES_MAX
 
 Ints = NDArray[np.int64]
 
@@ -108,6 +109,10 @@ class Log:
         if len({len(getattr(self, name)) for name in columns}) != 1:
             raise UserError(f"log {self.name}: all columns must have the same length")
         self._refuse((self.nodes < 1) | (self.nodes > self.machine_nodes), "needs 1 to the machine's number of nodes")
+        if not 1 <= self.machine_nodes <= NODES_MAX:
+            raise UserError(f"log {self.name}: a machine has 1 to {NODES_MAX:,} nodes, not {self.machine_nodes:,}")
+        longest = np.maximum(np.maximum(self.run_s, self.requested_s), self.submit_s)
+        self._refuse(longest > LOG_TIME_S_MAX, f"has a time beyond {LOG_TIME_S_MAX:,} s")
         self._refuse((self.run_s < 1) | (self.requested_s < 1), "needs a run time and a requested time of at least 1 s")
         self._refuse((self.submit_s < 0) | (self.user < 0), "needs a submission time and a user of at least 0")
         self._refuse(np.diff(self.submit_s, prepend=0) < 0, "is submitted before the job in front of it")
@@ -131,7 +136,7 @@ class Log:
         """Work that runs, divided by the machine's capacity from the first to the last submission."""
         span = int(self.submit_s[-1] - self.submit_s[0]) if len(self) else 0
         ran = np.minimum(self.run_s, self.requested_s)
-        return float((self.nodes * ran).sum()) / (span * self.machine_nodes) if span else 0.0
+        return float((self.nodes * ran.astype(np.float64)).sum()) / (span * self.machine_nodes) if span else 0.0
 
     def accurate(self) -> Log:
         """The same jobs, each asking for exactly as long as it runs."""

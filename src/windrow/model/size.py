@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from windrow.errors import UserError
+from windrow.model.bounds import SIZE_BYTES_MAX
 
 _POWERS = {"": 1, **{f"{p}{i}": b**k for i, b in (("", 1000), ("i", 1024)) for k, p in enumerate("kmgt", 1)}}
 
@@ -14,7 +15,9 @@ def parse_size(text: str) -> int:
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmgt]?i?)b?", text.strip().lower())
     size = float(match[1]) * _POWERS[match[2]] if match and match[2] in _POWERS else 0
     if size < 1:
-        raise UserError(f"{text!r} is not a size; write bytes or a number with a unit, like 256GB")
+        raise UserError(f"{text[:40]!r} is not a size; write bytes or a number with a unit, like 256GB")
+    if size > SIZE_BYTES_MAX:
+        raise UserError(f"{text[:40]!r} is too large; a size is at most {SIZE_BYTES_MAX:,} bytes (9 PB)")
     return int(size)
 
 

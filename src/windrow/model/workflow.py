@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from windrow.errors import UserError
+from windrow.model.bounds import COUNT_MAX, DURATION_S_MAX, NODES_MAX, SIZE_BYTES_MAX
 from windrow.model.graph import Adjacency, CycleError, Ints, order_and_levels
 
 Floats = NDArray[np.float64]
@@ -72,6 +73,7 @@ class Workflow:
         inputs: Adjacency | None = None,
         outputs: Adjacency | None = None,
         commands: Mapping[int, tuple[str, ...]] | None = None,
+        mended_run_times: int = 0,
     ) -> None:
         """From columns; `Workflow.from_tasks` is the friendlier way. WorkflowError where they are not valid."""
         n = len(ids)
@@ -89,6 +91,8 @@ class Workflow:
         self.inputs = none if inputs is None else inputs
         self.outputs = none if outputs is None else outputs
         self.commands: Mapping[int, tuple[str, ...]] = dict(commands or {})
+        self.mended_run_times = mended_run_times
+        """How many run times of its source lay slightly below zero and were read as 0."""
         self._check()
         try:
             order, levels = order_and_levels(self.parents, self.children)
@@ -157,6 +161,11 @@ class Workflow:
     def _numbers(self) -> dict[str, int]:
         return {task_id: i for i, task_id in enumerate(self.ids)}
 
+    def repairs(self) -> list[str]:
+        """What was repaired while it was read, for people; nothing where it was clean."""
+        n = self.mended_run_times
+        return [f"repaired: {n:,} run time{'s' * (n != 1)} below zero, read as 0"] if n else []
+
     @property
     def depth(self) -> int:
         """How many levels."""
@@ -179,7 +188,12 @@ class Workflow:
             raise WorkflowError(f"workflow {self.name!r}: every column must have one entry for each of the {n} tasks")
         self._refuse(~np.isfinite(self.runtime_s), self.runtime_s, "run time must be a number")
         self._refuse(self.runtime_s < 0, self.runtime_s, "run time must not be negative")
+        longest = f"run time must be at most {DURATION_S_MAX:,} s (31 years)"
+        self._refuse(self.runtime_s > DURATION_S_MAX, self.runtime_s, longest)
         self._refuse(self.cores < 1, self.cores, "a task needs at least one core")
+        self._refuse(self.cores > COUNT_MAX, self.cores, f"a task has at most {COUNT_MAX:,} cores")
+        self._refuse(self.nodes > NODES_MAX, self.nodes, f"a task has at most {NODES_MAX:,} nodes")
+        self._refuse(self.memory_bytes > SIZE_BYTES_MAX, self.memory_bytes, "memory must be at most 9 PB")
         self._refuse(self.nodes < 0, self.nodes, "number of nodes must not be negative")
         self._refuse(self.memory_bytes < 0, self.memory_bytes, "memory must not be negative")
         bad = [file.id for file in self.files if not file.size_bytes >= 0]

@@ -22,11 +22,11 @@ from numpy.random import Generator
 
 from windrow.errors import UserError
 from windrow.model import Log
+from windrow.model.bounds import NODES_MAX
 from windrow.recipes.clusters import CLUSTERS, Cluster, cluster_log
 from windrow.recipes.lublin import PUBLISHED, lublin_log, refuse_too_many
 
 Value = str | int | float
-NODES_MAX = 10_000_000
 _RANGES = {"load": (0, 100), "widest": (0, NODES_MAX), "overestimate": (0, 1000), "users": (1, 1_000_000)}
 
 

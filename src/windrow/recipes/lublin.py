@@ -27,13 +27,13 @@ from numpy.typing import NDArray
 
 from windrow.errors import UserError
 from windrow.model import Log
+from windrow.model.bounds import LOG_JOBS_MAX
 from windrow.recipes.log_arrivals import DAY_S, SLOT_S, arrive, daily_cycle
 from windrow.recipes.log_requests import draw_users, requested_times
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-JOBS_MAX = 20_000_000
 LIMIT_S = 48 * 3600
 _LOG_RUN_MAX = 12.0
 _LOG_GAP_MAX = 13.0
@@ -217,10 +217,10 @@ def _gaps_for_points(rng: Generator, numbers: LublinNumbers, points: float) -> F
 def _twice(jobs: int) -> int:
     """How many more to draw after `jobs`: as many again, up to the most a log may have."""
     refuse_too_many(jobs + 1)
-    return min(jobs, JOBS_MAX - jobs)
+    return min(jobs, LOG_JOBS_MAX - jobs)
 
 
 def refuse_too_many(jobs: float) -> None:
     """UserError where a log would not fit into memory."""
-    if jobs > JOBS_MAX:
-        raise UserError(f"a log of more than {JOBS_MAX:,} jobs is not generated; ask for fewer days or fewer jobs")
+    if jobs > LOG_JOBS_MAX:
+        raise UserError(f"a log of more than {LOG_JOBS_MAX:,} jobs is not generated; ask for fewer days or fewer jobs")

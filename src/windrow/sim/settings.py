@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, fields
 
 from windrow.errors import UserError, unknown_name
 from windrow.kernels import state as k
+from windrow.model.bounds import COUNT_MAX
 
 POLICIES: Mapping[str, str] = {
     "fcfs": "first come, first served: nothing passes the head of the queue",
@@ -103,8 +104,8 @@ class Settings:
         code, depth = parse_policy(self.policy)
         choice("order of events", self.events, EVENTS)
         choice("placement", self.placement, PLACEMENTS)
-        if self.cap is not None and self.cap < 1:
-            raise UserError(f"the cap on a user's jobs must be at least 1, not {self.cap}")
+        if self.cap is not None and not 1 <= self.cap <= COUNT_MAX:
+            raise UserError(f"the cap on a user's jobs must be from 1 to {COUNT_MAX:,}, not {self.cap}")
         if self.placement != "count" and code == k.EASY:
             code, depth = k.BY_DEPTH, 1  # the shadow rule counts nodes; with identities, depth 1 is EASY
         object.__setattr__(self, "code", code)
@@ -134,8 +135,10 @@ def parse_policy(text: str) -> tuple[int, int]:
     if name == "depth":
         if depth in ("inf", "infinity"):
             return k.BY_DEPTH, -1
-        if not depth.isdigit() or int(depth) < 1:
-            raise UserError(f"policy {text!r} needs a depth of at least 1, like depth:4 (depth:1 is easy)")
+        if not (depth.isdecimal() and len(depth) < 10 and 1 <= int(depth) <= COUNT_MAX):
+            raise UserError(
+                f"policy {text[:40]!r} needs a depth from 1 to {COUNT_MAX:,}, like depth:4 (depth:1 is easy)"
+            )
         return k.BY_DEPTH, int(depth)
     if depth or name not in codes:
         raise unknown_name("policy", text, POLICIES)
@@ -158,9 +161,15 @@ def parse_priority(text: str) -> Priority | None:
         key = "half_life_h" if key == "half_life" else key
         if key not in {f.name for f in fields(Priority)} or key.endswith("_cap"):
             raise unknown_name("priority weight", key, ["wait", "xfactor", "nodes", "area", "share"])
+        if key in values:
+            raise UserError(f"priority {text!r}: {key} is given twice; keep one")
         values[key] = _number(number, part)
         if cap:
             values[f"{key}_cap"] = _number(cap, part)
+            if values[f"{key}_cap"] <= 0:
+                raise UserError(f"priority {text!r}: the cap of {key} must be above zero")
+            if f"{key}_cap" not in {f.name for f in fields(Priority)}:
+                raise UserError(f"priority {text!r}: {key} has no cap")
     if values.get("half_life_h", 1) <= 0:
         raise UserError(f"priority {text!r}: half_life must be above zero (hours)")
     return Priority(**values)

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from windrow.cli import arguments
 from windrow.cli import compare as command
-from windrow.cli import scenario
 from windrow.cli.main import main
 from windrow.formats import write_log, write_workflow
 from windrow.lab.compare import compare
@@ -175,7 +175,7 @@ def test_what_cannot_be_compared_is_refused(options: list[str], words: str, caps
     ("text", "size"), [("4096", 4096), ("256GB", 256 * 10**9), ("1.5t", 1_500_000_000_000), ("64 GiB", 64 * 2**30)]
 )
 def test_sizes(text: str, size: int) -> None:
-    assert scenario.size_bytes(text) == size
+    assert arguments.size_bytes(text) == size
 
 
 @pytest.mark.usefixtures("files")

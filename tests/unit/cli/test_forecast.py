@@ -151,9 +151,9 @@ def test_a_queue_without_estimates(capsys: pytest.CaptureFixture[str], error: Ex
 @pytest.mark.parametrize(
     ("words", "hint"),
     [
-        (["--nodes", "0"], "whole number of at least 1"),
-        (["--nodes", "1,,2"], "whole number of at least 1"),
-        (["--nodes", "two"], "whole number of at least 1"),
+        (["--nodes", "0"], "whole number from 1 to"),
+        (["--nodes", "1,,2"], "whole number from 1 to"),
+        (["--nodes", "two"], "whole number from 1 to"),
         (["--time", "soon"], "is not a duration"),
         (["--time", "1h,0"], "at least a second"),
         (["--time", ""], "is not a duration"),

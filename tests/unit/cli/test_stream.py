@@ -83,7 +83,7 @@ def test_the_same_under_any_hash_seed() -> None:
         (["--selection", "best"], "unknown selection"),
         (["--estimates", "perfect"], "unknown kind of estimates"),
         (["--workflows", "5"], "at least 30 workflows"),
-        (["--jobs", "1.5"], "between 0 and 1"),
+        (["--jobs", "1.5"], "from 0 to 1"),
         (["--jobs", "0.9", "--nodes", "4"], "the pool has 4"),
     ],
 )

@@ -4,6 +4,7 @@ import gzip
 import os
 import random
 import stat
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -179,3 +180,40 @@ def _read(path: Path, whole: bool) -> None:
         with open_bytes(path) as stream:
             while stream.read(16):
                 pass
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_pipes_devices_and_sockets_are_refused_at_once(tmp_path: Path, whole: bool) -> None:
+    os.mkfifo(tmp_path / "pipe.swf")
+    (tmp_path / "zero.swf").symlink_to("/dev/zero")
+    for name in ("pipe.swf", "zero.swf"):
+        with pytest.raises(InputError, match="this is a pipe, a socket or a device, not a file; give a regular file"):
+            _read(tmp_path / name, whole)
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_gzip_that_unpacks_out_of_all_proportion_is_refused_in_constant_memory(tmp_path: Path, whole: bool) -> None:
+    bomb = tmp_path / "bomb.swf.gz"
+    with gzip.open(bomb, "wb", compresslevel=1) as stream:
+        for _ in range(100):
+            stream.write(bytes(1 << 20))
+    tracemalloc.start()
+    with pytest.raises(InputError, match=r"bomb\.swf\.gz: unpacks to more than [0-9,]+ bytes"):
+        _read(bomb, whole)
+    assert tracemalloc.get_traced_memory()[1] < 100e6
+    tracemalloc.stop()
+
+
+def test_a_gzip_of_text_as_dense_as_text_gets_is_read(tmp_path: Path) -> None:
+    line = b"1 0 5 100 4 -1 -1 4 200 -1 1 1 1 1 1 1 -1 -1\n"
+    packed = tmp_path / "log.swf.gz"
+    packed.write_bytes(gzip.compress(line * 100_000))
+    assert read_bytes(packed) == line * 100_000
+
+
+def test_a_name_that_is_too_long_is_the_users_mistake(tmp_path: Path) -> None:
+    with (
+        pytest.raises(UserError, match="the name is too long; give a shorter one"),
+        replace_bytes(tmp_path / ("x" * 300)),
+    ):
+        pass

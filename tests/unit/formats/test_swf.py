@@ -115,7 +115,7 @@ def test_machine_size(tmp_path: Path, header: str, nodes: int | None, machine: i
 def test_machine_size_must_be_known(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"log\.swf: its header does not say how large the machine is.*; give --nodes"):
         parse(tmp_path, row(), header="; Computer: unknown\n")
-    with pytest.raises(UserError, match="at least one node, not 0"):
+    with pytest.raises(UserError, match="has 1 to 10,000,000 nodes, not 0"):
         parse(tmp_path, row(), nodes=0)
 
 
@@ -149,7 +149,7 @@ def test_decimal_times_are_rounded_so_that_no_run_vanishes(tmp_path: Path) -> No
         (row().replace(" -1", " nan", 1), "column 3 is 'nan', not a number"),
         (row(procs="1_0"), "column 5 is '1_0', not a number"),
         (row(procs="2.5"), "column 5 (allocated processors) is 2.5, not a whole number"),
-        (row(run=2**60), "column 4 (run time) is 1152921504606846976, beyond what can be"),
+        (row(run=2**60), "column 4 (run time) is 1152921504606846976, and the most is 4,294,967,296"),
         (row(submit=-5), "the submit time is negative"),
         (row(run="٣"), "column 4 is '٣', not a number"),
     ],
@@ -371,3 +371,15 @@ def test_a_real_log_goes_out_and_in_unchanged(data: Path, tmp_path: Path) -> Non
     again = read_log(tmp_path / "again.swf")
     assert all(np.array_equal(getattr(log, name), getattr(again, name)) for name in COLUMNS)
     assert "Regents of the University" in read_swf_header(tmp_path / "again.swf")["Copyright"]
+
+
+def test_a_machine_that_cannot_be_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"its header says MaxNodes: 1000000000000, .* has at most 10,000,000"):
+        parse(tmp_path, row(), header="; MaxNodes: 1000000000000\n")
+
+
+@pytest.mark.parametrize("text", ['{"name": "w"}', "\0" * 50, "some words\n"])
+def test_what_is_no_log_is_not_asked_for_its_machine(tmp_path: Path, text: str) -> None:
+    (tmp_path / "log.swf").write_text(text)
+    with pytest.raises(InputError, match=r"log\.swf:1: [0-9] columns where SWF has 18"):
+        read_log(tmp_path / "log.swf")

@@ -218,7 +218,7 @@ def test_faults_in_a_list_are_pointed_at(tmp_path: Path, fault: str) -> None:
         (instance(executed=[{"id": "a", "runtimeInSeconds": 1}]), r"1 of 2 tasks have no run time \(b\)"),
         (spoiled("tasks", 0, parents=["b"]), "in a circle: a -> b -> a|in a circle: b -> a -> b"),
         (spoiled("tasks", 1, id="a"), "task ids must be unique, given more than once: a"),
-        (spoiled("executed", 0, runtimeInSeconds=-1), r"run time must not be negative: b \(-1\.0\)"),
+        (spoiled("executed", 0, runtimeInSeconds=-61), r"run time must not be negative: b \(-61\.0\)"),
         (spoiled("executed", 0, coreCount=0), r"a task needs at least one core: b \(0\)"),
         (spoiled("files", 0, sizeInBytes=-3), "file size must not be negative: f"),
         ("[" * 100_000, "nested too deeply|ends too early|Expected `object`"),
@@ -238,7 +238,7 @@ def test_bytes_that_are_not_utf8_are_pointed_at(tmp_path: Path) -> None:
         read_workflow(tmp_path / "wf.json")
 
 
-ids = st.text(min_size=0, max_size=8)
+ids = st.text(st.characters(exclude_categories=("Cc", "Cf", "Cs", "Zl", "Zp")), min_size=0, max_size=8)
 sizes = st.integers(0, 2**53)
 
 
@@ -252,7 +252,7 @@ def workflows(draw: st.DrawFn) -> Workflow:
     tasks = [
         Task(
             id=name,
-            runtime_s=draw(st.floats(0, allow_infinity=False, allow_nan=False)),
+            runtime_s=draw(st.floats(0, 1e9)),
             kind=draw(st.one_of(st.just(name), st.just(""), ids)),
             parents=tuple(
                 names[j]
@@ -261,7 +261,7 @@ def workflows(draw: st.DrawFn) -> Workflow:
             ),
             inputs=tuple(draw(some_files)),
             outputs=tuple(draw(some_files)),
-            cores=draw(st.integers(1, 2**53)),
+            cores=draw(st.integers(1, 1_000_000)),
             nodes=draw(st.integers(0, 3)),
             memory_bytes=draw(sizes),
             command=tuple(draw(st.lists(ids, max_size=3))),

@@ -128,7 +128,7 @@ workflows = [{{ recipe = "random", tasks = 30, {shape} = 3 }}]
 @pytest.mark.parametrize(
     ("old", "new", "line", "words"),
     [
-        ("caps = 4", "caps = 0", 3, "caps: must be whole numbers of at least 1"),
+        ("caps = 4", "caps = 0", 3, "caps: must be whole numbers from 1 to 1,000,000"),
         ("caps = 4", "caps = []", 3, "caps: is an empty list"),
         ("caps = 4", "cap = 4", 3, "unknown key 'cap'; did you mean caps?"),
         ("caps = 4", "caps = = 4", 3, "not TOML: Invalid value"),
@@ -149,7 +149,7 @@ workflows = [{{ recipe = "random", tasks = 30, {shape} = 3 }}]
         ('"glume"]', '{ strategy = "glume", beat = "a" }]', 4, "beat of strategies: must be a number"),
         ('"glume"]', '{ strategy = "glume", bet = 1 }]', 4, "unknown key 'bet'; did you mean beat?"),
         ('"glume"]', '"one-job"]', 4, "one-job is there twice"),
-        ("nodes = 16", "nodes = 1.5", 8, "nodes of logs: must be a whole number of at least 1, not 1.5"),
+        ("nodes = 16", "nodes = 1.5", 8, "nodes of logs: must be a whole number from 1 to 10,000,000, not 1.5"),
         ("nodes = 16", "node = 16", 6, "model lublin has no parameter 'node'"),
         ('model = "lublin"', 'model = "lubin"', 6, "there is no log model 'lubin'"),
         ('model = "lublin"', 'file = "no.swf"', 7, "there is no file no.swf; paths count from"),

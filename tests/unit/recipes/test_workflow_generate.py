@@ -118,7 +118,7 @@ def test_work_asked_for_is_the_sum_and_changes_nothing_but_run_times(name: str) 
         assert np.allclose(scaled.runtime_s / scaled.work_s, plain.runtime_s / plain.work_s, rtol=1e-12)
 
 
-@given(work_s=st.floats(1e-3, 1e12), square=st.booleans())
+@given(work_s=st.floats(1e-3, 1e9), square=st.booleans())
 def test_cybershake_reaches_any_work_with_peaks_growing_by_the_square(work_s: float, square: bool) -> None:
     parameters = {"square_peaks": str(square)}
     plain = generate_workflow("cybershake", tasks=30, parameters=parameters)

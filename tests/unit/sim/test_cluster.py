@@ -89,7 +89,7 @@ def test_what_is_refused() -> None:
     ("setting", "value", "hint"),
     [
         ("policy", "esay", "did you mean easy?"),
-        ("policy", "depth:0", "at least 1"),
+        ("policy", "depth:0", "from 1 to 1,000,000"),
         ("policy", "easy:3", "known: fcfs"),
         ("priority", "large", "known: arrival"),
         ("priority", "wait=x", "needs a number"),
@@ -97,7 +97,7 @@ def test_what_is_refused() -> None:
         ("priority", "share=1,half_life=0", "above zero"),
         ("events", "batch", "did you mean batched?"),
         ("placement", "left", "did you mean leftmost?"),
-        ("cap", 0, "at least 1"),
+        ("cap", 0, "from 1 to 1,000,000"),
     ],
 )
 def test_settings_are_checked(setting: str, value: object, hint: str) -> None:

@@ -1,0 +1,474 @@
+"""Bad inputs by kind: one for each option and each field of a format. A kind draws as many cases as are asked for.
+
+A case is a command line in a folder with the files that it needs. `is_bad` says that it must be refused; where a drawn
+file may happen to be in order (a few bytes of it were changed), only the manner of the answer is judged.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import random
+import socket
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+Draw = random.Random
+
+
+@dataclass(frozen=True)
+class Case:
+    """One command line, and whether it must be refused."""
+
+    argv: tuple[str, ...]
+    is_bad: bool = True
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A way to be wrong. `make` draws a case and may put files into the folder it is given."""
+
+    name: str
+    make: Callable[[Draw, Path], Case]
+
+
+# Values that no option of a type takes.
+
+
+def _word(draw: Draw) -> str:
+    return draw.choice(
+        [
+            "x",
+            "none",
+            "-",
+            "--",
+            " ",
+            "\x1b[31mred",
+            "a\nb",
+            "ä" * 40,
+            "/",
+            "../..",
+            "%s%n",
+            "*",
+            "\u202egnp",
+            "x" * 5000,
+        ]
+    )
+
+
+def bad_whole(draw: Draw, least: int, most: int) -> str:
+    """Text that is no whole number from `least` to `most`."""
+    far = [str(least - 1), str(most + 1), str(2**63), str(2**64), str(most * draw.randint(2, 10**9)), "9" * 400]
+    return draw.choice([*far, "-1", "1.5", "1e3", "nan", "inf", "0x10", "1_0", "½", "", "1 2", "9" * 5000, _word(draw)])
+
+
+def bad_number(draw: Draw) -> str:
+    """Text that is no number of any use."""
+    return draw.choice(["nan", "inf", "-inf", "1e300", "-1", "-1e300", "1,5", "", "0x1p3", "1e-300x", _word(draw)])
+
+
+def bad_time(draw: Draw) -> str:
+    """Text that is no duration of at least a second."""
+    return draw.choice(["nan", "inf", "1e300", "-5", "5y", "h", "1h30m", "99999999999999d", "1e18", "", _word(draw)])
+
+
+def bad_size(draw: Draw) -> str:
+    """Text that is no size."""
+    return draw.choice(["0", "-1", "5XB", "nan", "1e400", "99999999TiB", "", "GB", "9" * 400 + "GB", _word(draw)])
+
+
+def bad_name(draw: Draw) -> str:
+    """Text that names nothing there is."""
+    return draw.choice(
+        ["nosuch", "x" * 256, "y/" * 3000, "z" * 5000, "a\x1b]0;b", "a/b", "\u202ex", "ö" * 200, "no such"]
+    )
+
+
+def bad_choice(draw: Draw) -> str:
+    """Text that is none of the words an option knows."""
+    return draw.choice(["nosuch", "", "EASY!", "depth:", "depth:0", "depth:9999999999", "=", "a=b", _word(draw)])
+
+
+def bad_weights(draw: Draw) -> str:
+    """Text that is no priority."""
+    weights = ["wait=1,wait=2", "wait^-1=3", "wait^0=3", "wait=nan", "wait=1e300", "x=1", "wait=", "share^3=1"]
+    return draw.choice([*weights, "half_life=0", "half_life=-1,share=1", "wait_cap=1", "=1", ",", bad_choice(draw)])
+
+
+# Options: where they stand, and what is no value of theirs.
+
+_MILLION, _NODES, _SEED = 10**6, 10**7, 2**63 - 1
+_LOG, _WORKFLOW = "l.swf", "m.json"
+_SCENARIO = {
+    "--cap": lambda d: bad_whole(d, 1, _MILLION),
+    "--cores": lambda d: bad_whole(d, 1, _MILLION),
+    "--memory": bad_size,
+    "--margin": bad_number,
+    "--noise": bad_number,
+    "--seed": lambda d: bad_whole(d, 0, _SEED),
+    "--policy": bad_choice,
+    "--requests": bad_choice,
+    "--log": bad_name,
+}
+OPTIONS: dict[tuple[str, ...], dict[str, Callable[[Draw], str]]] = {
+    ("simulate", _LOG): {
+        "--nodes": lambda d: bad_whole(d, 1, _NODES),
+        "--cap": lambda d: bad_whole(d, 1, _MILLION),
+        "--policy": bad_choice,
+        "--priority": bad_weights,
+        "--events": bad_choice,
+        "--placement": bad_choice,
+        "--from": bad_time,
+        "--to": bad_time,
+        "--jobs-out": lambda d: d.choice(["x", "x.txt", "no/such.csv", "x" * 300 + ".csv"]),
+        "--report": lambda d: d.choice(["no/such.html", ".", "x" * 300]),
+    },
+    ("compare", _WORKFLOW): {
+        **_SCENARIO,
+        "--priority": bad_weights,
+        "--placement": bad_choice,
+        "--strategies": bad_choice,
+        "--from": bad_time,
+        "--to": bad_time,
+        "--every": lambda d: d.choice(["0", bad_time(d)]),
+    },
+    ("plan", _WORKFLOW): {**_SCENARIO, "--at": bad_time, "--strategy": bad_choice, "--on": bad_choice},
+    ("timeline", _WORKFLOW): {"--at": bad_time, "--priority": bad_weights, "--strategy": bad_choice},
+    ("run", "ok.yaml"): {
+        "--on": bad_choice,
+        "--strategy": bad_choice,
+        "--objective": bad_choice,
+        "--deadline": lambda d: d.choice(["0", bad_time(d)]),
+        "--think": lambda d: bad_whole(d, 1, 1000),
+        "--cap": lambda d: bad_whole(d, 1, _MILLION),
+        "--margin": bad_number,
+        "--max-nodes": lambda d: bad_whole(d, 1, _NODES),
+        "--risk": lambda d: d.choice(["0", "1", bad_number(d)]),
+        "--guess": lambda d: d.choice(["0", bad_time(d)]),
+    },
+    ("generate", "montage", "-o", "new.json"): {
+        "--tasks": lambda d: bad_whole(d, 1, _MILLION),
+        "--work": lambda d: d.choice(["0", bad_time(d)]),
+        "--seed": lambda d: bad_whole(d, 0, _SEED),
+        "--set": _word,
+    },
+    ("generate", "log", "-o", "new.swf"): {
+        "--jobs": lambda d: bad_whole(d, 1, 20_000_000),
+        "--days": lambda d: d.choice(["0", bad_number(d)]),
+        "--nodes": lambda d: bad_whole(d, 1, _NODES),
+        "--model": bad_choice,
+        "--set": lambda d: d.choice(
+            ["load=nan", "load=-1", "load=1e300", "users=0", "users=1e9", "nosuch=1", _word(d)]
+        ),
+    },
+    ("stream",): {
+        "--nodes": lambda d: bad_whole(d, 1, 10**5),
+        "--workflows": lambda d: bad_whole(d, 1, 10**5),
+        "--utilization": lambda d: d.choice(["0", "1e-300", "3", bad_number(d)]),
+        "--jobs": lambda d: d.choice(["1.1", bad_number(d)]),
+        "--policy": bad_choice,
+        "--workload": bad_choice,
+        "--selection": bad_choice,
+        "--estimates": bad_choice,
+        "--seed": lambda d: bad_whole(d, 0, _SEED),
+    },
+    ("forecast",): {"--nodes": lambda d: bad_whole(d, 1, _NODES), "--time": lambda d: d.choice(["0", bad_time(d)])},
+    ("pool", "lab"): {
+        "--nodes": lambda d: bad_whole(d, 1, _NODES),
+        "--cores": lambda d: bad_whole(d, 1, _MILLION),
+        "--memory": bad_size,
+        "--policy": bad_choice,
+        "--selection": bad_choice,
+        "--seed": lambda d: bad_whole(d, 0, _SEED),
+        "--cancel": lambda d: bad_whole(d, 1, _MILLION),
+    },
+    ("lab",): {"--summary": bad_name, "--shard": lambda d: d.choice(["0/2", "3/2", "1/0", "1/9e9", _word(d)])},
+    ("lab", "campaign.toml"): {"--workers": lambda d: bad_whole(d, 1, 1000), "--by": _word},
+    ("reproduce", "glume"): {"--workers": lambda d: bad_whole(d, 1, 1000), "--data": bad_name},
+    ("show", _WORKFLOW): {"--html": lambda d: d.choice(["no/such.html", ".", "x" * 300])},
+    ("status",): {"--pool": bad_name},
+    ("submit", "ok.yaml"): {"--pool": bad_name},
+    ("explain", "a"): {"--run": bad_name},
+}
+
+PLACES: dict[str, Callable[[Draw], str]] = {
+    **dict.fromkeys(("status", "watch", "report", "resume", "cancel"), bad_name),
+    **dict.fromkeys(("run", "show", "compare", "plan", "timeline", "simulate", "lab", "pool --stop"), bad_name),
+    "generate": bad_choice,
+    "reproduce": bad_choice,
+}
+"""What stands first in a command: a file, a run, a name."""
+
+TWICE = (
+    ("simulate", _LOG, "--priority", "fl", "--priority", "fs"),
+    ("compare", _WORKFLOW, "--cap", "4", "--cap", "5"),
+    ("plan", _WORKFLOW, "--at", "1d", "--at", "2d"),
+    ("run", "ok.yaml", "--strategy", "glume", "--strategy", "one-job"),
+    ("stream", "--workload", "sipht", "--workload", "mixture"),
+    ("generate", "montage", "--tasks", "50", "--tasks", "60", "-o", "new.json"),
+    ("generate", "montage", "-o", "a.json", "--output", "b.json"),
+    ("generate", "montage", "--set", "x=1", "--set", "x=2", "-o", "new.json"),
+)
+
+
+def _option(before: tuple[str, ...], option: str, value: Callable[[Draw], str]) -> Kind:
+    def make(draw: Draw, _folder: Path) -> Case:
+        return Case((*before, f"{option}={value(draw)}"))
+
+    return Kind(f"{before[0]} {option}" + (" (log)" if before[1:2] == ("log",) else ""), make)
+
+
+def _place(command: str, value: Callable[[Draw], str]) -> Kind:
+    def make(draw: Draw, _folder: Path) -> Case:
+        name, *options = command.split()
+        return Case((name, *options, "--", value(draw)))
+
+    return Kind(f"{command} of what is not there", make)
+
+
+# Files that are none, or not what their names say.
+
+
+def _fifo(path: Path, _draw: Draw) -> None:
+    os.mkfifo(path)
+
+
+def _device(path: Path, draw: Draw) -> None:
+    path.symlink_to(draw.choice(["/dev/zero", "/dev/urandom", "/dev/null", "/dev/tty", "/dev/stdin"]))
+
+
+def _socket(path: Path, _draw: Draw) -> None:
+    with socket.socket(socket.AF_UNIX) as door:
+        here = Path.cwd()
+        os.chdir(path.parent)  # a socket's path is short
+        door.bind(path.name)
+        os.chdir(here)
+
+
+def _bomb(path: Path, draw: Draw) -> None:
+    path.write_bytes(gzip.compress(draw.choice([b"\0", b"[", b" ", b";", b"1 "]) * (80 << 20), compresslevel=1))
+
+
+def _cut(path: Path, draw: Draw) -> None:
+    whole = gzip.compress(draw.randbytes(2000))
+    path.write_bytes(whole[: draw.randint(3, len(whole) - 1)])
+
+
+STRANGE: dict[str, Callable[[Path, Draw], Any]] = {
+    "a named pipe": _fifo,
+    "a device": _device,
+    "a socket": _socket,
+    "a folder": lambda path, _: path.mkdir(),
+    "an empty file": lambda path, _: path.touch(),
+    "NULs": lambda path, draw: path.write_bytes(b"\0" * draw.randint(1, 5000)),
+    "noise": lambda path, draw: path.write_bytes(draw.randbytes(draw.randint(1, 3000))),
+    "a gzip bomb": _bomb,
+    "a cut gzip": _cut,
+    "deep nesting": lambda path, draw: path.write_text(draw.choice(["[", "{", "<a>", "- "]) * 100_000),
+    "another format": lambda path, draw: path.write_text(
+        draw.choice(['{"a": [1]}', "<a/>", "a: 1", "1 2 3\n", "[x]\n"])
+    ),
+    "one long line": lambda path, draw: path.write_text(draw.choice(["x", "1", '"', ";"]) * 2_000_000),
+}
+_READERS = (
+    ("simulate", ".swf"),
+    ("show", ".json"),
+    ("show", ".dax"),
+    ("show", ".yaml"),
+    ("lab", ".toml"),
+    ("run", ".yaml"),
+)
+
+
+def _strange(what: str, put: Callable[[Path, Draw], Any]) -> Kind:
+    def make(draw: Draw, folder: Path) -> Case:
+        command, suffix = draw.choice(_READERS)
+        put(folder / f"strange{suffix}", draw)
+        return Case((command, f"strange{suffix}"))
+
+    return Kind(f"{what} for a file", make)
+
+
+# Fields of formats: a good file with one field replaced.
+
+JUNK: tuple[Any, ...] = (
+    *(
+        None,
+        "",
+        "x",
+        [],
+        {},
+        [[]],
+        {"a": {}},
+        -1,
+        0,
+        1.5,
+        2**31,
+        2**63,
+        2**64,
+        10**30,
+        1e300,
+        -1e300,
+        True,
+        "nan",
+        "1e999",
+    ),
+    *("\x1b[31m", "a\nb", "\u202e", "x" * 5000, "../../etc", "*", "{x}", ["a", "a"], [None], {"id": 1}),
+)
+
+
+def _with_field(document: Any, draw: Draw) -> Any:
+    """The document with one of its values replaced, or left out."""
+    place = draw.choice(list(_places(document)))
+    *way, last = place
+    parent = document
+    for step in way:
+        parent = parent[step]
+    if draw.random() < 0.15:
+        del parent[last]
+    else:
+        parent[last] = draw.choice(JUNK)
+    return document
+
+
+def _places(document: Any) -> Iterator[tuple[Any, ...]]:
+    items = (
+        document.items() if isinstance(document, dict) else enumerate(document) if isinstance(document, list) else ()
+    )
+    for key, value in items:
+        yield (key,)
+        yield from ((key, *rest) for rest in _places(value))
+
+
+def _wfformat(draw: Draw, folder: Path) -> Case:
+    document = json.loads((folder / _WORKFLOW).read_text())
+    (folder / "field.json").write_text(json.dumps(_with_field(document, draw)))
+    return Case(("show", "field.json"), is_bad=False)
+
+
+NATIVE: dict[str, Any] = {
+    "name": "n",
+    "defaults": {"cores": 1, "env": {"A": "b"}},
+    "tasks": [
+        {"id": "a", "command": ["true"], "outputs": ["f"], "runtime": "1m", "memory": "1GB", "retries": 1},
+        {"id": "b-{i}", "matrix": {"i": [1, 2]}, "command": "echo {i}", "inputs": ["f"], "nodes": 1, "kind": "b"},
+        {"id": "c", "command": "true", "after": ["b"], "workdir": "w", "env": {"X": "1"}},
+    ],
+}
+
+
+def _native(draw: Draw, folder: Path) -> Case:
+    document = _with_field(json.loads(json.dumps(NATIVE)), draw)
+    (folder / "field.yaml").write_text(json.dumps(document))  # JSON is YAML
+    return Case(("show", "field.yaml"), is_bad=False)
+
+
+def _dax(draw: Draw, folder: Path) -> Case:
+    junk = draw.choice(["", "x", "-1", "nan", "1e300", "-61", "9" * 400, "&amp;", "&#27;[31m", "a&#10;b", "A", "none"])
+    fields = ["id", "name", "runtime", "file", "link", "size", "ref", "key", "cores", "parent"]
+    value = dict(zip(fields, ["A", "k", "3", "f", "output", "7", "B", "cores", "1", "A"], strict=True))
+    value[draw.choice(fields)] = junk
+    text = """<adag name="n"><job id="{id}" name="{name}" runtime="{runtime}"><argument>-x</argument>
+<uses file="{file}" link="{link}" size="{size}"/><profile namespace="pegasus" key="{key}">{cores}</profile></job>
+<job id="B" name="k" runtime="1"/><child ref="{ref}"><parent ref="{parent}"/></child></adag>"""
+    (folder / "field.dax").write_text(text.format(**value))
+    return Case(("show", "field.dax"), is_bad=False)
+
+
+def _swf_column(column: int) -> Kind:
+    def make(draw: Draw, folder: Path) -> Case:
+        cells = ["1", "0", "5", "100", "4", "-1", "-1", "4", "200", "-1", "1", "1", "1", "1", "1", "1", "-1", "-1"]
+        junk = ["x", "nan", "1e300", str(2**63), "9" * 400, "1_0", "½", "0x1", "", "1 2"]
+        cells[column - 1] = draw.choice(junk if column in (1, 2, 4, 5, 8, 9, 12) else ["x", "nan", "½", "", "1 2"])
+        (folder / "column.swf").write_text("; MaxNodes: 8\n" + " ".join(cells) + "\n")
+        return Case(("simulate", "column.swf"))
+
+    return Kind(f"SWF column {column}", make)
+
+
+def _swf_header(draw: Draw, folder: Path) -> Case:
+    value = draw.choice(["", "x", "0", "-3", "1000000000000", "9" * 300, str(2**63), "nan", "10000001"])
+    label = draw.choice(["MaxNodes", "MaxProcs"])
+    (folder / "header.swf").write_text(f"; {label}: {value}\n1 0 5 100 4 -1 -1 4 200 -1 1 1 1 1 1 1 -1 -1\n")
+    return Case(("simulate", "header.swf"))
+
+
+def _settings(draw: Draw, folder: Path) -> Case:
+    value = draw.choice(["0", "-1", "1e300", str(2**62), '"x"', "[]", "{}", "true", '"999999TiB"', '"\\u001b"', "nan"])
+    key = draw.choice(["nodes", "cores", "memory", "policy", "kind", "nosuch"])
+    (folder / "windrow.toml").write_text(
+        draw.choice([f"[queues.local]\n{key} = {value}\n", f"{key} = {value}\n", "[["])
+    )
+    return Case(("plan", "ok.yaml", "--on", "local"))
+
+
+CAMPAIGN: dict[str, Any] = {
+    "name": "c",
+    "submit": ["1d"],
+    "margins": [1.1],
+    "noise": [0.0],
+    "caps": [16],
+    "seeds": [0],
+    "requests": ["actual"],
+    "logs": [{"file": _LOG, "nodes": 64}],
+    "workflows": [{"recipe": "montage", "tasks": 30, "work": "1h", "seed": 1}],
+    "strategies": [{"strategy": "glume"}],
+    "policies": [{"policy": "easy", "priority": "arrival"}],
+}
+
+
+def _campaign(draw: Draw, folder: Path) -> Case:
+    document = json.loads(json.dumps(CAMPAIGN))
+    key = draw.choice(list(document))
+    bad = [-1, 0.5, 1e300, 2**62, True, {"x": 1}, [], [[]], ["x\x1b"], "nosuch", [2**62], ["1e300d"], [{"nosuch": 1}]]
+    inner = document[key][0] if isinstance(document[key], list) and isinstance(document[key][0], dict) else None
+    if inner and draw.random() < 0.7:
+        inner[draw.choice(list(inner))] = draw.choice([*bad[:4], True, {"x": 1}, []])
+    else:
+        document[key] = draw.choice(bad)
+    (folder / "field.toml").write_text("".join(f"{k} = {_toml(v)}\n" for k, v in document.items()))
+    return Case(("lab", "field.toml", "-o", "out", "--on", "slurm", "--shard", "1/2"))  # refused before anything runs
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key} = {_toml(inner)}" for key, inner in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_toml, value)) + "]"
+    return json.dumps(value)
+
+
+def _flipped(draw: Draw, folder: Path) -> Case:
+    command, name = draw.choice([("show", _WORKFLOW), ("simulate", _LOG), ("show", "ok.yaml")])
+    data = bytearray((folder / name).read_bytes())
+    for _ in range(draw.randint(1, 4)):
+        data[draw.randrange(len(data))] = draw.randrange(256)
+    (folder / f"flipped-{name}").write_bytes(bytes(data[: draw.choice([len(data), len(data) // 2])]))
+    return Case((command, f"flipped-{name}"), is_bad=False)
+
+
+def _command(draw: Draw, _folder: Path) -> Case:
+    return Case((draw.choice(["nosuch", "rnu", "help me", "x" * 5000, "\x1b[2J", "", "--nosuch", "-z"]),))
+
+
+def kinds() -> list[Kind]:
+    """Every kind of bad input, in an order that never changes."""
+    options = [_option(before, name, value) for before, given in OPTIONS.items() for name, value in given.items()]
+    places = [_place(command, value) for command, value in PLACES.items()]
+    strange = [_strange(what, put) for what, put in STRANGE.items()]
+    columns = [_swf_column(column) for column in range(1, 19)]
+    twice = Kind("an option given twice", lambda draw, _: Case(draw.choice(TWICE)))
+    fields = {
+        "WfFormat field": _wfformat,
+        "native field": _native,
+        "DAX field": _dax,
+        "SWF header": _swf_header,
+        "windrow.toml": _settings,
+        "campaign field": _campaign,
+        "flipped bytes": _flipped,
+        "unknown command": _command,
+    }
+    return [*options, *places, *strange, *columns, twice, *(Kind(name, make) for name, make in fields.items())]
