@@ -74,7 +74,10 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     [
         (["simulat"], "unknown command 'simulat'; did you mean simulate?"),
         (["simulate"], "LOG"),
-        (["simulate", "x.swf", "--nodes", "none"], "argument --nodes: 'none' is not a whole number from 1 to 10,000,000"),
+        (
+            ["simulate", "x.swf", "--nodes", "none"],
+            "argument --nodes: 'none' is not a whole number from 1 to 10,000,000",
+        ),
         (["simulate", "x.swf", "--from", "soon"], "argument --from: 'soon' is not a duration"),
         (["simulate", "x.swf", "--polic", "easy"], "unrecognized arguments: --polic"),
         (["simulate", "missing.swf"], "missing.swf: no such file"),
