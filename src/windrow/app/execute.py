@@ -39,7 +39,7 @@ from windrow.manager.terms import Terms
 from windrow.model import Runnable, format_duration
 from windrow.model.runnable import refuse_missing_inputs
 from windrow.queues.local import LocalQueue
-from windrow.queues.port import Limits, Queue, QueueError
+from windrow.queues.port import Checked, Limits, Queue, QueueError
 from windrow.strategies import AUTO, Decision, Foresight, Strategy, Work, decided, find_strategy, whole_seconds
 from windrow.strategies.foresight import Objective
 from windrow.version import __version__
@@ -83,6 +83,11 @@ class Prepared:
     queue: Queue
 
     @property
+    def notes(self) -> tuple[str, ...]:
+        """What the user should know of where jobs go."""
+        return self.queue.notes if isinstance(self.queue, Checked) else ()
+
+    @property
     def guesses(self) -> int:
         """Tasks whose run time nobody knows."""
         return sum(time.source is Source.GUESS for time in self.times)
@@ -105,6 +110,8 @@ def prepare(order: Order) -> Prepared:
     prepared = Prepared(order, runnable, times, terms_for(order, limits), limits, queue)
     refuse_missing_inputs(order.workflow, runnable, Path.exists)
     _refuse_closed_queue(prepared)
+    if isinstance(queue, Checked):
+        queue.check()
     _refuse_long_tasks(prepared)
     Work(runnable.workflow, whole_seconds(runnable.workflow), prepared.terms.shape, prepared.terms.cluster_nodes)
     return prepared

@@ -237,8 +237,16 @@ class Told:
             self.story.hear(record)
             self._seen = seq
         self.story.trouble = self.story.trouble or str(self.facts.get("trouble") or "")
+        self._take_queue_words()
         self.holder = holder_of(self.paths.lock)
         """Who manages the run now; None: nobody."""
+
+    def _take_queue_words(self) -> None:
+        words = self.facts.get("queue_words") or {}
+        self.trouble_with_queue = str(words.get("trouble", ""))
+        """What keeps jobs from being submitted or heard of, by the latest word of the run's manager."""
+        for number, job in self.story.jobs.items():
+            job.reason = words.get("reasons", {}).get(str(number), "") if job.state == "waiting" else ""
 
     def predictions(self) -> list[PredictedStart]:
         """What forecasters said of the run's jobs."""

@@ -63,6 +63,7 @@ def summary(told: Told, now_s: float) -> list[str]:
     lines += failures(told)
     for node in story.avoidance.at(now_s) if told.state == "running" else ():
         lines.append(f"avoiding {node.node} until {clock(node.until_s)}: {node.why}")
+    lines += warnings(told)
     if story.trouble:
         lines.append(f"gave up: {story.trouble}")
     if told.state == "failed":
@@ -70,6 +71,16 @@ def summary(told: Told, now_s: float) -> list[str]:
     elif told.state in ("interrupted", "stopped"):
         lines.append(f"windrow resume {told.paths.name} goes on from here")
     return lines
+
+
+def warnings(told: Told) -> list[str]:
+    """What keeps the run from going on while it is meant to."""
+    from windrow.report.waiting import nothing_can_start
+
+    if told.state not in ("running", "interrupted"):
+        return []
+    found = [told.trouble_with_queue if told.state == "running" else "", nothing_can_start(told.story)]
+    return [f"warning: {words}" for words in found if words]
 
 
 def _gone(state: str, seconds: float) -> str:
@@ -111,6 +122,8 @@ def job_rows(told: Told, now_s: float, most: int | None = _SHOWN_JOBS) -> tuple[
 
 
 def _row(number: int, job: JobStory, story: Story, now_s: float) -> list[str]:
+    from windrow.report.waiting import waits_because
+
     done = sum(
         any(a.job == number and a.outcome == "finished" for a in story.tasks[t].attempts) for t in job.plan.tasks
     )
@@ -126,7 +139,7 @@ def _row(number: int, job: JobStory, story: Story, now_s: float) -> list[str]:
         f"{done}/{len(job.plan.tasks)}",
         span(waited),
         ran,
-        job.why,
+        job.why or waits_because(job),
     ]
 
 
@@ -151,15 +164,14 @@ def table(told: Told, now_s: float, most: int | None = _SHOWN_JOBS) -> Table:
     return shown
 
 
-def screen(told: Told, note: str = "") -> RenderableType:
+def screen(told: Told) -> RenderableType:
     """Everything, as it is redrawn while a run goes on."""
     from rich.console import Group
     from rich.text import Text
 
     now = time.time()
     lines = Text("\n".join(summary(told, now)))
-    extra = [Text(note, style="yellow")] if note else []
-    return Group(lines, Text(""), table(told, now), *extra)
+    return Group(lines, Text(""), table(told, now))
 
 
 def as_json(told: Told) -> dict[str, Any]:
@@ -177,6 +189,7 @@ def as_json(told: Told) -> dict[str, Any]:
         "last_s": story.last_s,
         "trouble": story.trouble,
         "avoided_nodes": [asdict(node) for node in story.avoidance.at(time.time())],
+        "warnings": warnings(told),
         "failed_tasks": [workflow.ids[i] for i, task in enumerate(story.tasks) if task.state == "failed"],
         "jobs": [
             {
@@ -191,6 +204,7 @@ def as_json(told: Told) -> dict[str, Any]:
                 "ended_s": job.ended_s,
                 "why": job.why,
                 "cause": job.cause or None,
+                "reason": job.reason,
             }
             for number, job in sorted(story.jobs.items())
         ],

@@ -53,15 +53,19 @@ def run(args: argparse.Namespace) -> int:
 def _as_json(prepared: Prepared, plan: DryRun) -> dict[str, object]:
     from dataclasses import asdict
 
+    from windrow.model import is_never
+
     return {
         "queue": prepared.order.on,
         "strategy": prepared.order.strategy,
         "forecast": plan.forecast,
+        "notes": list(prepared.notes),
         "guesses": prepared.guesses,
         "learnt": prepared.learnt,
         "why": plan.decision.why,
         "jobs_now": [
-            {**asdict(job), "expected_wait_s": wait} for job, wait in zip(plan.decision.jobs, plan.waits_s, strict=True)
+            {**asdict(job), "expected_wait_s": None if is_never(wait) else wait}
+            for job, wait in zip(plan.decision.jobs, plan.waits_s, strict=True)
         ],
         "commands": list(plan.commands),
     }
@@ -71,7 +75,7 @@ def _show(prepared: Prepared, plan: DryRun, *, explain: bool) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from windrow.model import format_duration
+    from windrow.model import format_duration, is_never
     from windrow.report.explanation import candidate_lines
 
     workflow = prepared.runnable.workflow
@@ -81,12 +85,14 @@ def _show(prepared: Prepared, plan: DryRun, *, explain: bool) -> None:
     for name in ("tasks", "nodes", "should wait", "should run", "leeway", "asks for"):
         table.add_column(name, justify="right")
     for job, wait in zip(plan.decision.jobs, plan.waits_s, strict=True):
-        spans = [format_duration(s) for s in (wait, job.run_s, job.leeway_s, job.requested_s)]
-        table.add_row(str(len(job.tasks)), str(job.nodes), *spans)
+        spans = [format_duration(s) for s in (job.run_s, job.leeway_s, job.requested_s)]
+        waits = "never, as the queue stands" if is_never(wait) else format_duration(wait)
+        table.add_row(str(len(job.tasks)), str(job.nodes), waits, *spans)
     reasons = candidate_lines(plan.decision.candidates) if explain else []
     terminal.show(
-        Text(head),
+        Text("\n".join([head, *prepared.notes])),
         table,
         Text("\n".join([f"why: {plan.decision.why}", *reasons])),
-        Text("would be submitted:\n" + "\n".join(plan.commands), overflow="ignore", no_wrap=True),
     )
+    # As they are, and not through a console, which breaks lines: they are there to be pasted.
+    print("\nwould be submitted:", *(plan.commands or ("nothing",)), sep="\n")

@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from windrow.cli import live, terminal
+from windrow.report.waiting import waits_because
 from windrow.report.wording import count
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from windrow.manager.manager import Manager
 
 _EVERY_S = 0.5
+_MOST_REASONS = 100  # lines about why jobs wait; windrow status tells of all of them
 _QUIET_S = 2.0  # while nothing happens but time
 
 
@@ -53,7 +55,7 @@ def _picture(told: Told) -> Iterator[Callable[[Manager | None], None]]:
     last, known_s = 0.0, -1.0
     with Live(live.screen(told), console=Console(highlight=False), auto_refresh=False) as shown:
 
-        def show(manager: Manager | None) -> None:
+        def show(_manager: Manager | None) -> None:
             nonlocal last, known_s
             gone_s = time.monotonic() - last
             if gone_s < _EVERY_S:
@@ -62,7 +64,7 @@ def _picture(told: Told) -> Iterator[Callable[[Manager | None], None]]:
             if told.story.last_s == known_s and gone_s < _QUIET_S:
                 return
             last, known_s = time.monotonic(), told.story.last_s
-            shown.update(live.screen(told, manager.trouble_with_queue if manager else ""), refresh=True)
+            shown.update(live.screen(told), refresh=True)
 
         yield show
         told.refresh()
@@ -77,9 +79,10 @@ class _Lines:
         self._emit = emit
         self._states: dict[int, str] = {}
         self._failed: set[int] = set()
-        self._trouble = ""
+        self._reasons: set[tuple[int, str]] = set()
+        self._warnings: list[str] = []
 
-    def show(self, manager: Manager | None) -> None:
+    def show(self, _manager: Manager | None) -> None:
         told = self._told
         told.refresh()
         for number, job in told.story.jobs.items():
@@ -88,14 +91,21 @@ class _Lines:
                 why = f": {job.why}" if job.why else ""
                 tasks, nodes = count(len(job.plan.tasks), "task"), count(job.plan.nodes, "node")
                 self._say(f"job {number} ({tasks} on {nodes}) {job.state}{why}")
+            because = waits_because(job)
+            if because and (number, because) not in self._reasons and len(self._reasons) < _MOST_REASONS:
+                self._reasons.add((number, because))
+                self._say(f"job {number} waits because {because}")
         for number, task in enumerate(told.story.tasks):
             if task.state == "failed" and number not in self._failed:
                 self._failed.add(number)
                 self._say(f"task {told.runnable.workflow.ids[number]} failed: {task.attempts[-1].why}")
-        trouble = manager.trouble_with_queue if manager else ""
-        if trouble and trouble != self._trouble:
-            self._say(trouble)
-        self._trouble = trouble
+        warnings = live.warnings(told)
+        for words in [words for words in warnings if words not in self._warnings]:
+            if told.trouble_with_queue and words.endswith(told.trouble_with_queue):
+                self._say(words)
+            else:  # which does not pass by itself
+                terminal.say(f"windrow: {words}")
+        self._warnings = warnings
 
     def _say(self, words: str) -> None:
         done, total = self._told.story.count("finished"), len(self._told.story.tasks)

@@ -115,6 +115,8 @@ def run(args: argparse.Namespace) -> int:
     from windrow.app.execute import prepare, start_run
 
     prepared = prepare(order_of(args))
+    for note in prepared.notes:
+        terminal.say(note)
     if prepared.guesses and not args.json:
         terminal.say(_guessed(prepared))
     paths = start_run(prepared)

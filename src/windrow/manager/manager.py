@@ -41,7 +41,7 @@ from windrow.manager.journal import Journal, Record
 from windrow.manager.lost_files import LostFile, lost_files
 from windrow.manager.pace import Pace
 from windrow.manager.predictions import Predictions
-from windrow.queues.port import OutcomeUnknown, Queue, QueueError, SpecError
+from windrow.queues.port import JobState, OutcomeUnknown, Queue, QueueError, SpecError
 from windrow.sim.futures import OwnJob
 from windrow.strategies import Strategy, View, decided
 
@@ -80,6 +80,7 @@ class Manager:
     _wants_decision: bool = False
     _wants_stop: list[int] = field(default_factory=list)
     _foretold: set[int] = field(default_factory=set)
+    _queue_words: dict[str, object] = field(default_factory=lambda: {"reasons": {}, "trouble": ""})
 
     def __post_init__(self) -> None:
         self.hearing = Hearing(self.core, self.queue, self.placed, self.now_s, self.steady_s)
@@ -110,6 +111,7 @@ class Manager:
         # A running job without open tasks leaves by itself; one that has not started would do it all again.
         jobs = self.core.jobs.items()
         self._wants_stop = [n for n, job in jobs if job.is_stopping and (job.open_tasks or not job.is_running)]
+        self._queue_words = self.journal.facts().get("queue_words", self._queue_words)
 
     def begin(self, again: Iterable[int] = ()) -> list[LostFile]:
         """Begin, or go on after any kind of end. Returned: why tasks that had finished run again, where any do.
@@ -149,6 +151,7 @@ class Manager:
         """Look once at everything and act. Returns whether anything happened."""
         happened = self._listen()
         self._act_on_wishes()
+        self._keep_queue_words()
         return happened
 
     def _listen(self) -> bool:
@@ -158,6 +161,15 @@ class Manager:
         if records:
             self._take_in(records, offsets)
         return bool(records)
+
+    def _keep_queue_words(self) -> None:
+        """Let all who tell of the run know why its jobs wait: the queue's latest words, written where they change."""
+        seen = ((n, job.status) for n, job in self.placed.items() if job.status is not None)
+        reasons = {str(n): status.reason for n, status in seen if status.state is JobState.WAITING and status.reason}
+        words: dict[str, object] = {"reasons": reasons, "trouble": self.trouble_with_queue}
+        if words != self._queue_words:
+            self.journal.set_fact("queue_words", words)
+            self._queue_words = words
 
     def next_look_s(self, *, happened: bool) -> float:
         """How long to sleep before the next step."""

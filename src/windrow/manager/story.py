@@ -75,6 +75,8 @@ class JobStory:
     cause: str = ""
     hosts: tuple[str, ...] = ()
     is_asked_to_stop: bool = False
+    reason: str = ""
+    """The queue's latest word for why it waits."""
 
     @property
     def state(self) -> str:

@@ -191,6 +191,7 @@ def _numbers(ids: Collection[str]) -> list[int]:
 
 
 def _status(job: Job, expected_start_s: float | None) -> JobStatus:
+    is_in_line = job.state is JobState.WAITING and (expected_start_s or 0.0) > time.time() + 1.0
     return JobStatus(
         id=str(job.id),
         state=job.state,
@@ -198,6 +199,6 @@ def _status(job: Job, expected_start_s: float | None) -> JobStatus:
         started_s=job.started_s,
         ended_s=job.ended_s,
         exit_code=job.exit_code,
-        reason=job.reason,
+        reason="other jobs hold the nodes" if is_in_line else job.reason,
         expected_start_s=expected_start_s,
     )

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from windrow.errors import OutsideError, UserError
 from windrow.model.resources import NodeShape
@@ -133,6 +133,18 @@ class Snapshot:
     def open_nodes(self) -> int:
         """How wide a new job may be."""
         return self.nodes if self.offered is None else min(self.offered, self.nodes)
+
+
+@runtime_checkable
+class Checked(Protocol):
+    """A queue that can tell before a run whether it is set up well."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the user should know of where jobs go."""
+
+    def check(self) -> None:
+        """UserError where the queue would refuse every job, as it is set up."""
 
 
 class Queue(Protocol):

@@ -16,6 +16,7 @@ import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
+from windrow.errors import UserError
 from windrow.queues import command
 from windrow.queues.accounts import PastJob
 from windrow.queues.command import Answer, Run, user_name
@@ -23,8 +24,8 @@ from windrow.queues.local_door import JOB_VARIABLES
 from windrow.queues.port import JobSpec, JobStatus, Limits, QueueError, Snapshot
 from windrow.queues.script import array_name, array_script, here_document, job_script, redirected_script, tag_of
 from windrow.queues.slurm_accounts import parse_past, past_argv
-from windrow.queues.slurm_limits import SiteLimits, read_limits, read_nodes, suitable
-from windrow.queues.slurm_profile import SlurmProfile
+from windrow.queues.slurm_limits import SiteLimits, allowed_accounts, read_limits, read_nodes, suitable
+from windrow.queues.slurm_profile import SlurmProfile, with_environment
 from windrow.queues.slurm_text import (
     FOREVER_S,
     SACCT_FORMAT,
@@ -49,16 +50,11 @@ REMEMBER = "now-30days"  # how far back `find` looks in the accounts
 OVER_ALREADY = re.compile(r"invalid job id|already completing|already completed|invalid job array", re.I)
 WORDING = Wording("Slurm", UNKNOWN_OUTCOME, TRANSIENT, OVER_ALREADY)
 KEPT = ("SLURM_CONF", "SLURM_CLUSTERS", "SLURM_JWT")  # what of an outer job's SLURM_ variables an inner one may see
-# Settings of the user's shell that would change what is asked or how it is answered.
-FOREIGN = (
-    "SBATCH_ARRAY_INX",
-    "SBATCH_WAIT",
-    "SBATCH_WAIT4SWITCH",
-    "SBATCH_HINT",
-    "SBATCH_OPEN_MODE",
-    "SLURM_TIME_FORMAT",
-)
-FOREIGN_PREFIXES = ("SQUEUE_", "SACCT_", "SINFO_", "SCANCEL_")
+# Settings of the user's shell that would change what is asked or how it is answered (see also `with_environment`).
+FOREIGN = ("SLURM_HINT", "SLURM_TIME_FORMAT")
+FOREIGN_PREFIXES = ("SBATCH_", "SQUEUE_", "SACCT_", "SINFO_", "SCANCEL_")
+# What sbatch says of a job that it will never take, whatever its size and whenever it is asked.
+WRONG_SETTINGS = re.compile(r"invalid|unrecogni[sz]ed|not permitted|permission denied", re.I)
 
 
 class SlurmQueue:
@@ -72,8 +68,9 @@ class SlurmQueue:
         timeout_s: float = 60.0,
         run: Run = command.run,
     ) -> None:
-        self.profile = profile or SlurmProfile()
-        self._env = _clean(os.environ if env is None else env)
+        given = os.environ if env is None else env
+        self.profile, self.notes = with_environment(profile or SlurmProfile(), given)
+        self._env = _clean(given)
         self._timeout_s = timeout_s
         self._run = run
 
@@ -199,12 +196,24 @@ class SlurmQueue:
 
         It ignores backfilling and holds the controller's locks: ask seldom.
         """
-        argv = ["sbatch", "--test-only", *self._shape(nodes, walltime_s), "--output=/dev/null"]
-        answer = self._run(argv, stdin="#!/bin/sh\n:\n", env=self._asking_env, timeout_s=self._timeout_s)
+        answer = self._try(nodes, walltime_s)
         unanswered = answer.code is None or TRANSIENT.search(answer.words) or UNKNOWN_OUTCOME.search(answer.words)
         if not answer.is_good and unanswered:
             raise QueueError(f"sbatch --test-only failed: {answer.words}")
         return parse_probe(answer.err + answer.out)
+
+    def check(self) -> None:
+        """UserError where Slurm would take no job at all: an account, a QOS or an option that it does not know."""
+        answer = self._try(1, min(60, self.limits().max_walltime_s or 60))
+        is_sure = answer.code is not None and not TRANSIENT.search(answer.words)
+        if is_sure and not answer.is_good and WRONG_SETTINGS.search(answer.words):
+            named = ", ".join(option.removeprefix("--") for option in self.profile.options)
+            allowed = allowed_accounts(self._ask, user_name(), self._site) or "correct it in windrow.toml"
+            raise UserError(f"Slurm takes no job with {named or 'your defaults'}: {answer.words}; {allowed}")
+
+    def _try(self, nodes: int, walltime_s: int) -> Answer:
+        argv = ["sbatch", "--test-only", *self._shape(nodes, walltime_s), "--output=/dev/null"]
+        return self._run(argv, stdin="#!/bin/sh\n:\n", env=self._asking_env, timeout_s=self._timeout_s)
 
     def cancel(self, ids: Collection[str]) -> None:
         """Ask that these jobs go. Jobs that are over already or unknown are no error."""

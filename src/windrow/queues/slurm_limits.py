@@ -131,6 +131,20 @@ def _account_bounds(ask: Ask, profile: SlurmProfile, user: str, partition_qos: s
     return _bounds([*rows, *(row for row in every if row["Name"] in qos)])
 
 
+def allowed_accounts(ask: Ask, user: str, site: SiteLimits) -> str:
+    """The accounts and QOS that the user may name, in words; empty where the accounts tell nothing."""
+    if not site.has_accounts:
+        return ""
+    columns = ("Account", "QOS")
+    where = ["where", f"user={user}", f"cluster={site.cluster}", f"format={','.join(columns)}"]
+    try:
+        rows = _table(ask(["sacctmgr", "--noheader", "--parsable2", "show", "assoc", *where]), columns)
+    except QueueError:
+        return ""
+    each = [f"{row['Account']} (QOS {row['QOS'].replace(',', ', ') or 'none'})" for row in rows]
+    return f"you may use the accounts {', '.join(each)}" if each else "you have no account on this cluster"
+
+
 def _bounds(rows: Iterable[dict[str, str]]) -> _Bounds:
     jobs: list[int] = []
     walltimes_s: list[int] = []

@@ -8,19 +8,27 @@
     extra = ["--mail-type=END", "--licenses=matlab:1"]
 
 Rule 1: options that say what a job is (name, nodes, time, output, ...) belong to Windrow and are refused in `extra`.
+Rule 2: sbatch reads SBATCH_ variables of the user's shell. Those that are keys here count where the file says nothing;
+all others are kept from sbatch, and the user is told where they would have changed the job.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 
 from windrow.errors import UserError, unknown_name
 
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:@+-]*")
 CONSTRAINT = re.compile(r"[A-Za-z0-9_(\[][A-Za-z0-9_.:=*&|,()\[\]-]*")
 EXTRA = re.compile(r"--(?P<option>[a-z][a-z0-9-]+)(=[^\0\n]*)?")
+KEYS = ("partition", "account", "qos", "constraint")
+# SBATCH_ variables that change nothing: they are keys, or Windrow sets the same itself.
+HARMLESS = (
+    *(key.upper() for key in KEYS), "ARRAY_INX", "DEBUG", "ERROR", "EXCLUSIVE", "IGNORE_PBS", "INPUT", "JOB_NAME",
+    "MEM_PER_NODE", "NO_REQUEUE", "OPEN_MODE", "OUTPUT", "REQUEUE", "TIMELIMIT", "WAIT",
+)  # fmt: skip
 OWNED = (
     "account", "array", "chdir", "constraint", "dependency", "error", "exclusive", "help", "hold", "ignore-pbs",
     "immediate", "input", "job-name", "mem", "nodes", "no-requeue", "open-mode", "output", "oversubscribe", "parsable",
@@ -48,8 +56,32 @@ class SlurmProfile:
     @property
     def options(self) -> list[str]:
         """The profile as options of sbatch."""
-        named = [(name, getattr(self, name)) for name in ("partition", "account", "qos", "constraint")]
+        named = [(name, getattr(self, name)) for name in KEYS]
         return [f"--{name}={value}" for name, value in named if value] + list(self.extra)
+
+
+def with_environment(profile: SlurmProfile, env: Mapping[str, str]) -> tuple[SlurmProfile, tuple[str, ...]]:
+    """The profile with what SBATCH_ variables say beside it, and what the user should know of that."""
+    notes = []
+    for key in KEYS:
+        name = f"SBATCH_{key.upper()}"
+        if (value := env.get(name)) and not getattr(profile, key):
+            try:
+                profile = SlurmProfile(**(asdict(profile) | {key: value}))
+            except UserError as error:
+                raise UserError(f"{name}: {error}; unset it, or set {key} in windrow.toml") from None
+            notes.append(f"{key} {value} (from {name})")
+    given = [option.partition("=")[0] for option in profile.extra]
+    ignored = [
+        name
+        for name in sorted(env)
+        if name.startswith("SBATCH_") and name.removeprefix("SBATCH_") not in HARMLESS
+        if f"--{name.removeprefix('SBATCH_').lower().replace('_', '-')}" not in given
+    ]
+    if ignored:
+        which = f"{', '.join(ignored)} {'is' if len(ignored) == 1 else 'are'} ignored"
+        notes.append(f"{which}; options that all jobs need belong into extra of [queues.slurm] in windrow.toml")
+    return profile, tuple(notes)
 
 
 def slurm_profile(table: Mapping[str, object]) -> SlurmProfile:
@@ -81,6 +113,6 @@ def _check_extra(option: str) -> None:
     # sbatch takes any unambiguous beginning of an option's name for the option.
     owned = [name for name in OWNED if name.startswith(match["option"])]
     if owned:
-        key = owned[0] if owned[0] in ("partition", "account", "qos", "constraint") else ""
+        key = owned[0] if owned[0] in KEYS else ""
         fix = f"set {key} in the profile instead" if key else "Windrow sets it itself"
         raise UserError(f"extra option {option!r} of the Slurm queue is not allowed: {fix}")

@@ -10,6 +10,8 @@ from windrow.manager.lost_files import LostFile
 from windrow.manager.story import Attempt, JobStory, Story
 from windrow.model import Workflow, format_duration
 from windrow.model.size import format_size
+from windrow.queues.reasons import reason
+from windrow.report.waiting import waits_because
 from windrow.report.wording import count
 from windrow.strategies import Candidate
 
@@ -38,6 +40,9 @@ def _fate(job: JobStory) -> list[str]:
     lines = []
     if job.submitted_s is not None:
         lines.append(f"submitted at {_clock(job.submitted_s)} as {job.id}")
+    if job.reason:
+        fix = reason(job.reason).fix.replace("JOBID", job.id or "JOBID")
+        lines.append(f"it waits because {waits_because(job)}" + (f"; fix: {fix}" if fix else ""))
     if job.started_s is not None and job.submitted_s is not None:
         where = f" on {', '.join(dict.fromkeys(job.hosts))}" if job.hosts else ""
         waited = _span(job.started_s - job.submitted_s)
@@ -124,9 +129,12 @@ def _waits_for(story: Story, number: int) -> list[str]:
         return [f"it waits for {names}{more}"]
     if task.state == "left":
         return ["all that it needs is done; it will be put into one of the next jobs"]
-    state = story.jobs[task.job].state if task.job is not None else "planned"
+    home = story.jobs[task.job] if task.job is not None else None
+    state = home.state if home is not None else "planned"
+    because = f", because {waits_because(home)}" if home is not None and home.reason else ""
     return [
-        f"all that it needs is done; its job is {state}" + (", its turn has not come" if state == "running" else "")
+        f"all that it needs is done; its job is {state}"
+        + (", its turn has not come" if state == "running" else because)
     ]
 
 

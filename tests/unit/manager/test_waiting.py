@@ -1,0 +1,99 @@
+"""What the queue says of jobs that wait is kept for all who tell of the run, and nothing waits in silence."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.survival.toy import Fate, ToyCluster, ToyRun
+
+from windrow.manager.journal import Journal
+from windrow.manager.story import Story
+from windrow.queues.port import JobState
+from windrow.report.explanation import explain_job, explain_task
+from windrow.report.waiting import nothing_can_start
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> ToyRun:
+    return ToyRun(tmp_path / "run", ToyCluster())
+
+
+def queue_words(run: ToyRun) -> dict[str, object]:
+    journal = Journal.open(run.path / "journal.sqlite")
+    words: dict[str, object] = journal.facts().get("queue_words", {})
+    journal.close()
+    return words
+
+
+def test_the_queues_reasons_are_kept_while_they_hold(run: ToyRun) -> None:
+    status, cluster = run.cluster.status, run.cluster
+    cluster.status = lambda ids: {  # type: ignore[method-assign]
+        i: replace(s, reason="Priority" if s.state is JobState.WAITING else "") for i, s in status(ids).items()
+    }
+    cluster._start_waiting = lambda: None  # type: ignore[method-assign]
+    manager = run.hire(Fate())
+    manager.begin()
+    for _ in range(5):
+        manager.step()
+        cluster.tick()
+    assert queue_words(run) == {"reasons": {"0": "Priority"}, "trouble": ""}
+    del cluster._start_waiting
+    run._drive(manager, lambda: None)
+    run.check_complete()
+    assert queue_words(run)["reasons"] == {}
+
+
+def test_a_run_waits_and_says_so_while_no_node_takes_jobs(run: ToyRun) -> None:
+    """Nodes are drained when it begins, and come back."""
+    back_s = run.cluster.now_s + 100
+    asked: list[float] = []
+
+    def open_nodes() -> int:
+        asked.append(run.cluster.now_s)
+        return run.cluster.nodes if run.cluster.now_s >= back_s else 0
+
+    manager = run.hire(Fate())
+    manager.open_nodes = open_nodes
+    manager.begin()
+    while run.cluster.now_s < back_s - 50:
+        manager.step()
+        run.cluster.tick()
+    assert not run.cluster.jobs
+    words = "nothing more can be submitted: no node takes new jobs now"
+    assert queue_words(run) == {"reasons": {}, "trouble": words}
+    run._drive(manager, lambda: None)
+    run.check_complete()
+    assert len([at_s for at_s in asked if at_s < back_s]) < 25  # ever more rarely
+    assert queue_words(run) == {"reasons": {}, "trouble": ""}
+
+
+def waiting(run: ToyRun, *reasons: str) -> Story:
+    """The story of a run whose jobs wait for these reasons."""
+    cluster = run.cluster
+    cluster._start_waiting = lambda: None  # type: ignore[method-assign]
+    manager = run.hire(Fate())
+    manager.begin()
+    story = run.story()
+    for job, word in zip(story.jobs.values(), reasons, strict=True):
+        job.reason = word
+    return story
+
+
+def test_a_run_that_cannot_start_is_warned_of(run: ToyRun) -> None:
+    story = waiting(run, "PartitionDown")
+    fix = "ask the site's support, or use another queue (--on)"
+    because = "its partition is down (PartitionDown)"
+    assert nothing_can_start(story) == (f"nothing of this run can start: job 0 (1) waits because {because}; fix: {fix}")
+    assert f"it waits because {because}; fix: {fix}" in explain_job(story, 0, [])
+    assert explain_task(story, 0)[-1].endswith(f"its job is waiting, because {because}")
+
+
+@pytest.mark.parametrize("word", ["Priority", "Resources", "", "NovelReason"])
+def test_a_run_that_only_has_to_wait_is_not(run: ToyRun, word: str) -> None:
+    assert nothing_can_start(waiting(run, word)) == ""
+
+
+def test_a_held_job_is_told_how_to_release(run: ToyRun) -> None:
+    assert nothing_can_start(waiting(run, "JobHeldUser")).endswith("fix: scontrol release 1")
