@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-_SITE = "ask the site's support, or use another queue (--on)"
+_SITE = "ask the site's support, or cancel the run and start it on another queue (--on)"
 _LESS = "ask for less, or use another queue, QOS or account"
 _BUDGET = "ask for more, or charge another account"
-_SMALLER = "windrow cancel, then windrow resume: jobs are cut again for the nodes that are up"
+_SMALLER = "windrow cancel, then windrow resume, which cuts new jobs for the nodes that are up"
 
 
 @dataclass(frozen=True, slots=True)

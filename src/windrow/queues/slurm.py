@@ -90,7 +90,15 @@ class SlurmQueue:
 
     @cached_property
     def _site(self) -> SiteLimits:
-        return read_limits(self._ask, self.profile, user_name())
+        try:
+            return read_limits(self._ask, self.profile, user_name())
+        except UserError as error:
+            raise UserError(f"{error}{self._sources}") from None
+
+    @property
+    def _sources(self) -> str:
+        """Where settings came from, for errors about them."""
+        return f" ({'; '.join(self.notes)})" if self.notes else ""
 
     # Submitting
 
@@ -209,7 +217,8 @@ class SlurmQueue:
         if is_sure and not answer.is_good and WRONG_SETTINGS.search(answer.words):
             named = ", ".join(option.removeprefix("--") for option in self.profile.options)
             allowed = allowed_accounts(self._ask, user_name(), self._site) or "correct it in windrow.toml"
-            raise UserError(f"Slurm takes no job with {named or 'your defaults'}: {answer.words}; {allowed}")
+            what = f"{named or 'your defaults'}{self._sources}"
+            raise UserError(f"Slurm takes no job with {what}: {answer.words}; {allowed}")
 
     def _try(self, nodes: int, walltime_s: int) -> Answer:
         argv = ["sbatch", "--test-only", *self._shape(nodes, walltime_s), "--output=/dev/null"]
