@@ -83,7 +83,7 @@ def waiting(run: ToyRun, *reasons: str) -> Story:
 
 def test_a_run_that_cannot_start_is_warned_of(run: ToyRun) -> None:
     story = waiting(run, "PartitionDown")
-    fix = "ask the site's support, or use another queue (--on)"
+    fix = "ask the site's support, or cancel the run and start it on another queue (--on)"
     because = "its partition is down (PartitionDown)"
     assert nothing_can_start(story) == (f"nothing of this run can start: job 0 (1) waits because {because}; fix: {fix}")
     assert f"it waits because {because}; fix: {fix}" in explain_job(story, 0, [])

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import pytest
+from tests.unit.queues.test_slurm_text import site
 
+from windrow.errors import UserError
 from windrow.queues.command import Answer
 from windrow.queues.port import QueueError
 from windrow.queues.slurm import SlurmQueue
+from windrow.queues.slurm_profile import SlurmProfile
 
 
 def test_the_variables_of_an_outer_job_do_not_reach_the_jobs_that_it_submits() -> None:
@@ -24,3 +27,61 @@ def test_the_variables_of_an_outer_job_do_not_reach_the_jobs_that_it_submits() -
         SlurmQueue(env=outer, run=run).snapshot()
     assert seen
     assert all("PATH" in env and not any(key.startswith("WINDROW_") for key in env) for env in seen)
+
+
+def test_variables_of_sbatch_that_are_settings_count_where_the_file_says_nothing() -> None:
+    env = {"SBATCH_PARTITION": "long", "SBATCH_QOS": "express", "SBATCH_TIMELIMIT": "5", "PATH": "/bin"}
+    queue = SlurmQueue(SlurmProfile(qos="normal"), env=env)
+    assert (queue.profile.partition, queue.profile.qos) == ("long", "normal")
+    assert queue.notes == ("partition long (from SBATCH_PARTITION)",)
+    assert queue._env == {"PATH": "/bin"}  # sbatch itself sees none of them
+
+
+def test_variables_of_sbatch_that_would_change_jobs_are_dropped_and_told() -> None:
+    env = {"SBATCH_GRES": "gpu:1", "SBATCH_CLUSTERS": "other", "SBATCH_WCKEY": "x", "SBATCH_EXCLUSIVE": "user"}
+    queue = SlurmQueue(SlurmProfile(extra=("--wckey=y",)), env=env)
+    assert queue._env == {}
+    assert queue.profile == SlurmProfile(extra=("--wckey=y",))
+    (note,) = queue.notes
+    assert note.startswith("SBATCH_CLUSTERS, SBATCH_GRES are ignored; ")
+
+
+def test_a_variable_of_sbatch_that_cannot_be_used_is_named() -> None:
+    with pytest.raises(UserError, match=r"^SBATCH_PARTITION: partition = 'a,b' .* set partition in windrow.toml$"):
+        SlurmQueue(env={"SBATCH_PARTITION": "a,b"})
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "allocation failure: Invalid account or account/partition combination specified",
+        "allocation failure: Invalid qos specification",
+        "sbatch: unrecognized option '--badopt'",
+        "allocation failure: Requested reservation is invalid",
+    ],
+)
+def test_settings_that_slurm_would_never_take_are_refused_before_a_run(words: str) -> None:
+    run = site(**{"sbatch --test-only": Answer(1, "", f"{words}\n")})
+    run.answers["sacctmgr --noheader --parsable2 show assoc where user="] = "phys|normal,express\nchem|normal\n"
+    queue = SlurmQueue(env={"SBATCH_ACCOUNT": "nosuch"}, run=run)
+    with pytest.raises(UserError) as caught:
+        queue.check()
+    allowed = "you may use the accounts phys (QOS normal, express), chem (QOS normal)"
+    expected = f"Slurm takes no job with account=nosuch (account nosuch (from SBATCH_ACCOUNT)): {words}; {allowed}"
+    assert str(caught.value) == expected
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Answer(0, "", "sbatch: Job 6 to start at 1794747722 using 4 processors on nodes n[7-8] in partition main\n"),
+        Answer(1, "", "allocation failure: Requested node configuration is not available\n"),
+        Answer(1, "", "allocation failure: Unable to contact slurm controller (connect failure)\n"),
+        Answer(
+            1, "", "sbatch: error: AssocMaxSubmitJobLimit\nallocation failure: Job violates accounting/QOS policy\n"
+        ),
+        Answer(None, "", ""),
+    ],
+)
+def test_what_may_change_is_no_wrong_setting(answer: Answer) -> None:
+    SlurmQueue(env={}, run=site(**{"sbatch --test-only": answer})).check()
