@@ -26,7 +26,8 @@ class Allocation:
     """The nodes of a started job, and its tasks."""
 
     def __init__(self, nodes: int, shape: NodeShape, members: Mapping[int, Member]) -> None:
-        self._packing = Packing(nodes, shape)
+        self.packing = Packing(nodes, shape)
+        """The tasks on the nodes."""
         self._members = members
         self._open_parents = {task: member.open_parents for task, member in members.items()}
         self.open: set[int] = set(members)
@@ -37,11 +38,11 @@ class Allocation:
 
     def start(self) -> list[tuple[int, tuple[int, ...]]]:
         """Start what may and has room: tasks and their nodes, in order."""
-        return self._packing.start()
+        return self.packing.start()
 
     def finish(self, task: int) -> None:
         """A task of this job is done."""
-        self._packing.finish(task)
+        self.packing.finish(task)
         self.open.discard(task)
         self.parent_done(self._members[task].children)
 
@@ -54,7 +55,7 @@ class Allocation:
     @property
     def has_offers(self) -> bool:
         """Whether any task may start as soon as there is room."""
-        return self._packing.has_offers
+        return self.packing.has_offers
 
     def parent_done(self, children: Iterable[int]) -> None:
         """A parent of these tasks is done. Tasks of other jobs are passed over."""
@@ -66,12 +67,12 @@ class Allocation:
 
     def retry(self, task: int) -> None:
         """A running task failed and is to start again, when its turn comes."""
-        self._packing.finish(task)
+        self.packing.finish(task)
         self._offer(task)
 
     def give_up(self, task: int) -> list[int]:
         """A running task failed for good. Returns it with its descendants here, which will never start."""
-        self._packing.finish(task)
+        self.packing.finish(task)
         return self.abandon([task])
 
     def abandon(self, tasks: Iterable[int]) -> list[int]:
@@ -87,4 +88,4 @@ class Allocation:
 
     def _offer(self, task: int) -> None:
         member = self._members[task]
-        self._packing.offer(task, member.expected_s, member.need)
+        self.packing.offer(task, member.expected_s, member.need)

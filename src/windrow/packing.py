@@ -42,6 +42,10 @@ class Packing:
         # Tasks that need the same fit alike: if one finds no room, no other of its kind need be tried.
         self._offered: dict[Need, list[tuple[float, int]]] = {}
         self._places: dict[int, tuple[Need, tuple[int, ...]]] = {}
+        self.held = Need(0)
+        """The cores and the memory that tasks have."""
+        self.limit: Need | None = None
+        """The most that tasks may have, where the nodes are shared with others; it may change at any time."""
 
     def can_ever_run(self, need: Need) -> bool:
         """Whether the task would fit if the allocation were empty."""
@@ -70,7 +74,7 @@ class Packing:
             need = first[1]
             open_kinds.remove(first)
             places = self._room(need)
-            if not places:
+            if not places or not self._is_allowed(need):
                 continue
             tasks = self._offered[need]
             task = heappop(tasks)[1]
@@ -80,9 +84,22 @@ class Packing:
                 open_kinds.append((tasks[0], need))
         return started
 
+    def wanted(self) -> tuple[Need, int]:
+        """What could start on these nodes but for the limit: the least that a task takes, and the cores of all."""
+        costs = [(self._cost(need), len(tasks)) for need, tasks in self._offered.items() if tasks and self._room(need)]
+        if not costs:
+            return Need(0), 0
+        free = sum(node.cores for node in self._nodes)
+        return min(costs)[0], min(free, sum(cost.cores * tasks for cost, tasks in costs))
+
+    def withdraw(self) -> None:
+        """Nothing that was offered may start any more."""
+        self._offered.clear()
+
     def finish(self, task: int) -> None:
         """The task has ended, and its room is free again."""
         need, places = self._places.pop(task)
+        self._count(need, -1)
         for place in places:
             node = self._nodes[place]
             node.tasks -= 1
@@ -96,6 +113,22 @@ class Packing:
             node.cores -= self._cores if need.nodes else need.cores
             node.memory_bytes -= 0 if need.nodes else need.memory_bytes
         self._places[task] = need, places
+        self._count(need, 1)
+
+    def _cost(self, need: Need) -> Need:
+        """What a task takes in all: of whole nodes, all cores."""
+        return Need(need.nodes * self._cores) if need.nodes else need
+
+    def _count(self, need: Need, tasks: int) -> None:
+        cost = self._cost(need)
+        self.held = Need(self.held.cores + tasks * cost.cores, self.held.memory_bytes + tasks * cost.memory_bytes)
+
+    def _is_allowed(self, need: Need) -> bool:
+        if self.limit is None:
+            return True
+        cost = self._cost(need)
+        cores, memory = self.held.cores + cost.cores, self.held.memory_bytes + cost.memory_bytes
+        return cores <= self.limit.cores and memory <= self.limit.memory_bytes
 
     def _room(self, need: Need) -> tuple[int, ...]:
         """The nodes where it can start, or none."""

@@ -135,7 +135,7 @@ def test_a_read_only_run_can_still_be_looked_at(world: World) -> None:
 
 def manager_of(world: World, now_s: Callable[[], float], overhead_s: int) -> Manager:
     """A manager in this process, with a clock and terms of its own."""
-    queue = LocalQueue(Path(world.env["XDG_STATE_HOME"]) / "windrow" / "queue", nodes=4, grace_s=2)
+    queue = LocalQueue(Path(world.env["XDG_STATE_HOME"]) / "windrow", nodes=4, grace_s=2)
     runnable = read_runnable(world.folder / "workflow.yaml")
     folder = RunFolder.at(world.folder / ".windrow" / "runs" / "braid-1")
     folder.path.mkdir(parents=True, mode=0o700)

@@ -23,7 +23,7 @@ STRATEGIES = ("individual", "glume", "level-by-level")
 
 
 def queue_of(world: World) -> LocalQueue:
-    return LocalQueue(Path(world.env["XDG_STATE_HOME"]) / "windrow" / "queue")
+    return LocalQueue(Path(world.env["XDG_STATE_HOME"]) / "windrow", nodes=4)
 
 
 @pytest.mark.parametrize("seed", range(3))

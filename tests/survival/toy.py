@@ -215,7 +215,7 @@ class ToyCluster:
         for job in [job for job in self.jobs if job.agent is not None]:
             assert job.agent is not None
             assert job.started_s is not None
-            if self.now_s - job.started_s >= job.spec.walltime_s:
+            if self.now_s - job.started_s >= job.spec.limit_s:
                 job.end(JobState.TIMED_OUT, self.now_s, None)
                 continue
             job.agent.advance(self.now_s)
@@ -235,7 +235,7 @@ class ToyCluster:
     def lose_sight(self, job: ToyJob) -> None:
         """A node is cut off: to the queue its job failed, but its agent lives."""
         assert job.agent is not None
-        self.unseen.append((job.agent, self.now_s + job.spec.walltime_s))
+        self.unseen.append((job.agent, self.now_s + job.spec.limit_s))
         job.end(JobState.NODE_FAILED, self.now_s, None)
 
     def break_job(self, job: ToyJob, state: JobState) -> None:

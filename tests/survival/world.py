@@ -186,7 +186,7 @@ class World:
 def local_world(folder: Path) -> World:
     """A world with a local queue of four nodes."""
     world = World(folder / "here", folder / "elsewhere")
-    database = Path(world.env["XDG_STATE_HOME"]) / "windrow" / "queue" / "queue.sqlite"
+    database = Path(world.env["XDG_STATE_HOME"]) / "windrow" / "queue-4x1-easy" / "queue.sqlite"
 
     def ask(query: str) -> list[str]:
         if not database.exists():
@@ -195,7 +195,7 @@ def local_world(folder: Path) -> World:
             return [str(row[0]) for row in db.execute(query)]
 
     world.tags = lambda: ask("SELECT tag FROM jobs")
-    world.left = lambda: ask("SELECT id FROM jobs WHERE state IN ('waiting', 'running')")
+    world.left = lambda: ask("SELECT 'queue-4x1-easy.' || id FROM jobs WHERE state IN ('waiting', 'running')")
     (world.folder / "windrow.toml").write_text("[queues.local]\nnodes = 4\n")
     return world
 

@@ -44,7 +44,7 @@ class Core:
         self._specs = {spec.task: spec for spec in job.tasks}
         shape = NodeShape(job.cores, job.memory_bytes)
         self._allocation = Allocation(job.nodes, shape, {task: _member(spec) for task, spec in self._specs.items()})
-        self.deadline = at + job.walltime_s - job.grace_s
+        self.deadline = float("inf") if job.walltime_s is None else at + job.walltime_s - job.grace_s
         self._longest_s = max((spec.expected_s for spec in job.tasks), default=0.0)
         self._failures: dict[int, int] = {}
         self._running: dict[int, tuple[int, float]] = {}  # attempt, begun
@@ -71,6 +71,11 @@ class Core:
     def may_start(self) -> bool:
         """Whether some task could start if there is room."""
         return not self._is_draining and self._allocation.has_offers
+
+    @property
+    def packing(self) -> Packing:
+        """The tasks on the nodes."""
+        return self._allocation.packing
 
     @property
     def running(self) -> list[int]:
@@ -152,6 +157,7 @@ class Core:
     def drain(self, why: str, at: float) -> None:
         """Start nothing more; what runs may end."""
         self._is_draining = True
+        self.packing.withdraw()
         waiting = sorted(t for t in self._allocation.open if t not in self._running)
         self._drop(self._allocation.abandon(waiting), dict.fromkeys(waiting, why), at)
 

@@ -24,7 +24,7 @@ class TaskSpec:
     `command` is the program and its arguments; no shell unless it is one. Paths in `inputs` and `outputs` are absolute
     or relative to `workdir`. `nodes` above 0 asks for so many whole nodes. `parents` are those not done when the file
     was written, in this job or in others. `retries` is how often it may fail and be tried again in this job, `attempts`
-    how often it was begun in earlier jobs. `elsewhere` and `shared` as in an `Order`.
+    how often it was begun in earlier jobs.
     """
 
     task: int
@@ -43,13 +43,11 @@ class TaskSpec:
     attempts: int = 0
     parents: tuple[int, ...] = ()
     children: tuple[int, ...] = ()
-    elsewhere: tuple[tuple[int, int, int], ...] = ()
-    shared: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class JobFile:
-    """A job as its agent sees it: equal nodes, a time, tasks.
+    """A job as its agent sees it: equal nodes, a time (None: as long as it takes), tasks.
 
     `grace_s`: how long before the walltime the agent stops. `poll_s`: how often it looks for news of other jobs, at
     first. `patience_s`: how long a file written on another node may take to show up. `over`: jobs of the run that were
@@ -64,7 +62,7 @@ class JobFile:
     nodes: int
     cores: int
     memory_bytes: int | None
-    walltime_s: float
+    walltime_s: float | None
     tasks: tuple[TaskSpec, ...]
     grace_s: float = 5.0
     poll_s: float = 1.0
@@ -78,7 +76,7 @@ class JobFile:
 
 _NAMES = tuple(f.name for f in fields(TaskSpec))
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
-_LISTS = ("command", "inputs", "outputs", "parents", "children", "shared")
+_LISTS = ("command", "inputs", "outputs", "parents", "children")
 
 
 def write_job(path: Path, job: JobFile) -> None:
@@ -134,7 +132,7 @@ def _task(record: dict[str, Any]) -> TaskSpec:
     for name in _LISTS:
         if name in record:
             record[name] = tuple(record[name])
-    task = TaskSpec(**{**record, "elsewhere": tuple(map(tuple, record.get("elsewhere", ())))})
+    task = TaskSpec(**record)
     if not task.command:
         raise ValueError(f"task {task.id!r} has no command")
     return task

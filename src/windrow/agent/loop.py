@@ -25,9 +25,11 @@ from windrow.agent.job_file import JobFile
 from windrow.agent.order import Order, Result, absolute, task_env
 from windrow.agent.remote import RemoteNode, dismiss, reach
 from windrow.agent.runner import Runner
+from windrow.agent.shares import LOOK_EVERY_S, VARIABLE, Shares
 from windrow.agent.wake import Wake
 from windrow.errors import WindrowError
 from windrow.model.cause import Cause
+from windrow.model.resources import NodeShape
 
 _SWEEP_EVERY_S = 1.0
 _TERM_PART = 0.6  # of the grace: for tasks to go by themselves; the rest is for killing and writing
@@ -67,6 +69,7 @@ class Loop:
         self._nodes: list[Node] = [self._here] * job.nodes
         self._poll = select.poll()
         self._poll.register(wake.fd, select.POLLIN)
+        self._shares: Shares | None = None
 
     def run(self) -> int:
         """Do the job. Returns the exit code: 0 also if tasks failed, since that is in the events."""
@@ -79,6 +82,9 @@ class Loop:
             print(f"windrow agent: {error}; stopping", file=sys.stderr, flush=True)
             self._break_off(str(error))
             return error.exit_code
+        finally:
+            if self._shares is not None:
+                self._shares.leave()
         return code
 
     def _begin(self) -> None:
@@ -86,6 +92,8 @@ class Loop:
         names = self._hosts.names[: self._job.nodes]
         self._writer.add(JobStarted(at, names[0], os.getpid(), queue_id(os.environ), names))
         self._write()
+        if book := os.environ.get(VARIABLE):
+            self._shares = Shares(book, NodeShape(self._job.cores, self._job.memory_bytes))
         if not self._hosts.are_here:
             for place in range(1, self._job.nodes):
                 node = reach(self._hosts, place)
@@ -105,7 +113,7 @@ class Loop:
             self._hear(now)
             if self._core.may_start and is_fenced(self._folder, self._job.job):
                 self._core.drain("the run has given this job up", now)
-            starts = self._core.start(now)
+            starts = self._start(now)
             self._write()
             for start in starts:
                 self._nodes[start.nodes[0]].start(self._order(start))
@@ -114,6 +122,13 @@ class Loop:
             self._wait(self._pause_s())
             self._collect()
         return DONE, 0
+
+    def _start(self, now: float) -> list[Start]:
+        """What is to be started now, within what other jobs leave where the machine is shared."""
+        if self._shares is None:
+            return self._core.start(now)
+        with self._shares.sharing(self._core.packing):
+            return self._core.start(now)
 
     def _hear(self, now: float) -> None:
         """What other jobs and the passing of time have changed."""
@@ -138,6 +153,8 @@ class Loop:
         times += [self._here.look_again_s(), *(node.look_again_s() for node in self._others)]
         if self._listens:
             times.append(self._look_at - now)
+        if self._shares is not None and self._shares.is_kept_waiting:
+            times.append(LOOK_EVERY_S)
         return max(0.0, min(time_s for time_s in times if time_s is not None))
 
     def _wait(self, pause_s: float) -> None:
@@ -191,9 +208,7 @@ class Loop:
         inputs, outputs = absolute(spec.workdir, spec.inputs), absolute(spec.workdir, spec.outputs)
         patience_s = self._job.patience_s if self._hosts.is_cluster else 0.0
         out = str(self._folder.task_out(spec.task, attempt))
-        shared = absolute(spec.workdir, spec.shared)
-        files = inputs, outputs, patience_s, spec.elsewhere, shared
-        return Order(spec.task, attempt, spec.command, spec.workdir, env, out, *files)
+        return Order(spec.task, attempt, spec.command, spec.workdir, env, out, inputs, outputs, patience_s)
 
     def _write(self) -> None:
         for record in self._core.take_records():
@@ -223,7 +238,7 @@ class Loop:
                     self._take_last(result, why)
         for node in nodes:
             node.signal(signal.SIGKILL)
-        for result in [*self._here.end(), *dismiss(self._others, self._poll)]:
+        for result in dismiss(self._others, self._poll):
             self._take_last(result, why)
 
     def _take_last(self, result: Result, why: str) -> None:
@@ -242,4 +257,4 @@ class Loop:
             self._write()
             self._writer.close()
         except WindrowError:  # said already
-            self._here.end()
+            self._here.signal(signal.SIGKILL)

@@ -144,6 +144,7 @@ def terms_for(order: Order, limits: Limits) -> Terms:
         margin=order.margin,
         overhead_s=OVERHEAD_S,
         max_request_s=limits.max_walltime_s,
+        starts_at_once=limits.starts_at_once,
         patience=PATIENCE,
         site_nodes=limits.nodes,
     )
@@ -265,8 +266,7 @@ def managed(paths: RunPaths, *, wait_s: float = 0.0) -> Iterator[Manager]:
         manager = _manager(paths, journal, promise)
         manager.restore()
         yield manager
-        left = manager.dispatch.clean_up(manager.core) if manager.core.is_over else ""
-        journal.set_fact("trouble", manager.core.trouble or left)
+        journal.set_fact("trouble", manager.core.trouble)
         if manager.ahead is not None:
             manager.ahead.watch.keep()
             if manager.core.is_complete and (kept := promise.kept()) is not None:

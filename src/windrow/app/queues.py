@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from windrow.app.settings import NAME, find_settings, read_settings
 from windrow.errors import InputError, NothingBegun, UserError, unknown_name
+from windrow.model.duration import parse_duration
 from windrow.model.size import parse_size
 from windrow.queues.port import Queue, QueueError
 
 KINDS = ("local", "slurm", "pbs")
 
-_LOCAL_KEYS = {"nodes": int, "cores": int, "memory": str, "policy": str}
+_LOCAL_KEYS = {"nodes": int, "cores": int, "memory": str, "policy": str, "walltime": str}
+_WORDS: Mapping[type, str] = {int: "a whole number", str: "text in quotes"}
 
 
-def open_queue(name: str, folder: Path | None = None) -> Queue:
-    """The queue that users call so: a kind, or a table of `windrow.toml` (see app/settings.py).
-
-    `folder` is where the local queue keeps its state, if not in the usual place.
-    """
+def open_queue(name: str) -> Queue:
+    """The queue that users call so: a kind, or a table of `windrow.toml` (see app/settings.py)."""
     file = find_settings()
     tables = read_settings(file)
     table = dict(tables.get(name, {}))
@@ -28,7 +27,7 @@ def open_queue(name: str, folder: Path | None = None) -> Queue:
     if kind not in KINDS:
         raise unknown_name("queue", name, dict.fromkeys([*KINDS, *tables]))
     try:
-        return _local(table, folder) if kind == "local" else _slurm(table) if kind == "slurm" else _pbs(table)
+        return _local(table) if kind == "local" else _slurm(table) if kind == "slurm" else _pbs(table)
     except UserError as error:
         if not table:
             raise
@@ -44,21 +43,24 @@ def no_answer(name: str, error: QueueError) -> NothingBegun:
 # Each queue is loaded only where it is used: who has no Slurm need not load its codec.
 
 
-def _local(table: Mapping[str, Any], folder: Path | None) -> Queue:
+def _local(table: Mapping[str, Any]) -> Queue:
     from windrow.queues.local import LocalQueue  # noqa: PLC0415
 
     for key, value in table.items():
         if key not in _LOCAL_KEYS:
             raise unknown_name("key", key, _LOCAL_KEYS)
         if not isinstance(value, _LOCAL_KEYS[key]) or isinstance(value, bool):
-            raise UserError(f"{key} must be a {_LOCAL_KEYS[key].__name__}, not {value!r}")
-    memory = table.get("memory")
+            raise UserError(f"{key} must be {_WORDS[_LOCAL_KEYS[key]]}, not {value!r}")
+    memory, walltime = table.get("memory"), table.get("walltime")
+    walltime_s = None if walltime is None else math.ceil(parse_duration(walltime))
+    if walltime_s == 0:
+        raise UserError("walltime must be above 0; leave it out for no limit")
     return LocalQueue(
-        folder,
         nodes=table.get("nodes"),
         cores=table.get("cores"),
         memory_bytes=None if memory is None else parse_size(memory),
         policy=table.get("policy"),
+        max_walltime_s=walltime_s,
     )
 
 

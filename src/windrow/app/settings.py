@@ -8,10 +8,15 @@ qos = "normal"
 constraint = "skylake"
 extra = ["--licenses=x:1"]      # handed to sbatch as they are
 
-[queues.local]
+[queues.local]                  # this machine; all keys may be left out
+cores = 4                       # use at most so many of its cores
+memory = "16GiB"                # and so much of its memory, by what tasks say that they need
+walltime = "12h"                # end jobs that take longer (default: no limit)
+
+[queues.try]                    # a small cluster played on this machine, with whole nodes and walltimes
+kind = "local"
 nodes = 4
-cores = 1
-memory = "4GiB"
+cores = 1                       # of each node
 policy = "easy"
 """
 

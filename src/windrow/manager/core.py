@@ -396,7 +396,8 @@ class Core:
 
         It had no longer than its job, whatever a clock says that was set in between.
         """
-        had_s = {task: min(at_s - begun, job.plan.requested_s) for task, begun in job.running_since_s.items()}
+        most_s = self.terms.walltime_s(job.plan.requested_s) or job.plan.requested_s
+        had_s = {task: min(at_s - begun, most_s) for task, begun in job.running_since_s.items()}
         longer = {task: 2 * time for task, time in had_s.items()}
         changed = {task: time for task, time in longer.items() if time > self._expected[task]}
         if changed:

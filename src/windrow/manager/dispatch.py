@@ -8,14 +8,11 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 
-from windrow.agent import outputs
 from windrow.agent.fence import fence
 from windrow.agent.folder import RunFolder
 from windrow.agent.job_file import JobFile, TaskSpec, write_job
-from windrow.agent.order import absolute
 from windrow.errors import OutsideError
 from windrow.manager.core import Core
 from windrow.model import Runnable
@@ -49,11 +46,6 @@ class Dispatch:
     run: str
     attempts: dict[int, int] = field(default_factory=dict)
 
-    @cached_property
-    def _shared(self) -> frozenset[str]:
-        workflow = self.runnable.workflow
-        return outputs.shared(workflow.files[f].id for f in workflow.outputs.index.tolist())
-
     def tag(self, number: int) -> str:
         """The name of a job in the queue."""
         return f"windrow-{self.uid}-{number}"
@@ -68,7 +60,7 @@ class Dispatch:
         return JobSpec(
             tag=self.tag(number),
             nodes=plan.nodes,
-            walltime_s=plan.requested_s,
+            walltime_s=core.terms.walltime_s(plan.requested_s),
             # -P: a file in the working folder must not pass for a module
             command=(sys.executable, "-P", "-m", "windrow.agent", str(self.folder.path), str(number)),
             workdir=str(self.folder.path),
@@ -95,7 +87,7 @@ class Dispatch:
             nodes=plan.nodes,
             cores=shape.cores,
             memory_bytes=shape.memory_bytes,
-            walltime_s=plan.requested_s,
+            walltime_s=core.terms.walltime_s(plan.requested_s),
             tasks=tuple(self._tasks(core, number)),
             over=tuple(n for n in range(first, core.submitted) if n not in core.jobs and n not in given_up),
             given_up=tuple(given_up),
@@ -124,21 +116,6 @@ class Dispatch:
         except OSError as error:
             raise OutsideError(f"{self.folder.abandoned} cannot be written: {error.strerror}") from error
 
-    def clean_up(self, core: Core) -> str:
-        """When no job is left: throw away what tasks left that were started and have not finished.
-
-        Agents do that themselves; this is for those that were killed. What could not be done, in one sentence.
-        """
-        trouble = ""
-        for number, attempts in self.attempts.items():
-            if not core.is_done(number):
-                made = absolute(self.runnable.steps[number].workdir, self.runnable.workflow.task(number).outputs)
-                try:
-                    outputs.clean_up(made, attempts)
-                except OSError as error:
-                    trouble = f"{error.filename}, left unfinished by a task, cannot be removed: {error.strerror}"
-        return trouble
-
     def _tasks(self, core: Core, number: int) -> Iterator[TaskSpec]:
         workflow, steps = self.runnable.workflow, self.runnable.steps
         for number_of, member in core.members(number).items():
@@ -160,8 +137,6 @@ class Dispatch:
                 attempts=self.attempts.get(number_of, 0),
                 parents=tuple(p for p in workflow.parents.of(number_of).tolist() if not core.is_done(p)),
                 children=tuple(member.children),
-                elsewhere=step.elsewhere,
-                shared=tuple(name for name in task.outputs if name in self._shared),
             )
 
 

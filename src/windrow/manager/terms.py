@@ -25,6 +25,7 @@ class Terms:
     bare run. busy_is_request: a running job is taken to last as long as it asked for (also as there), or as it should.
     overhead_s: what a job needs beside its tasks. max_request_s: the longest time that may be asked for; a job that
     would need more does what it can, and the rest is cut anew.
+    starts_at_once: no job waits, so each may have the longest time there is, which may be no limit at all.
     patience: how many jobs in a row may be lost to each cause, without a task finished in between, before the run gives
     up; None where it never does. site_nodes: all nodes that the site has for jobs, where that is known.
     """
@@ -38,6 +39,7 @@ class Terms:
     busy_is_request: bool = False
     overhead_s: int = 0
     max_request_s: int | None = None
+    starts_at_once: bool = False
     patience: Mapping[Cause, int] | None = None
     site_nodes: int | None = None
 
@@ -53,6 +55,10 @@ class Terms:
         """How long to ask for, for a job that should run this long."""
         wanted_s = max(1, -int(-(run_s + self.overhead_s) * self.margin // self.round_s)) * self.round_s
         return wanted_s if self.max_request_s is None else min(wanted_s, self.max_request_s)
+
+    def walltime_s(self, requested_s: int) -> int | None:
+        """How long a job may take for which this time was requested. None: as long as it needs."""
+        return self.max_request_s if self.starts_at_once else requested_s
 
     def requests_s(self, run_s: Ints) -> Ints:
         """The same for many jobs."""

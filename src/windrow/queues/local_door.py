@@ -16,21 +16,31 @@ import sys
 import time
 from pathlib import Path
 
+from windrow.agent import shares
 from windrow.errors import UserError
 from windrow.queues.port import QueueError
 
-JOB_VARIABLES = ("WINDROW_QUEUE", "WINDROW_QUEUE_FOLDER", "WINDROW_JOB_ID", "WINDROW_JOB_NODES")
+JOB_VARIABLES = ("WINDROW_QUEUE", "WINDROW_QUEUE_FOLDER", "WINDROW_JOB_ID", "WINDROW_JOB_NODES", shares.VARIABLE)
 """What a job finds in its environment besides what its submitter had."""
 _START_LIMIT_S = 30.0
 
 
-def default_folder() -> Path:
-    """Where the queue of this user lives. UserError for a user without a home."""
+MACHINE = "queue"
+"""The folder of the queue that is this machine; those of small clusters are named after their settings."""
+
+
+def job_id(folder: Path, number: int) -> str:
+    """A job as users and agents know it: no two jobs of a user have the same name, whatever queue they are in."""
+    return str(number) if folder.name == MACHINE else f"{folder.name}.{number}"
+
+
+def default_root() -> Path:
+    """Where the queues of this user live. UserError for a user without a home."""
     try:
         state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
     except RuntimeError:
         raise UserError("this user has no home folder for the local queue; set HOME or XDG_STATE_HOME") from None
-    return Path(state) / "windrow" / "queue"
+    return Path(state) / "windrow"
 
 
 def check_machine() -> None:

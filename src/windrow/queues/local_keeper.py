@@ -18,6 +18,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import NoReturn
 
+from windrow.agent.machine import Identity, identity
 from windrow.queues.local_store import Launch
 
 _SIGNALS = {signal.SIGTERM, signal.SIGCHLD}
@@ -26,14 +27,6 @@ _LONGEST_NAP_S = 86_400.0
 _KILL_AGAIN_S = 1.0
 _WRITE_LIMIT_S = 3600.0
 WALLTIME, STOPPED, NEVER_RAN = "walltime", "stopped", "never ran"
-
-
-@dataclass(frozen=True, slots=True)
-class Identity:
-    """A process: its number, and when it began in clock ticks since the boot; numbers come again, pairs do not."""
-
-    pid: int
-    began_ticks: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,21 +41,12 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What a keeper must know besides the command."""
+    """What a keeper must know besides the command. `walltime_s` 0: the job may take as long as it needs."""
 
     folder: Path
     job: int
     walltime_s: float
     grace_s: float
-
-
-def identity(pid: int) -> Identity | None:
-    """The process with this number, or None. The name in the second field may hold anything, so count from its end."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
-    except (FileNotFoundError, ProcessLookupError):
-        return None
-    return Identity(pid, int(fields[19]))
 
 
 def claim(folder: Path, job: int, who: Identity) -> bool:
@@ -105,12 +89,16 @@ def clear(folder: Path, job: int, *, keepers: int) -> None:
 
 
 def fork_keeper(terms: Terms, launch: Launch) -> int:
-    """Start a keeper and return its process id. Signals that reach it before it listens are kept for it."""
+    """Start a keeper and return its process id, when the job is claimed. Signals that come earlier are kept for it."""
     signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+    reading, writing = os.pipe()
     pid = os.fork()
     if pid == 0:
         _keep(terms, launch)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
+    os.close(writing)
+    os.read(reading, 1)  # nothing is written: it ends when the keeper closes its end
+    os.close(reading)
     return pid
 
 
@@ -118,9 +106,10 @@ def _keep(terms: Terms, launch: Launch) -> NoReturn:
     """The keeper's life. It is a copy of the server and must neither return into its code nor keep its files."""
     try:
         os.setsid()
-        _close_servers_files()
         me = identity(os.getpid())
-        if me is not None and claim(terms.folder, terms.job, me):
+        is_ours = me is not None and claim(terms.folder, terms.job, me)
+        _close_servers_files()
+        if is_ours:
             _write(_exit_file(terms.folder, terms.job), asdict(_run(terms, launch)))
     except OSError as error:
         print(f"job {terms.job}: {error}", file=sys.stderr, flush=True)
@@ -137,7 +126,7 @@ def _close_servers_files() -> None:
 
 
 def _run(terms: Terms, launch: Launch) -> Outcome:
-    deadline_s = time.monotonic() + terms.walltime_s
+    deadline_s = time.monotonic() + (terms.walltime_s or float("inf"))
     if signal.SIGTERM in signal.sigpending():
         return Outcome(time.time(), None, STOPPED)
     try:

@@ -17,20 +17,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from windrow.agent import shares
+from windrow.agent.machine import Identity, identity
 from windrow.errors import WindrowError
-from windrow.queues.local_door import lock, make_folder, open_door, sign
+from windrow.queues.local_door import JOB_VARIABLES, job_id, lock, make_folder, open_door, sign
 from windrow.queues.local_keeper import (
     NEVER_RAN,
     STOPPED,
     WALLTIME,
-    Identity,
     Outcome,
     Terms,
     claim,
     claimant,
     clear,
     fork_keeper,
-    identity,
     outcome,
 )
 from windrow.queues.local_plan import jobs_to_start
@@ -73,6 +73,7 @@ class Server:
                 continue
             os.close(self._door)
             if not self._store.is_busy():
+                self._store.has_begun([])
                 return
             self._door = open_door(self._folder)
 
@@ -88,7 +89,7 @@ class Server:
         self._fork_keepers(starting)
 
     def _settings(self) -> Settings:
-        return self._store.settings() or Settings(nodes=1)
+        return self._store.settings() or Settings(nodes=None)
 
     def _sleep(self, at_most_s: float | None) -> bool:
         """Sleep until somebody knocks or a keeper ends; False where the time was up."""
@@ -116,13 +117,17 @@ class Server:
 
     def _adopt(self) -> None:
         """Take over what an earlier server started. What it meant to start and nobody claimed is started now."""
-        unclaimed = []
+        unclaimed: list[int] = []
+        claimed: list[int] = []
         for job in self._store.running():
             if job.boot != self._boot:
                 self._store.finish(job.id, JobState.NODE_FAILED, time.time(), None, "the machine was restarted")
             elif claimant(self._folder, job.id) is None:
                 unclaimed.append(job.id)
+            else:
+                claimed.append(job.id)
         self._store.start(unclaimed, time.time(), time.monotonic(), self._boot)
+        self._store.has_begun(claimed)
         self._fork_keepers(unclaimed)
 
     def _watch(self, job: int, who: Identity) -> bool:
@@ -187,20 +192,27 @@ class Server:
         if not waiting:
             return []
         settings = self._settings()
+        if settings.nodes is None:  # jobs share the machine, and their agents see to that
+            return [job.id for job in waiting]
         running = [job.held for job in self._store.running()]
         wanted = [job.wanted for job in waiting]
         return [job.job for job in jobs_to_start(settings.policy, settings.nodes, running, wanted, time.monotonic())]
 
     def _fork_keepers(self, numbers: list[int]) -> None:
         """Start jobs that are on disk as running. A server that dies before has its successor do it."""
-        grace_s = self._settings().grace_s if numbers else 0.0
+        if not numbers:
+            return
+        settings = self._settings()
         for job in self._store.jobs(numbers):
             launch = self._store.launch(job.id)
-            launch = replace(launch, environment={**launch.environment, **_job_variables(self._folder, job)})
-            pid = fork_keeper(Terms(self._folder, job.id, job.walltime_s, grace_s), launch)
+            outer = {name: value for name, value in launch.environment.items() if name not in JOB_VARIABLES}
+            own = _job_variables(self._folder, job, is_machine=settings.nodes is None)
+            terms = Terms(self._folder, job.id, job.walltime_s, settings.grace_s)
+            pid = fork_keeper(terms, replace(launch, environment={**outer, **own}))
             who = identity(pid)
             assert who is not None, "a child stays until it is waited for"
             self._keepers[job.id] = Watched(who, os.pidfd_open(pid))
+        self._store.has_begun([number for number in numbers if claimant(self._folder, number) is not None])
 
 
 def _verdict(told: Outcome, is_unwanted: bool) -> tuple[JobState, int | None, str]:
@@ -218,18 +230,19 @@ def _verdict(told: Outcome, is_unwanted: bool) -> tuple[JobState, int | None, st
     return JobState.ENDED, code, reason
 
 
-def _job_variables(folder: Path, job: Job) -> Mapping[str, str]:
+def _job_variables(folder: Path, job: Job, *, is_machine: bool) -> Mapping[str, str]:
     return {
         "WINDROW_QUEUE": "local",
         "WINDROW_QUEUE_FOLDER": str(folder),
-        "WINDROW_JOB_ID": str(job.id),
+        "WINDROW_JOB_ID": job_id(folder, job.id),
         "WINDROW_JOB_NODES": str(job.nodes),
+        **({shares.VARIABLE: str(folder / "shares")} if is_machine else {}),
     }
 
 
 def _kill_remains(folder: Path, job: int) -> None:
     """Kill what is left of a job that lost its keeper: processes that carry its mark in their environment."""
-    marks = {os.fsencode(f"WINDROW_QUEUE_FOLDER={folder}"), f"WINDROW_JOB_ID={job}".encode()}
+    marks = {os.fsencode(f"WINDROW_QUEUE_FOLDER={folder}"), f"WINDROW_JOB_ID={job_id(folder, job)}".encode()}
     for entry in Path("/proc").iterdir():
         if entry.name.isdecimal():
             with contextlib.suppress(OSError):  # gone meanwhile, or somebody else's
@@ -243,6 +256,8 @@ def _daemonize(folder: Path, lock_file: int) -> None:
         sign(lock_file, pid)
         os._exit(0)
     log = os.open(folder / "server.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    os.fchmod(log, 0o600)
+    os.umask(0o077)  # claims and exit codes are nobody else's, either; jobs have their submitters' umask
     os.dup2(log, 1)
     os.dup2(log, 2)
     os.close(log)

@@ -11,7 +11,7 @@ import os
 import sqlite3
 import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ CREATE TABLE jobs (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     tag TEXT NOT NULL UNIQUE,
     nodes INTEGER NOT NULL,
-    walltime_s INTEGER NOT NULL,
+    walltime_s INTEGER NOT NULL,            -- 0: as long as it takes
     state TEXT NOT NULL,
     submitted_s REAL NOT NULL,
     started_s REAL,
@@ -40,7 +40,7 @@ CREATE TABLE jobs (
     keepers INTEGER NOT NULL DEFAULT 0,     -- processes started for it, of which one can claim it
     is_unwanted INTEGER NOT NULL DEFAULT 0,
     launch TEXT NOT NULL,       -- command, workdir, output and umask, as JSON: they need not be valid text
-    environment INTEGER NOT NULL REFERENCES environments (id)
+    environment INTEGER NOT NULL    -- 0 once it has been started: it may hold secrets
 );
 CREATE INDEX jobs_by_state ON jobs (state, id);
 """
@@ -48,11 +48,9 @@ CREATE INDEX jobs_by_state ON jobs (state, id);
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the machine offers as a cluster, and how its queue behaves."""
+    """How the queue behaves. Without `nodes` no job waits: all share the machine, task by task."""
 
-    nodes: int
-    cores: int = 1
-    memory_bytes: int | None = None
+    nodes: int | None
     policy: str = "easy"
     grace_s: float = 10.0
     idle_s: float = 60.0
@@ -66,6 +64,7 @@ class Job:
     tag: str
     nodes: int
     walltime_s: int
+    """0: as long as it takes."""
     state: JobState
     submitted_s: float
     started_s: float | None
@@ -112,9 +111,11 @@ class Store:
         self._lock = threading.RLock()
         self._owner = os.getpid()
         with self._plain_errors():
+            _make_private(file)
             self._db = sqlite3.connect(file, timeout=30, isolation_level=None, check_same_thread=False)
             self._db.execute("PRAGMA journal_mode=WAL")
             self._db.execute("PRAGMA synchronous=FULL")
+            self._db.execute("PRAGMA secure_delete=ON")
         with self._transaction() as db:
             if self._version(db) == 0:
                 for statement in _SCHEMA.split(";"):
@@ -134,28 +135,19 @@ class Store:
         with self._reading() as db:
             return self._settings(db)
 
-    def set_up(self, wanted: Settings) -> Settings | None:
-        """Change the settings. Where some job is not over, nothing changes and the settings there are come back."""
+    def set_up(self, wanted: Settings) -> None:
+        """Change the settings."""
+        rows = [(name, json.dumps(value)) for name, value in asdict(wanted).items()]
         with self._transaction() as db:
-            now = self._settings(db)
-            if now is not None and now != wanted and self._is_busy(db):
-                return now
-            if now != wanted:
-                rows = [(name, json.dumps(value)) for name, value in asdict(wanted).items()]
-                db.executemany("INSERT OR REPLACE INTO settings VALUES (?, ?)", rows)
-        return None
+            db.executemany("INSERT OR REPLACE INTO settings VALUES (?, ?)", rows)
 
     # -- what clients do -------------------------------------------------------------------------------------------
 
-    def add(
-        self, specs: Sequence[JobSpec], environment: Mapping[str, str], checked_by: Settings, now_s: float
-    ) -> list[int]:
-        """Add waiting jobs, all or none, provided that the settings are still those by which they were checked."""
+    def add(self, specs: Sequence[JobSpec], environment: Mapping[str, str], now_s: float) -> list[int]:
+        """Add waiting jobs, all or none."""
         content = json.dumps(dict(environment), sort_keys=True)
         try:
             with self._transaction() as db:
-                if self._settings(db) != checked_by:
-                    raise UserError(f"the queue in {self._file.parent} was set up anew meanwhile; open it again")
                 db.execute("INSERT OR IGNORE INTO environments (content) VALUES (?)", (content,))
                 found = db.execute("SELECT id FROM environments WHERE content = ?", (content,)).fetchone()
                 return [self._insert(db, spec, found[0], now_s) for spec in specs]
@@ -209,13 +201,13 @@ class Store:
 
     def finish(self, job: int, state: JobState, ended_s: float, exit_code: int | None, reason: str) -> None:
         """This job is over."""
-        query = "UPDATE jobs SET state = ?, ended_s = ?, exit_code = ?, reason = ? WHERE id = ?"
+        query = "UPDATE jobs SET state = ?, ended_s = ?, exit_code = ?, reason = ?, environment = 0 WHERE id = ?"
         with self._transaction() as db:
             db.execute(query, (state, ended_s, exit_code, reason, job))
 
     def drop_unwanted(self, now_s: float) -> None:
         """Waiting jobs that should go are over."""
-        values = "state = 'cancelled', ended_s = ?, reason = 'cancelled'"
+        values = "state = 'cancelled', ended_s = ?, reason = 'cancelled', environment = 0"
         with self._transaction() as db:
             db.execute(f"UPDATE jobs SET {values} WHERE state = 'waiting' AND is_unwanted", (now_s,))
 
@@ -227,11 +219,19 @@ class Store:
         command, workdir, output, *umask = json.loads(launch)  # jobs of earlier versions have none
         return Launch(tuple(command), workdir, output, json.loads(content), *umask)
 
+    def has_begun(self, jobs: Collection[int]) -> None:
+        """These jobs were claimed, so their environments, which may hold secrets, are removed from the disk."""
+        query = "UPDATE jobs SET environment = 0 WHERE ended_s IS NOT NULL OR id IN (SELECT value FROM json_each(?))"
+        with self._transaction() as db:
+            db.execute(query, (json.dumps(list(jobs)),))
+            db.execute("DELETE FROM environments WHERE id NOT IN (SELECT environment FROM jobs)")
+        with self._reading() as db:
+            db.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # the log has copies
+
     def forget(self, ended_before_s: float) -> None:
         """Drop what was over before this time."""
         with self._transaction() as db:
             db.execute("DELETE FROM jobs WHERE ended_s < ?", (ended_before_s,))
-            db.execute("DELETE FROM environments WHERE id NOT IN (SELECT environment FROM jobs)")
 
     @contextmanager
     def together(self) -> Iterator[None]:
@@ -243,7 +243,7 @@ class Store:
 
     def _insert(self, db: sqlite3.Connection, spec: JobSpec, environment: int, now_s: float) -> int:
         launch = json.dumps([spec.command, spec.workdir, spec.output, _umask()])
-        row = (spec.tag, spec.nodes, spec.walltime_s, JobState.WAITING, now_s, "nodes", launch, environment)
+        row = (spec.tag, spec.nodes, spec.walltime_s or 0, JobState.WAITING, now_s, "nodes", launch, environment)
         names = "tag, nodes, walltime_s, state, submitted_s, reason, launch, environment"
         number = db.execute(f"INSERT INTO jobs ({names}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row).lastrowid
         assert number is not None
@@ -256,7 +256,8 @@ class Store:
 
     def _settings(self, db: sqlite3.Connection) -> Settings | None:
         rows = {name: json.loads(value) for name, value in db.execute("SELECT name, value FROM settings")}
-        return Settings(**rows) if rows else None
+        known = {field.name for field in fields(Settings)}  # earlier versions had more
+        return Settings(**{name: value for name, value in rows.items() if name in known}) if rows else None
 
     def _is_busy(self, db: sqlite3.Connection) -> bool:
         query = "SELECT EXISTS (SELECT 1 FROM jobs WHERE state IN ('waiting', 'running'))"
@@ -288,8 +289,21 @@ class Store:
             yield
         except sqlite3.IntegrityError:
             raise
-        except sqlite3.Error as error:
+        except (sqlite3.Error, OSError) as error:
             raise QueueError(f"{self._file}: {error}") from error
+
+
+def _make_private(file: Path) -> None:
+    """Make the file, or see that it is closed to others; SQLite gives those beside it the same permissions.
+
+    One that is there is not opened: closing it would take the locks of this process's other connections away.
+    """
+    try:
+        os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    except FileExistsError:
+        for one in (file, *file.parent.glob(f"{file.name}-*")):
+            with suppress(FileNotFoundError):
+                one.chmod(0o600)
 
 
 def _umask() -> int:

@@ -147,7 +147,7 @@ class PbsQueue:
         first = specs[0]
         check_spec(first, self.limits(), f"queue {self._queue}")
         chunk = f"select={first.nodes}:ncpus={self.limits().shape.cores}"
-        limits = ["-l", chunk, "-l", "place=scatter:exclhost", "-l", f"walltime={format_duration(first.walltime_s)}"]
+        limits = ["-l", chunk, "-l", "place=scatter:exclhost", "-l", f"walltime={format_duration(first.limit_s)}"]
         job = ["qsub", *limits, "-r", "n", "-j", "oe", "-o", "/dev/null", *self.profile.options]
         if len(specs) == 1:
             return [*job, "-N", first.tag], placed_script(redirected_script(first), first.workdir)

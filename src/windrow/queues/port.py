@@ -51,17 +51,25 @@ class JobState(StrEnum):
 class JobSpec:
     """A job to submit: `nodes` whole nodes for at most `walltime_s`, running `command` once on the first of them.
 
+    `walltime_s` None: for as long as it takes; only a queue whose jobs start at once takes such a job.
     `tag` is its name in the queue (letters, digits, `-`, `_`, `.`). `output` is the file that gets what it prints.
     `avoid` are nodes that it should not get, where the queue can be told so.
     """
 
     tag: str
     nodes: int
-    walltime_s: int
+    walltime_s: int | None
     command: tuple[str, ...]
     workdir: str
     output: str
     avoid: tuple[str, ...] = ()
+
+    @property
+    def limit_s(self) -> int:
+        """Its walltime, for a queue that needs one. SpecError where it has none."""
+        if self.walltime_s is None:
+            raise SpecError(f"job {self.tag!r}: it has no walltime, and this queue needs one")
+        return self.walltime_s
 
 
 @dataclass(frozen=True, slots=True)

@@ -145,7 +145,7 @@ class SimulatedQueue:
 
     def _submit(self, spec: JobSpec) -> str:
         played = self._play(spec)
-        number = self._cluster.submit(spec.nodes, spec.walltime_s, played.run_s, self._user)
+        number = self._cluster.submit(spec.nodes, spec.limit_s, played.run_s, self._user)
         self._exit_codes[number] = played.exit_code
         self._tags[spec.tag] = _id(number)
         self._jobs[number] = JobStatus(_id(number), JobState.WAITING, submitted_s=float(self.now_s), reason="nodes")

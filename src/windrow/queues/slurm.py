@@ -125,7 +125,7 @@ class SlurmQueue:
         first = specs[0]
         # Most sites leave EnforcePartLimits off: Slurm would accept an impossible job and let it wait for ever.
         check_spec(first, self.limits(), f"partition {self._site.partition}")
-        shape = self._shape(first.nodes, first.walltime_s)
+        shape = self._shape(first.nodes, first.limit_s)
         job = ["sbatch", "--parsable", *shape, *self._excluding(first.avoid), f"--chdir={first.workdir}"]
         if len(specs) == 1 and "\\" in first.output:  # which sbatch takes for a quote, and leaves out
             return [*job, f"--job-name={first.tag}", "--output=/dev/null"], redirected_script(first)

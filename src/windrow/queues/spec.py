@@ -62,10 +62,12 @@ def _form_problem(spec: JobSpec) -> str:
     return ""
 
 
-def _size_problem(nodes: int, walltime_s: int, limits: Limits, where: str) -> str:
+def _size_problem(nodes: int, walltime_s: int | None, limits: Limits, where: str) -> str:
     most = min(limits.nodes, limits.max_nodes or limits.nodes)
     if not 1 <= nodes <= most:
         return f"it asks for {nodes} nodes; {where} gives 1 to {most}"
+    if walltime_s is None:
+        return "" if limits.starts_at_once else f"it has no walltime; {where} needs one"
     if walltime_s < 1:
         return f"it asks for {walltime_s} s; a job asks for at least 1 s"
     if limits.max_walltime_s is not None and walltime_s > limits.max_walltime_s:

@@ -117,6 +117,7 @@ def test_every_execution_keeps_the_rules(seed: int) -> None:
     job, elsewhere = random_job(chance)
     core = Core(job, 100.0)
     records = execute(core, elsewhere, chance, 100.0)
+    assert job.walltime_s is not None
     check(job, records, 100.0 + job.walltime_s - 5.0)
 
 

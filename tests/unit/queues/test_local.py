@@ -26,7 +26,9 @@ from tests.unit.queues.contract import (
     wait_state,
 )
 
+from windrow.agent.machine import this_machine
 from windrow.errors import UserError
+from windrow.model.resources import NodeShape
 from windrow.queues.command import user_name
 from windrow.queues.local import LocalQueue
 from windrow.queues.local_door import is_served, start_server
@@ -251,12 +253,12 @@ def test_several_clients_at_once(local: LocalHarness) -> None:
 import sys
 from windrow.queues.local import LocalQueue
 from windrow.queues.port import JobSpec
-queue, who, folder = LocalQueue(sys.argv[1]), sys.argv[2], sys.argv[3]
+queue, who, folder = LocalQueue(sys.argv[1], nodes=4), sys.argv[2], sys.argv[3]
 for i in range(5):
     print(queue.submit(JobSpec(f"{who}-{i}", 1, 60, ("true",), folder, f"{who}-{i}.out")))
 """
     prefix = fresh_tag()
-    command = [sys.executable, "-c", program, str(local.queue.folder)]
+    command = [sys.executable, "-c", program, str(local.queue.folder.parent)]
     clients = [
         subprocess.Popen([*command, f"{prefix}-{n}", str(local.folder)], stdout=subprocess.PIPE, text=True)
         for n in range(4)
@@ -267,22 +269,22 @@ for i in range(5):
     assert {(s.state, s.exit_code) for s in over.values()} == {(JobState.ENDED, 0)}
 
 
-def test_other_settings_are_refused_while_there_are_jobs(tmp_path: Path) -> None:
-    folder = tmp_path / "queue"
-    harness = LocalHarness(LocalQueue(folder, nodes=4, grace_s=0.2), tmp_path)
-    assert LocalQueue(folder).settings == harness.queue.settings
-    job = harness.queue.submit(spec(harness, ("sleep", "60")))
-    with pytest.raises(UserError, match="nodes 4, not 8; wait until"):
-        LocalQueue(folder, nodes=8)
-    assert LocalQueue(folder, nodes=4).limits().nodes == 4
-    harness.queue.cancel([job])
-    wait_over(harness, [job])
-    wider = LocalQueue(folder, nodes=8)
-    with pytest.raises(UserError, match="open it again"):
-        harness.queue.submit(spec(harness, ("true",)))
-    eight = LocalHarness(wider, tmp_path)
-    wait_over(eight, [wider.submit(spec(eight, ("true",), nodes=8))])
-    kill_server(folder)
+def test_other_settings_are_another_queue(tmp_path: Path) -> None:
+    """No project changes another's queue, and a job is followed by whoever knows its id, whatever the settings are."""
+    four = LocalHarness(LocalQueue(tmp_path, nodes=4, grace_s=0.2), tmp_path)
+    job = four.queue.submit(spec(four, ("sleep", "60"), nodes=4))
+    eight = LocalHarness(LocalQueue(tmp_path, nodes=8, grace_s=0.2), tmp_path)
+    wide = eight.queue.submit(spec(eight, ("true",), nodes=8))
+    assert wait_state(eight, wide, JobState.ENDED).exit_code == 0  # it did not wait for the four
+    assert LocalQueue(tmp_path, nodes=4).settings == four.queue.settings
+    assert (four.queue.limits().nodes, eight.queue.limits().nodes, LocalQueue(tmp_path).limits().nodes) == (4, 8, 1)
+    assert job != wide
+    assert eight.queue.snapshot().jobs == ()
+    assert eight.queue.status([job, "queue-9x9-easy.1", "queue-../x.1"]).keys() == {job}
+    LocalQueue(tmp_path).cancel([job])
+    wait_state(eight, job, JobState.CANCELLED)
+    for queue in (four.queue, eight.queue):
+        kill_server(queue.folder)
 
 
 def test_bad_settings_and_folders_get_one_clear_message(tmp_path: Path) -> None:
@@ -292,23 +294,30 @@ def test_bad_settings_and_folders_get_one_clear_message(tmp_path: Path) -> None:
         LocalQueue(tmp_path / "b", nodes=0)
     with pytest.raises(UserError, match="at least one core"):
         LocalQueue(tmp_path / "c", cores=0)
-    open_to_all = tmp_path / "d"
-    open_to_all.mkdir()
+    with pytest.raises(UserError, match="policy needs nodes"):
+        LocalQueue(tmp_path / "c", policy="easy")
+    with pytest.raises(UserError, match="cores = 9999, but this machine has"):
+        LocalQueue(tmp_path / "c", cores=9999)
+    open_to_all = tmp_path / "d" / "queue"
+    open_to_all.mkdir(parents=True)
     open_to_all.chmod(0o755)
     with pytest.raises(UserError, match="chmod 700"):
-        LocalQueue(open_to_all)
+        LocalQueue(tmp_path / "d")
     (tmp_path / "e").write_text("")
     with pytest.raises(UserError, match="folder of its own"):
         LocalQueue(tmp_path / "e")
 
 
-def test_a_new_queue_has_a_node_per_core_and_is_private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_settings_the_queue_is_this_machine_and_private(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     queue = LocalQueue()
     assert queue.folder == tmp_path / "windrow" / "queue"
     assert queue.folder.stat().st_mode & 0o777 == 0o700
-    assert queue.limits().nodes == len(os.sched_getaffinity(0))
-    assert queue.limits().shape.cores == 1
+    limits = queue.limits()
+    assert (limits.nodes, limits.shape, limits.max_walltime_s, limits.starts_at_once) == (1, this_machine(), None, True)
+    assert LocalQueue(cores=1, memory_bytes=10**6).limits().shape == NodeShape(1, 10**6)
 
 
 def test_a_user_without_a_name_has_a_queue_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -341,4 +350,5 @@ def test_the_example_of_the_manual_runs(tmp_path: Path, monkeypatch: pytest.Monk
     names: dict[str, object] = {}
     exec(compile(example, "local-queue.md", "exec"), names)
     assert (tmp_path / "first.out").read_text().strip() == os.uname().nodename
-    kill_server(tmp_path / "queue")
+    for folder in (tmp_path / "queue").iterdir():
+        kill_server(folder)

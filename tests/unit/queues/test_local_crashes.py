@@ -22,6 +22,12 @@ from windrow.queues.local_door import is_served, start_server
 from windrow.queues.local_keeper import claimant
 from windrow.queues.port import JobState, QueueError
 
+
+def number_of(job: str) -> int:
+    """A job as its folder knows it."""
+    return int(job.rpartition(".")[2])
+
+
 # A server that is killed, as by kill -9, at one place: before or after the nth call of one of its functions.
 CRASHING = """
 import os, signal, sys
@@ -122,7 +128,7 @@ def test_killed_again_and_again(local: LocalHarness, seed: int) -> None:
 def test_jobs_go_on_without_a_server_and_time_still_counts(local: LocalHarness) -> None:
     ends = local.queue.submit(spec(local, tracing(local, 3, 0.3)))
     endless = local.queue.submit(spec(local, ("sleep", "600"), walltime_s=1))
-    for number in map(int, (ends, endless)):  # before a keeper has it, only another server would start it
+    for number in map(number_of, (ends, endless)):  # before a keeper has it, only another server would start it
         wait_for(local, "a keeper", lambda n=number: claimant(local.queue.folder, n) is not None)  # type: ignore[misc]
     kill_server(local.queue.folder)
     time.sleep(2.0)
@@ -170,7 +176,7 @@ def test_the_keeper_of_a_dead_server_may_win(local: LocalHarness) -> None:
 
 
 def claimed_by(local: LocalHarness, job: str) -> int:
-    file = local.queue.folder / "jobs" / f"{job}.claim"
+    file = local.queue.folder / "jobs" / f"{number_of(job)}.claim"
     wait_for(local, "the claim", file.exists)
     return int(json.loads(file.read_text())["pid"])
 
@@ -193,7 +199,7 @@ def test_a_process_number_that_came_again_is_not_mistaken(local: LocalHarness) -
     os.kill(keeper, signal.SIGKILL)
     time.sleep(0.05)  # start times are known to a hundredth of a second
     stranger = subprocess.Popen(["sleep", "600"])
-    file = local.queue.folder / "jobs" / f"{job}.claim"
+    file = local.queue.folder / "jobs" / f"{number_of(job)}.claim"
     file.write_text(json.dumps({**json.loads(file.read_text()), "pid": stranger.pid}))
     try:
         wait_state(local, job, JobState.KILLED)
