@@ -217,7 +217,7 @@ def test_a_wrong_account_or_qos_is_refused_with_those_that_there_are(accounted: 
     accounted.write(fan(width=1))
     for setting, words in (("account", "Invalid account"), ("qos", "Invalid qos")):
         (accounted.folder / "windrow.toml").write_text(f'[queues.slurm]\n{setting} = "nosuch"\n')
-        said = check_refused(accounted, f"Slurm takes no job with {setting}=nosuch.*{words}")
+        said = check_refused(accounted, f"Slurm accepts no job with {setting}=nosuch.*{words}")
         assert re.search(r"you may use the accounts science \(QOS .*normal", said)
 
 

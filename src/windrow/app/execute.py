@@ -230,6 +230,7 @@ def _facts(prepared: Prepared) -> dict[str, Any]:
         "workflow": str(order.workflow.absolute()),
         "tasks": len(workflow),
         "queue": order.on,
+        "shell": dict(prepared.queue.shell) if isinstance(prepared.queue, Checked) else {},
         "strategy": strategy_of(order).name,
         "objective": order.objective,
         "deadline_s": order.deadline_s,
@@ -280,7 +281,7 @@ def _manager(paths: RunPaths, journal: Journal, promise: FirstPromise) -> Manage
     facts = journal.facts()
     runnable = read_runnable(paths.workflow)
     order = _order_of(facts)
-    queue = open_queue(order.on)
+    queue = open_queue(order.on, shell=facts.get("shell"))
     limits = queue.limits()
     terms = terms_for(order, limits)
     workflow = runnable.workflow

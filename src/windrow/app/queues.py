@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,8 +19,11 @@ _LOCAL_KEYS = {"nodes": int, "cores": int, "memory": str, "policy": str, "wallti
 _WORDS: Mapping[type, str] = {int: "a whole number", str: "text in quotes"}
 
 
-def open_queue(name: str) -> Queue:
-    """The queue that users call so: a kind, or a table of `windrow.toml` (see app/settings.py)."""
+def open_queue(name: str, shell: Mapping[str, str] | None = None) -> Queue:
+    """The queue that users call so: a kind, or a table of `windrow.toml` (see app/settings.py).
+
+    `shell` are the settings of the shell in which a run was begun, instead of those of this one.
+    """
     file = find_settings()
     tables = read_settings(file)
     table = dict(tables.get(name, {}))
@@ -27,7 +31,7 @@ def open_queue(name: str) -> Queue:
     if kind not in KINDS:
         raise unknown_name("queue", name, dict.fromkeys([*KINDS, *tables]))
     try:
-        return _local(table) if kind == "local" else _slurm(table) if kind == "slurm" else _pbs(table)
+        return _local(table) if kind == "local" else _slurm(table, shell) if kind == "slurm" else _pbs(table)
     except UserError as error:
         if not table:
             raise
@@ -64,11 +68,14 @@ def _local(table: Mapping[str, Any]) -> Queue:
     )
 
 
-def _slurm(table: Mapping[str, Any]) -> Queue:
+def _slurm(table: Mapping[str, Any], shell: Mapping[str, str] | None) -> Queue:
     from windrow.queues.slurm import SlurmQueue  # noqa: PLC0415
-    from windrow.queues.slurm_profile import slurm_profile  # noqa: PLC0415
+    from windrow.queues.slurm_profile import VARIABLES, slurm_profile  # noqa: PLC0415
 
-    return SlurmQueue(slurm_profile(table))
+    if shell is None:
+        return SlurmQueue(slurm_profile(table))
+    others = {name: value for name, value in os.environ.items() if name not in VARIABLES.values()}
+    return SlurmQueue(slurm_profile(table), env={**others, **shell})
 
 
 def _pbs(table: Mapping[str, Any]) -> Queue:

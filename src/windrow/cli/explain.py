@@ -31,6 +31,7 @@ def run(args: argparse.Namespace) -> int:
     """Find it and explain it."""
     from windrow.app.runs import Told, find_run
     from windrow.report.explanation import explain_job, explain_task
+    from windrow.report.waiting import nothing_can_start
 
     told = Told(find_run(args.run))
     workflow, story = told.runnable.workflow, told.story
@@ -44,6 +45,8 @@ def run(args: argparse.Namespace) -> int:
         lines = explain_job(story, jobs[args.what], told.predictions())
     else:
         raise UserError(f"{told.paths.name} has no task or job {args.what!r}; windrow status lists the jobs")
+    if warning := nothing_can_start(story):
+        lines.append(f"warning: {warning}")
     if args.json:
         terminal.print_json({"run": told.paths.name, "what": args.what, "lines": lines})
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import time
 from dataclasses import asdict
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 _SHOWN_JOBS = 12
 _SHOWN_FAILURES = 3
 _BAR = 40
+_LAST_BYTES = 4096
 
 
 def clock(at_s: float | None) -> str:
@@ -69,8 +71,22 @@ def summary(told: Told, now_s: float) -> list[str]:
     if told.state == "failed":
         lines.append(f"mend what is wrong, then windrow resume {told.paths.name} tries again what failed")
     elif told.state in ("interrupted", "stopped"):
+        lines += _last_words(told)
         lines.append(f"windrow resume {told.paths.name} goes on from here")
     return lines
+
+
+def _last_words(told: Told) -> list[str]:
+    """What a manager in the background died of, where it could say so: a full disk, say."""
+    try:
+        with told.paths.log.open("rb") as log:
+            is_later = os.fstat(log.fileno()).st_mtime >= told.story.last_s - 1  # nobody managed the run since
+            log.seek(max(0, log.seek(0, 2) - _LAST_BYTES))
+            said = log.read().decode(errors="replace").rstrip().splitlines()[-1:] if is_later else []
+    except OSError:
+        return []
+    mark = "windrow: error: "
+    return [f"its manager ended: {words.removeprefix(mark)}" for words in said if words.startswith(mark)]
 
 
 def warnings(told: Told) -> list[str]:

@@ -148,6 +148,10 @@ class Checked(Protocol):
     """A queue that can tell before a run whether it is set up well."""
 
     @property
+    def shell(self) -> Mapping[str, str]:
+        """The variables of the user's shell that count as settings. A run keeps them, whoever resumes it where."""
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """What the user should know of where jobs go."""
 

@@ -25,7 +25,7 @@ from windrow.queues.port import JobSpec, JobStatus, Limits, QueueError, Snapshot
 from windrow.queues.script import array_name, array_script, here_document, job_script, redirected_script, tag_of
 from windrow.queues.slurm_accounts import parse_past, past_argv
 from windrow.queues.slurm_limits import SiteLimits, allowed_accounts, read_limits, read_nodes, suitable
-from windrow.queues.slurm_profile import SlurmProfile, with_environment
+from windrow.queues.slurm_profile import VARIABLES, SlurmProfile, ignored_variables, with_environment
 from windrow.queues.slurm_text import (
     FOREVER_S,
     SACCT_FORMAT,
@@ -69,7 +69,8 @@ class SlurmQueue:
         run: Run = command.run,
     ) -> None:
         given = os.environ if env is None else env
-        self.profile, self.notes = with_environment(profile or SlurmProfile(), given)
+        self.profile, self.shell = with_environment(profile or SlurmProfile(), given)
+        self._ignored = ignored_variables(self.profile, given)
         self._env = _clean(given)
         self._timeout_s = timeout_s
         self._run = run
@@ -96,9 +97,18 @@ class SlurmQueue:
             raise UserError(f"{error}{self._sources}") from None
 
     @property
+    def notes(self) -> tuple[str, ...]:
+        """Which settings come from the user's shell, and which variables there do not count."""
+        used = tuple(f"{key} {self.shell[name]} (from {name})" for key, name in VARIABLES.items() if name in self.shell)
+        if not self._ignored:
+            return used
+        which = f"{', '.join(self._ignored)} {'is' if len(self._ignored) == 1 else 'are'} ignored"
+        return (*used, f"{which}; options that all jobs need go into extra of [queues.slurm] in windrow.toml")
+
+    @property
     def _sources(self) -> str:
         """Where settings came from, for errors about them."""
-        return f" ({'; '.join(self.notes)})" if self.notes else ""
+        return f" (from {', '.join(self.shell)})" if self.shell else ""
 
     # Submitting
 
@@ -218,7 +228,7 @@ class SlurmQueue:
             named = ", ".join(option.removeprefix("--") for option in self.profile.options)
             allowed = allowed_accounts(self._ask, user_name(), self._site) or "correct it in windrow.toml"
             what = f"{named or 'your defaults'}{self._sources}"
-            raise UserError(f"Slurm takes no job with {what}: {answer.words}; {allowed}")
+            raise UserError(f"Slurm accepts no job with {what}: {answer.words}; {allowed}")
 
     def _try(self, nodes: int, walltime_s: int) -> Answer:
         argv = ["sbatch", "--test-only", *self._shape(nodes, walltime_s), "--output=/dev/null"]

@@ -106,7 +106,7 @@ def _closed(partition: str, state: str, nodes: int, usable: int) -> str:
         word = {"INACTIVE": "inactive", "DRAIN": "being drained"}.get(state, "down")
         return f"partition {partition} is {word} (State={state})"
     if not usable:
-        return f"all {nodes} nodes of partition {partition} are down, drained or reserved (sinfo -R tells why)"
+        return f"all {nodes} nodes of partition {partition} are down, drained or reserved (see sinfo -R)"
     return ""
 
 

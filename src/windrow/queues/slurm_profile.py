@@ -24,10 +24,11 @@ NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:@+-]*")
 CONSTRAINT = re.compile(r"[A-Za-z0-9_(\[][A-Za-z0-9_.:=*&|,()\[\]-]*")
 EXTRA = re.compile(r"--(?P<option>[a-z][a-z0-9-]+)(=[^\0\n]*)?")
 KEYS = ("partition", "account", "qos", "constraint")
-# SBATCH_ variables that change nothing: they are keys, or Windrow sets the same itself.
+VARIABLES = {key: f"SBATCH_{key.upper()}" for key in KEYS}
+# Other SBATCH_ variables that change nothing, since Windrow sets the same itself.
 HARMLESS = (
-    *(key.upper() for key in KEYS), "ARRAY_INX", "DEBUG", "ERROR", "EXCLUSIVE", "IGNORE_PBS", "INPUT", "JOB_NAME",
-    "MEM_PER_NODE", "NO_REQUEUE", "OPEN_MODE", "OUTPUT", "REQUEUE", "TIMELIMIT", "WAIT",
+    "ARRAY_INX", "DEBUG", "ERROR", "EXCLUSIVE", "IGNORE_PBS", "INPUT", "JOB_NAME", "MEM_PER_NODE", "NO_REQUEUE",
+    "OPEN_MODE", "OUTPUT", "REQUEUE", "TIMELIMIT", "WAIT",
 )  # fmt: skip
 OWNED = (
     "account", "array", "chdir", "constraint", "dependency", "error", "exclusive", "help", "hold", "ignore-pbs",
@@ -60,28 +61,25 @@ class SlurmProfile:
         return [f"--{name}={value}" for name, value in named if value] + list(self.extra)
 
 
-def with_environment(profile: SlurmProfile, env: Mapping[str, str]) -> tuple[SlurmProfile, tuple[str, ...]]:
-    """The profile with what SBATCH_ variables say beside it, and what the user should know of that."""
-    notes = []
-    for key in KEYS:
-        name = f"SBATCH_{key.upper()}"
+def with_environment(profile: SlurmProfile, env: Mapping[str, str]) -> tuple[SlurmProfile, dict[str, str]]:
+    """The profile with what SBATCH_ variables say where it says nothing, and those of them that count."""
+    counting = {}
+    for key, name in VARIABLES.items():
         if (value := env.get(name)) and not getattr(profile, key):
             try:
                 profile = SlurmProfile(**(asdict(profile) | {key: value}))
             except UserError as error:
                 raise UserError(f"{name}: {error}; unset it, or set {key} in windrow.toml") from None
-            notes.append(f"{key} {value} (from {name})")
+            counting[name] = value
+    return profile, counting
+
+
+def ignored_variables(profile: SlurmProfile, env: Mapping[str, str]) -> list[str]:
+    """The SBATCH_ variables that would change jobs if sbatch saw them."""
     given = [option.partition("=")[0] for option in profile.extra]
-    ignored = [
-        name
-        for name in sorted(env)
-        if name.startswith("SBATCH_") and name.removeprefix("SBATCH_") not in HARMLESS
-        if f"--{name.removeprefix('SBATCH_').lower().replace('_', '-')}" not in given
-    ]
-    if ignored:
-        which = f"{', '.join(ignored)} {'is' if len(ignored) == 1 else 'are'} ignored"
-        notes.append(f"{which}; options that all jobs need belong into extra of [queues.slurm] in windrow.toml")
-    return profile, tuple(notes)
+    named = {name: name.removeprefix("SBATCH_") for name in sorted(env) if name.startswith("SBATCH_")}
+    named = {name: rest for name, rest in named.items() if name not in VARIABLES.values() and rest not in HARMLESS}
+    return [name for name, rest in named.items() if f"--{rest.lower().replace('_', '-')}" not in given]
 
 
 def slurm_profile(table: Mapping[str, object]) -> SlurmProfile:

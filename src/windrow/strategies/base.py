@@ -227,14 +227,14 @@ def decided(strategy: Strategy, view: View) -> Decision:
     """What the strategy decides, without jobs that could never start as the queue stands; then `why` says so."""
     nodes = view.work.cluster_nodes
     if nodes < 1:
-        return Decision(why="no node takes new jobs now")
+        return Decision(why="no node accepts new jobs now")
     decision = strategy.decide(view)
     able = tuple(job for job in decision.jobs if job.nodes <= nodes and not is_never(job.run_s))
     if len(able) == len(decision.jobs):
         return decision
     stuck = next(job for job in decision.jobs if job not in able)
     who = view.work.workflow.ids[max(stuck.tasks, key=lambda task: int(view.work.workflow.nodes[task]))]
-    return replace(decision, jobs=able, why=f"task {who} needs more than the {nodes} nodes that take new jobs now")
+    return replace(decision, jobs=able, why=f"task {who} needs more than the {nodes} nodes that accept new jobs now")
 
 
 def habits_of(strategy: Strategy) -> Habits | None:

@@ -199,7 +199,7 @@ class Foresight:
         """To take the first of these courses, and why. `is_exact`: tasks are known to keep their times."""
         best = next((one for one in ranked if _can_start(view, one.course)), None)
         if best is None:
-            return Decision(why=f"nothing can start on the {view.work.cluster_nodes} nodes that take new jobs now")
+            return Decision(why=f"nothing can start on the {view.work.cluster_nodes} nodes that accept new jobs now")
         ranked = ranked[ranked.index(best) :]
         seen = tuple(_candidate(view, one, best) for one in ranked[:_SHOWN])
         why = f"{best.course.name}: done in {format_duration(best.mean_s)}, {_give_or_take(best)}"

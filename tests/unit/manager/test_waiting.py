@@ -61,7 +61,7 @@ def test_a_run_waits_and_says_so_while_no_node_takes_jobs(run: ToyRun) -> None:
         manager.step()
         run.cluster.tick()
     assert not run.cluster.jobs
-    words = "nothing more can be submitted: no node takes new jobs now"
+    words = "nothing more can be submitted: no node accepts new jobs now"
     assert queue_words(run) == {"reasons": {}, "trouble": words}
     run._drive(manager, lambda: None)
     run.check_complete()

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import pytest
 from tests.unit.queues.test_slurm_text import site
 
+from windrow.app.queues import open_queue
 from windrow.errors import UserError
 from windrow.queues.command import Answer
 from windrow.queues.port import QueueError
@@ -34,6 +35,7 @@ def test_variables_of_sbatch_that_are_settings_count_where_the_file_says_nothing
     queue = SlurmQueue(SlurmProfile(qos="normal"), env=env)
     assert (queue.profile.partition, queue.profile.qos) == ("long", "normal")
     assert queue.notes == ("partition long (from SBATCH_PARTITION)",)
+    assert queue.shell == {"SBATCH_PARTITION": "long"}
     assert queue._env == {"PATH": "/bin"}  # sbatch itself sees none of them
 
 
@@ -44,6 +46,15 @@ def test_variables_of_sbatch_that_would_change_jobs_are_dropped_and_told() -> No
     assert queue.profile == SlurmProfile(extra=("--wckey=y",))
     (note,) = queue.notes
     assert note.startswith("SBATCH_CLUSTERS, SBATCH_GRES are ignored; ")
+
+
+def test_a_run_keeps_the_settings_of_the_shell_in_which_it_began(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SBATCH_PARTITION", "elsewhere")
+    monkeypatch.setenv("SBATCH_QOS", "other")
+    queue = open_queue("slurm", shell={"SBATCH_PARTITION": "long"})
+    assert isinstance(queue, SlurmQueue)
+    assert (queue.profile.partition, queue.profile.qos) == ("long", "")
+    assert queue.notes == ("partition long (from SBATCH_PARTITION)",)
 
 
 def test_a_variable_of_sbatch_that_cannot_be_used_is_named() -> None:
@@ -67,7 +78,7 @@ def test_settings_that_slurm_would_never_take_are_refused_before_a_run(words: st
     with pytest.raises(UserError) as caught:
         queue.check()
     allowed = "you may use the accounts phys (QOS normal, express), chem (QOS normal)"
-    expected = f"Slurm takes no job with account=nosuch (account nosuch (from SBATCH_ACCOUNT)): {words}; {allowed}"
+    expected = f"Slurm accepts no job with account=nosuch (from SBATCH_ACCOUNT): {words}; {allowed}"
     assert str(caught.value) == expected
 
 

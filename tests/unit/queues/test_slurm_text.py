@@ -255,7 +255,7 @@ def test_limits_tell_what_can_be_had_now() -> None:
     drained = "n1|drained|up|2|1000|(null)\nn2|draining|up|4|2000|fat\n"
     limits = SlurmQueue(run=site(sinfo=drained), env={}).limits()
     assert (limits.nodes, limits.usable_nodes) == (2, 0)
-    assert limits.closed == "all 2 nodes of partition main are down, drained or reserved (sinfo -R tells why)"
+    assert limits.closed == "all 2 nodes of partition main are down, drained or reserved (see sinfo -R)"
     down = PARTITIONS.replace("State=UP TotalNodes=3", "State=DOWN TotalNodes=3")
     limits = SlurmQueue(run=site(**{"scontrol -o show partition": down}), env={}).limits()
     assert limits.closed == "partition main is down (State=DOWN)"

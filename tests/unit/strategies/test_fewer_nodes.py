@@ -58,14 +58,14 @@ def test_no_job_is_wider_than_what_is_up(name: str, board: Board) -> None:
 def test_tasks_too_wide_for_what_is_up_are_not_submitted(name: str) -> None:
     decision = decided(STRATEGIES[name], seen(Board(4), task_nodes=5))
     assert not decision.jobs
-    assert "4 nodes that take new jobs now" in decision.why
+    assert "4 nodes that accept new jobs now" in decision.why
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
 @pytest.mark.parametrize("board", [Board(0), Board(6, 0)])
 def test_nothing_is_submitted_where_no_node_takes_jobs(name: str, board: Board) -> None:
     view = seen(Board(6)).within(board.snapshot().open_nodes)
-    assert decided(STRATEGIES[name], view) == Decision(why="no node takes new jobs now")
+    assert decided(STRATEGIES[name], view) == Decision(why="no node accepts new jobs now")
 
 
 def test_a_course_that_cannot_start_never_ends() -> None:

@@ -1,0 +1,72 @@
+"""How a run is told on a terminal: from its journal, and what its manager last said."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from windrow.app.runs import RunPaths, Told, new_run
+from windrow.cli import live
+from windrow.manager import events as e
+from windrow.manager.journal import Journal, Record
+from windrow.manager.run_file import write_runnable
+from windrow.model import Runnable, Task, Workflow
+from windrow.strategies import Decision, JobPlan
+
+
+@pytest.fixture
+def paths(tmp_path: Path) -> RunPaths:
+    """A run whose one job waits, and that nobody manages."""
+
+    def fill(paths: RunPaths) -> None:
+        runnable = Runnable.of(Workflow.from_tasks("w", [Task("t", 1.0, command=("true",))]), str(tmp_path))
+        write_runnable(paths.workflow, runnable)
+        facts = {"uid": "1", "queue": "slurm", "strategy": "glume", "created_s": 1.0}
+        journal = Journal.create(paths.journal, facts)
+        planned = e.JobsPlanned(1, Decision((JobPlan((0,), 1, 5, 60),)))
+        journal.append([Record(e.RunBegan(1)), Record(planned), Record(e.JobSubmitted(2, 0, "17"))])
+        journal.close()
+
+    return new_run("w", tmp_path / "runs", fill)
+
+
+def says(paths: RunPaths, **words: object) -> Told:
+    journal = Journal.open(paths.journal, writable=True)
+    journal.set_fact("queue_words", words)
+    journal.close()
+    return Told(paths)
+
+
+def test_why_a_job_waits_is_in_all_that_is_shown(paths: RunPaths) -> None:
+    told = says(paths, reasons={"0": "QOSMaxWallDurationPerJobLimit"}, trouble="")
+    because = "it asks for more than its QOS allows one job (QOSMaxWallDurationPerJobLimit)"
+    rows, _ = live.job_rows(told, 3.0)
+    assert rows[0][-1] == because
+    (warning,) = [line for line in live.summary(told, 3.0) if line.startswith("warning: ")]
+    assert warning.startswith(f"warning: nothing of this run can start: job 0 (17) waits because {because}; fix: ")
+    shown = live.as_json(told)
+    assert shown["jobs"][0]["reason"] == "QOSMaxWallDurationPerJobLimit"
+    assert shown["warnings"] == [warning]
+    told.close()
+
+
+def test_a_job_of_which_the_queue_said_nothing_waits_for_no_reason(paths: RunPaths) -> None:
+    told = Told(paths)
+    assert live.job_rows(told, 3.0)[0][0][-1] == ""
+    assert live.as_json(told)["jobs"][0]["reason"] == ""
+    assert not live.warnings(told)
+    told.close()
+
+
+def test_what_a_manager_died_of_is_told(paths: RunPaths) -> None:
+    words = "journal.sqlite: the journal cannot be used: database or disk is full"
+    paths.log.write_text(f"00:00:01  0/1 tasks  job 0 waiting\nwindrow: error: {words}\n")
+    told = Told(paths)
+    assert told.state == "interrupted"
+    assert f"its manager ended: {words}" in live.summary(told, time.time())
+    os.utime(paths.log, (0, 0))  # another one managed the run since then
+    assert not any("disk is full" in line for line in live.summary(told, time.time()))
+    told.close()
