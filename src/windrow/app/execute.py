@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from windrow.agent.folder import RunFolder
+from windrow.agent.machine import this_machine
 from windrow.app.learning import Learning, TaskErrors, earlier_errors
 from windrow.app.looking import FirstPromise, look_ahead
 from windrow.app.queues import no_answer, open_queue
@@ -38,10 +39,12 @@ from windrow.manager.run_file import read_runnable, write_runnable
 from windrow.manager.terms import Terms
 from windrow.model import Runnable, format_duration
 from windrow.model.runnable import refuse_missing_inputs
+from windrow.model.size import format_memory
 from windrow.queues.local import LocalQueue
 from windrow.queues.port import Checked, Limits, Queue, QueueError
 from windrow.strategies import AUTO, Decision, Foresight, Strategy, Work, decided, find_strategy, whole_seconds
 from windrow.strategies.foresight import Objective
+from windrow.strategies.levels import misfits
 from windrow.version import __version__
 
 OVERHEAD_S = 15
@@ -113,7 +116,7 @@ def prepare(order: Order) -> Prepared:
     if isinstance(queue, Checked):
         queue.check()
     _refuse_long_tasks(prepared)
-    Work(runnable.workflow, whole_seconds(runnable.workflow), prepared.terms.shape, prepared.terms.cluster_nodes)
+    _refuse_misfits(prepared)
     return prepared
 
 
@@ -161,6 +164,34 @@ def _refuse_closed_queue(prepared: Prepared) -> None:
     if usable < (needed := int(workflow.nodes[widest])) <= limits.nodes:
         offered = f"only {usable} of the {limits.nodes} nodes of {on} can be used now"
         raise UserError(f"task {workflow.ids[widest]} needs {needed} nodes, but {offered}; ask for fewer nodes, {fix}")
+
+
+def _refuse_misfits(prepared: Prepared) -> None:
+    """A task that needs more than any node has would never start."""
+    workflow, terms, on = prepared.runnable.workflow, prepared.terms, prepared.order.on
+    tasks = misfits(workflow, terms.shape, terms.cluster_nodes)
+    if not tasks:
+        return
+    task = workflow.task(tasks[0])
+    shape, is_machine = terms.shape, prepared.limits.starts_at_once
+    if task.nodes > terms.cluster_nodes:
+        key, needs, has = "nodes", f"{task.nodes} nodes", f"{terms.cluster_nodes}"
+    elif task.cores > shape.cores:
+        key, needs, has = "cores", f"{task.cores} cores", f"{shape.cores}"
+    else:
+        key, needs, has = (
+            "memory",
+            f"{format_memory(task.memory_bytes)} of memory",
+            format_memory(shape.memory_bytes or 0),
+        )
+    owner = "this machine has" if is_machine else f"{on} has" if key == "nodes" else f"a node of {on} has"
+    fix = f"lower {key} of the task in {prepared.order.workflow}"
+    if key == "nodes" and prepared.order.max_nodes == terms.cluster_nodes:
+        owner, fix = "--max-nodes allows", f"{fix}, or raise --max-nodes"
+    elif isinstance(prepared.queue, LocalQueue) and not (is_machine and (key == "nodes" or shape == this_machine())):
+        owner = "windrow.toml allows" if is_machine else owner
+        fix = f"{fix}, or raise {key} in [queues.{on}] of windrow.toml"
+    raise UserError(f"task {task.id} needs {needs}; {owner} {has}; {fix}")
 
 
 def _refuse_long_tasks(prepared: Prepared) -> None:

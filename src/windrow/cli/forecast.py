@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from windrow.forecast.base import Clock, Ints
     from windrow.forecast.ledger import Accuracy, PastPrediction
     from windrow.forecast.twin import Twin
-    from windrow.queues.port import Queue, Snapshot
+    from windrow.queues.port import Limits, Queue, Snapshot
 
 SUMMARY = "Tell when jobs would start if they were submitted now, and how good past predictions were."
 
@@ -72,6 +72,9 @@ def run(args: argparse.Namespace) -> int:
 
 def answer(queue: Queue, args: argparse.Namespace, *, clock: Clock, past: Reader = tuple) -> None:
     """Show the waits of the wanted jobs on this queue by every source, and the errors of the predictions in `past`."""
+    if (limits := queue.limits()).starts_at_once:
+        _say_at_once(queue, limits, as_json=args.json)
+        return
     from windrow.forecast.twin import Twin
 
     twin = Twin(queue, clock, policy=args.policy, refresh_s=math.inf)  # one reading serves the whole command
@@ -83,6 +86,21 @@ def answer(queue: Queue, args: argparse.Namespace, *, clock: Clock, past: Reader
         terminal.print_json(facts.as_json())
     else:
         terminal.show(*facts.as_tables())
+
+
+def _say_at_once(queue: Queue, limits: Limits, *, as_json: bool) -> None:
+    """Where no job waits there is nothing to forecast."""
+    jobs = len(queue.snapshot().jobs)
+    if as_json:
+        terminal.print_json({"queue": queue.name, "starts_at_once": True, "running_jobs": jobs})
+        return
+    from rich.text import Text
+
+    sharing = (
+        "no other jobs are running" if jobs == 0 else f"{jobs} running job{'' if jobs == 1 else 's'} to share with"
+    )
+    words = f"queue: {queue.name}, this machine: {limits.shape}; {sharing}"
+    terminal.show(Text(f"{words}\nJobs start at once here, so there is nothing to forecast."))
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from windrow.errors import UserError
+from windrow.model.size import format_memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +17,7 @@ class NodeShape:
 
     def __str__(self) -> str:
         cores = "1 core" if self.cores == 1 else f"{self.cores} cores"
-        return cores if self.memory_bytes is None else f"{cores} and {self.memory_bytes:,} bytes of memory"
+        return cores if self.memory_bytes is None else f"{cores} and {format_memory(self.memory_bytes)} of memory"
 
     def __post_init__(self) -> None:
         if self.cores < 1 or (self.memory_bytes is not None and self.memory_bytes <= 0):

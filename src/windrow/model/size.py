@@ -21,6 +21,15 @@ def parse_size(text: str) -> int:
     return int(size)
 
 
+def format_memory(size_bytes: float) -> str:
+    """A size in the units in which memory is sold: `512 MiB`, `23.5 GiB`."""
+    for unit in ("bytes", "KiB", "MiB", "GiB"):
+        if size_bytes < 1024:
+            return f"{size_bytes:.1f}".removesuffix(".0") + f" {unit}"
+        size_bytes /= 1024
+    return f"{size_bytes:.1f}".removesuffix(".0") + " TiB"
+
+
 def format_size(size_bytes: float) -> str:
     """A short text for people: `512 B`, `3.4 MB`, `1.2 GB`."""
     for unit in ("B", "kB", "MB", "GB"):

@@ -136,13 +136,19 @@ class Work:
         return whole + _first_fit(cores.tolist(), memory.tolist(), shape)
 
     def _refuse_misfits(self) -> None:
-        w, shape = self.workflow, self.shape
-        memory = np.inf if shape.memory_bytes is None else shape.memory_bytes
-        misfit = (w.nodes == 0) & ((w.cores > shape.cores) | (w.memory_bytes > memory)) | (w.nodes > self.cluster_nodes)
-        if misfit.any():
-            names = ", ".join(w.ids[i] for i in np.flatnonzero(misfit)[:5])
-            offered = f"{self.cluster_nodes} nodes of {shape}"
+        tasks = misfits(self.workflow, self.shape, self.cluster_nodes)
+        if tasks:
+            names = ", ".join(self.workflow.ids[task] for task in tasks[:5])
+            offered = f"{self.cluster_nodes} node{'' if self.cluster_nodes == 1 else 's'} of {self.shape}"
             raise UserError(f"no node of this cluster ({offered}) can run: {names}; use larger nodes or ask for less")
+
+
+def misfits(workflow: Workflow, shape: NodeShape, nodes: int) -> list[int]:
+    """The tasks that could not run even if all these nodes were empty."""
+    w, memory = workflow, np.inf if shape.memory_bytes is None else shape.memory_bytes
+    misfit = (w.nodes == 0) & ((w.cores > shape.cores) | (w.memory_bytes > memory)) | (w.nodes > nodes)
+    found: list[int] = np.flatnonzero(misfit).tolist()
+    return found
 
 
 def _first_fit(cores: list[int], memory: list[int], shape: NodeShape) -> int:

@@ -1,0 +1,202 @@
+"""Runs on this machine: all its cores, no time limit that nobody asked for, memory counted, nobody in the way."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.unit.agent.jobs import wait_until
+from tests.unit.queues.test_local import kill_server
+
+from windrow.agent.machine import this_machine
+from windrow.app.queues import open_queue
+from windrow.cli.main import main
+from windrow.queues.local import LocalQueue
+from windrow.queues.port import JobSpec, SpecError
+
+CORES = this_machine().cores
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder, a queue and a history of their own."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("STATE", "CONFIG", "DATA"):
+        monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name.lower()))
+    monkeypatch.setenv("WINDROW_HISTORY", str(tmp_path / "history.sqlite"))
+
+
+def write(*tasks: str, folder: str = ".") -> str:
+    Path(folder).mkdir(exist_ok=True)
+    lines = "".join(f"  - {{{task}}}\n" for task in tasks)
+    (Path(folder) / "w.yaml").write_text(f"name: w\ntasks:\n{lines}")
+    return "w.yaml"
+
+
+def test_a_task_may_have_all_cores(capsys: pytest.CaptureFixture[str]) -> None:
+    assert (
+        main(["run", write(f"id: a, command: 'echo $WINDROW_CORES > n', cores: {CORES}", "id: b, command: 'true'")])
+        == 0
+    )
+    assert Path("n").read_text() == f"{CORES}\n"
+    assert main(["run", write(f"id: a, command: 'true', cores: {CORES + 1}")]) == 2
+    assert f"task a needs {CORES + 1} cores; this machine has {CORES}; lower cores of the task in w.yaml" in (
+        capsys.readouterr().err
+    )
+    assert main(["run", write("id: a, command: 'true', nodes: 2")]) == 2
+    assert "task a needs 2 nodes; this machine has 1; lower nodes of the task" in capsys.readouterr().err
+
+
+def test_what_fits_nowhere_is_told_with_the_setting_that_forbids_it(capsys: pytest.CaptureFixture[str]) -> None:
+    write("id: a, command: 'true', memory: 900TiB")
+    assert main(["run", "w.yaml"]) == 2
+    memory = this_machine().memory_bytes or 0
+    said = f"task a needs 900 TiB of memory; this machine has {memory / 2**30:.1f}".removesuffix(".0")
+    assert said in capsys.readouterr().err
+    Path("windrow.toml").write_text('[queues.local]\nmemory = "1MiB"\n')
+    write("id: a, command: 'true', memory: 2MiB")
+    assert main(["run", "w.yaml"]) == 2
+    assert (
+        "task a needs 2 MiB of memory; windrow.toml allows 1 MiB; "
+        "lower memory of the task in w.yaml, or raise memory in [queues.local] of windrow.toml\n"
+    ) in capsys.readouterr().err
+    Path("windrow.toml").write_text("[queues.mini]\nkind = 'local'\nnodes = 2\n")
+    write("id: a, command: 'true', cores: 2")
+    assert main(["run", "w.yaml", "--on", "mini"]) == 2
+    assert "a node of mini has 1; lower cores of the task in w.yaml, or raise cores in [queues.mini]" in (
+        capsys.readouterr().err
+    )
+
+
+def test_settings_of_a_folder_are_not_those_of_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, settings in (("a", "nodes = 3\n"), ("b", ""), ("c", "nodes = 5\ncores = 2\n")):
+        Path(name).mkdir()
+        (Path(name) / "windrow.toml").write_text(f"[queues.local]\n{settings}")
+    found = {}
+    for name in ("a", "b", "c", "b"):
+        monkeypatch.chdir(name)
+        queue = open_queue("local")
+        assert isinstance(queue, LocalQueue)
+        found[name] = (queue.limits().nodes, queue.limits().shape.cores, queue.folder.name)
+        monkeypatch.chdir("..")
+    assert found == {"a": (3, 1, "queue-3x1-easy"), "b": (1, CORES, "queue"), "c": (5, 2, "queue-5x2-easy")}
+
+
+def submitted(folder: Path) -> list[int]:
+    """The walltimes of all jobs in a queue, in order; 0 where there is no limit."""
+    with sqlite3.connect(folder / "queue.sqlite") as db:
+        return [row[0] for row in db.execute("SELECT walltime_s FROM jobs ORDER BY id")]
+
+
+def walltime_of_job(number: int, run: str = "w-1") -> float | None:
+    found: float | None = json.loads(Path(f".windrow/runs/{run}/jobs/{number}/job.json").read_text())["walltime_s"]
+    return found
+
+
+def test_no_walltime_unless_one_is_stated() -> None:
+    """A guess of a second would have become a request of a minute, and the end of every longer task."""
+    assert main(["run", write("id: a, command: 'true'"), "--guess", "1s"]) == 0
+    assert (walltime_of_job(0), submitted(Path("state/windrow/queue"))) == (None, [0])
+    Path("windrow.toml").write_text('[queues.local]\nwalltime = "2h"\n')
+    assert main(["run", write("id: a, command: 'echo'"), "--guess", "1s"]) == 0
+    assert (walltime_of_job(0, "w-2"), submitted(Path("state/windrow/queue"))) == (7200, [0, 7200])
+
+
+def test_a_stated_walltime_holds(tmp_path: Path) -> None:
+    queue = LocalQueue(grace_s=0.2)
+    ids = [
+        queue.submit(JobSpec(f"t-{limit}", 1, limit, ("sleep", nap), str(tmp_path), f"{limit}.out"))
+        for limit, nap in ((1, "600"), (None, "1.5"))
+    ]
+    wait_until(lambda: all(one.state.is_over for one in queue.status(ids).values()), 60)
+    assert [queue.status(ids)[one].state.value for one in ids] == ["timed out", "ended"]
+    with pytest.raises(SpecError, match="it has no walltime; this queue needs one"):
+        LocalQueue(nodes=1).submit(JobSpec("none", 1, None, ("true",), str(tmp_path), "none.out"))
+    kill_server(queue.folder)
+
+
+def start(folder: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", "import sys; from windrow.cli.main import main; sys.exit(main(['run', 'w.yaml']))"]
+    return subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+@pytest.mark.skipif(CORES < 2, reason="a machine with one core runs one task at a time")
+def test_two_runs_at_once_share_the_cores(tmp_path: Path) -> None:
+    """A fills the machine. When its first tasks end, B gets cores though A wants them all: their tasks meet."""
+    wait = "while ! test -e {}; do sleep 0.02; done"
+    first = [f"id: f{n}, command: 'touch {tmp_path}/f{n}; {wait.format(tmp_path / 'go')}'" for n in range(CORES)]
+    after = "after: [" + ", ".join(f"f{n}" for n in range(CORES)) + "]"
+    meet = f"touch {tmp_path}/a{{n}}; {wait.format(tmp_path / 'b0')}".replace("{n}", "0")
+    second = [f"id: s{n}, command: '{meet}', {after}" for n in range(2 * CORES)]
+    write(*first, *second, folder="a")
+    write(f"id: b, command: 'touch {tmp_path}/b0; {wait.format(tmp_path / 'a0')}'", folder="b")
+    one = start("a")
+    wait_until(lambda: all((tmp_path / f"f{n}").exists() for n in range(CORES)), 120)
+    two = start("b")
+    book = tmp_path / "state/windrow/queue/shares"
+    wait_until(lambda: book.read_bytes().partition(b"\n")[0].count(b"], [1, 0], ") == 1, 120)
+    (tmp_path / "go").touch()
+    for run in (one, two):
+        assert run.wait(120) == 0, run.communicate()[0]
+
+
+def test_stated_memory_is_not_handed_out_twice(tmp_path: Path) -> None:
+    memory = (this_machine().memory_bytes or 0) * 3 // 5
+    log = tmp_path / "log"
+    tasks = [
+        f"id: m{n}, command: 'echo start >> {log}; sleep 0.3; echo end >> {log}', memory: {memory // 1000}kB"
+        for n in "12"
+    ]
+    assert main(["run", write(*tasks)]) == 0
+    assert log.read_text().split() == ["start", "end", "start", "end"]
+
+
+def test_no_secrets_stay_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TOKEN", "xyzzy-0815")
+    assert main(["run", write("id: a, command: 'echo $TOKEN > seen'")]) == 0
+    assert Path("seen").read_text() == "xyzzy-0815\n"
+    files = [file for file in Path("state").rglob("*") if file.is_file()]
+    assert any(file.name == "queue.sqlite" for file in files)
+    for file in files:
+        assert b"xyzzy-0815" not in file.read_bytes(), file
+        assert file.stat().st_mode & 0o077 == 0, file
+
+
+def test_jobs_of_an_earlier_version_are_still_served(tmp_path: Path) -> None:
+    """Its queue had nodes of one core in the folder that is now this machine's, and kept settings that are gone."""
+    queue = LocalQueue(tmp_path / "root", grace_s=0.2)
+    with sqlite3.connect(queue.folder / "queue.sqlite") as db:
+        rows = {"nodes": 2, "cores": 1, "memory_bytes": None, "policy": "easy", "grace_s": 0.2, "idle_s": 60.0}
+        db.executemany("INSERT OR REPLACE INTO settings VALUES (?, ?)", [(k, json.dumps(v)) for k, v in rows.items()])
+        db.execute("INSERT INTO environments (id, content) VALUES (1, ?)", (json.dumps({"PATH": os.defpath}),))
+        launch = json.dumps([["true"], str(tmp_path), "old.out"])
+        names = "tag, nodes, walltime_s, state, submitted_s, reason, launch, environment"
+        for n in range(3):
+            row = (f"old-{n}", 2, 60, "waiting", 1.0, "nodes", launch, 1)
+            db.execute(f"INSERT INTO jobs ({names}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
+    now = LocalQueue(tmp_path / "root")
+    ids = now.find(["old-0", "old-1", "old-2"])
+    assert sorted(ids.values()) == ["1", "2", "3"]
+    wait_until(lambda: all(one.state.value == "ended" for one in now.status(list(ids.values())).values()), 60)
+    wide = now.submit(JobSpec("wide", 2, 60, ("true",), str(tmp_path), "wide.out"))  # cut by the earlier version
+    wait_until(lambda: now.status([wide])[wide].state.is_over, 60)
+    kill_server(now.folder)
+
+
+def test_a_forecast_says_that_jobs_start_at_once(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["forecast"]) == 0
+    assert "Jobs start at once here, so there is nothing to forecast." in capsys.readouterr().out
+    assert main(["forecast", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"queue": "local", "starts_at_once": True, "running_jobs": 0}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("strategy", ["individual", "level-by-level", "one-job", "glume", "foresight"])
+def test_every_strategy_works_here(strategy: str) -> None:
+    tasks = ["id: a, command: 'true'", *(f"id: b{n}, command: 'true', after: [a]" for n in range(3))]
+    assert main(["run", write(*tasks), "--strategy", strategy]) == 0
