@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -35,7 +35,7 @@ from windrow.manager.journal import Journal, Record
 from windrow.manager.lock import RunLock
 from windrow.manager.losses import PATIENCE
 from windrow.manager.manager import Manager
-from windrow.manager.run_file import read_runnable, write_runnable
+from windrow.manager.run_file import read_runnable, write_inputs, write_runnable
 from windrow.manager.terms import Terms
 from windrow.model import Runnable, format_duration
 from windrow.model.runnable import refuse_missing_inputs
@@ -101,17 +101,20 @@ class Prepared:
         return sum(time.source is Source.LEARNT for time in self.times)
 
 
-def prepare(order: Order) -> Prepared:
-    """Read and check everything that can be checked before anything is done."""
+def prepare(order: Order, runnable: Runnable | None = None, finished: Collection[int] = ()) -> Prepared:
+    """Read and check everything that can be checked before anything is done.
+
+    `runnable`: what the workflow file says, where that was read before; `finished`: tasks of it that will not run.
+    """
     strategy_of(order)
-    runnable, times = filled(read_workflow_file(order.workflow), order.guess_s, order.risk)
+    runnable, times = filled(runnable or read_workflow_file(order.workflow), order.guess_s, order.risk)
     queue = open_queue(order.on)
     try:
         limits = queue.limits()
     except QueueError as error:
         raise no_answer(order.on, error) from None
     prepared = Prepared(order, runnable, times, terms_for(order, limits), limits, queue)
-    refuse_missing_inputs(order.workflow, runnable, Path.exists)
+    refuse_missing_inputs(order.workflow, runnable, Path.exists, finished)
     _refuse_closed_queue(prepared)
     if isinstance(queue, Checked):
         queue.check()
@@ -241,13 +244,22 @@ def dry_run(prepared: Prepared, root: Path = ROOT) -> DryRun:
     return DryRun(decision, twin.name, tuple(waits_s), tuple(commands))
 
 
-def start_run(prepared: Prepared, root: Path = ROOT) -> RunPaths:
-    """Make the run's folder, workflow and journal. Nothing is submitted yet."""
+def start_run(
+    prepared: Prepared, root: Path = ROOT, *, continues: str | None = None, kept: Sequence[Record] = ()
+) -> RunPaths:
+    """Make the run's folder, workflow and journal. Nothing is submitted yet.
+
+    `continues`: the run that this one continues, and `kept` what stays finished of it.
+    """
     runnable = prepared.runnable
 
     def fill(paths: RunPaths) -> None:
         write_runnable(paths.workflow, runnable)
-        Journal.create(paths.journal, _facts(prepared)).close()
+        write_inputs(paths.inputs, runnable)
+        more = {"root": str(root.absolute()), "continues": continues}
+        journal = Journal.create(paths.journal, _facts(prepared) | more)
+        journal.append(kept)
+        journal.close()
 
     return new_run(runnable.workflow.name, root, fill)
 
@@ -311,7 +323,7 @@ def managed(paths: RunPaths, *, wait_s: float = 0.0) -> Iterator[Manager]:
 def _manager(paths: RunPaths, journal: Journal, promise: FirstPromise) -> Manager:
     facts = journal.facts()
     runnable = read_runnable(paths.workflow)
-    order = _order_of(facts)
+    order = order_of_run(facts)
     queue = open_queue(order.on, shell=facts.get("shell"))
     limits = queue.limits()
     terms = terms_for(order, limits)
@@ -348,7 +360,7 @@ def _tell(hearers: Sequence[Hear], records: Sequence[Record]) -> None:
         hear(records)
 
 
-def _order_of(facts: Mapping[str, Any]) -> Order:
+def order_of_run(facts: Mapping[str, Any]) -> Order:
     """The order that a run was started with."""
     return Order(
         Path(facts["workflow"]),

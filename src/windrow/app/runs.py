@@ -52,6 +52,11 @@ class RunPaths:
         return self.folder.path / "workflow.json"
 
     @property
+    def inputs(self) -> Path:
+        """Size and time of each file that tasks read and no task makes, as they were when the run was made."""
+        return self.folder.path / "inputs.json"
+
+    @property
     def lock(self) -> Path:
         """Held by the run's manager."""
         return self.folder.path / "lock"
@@ -258,7 +263,9 @@ class Told:
 
     @property
     def state(self) -> str:
-        """In one word: "complete", "running", "stopping", "stopped", "failed" or "interrupted"."""
+        """In words: "complete", "running", "stopping", "stopped", "failed", "interrupted", or "continued by ..."."""
+        if by := self.facts.get("continued_by"):
+            return f"continued by {by}"
         if self.story.is_complete:
             return "complete"
         if self.holder is not None:

@@ -69,10 +69,10 @@ def summary(told: Told, now_s: float) -> list[str]:
     if story.trouble:
         lines.append(f"gave up: {story.trouble}")
     if told.state == "failed":
-        lines.append(f"mend what is wrong, then windrow resume {told.paths.name} tries again what failed")
+        lines.append(f"correct the cause, in the workflow file or elsewhere, then windrow resume {told.paths.name}")
     elif told.state in ("interrupted", "stopped"):
         lines += _last_words(told)
-        lines.append(f"windrow resume {told.paths.name} goes on from here")
+        lines.append(f"windrow resume {told.paths.name} continues it")
     return lines
 
 
@@ -198,9 +198,15 @@ def as_json(told: Told) -> dict[str, Any]:
         "run": told.paths.name,
         "folder": str(told.paths.folder.path),
         "state": told.state,
+        "continues": told.facts.get("continues"),
+        "continued_by": told.facts.get("continued_by"),
         "strategy": told.facts["strategy"],
         "queue": told.facts["queue"],
-        "tasks": {"total": len(story.tasks), **{s.replace(" ", "_"): story.count(s) for s in states}},
+        "tasks": {
+            "total": len(story.tasks),
+            **{s.replace(" ", "_"): story.count(s) for s in states},
+            "kept": story.kept,
+        },
         "begun_s": story.begun_s,
         "last_s": story.last_s,
         "trouble": story.trouble,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from windrow.cli import terminal, warm_up
 from windrow.cli.arguments import margin, node_count, number, positive, some_time_s, whole
-from windrow.errors import OutsideError
+from windrow.errors import OutsideError, UserError
 
 if TYPE_CHECKING:
     from windrow.app.execute import Order, Prepared
@@ -38,14 +38,19 @@ MARGIN = 1.2
 """How much longer than its tasks should need a real job asks for: estimates err."""
 _BIRTH_S = 30.0
 _SHOWN_LOST = 5
-_PATIENCE_S = 15.0  # a killed manager leaves its last command to the queue behind, which holds the lock
+PATIENCE_S = 15.0  # a killed manager leaves its last command to the queue behind, which holds the lock
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.epilog = _EPILOG
     add_order(parser)
-    parser.add_argument("--detach", action="store_true", help="return at once; the run goes on in the background")
+    parser.add_argument("--detach", action="store_true", help="return at once; the run continues in the background")
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument(
+        "--resume", action="store_true", help="continue the latest run of this workflow, with the settings of that run"
+    )
+    how.add_argument("--again", action="store_true", help="run every task again, although there is a run of it")
     parser.add_argument("--json", action="store_true", help="print one JSON object at the end instead of progress")
 
 
@@ -112,8 +117,18 @@ def order_of(args: argparse.Namespace) -> Order:
 
 def run(args: argparse.Namespace) -> int:
     """Start it and stay with it."""
+    from windrow.app.continuing import latest_of
     from windrow.app.execute import prepare, start_run
+    from windrow.app.runs import ROOT
+    from windrow.cli.resume import choose, go_on
 
+    earlier = latest_of(Path(args.workflow), ROOT)
+    if earlier is None and args.resume:
+        raise UserError(f"there is no run of {args.workflow} here to resume; leave --resume out")
+    if earlier is not None and not args.again:
+        if not args.resume:
+            return choose(earlier, as_json=args.json)
+        return go_on(earlier, detached=args.detach, as_json=args.json)
     prepared = prepare(order_of(args))
     for note in prepared.notes:
         terminal.say(note)
@@ -146,7 +161,7 @@ def stay(paths: RunPaths, *, as_json: bool) -> int:
         # The picture is the outer one: what it shows last is the run as it is when nobody manages it any more.
         with (
             progress_lines.showing(told, quiet=as_json, outlives_reader=True) as show,
-            managed(paths, wait_s=_PATIENCE_S) as manager,
+            managed(paths, wait_s=PATIENCE_S) as manager,
         ):
             _say_what_runs_again(told, manager.begin())
             drive(manager, show, paths.stop)
@@ -175,7 +190,7 @@ def _say_who_has_it(paths: RunPaths) -> None:
     from windrow.manager.lock import holder_of
 
     if (holder := holder_of(paths.lock)) is not None:
-        terminal.say(f"{paths.name} is managed by {holder}; waiting up to {_PATIENCE_S:.0f} s for that to end ...")
+        terminal.say(f"{paths.name} is managed by {holder}; waiting up to {PATIENCE_S:.0f} s for that to end ...")
 
 
 def detach(paths: RunPaths, *, as_json: bool) -> int:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Container, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 
 import msgspec
 
@@ -22,9 +24,40 @@ class _Content:
 
 
 def write_runnable(path: Path, runnable: Runnable) -> None:
-    """Write it, whole or not at all; private, since commands may hold what is nobody's business."""
+    """Write it."""
     workflow = runnable.workflow
-    content = encoded(_Content(workflow.name, list(workflow), list(workflow.files), list(runnable.steps)))
+    _write(path, encoded(_Content(workflow.name, list(workflow), list(workflow.files), list(runnable.steps))))
+
+
+def outside_inputs(runnable: Runnable, task: int, made: Container[str] = ()) -> Iterator[tuple[str, Path]]:
+    """The files that the task reads and no task makes: their names in the workflow, and where they are."""
+    workflow = runnable.workflow
+    for f in workflow.inputs.of(task).tolist():
+        name = workflow.files[f].id
+        if not any(str(place) in made for place in (PurePath(name), *PurePath(name).parents)):
+            yield name, Path(runnable.steps[task].workdir, name)
+
+
+def write_inputs(path: Path, runnable: Runnable) -> None:
+    """Write down size and time of all outside inputs, so that a change is seen however old the new file is."""
+    found: dict[str, tuple[int, int]] = {}
+    made = made_files(runnable)
+    for task in range(len(runnable.workflow)):
+        for _, place in outside_inputs(runnable, task, made):
+            with suppress(OSError):
+                seen = place.stat()
+                found[str(place)] = (seen.st_size, seen.st_mtime_ns)
+    _write(path, encoded(found))
+
+
+def made_files(runnable: Runnable) -> frozenset[str]:
+    """The names of all files that tasks make."""
+    workflow = runnable.workflow
+    return frozenset(workflow.files[f].id for f in workflow.outputs.index.tolist())
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Whole or not at all; private, since commands may hold what is nobody's business."""
     with replace_bytes(path) as file:
         os.fchmod(file.fileno(), 0o600)
         file.write(content)

@@ -126,6 +126,11 @@ class Story:
         return sum(task.state == state for task in self.tasks)
 
     @property
+    def kept(self) -> int:
+        """How many tasks had finished in the run that this one continues."""
+        return sum(task.kept is not None for task in self.tasks)
+
+    @property
     def is_complete(self) -> bool:
         """Whether every task is done."""
         return all(task.state == "finished" for task in self.tasks)

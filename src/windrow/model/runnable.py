@@ -5,7 +5,7 @@ The Workflow says what strategies need to know; a Step says what an allocation n
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,11 +47,18 @@ class Runnable:
         return Runnable(workflow, tuple(steps))
 
 
-def refuse_missing_inputs(file: Path, runnable: Runnable, exists: Callable[[Path], bool]) -> None:
-    """InputError, at the workflow's `file`, where tasks read what no task writes and what does not exist."""
+def refuse_missing_inputs(
+    file: Path, runnable: Runnable, exists: Callable[[Path], bool], finished: Container[int] = ()
+) -> None:
+    """InputError, at the workflow's `file`, where tasks read what no task writes and what does not exist.
+
+    What `finished` tasks have read is not looked for.
+    """
     workflow = runnable.workflow
     made = {workflow.files[f].id for f in workflow.outputs.index.tolist()}
     for number, step in enumerate(runnable.steps):
+        if number in finished:
+            continue
         for f in workflow.inputs.of(number).tolist():
             name = workflow.files[f].id
             if name not in made and not exists(Path(step.workdir, name)):

@@ -1,0 +1,225 @@
+"""Going on with a run whose workflow file has changed: a new run continues the old one.
+
+A run never changes: it has one workflow, and one journal of what happened. So where the file says something else now,
+NAME-2 is made, in which tasks that stay finished (manager/changes.py) are recorded as kept, and NAME-1 is marked as
+continued. What NAME-1 still has in the queue is stopped first, and what it finished is taken in.
+
+Rule: the new run is whole before the old one is marked, both under the old run's lock; whoever dies in between leaves
+either the old run as it was, or a new one that says whom it continues.
+"""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Container, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from windrow.app.execute import drive, managed, order_of_run, prepare, start_run
+from windrow.app.runs import RunPaths, Told, all_runs
+from windrow.errors import UserError, WindrowError
+from windrow.formats import read_runnable as read_workflow_file
+from windrow.manager import events as e
+from windrow.manager.changes import Changes, changes
+from windrow.manager.journal import Journal, Record
+from windrow.manager.lock import RunLock
+from windrow.manager.lost_files import LostFile, lost_files
+from windrow.manager.run_file import made_files, outside_inputs
+from windrow.manager.story import Kept
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A run beside its workflow file as it is now. Without `changes` the file cannot be read, and `unread` says why."""
+
+    told: Told
+    changes: Changes | None
+    lost: tuple[LostFile, ...] = ()
+    """Finished tasks that would run again because files are gone; numbered as in the file, where that has changed."""
+    unread: str = ""
+
+    @property
+    def is_same(self) -> bool:
+        """Whether the run can go on as it is."""
+        return self.changes is None or self.changes.is_same
+
+    @property
+    def to_run(self) -> int:
+        """How many tasks would run now."""
+        if self.changes is not None and not self.changes.is_same:
+            return self.changes.to_run + len(self.lost)
+        return len(self.told.story.tasks) - self.told.story.count("finished") + len(self.lost)
+
+    @property
+    def is_up_to_date(self) -> bool:
+        """Whether there is nothing to do."""
+        return self.is_same and self.to_run == 0
+
+
+def standing(told: Told) -> Standing:
+    """How the run stands beside its file. Nothing is changed."""
+    story, runnable = told.story, told.runnable
+    try:
+        new = read_workflow_file(Path(told.facts["workflow"]))
+    except WindrowError as error:
+        return Standing(told, None, _lost(told), str(error))
+    made, before = made_files(runnable), _read_inputs(told.paths)
+    found = changes(
+        runnable,
+        new,
+        lambda task: story.tasks[task].state == "finished",
+        lambda task: _changed(told, task, made, before),
+    )
+    if found.is_same:
+        return Standing(told, found, _lost(told))
+    left = [task for task in range(len(new.workflow)) if task not in found.kept]
+    return Standing(told, found, tuple(lost_files(found.runnable, left, found.kept.__contains__)))
+
+
+def _lost(told: Told) -> tuple[LostFile, ...]:
+    story = told.story
+    left = [number for number, task in enumerate(story.tasks) if task.state in ("left", "failed", "blocked")]
+    done = [task.state == "finished" for task in story.tasks]
+    return tuple(lost_files(told.runnable, left, done.__getitem__, results=story.is_complete))
+
+
+def _changed(told: Told, task: int, made: Container[str], before: Mapping[str, tuple[int, int]]) -> str | None:
+    """An input of a finished task that no task makes, and that is another than when the task read it.
+
+    By time and size. One that is gone says nothing: whoever needs it will.
+    """
+    started_s = _finished(told, task).started_s
+    for name, path in outside_inputs(told.runnable, task, made):
+        try:
+            found = path.stat()
+        except OSError:
+            continue
+        if not stat.S_ISREG(found.st_mode):  # folders change whenever something is put into them
+            continue
+        now = (found.st_size, found.st_mtime_ns)
+        if found.st_mtime > started_s or before.get(str(path), now) != now:
+            return name
+    return None
+
+
+def _finished(told: Told, task: int) -> Kept:
+    """Where and when a finished task did its work."""
+    story = told.story.tasks[task]
+    if story.kept is not None:
+        return story.kept
+    attempts = [attempt for attempt in story.attempts if attempt.outcome == "finished"]
+    if not attempts:  # its start was lost with its node
+        return Kept(told.paths.name, told.story.begun_s or 0.0, told.story.last_s)
+    last = attempts[-1]
+    hosts = told.story.jobs[last.job].hosts
+    return Kept(told.paths.name, last.started_s, last.ended_s or told.story.last_s, tuple(hosts))
+
+
+def _read_inputs(paths: RunPaths) -> dict[str, tuple[int, int]]:
+    """Size and time of outside inputs when the run was made. Older versions did not keep them."""
+    try:
+        return msgspec.json.decode(paths.inputs.read_bytes(), type=dict[str, tuple[int, int]])
+    except (OSError, msgspec.DecodeError):
+        return {}
+
+
+def continued_run(told: Told, *, wait_s: float) -> RunPaths:
+    """A new run that continues this one with the workflow file as it is now. Jobs of the old one are stopped first."""
+    if any(not job.outcome for job in told.story.jobs.values()):
+        with managed(told.paths, wait_s=wait_s) as manager:
+            manager.stop()
+            drive(manager)
+    lock = RunLock(told.paths.lock, wait_s)
+    try:
+        told.refresh()
+        refuse_continued(told)
+        now = standing(told)
+        if now.changes is None:
+            raise UserError(f"{now.unread}; correct the workflow file, then resume again")
+        found = now.changes
+        order = order_of_run(told.facts)
+        prepared = prepare(order, found.runnable, found.kept.keys())
+        kept = [(task, _finished(told, before)) for task, before in sorted(found.kept.items())]
+        records = [Record(e.TaskKept(int(one.ended_s), task), _detail(one), one.ended_s) for task, one in kept]
+        new = start_run(prepared, told.paths.folder.path.parent, continues=told.paths.name, kept=records)
+        mark_continued(told.paths, new.name)
+    finally:
+        lock.release()
+    return new
+
+
+def _detail(kept: Kept) -> dict[str, object]:
+    return {"run": kept.run, "started_s": kept.started_s, "ended_s": kept.ended_s, "hosts": list(kept.hosts)}
+
+
+def mark_continued(paths: RunPaths, by: str) -> None:
+    """Note in a run which one continues it."""
+    journal = Journal.open(paths.journal, writable=True)
+    try:
+        journal.set_fact("continued_by", by)
+    finally:
+        journal.close()
+
+
+def refuse_continued(told: Told) -> None:
+    """UserError where another run continues this one."""
+    by = told.facts.get("continued_by")
+    if by is None:  # whoever made the other one may have died before it was noted here
+        for paths in all_runs(told.paths.folder.path.parent):
+            if paths.name != told.paths.name and facts_of(paths).get("continues") == told.paths.name:
+                by = paths.name
+                mark_continued(told.paths, by)
+    if by is not None:
+        raise UserError(f"{told.paths.name} is continued by {by}; use windrow resume {by}")
+
+
+def facts_of(paths: RunPaths) -> dict[str, object]:
+    """What is known of a run; nothing where it cannot be read."""
+    try:
+        journal = Journal.open(paths.journal)
+    except WindrowError:
+        return {}
+    try:
+        return journal.facts()
+    finally:
+        journal.close()
+
+
+def latest_of(workflow: Path, root: Path) -> Told | None:
+    """The latest run of this workflow file in this folder; UserError where one of them is being managed right now."""
+    file = str(workflow.absolute())
+    latest: Told | None = None
+    for paths in all_runs(root):
+        if facts_of(paths).get("workflow") != file:
+            continue
+        try:
+            latest = Told(paths)
+        except WindrowError:  # it says nothing, and stops no other
+            continue
+        if latest.holder is not None:
+            raise UserError(
+                f"{paths.name} of this workflow is running, managed by {latest.holder}; "
+                f"windrow watch {paths.name} shows it, windrow cancel {paths.name} stops it"
+            )
+    return latest
+
+
+def refuse_moved(told: Told) -> None:
+    """UserError where the run is not where it was started: its commands and files are named by that place."""
+    now = told.paths.folder.path.parent
+    was = Path(str(told.facts.get("root") or now))  # older versions did not keep it
+    if was == now or (was.exists() and was.samefile(now)):
+        return
+    old, here, file = was.parents[1], now.parents[1], Path(str(told.facts["workflow"]))
+    moved = here / file.relative_to(old) if file.is_relative_to(old) else file
+    if was.exists():
+        how, back = "copied", f"resume it in {old}"
+    else:
+        how, back = "moved", "move it back"
+    fresh = f", or start it from the beginning with windrow run {moved}" if moved.exists() else ""
+    raise UserError(
+        f"{told.paths.name} was started in {old} and has been {how} to {here}, but its tasks are to run in {old}: "
+        f"{back}{fresh}"
+    )

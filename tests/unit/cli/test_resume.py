@@ -1,0 +1,202 @@
+"""Changed workflow files, a second `run`, deleted results, moved folders: by real runs on a queue of their own."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from windrow.app import continuing
+from windrow.app.runs import Told, find_run
+from windrow.cli.main import main
+from windrow.manager.journal import Journal
+
+pytestmark = pytest.mark.slow
+
+CHAIN = """
+name: m
+tasks:
+  - {id: gen, command: "cat data > x; echo gen >> ran", inputs: data, outputs: x, runtime: 1s}
+  - {id: use, command: "USE", inputs: x, outputs: y, runtime: 1s}
+  - {id: plot, command: "cat y > z; echo plot >> ran", inputs: y, outputs: z, runtime: 1s}
+  - {id: side, command: "touch s; echo side >> ran", outputs: s, runtime: 1s}
+"""
+GOOD = "cat x > y; echo use >> ran"
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder, a queue and a history of their own."""
+    (tmp_path / "p").mkdir()
+    monkeypatch.chdir(tmp_path / "p")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("WINDROW_HISTORY", str(tmp_path / "history.sqlite"))
+    Path("data").write_text("1\n")
+
+
+def write(use: str, more: str = "") -> str:
+    Path("m.yaml").write_text(CHAIN.replace("USE", use) + more)
+    return "m.yaml"
+
+
+def ran() -> Counter[str]:
+    return Counter(Path("ran").read_text().split()) if Path("ran").exists() else Counter()
+
+
+def said(capsys: pytest.CaptureFixture[str]) -> str:
+    heard = capsys.readouterr()
+    return heard.out + heard.err
+
+
+def test_resume_takes_the_corrected_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", write("exit 3")]) == 1
+    write(GOOD)
+    said(capsys)
+    assert main(["resume"]) == 0
+    words = said(capsys)
+    assert "1 unfinished task changed: use (its command changed)" in words
+    assert "2 tasks stay finished, 2 to run" in words
+    assert "m-2 continues m-1" in words
+    assert ran() == {"gen": 1, "use": 1, "plot": 1, "side": 1}
+    assert main(["status", "m-1"]) == 0
+    assert "m-1: continued by m-2" in said(capsys)
+    assert main(["resume", "m-1"]) == 2
+    assert "m-1 is continued by m-2; use windrow resume m-2" in said(capsys)
+    assert main(["explain", "gen"]) == 0
+    assert "kept from m-1" in said(capsys)
+    for command in ("report", "runs", "status"):
+        assert main([command]) == 0
+
+
+def test_what_depends_on_a_change_runs_again_and_chains_hold(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", write(GOOD)]) == 0
+    write("cat x x > y; echo use >> ran", '  - {id: extra, command: "echo extra >> ran", runtime: 1s}\n')
+    assert main(["resume", "--json"]) == 0
+    heard = capsys.readouterr()
+    assert "2 finished tasks run again: use (its command changed), plot (it depends on use)" in heard.err
+    assert "1 new task: extra" in heard.err
+    found = json.loads(heard.out[heard.out.index("{") :])
+    assert (found["run"], found["continues"], found["tasks"]["kept"]) == ("m-2", "m-1", 2)
+    assert Path("z").read_text() == "1\n1\n"
+    write("cat x x x > y; echo use >> ran")
+    assert main(["resume"]) == 0
+    words = said(capsys)
+    assert "1 task is no longer in the file: extra" in words
+    assert "m-3 continues m-2" in words
+    assert ran() == {"gen": 1, "side": 1, "use": 3, "plot": 3, "extra": 1}
+    assert Told(find_run(None)).story.tasks[0].kept.run == "m-1"  # type: ignore[union-attr]
+
+
+def test_a_changed_input_runs_its_readers_again(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", write(GOOD)]) == 0
+    Path("data").write_text("2\n")
+    os.utime("data", (1, 1))  # an older file than before, of the same size
+    said(capsys)
+    assert main(["run", "m.yaml"]) == 2
+    words = said(capsys)
+    assert "gen (its input data changed), use, plot (they depend on gen)" in words
+    assert "--resume   continues it and runs 3 of 4 tasks" in words
+    assert main(["run", "m.yaml", "--resume"]) == 0
+    assert Path("z").read_text() == "2\n"
+    assert ran() == {"gen": 2, "use": 2, "plot": 2, "side": 1}
+    said(capsys)
+    assert main(["run", "m.yaml"]) == 0
+    assert "m-2 of this workflow is complete and up to date; nothing to do (--again runs all 4" in said(capsys)
+
+
+def test_a_second_run_asks_what_is_meant(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", write("exit 3"), "--resume"]) == 2
+    assert "no run of m.yaml here to resume" in said(capsys)
+    assert main(["run", "m.yaml"]) == 1
+    said(capsys)
+    assert main(["run", "m.yaml"]) == 2
+    words = said(capsys)
+    assert "there is already a run of this workflow: m-1, failed" in words
+    assert "runs 2 of 4 tasks: use (failed), 1 that has not run" in words
+    assert "--again    starts from the beginning and runs all 4" in words
+    assert main(["run", "m.yaml", "--json"]) == 2
+    assert json.loads(capsys.readouterr().out)["tasks_to_run"] == {"resume": 2, "again": 4}
+    assert [path.name for path in Path(".windrow/runs").iterdir()] == ["m-1"]
+    assert main(["run", "m.yaml", "--again", "--resume"]) == 2
+    write(GOOD)
+    assert main(["run", "m.yaml", "--again"]) == 0
+    assert ran() == {"gen": 2, "side": 2, "use": 1, "plot": 1}
+    assert not Told(find_run("m-1")).facts.get("continued_by")
+
+
+def test_a_deleted_result_is_made_again_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", write(GOOD)]) == 0
+    Path("x").unlink()  # nobody needs it
+    said(capsys)
+    assert main(["resume"]) == 0
+    assert "m-1 is complete and up to date; there is nothing to do" in said(capsys)
+    Path("s").unlink()
+    assert main(["resume"]) == 0
+    assert "task side runs again: its output s is gone" in said(capsys)
+    assert ran() == {"gen": 1, "use": 1, "plot": 1, "side": 2}
+    for name in ("y", "z"):
+        Path(name).unlink()
+    assert main(["resume"]) == 0
+    assert ran() == {"gen": 2, "use": 2, "plot": 2, "side": 2}
+    assert main(["status"]) == 0
+
+
+def test_without_its_file_a_run_continues_as_it_was(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", write("test -e ok && cp x y")]) == 1
+    Path("m.yaml").unlink()
+    Path("ok").touch()
+    said(capsys)
+    assert main(["resume"]) == 0
+    assert "m.yaml: no such file; check the path; m-1 continues with the workflow as it was started" in said(capsys)
+    assert find_run(None).name == "m-1"
+
+
+def test_a_moved_or_copied_project_is_told_before_anything_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["run", write("exit 3")]) == 1
+    shutil.copytree(tmp_path / "p", tmp_path / "copy")
+    (tmp_path / "p").rename(tmp_path / "q")
+    for place, how in (("q", "moved"), ("copy", "moved")):
+        monkeypatch.chdir(tmp_path / place)
+        said(capsys)
+        assert main(["resume"]) == 2
+        words = said(capsys)
+        assert f"m-1 was started in {tmp_path / 'p'} and has been {how} to {tmp_path / place}" in words
+        assert f"move it back, or start it from the beginning with windrow run {tmp_path / place / 'm.yaml'}" in words
+        assert len(Told(find_run(None)).story.jobs) == 1
+    (tmp_path / "q").rename(tmp_path / "p")
+    assert main(["resume"]) == 2
+    assert f"has been copied to {tmp_path / 'copy'}" in said(capsys)
+    write(GOOD)
+    assert main(["run", "m.yaml"]) == 0
+
+
+@pytest.mark.parametrize("place", ["making", "marking"])
+def test_whoever_dies_while_continuing_loses_nothing(
+    place: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["run", write("exit 3")]) == 1
+    write(GOOD)
+
+    def die(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        if place == "making":
+            patched.setattr(Journal, "append", die)
+        else:
+            patched.setattr(continuing, "mark_continued", die)
+        assert main(["resume"]) == 130
+    assert find_run(None).name == ("m-1" if place == "making" else "m-2")
+    if place == "marking":
+        assert main(["resume", "m-1"]) == 2
+        assert "m-1 is continued by m-2" in said(capsys)
+        assert Told(find_run("m-1")).state == "continued by m-2"
+    assert main(["resume"]) == 0
+    assert ran() == {"gen": 1, "use": 1, "plot": 1, "side": 1}
