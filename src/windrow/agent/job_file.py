@@ -24,7 +24,7 @@ class TaskSpec:
     `command` is the program and its arguments; no shell unless it is one. Paths in `inputs` and `outputs` are absolute
     or relative to `workdir`. `nodes` above 0 asks for so many whole nodes. `parents` are those not done when the file
     was written, in this job or in others. `retries` is how often it may fail and be tried again in this job, `attempts`
-    how often it was begun in earlier jobs.
+    how often it was begun in earlier jobs. `elsewhere` and `shared` as in an `Order`.
     """
 
     task: int
@@ -43,6 +43,8 @@ class TaskSpec:
     attempts: int = 0
     parents: tuple[int, ...] = ()
     children: tuple[int, ...] = ()
+    elsewhere: tuple[tuple[int, int, int], ...] = ()
+    shared: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +78,7 @@ class JobFile:
 
 _NAMES = tuple(f.name for f in fields(TaskSpec))
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
-_LISTS = ("command", "inputs", "outputs", "parents", "children")
+_LISTS = ("command", "inputs", "outputs", "parents", "children", "shared")
 
 
 def write_job(path: Path, job: JobFile) -> None:
@@ -132,7 +134,7 @@ def _task(record: dict[str, Any]) -> TaskSpec:
     for name in _LISTS:
         if name in record:
             record[name] = tuple(record[name])
-    task = TaskSpec(**record)
+    task = TaskSpec(**{**record, "elsewhere": tuple(map(tuple, record.get("elsewhere", ())))})
     if not task.command:
         raise ValueError(f"task {task.id!r} has no command")
     return task

@@ -208,7 +208,9 @@ class Loop:
         inputs, outputs = absolute(spec.workdir, spec.inputs), absolute(spec.workdir, spec.outputs)
         patience_s = self._job.patience_s if self._hosts.is_cluster else 0.0
         out = str(self._folder.task_out(spec.task, attempt))
-        return Order(spec.task, attempt, spec.command, spec.workdir, env, out, inputs, outputs, patience_s)
+        shared = absolute(spec.workdir, spec.shared)
+        files = inputs, outputs, patience_s, spec.elsewhere, shared
+        return Order(spec.task, attempt, spec.command, spec.workdir, env, out, *files)
 
     def _write(self) -> None:
         for record in self._core.take_records():
@@ -238,7 +240,7 @@ class Loop:
                     self._take_last(result, why)
         for node in nodes:
             node.signal(signal.SIGKILL)
-        for result in dismiss(self._others, self._poll):
+        for result in [*self._here.end(), *dismiss(self._others, self._poll)]:
             self._take_last(result, why)
 
     def _take_last(self, result: Result, why: str) -> None:
@@ -257,4 +259,4 @@ class Loop:
             self._write()
             self._writer.close()
         except WindrowError:  # said already
-            self._here.signal(signal.SIGKILL)
+            self._here.end()

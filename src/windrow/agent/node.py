@@ -15,7 +15,7 @@ import sys
 import time
 
 from windrow.agent.guard import guarded
-from windrow.agent.order import order_from, to_line
+from windrow.agent.order import Result, order_from, to_line
 from windrow.agent.runner import Runner
 from windrow.agent.wake import Wake
 from windrow.errors import OutsideError
@@ -75,10 +75,14 @@ def _stop(wake: Wake, runner: Runner) -> None:
     while not runner.is_idle and time.monotonic() < end:
         select.select([wake.fd], [], [], 0.1)
         wake.clear()
-        for result in runner.collect():
-            if not result.why:
-                _say(to_line(result))
-    runner.signal(signal.SIGKILL)
+        _say_successes(runner.collect())
+    _say_successes(runner.end())
+
+
+def _say_successes(results: list[Result]) -> None:
+    for result in results:
+        if not result.why:
+            _say(to_line(result))
 
 
 def _say(line: bytes) -> None:

@@ -21,7 +21,8 @@ class Order:
     """Execute one attempt of a task.
 
     `env` is added to the node's own environment. `out` is the file for what it prints. `inputs` and `outputs` are
-    absolute paths; each may take up to `patience_s` to show up.
+    absolute paths; each may take up to `patience_s` to show up. `elsewhere` says where in the command folders for its
+    outputs may be put in (see `model.Step`). `shared` are those outputs in which other tasks write, too.
     """
 
     task: int
@@ -33,6 +34,8 @@ class Order:
     inputs: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ()
     patience_s: float = 0.0
+    elsewhere: tuple[tuple[int, int, int], ...] = ()
+    shared: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +69,8 @@ def to_line(value: Order | Result) -> bytes:
 
 def order_from(record: dict[str, Any]) -> Order:
     """The order in this record."""
-    lists = {name: tuple(record[name]) for name in ("command", "inputs", "outputs")}
-    return Order(**{**record, **lists})
+    lists = {name: tuple(record[name]) for name in ("command", "inputs", "outputs", "shared")}
+    return Order(**{**record, **lists, "elsewhere": tuple(map(tuple, record["elsewhere"]))})
 
 
 def task_env(

@@ -1,7 +1,8 @@
 """Starts processes on this node and waits for them.
 
 Rule 1: one thread. A task's process is in its own process group and has nothing of the agent's but its environment.
-Rule 2: peak memory is what the kernel says of the process and its waited-for children. The kernel counts the moment
+Rule 2: what an attempt writes becomes its outputs only if it succeeds (`outputs`).
+Rule 3: peak memory is what the kernel says of the process and its waited-for children. The kernel counts the moment
 before the program is loaded, when the child still is the agent: a peak below the agent's own cannot be told, and is 0.
 """
 
@@ -20,12 +21,14 @@ from pathlib import Path
 
 from windrow.agent.memory import MemoryKills
 from windrow.agent.order import Order, Result
+from windrow.agent.outputs import Outputs
 from windrow.errors import OutsideError
 from windrow.model.cause import Cause
 
 TAIL_BYTES = 2048
 TAIL_LINES = 20
 LOOK_EVERY_S = 0.1
+DYING_S = 0.5  # how long killed processes are waited for
 # Colours and their like, then every other control character but the tab.
 _STEERING = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|[\x00-\x08\x0a-\x1f\x7f-\x9f]")
 # Python ignores these two in itself; a program expects them as the system made them.
@@ -36,6 +39,7 @@ RESET = (signal.SIGPIPE, signal.SIGXFSZ)
 class _Running:
     order: Order
     out: int
+    outputs: Outputs | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +115,22 @@ class Runner:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.killpg(pid, number)
 
+    def end(self) -> list[Result]:
+        """Kill whatever runs, wait for no file any more, and leave nothing half written; what came of it.
+
+        A process that does not die at once keeps its unfinished outputs; the next attempt throws them away.
+        """
+        self.signal(signal.SIGKILL)
+        results = self.collect()
+        until = time.monotonic() + DYING_S
+        while self._running and time.monotonic() < until:
+            time.sleep(0.005)
+            results += self.collect()
+        awaited, self._awaited = self._awaited, []
+        for entry in awaited:
+            entry.then(_first_missing(entry.paths))
+        return results + self.collect()
+
     @property
     def is_idle(self) -> bool:
         """Whether nothing runs, and nothing that has ended waits to be collected."""
@@ -122,11 +142,17 @@ class Runner:
         except OSError as error:
             raise OutsideError(f"{order.out} cannot be written: {error.strerror}") from error
         env = {**self._environ, **order.env}
+        outputs = Outputs(order) if order.outputs else None
+        try:
+            command = outputs.prepare() if outputs else order.command
+        except (OSError, ValueError) as error:
+            self._not_started(order, out, None, f"cannot make room for its outputs: {_reason(error)}")
+            return
         try:
             os.chdir(order.workdir)  # a child begins where its parent is; always anew, since a task may replace it
             pid = os.posix_spawn(
-                self._program(order.command[0], env.get("PATH", os.defpath)),
-                order.command,
+                self._program(command[0], env.get("PATH", os.defpath)),
+                command,
                 env,
                 file_actions=(
                     (os.POSIX_SPAWN_DUP2, self._null, 0),
@@ -138,11 +164,14 @@ class Runner:
                 setsigdef=RESET,
             )
         except (OSError, ValueError) as error:
-            os.close(out)
-            _remove(order.out)
-            self._results.append(Result(order.task, order.attempt, 127, None, _cannot_start(order, error)))
+            self._not_started(order, out, 127, _cannot_start(order, error) + _discarded(outputs))
             return
-        self._running[pid] = _Running(order, out)
+        self._running[pid] = _Running(order, out, outputs)
+
+    def _not_started(self, order: Order, out: int, code: int | None, why: str) -> None:
+        os.close(out)
+        _remove(order.out)
+        self._results.append(Result(order.task, order.attempt, code, None, why))
 
     def _program(self, name: str, path: str) -> str:
         if "/" in name:
@@ -163,7 +192,9 @@ class Runner:
         cpu_s = round(usage.ru_utime + usage.ru_stime, 6)
         ran_out = -code == signal.SIGKILL or code == 128 + signal.SIGKILL
         cause = Cause.MEMORY if ran_out and self._memory_kills.is_new() else Cause.PROGRAM
-        why = _why(code) if cause is Cause.PROGRAM else "it ran out of memory, and the kernel killed it"
+        why = "it ran out of memory, and the kernel killed it"
+        if cause is Cause.PROGRAM:
+            why = _why(code, order.command)
         ended = Result(
             order.task,
             order.attempt,
@@ -178,13 +209,15 @@ class Runner:
         if why:  # what is left of it must not meet the next attempt
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(pid, signal.SIGKILL)
+            ended = replace(ended, why=why + _discarded(running.outputs))
         if os.fstat(running.out).st_size == 0:
             _remove(order.out)
-        if why or not order.outputs:
+        if why or running.outputs is None:
             os.close(running.out)
             self._results.append(ended)
         else:
-            self._when_there(order.outputs, order.patience_s, lambda gone: self._checked(ended, running.out, gone))
+            written = running.outputs.written
+            self._when_there(written, order.patience_s, lambda gone: self._checked(ended, running, gone))
 
     def _peak_bytes(self, usage: resource.struct_rusage) -> int:
         """Its peak, or 0 if that may be the agent's. The agent's only grows, so an old figure of it mostly decides."""
@@ -192,10 +225,20 @@ class Runner:
             self._own_peak_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         return usage.ru_maxrss * 1024 if usage.ru_maxrss > self._own_peak_kib else 0
 
-    def _checked(self, ended: Result, out: int, missing: str | None) -> None:
-        if missing is not None:
-            ended = replace(ended, why=f"exit code 0, but its output {missing} is missing", tail=_tail(out))
-        os.close(out)
+    def _checked(self, ended: Result, running: _Running, missing: str | None) -> None:
+        """An attempt whose command succeeded: so has it, if its outputs are there and can be put in place."""
+        outputs = running.outputs
+        if outputs is not None:
+            why = outputs.why_not_made(missing)
+            try:
+                if not why:
+                    outputs.keep()
+            except OSError as error:
+                why = f"its outputs cannot be put in place: {_reason(error)}"
+            if why:
+                why = f"exit code 0, but {why}{_discarded(outputs)}"
+                ended = replace(ended, why=why, tail=_tail(running.out))
+        os.close(running.out)
         self._results.append(ended)
 
     def _when_there(
@@ -247,18 +290,52 @@ def _is_there(path: str) -> bool:
     return True
 
 
+def _discarded(outputs: Outputs | None) -> str:
+    """Throw away what a failed attempt wrote; what to say if that could not be done."""
+    try:
+        if outputs is not None:
+            outputs.discard()
+    except OSError as error:
+        return f"; what it left cannot be removed: {_reason(error)}"
+    return ""
+
+
 def _cannot_start(order: Order, error: OSError | ValueError) -> str:
-    reason = error.strerror if isinstance(error, OSError) else str(error)
     if isinstance(error, OSError) and not Path(order.workdir).is_dir():
         return f"cannot start: its working folder {order.workdir} is not there"
-    return f"cannot start {order.command[0]!r}: {reason}"
+    return f"cannot start {order.command[0]!r}: {_reason(error, named=True)}"
 
 
-def _why(code: int) -> str:
+def _reason(error: OSError | ValueError, *, named: bool = False) -> str:
+    if not isinstance(error, OSError):
+        return str(error)
+    return f"{error.strerror}" if named or not error.filename else f"{error.filename}: {error.strerror}"
+
+
+_HINTS = (
+    (
+        141,
+        r"\|",
+        "a program in a pipe wrote to one that had already exited (SIGPIPE), as in `... | head`; if that is fine, add "
+        "`|| true`, or set `shell: bash` for this task",
+    ),
+    (1, r"\bgrep\b", "grep exits with 1 when nothing matches; write `grep ... || true` if that is fine"),
+    (126, "", "a program was found but cannot be executed; is it a program, with the permission (chmod +x)?"),
+    (127, "", "a program was not found on the node; check its name, PATH, and which modules are loaded"),
+)
+"""What an exit code of a shell usually means, where its text has this in it."""
+_SHELL = re.compile(r"(?:.*/)?(?:ba|da|k|mk|a)?sh")
+
+
+def _why(code: int, command: tuple[str, ...]) -> str:
     if code == 0:
         return ""
     if code > 0:
-        return f"exit code {code}"
+        text = command[-1] if _SHELL.fullmatch(command[0]) and "-c" in command[-2:-1] else ""
+        hints = [
+            f": {hint}" for exit_code, word, hint in _HINTS if text and code == exit_code and re.search(word, text)
+        ]
+        return f"exit code {code}{''.join(hints)}"
     name = signal.Signals(-code).name if -code in set(signal.Signals) else str(-code)
     hint = "; if nobody did that, it ran out of memory" if -code == signal.SIGKILL else ""
     return f"killed by signal {name}{hint}"

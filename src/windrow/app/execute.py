@@ -310,7 +310,8 @@ def managed(paths: RunPaths, *, wait_s: float = 0.0) -> Iterator[Manager]:
         manager = _manager(paths, journal, promise)
         manager.restore()
         yield manager
-        journal.set_fact("trouble", manager.core.trouble)
+        left = manager.dispatch.clean_up(manager.core) if manager.core.is_over else ""
+        journal.set_fact("trouble", manager.core.trouble or left)
         if manager.ahead is not None:
             manager.ahead.watch.keep()
             if manager.core.is_complete and (kept := promise.kept()) is not None:

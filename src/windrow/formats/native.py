@@ -91,9 +91,9 @@ class _Expansion:
             draft.children.append(())
             draft.inputs.append(draft.files.numbers(inputs))
             draft.outputs.append(draft.files.numbers(outputs))
-            command, env = commands.filled(form, row.id, row.values, inputs, outputs)
+            command, env, elsewhere = commands.filled(form, row.id, row.values, inputs, outputs)
             draft.commands[number] = command
-            steps.append(Step(command, row.workdir, env, form.retries, form.runtime_s is not None))
+            steps.append(Step(command, row.workdir, env, form.retries, form.runtime_s is not None, elsewhere))
         return Runnable(self._workflow(draft), tuple(steps))
 
     def _expanded(self, forms: Sequence[TaskForm]) -> Iterator[_Row]:

@@ -24,6 +24,9 @@ from windrow.model.bounds import COUNT_MAX, DURATION_S_MAX, SIZE_BYTES_MAX
 SCHEMA_PATH = Path(__file__).with_name("native.schema.json")
 """The JSON Schema of the format."""
 
+SHELL_NAMES = ("strict", "bash", "sh")
+"""What `shell` may be, beside a list."""
+
 RETRIES_MAX = 100
 
 _DURATION = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,6})?) ?([smhdw]?)")
@@ -51,12 +54,16 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class TaskForm:
-    """One entry under `tasks`. A command with `is_shell` is one field of shell code; else a field for each argument."""
+    """One entry under `tasks`. A command with `is_shell` is one field of code, else a field for each argument.
+
+    `shell` is what runs such code: one of SHELL_NAMES, or a program and its options.
+    """
 
     line: int
     id: Field
     command: tuple[Field, ...]
     is_shell: bool
+    shell: tuple[str, ...] = ("strict",)
     inputs: tuple[Field, ...] = ()
     outputs: tuple[Field, ...] = ()
     after: tuple[Field, ...] = ()
@@ -142,6 +149,17 @@ class _Reader:
         if not isinstance(first, Scalar) or not first.text.strip():
             raise self._fault(first, "command does not begin with a program", fix)
         return tuple(self._field(item, "an argument of command") for item in node.items), False
+
+    def shell(self, node: Node, _key: str) -> tuple[str, ...]:
+        fix = f"write {', '.join(SHELL_NAMES)}, or a program and its options: [python3, -c]"
+        if isinstance(node, Scalar) and node.value in SHELL_NAMES:
+            return (node.text,)
+        if not isinstance(node, Items) or len(node.items) < 2:
+            raise self._fault(node, f"shell is {_shown(node)}", fix)
+        words = [self._field(item, "an option of shell") for item in node.items]
+        if any(word.template.names for word in words) or not words[0].template.fill({}).strip():
+            raise self._fault(node, "shell is not a program and its options, without placeholders", fix)
+        return tuple(word.template.fill({}) for word in words)
 
     def text(self, node: Node, key: str) -> Field:
         """A text with placeholders that says something."""
@@ -247,6 +265,7 @@ _FORM_NAMES = {"memory": "memory_bytes", "runtime": "runtime_s"}
 _READERS: Mapping[str, Callable[[_Reader, Node, str], Any]] = {
     "id": _Reader.text,
     "command": _Reader.command,
+    "shell": _Reader.shell,
     "inputs": _Reader.texts,
     "outputs": _Reader.texts,
     "after": _Reader.texts,
@@ -264,5 +283,5 @@ _READERS: Mapping[str, Callable[[_Reader, Node, str], Any]] = {
 TASK_KEYS = tuple(_READERS)
 """What a task may say."""
 
-DEFAULT_KEYS = ("cores", "nodes", "memory", "runtime", "retries", "env", "workdir")
+DEFAULT_KEYS = ("shell", "cores", "nodes", "memory", "runtime", "retries", "env", "workdir")
 """What `defaults` may say for all tasks."""

@@ -3,22 +3,27 @@
 Rule 1: only braces around a lone name mean anything, and not after a dollar sign: `{a,b}`, `{ print $1 }` and `${HOME}`
 are left alone. Rule 2: a value never becomes shell code. Text of letters, digits and `_@%+=:,./-` is put in as it is,
 since the shell gives those no meaning anywhere. Any other value is quoted, and only where we know that the shell reads
-plain words; inside quotes, in a here-document and wherever else quoting could be undone, it is refused.
+plain words; inside quotes, in a here-document and wherever else quoting could be undone, it is refused. That goes for
+sh and bash: bash evaluates what it takes for a number or the index of an array, code in it included, however it is
+quoted.
 """
 
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 _PLACEHOLDER = re.compile(r"\{\{([A-Za-z_][A-Za-z0-9_]*)\}\}|(?<!\$)\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _HARMLESS = re.compile(r"[A-Za-z0-9_@%+=:,./-]+")
 
-# Here-documents, old command substitution, quotes with escapes, arithmetic, and what may hide quotes inside quotes.
-_UNJUDGED = re.compile(r"<<|`|\$'|\$\"|\(\(|\$\[|\$\{(?![A-Za-z_][A-Za-z0-9_]*\})|\\\n[ \t]*#")
 _VALUE = "\0"  # stands for a value: never a quote or a blank to the shell, since it is quoted or harmless
+# Here-documents, old command substitution, quotes with escapes, arithmetic, and what may hide quotes inside quotes.
+_HIDING = r"<<|`|\$'|\$\"|\(\(|\$\[|\$\{(?![A-Za-z_][A-Za-z0-9_]*\})|\\\n[ \t]*#"
+# Numbers and indices of arrays in bash: anywhere after these words, or as an argument of those.
+_COUNTING = r"|\[\[|\]\+?=|\b(?:let|declare|typeset|local)\b"
+_COUNTING += rf"|(?:\b(?:read|unset|trap|printf\s+-v|test\b[^;&|]*\s-v)\b|\[[^;&|]*\s-v\b)(?:\\\n|[^\n;&|<>])*{_VALUE}"
+_UNJUDGED = re.compile(_HIDING + _COUNTING)
 _BEFORE_COMMENT = " \t\n;&|()<>"
 
 
@@ -75,23 +80,36 @@ class ShellTemplate:
     plain: tuple[bool, ...]
 
     @staticmethod
-    def of(template: Template) -> ShellTemplate:
-        """The template, with the places of its placeholders judged."""
-        return ShellTemplate(template, _plain_places(template.literals))
+    def of(template: Template, *, knows_quotes: bool = True) -> ShellTemplate:
+        """The template, with the places of its placeholders judged. Other languages do not know the shell's quotes."""
+        plain = _plain_places(template.literals) if knows_quotes else (False,) * len(template.names)
+        return ShellTemplate(template, plain)
 
-    def fill(self, values: Mapping[str, Sequence[str]]) -> str:
-        """The code with each placeholder's words in it. UnsafePlaceError where a word cannot be kept a word."""
+    def fill(self, values: Mapping[str, Sequence[str]], sought: str = "") -> tuple[str, list[int]]:
+        """The code with each placeholder's words in it. UnsafePlaceError where a word cannot be kept a word.
+
+        Also where, in the words of the placeholder `sought`, the last part of each path begins: harmless text that is
+        put in there becomes part of the path.
+        """
         literals = self.template.literals
-        parts = [literals[0]]
+        code, places = literals[0], []
         for name, plain, literal in zip(self.template.names, self.plain, literals[1:], strict=True):
-            words = []
-            for value in values[name]:
+            for number, value in enumerate(values[name]):
                 harmless = _HARMLESS.fullmatch(value) is not None
                 if not harmless and not plain:
                     raise UnsafePlaceError(name, value)
-                words.append(value if harmless else shlex.quote(value))
-            parts += (" ".join(words), literal)
-        return "".join(parts)
+                code += " " if number else ""
+                if name == sought:
+                    folder = value[: value.rfind("/") + 1]
+                    places.append(len(code) + len(folder if harmless else "'" + _quoted_inside(folder)))
+                code += value if harmless else f"'{_quoted_inside(value)}'"
+            code += literal
+        return code, places
+
+
+def _quoted_inside(value: str) -> str:
+    """What stands between single quotes for this value."""
+    return value.replace("'", "'\"'\"'")
 
 
 def _plain_places(literals: Sequence[str]) -> tuple[bool, ...]:

@@ -8,11 +8,14 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
+from windrow.agent import outputs
 from windrow.agent.fence import fence
 from windrow.agent.folder import RunFolder
 from windrow.agent.job_file import JobFile, TaskSpec, write_job
+from windrow.agent.order import absolute
 from windrow.errors import OutsideError
 from windrow.manager.core import Core
 from windrow.model import Runnable
@@ -45,6 +48,11 @@ class Dispatch:
     uid: str
     run: str
     attempts: dict[int, int] = field(default_factory=dict)
+
+    @cached_property
+    def _shared(self) -> frozenset[str]:
+        workflow = self.runnable.workflow
+        return outputs.shared(workflow.files[f].id for f in workflow.outputs.index.tolist())
 
     def tag(self, number: int) -> str:
         """The name of a job in the queue."""
@@ -116,6 +124,21 @@ class Dispatch:
         except OSError as error:
             raise OutsideError(f"{self.folder.abandoned} cannot be written: {error.strerror}") from error
 
+    def clean_up(self, core: Core) -> str:
+        """When no job is left: throw away what tasks left that were started and have not finished.
+
+        Agents do that themselves; this is for those that were killed. What could not be done, in one sentence.
+        """
+        trouble = ""
+        for number, attempts in self.attempts.items():
+            if not core.is_done(number):
+                made = absolute(self.runnable.steps[number].workdir, self.runnable.workflow.task(number).outputs)
+                try:
+                    outputs.clean_up(made, attempts)
+                except OSError as error:
+                    trouble = f"{error.filename}, left unfinished by a task, cannot be removed: {error.strerror}"
+        return trouble
+
     def _tasks(self, core: Core, number: int) -> Iterator[TaskSpec]:
         workflow, steps = self.runnable.workflow, self.runnable.steps
         for number_of, member in core.members(number).items():
@@ -137,6 +160,8 @@ class Dispatch:
                 attempts=self.attempts.get(number_of, 0),
                 parents=tuple(p for p in workflow.parents.of(number_of).tolist() if not core.is_done(p)),
                 children=tuple(member.children),
+                elsewhere=step.elsewhere,
+                shared=tuple(name for name in task.outputs if name in self._shared),
             )
 
 

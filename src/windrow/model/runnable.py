@@ -19,6 +19,10 @@ class Step:
 
     `command` is what to run, program first; no shell unless it is one. `workdir` is absolute. `retries` is how often a
     failed task is tried again. `runtime_known` is False where the workflow's run time is only a placeholder.
+
+    `elsewhere` is for commands that may write their outputs anywhere: (argument, character, output), in each of which
+    the last part of that output's path begins; a folder put in there makes the command write into it. Empty: the names
+    of the outputs are as they are.
     """
 
     command: tuple[str, ...]
@@ -26,6 +30,7 @@ class Step:
     env: tuple[tuple[str, str], ...] = ()
     retries: int = 0
     runtime_known: bool = True
+    elsewhere: tuple[tuple[int, int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -106,7 +106,7 @@ class Crew:
         results = self._last_results(_TERM_S)
         for node in nodes:
             node.signal(signal.SIGKILL)
-        return results + dismiss(self._others.values(), self._poll)
+        return results + self._here.end() + dismiss(self._others.values(), self._poll)
 
     def _last_results(self, patience_s: float) -> list[Result]:
         nodes = self._nodes()

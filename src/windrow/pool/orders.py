@@ -41,4 +41,6 @@ def order_for(
         inputs=absolute(step.workdir, task.inputs),
         outputs=absolute(step.workdir, task.outputs),
         patience_s=_PATIENCE_S if is_cluster else 0.0,
+        elsewhere=step.elsewhere,
+        shared=absolute(step.workdir, (name for name in task.outputs if name in guest.shared)),
     )

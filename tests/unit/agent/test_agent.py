@@ -102,8 +102,8 @@ def test_retries_are_as_many_as_said(run: Run, tmp_path: Path) -> None:
 
 def test_a_missing_output_is_a_failure(run: Run, tmp_path: Path) -> None:
     here = {"workdir": str(tmp_path)}
-    made = shell(0, "echo x > made", outputs=("made", str(tmp_path / "made")), children=(1,), **here)
-    run.run(made, shell(1, "echo nothing", outputs=("made", "not made"), parents=(0,), **here))
+    made = shell(0, "echo x > made", outputs=("made", str(tmp_path / "made")), **here)
+    run.run(made, shell(1, "echo nothing; echo x > other", outputs=("other", "not made"), **here))
     assert run.finished() == [0]
     (failed,) = run.failed()
     assert failed.exit == 0

@@ -14,6 +14,8 @@ from windrow.formats import native_yaml, read_runnable, read_workflow, write_wor
 from windrow.formats.native import DEFAULT_RUNTIME_S
 from windrow.model import Runnable, Step, Task, Workflow
 
+STRICT = ("/bin/bash", "-euo", "pipefail", "-c")
+
 
 def load(folder: Path, text: str) -> Runnable:
     """The workflow in this text; its first line is the file's first."""
@@ -49,11 +51,11 @@ tasks:
     assert found.workflow.name == "all of it"
     assert list(found.workflow) == [
         Task("one", 300, "special", (), ("/data/in",), ("x", "sub/y"), 4, 2, 1610612736, ("prog", "--flag", "a b", "")),
-        Task("two", 60, "two", ("one",), cores=2, memory_bytes=10**9, command=("/bin/sh", "-c", "echo $HOME")),
+        Task("two", 60, "two", ("one",), cores=2, memory_bytes=10**9, command=(*STRICT, "echo $HOME")),
     ]
     assert found.steps == (
         Step(("prog", "--flag", "a b", ""), str(tmp_path), (("A", "1"), ("B", "y"), ("C", "on")), 3),
-        Step(("/bin/sh", "-c", "echo $HOME"), str(tmp_path), (("A", "1"), ("B", "x")), 1, runtime_known=False),
+        Step((*STRICT, "echo $HOME"), str(tmp_path), (("A", "1"), ("B", "x")), 1, runtime_known=False),
     )
 
 
@@ -109,7 +111,7 @@ def test_both_parsers_of_the_library_will_do(loader: str, tmp_path: Path, monkey
     text = "tasks:\n- id: 'a {x}'\n  matrix: {x: [01, \"\\u00e9 b\", no]}\n  command: |\n    one\n    two\n"
     found = load(tmp_path, text)
     assert found.workflow.ids == ("a 01", "a é b", "a no")
-    assert found.steps[0].command == ("/bin/sh", "-c", "one\ntwo\n")
+    assert found.steps[0].command == (*STRICT, "one\ntwo\n")
     with pytest.raises(InputError, match=r"wf\.yaml:2: a character that YAML does not allow"):
         load(tmp_path, "name: ok\ntitle: \x01")
     with pytest.raises(InputError, match=r"wf\.yaml:2: not YAML"):

@@ -49,6 +49,7 @@ def test_the_schema_is_a_schema_and_knows_the_same_keys() -> None:
 GOOD = {
     "id": ["a", "5", "true", "'a b'", "'{{x}}'"],
     "command": ["x", "[x]", "[x, 1, true, '']", "|\n      a\n      b"],
+    "shell": ["strict", "bash", "sh", "[bash, -c]", "[python3, -c]", "[x, 1, '']"],
     "inputs": ["a", "[]", "[a, b]", "5"],
     "after": ["a", "[]"],
     "cores": ["1", "4.0", "1000000"],
@@ -67,6 +68,7 @@ GOOD = {
 BAD = {
     "id": ["~", "''", "' '", "[a]", "{a: b}"],
     "command": ["[]", "''", "['']", "{a: b}", "[x, [y]]", "[x, ~]", "~"],
+    "shell": ["zsh", "~", "''", "[]", "[sh]", "['', -c]", "[bash, ~]", "{a: b}", "true"],
     "inputs": ["~", "''", "[a, '']", "[[a]]", "{a: b}"],
     "after": ["~", "{a: b}"],
     "cores": ["0", "-1", "1.5", "'2'", "true", "~", "[1]", "1000001", "two"],

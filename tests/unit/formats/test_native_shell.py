@@ -55,18 +55,26 @@ CODE = (
     "x=",
     "$x",
 )
-FRAGMENTS = (*QUOTES, *CODE, "case a in a) ", " ;; esac")
+# Where bash evaluates a word as a number or the index of an array, and runs the code in it.
+COUNTING = (
+    *("x[", "]=1", "=([", "[[ ", " -eq 1 ]]", "[[ -v ", " ]]", "let ", "declare -i x=", "typeset -i x; ", "local "),
+    *("read ", "printf -v ", "test -v ", "[ -v ", " ]", "unset x[", "]", "trap ", " EXIT", "<(", "{a,"),
+    *("f() { ", "; }; f"),
+)
+FRAGMENTS = (*QUOTES, *CODE, *COUNTING, "case a in a) ", " ;; esac")
 
 
 def run(shell: str, code: str, folder: Path) -> bytes:
-    return subprocess.run([shell, "-c", code], cwd=folder, capture_output=True, timeout=10, check=False).stdout
+    command = [shell, "-c", code]
+    kept = subprocess.run(command, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, timeout=10, check=False)
+    return kept.stdout
 
 
 @pytest.mark.slow
 @settings(derandomize=True, max_examples=150, deadline=None)
 @given(value=st.text(st.characters(blacklist_categories=["Cs"], blacklist_characters="\0")))
 def test_a_value_is_one_word_and_arrives_as_it_is(tmp_path_factory: pytest.TempPathFactory, value: str) -> None:
-    code = ShellTemplate.of(Template.parse("printf '%s|' a {v} b")).fill({"v": (value,)})
+    code = ShellTemplate.of(Template.parse("printf '%s|' a {v} b")).fill({"v": (value,)})[0]
     for shell in SHELLS:
         assert run(shell, code, tmp_path_factory.getbasetemp()) == b"a|" + value.encode() + b"|b|"
 
@@ -86,7 +94,7 @@ def test_no_value_runs_wherever_it_stands(
     assume("v" in template.names)
     folder = tmp_path_factory.getbasetemp()
     try:
-        code = ShellTemplate.of(template).fill({"v": (value,), "none": ()})
+        code = ShellTemplate.of(template).fill({"v": (value,), "none": ()})[0]
     except UnsafePlaceError:
         return
     for shell in SHELLS:
@@ -104,6 +112,10 @@ def test_no_value_runs_wherever_it_stands(
         "echo 'it'\\''s' {v}",
         'echo "${x}" {v}',
         "(cd {v})",
+        "while read x; do echo $x; done < {v}",
+        "[ -f {v} ] && grep -v x y",
+        "awk -v x={v} '{ print x }'",
+        "for i in x[0-9]; do echo {v}; done",
     ],
 )
 def test_plain_words_are_known_as_such(text: str) -> None:
@@ -122,11 +134,22 @@ def test_plain_words_are_known_as_such(text: str) -> None:
         "echo \"$(echo '\"')\" '{v}'",
         "# it's {v}",
         "echo $'it\\'s' {v}",
+        "x[{v}]=1",
+        "x=([{v}]=1)",
+        "[[ {v} -eq 1 ]]",
+        "let {v}",
+        "typeset -i x; x={v}",
+        "read -r x {v} < /dev/null",
+        "printf -v {v} x",
+        "test -e x -a -v {v}",
+        "[ ! -v {v} ]",
+        "unset x[{v}]",
+        "trap {v} EXIT",
     ],
 )
 def test_doubtful_places_take_harmless_values_only(text: str) -> None:
     shell = ShellTemplate.of(Template.parse(text))
-    assert shell.fill({"v": ("a/b-1.txt",)}) == text.replace("{v}", "a/b-1.txt")
+    assert shell.fill({"v": ("a/b-1.txt",)})[0] == text.replace("{v}", "a/b-1.txt")
     with pytest.raises(UnsafePlaceError):
         shell.fill({"v": ("a b",)})
 
@@ -166,3 +189,35 @@ def test_hostile_names_run_harmlessly_from_end_to_end(tmp_path: Path) -> None:
     assert (tmp_path / "here $(touch canary)").read_text() == "in"
     assert not (tmp_path / "canary").exists()
     assert dict(runnable.steps[0].env) == {"V": names[0]}
+
+
+@pytest.mark.parametrize("shell", ["[python3, -c]", "[perl, -e]", "[ssh, host]", "[bash, script]"])
+def test_what_is_no_shell_takes_harmless_values_only(tmp_path: Path, shell: str) -> None:
+    text = "tasks:\n  - {{id: t, matrix: {{s: [{s}]}}, shell: {shell}, command: 'print({{s}})'}}\n"
+    (tmp_path / "wf.yaml").write_text(text.format(s="a b", shell=shell))
+    with pytest.raises(
+        InputError, match=r"wf.yaml:2: \{s\} is 'a b', which Windrow cannot quote for .*or put the value"
+    ):
+        read_native(tmp_path / "wf.yaml")
+    (tmp_path / "wf.yaml").write_text(text.format(s="a-1", shell=shell))
+    assert read_native(tmp_path / "wf.yaml").steps[0].command[-1] == "print(a-1)"
+
+
+@pytest.mark.slow
+@settings(derandomize=True, max_examples=150, deadline=None)
+@given(
+    name=st.text(st.characters(blacklist_categories=["Cs"], blacklist_characters="\0"), min_size=1),
+    place=st.sampled_from(("printf '%s|' a {v} b", "printf '%s|' a \"{v}\" b", "x={v}; printf '%s|' a \"$x\" b")),
+)
+def test_a_folder_put_into_a_path_is_part_of_the_word(
+    tmp_path_factory: pytest.TempPathFactory, name: str, place: str
+) -> None:
+    try:
+        code, (at,) = ShellTemplate.of(Template.parse(place)).fill({"v": (name,)}, "v")
+    except UnsafePlaceError:
+        return
+    folder, _, base = name.rpartition("/")
+    meant = f"{folder}/.own-1/{base}" if "/" in name else f".own-1/{base}"
+    for shell in SHELLS:
+        printed = run(shell, f"{code[:at]}.own-1/{code[at:]}", tmp_path_factory.getbasetemp())
+        assert printed == b"a|" + meant.encode() + b"|b|"

@@ -1,0 +1,356 @@
+"""The outputs of one attempt, from before its start to after its end.
+
+Rule 1: what is at an output's path when the attempt has succeeded was made by it; when it has not, it is what was there
+before. Half a file stays nowhere.
+Rule 2: where the command may write elsewhere (`Order.elsewhere`), each attempt writes into a hidden folder beside its
+outputs, `counts/.windrow-emma.txt.1/emma.txt`, under the same base name. What it leaves there comes into place when it
+has succeeded, undeclared files too.
+Rule 3: else what is there is set aside before the start, as `counts/.emma.txt.windrow-old`; a link to nowhere stands
+for nothing. While that is there, the output beside it is unfinished: whoever finds it without a living attempt throws
+the output away and puts the old one back. So a crash at any point is mended by the next attempt, or by `clean_up`.
+Rule 4: devices and their like, folders in which others write too, and what the task also reads, stay where they are.
+
+Each operation on a file is one that network file systems do whole or not at all: rename, link, remove.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import os
+import re
+import shutil
+import stat
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from windrow.agent.order import Order
+
+_NOTHING = "windrow: there was nothing here"
+_PLAIN = re.compile(r"[A-Za-z0-9_.-]{1,200}")  # means nothing to any shell, and leaves room for more in a name
+_NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS)
+_COARSE_S = 2.0  # file times of network file systems may be as coarse
+
+
+class Outputs:
+    """What one attempt makes. Nothing is touched before `prepare`; then comes either `keep` or `discard`."""
+
+    def __init__(self, order: Order) -> None:
+        self.paths = tuple(dict.fromkeys(order.outputs))
+        self._order = order
+        self._written = dict(zip(self.paths, self.paths, strict=True))
+        self._hidden: list[str] = []
+        self._aside: list[str] = []
+        self._before: dict[str, tuple[int, ...] | None] = {}  # of what stays where it is
+        self._older: set[str] = set()
+
+    @property
+    def written(self) -> tuple[str, ...]:
+        """Where the command writes them."""
+        return tuple(self._written.values())
+
+    def prepare(self) -> tuple[str, ...]:
+        """Make room. The command as it is to be started. OSError if there cannot be room; then nothing has changed."""
+        order = self._order
+        try:
+            if order.attempt > 1:
+                _all(_remove, map(_gone_name, self.paths))
+            fixed = _staying(self.paths, order)
+            if order.elsewhere and not fixed:
+                return self._go_elsewhere()
+            for path in self.paths:
+                if path in fixed:
+                    self._before[path] = _look(path)
+                    Path(path).parent.mkdir(parents=True, exist_ok=True)
+                else:
+                    self._aside.append(path)
+                    if _set_aside(path):
+                        self._older.add(path)
+        except OSError:
+            with contextlib.suppress(OSError):
+                self.discard()
+            raise
+        return order.command
+
+    def why_not_made(self, missing: str | None) -> str:
+        """Why the attempt has not made its outputs, although it said so. `missing`: one that was waited for."""
+        for path, written in self._written.items():
+            if written == missing:
+                if path in self._older or (self._hidden and os.path.lexists(path)):
+                    return f"its output {path} was not made (an older {path} is there and was left as it was)"
+                return f"its output {path} is missing"
+        for path, before in self._before.items():
+            if before is not None and before == _look(path):
+                return f"its output {path}, which was there before, was not changed"
+        return ""
+
+    def keep(self) -> None:
+        """The attempt has succeeded: all its outputs come into place. OSError if they cannot; then `discard` it."""
+        for folder in self._hidden:
+            self._keep_more(folder)
+        if self._hidden and not self._kept_at_once():
+            for path in self.paths:
+                self._aside.append(path)
+                _set_aside(path)
+            for path, written in self._written.items():
+                os.rename(written, path)
+                os.stat(path)  # a link may lead to another place from here
+        for path in self._aside:
+            _forget(path)
+        self._aside = []
+        with contextlib.suppress(OSError):
+            for folder in self._hidden:
+                os.rmdir(folder)
+
+    def discard(self) -> None:
+        """The attempt has failed, or is lost: nothing of it stays. OSError if something does; the next one tries."""
+        _all(_put_back, self._aside)
+        _all(_remove, self._hidden)
+
+    def _go_elsewhere(self) -> tuple[str, ...]:
+        """Make the hidden folders. The command that writes into them."""
+        attempt = self._order.attempt
+        named = hidden_names(self.paths)
+        for folder, name in named.items():
+            for earlier in range(1, attempt):
+                _remove(f"{folder}/{name}.{earlier}")
+            self._hidden.append(_fresh(f"{folder}/{name}.{attempt}"))
+        for path in self.paths:
+            folder, _, base = path.rpartition("/")
+            _put_back(path)
+            self._written[path] = f"{folder}/{named[folder]}.{attempt}/{base}"
+        command = list(self._order.command)
+        for at, place, output in sorted(self._order.elsewhere, reverse=True):  # what comes later moves nothing
+            name = named[self._order.outputs[output].rpartition("/")[0]]
+            command[at] = f"{command[at][:place]}{name}.{attempt}/{command[at][place:]}"
+        return tuple(command)
+
+    def _kept_at_once(self) -> bool:
+        """Rename a single file: that replaces what is there in one step."""
+        ((path, written), *more) = self._written.items()
+        if more or os.path.isdir(path) or not stat.S_ISREG(os.lstat(written).st_mode):
+            return False
+        os.rename(written, path)
+        return True
+
+    def _keep_more(self, folder: str) -> None:
+        """What the command left beside its outputs without naming it: an index, a log."""
+        known = set(self._written.values())
+        with os.scandir(folder) as entries:
+            for entry in list(entries):
+                if entry.path not in known:
+                    _merge(entry.path, os.path.join(os.path.dirname(folder), entry.name))
+
+
+def clean_up(outputs: Sequence[str], attempts: int) -> None:
+    """Throw away what a task left that was started so often and has not finished. OSError if something stays."""
+    for folder, name in hidden_names(outputs).items():
+        _all(_remove, [f"{folder}/{name}.{attempt}" for attempt in range(1, attempts + 1)])
+    _all(_put_back, outputs)
+    _all(_remove, map(_gone_name, outputs))
+
+
+def aside_name(path: str) -> str:
+    """Where what was there before an attempt is in the meantime."""
+    folder, _, base = path.rpartition("/")
+    fits = len(os.fsencode(base)) <= 200
+    return f"{folder}/.{base if fits else _digest(base)}.windrow-old"
+
+
+def _gone_name(path: str) -> str:
+    return f"{aside_name(path)}.gone"
+
+
+def hidden_names(outputs: Iterable[str]) -> dict[str, str]:
+    """For each folder of outputs: what the folders of attempts in it are called, but for the attempt's number.
+
+    After the first output there: no other task makes it. Only characters that mean nothing to a shell.
+    """
+    first: dict[str, str] = {}
+    for path in outputs:
+        folder, _, base = path.rpartition("/")
+        first.setdefault(folder, f".windrow-{base if _PLAIN.fullmatch(base) else _digest(base)}")
+    return first
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(os.fsencode(text)).hexdigest()[:16]
+
+
+def shared(outputs: Iterable[str]) -> frozenset[str]:
+    """Those of a run's outputs that are folders in which others of its outputs lie: no one task makes them."""
+    names = frozenset(outputs)
+    return names & _folders_above(names)
+
+
+def _folders_above(paths: Iterable[str]) -> set[str]:
+    """All folders in which these lie, however deep."""
+    found: set[str] = set()
+    for path in paths:
+        folder = os.path.dirname(path)
+        while folder and folder not in found:
+            found.add(folder)
+            folder = os.path.dirname(folder)
+    return found
+
+
+def _staying(paths: Sequence[str], order: Order) -> list[str]:
+    """Those that must not be moved: neither file nor folder, or holding what is not this attempt's alone."""
+    held = {order.workdir, *order.inputs, *order.shared}
+    held |= _folders_above((order.out, *held))
+    return [path for path in paths if path in held or os.path.normpath(path) in held or _is_odd(path, order)]
+
+
+def _is_odd(path: str, order: Order) -> bool:
+    try:
+        mode = os.stat(path).st_mode
+    except OSError:  # nothing, or a link to nothing; or the next operation says it
+        return False
+    if not stat.S_ISDIR(mode):
+        return not stat.S_ISREG(mode)
+    inside = os.path.join(os.path.realpath(path), "")  # links may lead to where we are
+    return any(os.path.join(os.path.realpath(place), "").startswith(inside) for place in (order.workdir, order.out))
+
+
+def _look(path: str) -> tuple[int, ...] | None:
+    """What changes when the file does. None where that cannot be told: what was not there, folders, fresh files."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    if not stat.S_ISREG(found.st_mode) or abs(time.time() - found.st_mtime) < _COARSE_S:
+        return None
+    return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino
+
+
+def _set_aside(path: str) -> bool:
+    """Move what is there aside; whether anything was. If an earlier attempt died, what it set aside stays there."""
+    aside = aside_name(path)
+    there, was = _set_aside_before(aside)
+    if there:
+        _remove(path)
+        return was
+    try:
+        os.rename(path, aside)
+    except FileNotFoundError:
+        _mark_nothing(aside)
+        return False
+    return True
+
+
+def _set_aside_before(aside: str) -> tuple[bool, bool]:
+    """Whether something was set aside and not put back, and whether it is more than the mark for nothing."""
+    try:
+        return True, os.readlink(aside) != _NOTHING
+    except OSError as error:
+        if error.errno == errno.EINVAL:  # a file or a folder
+            return True, True
+        if error.errno in (errno.ENOENT, errno.ENOTDIR):
+            return False, False
+        raise
+
+
+def _mark_nothing(aside: str) -> None:
+    try:
+        os.symlink(_NOTHING, aside)
+    except FileNotFoundError:
+        os.makedirs(os.path.dirname(aside), exist_ok=True)
+        os.symlink(_NOTHING, aside)
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+
+
+def _put_back(path: str) -> None:
+    """Undo `_set_aside`, and with it whatever has been written there since. Nothing where nothing was set aside."""
+    aside = aside_name(path)
+    there, was = _set_aside_before(aside)
+    if not there:
+        return
+    _remove(path)
+    if was:
+        os.rename(aside, path)
+    else:
+        os.unlink(aside)
+
+
+def _forget(path: str) -> None:
+    """Remove what was set aside. A folder goes at once by its name, since half of one must never be put back."""
+    aside = aside_name(path)
+    try:
+        os.unlink(aside)
+    except FileNotFoundError:
+        return
+    except (IsADirectoryError, PermissionError):
+        if not _is_folder(aside):
+            raise
+        gone = _gone_name(path)
+        _remove(gone)
+        os.rename(aside, gone)
+        with contextlib.suppress(OSError):
+            _remove(gone)
+
+
+def _fresh(folder: str) -> str:
+    """An empty folder of this name."""
+    try:
+        os.mkdir(folder)
+    except FileExistsError:
+        _remove(folder)
+        os.mkdir(folder)
+    except FileNotFoundError:
+        os.makedirs(folder)
+    return folder
+
+
+def _merge(source: str, target: str) -> None:
+    """Move it there, as if it had been written there: files are replaced, folders united."""
+    if not (_is_folder(source) and _is_folder(target)):
+        os.replace(source, target)
+        return
+    for name in os.listdir(source):
+        _merge(f"{source}/{name}", f"{target}/{name}")
+    os.rmdir(source)
+
+
+def _is_folder(path: str) -> bool:
+    return os.path.isdir(path) and not os.path.islink(path)
+
+
+def _remove(path: str) -> None:
+    """Remove a file, or a folder with all that is in it; fine if there is none."""
+    try:
+        os.unlink(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    except (IsADirectoryError, PermissionError):
+        if not _is_folder(path):
+            raise
+        try:
+            shutil.rmtree(path)
+        except PermissionError:
+            _unlock(path)
+            shutil.rmtree(path)
+
+
+def _unlock(top: str) -> None:
+    """Some programs make folders in which nothing can be removed."""
+    os.chmod(top, 0o700)
+    for folder, names, _ in os.walk(top):
+        for name in names:
+            if _is_folder(f"{folder}/{name}"):
+                os.chmod(f"{folder}/{name}", 0o700)
+
+
+def _all(do: Callable[[str], None], paths: Iterable[str]) -> None:
+    """Do it with all, also where some fail; then OSError for the last of those."""
+    failed: OSError | None = None
+    for path in paths:
+        try:
+            do(path)
+        except OSError as error:
+            failed = error
+    if failed is not None:
+        raise failed
