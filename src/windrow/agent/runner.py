@@ -144,12 +144,14 @@ class Runner:
         env = {**self._environ, **order.env}
         outputs = Outputs(order) if order.outputs else None
         try:
+            os.chdir(order.workdir)  # a child begins where its parent is; always anew, since a task may replace it
             command = outputs.prepare() if outputs else order.command
         except (OSError, ValueError) as error:
-            self._not_started(order, out, None, f"cannot make room for its outputs: {_reason(error)}")
+            missing = not Path(order.workdir).is_dir()
+            why = _cannot_start(order, error) if missing else f"cannot make room for its outputs: {_reason(error)}"
+            self._not_started(order, out, 127 if missing else None, why)
             return
         try:
-            os.chdir(order.workdir)  # a child begins where its parent is; always anew, since a task may replace it
             pid = os.posix_spawn(
                 self._program(command[0], env.get("PATH", os.defpath)),
                 command,
