@@ -91,7 +91,7 @@ class Commands:
         if form.is_shell:
             shell = self._shell(form)
             code, places = self._code(form, single, lists)
-            command, found = (*shell, code), [(len(shell), place) for place in places]
+            command, found = (*shell, code), [(-1, place) for place in places]  # whatever the shell
         else:
             command, found = self._arguments(form, single, lists)
         self._refuse_too_long(form, task_id, command)
