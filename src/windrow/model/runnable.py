@@ -21,7 +21,7 @@ class Step:
     failed task is tried again. `runtime_known` is False where the workflow's run time is only a placeholder.
 
     `elsewhere` is for commands that may write their outputs anywhere: (argument, character, output), in each of which
-    the last part of that output's path begins; a folder put in there makes the command write into it. The argument -1 is
+    the last part of that output's path begins; a folder put in there makes the command write into it. Argument -1 is
     the last one. Empty: the names of the outputs are as they are.
     """
 
