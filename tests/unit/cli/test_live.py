@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from windrow.app.runs import RunPaths, Told, new_run
-from windrow.cli import live
+from windrow.cli import live, progress_lines
 from windrow.manager import events as e
 from windrow.manager.journal import Journal, Record
 from windrow.manager.run_file import write_runnable
@@ -70,3 +70,19 @@ def test_what_a_manager_died_of_is_told(paths: RunPaths) -> None:
     os.utime(paths.log, (0, 0))  # another one managed the run since then
     assert not any("disk is full" in line for line in live.summary(told, time.time()))
     told.close()
+
+
+def test_progress_lines_tell_each_reason_once_and_warn_on_stderr(
+    paths: RunPaths, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = says(paths, reasons={"0": "Priority"}, trouble="")
+    with progress_lines.showing(told) as show:
+        show(None)
+        for word in ("PartitionDown", "Priority", "PartitionDown"):
+            says(paths, reasons={"0": word}, trouble="").close()
+            show(None)
+    told.close()
+    said = capsys.readouterr()
+    assert said.out.count("job 0 waits because jobs of higher priority come first (Priority)") == 1
+    assert said.out.count("0/1 tasks  job 0 waits because its partition is down (PartitionDown)") == 1
+    assert said.err.count("windrow: warning: nothing of this run can start: job 0 (17) waits because") == 2

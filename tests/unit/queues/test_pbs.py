@@ -163,6 +163,9 @@ def test_limits_and_what_they_refuse() -> None:
     queue = PbsQueue(run=run)
     limits = queue.limits()
     assert (limits.nodes, limits.max_nodes, limits.max_walltime_s) == (6, 4, 48 * 3600)
+    assert (limits.usable_nodes, limits.closed) == (4, "")
+    gone = recorded("pbsnodes.json").replace('"free"', '"offline"').replace('"job-exclusive"', '"down"')
+    assert PbsQueue(run=site(pbsnodes=gone)).limits().closed == "all 6 nodes of queue workq are down or offline"
     assert (limits.max_jobs, limits.max_array) == (50, 5000)
     assert (limits.shape.cores, limits.shape.memory_bytes) == (36, 196607 * 1024**2)
     for wrong in (a_spec(nodes=5), a_spec(walltime_s=49 * 3600), a_spec(command=()), a_spec(tag="a b")):
