@@ -28,10 +28,17 @@ class Allocation:
     def __init__(self, nodes: int, shape: NodeShape, members: Mapping[int, Member]) -> None:
         self.packing = Packing(nodes, shape)
         """The tasks on the nodes."""
-        self._members = members
-        self._open_parents = {task: member.open_parents for task, member in members.items()}
-        self.open: set[int] = set(members)
+        self._members: dict[int, Member] = {}
+        self._open_parents: dict[int, int] = {}
+        self.open: set[int] = set()
         """Tasks that are neither done nor given up."""
+        self.add(members)
+
+    def add(self, members: Mapping[int, Member]) -> None:
+        """More tasks."""
+        self._members |= members
+        self._open_parents |= {task: member.open_parents for task, member in members.items()}
+        self.open.update(members)
         for task in sorted(members):
             if self._open_parents[task] == 0:
                 self._offer(task)

@@ -18,7 +18,7 @@ import numpy as np
 from windrow.agent import event_file
 from windrow.agent.claim import claim
 from windrow.agent.core import Core as AgentCore
-from windrow.agent.elsewhere import Elsewhere
+from windrow.agent.desk import Desk
 from windrow.agent.fence import is_fenced
 from windrow.agent.folder import RunFolder
 from windrow.agent.job_file import read_job
@@ -33,7 +33,7 @@ from windrow.manager.story import Story
 from windrow.manager.terms import Terms
 from windrow.model import NodeShape, Runnable, Step, Task, Workflow
 from windrow.queues.port import JobSpec, JobState, JobStatus, Limits, OutcomeUnknown, QueueError, Snapshot
-from windrow.strategies import Work, find_strategy, whole_seconds
+from windrow.strategies import Strategy, Work, find_strategy, whole_seconds
 
 PATIENCE_TICKS = 5000
 
@@ -57,20 +57,21 @@ class Fate:
 
 
 class ToyAgent:
-    """An agent without processes: it decides, claims and writes as the real one; its tasks only take time."""
+    """An agent without processes: it decides, claims, reads and writes as the real one; its tasks only take time."""
 
     def __init__(self, folder: RunFolder, number: int, queue_id: str, at_s: float, cluster: ToyCluster) -> None:
-        self._cluster, self._folder, self._number, self.queue_id = cluster, folder, number, queue_id
+        self._cluster, self.queue_id = cluster, queue_id
         self._ends_s: dict[int, tuple[float, int]] = {}
-        self.is_over = bool(claim(folder.claim(number), "toy", queue_id, at_s))
-        if self.is_over:  # begun before: nothing to do here
+        is_over = is_fenced(folder, number)
+        self.is_over = is_over or bool(claim(folder.claim(number), "toy", queue_id, at_s))
+        if self.is_over:  # given up, or begun before: nothing to do here
             cluster.turned_away.append(queue_id)
             return
         job = read_job(folder.job_file(number))
-        self._writer = event_file.Writer(folder.events(number))
         self._core = AgentCore(job, at_s)
-        self._elsewhere = Elsewhere(folder, job)
-        self._writer.add(event_file.JobStarted(at_s, "toy", 1, queue_id, ("toy",) * job.nodes))
+        hosts = ("toy",) * job.nodes
+        self._desk = Desk(folder, job, self._core, event_file.Writer(folder.events(number)), hosts, queue_id)
+        self._desk.begin(at_s)
         self.advance(at_s)
 
     def advance(self, now_s: float) -> None:
@@ -81,19 +82,14 @@ class ToyAgent:
                 why = "" if self._cluster.succeeds(task) else "exit code 1"
                 self._core.ended(Result(task, attempt, 1 if why else 0, None, why), now_s)
                 self._cluster.finished[task] += not why
-        for news in self._elsewhere.look():
-            if news.why_never:
-                self._core.never(news.task, news.why_never, now_s)
-            else:
-                self._core.done_elsewhere(news.task)
         self._core.drop_late(now_s)
-        if self._core.may_start and is_fenced(self._folder, self._number):
-            self._core.drain("the run has given this job up", now_s)
+        self._desk.take_over(now_s)
+        self._desk.hear(now_s)
         for start in self._core.start(now_s):
             self._cluster.started[start.spec.task] += 1
             self._cluster.starts.append((now_s, self.queue_id, start.spec.task))
             self._ends_s[start.spec.task] = now_s + self._cluster.takes_s(start.spec.task), start.attempt
-        self._write()
+        self._desk.write(now_s)
         if self._core.is_done:
             self.leave("nothing is left to do", now_s)
         elif now_s >= self._core.deadline:
@@ -101,15 +97,8 @@ class ToyAgent:
 
     def leave(self, why: str, now_s: float) -> None:
         """End in good order."""
-        self._core.end(why, now_s)
-        self._write()
-        self._writer.close()
+        self._desk.end(why, now_s)
         self.is_over = True
-
-    def _write(self) -> None:
-        for record in self._core.take_records():
-            self._writer.add(record)
-        self._writer.flush()
 
 
 @dataclass
@@ -143,6 +132,8 @@ class ToyCluster:
     starts: list[tuple[float, str, int]] = field(default_factory=list)
     """Every start of a task: when, in which job of the queue, which task."""
     turned_away: list[str] = field(default_factory=list)
+    held: set[str] = field(default_factory=set)
+    """Jobs that do not start for now, whoever is behind them."""
     unseen: list[tuple[ToyAgent, float]] = field(default_factory=list)
     """Agents that live on though the queue calls their jobs failed, and until when."""
     succeeds: Callable[[int], bool] = lambda _: True
@@ -252,7 +243,7 @@ class ToyCluster:
 
     def _start_waiting(self) -> None:
         free = self.nodes - sum(job.spec.nodes for job in self.running)
-        for job in [job for job in self.jobs if job.state is JobState.WAITING]:
+        for job in [job for job in self.jobs if job.state is JobState.WAITING and job.id not in self.held]:
             if job.spec.nodes > free:
                 return
             free -= job.spec.nodes
@@ -352,7 +343,7 @@ class ToyRun:
 
     path: Path
     cluster: ToyCluster
-    strategy: str = "individual"
+    strategy: str | Strategy = "individual"
     runnable: Runnable = field(default_factory=braid)
     clock_step_s: float = 0.0
     """How far the wall clock is off; the steady clock never is."""
@@ -377,7 +368,7 @@ class ToyRun:
             journal=journal,
             core=Core(Work(workflow, whole_seconds(workflow), terms.shape, terms.cluster_nodes), terms),
             queue=MortalQueue(self.cluster, fate),
-            strategy=find_strategy(self.strategy),
+            strategy=find_strategy(self.strategy) if isinstance(self.strategy, str) else self.strategy,
             dispatch=MortalDispatch(folder, self.runnable, "toy", "toy-1", fate=fate),
             forecasters=[NoWait()],
             now_s=lambda: self.cluster.now_s + self.clock_step_s,

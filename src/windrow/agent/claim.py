@@ -13,9 +13,9 @@ from pathlib import Path
 from windrow.errors import OutsideError
 
 
-def claim(path: Path, host: str, queue_id: str, at: float) -> str:
-    """Claim the job. Returns an empty text if it is ours now, else who has it."""
-    record = {"host": host, "pid": os.getpid(), "queue_id": queue_id, "at": at}
+def claim(path: Path, host: str, queue_id: str, at: float, by_job: int | None = None) -> str:
+    """Claim the job; `by_job` takes it over where that is another. Empty if it is ours now, else who has it."""
+    record = {"host": host, "pid": os.getpid(), "queue_id": queue_id, "at": at, "by_job": by_job}
     try:
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     except FileExistsError:

@@ -7,7 +7,7 @@ Rule 3: a task starts only if it should end before the deadline.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from windrow.agent.event_file import (
@@ -41,21 +41,64 @@ class Core:
     """The tasks of one started job."""
 
     def __init__(self, job: JobFile, at: float) -> None:
-        self._specs = {spec.task: spec for spec in job.tasks}
-        shape = NodeShape(job.cores, job.memory_bytes)
-        self._allocation = Allocation(job.nodes, shape, {task: _member(spec) for task, spec in self._specs.items()})
+        self._specs: dict[int, TaskSpec] = {}
+        self._home: dict[int, int] = {}  # the job of each task
+        self._nodes, self._shape = job.nodes, NodeShape(job.cores, job.memory_bytes)
+        self._allocation = Allocation(job.nodes, self._shape, {})
         self.deadline = float("inf") if job.walltime_s is None else at + job.walltime_s - job.grace_s
-        self._longest_s = max((spec.expected_s for spec in job.tasks), default=0.0)
+        self._longest_s = 0.0
+        self._done: set[int] = set()
         self._failures: dict[int, int] = {}
         self._running: dict[int, tuple[int, float]] = {}  # attempt, begun
         self._is_draining = False
         self._records: list[Record] = []
         self._awaited: dict[int, list[int]] = {}  # tasks here, by the parent elsewhere for which they wait
-        for spec in job.tasks:
+        self.adopt(job, at)
+
+    def adopt(self, job: JobFile, at: float) -> None:
+        """The tasks of a job are to run here: its own when it starts, later those of another that has no nodes."""
+        new = {spec.task: spec for spec in job.tasks if spec.task not in self._specs}
+        self._specs |= new
+        self._home |= dict.fromkeys(new, job.job)
+        self._longest_s = max([self._longest_s, *(spec.expected_s for spec in new.values())])
+        for task in new:  # what waits for it here will hear of it here
+            self._awaited.pop(task, None)
+        for spec in new.values():
             for parent in sorted(set(spec.parents)):
                 if parent not in self._specs:
                     self._awaited.setdefault(parent, []).append(spec.task)
-        self._drop_what_never_fits(job, shape, at)
+        closed = self._specs.keys() - new.keys() - self._allocation.open - self._done
+        self._allocation.add({task: _member(spec, self._done) for task, spec in new.items()})
+        self._drop_what_never_fits(new, at)
+        for task, spec in new.items():
+            if gone := closed.intersection(spec.parents):
+                why = f"task {self._specs[min(gone)].id!r}, on which it depends, will not run in this job"
+                self._drop(self._allocation.abandon([task]), {task: why}, at)
+
+    def waits_for_any(self, job: JobFile) -> bool:
+        """Whether tasks here wait for tasks of this other job."""
+        return any(spec.task in self._awaited for spec in job.tasks)
+
+    def can_adopt(self, job: JobFile, done: Collection[int], at: float) -> bool:
+        """Whether tasks of this other job could run here, and those that are ready now before the deadline."""
+        empty, left_s = Packing(self._nodes, self._shape), self.deadline - at
+        ready = [spec for spec in job.tasks if self._done.union(done).issuperset(spec.parents)]
+        work_s = sum(spec.expected_s * (spec.nodes * self._shape.cores or spec.cores) for spec in ready)
+        return (
+            bool(ready)
+            and not self._is_draining
+            and all(empty.can_ever_run(_need(spec)) for spec in job.tasks)
+            and all(spec.expected_s <= left_s for spec in ready)
+            and work_s <= left_s * self._nodes * self._shape.cores
+        )
+
+    def home_of(self, task: int | None, default: int) -> int:
+        """The job in which a task is."""
+        return default if task is None else self._home.get(task, default)
+
+    def is_closed(self, job: int) -> bool:
+        """Whether none of this job's tasks is open."""
+        return not any(self._home[task] == job for task in self._allocation.open)
 
     @property
     def is_done(self) -> bool:
@@ -111,6 +154,7 @@ class Core:
         attempt, begun = self._running.pop(task)
         if not result.why:
             self._records.append(TaskFinished(at, task, attempt, begun, result.cpu_s, result.peak_bytes))
+            self._done.add(task)
             self._allocation.finish(task)
             return
         self._failures[task] = self._failures.get(task, 0) + 1
@@ -136,7 +180,8 @@ class Core:
         """A task was done in another job: one for which tasks here wait, or one that is here as well."""
         children = self._awaited.pop(task, [])
         self._allocation.parent_done(children)
-        if task not in self._running:
+        if task in self._specs and task not in self._running:
+            self._done.add(task)
             self._allocation.done_elsewhere(task)
 
     def never(self, task: int, why: str, at: float) -> None:
@@ -154,11 +199,12 @@ class Core:
         whys = {t: _no_time(self._specs[t], self.deadline - at) for t in late}
         self._drop(self._allocation.abandon(late), whys, at)
 
-    def drain(self, why: str, at: float) -> None:
-        """Start nothing more; what runs may end."""
-        self._is_draining = True
-        self.packing.withdraw()
-        waiting = sorted(t for t in self._allocation.open if t not in self._running)
+    def drain(self, why: str, at: float, job: int | None = None) -> None:
+        """Start nothing more, or nothing more of this job; what runs may end."""
+        self._is_draining = self._is_draining or job is None
+        if job is None:
+            self.packing.withdraw()
+        waiting = sorted(t for t in self._allocation.open if t not in self._running and job in (None, self._home[t]))
         self._drop(self._allocation.abandon(waiting), dict.fromkeys(waiting, why), at)
 
     def end(self, why: str, at: float) -> None:
@@ -190,11 +236,11 @@ class Core:
             left = {p: [c for c in children if c not in gone] for p, children in self._awaited.items()}
             self._awaited = {parent: children for parent, children in left.items() if children}
 
-    def _drop_what_never_fits(self, job: JobFile, shape: NodeShape, at: float) -> None:
-        empty = Packing(job.nodes, shape)
-        for task, spec in self._specs.items():
+    def _drop_what_never_fits(self, specs: Mapping[int, TaskSpec], at: float) -> None:
+        empty = Packing(self._nodes, self._shape)
+        for task, spec in specs.items():
             if task in self._allocation.open and not empty.can_ever_run(_need(spec)):
-                why = f"it needs more than this job's {job.nodes} nodes of {job.cores} cores have"
+                why = f"it needs more than this job's {self._nodes} nodes of {self._shape.cores} cores have"
                 self._drop(self._allocation.abandon([task]), {task: why}, at)
 
 
@@ -209,8 +255,9 @@ def _need(spec: TaskSpec) -> Need:
     return Need(spec.cores, spec.memory_bytes, spec.nodes)
 
 
-def _member(spec: TaskSpec) -> Member:
-    return Member(_need(spec), spec.expected_s, len(set(spec.parents)), spec.children)
+def _member(spec: TaskSpec, done: Collection[int]) -> Member:
+    open_parents = sum(parent not in done for parent in set(spec.parents))
+    return Member(_need(spec), spec.expected_s, open_parents, spec.children)
 
 
 def _no_time(spec: TaskSpec, left_s: float) -> str:

@@ -6,7 +6,7 @@ dropped is no news: the manager plans it anew, and its end will stand in the eve
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from windrow.agent.event_file import LineTail, Tail, TaskFailed, TaskFinished, json_lines
@@ -28,9 +28,10 @@ class News:
 class Elsewhere:
     """Looks into the other jobs' files, less and less often while there is nothing new."""
 
-    def __init__(self, folder: RunFolder, job: JobFile) -> None:
+    def __init__(self, folder: RunFolder, job: JobFile, mine: Iterable[int] = ()) -> None:
+        """`mine`: other jobs that this agent works at."""
         self._folder = folder
-        self._passed_over = {str(number) for number in (job.job, *job.over)}
+        self._passed_over = {str(number) for number in (job.job, *job.over, *mine)}
         self._tails: dict[str, Tail] = {}
         self._first = job.over_below
         self._heard_bytes = job.heard_bytes

@@ -25,7 +25,10 @@ from windrow.model.cause import Cause
 
 @dataclass(frozen=True, slots=True)
 class JobStarted:
-    """The agent has begun. `hosts` are its nodes in order; tasks name them by their place in this list."""
+    """The agent has begun. `hosts` are its nodes in order; tasks name them by their place in this list.
+
+    `by_job`: the agent is that of this other job, which has taken the tasks over.
+    """
 
     what: ClassVar[str] = "job-started"
     at: float
@@ -33,6 +36,7 @@ class JobStarted:
     pid: int
     queue_id: str
     hosts: tuple[str, ...]
+    by_job: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

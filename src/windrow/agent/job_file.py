@@ -57,6 +57,7 @@ class JobFile:
     with numbers below `over_below`. `heard_bytes`: how much of the events of the other jobs, by number, was known then.
     `given_up`: jobs whose tasks were planned again though their agents may still finish some: what they finish counts.
     `abandoned_bytes`: how long the list of abandoned tasks was; what stood there may be tried again by now.
+    `takeover_s`: how long it waits idle for tasks of a job that has not started before it takes them over.
     """
 
     run: str
@@ -74,6 +75,7 @@ class JobFile:
     heard_bytes: dict[str, int] = field(default_factory=dict)
     abandoned_bytes: int = 0
     given_up: tuple[int, ...] = ()
+    takeover_s: float = 20.0
 
 
 _NAMES = tuple(f.name for f in fields(TaskSpec))

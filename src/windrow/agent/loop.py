@@ -16,9 +16,8 @@ from typing import Protocol
 
 from windrow.agent.clock import SteadyClock
 from windrow.agent.core import Core, Start, cause_of_end
-from windrow.agent.elsewhere import Elsewhere
-from windrow.agent.event_file import DONE, OUT_OF_TIME, JobStarted, Writer
-from windrow.agent.fence import is_fenced
+from windrow.agent.desk import Desk
+from windrow.agent.event_file import DONE, OUT_OF_TIME, Writer
 from windrow.agent.folder import RunFolder
 from windrow.agent.hosts import Hosts, queue_id
 from windrow.agent.job_file import JobFile
@@ -59,11 +58,11 @@ class Loop:
     """One job, from its start to its end."""
 
     def __init__(self, folder: RunFolder, job: JobFile, hosts: Hosts, writer: Writer, wake: Wake) -> None:
-        self._folder, self._job, self._hosts, self._writer, self._wake = folder, job, hosts, writer, wake
+        self._folder, self._job, self._hosts, self._wake = folder, job, hosts, wake
         self._clock = SteadyClock()
         self._core = Core(job, self._clock.now())
-        self._elsewhere = Elsewhere(folder, job)
-        self._look_at = self._sweep_at = self._clock.now()
+        self._desk = Desk(folder, job, self._core, writer, hosts.names[: job.nodes], queue_id(os.environ))
+        self._sweep_at = self._clock.now()
         self._others: list[RemoteNode] = []
         self._here = Runner(os.environ)
         self._nodes: list[Node] = [self._here] * job.nodes
@@ -77,7 +76,6 @@ class Loop:
             self._begin()
             why, code = self._work()
             self._stop(why)
-            self._writer.close()
         except WindrowError as error:
             print(f"windrow agent: {error}; stopping", file=sys.stderr, flush=True)
             self._break_off(str(error))
@@ -88,10 +86,7 @@ class Loop:
         return code
 
     def _begin(self) -> None:
-        at = self._clock.now()
-        names = self._hosts.names[: self._job.nodes]
-        self._writer.add(JobStarted(at, names[0], os.getpid(), queue_id(os.environ), names))
-        self._write()
+        self._desk.begin(self._clock.now())
         if book := os.environ.get(VARIABLE):
             self._shares = Shares(book, NodeShape(self._job.cores, self._job.memory_bytes))
         if not self._hosts.are_here:
@@ -111,10 +106,8 @@ class Loop:
             if now >= self._core.deadline:
                 return OUT_OF_TIME, 0
             self._hear(now)
-            if self._core.may_start and is_fenced(self._folder, self._job.job):
-                self._core.drain("the run has given this job up", now)
             starts = self._start(now)
-            self._write()
+            self._desk.write(now)
             for start in starts:
                 self._nodes[start.nodes[0]].start(self._order(start))
             if self._core.is_done:
@@ -132,27 +125,16 @@ class Loop:
 
     def _hear(self, now: float) -> None:
         """What other jobs and the passing of time have changed."""
-        if self._listens and now >= self._look_at:
-            for news in self._elsewhere.look():
-                if news.why_never:
-                    self._core.never(news.task, news.why_never, now)
-                else:
-                    self._core.done_elsewhere(news.task)
-            self._look_at = now + self._elsewhere.wait_s
         if now >= self._sweep_at:
             self._core.drop_late(now)
+            self._desk.take_over(now)
             self._sweep_at = now + _SWEEP_EVERY_S
-
-    @property
-    def _listens(self) -> bool:
-        return self._core.is_waiting_for_others or self._elsewhere.may_have_our_tasks
+        self._desk.hear(now)
 
     def _pause_s(self) -> float:
         now = self._clock.now()
-        times = [self._core.deadline - now, self._sweep_at - now, self._writer.sync_due_s()]
+        times = [self._core.deadline - now, self._sweep_at - now, self._desk.sync_due_s(), self._desk.look_again_s(now)]
         times += [self._here.look_again_s(), *(node.look_again_s() for node in self._others)]
-        if self._listens:
-            times.append(self._look_at - now)
         if self._shares is not None and self._shares.is_kept_waiting:
             times.append(LOOK_EVERY_S)
         return max(0.0, min(time_s for time_s in times if time_s is not None))
@@ -212,20 +194,12 @@ class Loop:
         files = inputs, outputs, patience_s, spec.elsewhere, shared
         return Order(spec.task, attempt, spec.command, spec.workdir, env, out, *files)
 
-    def _write(self) -> None:
-        for record in self._core.take_records():
-            self._writer.add(record)
-        self._writer.flush()
-        if self._writer.sync_due_s() == 0:
-            self._writer.sync()
-
     def _stop(self, why: str) -> None:
         """End what runs, and record the end."""
         now = self._clock.now()
         self._core.drain(why, now)
         self._end_tasks(why)
-        self._core.end(why, self._clock.now())
-        self._write()
+        self._desk.end(why, self._clock.now())
 
     def _end_tasks(self, why: str) -> None:
         nodes: list[Node] = [self._here, *self._others]
@@ -255,8 +229,6 @@ class Loop:
         try:
             self._core.drain(why, self._clock.now())
             self._end_tasks(why)
-            self._core.end(why, self._clock.now())
-            self._write()
-            self._writer.close()
+            self._desk.end(why, self._clock.now())
         except WindrowError:  # said already
             self._here.end()

@@ -155,7 +155,7 @@ def _row(number: int, job: JobStory, story: Story, now_s: float) -> list[str]:
         f"{done}/{len(job.plan.tasks)}",
         span(waited),
         ran,
-        job.why or waits_because(job),
+        job.note or waits_because(job),
     ]
 
 
@@ -227,6 +227,7 @@ def as_json(told: Told) -> dict[str, Any]:
                 "why": job.why,
                 "cause": job.cause or None,
                 "reason": job.reason,
+                "taken_by": job.taken_by,
             }
             for number, job in sorted(story.jobs.items())
         ],

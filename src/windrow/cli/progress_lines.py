@@ -88,7 +88,7 @@ class _Lines:
         for number, job in told.story.jobs.items():
             if self._states.get(number) != job.state:
                 self._states[number] = job.state
-                why = f": {job.why}" if job.why else ""
+                why = f": {job.note}" if job.note else ""
                 tasks, nodes = count(len(job.plan.tasks), "task"), count(job.plan.nodes, "node")
                 self._say(f"job {number} ({tasks} on {nodes}) {job.state}{why}")
             because = waits_because(job)

@@ -30,6 +30,7 @@ from windrow.manager.events import (
     JobsPlanned,
     JobStarted,
     JobSubmitted,
+    JobTaken,
     RunBegan,
     RunStopped,
     TaskDropped,
@@ -51,8 +52,8 @@ from windrow.strategies import Forecast, JobPlan, View, Work
 class Job:
     """A job of this run that is in the system.
 
-    `has_begun`: a task of it has started. `has_given_up`: it had no time for a task. `is_stopping`: it was told to go,
-    or has nothing left to do.
+    `taken_by`: the job whose allocation it runs in, where that is another. `has_begun`: a task of it has started.
+    `has_given_up`: it had no time for a task. `is_stopping`: it was told to go, or has nothing left to do.
     """
 
     plan: JobPlan
@@ -60,6 +61,7 @@ class Job:
     running_since_s: dict[int, int] = field(default_factory=dict)
     expected_end_s: int = 0
     is_running: bool = False
+    taken_by: int | None = None
     has_begun: bool = False
     has_finished_a_task: bool = False
     has_given_up: bool = False
@@ -137,6 +139,8 @@ class Core:
                 return self._task_finished(event.task)
             case JobStarted():
                 return self._job_started(event)
+            case JobTaken():
+                return self._job_taken(event)
             case JobsPlanned():
                 return self._jobs_planned(event)
             case JobEnded():
@@ -226,7 +230,13 @@ class Core:
             actions.append(SubmitJob(number, plan))
         return actions
 
-    def _job_started(self, event: JobStarted) -> list[Action]:
+    def _job_taken(self, event: JobTaken) -> list[Action]:
+        self.jobs[event.job].taken_by = event.by
+        if event.by in self.jobs:
+            self.jobs[event.by].has_begun = True  # its nodes are at work, though not with its own tasks
+        return self._job_started(event)
+
+    def _job_started(self, event: JobStarted | JobTaken) -> list[Action]:
         job = self.jobs[event.job]
         others = [j.expected_end_s for j in self.jobs.values() if j is not job and j.is_running]
         job.is_running = True
@@ -348,9 +358,9 @@ class Core:
         cause = event.cause or Cause.LOST
         if cause is Cause.TIME_LIMIT:
             self._expect_longer(job, event.at_s)
-        if event.node:
+        if event.node and job.taken_by is None:  # else it is counted with the job in whose place it ran
             self.avoidance.failed(event.node, event.at_s)
-        if not job.has_finished_a_task:
+        if not job.has_finished_a_task and job.taken_by is None:
             stops += self._count_loss(cause, event.why)
         waiting_for = self._descendants(job.open_tasks)
         stops += [
@@ -363,12 +373,13 @@ class Core:
     def _job_ended(self, number: int) -> list[Action]:
         job = self.jobs[number]
         stops: list[Action] = []
-        if not job.has_finished_a_task and (job.has_given_up or (job.open_tasks and not job.is_stopping)):
+        counts = not job.has_finished_a_task and job.taken_by is None
+        if counts and (job.has_given_up or (job.open_tasks and not job.is_stopping)):
             stops = self._count_loss(Cause.AGENT, "there may be too little time for its tasks")
         return [*stops, *self._job_left(number)]
 
     def _count_loss(self, cause: Cause, why: str) -> list[Action]:
-        """A job was lost before it had done anything. That may happen; again and again it will not help to go on."""
+        """A job was lost before it had done anything. That may happen; again and again it will not help to try."""
         trouble = self._losses.add(cause, why)
         return self._give_up(trouble) if trouble else []
 

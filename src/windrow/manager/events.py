@@ -67,6 +67,16 @@ class JobStarted:
 
 
 @dataclass(frozen=True, slots=True)
+class JobTaken:
+    """The agent of job `by`, which the queue calls `id`, has taken this job over, and runs its tasks on its nodes."""
+
+    at_s: int
+    job: int
+    by: int
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
 class JobEnded:
     """A job gave its nodes back, or left the queue, because it was asked to or had no more to do."""
 
@@ -161,6 +171,7 @@ Event = (
     | JobSubmitted
     | JobRejected
     | JobStarted
+    | JobTaken
     | JobEnded
     | JobKilled
     | TaskStarted

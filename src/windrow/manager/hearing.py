@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from windrow.agent import event_file
 from windrow.manager import sightings
 from windrow.manager.core import Core
-from windrow.manager.events import JobEnded, JobStarted
+from windrow.manager.events import JobEnded, JobStarted, JobTaken
 from windrow.manager.journal import Record
 from windrow.manager.pace import Pace
 from windrow.queues.port import JobStatus, Queue, QueueError
@@ -25,17 +25,21 @@ FORGOTTEN_S = 60.0
 LATE_S = 600.0
 """How long after its walltime a job that was given up is listened to."""
 MANY = 32
-"""Of more jobs than these, only those are listened to that the queue calls running."""
+"""Of more jobs than these, those that the queue does not call running are listened to in turn, so many at a time."""
 
 
 @dataclass(slots=True)
 class Placed:
-    """A job that is in the core, as the shell sees it. `id` is None while the queue has not accepted it."""
+    """A job that is in the core, as the shell sees it. `id` is None while the queue has not accepted it.
+
+    `is_taken`: the agent of another job runs it, and `id` is that job's.
+    """
 
     tail: event_file.Tail
     id: str | None = None
     is_doubtful: bool = True
     is_started: bool = False
+    is_taken: bool = False
     status: JobStatus | None = None
     missing_since_s: float | None = None
     over_since_s: float | None = None
@@ -60,6 +64,7 @@ class Hearing:
     now_s: Callable[[], float]
     steady_s: Callable[[], float]
     pace: Pace = field(default_factory=Pace)
+    _turn: int = 0
     given_up: dict[int, GivenUp] = field(default_factory=dict)
     """Jobs that are over for the core, whose agents may live."""
     trouble: str = ""
@@ -91,11 +96,16 @@ class Hearing:
         return records, offsets
 
     def _agents(self) -> tuple[list[Record], dict[int, int]]:
-        """New words of agents. Where very many jobs wait, only of those that the queue calls running."""
+        """New words of agents. Where very many jobs wait, of some in turn: another job may have taken one over."""
         records: list[Record] = []
         offsets: dict[int, int] = {}
+        quiet = [n for n, job in self.placed.items() if not job.is_started and job.over_since_s is None]
+        skipped: set[int] = set()
+        if len(self.placed) > MANY and quiet:
+            self._turn = (self._turn + MANY) % len(quiet)
+            skipped = set(quiet) - set((quiet[self._turn :] + quiet)[:MANY])
         for number, job in self.placed.items():
-            if not job.is_started and len(self.placed) > MANY and job.over_since_s is None:
+            if number in skipped:
                 continue
             while words := job.tail.read():
                 offsets[number] = job.tail.offset
@@ -109,6 +119,7 @@ class Hearing:
                 self.placed[number].last_word = word.why
                 self.pace.hurry()  # the queue will soon say how it ended
             if (heard := sightings.from_agent(number, word)) is not None:
+                self.placed[number].is_started |= isinstance(heard.event, JobTaken)
                 records.append(heard)
         return records
 
@@ -125,7 +136,10 @@ class Hearing:
 
     def _ask_queue(self) -> list[Record]:
         """One query for all jobs."""
-        ids = {job.id: number for number, job in self.placed.items() if job.id is not None and job.over_since_s is None}
+        ids: dict[str, list[int]] = {}  # those that were taken over have the id of the job that runs them
+        for number, job in self.placed.items():
+            if job.id is not None and job.over_since_s is None:
+                ids.setdefault(job.id, []).append(number)
         self.pace.asked(self.steady_s())
         if not ids:
             return []
@@ -136,8 +150,9 @@ class Hearing:
             return []
         self.trouble = ""
         records: list[Record] = []
-        for queue_id, number in ids.items():
-            records += self._sighted(number, statuses.get(queue_id))
+        for queue_id, numbers in ids.items():
+            for number in numbers:
+                records += self._sighted(number, statuses.get(queue_id))
         return self._without_repeated_starts(records)
 
     def _sighted(self, number: int, status: JobStatus | None) -> list[Record]:

@@ -31,6 +31,7 @@ from windrow.manager.events import (
     JobsPlanned,
     JobStarted,
     JobSubmitted,
+    JobTaken,
     RunBegan,
     RunStopped,
     TaskStarted,
@@ -79,6 +80,8 @@ class Manager:
     """Why nothing more is submitted although tasks are left, while that lasts."""
     _wants_decision: bool = False
     _wants_stop: list[int] = field(default_factory=list)
+    _left_behind: dict[int, str] = field(default_factory=dict)
+    """Jobs of the queue whose work another job has taken over: they would hold nodes for nothing."""
     _foretold: set[int] = field(default_factory=set)
     _queue_words: dict[str, object] = field(default_factory=lambda: {"reasons": {}, "trouble": ""})
 
@@ -108,6 +111,7 @@ class Manager:
             self._note(record.event)
         for number, job in self.placed.items():
             job.last_word = event_file.last_word(self.folder.events(number), job.tail.offset)
+        self._left_behind = {n: job_id for n, job_id in self._left_behind.items() if n in self.placed}
         # A running job without open tasks leaves by itself; one that has not started would do it all again.
         jobs = self.core.jobs.items()
         self._wants_stop = [n for n, job in jobs if job.is_stopping and (job.open_tasks or not job.is_running)]
@@ -197,7 +201,8 @@ class Manager:
         self.dispatch.fence(number)
         job, plan = self.placed.get(number), self.core.jobs[number].plan
         if job is not None and (job.is_started or self.folder.claim(number).exists()):
-            until_s = record.event.at_s + plan.requested_s + LATE_S
+            walltime_s = self.core.terms.walltime_s(plan.requested_s)
+            until_s = float("inf") if walltime_s is None else record.event.at_s + walltime_s + LATE_S
             self.hearing.given_up[number] = GivenUp(job.tail, until_s)
 
     def _note(self, event: Event) -> None:
@@ -207,10 +212,17 @@ class Manager:
                 self.begun_s = event.at_s if self.begun_s is None else self.begun_s
             case JobSubmitted():
                 job = self.placed[event.job]
+                job.is_taken = any(other.id == event.id for other in self.placed.values() if other is not job)
                 job.id, job.status, job.missing_since_s, job.over_since_s = event.id, None, None, None
             case JobStarted():
                 self.placed[event.job].is_started = True
                 self.predictions.starts_s[event.job] = event.at_s
+            case JobTaken():
+                job = self.placed[event.job]
+                if job.id is not None and job.id != event.id:
+                    self._left_behind[event.job] = job.id
+                job.id, job.is_started, job.is_taken, job.is_doubtful = event.id, True, True, False
+                job.status, job.missing_since_s, job.over_since_s = None, None, None
             case TaskStarted():
                 self.dispatch.count_attempt(event.task)
             case JobEnded() | JobKilled() | JobRejected():
@@ -249,10 +261,14 @@ class Manager:
     def _stop_jobs(self) -> None:
         wanted = [n for n in self._wants_stop if n in self.placed]
         unsent = [n for n in wanted if self.placed[n].id is None and not self.placed[n].is_doubtful]
-        ids = {n: job_id for n in wanted if (job_id := self.placed[n].id) is not None}
-        if ids:
-            self.queue.cancel(list(ids.values()))
-        self._wants_stop = [n for n in wanted if n not in ids and n not in unsent]
+        taken = [n for n in wanted if self.placed[n].is_taken]  # in another job, which may be about to go on
+        ids = {n: job_id for n in wanted if (job_id := self.placed[n].id) is not None and n not in taken}
+        for number in taken:
+            self.dispatch.fence(number)
+        if ids or self._left_behind:
+            self.queue.cancel([*ids.values(), *self._left_behind.values()])
+            self._left_behind.clear()
+        self._wants_stop = [n for n in wanted if n not in ids and n not in unsent and n not in taken]
         if unsent:
             now = self.now_s()
             self._take_in([Record(JobEnded(int(now), n), {"state": "never submitted"}, now) for n in unsent])
@@ -295,8 +311,11 @@ class Manager:
     def _own_jobs(self) -> dict[str, OwnJob]:
         """The jobs of this run that the queue has and that are to stay, by their ids."""
         ids = {number: placed.id for number, placed in self.placed.items() if placed.id is not None}
-        return {
-            ids[number]: OwnJob(
+        own: dict[str, OwnJob] = {}
+        for number, job in self.core.jobs.items():
+            if number not in ids or job.is_stopping:
+                continue
+            found = OwnJob(
                 number=0,
                 plan=job.plan,
                 open_tasks=tuple(sorted(job.open_tasks)),
@@ -304,9 +323,9 @@ class Manager:
                 expected_end_s=job.expected_end_s,
                 running_since_s=dict(job.running_since_s),
             )
-            for number, job in self.core.jobs.items()
-            if number in ids and not job.is_stopping
-        }
+            there = own.get(ids[number])  # one has taken the other over: both are in the same allocation
+            own[ids[number]] = found if there is None else _together(there, found, is_first=job.taken_by is not None)
+        return own
 
     def _unsent(self) -> list[int]:
         return [n for n, job in self.placed.items() if job.id is None]
@@ -383,3 +402,13 @@ class Manager:
             now = int(self.now_s())
             self._take_in([Record(JobSubmitted(now, n, queue_id), {"found": True}) for n, queue_id in others.items()])
             self._wants_stop += [number for number in others if self.core.jobs[number].is_stopping]
+
+
+def _together(a: OwnJob, b: OwnJob, *, is_first: bool) -> OwnJob:
+    """Two jobs in one allocation, which is that of the first or of the second."""
+    return replace(
+        a if is_first else b,
+        open_tasks=tuple(sorted((*a.open_tasks, *b.open_tasks))),
+        expected_end_s=max(a.expected_end_s, b.expected_end_s),
+        running_since_s=a.running_since_s | b.running_since_s,
+    )

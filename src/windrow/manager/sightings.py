@@ -18,6 +18,8 @@ def from_agent(job: int, record: agent.Record) -> Record | None:
     """The event in a record of a job's agent; None where the run need not know."""
     at = int(record.at)
     match record:
+        case agent.JobStarted() if record.by_job is not None:
+            return Record(e.JobTaken(at, job, record.by_job, record.queue_id), _detail(record), record.at)
         case agent.JobStarted():
             return Record(e.JobStarted(at, job), _detail(record), record.at)
         case agent.TaskStarted():

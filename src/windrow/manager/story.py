@@ -78,6 +78,19 @@ class JobStory:
     reason: str = ""
     """The queue's latest word for why it waits."""
 
+    taken_by: int | None = None
+    """The job that took it over and ran its tasks on its own nodes."""
+
+    @property
+    def note(self) -> str:
+        """What is to be said of it beside its state."""
+        return self.why or ("" if self.taken_by is None else f"taken over by job {self.taken_by}")
+
+    @property
+    def queue_started_s(self) -> float | None:
+        """When the queue gave it nodes; None where it has not, or another job took it over before."""
+        return self.started_s if self.taken_by is None else None
+
     @property
     def state(self) -> str:
         """In one word."""
@@ -143,7 +156,7 @@ class Story:
         match event:
             case e.RunBegan() | e.RunStopped() | e.JobsPlanned():
                 self._run(event, at, detail)
-            case e.JobSubmitted() | e.JobStarted() | e.JobEnded() | e.JobKilled() | e.JobRejected():
+            case e.JobSubmitted() | e.JobStarted() | e.JobTaken() | e.JobEnded() | e.JobKilled() | e.JobRejected():
                 self._job(event, at, detail)
             case _:
                 self._task(event, at, detail)
@@ -172,16 +185,20 @@ class Story:
                         self.tasks[member].state, self.tasks[member].job = "in a job", number
 
     def _job(
-        self, event: e.JobSubmitted | e.JobStarted | e.JobEnded | e.JobKilled | e.JobRejected, at_s: float, detail: Any
+        self,
+        event: e.JobSubmitted | e.JobStarted | e.JobTaken | e.JobEnded | e.JobKilled | e.JobRejected,
+        at_s: float,
+        detail: Any,
     ) -> None:
         job = self.jobs[event.job]
         match event:
             case e.JobSubmitted():
                 job.id = event.id
                 job.submitted_s = at_s if job.submitted_s is None else job.submitted_s  # found again: the first counts
-            case e.JobStarted():
+            case e.JobStarted() | e.JobTaken():
                 job.started_s = at_s
                 job.hosts = tuple(detail.get("hosts", ()))
+                job.taken_by = event.by if isinstance(event, e.JobTaken) else job.taken_by
             case e.JobEnded():
                 self._close(event.job, at_s, "ended" if job.started_s is not None else "stopped", "")
             case e.JobKilled():

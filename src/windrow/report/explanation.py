@@ -46,7 +46,8 @@ def _fate(job: JobStory) -> list[str]:
     if job.started_s is not None and job.submitted_s is not None:
         where = f" on {', '.join(dict.fromkeys(job.hosts))}" if job.hosts else ""
         waited = _span(job.started_s - job.submitted_s)
-        lines.append(f"started at {_clock(job.started_s)}{where} after {waited} in the queue")
+        how = "started" if job.taken_by is None else f"taken over by job {job.taken_by}"
+        lines.append(f"{how} at {_clock(job.started_s)}{where} after {waited} in the queue")
     if job.ended_s is not None:
         why = f": {job.why}" if job.why else ""
         lines.append(f"{job.outcome} at {_clock(job.ended_s)}{why}")
@@ -55,9 +56,9 @@ def _fate(job: JobStory) -> list[str]:
 
 def _prediction(prediction: PredictedStart, job: JobStory) -> str:
     said = f"{prediction.source} said it would start at {_clock(prediction.start_s)}"
-    if job.started_s is None:
+    if job.queue_started_s is None:
         return said
-    late = job.started_s - prediction.start_s
+    late = job.queue_started_s - prediction.start_s
     if abs(late) < _AT_ONCE_S:
         return f"{said}; so it did"
     return f"{said}; it started {_span(abs(late))} {'later' if late > 0 else 'earlier'}"

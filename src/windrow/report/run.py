@@ -126,7 +126,7 @@ def _jobs(told: RunTold) -> str:
                 cell(span(job.plan.requested_s)),
                 cell("–" if ran is None else span(ran)),
                 cell("–" if share is None else f"{share:.0%}".replace("%", " %")),
-                cell(f"{job.state} ({job.cause})" if job.cause else job.state, job.why),
+                cell(f"{job.state} ({job.cause})" if job.cause else job.state, job.note),
             ]
         )
     if not rows:

@@ -111,7 +111,7 @@ def node_time(told: RunTold, job: int | None = None) -> NodeTime:
     """The node time of the run, or of one of its jobs."""
     story = told.story
     jobs = story.jobs if job is None else {job: story.jobs[job]}
-    held = sum(j.plan.nodes * (ran_s(j, told.until_s) or 0.0) for j in jobs.values())
+    held = sum(j.plan.nodes * (ran_s(j, told.until_s) or 0.0) for j in jobs.values() if j.taken_by is None)
     sums = {"finished": 0.0, "failed": 0.0, "lost": 0.0, "running": 0.0}
     members = range(len(story.tasks)) if job is None else story.jobs[job].plan.tasks
     for task in members:

@@ -21,7 +21,7 @@ def past(told: RunTold) -> list[PastPrediction]:
     """The run's predictions with what came true, in the order in which they were made."""
     jobs = told.story.jobs
     found = [
-        PastPrediction(p.source, str(p.job), p.at_s, p.start_s, jobs[p.job].started_s)
+        PastPrediction(p.source, str(p.job), p.at_s, p.start_s, jobs[p.job].queue_started_s)
         for p in told.predictions
         if p.job in jobs
     ]

@@ -1,0 +1,142 @@
+"""The jobs at which one agent works, and their files: its own, and those that it took over.
+
+A batch system may start a run's jobs in any order. A job that has nodes, and waits for tasks of a job that has none,
+takes that job over: it claims it, runs its tasks in its own allocation, and writes what happens to them into the events
+file of the job that they are in. When the queue starts the other job after all, its agent finds the claim and leaves.
+
+Rule 1: only a job that nobody has claimed is taken, only where its tasks fit this allocation, and only if those that
+are ready should end before the deadline. Rule 2: claim first, then look for the fence; the manager does it the other
+way round, so at least one of the two sees the other. Rule 3: records are written before what they say is acted on.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+
+from windrow.agent.claim import claim
+from windrow.agent.core import Core
+from windrow.agent.elsewhere import Elsewhere, News
+from windrow.agent.event_file import DONE, JobEnded, JobStarted, Writer
+from windrow.agent.fence import is_fenced
+from windrow.agent.folder import RunFolder
+from windrow.agent.job_file import JobFile, read_job
+from windrow.errors import InputError
+
+GIVEN_UP = "the run has given this job up"
+
+
+class Desk:
+    """What an agent reads and writes. The first job is its own."""
+
+    def __init__(
+        self, folder: RunFolder, job: JobFile, core: Core, writer: Writer, hosts: tuple[str, ...], queue_id: str
+    ) -> None:
+        self._folder, self._job, self._core = folder, job, core
+        self._hosts, self._queue_id = hosts, queue_id
+        self._writers = {job.job: writer}
+        self._sources = {job.job: Elsewhere(folder, job)}
+        self._look_at = self._idle_since = 0.0
+
+    def begin(self, at: float) -> None:
+        """The job starts."""
+        self._idle_since = at
+        self._writers[self._job.job].add(JobStarted(at, self._hosts[0], os.getpid(), self._queue_id, self._hosts))
+        self.write(at)
+
+    @property
+    def _listens(self) -> bool:
+        return self._core.is_waiting_for_others or any(source.may_have_our_tasks for source in self._sources.values())
+
+    def look_again_s(self, now: float) -> float | None:
+        """Seconds until `hear` should be called; None while nothing is waited for."""
+        return max(0.0, self._look_at - now) if self._listens else None
+
+    def sync_due_s(self) -> float | None:
+        """Seconds until `write` should be called though nothing happened."""
+        due = [due_s for writer in self._writers.values() if (due_s := writer.sync_due_s()) is not None]
+        return min(due, default=None)
+
+    def hear(self, now: float) -> None:
+        """Take in what other jobs have done, and which jobs were given up. Before anything is started."""
+        if self._listens and now >= self._look_at:
+            for source in self._sources.values():
+                self._tell(source.look(), now)
+            self._look_at = now + min(source.wait_s for source in self._sources.values())
+        if self._core.may_start:
+            for number in self._writers:
+                if is_fenced(self._folder, number):
+                    self._core.drain(GIVEN_UP, now, None if number == self._job.job else number)
+
+    def take_over(self, now: float) -> bool:
+        """Take another job's tasks if nothing has run here for a while, and tasks wait for them. Whether it did."""
+        if self._core.running or not self._core.is_waiting_for_others:
+            self._idle_since = now
+        if now - self._idle_since < self._job.takeover_s:
+            return False
+        self._idle_since = now
+        return any(self._take(number, now) for number in self._unclaimed())
+
+    def _unclaimed(self) -> Iterator[int]:
+        """Jobs of the run that may not have started, the first one first."""
+        try:
+            names = [entry.name for entry in self._folder.jobs.iterdir() if entry.name.isdigit()]
+        except OSError:  # a hiccup; there will be another time
+            return
+        for number in sorted(map(int, names)):
+            is_old = number < self._job.over_below or number in self._job.over or number in self._writers
+            if not is_old and not self._folder.claim(number).exists() and not is_fenced(self._folder, number):
+                yield number
+
+    def _take(self, number: int, now: float) -> bool:
+        try:
+            job = read_job(self._folder.job_file(number))
+        except InputError:  # it is being written
+            return False
+        if not self._core.waits_for_any(job):
+            return False
+        source = Elsewhere(self._folder, job, self._writers)
+        news = source.look()
+        done = {one.task for one in news if not one.why_never}
+        if not self._core.can_adopt(job, done, now):
+            return False
+        holder = claim(self._folder.claim(number), self._hosts[0], self._queue_id, now, by_job=self._job.job)
+        if holder or is_fenced(self._folder, number):
+            return False
+        writer = Writer(self._folder.events(number))
+        self._writers[number], self._sources[number] = writer, source
+        mine = os.getpid(), self._queue_id, self._hosts, self._job.job
+        writer.add(JobStarted(now, self._hosts[0], *mine))
+        self._core.adopt(job, now)
+        self._tell(news, now)
+        self.write(now)
+        return True
+
+    def _tell(self, news: Iterable[News], now: float) -> None:
+        for one in news:
+            if one.why_never:
+                self._core.never(one.task, one.why_never, now)
+            else:
+                self._core.done_elsewhere(one.task)
+
+    def write(self, at: float, why: str = DONE) -> None:
+        """Write what happened, each record into the file of its job. A job that was taken over and is done ends."""
+        for record in self._core.take_records():
+            home = self._core.home_of(getattr(record, "task", None), self._job.job)
+            self._writers[home if home in self._writers else self._job.job].add(record)
+        for number in [n for n in self._writers if n != self._job.job and self._core.is_closed(n)]:
+            writer = self._writers.pop(number)
+            del self._sources[number]
+            writer.add(JobEnded(at, why))
+            writer.close()
+        for writer in self._writers.values():
+            writer.flush()
+            if writer.sync_due_s() == 0:
+                writer.sync()
+
+    def end(self, why: str, at: float) -> None:
+        """The agent leaves."""
+        self._core.end(why, at)
+        self.write(at, why)
+        for writer in self._writers.values():
+            writer.close()

@@ -1,0 +1,78 @@
+"""A real agent that has nodes takes over a job that has none."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from tests.unit.agent.jobs import Run, shell
+
+from windrow.agent.core import Core
+from windrow.agent.event_file import DONE, JobEnded, JobStarted, TaskDropped
+from windrow.agent.fence import fence
+from windrow.agent.job_file import JobFile, TaskSpec
+from windrow.agent.order import Result
+
+
+def write_both(run: Run, first: tuple[TaskSpec, ...] = (), **more: Any) -> None:
+    """Job 0 has tasks 0 and 1, job 1 has task 2, which waits for both."""
+    run.write(*(first or (shell(0, "true", children=(2,)), shell(1, "true", children=(2,)))), job=0)
+    run.write(shell(2, "true", parents=(0, 1)), job=1, takeover_s=0.2, **more)
+
+
+@pytest.mark.slow
+def test_an_idle_job_takes_over_the_one_that_it_waits_for(run: Run) -> None:
+    run.extra_env |= {"WINDROW_QUEUE": "local", "WINDROW_JOB_ID": "7"}
+    write_both(run)
+    assert run.run(job=1) == (0, "")
+    assert sorted(run.finished(0)) == [0, 1]
+    assert run.finished(1) == [2]
+    (started,) = run.of(JobStarted, 0)
+    assert (started.by_job, started.queue_id) == (1, "7")
+    assert run.of(JobStarted, 1)[0].by_job is None
+    assert run.of(JobEnded, 0)[-1].why == run.of(JobEnded, 1)[-1].why == DONE
+    assert json.loads(run.folder.claim(0).read_text())["by_job"] == 1
+    code, printed = run.run(job=0)
+    assert code == 0
+    assert "was begun already, by queue job 7" in printed
+    assert sorted(run.finished(0)) == [0, 1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("why", ["claimed", "given up", "over", "too large", "too long"])
+def test_what_is_not_taken_over(run: Run, why: str) -> None:
+    """The agent goes on waiting, until its time is up."""
+    large = (shell(0, "true", cores=64 if why == "too large" else 1, expected_s=99.0), shell(1, "true"))
+    write_both(run, large if why.startswith("too") else (), walltime_s=4.0, over=(0,) if why == "over" else ())
+    if why == "claimed":
+        run.folder.claim(0).touch()
+    if why == "given up":
+        fence(run.folder, 0)
+    assert run.run(job=1)[0] == 0
+    assert not run.folder.events(0).exists()
+    assert [event.task for event in run.of(TaskDropped, 1)] == [2]
+
+
+def job(number: int, *tasks: TaskSpec) -> JobFile:
+    return JobFile("r", number, 2, 2, None, 100.0, tasks)
+
+
+def test_tasks_that_were_adopted_know_what_was_done_here() -> None:
+    """Job 1 has done task 0, and dropped task 1 for want of time. Of job 0, which waits for them, one task can run."""
+    core = Core(job(1, shell(0, "", children=(5,)), shell(1, "", expected_s=999.0, children=(6,))), 0.0)
+    (start,) = core.start(0.0)
+    assert start.spec.task == 0
+    core.ended(Result(0, 1, 0, None, ""), 1.0)
+    taken = job(0, shell(5, "", parents=(0,)), shell(6, "", parents=(1,)), shell(7, "", parents=(80,)))
+    assert core.can_adopt(taken, (), 1.0)
+    core.adopt(taken, 1.0)
+    assert [start.spec.task for start in core.start(1.0)] == [5]
+    assert [core.home_of(task, 1) for task in (0, 5, 6, None)] == [1, 0, 0, 1]
+    dropped = [record.task for record in core.take_records() if isinstance(record, TaskDropped)]
+    assert dropped == [1, 6]
+    core.ended(Result(5, 1, 0, None, ""), 2.0)
+    assert not core.is_closed(0)
+    core.drain("given up", 3.0, job=0)
+    assert core.is_closed(0)
+    assert core.is_done
