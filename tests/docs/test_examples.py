@@ -1,36 +1,65 @@
-"""Every example in the README and in the how-to pages runs."""
+"""Every example in the README and in the how-to pages runs as printed, and so does every workflow that is shown."""
 
 from __future__ import annotations
 
 import json
-import re
 import shlex
+import tomllib
 from pathlib import Path
 
 import pytest
+from tests.docs.pages import HOW_TOS, REFERENCES, ROOT, Block, a_home_of_its_own, blocks, in_a_shell
 
+from windrow.app.settings import read_settings
 from windrow.cli.main import main
 
-ROOT = Path(__file__).resolve().parents[2]
-PAGES = sorted([ROOT / "README.md", *(ROOT / "docs" / "how-to").glob("*.md")])
-BLOCK = re.compile(r"^```(python|console|yaml)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+SHOWN = [block for page in (*HOW_TOS, *REFERENCES) for block in blocks(page)]
+WORKFLOWS = [block for block in SHOWN if block.language == "yaml"]
+SETTINGS = [block for block in SHOWN if block.language == "toml" and "[queues." in block.text]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", HOW_TOS, ids=lambda page: page.stem)
 def test_examples_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    for name in ("XDG_STATE_HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME"):  # a queue and a history of their own
-        monkeypatch.setenv(name, str(tmp_path / "home" / name))
+    for name, value in a_home_of_its_own(tmp_path).items():
+        monkeypatch.setenv(name, value)
     names: dict[str, object] = {}
-    blocks = BLOCK.findall(page.read_text())
-    assert blocks, f"{page.name} has no examples"
-    for language, text in blocks:
-        if language == "python":
-            exec(compile(text, page.name, "exec"), names)
-        elif language == "console":
-            run_commands(text)
-        elif named := re.match(r"# (\S+\.yaml)\n", text):  # other pieces of YAML are no whole workflows
-            Path(named[1]).write_text(text)
+    shown = list(blocks(page))
+    assert shown, f"{page.name} has no examples"
+    for block in shown:
+        if block.given:
+            in_a_shell(block.given, tmp_path)
+        if block.language == "python":
+            exec(compile(block.text, page.name, "exec"), names)
+        elif block.language == "console":
+            run_commands(block.text)
+        elif block.file is not None:
+            Path(block.file).write_text(block.text)
+
+
+@pytest.mark.parametrize("block", WORKFLOWS, ids=lambda block: block.label)
+def test_workflows_run(block: Block, tmp_path: Path) -> None:
+    """With what the page takes for granted beside it, each ends with every task finished."""
+    assert block.file is not None, "begin it with a comment that names it: # name.yaml"
+    (tmp_path / block.file).write_text(block.text)
+    if block.given:
+        in_a_shell(block.given, tmp_path)
+    told = json.loads(in_a_shell(f"windrow run {block.file} --json", tmp_path))
+    assert told["state"] == "complete"
+    assert told["tasks"]["finished"] == told["tasks"]["total"]
+
+
+@pytest.mark.parametrize("block", SETTINGS, ids=lambda block: block.label)
+def test_settings_are_read(block: Block, tmp_path: Path) -> None:
+    file = tmp_path / "windrow.toml"
+    file.write_text(block.text)
+    assert read_settings(file)
+
+
+def test_other_toml_is_toml() -> None:
+    for block in SHOWN:
+        if block.language == "toml":
+            tomllib.loads(block.text)
 
 
 @pytest.mark.parametrize("notebook", sorted((ROOT / "examples").glob("*.ipynb")), ids=lambda path: path.stem)
