@@ -185,6 +185,23 @@ def test_nodes_that_go_while_a_job_waits_for_them(world: World, slurm: SlurmClus
     assert [job["nodes"] for job in world.status()["jobs"]] == [8, 5]
 
 
+def test_a_run_stays_in_the_partition_in_which_it_began(world: World, slurm: SlurmCluster) -> None:
+    """Begun where SBATCH_PARTITION was set, stopped, and resumed from a shell without it."""
+    world.write(fan(width=2))
+    other = busy(slurm)
+    world.env["SBATCH_PARTITION"] = "small"
+    assert world.run("--detach", "--strategy", "one-job")[0] == 0
+    world.wait_for(lambda: world.events() >= 3)
+    assert world.windrow("cancel")[0] == 0
+    del world.env["SBATCH_PARTITION"]
+    slurm.run("scancel", other)
+    code, said = world.windrow("resume")
+    assert code == 0, said
+    world.check_complete(tasks=2)
+    for job in world.status()["jobs"]:
+        assert "Partition=small" in slurm.run("scontrol", "show", "job", job["id"])
+
+
 def test_the_commands_of_a_plan_can_be_pasted(world: World, slurm: SlurmCluster) -> None:
     """However long their lines are, and although nobody says how wide the paper is."""
     deep = World(world.folder / ("x" * 100), world.state, on="slurm", env=dict(world.env))

@@ -59,7 +59,10 @@ Hear = Callable[[Sequence[Record]], None]
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What the user wants: a workflow, executed on a queue by a strategy, under these terms."""
+    """What the user wants: a workflow, executed on a queue by a strategy, under these terms.
+
+    `shell` are settings of the queue from the shell in which a run began; None: those of this shell count.
+    """
 
     workflow: Path
     on: str = "local"
@@ -72,6 +75,7 @@ class Order:
     max_nodes: int | None = None
     risk: float = DEFAULT_RISK
     guess_s: float = GUESS_S
+    shell: Mapping[str, str] | None = None
 
 
 @dataclass(frozen=True)
@@ -108,7 +112,7 @@ def prepare(order: Order, runnable: Runnable | None = None, finished: Collection
     """
     strategy_of(order)
     runnable, times = filled(runnable or read_workflow_file(order.workflow), order.guess_s, order.risk)
-    queue = open_queue(order.on)
+    queue = open_queue(order.on, order.shell)
     try:
         limits = queue.limits()
     except QueueError as error:
@@ -325,7 +329,7 @@ def _manager(paths: RunPaths, journal: Journal, promise: FirstPromise) -> Manage
     facts = journal.facts()
     runnable = read_runnable(paths.workflow)
     order = order_of_run(facts)
-    queue = open_queue(order.on, shell=facts.get("shell"))
+    queue = open_queue(order.on, order.shell)
     limits = queue.limits()
     terms = terms_for(order, limits)
     workflow = runnable.workflow
@@ -373,6 +377,7 @@ def order_of_run(facts: Mapping[str, Any]) -> Order:
         cap=facts["cap"],
         margin=facts["margin"],
         max_nodes=facts["max_nodes"],
+        shell=facts.get("shell"),
     )
 
 
