@@ -287,6 +287,32 @@ def test_a_cancelled_workflow_is_stopped_and_makes_room(world: World) -> None:
     assert world.windrow("pool", pool, "--cancel", "9").returncode == 2
 
 
+@pytest.mark.parametrize("name", ["{outputs}", "out/a.txt"])
+@pytest.mark.parametrize("end", ["cancelled", "complete"])
+def test_what_was_half_written_when_a_pool_was_killed_does_not_stay(world: World, name: str, end: str) -> None:
+    command = f"if test ! -e go; then echo half > {name}; touch begun; sleep 600; fi; echo whole > {name}"
+    tasks = [{"id": "t", "command": command, "outputs": "out/a.txt"}]
+    (world.root / "w.yaml").write_text(json.dumps({"name": "w", "tasks": tasks}))
+    (world.root / "out").mkdir()
+    (world.root / "out" / "a.txt").write_text("old")
+    pool = str(world.pool.path)
+    server = world.serve("--cores", "2")
+    assert world.windrow("submit", "w.yaml", "--pool", pool).returncode == 0
+    world.until((world.root / "begun").exists)
+    for pid in [server.pid, *children(server.pid)]:
+        os.kill(pid, signal.SIGKILL)
+    world.until(lambda: holder_of(world.pool.lock) is None)
+    if end == "cancelled":
+        assert world.windrow("pool", pool, "--cancel", "1").returncode == 0
+    else:
+        (world.root / "go").touch()
+    world.serve()
+    world.wait_for(1)
+    assert world.outcomes() == {1: end}
+    world.until(lambda: [p.name for p in (world.root / "out").iterdir()] == ["a.txt"])
+    assert (world.root / "out" / "a.txt").read_text() == ("old" if end == "cancelled" else "whole\n")
+
+
 def test_failures_are_tried_again_and_block_only_what_depends_on_them(world: World) -> None:
     flaky = 'test "$WINDROW_ATTEMPT" -ge 3'
     tasks = [

@@ -16,7 +16,8 @@ from typing import Any
 
 from windrow.agent.clock import SteadyClock
 from windrow.agent.hosts import Hosts
-from windrow.agent.order import Order, Result
+from windrow.agent.order import Order, Result, absolute
+from windrow.agent.outputs import clean_up
 from windrow.agent.wake import Wake
 from windrow.errors import OutsideError, UserError, WindrowError
 from windrow.forecast.memory import Memory
@@ -268,6 +269,7 @@ class Server:
             self._to_kill.append((time.monotonic() + _KILL_AFTER_S, self._to_stop))
         for guest in self._to_learn:  # last: whoever waits for a slot must not wait for this
             self._learn(guest, self._clock.now())
+            self._clean_up(guest)
         self._to_start, self._to_stop, self._to_learn = [], [], []
         while self._to_kill and self._to_kill[0][0] <= time.monotonic():
             left = [key for key in self._to_kill.pop(0)[1] if key in self._live]
@@ -294,6 +296,16 @@ class Server:
             for task, took_s in sorted(guest.took_s.items())
         ]
         self._times.keep(runs)
+
+    def _clean_up(self, guest: Guest) -> None:
+        """Throw away what unfinished tasks left that were killed together with an earlier server."""
+        for task, attempts in guest.attempts.items():
+            if task not in guest.took_s:
+                made = absolute(guest.runnable.steps[task].workdir, guest.runnable.workflow.task(task).outputs)
+                try:
+                    clean_up(made, attempts)
+                except OSError as error:
+                    self._say(f"{error.filename}, left unfinished by a task, cannot be removed: {error.strerror}")
 
     def _close(self, why: str) -> None:
         """End what runs; it starts again with the next server."""
