@@ -17,8 +17,9 @@ from pathlib import Path
 
 import msgspec
 
+from windrow.app import live_runs
 from windrow.app.execute import drive, managed, order_of_run, prepare, start_run
-from windrow.app.runs import RunPaths, Told, all_runs
+from windrow.app.runs import RunPaths, Told, all_runs, facts_of
 from windrow.errors import UserError, WindrowError
 from windrow.formats import read_runnable as read_workflow_file
 from windrow.manager import events as e
@@ -128,7 +129,7 @@ def _read_inputs(paths: RunPaths) -> dict[str, tuple[int, int]]:
 def continued_run(told: Told, *, wait_s: float) -> RunPaths:
     """A new run that continues this one with the workflow file as it is now. Jobs of the old one are stopped first."""
     if any(not job.outcome for job in told.story.jobs.values()):
-        with managed(told.paths, wait_s=wait_s) as manager:
+        with managed(told.paths, wait_s=wait_s, writes=False) as manager:
             manager.stop()
             drive(manager)
     lock = RunLock(told.paths.lock, wait_s)
@@ -143,6 +144,7 @@ def continued_run(told: Told, *, wait_s: float) -> RunPaths:
         prepared = prepare(order, found.runnable, found.kept.keys())
         kept = [(task, _finished(told, before)) for task, before in sorted(found.kept.items())]
         records = [Record(e.TaskKept(int(one.ended_s), task), _detail(one), one.ended_s) for task, one in kept]
+        live_runs.leave(told.paths)  # whose lock we hold, and whose jobs are over
         new = start_run(prepared, told.paths.folder.path.parent, continues=told.paths.name, kept=records)
         mark_continued(told.paths, new.name)
     finally:
@@ -173,18 +175,6 @@ def refuse_continued(told: Told) -> None:
                 mark_continued(told.paths, by)
     if by is not None:
         raise UserError(f"{told.paths.name} is continued by {by}; use windrow resume {by}")
-
-
-def facts_of(paths: RunPaths) -> dict[str, object]:
-    """What is known of a run; nothing where it cannot be read."""
-    try:
-        journal = Journal.open(paths.journal)
-    except WindrowError:
-        return {}
-    try:
-        return journal.facts()
-    finally:
-        journal.close()
 
 
 def latest_of(workflow: Path, root: Path) -> Told | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import shutil
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -14,6 +15,7 @@ import numpy as np
 
 from windrow.agent.folder import RunFolder
 from windrow.agent.machine import this_machine
+from windrow.app import live_runs
 from windrow.app.learning import Learning, TaskErrors, earlier_errors
 from windrow.app.looking import FirstPromise, look_ahead
 from windrow.app.queues import no_answer, open_queue
@@ -256,6 +258,7 @@ def start_run(
     `continues`: the run that this one continues, and `kept` what stays finished of it.
     """
     runnable = prepared.runnable
+    live_runs.refuse_conflicts(root, prepared.order.workflow, runnable)
 
     def fill(paths: RunPaths) -> None:
         write_runnable(paths.workflow, runnable)
@@ -303,8 +306,11 @@ def _earlier_errors(prepared: Prepared) -> list[float]:
 
 
 @contextmanager
-def managed(paths: RunPaths, *, wait_s: float = 0.0) -> Iterator[Manager]:
-    """The run's manager, restored from its journal; nobody else can manage the run in the meantime."""
+def managed(paths: RunPaths, *, wait_s: float = 0.0, writes: bool = True) -> Iterator[Manager]:
+    """The run's manager, restored from its journal; nobody else can manage the run in the meantime.
+
+    UserError where another live run writes the same files, unless this one `writes` none any more.
+    """
     lock = RunLock(paths.lock, wait_s)
     lock.lend()
     paths.stop.unlink(missing_ok=True)  # of an earlier manager; from here on whoever cancels means us
@@ -313,8 +319,13 @@ def managed(paths: RunPaths, *, wait_s: float = 0.0) -> Iterator[Manager]:
         promise = FirstPromise()
         manager = _manager(paths, journal, promise)
         manager.restore()
+        if writes:
+            _enter(paths, manager)
         yield manager
-        left = manager.dispatch.clean_up(manager.core) if manager.core.is_over else ""
+        left = ""
+        if manager.core.is_over:
+            left = manager.dispatch.clean_up(manager.core)
+            live_runs.leave(paths)
         journal.set_fact("trouble", manager.core.trouble or left)
         if manager.ahead is not None:
             manager.ahead.watch.keep()
@@ -323,6 +334,16 @@ def managed(paths: RunPaths, *, wait_s: float = 0.0) -> Iterator[Manager]:
     finally:
         journal.close()
         lock.release()
+
+
+def _enter(paths: RunPaths, manager: Manager) -> None:
+    """Enter the run among the live ones. One that is refused before anything happened was never there."""
+    try:
+        live_runs.enter(paths, manager.dispatch.runnable)
+    except UserError:
+        if manager.begun_s is None:
+            shutil.rmtree(paths.folder.path, ignore_errors=True)
+        raise
 
 
 def _manager(paths: RunPaths, journal: Journal, promise: FirstPromise) -> Manager:

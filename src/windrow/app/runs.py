@@ -219,6 +219,18 @@ def _created_s(run: RunPaths) -> float:
     return made_s
 
 
+def facts_of(paths: RunPaths) -> dict[str, Any]:
+    """What is known of a run; nothing where it cannot be read."""
+    try:
+        journal = Journal.open(paths.journal)
+    except WindrowError:
+        return {}
+    try:
+        return journal.facts()
+    finally:
+        journal.close()
+
+
 def job_tag(uid: str, job: int) -> str:
     """The name in the queue of a job of the run with this uid."""
     return f"windrow-{uid}-{job}"

@@ -38,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
         time.sleep(0.2)
         told.refresh()
     if told.state == "interrupted":
-        with managed(paths, wait_s=15.0) as manager:
+        with managed(paths, wait_s=15.0, writes=False) as manager:
             manager.stop()
             drive(manager)
         told.refresh()

@@ -47,7 +47,7 @@ class Drawn:
                 row["after"] = []
             elif kind < 0.3:
                 row["reads"] = []
-            elif kind < 0.35 and not any(name in (*r["reads"], *r["after"]) for r in other.rows.values()):  # type: ignore[misc]
+            elif kind < 0.35 and len(other.rows) > 1 and not any(name in other.parents(n) for n in other.rows):
                 del other.rows[name]
         if self.chance.random() < 0.3:
             other.add("new")

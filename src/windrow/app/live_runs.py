@@ -1,0 +1,150 @@
+"""The user's live runs, in whatever folder: no two of them may write the same files.
+
+A run is live while it is managed, or while its journal knows of jobs that are not over. Each live run has a small file
+in $XDG_STATE_HOME/windrow/live that says where its folder is; all else is asked there. Files of runs that are over are
+dropped by whoever comes next. Looking at the others and entering oneself happen under one lock, and whoever enters
+holds the lock of its run by then: of two that start at once one is refused.
+
+Files are compared by their whole paths, with links in their folders followed. What a command writes without declaring
+it cannot be seen; two runs of one workflow file in one folder are therefore refused in any case.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import logging
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from windrow.agent.folder import RunFolder
+from windrow.app.runs import RunPaths, facts_of
+from windrow.errors import UserError, WindrowError
+from windrow.manager.events import JobEnded, JobKilled, JobRejected, JobsPlanned
+from windrow.manager.journal import Journal
+from windrow.manager.lock import holder_of
+from windrow.manager.run_file import read_runnable
+from windrow.model import Runnable
+
+logger = logging.getLogger(__name__)
+
+
+def enter(paths: RunPaths, runnable: Runnable) -> None:
+    """Enter a run whose lock is held. UserError where a live run writes what it would write."""
+    workflow = str(facts_of(paths).get("workflow"))
+    try:
+        with _registry() as folder:
+            _refuse_conflicts(folder, paths.folder.path, workflow, runnable)
+            _entry(folder, paths).write_text(str(paths.folder.path), encoding="utf-8", errors="surrogateescape")
+    except (OSError, RuntimeError) as error:  # no home, or not ours to write
+        logger.warning("other runs cannot be seen: %s", error)
+
+
+def refuse_conflicts(root: Path, workflow: Path, runnable: Runnable) -> None:
+    """UserError where a live run writes what a new run in this folder of runs would write. Nothing is entered."""
+    try:
+        with _registry() as folder:
+            _refuse_conflicts(folder, root.absolute() / "new", str(workflow.absolute()), runnable)
+    except (OSError, RuntimeError) as error:  # no home, or not ours to write
+        logger.warning("other runs cannot be seen: %s", error)
+
+
+def leave(paths: RunPaths) -> None:
+    """The run is over."""
+    try:
+        with _registry() as folder:
+            _entry(folder, paths).unlink(missing_ok=True)
+    except (OSError, RuntimeError):
+        pass  # whoever comes next sees that it is over
+
+
+@contextmanager
+def _registry() -> Iterator[Path]:
+    """The folder of all entries, to one process at a time."""
+    state = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
+    folder = state / "windrow" / "live"
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    descriptor = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield folder
+    finally:
+        os.close(descriptor)
+
+
+def _entry(folder: Path, paths: RunPaths) -> Path:
+    return folder / hashlib.sha256(os.fsencode(paths.folder.path)).hexdigest()[:24]
+
+
+def _refuse_conflicts(folder: Path, own: Path, workflow: str, runnable: Runnable) -> None:
+    ours: set[str] | None = None
+    for entry in sorted(folder.glob("[0-9a-f]*")):
+        other = RunPaths(RunFolder(Path(entry.read_text(encoding="utf-8", errors="surrogateescape"))))
+        if other.folder.path == own:
+            continue
+        if not _is_live(other):
+            entry.unlink(missing_ok=True)
+            continue
+        if other.folder.path.parent == own.parent and facts_of(other).get("workflow") == workflow:
+            raise _conflict(other, "runs the same workflow file in this folder")
+        ours = _written(runnable) if ours is None else ours
+        try:
+            theirs = _written(read_runnable(other.workflow))
+        except WindrowError:  # it cannot be told what it writes
+            continue
+        if (shared := _shared(ours, theirs)) is not None:
+            raise _conflict(other, f"writes {shared}, which this run would write, too")
+
+
+def _conflict(other: RunPaths, what: str) -> UserError:
+    how = "is running" if holder_of(other.lock) is not None else "has jobs that are not over"
+    place = other.folder.path
+    return UserError(
+        f"{other.name} in {place} {how} and {what}; wait until it is over (windrow watch {place}), "
+        f"or stop it (windrow cancel {place})"
+    )
+
+
+def _is_live(run: RunPaths) -> bool:
+    try:
+        if holder_of(run.lock) is not None:
+            return True
+        journal = Journal.open(run.journal)
+    except (WindrowError, OSError):
+        return False
+    try:
+        records = journal.records(kinds=(JobsPlanned, JobEnded, JobKilled, JobRejected))
+        events = [record.event for _, record in records]
+    except WindrowError:
+        return False
+    finally:
+        journal.close()
+    planned = sum(len(event.decision.jobs) for event in events if isinstance(event, JobsPlanned))
+    return planned > sum(not isinstance(event, JobsPlanned) for event in events)
+
+
+def _written(runnable: Runnable) -> set[str]:
+    """The whole paths of all files that tasks write."""
+    workflow = runnable.workflow
+    real: dict[str, str] = {}
+    found: set[str] = set()
+    for task, step in enumerate(runnable.steps):
+        for f in workflow.outputs.of(task).tolist():
+            folder, name = os.path.split(os.path.join(step.workdir, workflow.files[f].id))  # noqa: PTH118 (a million of them)
+            if folder not in real:
+                real[folder] = os.path.realpath(folder)
+            found.add(f"{real[folder]}/{name}")
+    return found
+
+
+def _shared(ours: set[str], theirs: set[str]) -> str | None:
+    """A file that both write, or a folder that one writes and in which the other writes."""
+    if both := ours & theirs:
+        return min(both)
+    for some, others in ((ours, theirs), (theirs, ours)):
+        folders = {str(parent) for path in some for parent in Path(path).parents}
+        if inside := folders & others:
+            return min(inside)
+    return None

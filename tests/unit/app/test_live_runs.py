@@ -1,0 +1,104 @@
+"""No two live runs write the same files."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from windrow.app import live_runs
+from windrow.app.runs import RunPaths, new_run
+from windrow.errors import UserError
+from windrow.manager import events as e
+from windrow.manager.journal import Journal, Record
+from windrow.manager.lock import RunLock
+from windrow.manager.run_file import write_runnable
+from windrow.model import Runnable, Task, Workflow
+from windrow.strategies import Decision, JobPlan
+
+
+@pytest.fixture(autouse=True)
+def _state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+
+def writing(folder: Path, *outputs: str) -> Runnable:
+    folder.mkdir(exist_ok=True)
+    task = Task("t", 1.0, outputs=outputs, command=("true",))
+    return Runnable.of(Workflow.from_tasks("w", [task]), str(folder))
+
+
+def made(runnable: Runnable, root: Path, workflow: str = "w.yaml") -> RunPaths:
+    def fill(paths: RunPaths) -> None:
+        write_runnable(paths.workflow, runnable)
+        Journal.create(paths.journal, {"created_s": 1.0, "workflow": str(root.parent.parent / workflow)}).close()
+
+    return new_run("w", root, fill)
+
+
+def test_a_managed_run_keeps_its_files_to_itself(tmp_path: Path) -> None:
+    first = writing(tmp_path / "a", "x", "y")
+    run = made(first, tmp_path / "a" / ".windrow" / "runs")
+    lock = RunLock(run.lock)
+    live_runs.enter(run, first)
+    live_runs.enter(run, first)  # it is not in its own way
+    (tmp_path / "link").symlink_to(tmp_path / "a")
+    root = tmp_path / "b" / ".windrow" / "runs"
+    for other in (writing(tmp_path / "b", "../a/y"), writing(tmp_path / "b", str(tmp_path / "link" / "y"))):
+        with pytest.raises(
+            UserError, match=r"w-1 in .*a/.windrow/runs/w-1 is running and writes .*a/y, which this run"
+        ):
+            live_runs.refuse_conflicts(root, tmp_path / "b.yaml", other)
+    for folder in ("../a", "../a/x/inside"):
+        with pytest.raises(UserError, match="w-1"):
+            live_runs.refuse_conflicts(root, tmp_path / "b.yaml", writing(tmp_path / "b", folder))
+    live_runs.refuse_conflicts(root, tmp_path / "b.yaml", writing(tmp_path / "b", "y"))
+    lock.release()
+    live_runs.refuse_conflicts(root, tmp_path / "b.yaml", writing(tmp_path / "b", "../a/y"))
+    assert [path.name for path in (tmp_path / "state" / "windrow" / "live").iterdir()] == [".lock"]
+
+
+def test_a_run_without_a_manager_lives_while_its_jobs_do(tmp_path: Path) -> None:
+    runnable = writing(tmp_path / "a", "x")
+    root = tmp_path / "a" / ".windrow" / "runs"
+    run = made(runnable, root)
+    journal = Journal.open(run.journal, writable=True)
+    journal.append([Record(e.JobsPlanned(1, Decision((JobPlan((0,), 1, 5, 60),))))])
+    live_runs.enter(run, runnable)
+    with pytest.raises(UserError, match="has jobs that are not over and runs the same workflow file"):
+        live_runs.refuse_conflicts(root, tmp_path / "a" / "w.yaml", runnable)
+    with pytest.raises(UserError, match="has jobs that are not over and writes"):
+        live_runs.refuse_conflicts(root, tmp_path / "a" / "other.yaml", runnable)
+    journal.append([Record(e.JobEnded(2, 0))])
+    journal.close()
+    live_runs.refuse_conflicts(root, tmp_path / "a" / "w.yaml", runnable)
+
+
+def test_without_a_place_to_look_runs_are_not_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
+    runnable = writing(tmp_path / "a", "x")
+    live_runs.refuse_conflicts(tmp_path / "a", tmp_path / "w.yaml", runnable)
+
+
+@pytest.mark.slow
+def test_of_two_that_start_at_once_one_is_refused(tmp_path: Path) -> None:
+    lines = [f'  - {{id: t{i}, command: "sleep 0.2; echo t{i} >> ran", runtime: 1s}}' for i in range(6)]
+    (tmp_path / "w.yaml").write_text("\n".join(["name: w", "tasks:", *lines, ""]))
+    env = {**os.environ, "XDG_CONFIG_HOME": str(tmp_path / "config"), "WINDROW_HISTORY": str(tmp_path / "history")}
+    command = [sys.executable, "-m", "windrow.cli.main", "run", "w.yaml"]
+    both = [
+        subprocess.Popen(command, cwd=tmp_path, env=env, text=True, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL)
+        for _ in range(2)
+    ]
+    said = [process.communicate()[1] for process in both]
+    assert sorted(process.returncode for process in both) == [0, 2], said
+    assert any(
+        "w-1" in words or "w-2" in words for process, words in zip(both, said, strict=True) if process.returncode
+    )
+    assert Counter((tmp_path / "ran").read_text().split()) == {f"t{i}": 1 for i in range(6)}
+    assert len(list((tmp_path / ".windrow" / "runs").iterdir())) == 1
