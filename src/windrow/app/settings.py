@@ -9,8 +9,8 @@ constraint = "skylake"
 extra = ["--licenses=x:1"]      # handed to sbatch as they are
 
 [queues.local]                  # this machine; all keys may be left out
-cores = 4                       # use at most so many of its cores
-memory = "16GiB"                # and so much of its memory, by what tasks say that they need
+cores = 4                       # the most that a job uses at once
+memory = "16GiB"                # likewise, by what tasks state
 walltime = "12h"                # end jobs that take longer (default: no limit)
 
 [queues.try]                    # a small cluster played on this machine, with whole nodes and walltimes

@@ -44,11 +44,11 @@ def test_a_task_may_have_all_cores(capsys: pytest.CaptureFixture[str]) -> None:
         == 0
     )
     assert Path("n").read_text() == f"{CORES}\n"
-    assert main(["run", write(f"id: a, command: 'true', cores: {CORES + 1}")]) == 2
+    assert main(["run", "--again", write(f"id: a, command: 'true', cores: {CORES + 1}")]) == 2
     assert f"task a needs {CORES + 1} cores; this machine has {CORES}; lower cores of the task in w.yaml" in (
         capsys.readouterr().err
     )
-    assert main(["run", write("id: a, command: 'true', nodes: 2")]) == 2
+    assert main(["run", "--again", write("id: a, command: 'true', nodes: 2")]) == 2
     assert "task a needs 2 nodes; this machine has 1; lower nodes of the task" in capsys.readouterr().err
 
 
@@ -103,7 +103,7 @@ def test_no_walltime_unless_one_is_stated() -> None:
     assert main(["run", write("id: a, command: 'true'"), "--guess", "1s"]) == 0
     assert (walltime_of_job(0), submitted(Path("state/windrow/queue"))) == (None, [0])
     Path("windrow.toml").write_text('[queues.local]\nwalltime = "2h"\n')
-    assert main(["run", write("id: a, command: 'echo'"), "--guess", "1s"]) == 0
+    assert main(["run", "--again", write("id: a, command: 'echo'"), "--guess", "1s"]) == 0
     assert (walltime_of_job(0, "w-2"), submitted(Path("state/windrow/queue"))) == (7200, [0, 7200])
 
 

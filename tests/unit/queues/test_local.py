@@ -350,5 +350,5 @@ def test_the_example_of_the_manual_runs(tmp_path: Path, monkeypatch: pytest.Monk
     names: dict[str, object] = {}
     exec(compile(example, "local-queue.md", "exec"), names)
     assert (tmp_path / "first.out").read_text().strip() == os.uname().nodename
-    for folder in (tmp_path / "queue").iterdir():
+    for folder in (tmp_path / "queues").iterdir():
         kill_server(folder)
