@@ -37,14 +37,13 @@ def span(seconds: float) -> str:
 
 
 def left_s(told: Told, now_s: float) -> float | None:
-    """How long the run will need yet: the expected work that is left at the pace so far. None before there is one."""
-    story, times = told.story, told.runnable.workflow.runtime_s
-    done = sum(float(times[i]) for i, task in enumerate(story.tasks) if task.state == "finished")
-    out = ("failed", "blocked")
-    left = sum(float(times[i]) for i, task in enumerate(story.tasks) if task.state not in ("finished", *out))
-    if story.begun_s is None or done <= 0:
+    """How long the run will need yet. None where nobody knows: nothing is done, and all run times are guesses."""
+    from windrow.report.time_left import time_left_s
+
+    facts = told.facts
+    if facts.get("guesses", 0) >= len(told.story.tasks) and not told.story.count("finished"):
         return None
-    return left * (now_s - story.begun_s) / done
+    return time_left_s(told.story, told.predictions(), int(facts.get("node_cores") or 1), now_s)
 
 
 def summary(told: Told, now_s: float) -> list[str]:
@@ -208,6 +207,7 @@ def as_json(told: Told) -> dict[str, Any]:
             "kept": story.kept,
         },
         "begun_s": story.begun_s,
+        "left_s": left_s(told, time.time()) if told.state == "running" else None,
         "last_s": story.last_s,
         "trouble": story.trouble,
         "avoided_nodes": [asdict(node) for node in story.avoidance.at(time.time())],

@@ -19,6 +19,7 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 
 import pyarrow as pa
 
@@ -44,8 +45,8 @@ class Progress:
 Watch = Callable[[Progress], None]
 Kind = tuple[str, ...]
 """The strategies of a chunk."""
-Finished = Generator[tuple[Chunk, int, float], None, None]
-"""A chunk, how many of its trials failed, and how long it took."""
+Finished = Generator[tuple[Chunk, int, float, int], None, None]
+"""A chunk, how many of its trials failed, how long it took, and which process ran it."""
 
 
 def run_campaigns(
@@ -87,8 +88,8 @@ def run_missing(chunks: Sequence[Chunk], store: Store, workers: int, watch: Watc
     watch(tally.progress())
     finished = _here(missing, store) if at_work == 1 else _pooled(missing, store, at_work)
     with closing(finished):  # an interruption in here must end the workers now, not when the garbage is collected
-        for chunk, failed, took_s in finished:
-            tally.add(chunk, failed, took_s)
+        for chunk, failed, took_s, worker in finished:
+            tally.add(chunk, failed, took_s, worker)
             watch(tally.progress())
 
 
@@ -152,20 +153,25 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-def run_chunk(chunk: Chunk, path: Path) -> tuple[int, float]:
-    """Run the chunk, keep its rows at `path`, and return how many trials failed and how many seconds it took."""
+def run_chunk(chunk: Chunk, path: Path) -> tuple[int, float, int]:
+    """Run the chunk, keep its rows at `path`; how many trials failed, how many seconds it took, in which process."""
     began = time.monotonic()
     is_oracle = any(isinstance(strategy, Oracle) for strategy in chunk.strategies)
     table = oracle_table(chunk) if is_oracle else chunk_table(chunk)
     write_chunk(table, path)
     column = table.column("error")
-    return len(column) - int(column.null_count), time.monotonic() - began
+    return len(column) - int(column.null_count), time.monotonic() - began, os.getpid()
+
+
+_STEP = 0.3
 
 
 class _Tally:
     """Counts trials, and reckons the time left from how long chunks of the same strategies took, by their weight.
 
     Strategies differ in cost by a factor of a hundred. Those of which nothing is done yet are taken to be like others.
+    The first chunk of each process is not counted: it loads or compiles what the others only use. What is told moves
+    towards each new reckoning by a part of the way, so that one odd chunk does not make it jump.
     """
 
     def __init__(self, chunks: Sequence[Chunk], there: Sequence[Chunk], failed: int, workers: int) -> None:
@@ -173,29 +179,34 @@ class _Tally:
         self.trials = sum(c.trials for c in chunks)
         self.found = self.done = sum(c.trials for c in there)
         self.failed = failed
-        self.left, self.run, self.took_s = (defaultdict[Kind, float](float) for _ in range(3))
+        self.left = defaultdict[Kind, float](float)
+        self.paces = defaultdict[Kind, list[float]](list)
+        self.warm: set[int] = set()
+        self.end_s: float | None = None
         for sign, some in ((1, chunks), (-1, there)):
             for chunk in some:
                 self.left[_kind(chunk)] += sign * chunk.weight
 
-    def add(self, chunk: Chunk, failed: int, took_s: float) -> None:
+    def add(self, chunk: Chunk, failed: int, took_s: float, worker: int) -> None:
         kind = _kind(chunk)
         self.done += chunk.trials
         self.failed += failed
         self.left[kind] -= chunk.weight
-        self.run[kind] += chunk.weight
-        self.took_s[kind] += took_s
+        if worker in self.warm:
+            self.paces[kind].append(took_s / chunk.weight)
+            self._reckon(time.monotonic())
+        self.warm.add(worker)
 
     def progress(self) -> Progress:
-        gone_s = time.monotonic() - self.began
-        return Progress(self.trials, self.done, self.found, self.failed, gone_s, self._left_s())
+        now = time.monotonic()
+        left_s = None if self.end_s is None else 0.0 if self.done >= self.trials else max(0.0, self.end_s - now)
+        return Progress(self.trials, self.done, self.found, self.failed, now - self.began, left_s)
 
-    def _left_s(self) -> float | None:
-        if not self.run:
-            return None
-        usual = sum(self.took_s.values()) / sum(self.run.values())
-        rates = {kind: took_s / self.run[kind] for kind, took_s in self.took_s.items()}
-        return sum(weight * rates.get(kind, usual) for kind, weight in self.left.items()) / self.workers
+    def _reckon(self, now: float) -> None:
+        paces = {kind: median(found) for kind, found in self.paces.items()}
+        usual = median(paces.values())
+        end_s = now + sum(weight * paces.get(kind, usual) for kind, weight in self.left.items()) / self.workers
+        self.end_s = end_s if self.end_s is None else self.end_s + _STEP * (end_s - self.end_s)
 
 
 def _kind(chunk: Chunk) -> Kind:

@@ -1,0 +1,87 @@
+"""The time left, as a person would have read it at each second of recorded runs, against what came."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.survival.test_out_of_order import InTwo
+from tests.survival.toy import Fate, ToyCluster, ToyRun, braid
+
+from windrow.manager.journal import PredictedStart
+from windrow.queues.port import JobState
+from windrow.report.time_left import time_left_s
+from windrow.strategies import Strategy
+
+TASK_S = 10
+
+
+def watched(
+    folder: Path, trouble: Callable[[ToyRun, int], None], strategy: str | Strategy = "one-job", takes_s: float = TASK_S
+) -> tuple[list[tuple[float, float | None]], ToyRun]:
+    """A run; at each second the time that was left in truth, and what was said of it."""
+    run = ToyRun(folder / "run", ToyCluster(takes_s=lambda _: takes_s), strategy, braid(width=12, runtime_s=TASK_S))
+    said: list[tuple[float, float | None]] = []
+
+    def each_tick() -> None:
+        trouble(run, len(said))
+        assert run.manager is not None
+        predictions: list[PredictedStart] = run.manager.journal.predictions()
+        said.append((run.cluster.now_s, time_left_s(run.story(), predictions, 1, run.cluster.now_s)))
+
+    assert run.go_on(Fate(), each_tick)
+    run.check_complete()
+    end_s = max(task.attempts[-1].ended_s or 0.0 for task in run.story().tasks)
+    return [(end_s - now_s, left_s) for now_s, left_s in said if now_s < end_s], run
+
+
+def nothing(run: ToyRun, tick: int) -> None:
+    """Nothing goes wrong."""
+
+
+def test_it_holds_from_the_first_second(folder: Path) -> None:
+    told, _ = watched(folder, nothing)
+    assert told[0][0] > 5 * TASK_S
+    for true_s, left_s in told:
+        assert left_s is not None
+        assert left_s == pytest.approx(true_s, abs=0.35 * true_s + TASK_S)
+
+
+def test_a_lost_job_costs_what_is_left_and_no_more(folder: Path) -> None:
+    """Elapsed time times tasks left by tasks done would say several times as much."""
+
+    def trouble(run: ToyRun, tick: int) -> None:
+        if tick == 25:
+            run.cluster.break_job(run.cluster.running[0], JobState.NODE_FAILED)
+
+    told, _ = watched(folder, trouble)
+    for true_s, left_s in told[30:]:
+        assert left_s is None or left_s == pytest.approx(true_s, abs=0.35 * true_s + TASK_S)
+    assert any(left_s is not None for _, left_s in told[30:])
+
+
+def test_tasks_that_take_three_times_as_long_are_noticed(folder: Path) -> None:
+    told, _ = watched(folder, nothing, takes_s=3 * TASK_S)
+    later = told[len(told) // 2 :]
+    for true_s, left_s in later:
+        assert left_s is not None
+        assert left_s == pytest.approx(true_s, abs=0.5 * true_s + 3 * TASK_S)
+
+
+def test_of_a_job_that_does_not_start_nothing_is_said(folder: Path) -> None:
+    """It was to start at once; a minute later nobody believes that any more."""
+
+    run = ToyRun(folder / "run", ToyCluster(held={"1"}), InTwo(), braid(runtime_s=TASK_S))
+    run.cluster.held = {"1", "2"}
+    said: list[float | None] = []
+
+    def each_tick() -> None:
+        assert run.manager is not None
+        said.append(time_left_s(run.story(), run.manager.journal.predictions(), 1, run.cluster.now_s))
+        if len(said) == 150:
+            run.cluster.held.clear()
+
+    assert run.go_on(Fate(), each_tick)
+    assert said[70] is None
+    assert said[160] is not None
