@@ -68,8 +68,8 @@ class Outputs:
                     self._aside.append(path)
                     if _set_aside(path):
                         self._older.add(path)
-        except OSError:
-            with contextlib.suppress(OSError):
+        except (OSError, ValueError):
+            with contextlib.suppress(OSError, ValueError):
                 self.discard()
             raise
         return order.command

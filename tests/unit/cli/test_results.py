@@ -125,3 +125,16 @@ def test_a_killed_agent_leaves_no_half_written_output_in_the_end(name: str, end:
             assert main(["cancel"]) == 0
     assert [p.name for p in Path("deep").iterdir()] == ["a.txt"]
     assert Path("deep/a.txt").read_text() == ("whole\n" if end == "resumed" else "old")
+
+
+def test_a_run_begun_by_an_older_version_keeps_its_shell(capsys: pytest.CaptureFixture[str]) -> None:
+    text = "name: old\ntasks: [{id: t, command: 'false; echo $0 > {outputs}; test -e go', outputs: a.txt}]"
+    assert main(["run", write(text.replace("false; ", "true;  "))]) == 1
+    kept = Path(".windrow/runs/old-1/workflow.json")
+    strict = '"/bin/bash","-euo","pipefail","-c"'
+    assert strict in kept.read_text()
+    kept.write_text(kept.read_text().replace(strict, '"/bin/sh","-c"').replace("true;  ", "false; "))
+    write(text)
+    Path("go").touch()
+    assert main(["resume"]) == 0
+    assert Path("a.txt").read_text() == "/bin/sh\n"
