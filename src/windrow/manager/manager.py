@@ -287,7 +287,9 @@ class Manager:
             return
         self._wants_decision = False
         if decision.jobs or decision.candidates:
-            self._take_in([Record(JobsPlanned(int(now), decision), {"forecast": forecaster.name}, now)])
+            terms, detail = self.core.terms, {"forecast": forecaster.name}
+            limit = {"limit_s": terms.max_request_s} if terms.starts_at_once else {}
+            self._take_in([Record(JobsPlanned(int(now), decision), detail | limit, now)])
 
     def _hold_back(self, why: str) -> None:
         """Nothing that is left can start as the queue stands (nodes are drained, say): ask again, ever more rarely."""

@@ -77,6 +77,8 @@ class JobStory:
     is_asked_to_stop: bool = False
     reason: str = ""
     """The queue's latest word for why it waits."""
+    limit_s: int | None = None
+    """The time after which it is ended; None where there is no limit."""
 
     taken_by: int | None = None
     """The job that took it over and ran its tasks on its own nodes."""
@@ -180,7 +182,8 @@ class Story:
                 self.decisions.append(DecisionStory(at_s, event.decision, str(detail.get("forecast", ""))))
                 for plan in event.decision.jobs:
                     number = len(self.jobs)
-                    self.jobs[number] = JobStory(plan, len(self.decisions) - 1, at_s)
+                    limit_s = detail.get("limit_s", plan.requested_s)
+                    self.jobs[number] = JobStory(plan, len(self.decisions) - 1, at_s, limit_s=limit_s)
                     for member in plan.tasks:
                         self.tasks[member].state, self.tasks[member].job = "in a job", number
 

@@ -19,15 +19,20 @@ _SHOWN = 12
 _AT_ONCE_S = 1.0  # predictions are in whole seconds
 
 
+def _limit(job: JobStory) -> str:
+    if job.limit_s is None:
+        return "no time limit"
+    leeway = f", of which {format_duration(job.plan.leeway_s)} leeway" if job.plan.leeway_s else ""
+    return f"asked for {format_duration(job.limit_s)}{leeway}"
+
+
 def explain_job(story: Story, number: int, predictions: Sequence[PredictedStart]) -> list[str]:
     """Why this job was submitted as it was, and what became of it."""
     job = story.jobs[number]
     plan, decision = job.plan, story.decisions[job.decision]
     lines = [
         f"job {number}: {_tasks(story, plan.tasks)} on {count(plan.nodes, 'node')}, {job.state}",
-        f"planned at {_clock(job.planned_s)}: expected to run {format_duration(plan.run_s)}, asked for "
-        f"{format_duration(plan.requested_s)}"
-        + (f", of which {format_duration(plan.leeway_s)} leeway" if plan.leeway_s else ""),
+        f"planned at {_clock(job.planned_s)}: expected to run {format_duration(plan.run_s)}, {_limit(job)}",
     ]
     if decision.decision.why:
         lines.append(f"why: {decision.decision.why}")

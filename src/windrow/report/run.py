@@ -123,7 +123,7 @@ def _jobs(told: RunTold) -> str:
                 cell(f"{job.plan.nodes:,}"),
                 cell(submitted),
                 cell("–" if job.submitted_s is None else span(wait_s(job, told.until_s))),
-                cell(span(job.plan.requested_s)),
+                cell("no limit" if job.limit_s is None else span(job.limit_s)),
                 cell("–" if ran is None else span(ran)),
                 cell("–" if share is None else f"{share:.0%}".replace("%", " %")),
                 cell(f"{job.state} ({job.cause})" if job.cause else job.state, job.note),

@@ -103,11 +103,9 @@ def _said(told: RunTold, decision: DecisionStory, jobs: list[int]) -> Iterator[s
     if decision.forecast:
         yield f"forecast: {decision.forecast}"
     for number in jobs[:12]:
-        plan = told.story.jobs[number].plan
-        yield (
-            f"job {number}: {count(len(plan.tasks), 'task')} on {count(plan.nodes, 'node')}, "
-            f"{span(plan.requested_s)} asked for"
-        )
+        job = told.story.jobs[number]
+        plan, limit = job.plan, "no time limit" if job.limit_s is None else f"{span(job.limit_s)} asked for"
+        yield f"job {number}: {count(len(plan.tasks), 'task')} on {count(plan.nodes, 'node')}, {limit}"
     if len(jobs) > 12:
         yield f"and {len(jobs) - 12:,} jobs more"
     yield from candidate_lines(decision.decision.candidates)

@@ -98,13 +98,19 @@ def walltime_of_job(number: int, run: str = "w-1") -> float | None:
     return found
 
 
-def test_no_walltime_unless_one_is_stated() -> None:
+def test_no_walltime_unless_one_is_stated(capsys: pytest.CaptureFixture[str]) -> None:
     """A guess of a second would have become a request of a minute, and the end of every longer task."""
     assert main(["run", write("id: a, command: 'true'"), "--guess", "1s"]) == 0
     assert (walltime_of_job(0), submitted(Path("state/windrow/queue"))) == (None, [0])
+    capsys.readouterr()
+    assert main(["status"]) == 0
+    assert "no limit" in capsys.readouterr().out
     Path("windrow.toml").write_text('[queues.local]\nwalltime = "2h"\n')
     assert main(["run", "--again", write("id: a, command: 'echo'"), "--guess", "1s"]) == 0
     assert (walltime_of_job(0, "w-2"), submitted(Path("state/windrow/queue"))) == (7200, [0, 7200])
+    capsys.readouterr()
+    assert main(["status", "--json"]) == 0
+    assert [job["requested_s"] for job in json.loads(capsys.readouterr().out)["jobs"]] == [7200]
 
 
 def test_a_stated_walltime_holds(tmp_path: Path) -> None:
