@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from windrow.agent.folder import RunFolder
@@ -55,6 +56,8 @@ JOB_S = 60.0
 """Node-seconds by which one job more must pay for itself: agents have to start, and people look at queues."""
 GUESS_S = 60.0
 """The run time of a task of which nobody knows anything."""
+
+_REQUEST = "retry-"
 
 Hear = Callable[[Sequence[Record]], None]
 
@@ -422,11 +425,20 @@ def drive(manager: Manager, tell: Callable[[Manager], None] = lambda _: None, st
     while not manager.core.is_over:
         if stop is not None and not manager.core.is_stopped and stop.exists():
             manager.stop()
+        _take_requests(manager)
         happened = manager.step()
         tell(manager)
         _watch(manager)
         if not manager.core.is_over:
             time.sleep(manager.next_look_s(happened=happened))
+
+
+def _take_requests(manager: Manager) -> None:
+    """Run again what `windrow retry` asks for. A request goes when it is in the journal."""
+    for request in manager.folder.path.glob(f"{_REQUEST}*"):
+        names = msgspec.json.decode(request.read_bytes(), type=list[str])
+        manager.run_again([manager.core.work.workflow.number(name) for name in names])
+        request.unlink(missing_ok=True)
 
 
 def _watch(manager: Manager) -> None:
@@ -443,3 +455,16 @@ def ask_to_stop(paths: RunPaths) -> None:
         paths.stop.touch(mode=0o600)
     except OSError as error:
         raise OutsideError(f"{paths.stop} cannot be written: {error.strerror}") from error
+
+
+def ask_to_retry(paths: RunPaths, tasks: Sequence[str]) -> Path:
+    """Ask whoever manages the run to run these tasks again. Returned: the request, which is gone when it was heard."""
+    token = secrets.token_hex(4)
+    request = paths.folder.path / f"{_REQUEST}{token}"
+    try:
+        half = paths.folder.path / f".{_REQUEST}{token}"
+        half.write_bytes(msgspec.json.encode(list(tasks)))
+        half.rename(request)
+    except OSError as error:
+        raise OutsideError(f"{request} cannot be written: {error.strerror}") from error
+    return request

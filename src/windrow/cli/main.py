@@ -25,7 +25,7 @@ from windrow.version import __version__
 
 GROUPS = {
     "run a workflow": (
-        *("run", "plan", "status", "watch", "explain", "report", "runs", "resume", "cancel", "forecast"),
+        *("run", "plan", "status", "watch", "explain", "report", "runs", "resume", "retry", "cancel", "forecast"),
     ),
     "share a pool of nodes": ("pool", "submit"),
     "try it in simulation": ("compare", "timeline", "simulate", "stream", "lab", "reproduce"),

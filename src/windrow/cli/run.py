@@ -148,8 +148,8 @@ def _guessed(prepared: Prepared) -> str:
     return f"{who} no run time, and none is known from earlier runs: {guess} is guessed for each (--guess)"
 
 
-def stay(paths: RunPaths, *, as_json: bool) -> int:
-    """Manage the run to its end in this process."""
+def stay(paths: RunPaths, *, as_json: bool, again: Sequence[int] = ()) -> int:
+    """Manage the run to its end in this process. `again`: tasks that are to run though they have finished."""
     from windrow.app.execute import drive, managed
     from windrow.app.runs import Told
     from windrow.cli import live, progress_lines
@@ -163,11 +163,13 @@ def stay(paths: RunPaths, *, as_json: bool) -> int:
             progress_lines.showing(told, quiet=as_json, outlives_reader=True) as show,
             managed(paths, wait_s=PATIENCE_S) as manager,
         ):
-            _say_what_runs_again(told, manager.begin())
+            _say_what_runs_again(told, manager.begin(again))
             drive(manager, show, paths.stop)
     except KeyboardInterrupt:
         name = paths.name
-        terminal.say(f"jobs in the queue go on; windrow resume {name} goes on, windrow cancel {name} stops them")
+        terminal.say(
+            f"jobs in the queue keep running; windrow resume {name} continues, windrow cancel {name} stops them"
+        )
         raise
     told.refresh()
     if as_json:

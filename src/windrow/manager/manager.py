@@ -132,8 +132,8 @@ class Manager:
 
         Of a complete run those run whose results are gone. Returned: the tasks that had finished, and why they run.
         """
-        self._undo([LostFile(task) for task in tasks])
         core = self.core
+        self._undo([LostFile(task) for task in tasks if core.is_done(task) or task in core.failed])
         left = [task for task, job in enumerate(core.job_of) if job is None and not core.is_done(task)]
         lost = lost_files(self.dispatch.runnable, left, core.is_done, results=core.is_complete)
         self._undo(lost)

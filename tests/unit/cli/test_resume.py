@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from windrow.app import continuing
+from windrow.app.queues import open_queue
 from windrow.app.runs import Told, find_run
 from windrow.cli.main import main
 from windrow.manager.journal import Journal
@@ -200,3 +201,82 @@ def test_whoever_dies_while_continuing_loses_nothing(
         assert Told(find_run("m-1")).state == "continued by m-2"
     assert main(["resume"]) == 0
     assert ran() == {"gen": 1, "use": 1, "plot": 1, "side": 1}
+
+
+def test_retry_runs_finished_tasks_again(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", write(GOOD)]) == 0
+    said(capsys)
+    assert main(["retry", "use"]) == 0
+    assert "m-1 runs 1 task again: use" in said(capsys)
+    assert ran() == {"gen": 1, "use": 2, "plot": 1, "side": 1}
+    assert main(["retry", "g*", "--with-descendants", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["state"] == "complete"
+    assert ran() == {"gen": 2, "use": 3, "plot": 2, "side": 1}
+    assert main(["explain", "gen"]) == 0
+    assert "task gen runs again: windrow retry asked for it" in said(capsys)
+    assert main(["retry", "plto"]) == 2
+    assert "m-1 has no task 'plto'; did you mean plot?" in said(capsys)
+    assert main(["retry", "nothing-*"]) == 2
+    Path("y").unlink()  # what it needs is made again
+    assert main(["retry", "plot", "--run", "m-1"]) == 0
+    assert ran() == {"gen": 2, "use": 4, "plot": 3, "side": 1}
+    for command in (["status"], ["report"]):
+        assert main(command) == 0
+
+
+def test_retry_of_a_failed_task_and_of_one_in_a_run_that_is_managed(capsys: pytest.CaptureFixture[str]) -> None:
+    text = (
+        "name: m\ntasks:\n"
+        '  - {id: a, command: "echo a >> ran", runtime: 1s}\n'
+        '  - {id: b, command: "echo b >> ran; test -e ok", runtime: 1s}\n'
+        '  - {id: c, command: "echo c >> ran", after: b, runtime: 1s}\n'
+        '  - {id: last, command: "while ! test -e end; do sleep 0.1; done", runtime: 1s}\n'
+        '  - {id: after, command: "echo after >> ran", after: [last], runtime: 1s}\n'
+    )
+    Path("m.yaml").write_text(text)
+    assert main(["run", "m.yaml", "--detach", "--strategy", "individual"]) == 0
+    told = Told(find_run(None))
+
+    def until(task: int, state: str) -> None:
+        while told.story.tasks[task].state != state:
+            assert told.holder is not None or told.story.tasks[task].state == state
+            told.refresh()
+
+    until(0, "finished")
+    until(1, "failed")
+    until(3, "running")
+    Path("ok").touch()
+    said(capsys)
+    assert main(["retry", "a", "b"]) == 0
+    assert "manages it and was told" in said(capsys)
+    until(2, "finished")
+    assert ran() == {"a": 2, "b": 2, "c": 1}
+    assert main(["retry", "a", "last"]) == 0  # what runs is left alone
+    Path("end").touch()
+    until(4, "finished")
+    while told.holder is not None:
+        told.refresh()
+    assert told.state == "complete"
+    assert ran() == {"a": 3, "b": 2, "c": 1, "after": 1}
+
+
+def test_a_changed_file_stops_what_the_old_run_still_has_in_the_queue(capsys: pytest.CaptureFixture[str]) -> None:
+    text = write("touch began; sleep 600")
+    assert main(["run", text, "--detach"]) == 0
+    told = Told(find_run(None))
+    while told.story.tasks[1].state != "running" or told.story.tasks[3].state != "finished":
+        told.refresh()
+    write(GOOD)
+    assert main(["run", "m.yaml", "--resume"]) == 2  # it is managed
+    assert "m-1 of this workflow is running, managed by process" in said(capsys)
+    os.kill(int(str(told.holder).split()[1]), 9)
+    while told.holder is not None:
+        told.refresh()
+    assert told.state == "interrupted"
+    assert main(["run", "m.yaml", "--again"]) == 2
+    assert "m-1 in" in (words := said(capsys))
+    assert "has jobs that are not over and runs the same workflow file" in words
+    assert main(["resume"]) == 0
+    assert "m-2 continues m-1" in said(capsys)
+    assert ran() == {"gen": 1, "use": 1, "plot": 1, "side": 1}
+    assert open_queue("local").snapshot().jobs == ()
