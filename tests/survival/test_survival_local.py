@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import signal
+import subprocess
 from collections import Counter
 from pathlib import Path
 
@@ -179,3 +181,32 @@ def test_two_managers(world: World) -> None:
         out, err = process.communicate(timeout=60)
     assert process.returncode == 0, out + err
     world.check_complete()
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_whoever_continues_a_changed_workflow_is_killed_again_and_again(world: World, seed: int) -> None:
+    """The file changes in mid-run; each `resume` is killed at a random moment. What was kept has run once."""
+    chance = random.Random(seed)
+    text = braid(work_s=0.3)
+    world.write(text)
+    with world.start("run", "workflow.yaml", "--strategy", "one-job") as process:
+        world.wait_for(lambda: world.has_run("up-0"))
+        process.kill()
+    world.write(text.replace("sleep 0.3; echo $WINDROW_TASK > last.out", "sleep 0.31; echo $WINDROW_TASK > last.out"))
+    for _ in range(5):
+        with world.start("resume") as process:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(timeout=chance.uniform(0.2, 3.0))
+            process.kill()
+    code, said = world.windrow("resume")
+    assert code == 0, said
+    world.check_nothing_left()
+    told = Told(world.latest)
+    assert told.state == "complete"
+    assert told.facts["continues"] == "braid-1"
+    ran = Counter(world.ran())
+    ids = told.runnable.workflow.ids
+    kept = [ids[number] for number, task in enumerate(told.story.tasks) if task.kept is not None]
+    assert "first" in kept
+    assert all(ran[name] == 1 for name in kept)
+    assert set(ran) == set(ids)
