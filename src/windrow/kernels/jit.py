@@ -1,25 +1,28 @@
 """The one decorator of every kernel.
 
-Numba's own cache notices a change in the file of a kernel, but not in the file of another kernel that it calls, and
-would go on running old code. So the compiled code is kept in a per-user folder named after a digest of all kernels:
-any change compiles anew, nothing stale is ever loaded, and a read-only installation needs no special care.
+Rule 1: numba is loaded, and a kernel compiled, at its first call from Python, never by an import.
+Rule 2: a kernel that is called by another one is linked into it, not compiled for itself (`linking`); what is called
+from Python is compiled as a whole, once, with all that it calls.
+Rule 3: compiled code is kept in a per-user folder named after a digest of all kernels. Numba's own cache notices a
+change in the file of a kernel, but not in that of another kernel that it calls. So any change compiles again, nothing
+stale is ever loaded, and a read-only installation needs no special care.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import sys
 from collections.abc import Callable
+from functools import cache, cached_property, update_wrapper
 from pathlib import Path
 from typing import Any, TypeVar, cast
-
-import numba
-from numba.core import config
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def _cache_folder() -> str:
+@cache
+def cache_folder() -> str:
     """Folder for compiled code; `WINDROW_CACHE` overrides where it is put. Empty where no folder can be made."""
     digest = hashlib.sha256()
     for source in sorted(Path(__file__).parent.glob("*.py")):
@@ -34,21 +37,44 @@ def _cache_folder() -> str:
         return ""
 
 
-_FOLDER = _cache_folder()
+def is_compiled(*kernels: str) -> bool:
+    """Whether an earlier process has left these kernels (`advance.advance`) compiled in the cache."""
+    return bool(cache_folder()) and all(any(Path(cache_folder()).rglob(f"{name}-*.nbc")) for name in kernels)
 
 
-def is_compiled(module: str = "*") -> bool:
-    """Whether an earlier process has left compiled kernels of that module (`advance`, by default any) in the cache."""
-    return bool(_FOLDER) and any(Path(_FOLDER).rglob(f"{module}.*.nbc"))
+def is_loaded() -> bool:
+    """Whether this process has loaded numba already, so that calling a kernel costs nothing more than the call."""
+    return "numba" in sys.modules
+
+
+class Kernel:
+    """A function to be compiled when it is first called."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+        update_wrapper(self, function)
+        self._run: Callable[..., Any] | None = None
+
+    def __call__(self, *args: Any) -> Any:
+        """Run it, compiled."""
+        run = self._run
+        if run is None:
+            run = self._run = self._compiled()
+        return run(*args)
+
+    def _compiled(self) -> Callable[..., Any]:
+        from windrow.kernels import linking  # noqa: PLC0415  (loads numba)
+
+        return linking.compiled(self.function, cache_folder())
+
+    @cached_property
+    def linked(self) -> Any:
+        """What other kernels call."""
+        from windrow.kernels import linking  # noqa: PLC0415  (loads numba)
+
+        return linking.linked(self.function)
 
 
 def kernel(function: F) -> F:
     """Compile on first call, without the GIL, with the result cached for later processes."""
-    # The cache folder is a process-wide setting of Numba that it reads while decorating: set it for just that long.
-    before: str = config.CACHE_DIR  # type: ignore[attr-defined]
-    config.CACHE_DIR = _FOLDER or before  # type: ignore[attr-defined]
-    try:
-        compiled = cast(F, numba.njit(cache=bool(_FOLDER), nogil=True, error_model="numpy")(function))
-    finally:
-        config.CACHE_DIR = before  # type: ignore[attr-defined]
-    return compiled
+    return cast(F, Kernel(function))

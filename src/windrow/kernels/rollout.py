@@ -285,19 +285,22 @@ def submit_group(
     book[READY_LEFT] -= jobs[j, READY]
     if s[PENDING] == 1:
         advance(s, log, nobody, s[NOW])  # the plan must know of our last change
-    size(s, jobs, j, runs[group[RUNS_AT] : group[RUNS_AT] + group[WIDTH]], book, terms)
+    size(s, log[:0], jobs, j, runs[group[RUNS_AT] : group[RUNS_AT] + group[WIDTH]], book, terms)
     jobs[j, FREE] = jobs[j, NODES] * book[SHAPE_CORES]
     book[JOBS] += 1
     put_in(s, nobody, jobs, j, book)
 
 
 @kernel
-def size(s: Ints, jobs: Ints, j: int, runs: Ints, book: Ints, terms: Floats) -> None:
-    """Set nodes, run and request of a group's job, with leeway where it would start before there is work for it."""
+def size(s: Ints, nothing: Ints, jobs: Ints, j: int, runs: Ints, book: Ints, terms: Floats) -> None:
+    """Set nodes, run and request of a group's job, with leeway where it would start before there is work for it.
+
+    `nothing` is an empty log.
+    """
     busy = max(0, busy_until(jobs, book) - s[NOW])
     width, count = runs.shape[0], min(runs.shape[0], book[SIZES])
     nodes, requested = np.empty(count, dtype=np.int64), np.empty(count, dtype=np.int64)
-    starts, nothing = np.empty(count, dtype=np.int64), np.empty((0, 5), dtype=np.int64)
+    starts = np.empty(count, dtype=np.int64)
     for k in range(count):
         nodes[k] = (k + 1) * width // count
         requested[k] = late_request(runs[nodes[k] - 1], 0, terms)

@@ -25,6 +25,7 @@ Ints = NDArray[np.int64]
 Numbers = int | Sequence[int] | Ints
 
 _NO_LOG: Ints = np.zeros((0, 5), dtype=np.int64)
+_NO_LOG.flags.writeable = False
 _NO_STARTS: Ints = np.zeros(0, dtype=np.int64)
 
 

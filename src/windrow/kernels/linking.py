@@ -1,0 +1,84 @@
+"""Kernels compiled by numba, each with all that it calls in one piece.
+
+By default numba makes machine code of every function that another one calls, for its own sake, and optimises it again
+in each caller: three quarters of the time that compiling took. Here what kernels call is only translated, and linked as
+it is into those kernels that Python calls; these are optimised once, as a whole. Constants in calls do not make
+further copies (numba would compile `f(0)` and `f(i)` twice).
+
+This module loads numba; `jit` loads it when a kernel is first called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numba
+from numba.core import config
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import CompilerBase, DefaultPassBuilder
+from numba.core.types import unliteral
+from numba.extending import typeof_impl
+
+from windrow.kernels.jit import Kernel
+
+_RULES: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+
+
+def compiled(function: Callable[..., Any], folder: str) -> Callable[..., Any]:
+    """The function as Python calls it, kept in that folder unless the name is empty."""
+    # The cache folder is a process-wide setting of Numba that it reads while decorating: set it for just that long.
+    before: str = config.CACHE_DIR  # type: ignore[attr-defined]
+    config.CACHE_DIR = folder or before  # type: ignore[attr-defined]
+    try:
+        run: Callable[..., Any] = numba.njit(cache=bool(folder), **_RULES)(function)
+    finally:
+        config.CACHE_DIR = before  # type: ignore[attr-defined]
+    return run
+
+
+def linked(function: Callable[..., Any]) -> Any:
+    """The function as other kernels call it."""
+    dispatcher: Any = numba.njit(no_cpython_wrapper=True, pipeline_class=_Linker, **_RULES)(function)
+    template = dispatcher.get_call_template
+    dispatcher.get_call_template = lambda args, kws: template([unliteral(one) for one in args], kws)
+    return dispatcher
+
+
+@typeof_impl.register(Kernel)
+def _type_of(value: Kernel, context: Any) -> Any:
+    """A kernel that is met in the code of another one."""
+    return typeof_impl(value.linked, context)
+
+
+class _Code(JITCodeLibrary):  # type: ignore[misc]
+    """Code to be linked into other code: neither optimised nor made machine code of, since nobody else calls it."""
+
+    def _optimize_functions(self, ll_module: Any) -> None:
+        pass
+
+    def _optimize_final_module(self) -> None:
+        pass
+
+    def _finalize_final_module(self) -> None:
+        self._finalized = True
+
+    def get_pointer_to_function(self, _name: str) -> int:
+        """There is none."""
+        return 0
+
+    @property
+    def codegen(self) -> Any:
+        """Whom numba asks for what follows."""
+        return self
+
+    def set_env(self, _name: str, _env: Any) -> None:
+        """Where Python would keep objects for the function; kernels have none."""
+
+
+class _Linker(CompilerBase):  # type: ignore[misc]
+    def define_pipelines(self) -> list[Any]:
+        """As always, but into code of the kind above."""
+        state = self.state
+        state.library = _Code(state.targetctx.codegen(), state.func_id.func_qualname)
+        return [DefaultPassBuilder.define_nopython_pipeline(state)]
