@@ -7,6 +7,7 @@ Rule 2: pure, and standard library only: the same code runs in simulation and on
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from heapq import heappop, heappush
 from typing import NamedTuple
 
 from windrow.model.resources import NodeShape
@@ -96,3 +97,17 @@ class Allocation:
     def _offer(self, task: int) -> None:
         member = self._members[task]
         self.packing.offer(task, member.expected_s, member.need)
+
+
+def lasting_s(nodes: int, shape: NodeShape, members: Mapping[int, Member]) -> float | None:
+    """How long the tasks run on so many nodes, if each takes what is expected; None where some can never start."""
+    allocation, ends, now = Allocation(nodes, shape, members), list[tuple[float, int]](), 0.0
+    while allocation.open:
+        for task, _ in allocation.start():
+            heappush(ends, (now + members[task].expected_s, task))
+        if not ends:
+            return None
+        now = ends[0][0]
+        while ends and ends[0][0] == now:
+            allocation.finish(heappop(ends)[1])
+    return now

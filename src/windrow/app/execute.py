@@ -23,7 +23,7 @@ from windrow.app.queues import no_answer, open_queue
 from windrow.app.runs import ROOT, RunPaths, new_run, past_predictions, past_promises
 from windrow.errors import OutsideError, UserError, WindrowError
 from windrow.forecast.ahead import Ahead
-from windrow.forecast.base import Forecaster
+from windrow.forecast.base import AtOnce, Forecaster
 from windrow.forecast.history import FromHistory, History
 from windrow.forecast.ledger import promised_too_much
 from windrow.forecast.memory import filled, past_waits
@@ -132,8 +132,14 @@ def prepare(order: Order, runnable: Runnable | None = None, finished: Collection
     return prepared
 
 
-def strategy_of(order: Order) -> Strategy:
-    """The strategy that the user wants, with what it is to aim at. Only foresight can aim at different things."""
+def strategy_of(order: Order, *, starts_at_once: bool = False) -> Strategy:
+    """The strategy that the user wants, with what it is to aim at. Only foresight can aim at different things.
+
+    Where no job ever waits there is nothing to choose: by default everything that is left is one job.
+    """
+    is_plain = order.objective == "makespan" and order.deadline_s is None and order.think == 1
+    if starts_at_once and order.strategy == AUTO and is_plain:
+        return find_strategy("giant")
     strategy = find_strategy(order.strategy)
     if isinstance(strategy, Foresight):
         return replace(
@@ -143,7 +149,7 @@ def strategy_of(order: Order) -> Strategy:
             max_nodes=order.max_nodes,
             job_s=JOB_S,
         )
-    if order.objective != "makespan" or order.deadline_s is not None or order.think != 1:
+    if not is_plain:
         options = "--objective, --deadline and --think"
         raise UserError(f"{options} are for foresight; {strategy.name} has no such choice: leave them out")
     return strategy
@@ -234,23 +240,27 @@ def dry_run(prepared: Prepared, root: Path = ROOT) -> DryRun:
     """Decide as a run would, now, on the live queue. Nothing is written or submitted."""
     workflow, terms = prepared.runnable.workflow, prepared.terms
     core = Core(Work(workflow, whole_seconds(workflow), terms.shape, terms.cluster_nodes), terms)
-    twin = twin_of(prepared.queue)
+    at_once, twin = prepared.limits.starts_at_once, twin_of(prepared.queue)
+    forecaster: Forecaster = AtOnce() if at_once else twin
+    strategy = strategy_of(prepared.order, starts_at_once=at_once)
     now = int(time.time())
-    view = core.view(now, twin.waits_s)
-    if not prepared.limits.starts_at_once:
+    view = core.view(now, forecaster.waits_s)
+    if not at_once:
         view = view.within(twin.snapshot().open_nodes)
-    nothing_done = np.zeros(len(workflow), dtype=bool)
-    ahead = look_ahead(prepared.queue, twin, keeps=False).futures(view, {}, nothing_done, terms.requests())
-    decision = decided(strategy_of(prepared.order), replace(view, futures=ahead))
+    if isinstance(strategy, Foresight):
+        nothing_done = np.zeros(len(workflow), dtype=bool)
+        ahead = look_ahead(prepared.queue, twin, keeps=False).futures(view, {}, nothing_done, terms.requests())
+        view = replace(view, futures=ahead)
+    decision = decided(strategy, view)
     dispatch = Dispatch(RunFolder.at(root / f"{workflow.name}-N"), prepared.runnable, "UID", workflow.name)
     core.handle(e.JobsPlanned(now, decision))
     specs = [dispatch.spec(core, number) for number in core.jobs]
     nodes = np.array([job.nodes for job in decision.jobs], dtype=np.int64)
     requested_s = np.array([job.requested_s for job in decision.jobs], dtype=np.int64)
-    waits_s = twin.waits_s(nodes, requested_s).tolist() if len(nodes) else []
+    waits_s = forecaster.waits_s(nodes, requested_s).tolist() if len(nodes) else []
     groups = alike(list(core.jobs), core, prepared.limits.max_array)
     commands = [line for group in groups for line in prepared.queue.commands([specs[n] for n in group])]
-    return DryRun(decision, twin.name, tuple(waits_s), tuple(commands))
+    return DryRun(decision, forecaster.name, tuple(waits_s), tuple(commands))
 
 
 def start_run(
@@ -284,7 +294,7 @@ def _facts(prepared: Prepared) -> dict[str, Any]:
         "tasks": len(workflow),
         "queue": order.on,
         "shell": dict(prepared.queue.shell) if isinstance(prepared.queue, Checked) else {},
-        "strategy": strategy_of(order).name,
+        "strategy": strategy_of(order, starts_at_once=prepared.limits.starts_at_once).name,
         "objective": order.objective,
         "deadline_s": order.deadline_s,
         "think": order.think,
@@ -375,7 +385,7 @@ def _manager(paths: RunPaths, journal: Journal, promise: FirstPromise) -> Manage
         queue=queue,
         strategy=strategy,
         dispatch=Dispatch(paths.folder, runnable, facts["uid"], paths.name),
-        forecasters=forecasters(queue, twin, waits),
+        forecasters=[] if limits.starts_at_once else forecasters(queue, twin, waits),
         ahead=ahead,
         open_nodes=None if limits.starts_at_once else lambda: twin.snapshot().open_nodes,
         on_records=lambda records: _tell(hearers, records),

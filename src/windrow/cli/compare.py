@@ -66,7 +66,6 @@ def run(args: argparse.Namespace) -> int:
     strategies = _strategies(args.strategies)
     scenario = shared.read_scenario(args)
     times = _times(args, scenario)
-    shared.load_simulator(scenario)
     with counting("comparing") as tell:
         comparison = compare(
             scenario.workflow,

@@ -156,11 +156,8 @@ def _check_options(args: argparse.Namespace) -> dict[str, str]:
 
 
 def _run_here(args: argparse.Namespace, sweep: Sweep, folder: str) -> int:
-    from windrow.kernels.jit import is_compiled
     from windrow.lab.shards import run_sweep
 
-    if not all(map(is_compiled, ("advance", "estimate", "listing"))):
-        terminal.say("compiling the simulator, once; this can take half a minute ...")
     try:
         with watching() as watch:
             run_sweep(sweep, folder, shard=args.shard, workers=args.workers, watch=watch)

@@ -19,7 +19,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn, Protocol, cast
 
-from windrow.cli import terminal
+from windrow.cli import compiling, terminal
 from windrow.errors import UserError, WindrowError, unknown_name
 from windrow.version import __version__
 
@@ -135,6 +135,7 @@ def _run(argv: Sequence[str]) -> int:
     if chosen is None:  # only options stood in front, or nothing at all
         parser.print_help()
         return 0
+    compiling.announce()
     return _module(chosen).run(args)
 
 

@@ -63,7 +63,6 @@ def run(args: argparse.Namespace) -> int:
     strategy = find_strategy(args.strategy)
     scenario = shared.read_scenario(args)
     at_s = shared.moment_s(args, scenario)
-    shared.load_simulator(scenario)
     with terminal.waiting(f"running {scenario.workflow.name}"):
         plan = make_plan(scenario, strategy, at_s)
     if args.json:

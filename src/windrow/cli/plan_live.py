@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from windrow.cli import terminal, warm_up
+from windrow.cli import terminal
 from windrow.cli.run import MARGIN
 from windrow.errors import UserError
 
@@ -38,7 +38,6 @@ def run(args: argparse.Namespace) -> int:
     factor = MARGIN if args.margin is None else args.margin
     order = Order(Path(args.workflow), on=args.on, strategy=args.strategy, cap=args.cap, margin=factor)
     prepared = prepare(order)
-    warm_up.load("forecaster")
     try:
         plan = dry_run(prepared)
     except QueueError as error:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from windrow.cli import terminal, warm_up
+from windrow.cli import terminal
 from windrow.cli.arguments import margin, node_count, number, positive, some_time_s, whole
 from windrow.errors import OutsideError, UserError
 
@@ -154,7 +154,6 @@ def stay(paths: RunPaths, *, as_json: bool, again: Sequence[int] = ()) -> int:
     from windrow.app.runs import Told
     from windrow.cli import live, progress_lines
 
-    warm_up.load("forecaster")
     _say_who_has_it(paths)
     told = Told(paths)
     try:

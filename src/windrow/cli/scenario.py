@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from windrow.cli import terminal, warm_up
+from windrow.cli import terminal
 from windrow.cli.arguments import duration_s, margin, number, positive, seed, size_bytes
 from windrow.errors import UserError
 
@@ -117,14 +117,6 @@ def check_within(scenario: Scenario, option: str, at_s: int) -> None:
     if at_s > scenario.last_s:
         last = f"{scenario.last_s:,} s ({format_duration(scenario.last_s)}) after the first"
         raise UserError(f"{option} lies beyond the log: the last job of {scenario.log.name} comes {last}")
-
-
-def load_simulator(scenario: Scenario) -> None:
-    """Have all kernels compiled or loaded, and say so where that takes its time."""
-    warm_up.load("simulator")
-    with terminal.waiting("compiling"):
-        scenario.cluster().estimate(1, 60)
-        scenario.work.levels(scenario.workflow.levels == 0).run_s(0, 0)
 
 
 def words(scenario: Scenario, *, is_embedded: bool) -> list[str]:

@@ -139,22 +139,11 @@ def _simulate_all(args: argparse.Namespace, log: Log, policies: list[str]) -> Ou
 
     zero = int(log.submit_s[0])
     begin_s = 0 if args.warmup_s is None else max(0, math.floor(args.from_s - args.warmup_s))
-    _load_simulator(args, log)
     simulations = []
     for policy in policies:
         with terminal.waiting(f"simulating {len(log):,} jobs under {policy}"):
             simulations.append(_simulate(args, log, policy, zero + begin_s))
     return Outcome(tuple(simulations), log.repairs, args.cap, zero + args.from_s, zero + args.to_s)
-
-
-def _load_simulator(args: argparse.Namespace, log: Log) -> None:
-    """Have the kernels compiled or loaded before any clock runs: the wall time shown is the simulation's alone."""
-    from windrow.kernels.jit import is_compiled
-
-    if not is_compiled("advance"):
-        terminal.say("compiling the simulator, once; this can take half a minute ...")
-    with terminal.waiting("compiling"):
-        _simulate(args, log, "fcfs", int(log.submit_s[-1]))
 
 
 def _simulate(args: argparse.Namespace, log: Log, policy: str, begin_s: int) -> Simulation:

@@ -45,7 +45,6 @@ def run(args: argparse.Namespace) -> int:
     strategy = find_strategy(args.strategy)
     scenario = shared.read_scenario(args)
     at_s = shared.moment_s(args, scenario)
-    shared.load_simulator(scenario)
     with terminal.waiting(f"running {scenario.workflow.name}"):
         trial, background = run_with_background(scenario, strategy, at_s)
     lines = [*shared.words(scenario, is_embedded=args.log is None), f"submitted {format_duration(at_s)} into the log"]

@@ -35,6 +35,16 @@ class Forecaster(Protocol):
         """How long each (nodes, requested time) would wait if it alone were submitted now."""
 
 
+class AtOnce:
+    """Who answers where no job ever waits."""
+
+    name = "at once"
+
+    def waits_s(self, nodes: Ints, requested_s: Ints) -> Ints:  # noqa: ARG002  (whatever is asked for)
+        """None does."""
+        return np.zeros(np.shape(nodes), dtype=np.int64)
+
+
 @runtime_checkable
 class PartialForecaster(Forecaster, Protocol):
     """A forecaster that has no word of its own on some jobs."""

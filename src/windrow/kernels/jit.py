@@ -10,10 +10,12 @@ stale is ever loaded, and a read-only installation needs no special care.
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache, cached_property, update_wrapper
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -47,11 +49,16 @@ def is_loaded() -> bool:
     return "numba" in sys.modules
 
 
+hearers: list[Callable[[str], None]] = []
+"""They hear the name of each kernel (`advance.advance`) that is about to be compiled, which takes its time."""
+
+
 class Kernel:
     """A function to be compiled when it is first called."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
+        self.name = f"{function.__module__.rpartition('.')[2]}.{function.__qualname__}"
         update_wrapper(self, function)
         self._run: Callable[..., Any] | None = None
 
@@ -59,13 +66,19 @@ class Kernel:
         """Run it, compiled."""
         run = self._run
         if run is None:
-            run = self._run = self._compiled()
+            run = self._run = self._compiled(args)
         return run(*args)
 
-    def _compiled(self) -> Callable[..., Any]:
+    def _compiled(self, args: tuple[Any, ...]) -> Callable[..., Any]:
         from windrow.kernels import linking  # noqa: PLC0415  (loads numba)
 
-        return linking.compiled(self.function, cache_folder())
+        folder = cache_folder()
+        if is_compiled(self.name):
+            return linking.compiled(self.function, folder)
+        for hear in hearers:
+            hear(self.name)
+        with _alone(folder):
+            return linking.compiled(self.function, folder, args)
 
     @cached_property
     def linked(self) -> Any:
@@ -73,6 +86,17 @@ class Kernel:
         from windrow.kernels import linking  # noqa: PLC0415  (loads numba)
 
         return linking.linked(self.function)
+
+
+@contextmanager
+def _alone(folder: str) -> Iterator[None]:
+    """One process compiles at a time: those that wait find in the folder what they need."""
+    if not folder:
+        yield
+        return
+    with (Path(folder) / "compiling").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def kernel(function: F) -> F:

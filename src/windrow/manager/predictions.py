@@ -12,7 +12,7 @@ import numpy as np
 
 from windrow.errors import OutsideError
 from windrow.forecast import ledger
-from windrow.forecast.base import Forecaster, Ints, Prediction, predict
+from windrow.forecast.base import AtOnce, Forecaster, Ints, Prediction, predict
 from windrow.forecast.system import System
 from windrow.forecast.twin import Twin
 from windrow.manager.journal import PredictedStart
@@ -21,7 +21,7 @@ from windrow.strategies import JobPlan
 
 @dataclass
 class Predictions:
-    """The forecasters of one run, the most trusted first, with what each has said."""
+    """The forecasters of one run, the most trusted first, with what each has said; none where no job ever waits."""
 
     forecasters: Sequence[Forecaster]
     tag: Callable[[int], str]
@@ -34,6 +34,8 @@ class Predictions:
 
     def best(self, jobs: int) -> Forecaster:
         """Who was right most often, by what was said of jobs that have started since. `jobs` are in the system."""
+        if not self.forecasters:
+            return AtOnce()
         # Only the last starts count, so the cost of looking back must not grow with the run.
         most = len(self.forecasters) * (4 * ledger.LAST + jobs)
         known = [*self.earlier[-most:], *(self._past(prediction) for prediction in self.said[-most:])]

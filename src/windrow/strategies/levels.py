@@ -1,7 +1,8 @@
 """The part of a workflow that is still to be put into jobs, by levels, and how long any run of levels takes.
 
 Levels are those of the sub-graph of tasks that are left: parents outside it count as done. Run times come from list
-scheduling on each number of nodes and are kept, since a campaign asks for the same ones thousands of times.
+scheduling on each number of nodes and are kept, since a campaign asks for the same ones thousands of times. Few of
+them are worked out in Python: to load numba, or even to compile, takes longer than a small workflow is worth.
 """
 
 from __future__ import annotations
@@ -11,11 +12,18 @@ from copy import copy
 import numpy as np
 from numpy.typing import NDArray
 
+from windrow.allocation import Member, lasting_s
 from windrow.errors import UserError
+from windrow.kernels.jit import is_loaded
+from windrow.kernels.listing import run_times
 from windrow.model import NEVER_S, Adjacency, NodeShape, Workflow, order_and_levels
+from windrow.packing import Need
 
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
+
+_STEPS = 100_000
+"""Tasks, once for each number of nodes, that are list-scheduled in Python before it is worth while to load numba."""
 
 
 def whole_seconds(workflow: Workflow) -> Ints:
@@ -81,6 +89,7 @@ class Work:
         self.shape = shape
         self.cluster_nodes = cluster_nodes
         self._levels: dict[bytes, Levels] = {}
+        self._steps_left = _STEPS
         self._narrower: dict[int, Work] = {}
         self._refuse_misfits()
 
@@ -106,13 +115,15 @@ class Work:
 
         A number of nodes that cannot hold some task takes forever.
         """
-        from windrow.kernels.listing import run_times  # noqa: PLC0415  (loads numba: only where a cut is made)
-
         w = self.workflow
         left = np.zeros(len(w), dtype=bool)
         left[tasks] = True
         parents = _within(w.parents, left)
         children = parents.reversed()
+        steps = len(tasks) * (most_nodes - least_nodes + 1)
+        if not is_loaded() and steps <= self._steps_left:
+            self._steps_left -= steps
+            return self._played_s(tasks, parents, children, range(least_nodes, most_nodes + 1))
         runtime = self.expected_s[tasks]
         rank = np.empty(len(tasks), dtype=np.int64)
         rank[np.lexsort((tasks, -runtime))] = np.arange(len(tasks))
@@ -122,6 +133,20 @@ class Work:
         graph = (parents.degrees(), children.start, children.index)
         run_times(runtime, rank, *needs, *graph, self.shape.cores, memory, least_nodes, answers)
         return np.where(answers < 0, NEVER_S, answers)
+
+    def _played_s(self, tasks: Ints, parents: Adjacency, children: Adjacency, nodes: range) -> Ints:
+        """The same by the rules themselves (`allocation`), of which the kernel is a copy."""
+        w, first = self.workflow, children.start.tolist()
+        needs = zip(w.cores[tasks].tolist(), w.memory_bytes[tasks].tolist(), w.nodes[tasks].tolist(), strict=True)
+        ends = children.index.tolist()
+        members = {
+            v: Member(Need(*need), expected, waits_for, ends[first[v] : first[v + 1]])
+            for v, (need, expected, waits_for) in enumerate(
+                zip(needs, self.expected_s[tasks].tolist(), parents.degrees().tolist(), strict=True)
+            )
+        }
+        played = [lasting_s(count, self.shape, members) for count in nodes]
+        return np.array([NEVER_S if one is None else one for one in played], dtype=np.int64)
 
     def nodes_needed(self, tasks: Ints) -> int:
         """How many nodes let all these tasks run at once: tasks put one by one on the first node with room."""

@@ -183,18 +183,6 @@ def test_a_plan_on_a_queue_asks_for_as_much_as_a_run_would(capsys: pytest.Captur
     assert asked_s[0] == asked_s[1] >= 1200 > asked_s[2]
 
 
-def test_the_warm_up_makes_a_decision_that_looks_ahead() -> None:
-    program = (
-        "from windrow.cli import warm_up\n"
-        "from windrow.kernels import rollout\n"
-        "assert not rollout.rollout.signatures\n"
-        "warm_up._decide()\n"
-        "assert rollout.rollout.signatures"
-    )
-    answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    assert answer.returncode == 0, answer.stderr
-
-
 def test_without_runs_the_commands_say_so(capsys: pytest.CaptureFixture[str]) -> None:
     for command in ("status", "watch", "resume", "cancel"):
         assert main([command]) == 2

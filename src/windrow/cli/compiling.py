@@ -1,0 +1,29 @@
+"""Says that something is compiled, and about how long that takes: at its first use, once for each version."""
+
+from __future__ import annotations
+
+from windrow.cli import terminal
+
+# What people would call a kernel, and seconds on a usual machine; what compiles within two seconds is not mentioned.
+_WORDS = {
+    "advance.advance": ("the simulator", 8),
+    "antichain.largest_antichain": ("the measure of parallelism", 4),
+    "between.go_on": ("the simulation of whole runs", 8),
+    "estimate.estimate": ("the forecaster", 3),
+    "listing.run_times": ("the estimate of run times", 3),
+    "rollout.rollout": ("the look ahead", 8),
+    "streams.simulate": ("the simulation of streams", 4),
+}
+
+
+def announce() -> None:
+    """From now on, say so."""
+    from windrow.kernels import jit
+
+    jit.hearers[:] = [_say]
+
+
+def _say(kernel: str) -> None:
+    if kernel in _WORDS:
+        what, seconds = _WORDS[kernel]
+        terminal.say(f"compiling {what} (once per version, about {seconds} s) ...")
