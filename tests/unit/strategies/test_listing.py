@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from heapq import heappop, heappush
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from windrow.errors import UserError
 from windrow.model import NodeShape, Task, Workflow
 from windrow.packing import Need, Packing
-from windrow.strategies import Work
+from windrow.strategies import Work, levels
 
 
 def played(workflow: Workflow, nodes: int, shape: NodeShape) -> int | None:
@@ -62,11 +63,14 @@ def workflows(draw: st.DrawFn, *, mixed: bool) -> Workflow:
     return Workflow.from_tasks("random", tasks)
 
 
+@pytest.mark.parametrize("is_compiled", [True, False])
 @settings(max_examples=500, deadline=None, derandomize=True)
 @given(st.booleans().flatmap(lambda mixed: workflows(mixed=mixed)), st.integers(1, 6))
-def test_run_times_are_those_of_the_packing(workflow: Workflow, most: int) -> None:
+def test_run_times_are_those_of_the_packing(*, is_compiled: bool, workflow: Workflow, most: int) -> None:
     shape = NodeShape(4, 8)
-    times = Work(workflow, workflow.runtime_s.astype(np.int64), shape, 6).run_s(np.arange(len(workflow)), most)
+    work = Work(workflow, workflow.runtime_s.astype(np.int64), shape, 6)
+    with mock.patch.object(levels, "is_loaded", return_value=is_compiled):
+        times = work.run_s(np.arange(len(workflow)), most)
     for nodes in range(1, most + 1):
         expected = played(workflow, nodes, shape)
         assert times[nodes - 1] == (2**40 if expected is None else expected)
@@ -88,17 +92,17 @@ def test_graham_bounds_on_single_cores(workflow: Workflow, nodes: int) -> None:
 def test_a_wide_level_on_large_nodes_is_narrow() -> None:
     level = Workflow.from_tasks("level", [Task(f"t{i}", 60) for i in range(200)])
     work = Work(level, np.full(200, 60), NodeShape(64), 128)
-    levels = work.levels(np.ones(200, dtype=bool))
-    assert levels.usable(0, 0) == 4
-    assert levels.run_s(0, 0).tolist() == [240, 120, 120, 60]
+    level_by_level = work.levels(np.ones(200, dtype=bool))
+    assert level_by_level.usable(0, 0) == 4
+    assert level_by_level.run_s(0, 0).tolist() == [240, 120, 120, 60]
 
 
 def test_levels_of_what_is_left() -> None:
     chain = Workflow.from_tasks("chain", [Task("a", 5), Task("b", 7, parents=("a",)), Task("c", 9, parents=("b",))])
     work = Work(chain, np.array([5, 7, 9]), NodeShape(), 4)
-    levels = work.levels(np.array([False, True, True]))
-    assert (levels.count, levels.between(0, 0).tolist(), levels.run_s(0, 1).tolist()) == (2, [1], [16])
-    assert work.levels(np.array([False, True, True])) is levels
+    left = work.levels(np.array([False, True, True]))
+    assert (left.count, left.between(0, 0).tolist(), left.run_s(0, 1).tolist()) == (2, [1], [16])
+    assert work.levels(np.array([False, True, True])) is left
 
 
 def test_tasks_that_fit_nowhere_are_refused() -> None:
