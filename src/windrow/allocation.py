@@ -101,7 +101,9 @@ class Allocation:
 
 def lasting_s(nodes: int, shape: NodeShape, members: Mapping[int, Member]) -> float | None:
     """How long the tasks run on so many nodes, if each takes what is expected; None where some can never start."""
-    allocation, ends, now = Allocation(nodes, shape, members), list[tuple[float, int]](), 0
+    allocation = Allocation(nodes, shape, members)
+    ends: list[tuple[float, int]] = []
+    now: float = 0
     while allocation.open:
         for task, _ in allocation.start():
             heappush(ends, (now + members[task].expected_s, task))
