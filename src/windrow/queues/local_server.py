@@ -40,6 +40,7 @@ from windrow.queues.port import JobState
 LOOK_AHEAD = 1000
 """How many waiting jobs a pass looks at."""
 _MEMORY_S = 30 * 86_400.0
+_SCRUB_AGAIN_S = 1.0
 _NOBODY = Identity(0, 0)
 
 
@@ -68,12 +69,16 @@ class Server:
         self._adopt()
         while True:
             self._pass()
+            if not self._store.scrub():
+                self._sleep(_SCRUB_AGAIN_S)
+                continue
             idle_s = None if self._store.is_busy() else self._settings().idle_s
             if self._sleep(idle_s) or idle_s is None:
                 continue
             os.close(self._door)
             if not self._store.is_busy():
                 self._store.has_begun([])
+                self._store.scrub()
                 return
             self._door = open_door(self._folder)
 

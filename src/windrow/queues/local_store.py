@@ -110,6 +110,7 @@ class Store:
         self._file = file
         self._lock = threading.RLock()
         self._owner = os.getpid()
+        self._has_copies = True  # an earlier server may have left some
         with self._plain_errors():
             _make_private(file)
             self._db = sqlite3.connect(file, timeout=30, isolation_level=None, check_same_thread=False)
@@ -220,13 +221,19 @@ class Store:
         return Launch(tuple(command), workdir, output, json.loads(content), *umask)
 
     def has_begun(self, jobs: Collection[int]) -> None:
-        """These jobs were claimed, so their environments, which may hold secrets, are removed from the disk."""
+        """These jobs were claimed, so their environments, which may hold secrets, are removed; `scrub` comes next."""
         query = "UPDATE jobs SET environment = 0 WHERE ended_s IS NOT NULL OR id IN (SELECT value FROM json_each(?))"
         with self._transaction() as db:
             db.execute(query, (json.dumps(list(jobs)),))
-            db.execute("DELETE FROM environments WHERE id NOT IN (SELECT environment FROM jobs)")
-        with self._reading() as db:
-            db.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # the log has copies
+            gone = db.execute("DELETE FROM environments WHERE id NOT IN (SELECT environment FROM jobs)")
+            self._has_copies |= gone.rowcount > 0
+
+    def scrub(self) -> bool:
+        """Empty SQLite's log, which has copies of what was removed. False where a reader was in the way."""
+        if self._has_copies:
+            with self._reading() as db:
+                self._has_copies = bool(db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0])
+        return not self._has_copies
 
     def forget(self, ended_before_s: float) -> None:
         """Drop what was over before this time."""
