@@ -129,6 +129,12 @@ class SlurmCluster:
         daemon.wait()
         end(of_node(self._strays(), name))
 
+    def kill_daemon(self, name: str) -> None:
+        """Kill the daemon of a node alone, as when the node is cut off: what runs there goes on."""
+        daemon = self._daemons.pop(name)
+        daemon.kill()
+        daemon.wait()
+
     def start_node(self, name: str) -> None:
         """Bring a killed node back, and wait until Slurm may use it."""
         self._spawn(name, ["slurmd", "-D", "-N", name])

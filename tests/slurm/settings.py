@@ -9,10 +9,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+PREEMPTION = """\
+PreemptType=preempt/partition_prio
+PreemptMode=CANCEL
+PartitionName=high Nodes=ALL MaxTime=10 PriorityTier=10 PreemptMode=OFF State=UP
+PartitionName=low Nodes=ALL MaxTime=10 PriorityTier=1 PreemptMode=CANCEL GraceTime=0 State=UP
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a private Slurm is like. `min_job_age_s` is how long the controller remembers a job that is over."""
+    """What a private Slurm is like. `min_job_age_s` is how long the controller remembers a job that is over.
+
+    `preempts`: there are partitions `high` and `low`, and jobs of the first one cancel those of the other.
+    """
 
     nodes: int = 8
     cpus: int = 2
@@ -24,6 +34,7 @@ class Settings:
     message_timeout_s: int = 10
     max_array_size: int = 1001
     max_time_min: int = 600
+    preempts: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +96,7 @@ NodeName=n[1-{settings.nodes}] NodeHostname=localhost NodeAddr=127.0.0.1 Port={p
 RealMemory={settings.memory_mib}
 PartitionName=main Nodes=ALL Default=YES MaxTime={settings.max_time_min} State=UP
 PartitionName=small Nodes=n[1-{min(2, settings.nodes)}] MaxTime=10 MaxNodes=1 State=UP
-"""
+{PREEMPTION if settings.preempts else ""}"""
 
 
 def _accounting(place: Place) -> str:

@@ -61,6 +61,9 @@ class World:
     state: Path
     on: str = "local"
     umask: int = -1
+    python: str = sys.executable
+    prefix: tuple[str, ...] = ()
+    """What makes somebody else of whoever starts it."""
     env: dict[str, str] = field(default_factory=dict)
     tags: Callable[[], list[str]] = list
     """The tags of all jobs that the queue was ever given, as far as it knows."""
@@ -85,7 +88,7 @@ class World:
 
     def start(self, *words: str) -> subprocess.Popen[str]:
         """A windrow command in the background."""
-        command = [sys.executable, "-m", "windrow.cli.main", *words]
+        command = [*self.prefix, self.python, "-m", "windrow.cli.main", *words]
         pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
         return subprocess.Popen(command, cwd=self.folder, env=self.env, umask=self.umask, **pipes)
 

@@ -51,6 +51,8 @@ class Core:
         self._failures: dict[int, int] = {}
         self._running: dict[int, tuple[int, float]] = {}  # attempt, begun
         self._is_draining = False
+        self.has_lost = False
+        """Whether a task that ran was lost."""
         self._records: list[Record] = []
         self._awaited: dict[int, list[int]] = {}  # tasks here, by the parent elsewhere for which they wait
         self.adopt(job, at)
@@ -171,6 +173,7 @@ class Core:
 
     def lost(self, task: int, why: str, at: float, cause: Cause = Cause.LOST) -> None:
         """A running task is gone, through no fault of its own."""
+        self.has_lost = True
         self._running.pop(task)
         self._records.append(TaskLost(at, task, why, cause))
         closed = self._allocation.give_up(task)

@@ -116,6 +116,21 @@ DONE = "nothing is left to do"
 """Why an agent leaves that has done all it could."""
 OUT_OF_TIME = "the walltime is nearly over"
 """Why an agent leaves whose time is up."""
+_NODE_LOST = "node {} was lost"
+"""Why an agent leaves that has lost a node."""
+
+
+def node_lost(node: str) -> str:
+    """These words for this node."""
+    return _NODE_LOST.format(node)
+
+
+def lost_node(why: str | None) -> str:
+    """The node in these words; empty where they say something else."""
+    before, after = _NODE_LOST.split("{}")
+    is_it = why is not None and why.startswith(before) and why.endswith(after)
+    return (why or "").removeprefix(before).removesuffix(after) if is_it else ""
+
 
 Record = JobStarted | TaskStarted | TaskFinished | TaskFailed | TaskDropped | TaskLost | JobEnded
 

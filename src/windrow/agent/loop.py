@@ -17,7 +17,7 @@ from typing import Protocol
 from windrow.agent.clock import SteadyClock
 from windrow.agent.core import Core, Start, cause_of_end
 from windrow.agent.desk import Desk
-from windrow.agent.event_file import DONE, OUT_OF_TIME, Writer
+from windrow.agent.event_file import DONE, OUT_OF_TIME, Writer, node_lost
 from windrow.agent.folder import RunFolder
 from windrow.agent.hosts import Hosts, queue_id
 from windrow.agent.job_file import JobFile
@@ -69,6 +69,7 @@ class Loop:
         self._poll = select.poll()
         self._poll.register(wake.fd, select.POLLIN)
         self._shares: Shares | None = None
+        self._why_short = ""  # of what it should have done, where a node was lost
 
     def run(self) -> int:
         """Do the job. Returns the exit code: 0 also if tasks failed, since that is in the events."""
@@ -101,8 +102,7 @@ class Loop:
         while not self._core.is_done:
             now = self._clock.now()
             if self._wake.stop_signal is not None:
-                name = signal.Signals(self._wake.stop_signal).name
-                return f"stopped by signal {name}", 128 + self._wake.stop_signal
+                return self._stopped(self._wake.stop_signal)
             if now >= self._core.deadline:
                 return OUT_OF_TIME, 0
             self._hear(now)
@@ -114,7 +114,12 @@ class Loop:
                 break
             self._wait(self._pause_s())
             self._collect()
-        return DONE, 0
+        if self._core.has_lost and self._wake.stop_signal is not None:  # which ended the last tasks before it came here
+            return self._stopped(self._wake.stop_signal)
+        return self._why_short or DONE, 0
+
+    def _stopped(self, number: int) -> tuple[str, int]:
+        return f"stopped by signal {signal.Signals(number).name}", 128 + number
 
     def _start(self, now: float) -> list[Start]:
         """What is to be started now, within what other jobs leave where the machine is shared."""
@@ -162,7 +167,7 @@ class Loop:
         if result.why and self._wake.stop_signal is not None:
             self._core.lost(result.task, f"ended with the job: {result.why}", now, Cause.CANCELLED)
         elif result.may_be_stop and node is not None and node.is_lost:
-            self._core.lost(result.task, f"node {node.host} was lost", now, Cause.NODE_FAILED)
+            self._core.lost(result.task, node_lost(node.host), now, Cause.NODE_FAILED)
         else:
             self._core.ended(result, now)
 
@@ -176,7 +181,7 @@ class Loop:
         self._wake.wait_for_stop()
         self._others = [other for other in self._others if other is not node]
         self._poll.unregister(node.fd)
-        why = f"node {node.host} was lost"
+        why = self._why_short = node_lost(node.host)
         now = self._clock.now()
         self._core.drain(why, now)
         for task in node.running:

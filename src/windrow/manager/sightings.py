@@ -60,6 +60,9 @@ def ending(job: int, status: JobStatus | None, at_s: float, *, was_asked: bool, 
     `status` is None where the queue no longer knows it. `last_word` is what its agent said when it left; None where it
     said nothing.
     """
+    if node := agent.lost_node(last_word):
+        killed = e.JobKilled(int(at_s), job, why=str(last_word), cause=Cause.NODE_FAILED, node=node)
+        return Record(killed, {"state": "node lost", "agent": last_word}, at_s)
     if status is None:
         detail: dict[str, object] = {"state": "forgotten", "agent": last_word}
         if was_asked or last_word == agent.DONE:

@@ -58,8 +58,10 @@ def test_a_task_ended_by_the_queue_an_instant_before_the_agent_has_not_failed(ru
         time.sleep(0.1)
         agent.terminate()
         agent.communicate(timeout=20)
-    assert [event.task for event in run.of(TaskLost)] == [0]
+    assert [(event.task, event.cause) for event in run.of(TaskLost)] == [(0, "cancelled")]
     assert run.failed() == []
+    assert run.of(JobEnded)[-1].why == "stopped by signal SIGTERM", "it has not done all it could"
+    assert agent.returncode == 128 + signal.SIGTERM
 
 
 def test_a_task_ended_by_hand_has_failed(run: Run, tmp_path: Path) -> None:

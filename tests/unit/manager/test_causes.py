@@ -87,6 +87,7 @@ HOSTS = ("n3", "n4")
         (JobState.NODE_FAILED, None, "stopped by signal SIGTERM", HOSTS, Cause.NODE_FAILED, "n4"),
         (JobState.NODE_FAILED, None, "stopped by signal SIGTERM", (*HOSTS, "n5"), Cause.NODE_FAILED, ""),
         (JobState.NODE_FAILED, None, None, (), Cause.NODE_FAILED, ""),
+        (JobState.ENDED, 0, "node n4 was lost", HOSTS, Cause.NODE_FAILED, "n4"),
         (JobState.ENDED, 127, None, HOSTS, Cause.AGENT, "n3"),
         (JobState.ENDED, 1, "the disk is full", HOSTS, Cause.AGENT, ""),
     ],

@@ -1,0 +1,175 @@
+"""Jobs lost on a real Slurm through nobody's fault: a node that is cut off, preemption, jobs started out of order."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.slurm.cluster import SlurmCluster, missing
+from tests.slurm.settings import Settings
+from tests.slurm.test_slurm_sites import NOBODY, as_nobody, drain, python_for_all, python_path, restored, up
+from tests.slurm.test_survival import slurm_world, started
+from tests.survival.test_out_of_order import InTwo
+from tests.survival.toy import NoWait
+from tests.survival.world import World
+
+from windrow.agent.event_file import Tail, TaskStarted
+from windrow.agent.folder import RunFolder
+from windrow.app.execute import drive
+from windrow.formats import read_runnable
+from windrow.manager.core import Core
+from windrow.manager.dispatch import Dispatch
+from windrow.manager.journal import Journal
+from windrow.manager.losses import PATIENCE
+from windrow.manager.manager import Manager
+from windrow.manager.story import Story
+from windrow.manager.terms import Terms
+from windrow.queues.slurm import SlurmQueue
+from windrow.strategies import Work, whole_seconds
+
+pytestmark = pytest.mark.slow
+
+TASKS = 24
+
+
+def logging_fan(width: int = TASKS, sleep_s: float = 3.0) -> str:
+    """A workflow file: tasks side by side, each of which writes when it starts and when it ends."""
+    rows = [f"  - {{id: t{i}, command: echo S t{i} >> log; sleep {sleep_s}; echo E t{i} >> log, runtime: 3s}}"
+            for i in range(width)]  # fmt: skip
+    return "\n".join(["name: fan", "tasks:", *rows, ""])
+
+
+@pytest.fixture
+def ordinary(slurm: SlurmCluster, tmp_path: Path) -> Iterator[World]:
+    """A world of a user who is not root, where the tests are."""
+    slurm.clear()
+    if os.getuid() != 0:
+        yield from slurm_world(slurm, tmp_path)
+        return
+    python = python_for_all(slurm)
+    with tempfile.TemporaryDirectory(prefix="windrow-nobody-", dir="/tmp") as name:
+        home = Path(name)
+        env = {**slurm.env, "HOME": name, "USER": NOBODY, **python_path()}
+        world = World(home / "here", home / "elsewhere", on="slurm", env=env, python=python, prefix=tuple(as_nobody()))
+        shutil.copytree(world.env["WINDROW_CACHE"], home / "cache", dirs_exist_ok=True)
+        world.env["WINDROW_CACHE"] = f"{name}/cache"
+        world.left = lambda: slurm.run("squeue", "--noheader", "--format=%i").split()
+        subprocess.run(["chown", "-R", NOBODY, name], check=True)
+        yield world
+        world.clean()
+        slurm.clear()
+
+
+def starts_of(world: World, job: int) -> list[TaskStarted]:
+    return [word for word in Tail(world.latest.folder.events(job)).read() if isinstance(word, TaskStarted)]
+
+
+def test_a_job_whose_node_is_cut_off_begins_nothing_more(ordinary: World, slurm: SlurmCluster) -> None:
+    """The daemon of its node dies alone: to Slurm the job failed, but its agent lives. Run by an ordinary user."""
+    world = ordinary
+    (world.folder / "workflow.yaml").write_text(logging_fan())
+    words = ("run", "workflow.yaml", "--on", "slurm", "--strategy", "one-job", "--max-nodes", "1")
+    with world.start(*words) as process:
+        world.wait_for((world.folder / "log").exists)
+        node = started(world).hosts[0]
+        slurm.kill_daemon(node)
+        try:
+            out, err = process.communicate(timeout=240)
+        finally:
+            slurm.start_node(node)
+    assert process.returncode == 0, out + err
+    assert "killed: a node failed" in out
+    log = Counter((world.folder / "log").read_text().splitlines())
+    ids = [f"t{i}" for i in range(TASKS)]
+    assert all(log[f"E {name}"] >= 1 for name in ids)
+    twice = [name for name in ids if log[f"S {name}"] > 1]
+    assert len(twice) <= 2, f"only what ran when the job was given up may run twice: {log}"
+    assert max(log.values()) <= 2
+    first = min(start.at for start in starts_of(world, 1))
+    assert max(start.at for start in starts_of(world, 0)) <= first, "it began tasks after its replacement had"
+    status = world.status()
+    assert [job["cause"] for job in status["jobs"]] == ["node failed", None]
+    print(f"{sum(log[f'S {n}'] for n in ids)} starts, {sum(log[f'E {n}'] for n in ids)} ends of {TASKS} tasks")
+
+
+def test_the_job_that_has_nodes_takes_the_work(slurm: SlurmCluster, tmp_path: Path) -> None:
+    """Two jobs are submitted together, the first is held: the second does the work of both."""
+    worlds = restored(slurm, tmp_path)
+    world = next(worlds)
+    rows = ["  - {id: a, command: echo a >> ran, runtime: 2s}", "  - {id: b, command: echo b >> ran, runtime: 2s}"]
+    rows += ["  - {id: c, command: echo c >> ran, runtime: 2s, after: [a, b]}"]
+    world.write("\n".join(["name: in-two", "tasks:", *rows, ""]))
+    manager = manager_of(world, slurm)
+    drain(slurm, slurm.nodes)
+    manager.begin()
+    first, second = (manager.placed[n].id for n in (0, 1))
+    assert first is not None
+    assert second is not None
+    slurm.run("scontrol", "hold", first)
+    up(slurm)
+    drive(manager)
+    assert manager.core.is_complete
+    assert sorted((world.folder / "ran").read_text().split()) == ["a", "b", "c"]
+    story = Story.of(manager.core.work.workflow, [record for _, record in manager.journal.records()])
+    assert (story.jobs[0].taken_by, story.jobs[0].queue_started_s, story.jobs[1].taken_by) == (1, None, None)
+    assert slurm.run("squeue", "-h", "-t", "all", "-j", first, "-o", "%T").strip() == "CANCELLED"
+    manager.journal.close()
+    next(worlds, None)
+
+
+def manager_of(world: World, slurm: SlurmCluster) -> Manager:
+    """A manager of a run of its own, with a strategy that no command has."""
+    runnable = read_runnable(world.folder / "workflow.yaml")
+    folder = RunFolder.at(world.folder / "run")
+    folder.path.mkdir(mode=0o700)
+    queue = SlurmQueue(env={**slurm.env, **python_path()})
+    workflow, limits = runnable.workflow, queue.limits()
+    terms = Terms(limits.nodes, shape=limits.shape, overhead_s=15, patience=PATIENCE)
+    return Manager(
+        folder=folder,
+        journal=Journal.create(folder.path / "journal.sqlite", {"uid": f"two{time.time_ns() % 10**9}"}),
+        core=Core(Work(workflow, whole_seconds(workflow), terms.shape, terms.cluster_nodes), terms),
+        queue=queue,
+        strategy=InTwo(),
+        dispatch=Dispatch(folder, runnable, f"two{time.time_ns() % 10**9}", "two-1"),
+        forecasters=[NoWait()],
+    )
+
+
+@pytest.fixture
+def preempting() -> Iterator[SlurmCluster]:
+    if reason := missing():
+        pytest.skip(f"no private Slurm: {reason}")
+    with SlurmCluster(Settings(nodes=2, preempts=True)) as cluster:
+        yield cluster
+
+
+def test_five_preemptions_in_a_row_do_not_end_a_run(preempting: SlurmCluster, tmp_path: Path) -> None:
+    worlds = slurm_world(preempting, tmp_path)
+    world = next(worlds)
+    (world.folder / "windrow.toml").write_text('[queues.slurm]\npartition = "low"\n')
+    command = "until [ -e go ]; do sleep 0.1; done; echo t >> ran"
+    world.write(f'name: patient\ntasks:\n  - {{id: t, command: "{command}", runtime: 5s}}\n')
+    with world.start("run", "workflow.yaml", "--on", "slurm", "--strategy", "one-job") as process:
+        for times in range(1, 6):
+            world.wait_for(lambda: len(list(world.folder.glob(".windrow/runs/*/jobs/*/events"))) == times)  # noqa: B023
+            options = ("--partition=high", "--nodes=2", "--exclusive", "--time=1", "--output=/dev/null", "--chdir=/")
+            preempting.run("sbatch", "--wait", *options, "--wrap=true", timeout_s=120)
+        (world.folder / "go").touch()
+        ends_well_with(world, process)
+    causes = [job["cause"] for job in world.status()["jobs"]]
+    assert causes == ["preempted"] * 5 + [None]
+    next(worlds, None)
+
+
+def ends_well_with(world: World, process: subprocess.Popen[str]) -> None:
+    out, err = process.communicate(timeout=240)
+    assert process.returncode == 0, out + err
+    world.check_complete(tasks=1)
