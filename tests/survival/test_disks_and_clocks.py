@@ -114,9 +114,13 @@ def test_the_run_becomes_read_only(world: World) -> None:
         code, said = world.windrow("resume")
         assert code == 1, said
         assert "Read-only file system" in said
-        code, said = world.windrow("run", "workflow.yaml")
+        world.write("name: other\ntasks:\n  - {id: t, command: 'true', runtime: 1s}\n", "other.yaml")
+        code, said = world.windrow("run", "other.yaml")
         assert code == 1
         assert "Read-only file system" in said
+        code, said = world.windrow("run", "workflow.yaml", "--again")
+        assert code == 2
+        assert "braid-1" in said
         world.check_nothing_left()
         subprocess.run(["mount", "-o", "remount,rw", disk], check=True)
         assert world.windrow("resume")[0] == 0

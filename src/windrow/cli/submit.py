@@ -45,6 +45,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Check it, put it in, and wait where that is wished."""
+    from windrow.app.live_runs import refuse_conflicts
+    from windrow.app.runs import ROOT
     from windrow.pool.admission import admit
     from windrow.pool.folder import find_pool
     from windrow.pool.told import Told
@@ -52,6 +54,7 @@ def run(args: argparse.Namespace) -> int:
     folder = find_pool(args.pool)
     told = Told(folder)
     runnable = admit(Path(args.workflow), told.settings)
+    refuse_conflicts(ROOT, Path(args.workflow), runnable)
     number = folder.submit(runnable)
     if told.holder is None:
         terminal.say(f"pool {folder.name} is not served now; windrow pool {folder.address} serves it")

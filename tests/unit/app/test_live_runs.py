@@ -12,12 +12,15 @@ import pytest
 
 from windrow.app import live_runs
 from windrow.app.runs import RunPaths, new_run
+from windrow.cli.main import main
 from windrow.errors import UserError
 from windrow.manager import events as e
 from windrow.manager.journal import Journal, Record
 from windrow.manager.lock import RunLock
 from windrow.manager.run_file import write_runnable
 from windrow.model import Runnable, Task, Workflow
+from windrow.pool.folder import PoolFolder
+from windrow.pool.journal import Journal as PoolJournal
 from windrow.strategies import Decision, JobPlan
 
 
@@ -76,6 +79,25 @@ def test_a_run_without_a_manager_lives_while_its_jobs_do(tmp_path: Path) -> None
     journal.append([Record(e.JobEnded(2, 0))])
     journal.close()
     live_runs.refuse_conflicts(root, tmp_path / "a" / "w.yaml", runnable)
+
+
+def test_a_pool_takes_nothing_that_a_live_run_writes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("WINDROW_HISTORY", str(tmp_path / "history.sqlite"))
+    (tmp_path / "w.yaml").write_text('name: w\ntasks:\n  - {id: t, command: "echo > x", outputs: x, runtime: 1s}\n')
+    runnable = writing(tmp_path, "x")
+    run = made(runnable, tmp_path / ".windrow" / "runs")
+    lock = RunLock(run.lock)
+    live_runs.enter(run, runnable)
+    pool = PoolFolder(tmp_path / ".windrow" / "pools" / "lab")
+    pool.make()
+    PoolJournal.create(pool.journal, {})
+    assert main(["submit", "w.yaml", "--pool", "lab"]) == 2
+    assert "w-1 in" in capsys.readouterr().err
+    lock.release()
+    assert main(["submit", "w.yaml", "--pool", "lab"]) == 0
 
 
 def test_without_a_place_to_look_runs_are_not_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
