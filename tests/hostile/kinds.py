@@ -135,7 +135,13 @@ OPTIONS: dict[tuple[str, ...], dict[str, Callable[[Draw], str]]] = {
         "--to": bad_time,
         "--every": lambda d: d.choice(["0", bad_time(d)]),
     },
-    ("plan", _WORKFLOW): {**_SCENARIO, "--at": bad_time, "--strategy": bad_choice, "--on": bad_choice},
+    ("plan", _WORKFLOW): {
+        **_SCENARIO,
+        "--at": bad_time,
+        "--strategy": bad_choice,
+        "--on": bad_choice,
+        "--placement": bad_choice,
+    },
     ("timeline", _WORKFLOW): {"--at": bad_time, "--priority": bad_weights, "--strategy": bad_choice},
     ("run", "ok.yaml"): {
         "--on": bad_choice,
@@ -192,11 +198,20 @@ OPTIONS: dict[tuple[str, ...], dict[str, Callable[[Draw], str]]] = {
     ("status",): {"--pool": bad_name},
     ("submit", "ok.yaml"): {"--pool": bad_name},
     ("explain", "a"): {"--run": bad_name},
+    ("tasks",): {"--run": bad_name, "--state": bad_choice},
+    ("logs", "a"): {
+        "--run": bad_name,
+        "--attempt": lambda d: bad_whole(d, 1, _MILLION),
+        "--job": lambda d: bad_whole(d, 0, _MILLION),
+    },
+    ("shell", "a"): {"--run": bad_name},
 }
 
 PLACES: dict[str, Callable[[Draw], str]] = {
     **dict.fromkeys(("status", "watch", "report", "resume", "cancel"), bad_name),
-    **dict.fromkeys(("run", "show", "compare", "plan", "timeline", "simulate", "lab", "pool --stop"), bad_name),
+    **dict.fromkeys(
+        ("run", "run -n", "show", "compare", "plan", "timeline", "simulate", "lab", "pool --stop", "help"), bad_name
+    ),
     "generate": bad_choice,
     "reproduce": bad_choice,
 }

@@ -6,7 +6,6 @@ import argparse
 import time
 
 from windrow.cli import terminal
-from windrow.cli.arguments import place
 
 SUMMARY = "Stop a run: its jobs leave the queue; finished tasks stay finished, and resume continues it."
 
@@ -20,7 +19,7 @@ examples:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.epilog = _EPILOG
-    parser.add_argument("run", nargs="?", type=place, metavar="RUN", help="which run (default: the latest)")
+    parser.add_argument("run", nargs="?", metavar="RUN", help="which run (default: the latest)")
 
 
 def run(args: argparse.Namespace) -> int:

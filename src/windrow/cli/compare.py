@@ -79,6 +79,8 @@ def run(args: argparse.Namespace) -> int:
             shape=scenario.shape,
             noise=scenario.noise,
             seed=scenario.seed,
+            priority=scenario.priority,
+            placement=scenario.placement,
             tell=tell,
         )
     lines = shared.words(scenario, is_embedded=args.log is None)
@@ -122,11 +124,23 @@ def _times(args: argparse.Namespace, scenario: Scenario) -> list[int]:
     return list(submission_times(scenario.log, seconds["from"], seconds["to"], seconds["every"]))
 
 
+def _sparse(what: str) -> Callable[[int, int], None]:
+    said_s = time.monotonic()
+
+    def tell(done: int, total: int) -> None:
+        nonlocal said_s
+        if time.monotonic() - said_s >= terminal.LINE_S:
+            said_s = time.monotonic()
+            terminal.say(f"{what} ... {done:,} of {total:,} trials")
+
+    return tell
+
+
 @contextmanager
-def counting(what: str) -> Iterator[Callable[[int, int], None] | None]:
-    """Yields what is to be told how far the body is; shows it with the time left, on a terminal, after two seconds."""
+def counting(what: str) -> Iterator[Callable[[int, int], None]]:
+    """Yields what is to be told how far the body is, and shows it: a bar on a terminal, a line at times elsewhere."""
     if not sys.stderr.isatty():
-        yield None
+        yield _sparse(what)
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn

@@ -140,7 +140,13 @@ class Facts:
         if not all(candidate.fits for candidate in self.candidates):
             blocks.append(Text(f"never: wider than the {self.usable_nodes} usable nodes", style="dim"))
         if not self.past:
-            return [*blocks, Text("No past predictions yet: each job that a run submits adds some.", style="dim")]
+            return [
+                *blocks,
+                Text(
+                    "No past predictions in this folder yet: each job that a run started here submits adds some.",
+                    style="dim",
+                ),
+            ]
         return [
             *blocks,
             terminal.heading("Past predictions"),

@@ -62,6 +62,7 @@ def summary(told: Told, now_s: float) -> list[str]:
         time_left = f", about {span(ahead)} left" if ahead is not None else ""
         lines.append(f"begun {clock(story.begun_s)}, {_gone(told.state, end - story.begun_s)}{time_left}")
     lines += failures(told)
+    lines += _deadline(told, end)
     for node in story.avoidance.at(now_s) if told.state == "running" else ():
         lines.append(f"avoiding {node.node} until {clock(node.until_s)}: {node.why}")
     lines += warnings(told)
@@ -96,6 +97,18 @@ def warnings(told: Told) -> list[str]:
         return []
     found = [told.trouble_with_queue if told.state == "running" else "", nothing_can_start(told.story)]
     return [f"warning: {words}" for words in found if words]
+
+
+def missed_by_s(told: Told, end_s: float) -> float | None:
+    """By how much the run is, or was, late; None where it has no deadline or is in time."""
+    deadline_s, begun_s = told.facts.get("deadline_s"), told.story.begun_s
+    late_s = 0.0 if deadline_s is None or begun_s is None else end_s - begun_s - deadline_s
+    return late_s if late_s > 0 else None
+
+
+def _deadline(told: Told, end_s: float) -> list[str]:
+    late_s = missed_by_s(told, end_s)
+    return [] if late_s is None else [f"missed its deadline of {span(told.facts['deadline_s'])} by {span(late_s)}"]
 
 
 def _gone(state: str, seconds: float) -> str:
@@ -209,6 +222,8 @@ def as_json(told: Told) -> dict[str, Any]:
         "begun_s": story.begun_s,
         "left_s": left_s(told, time.time()) if told.state == "running" else None,
         "last_s": story.last_s,
+        "deadline_s": told.facts.get("deadline_s"),
+        "missed_deadline_by_s": missed_by_s(told, time.time() if told.state == "running" else story.last_s),
         "trouble": story.trouble,
         "avoided_nodes": [asdict(node) for node in story.avoidance.at(time.time())],
         "warnings": warnings(told),

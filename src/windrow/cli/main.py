@@ -24,9 +24,8 @@ from windrow.errors import UserError, WindrowError, unknown_name
 from windrow.version import __version__
 
 GROUPS = {
-    "run a workflow": (
-        *("run", "plan", "status", "watch", "explain", "report", "runs", "resume", "retry", "cancel", "forecast"),
-    ),
+    "run a workflow": ("run", "plan", "resume", "retry", "cancel", "forecast"),
+    "see what a run does": ("status", "watch", "tasks", "logs", "shell", "explain", "report", "runs"),
     "share a pool of nodes": ("pool", "submit"),
     "try it in simulation": ("compare", "timeline", "simulate", "stream", "lab", "reproduce"),
     "make and look at files": ("generate", "show", "traces"),
@@ -44,7 +43,7 @@ examples:
   windrow generate montage --tasks 250 --work 500h -o montage.json
   windrow compare montage.json --html compare.html
 
-Each command has its own help: windrow run --help
+Each command has its own help: windrow help run
 """
 
 
@@ -127,6 +126,8 @@ def _open_closed_streams() -> None:
 
 
 def _run(argv: Sequence[str]) -> int:
+    if argv and argv[0] == "help":
+        argv = [*argv[1:2], "--help"]
     chosen = argv[0] if argv and not argv[0].startswith("-") else None
     if chosen is not None and chosen not in COMMANDS:
         raise unknown_name("command", chosen, COMMANDS)

@@ -16,11 +16,16 @@ if TYPE_CHECKING:
     from windrow.lab.plan import Plan, PlannedJob
     from windrow.strategies import Candidate, Decision
 
-SUMMARY = "Show how a strategy would cut a workflow into jobs at one time, and with --explain why."
+SUMMARY = (
+    "Show how a strategy would cut a workflow into jobs, on a simulated cluster or with --on on a real one, and why."
+)
 
 _EPILOG = (
     shared.TIMES
     + """
+Without --on the cluster is a simulated one, busy as its log says (--log, or a synthetic log of 128 nodes).
+`windrow run -n WORKFLOW` plans on the queue where `windrow run` would go, with the same checks.
+
 The first table is what would be submitted now. The second is the whole run, played in the simulation: what is submitted
 later depends on the queue of that time. Jobs count from 0, as those of a real run do, and levels too: level 0 are the
 tasks that need no other; in what was considered, of the tasks that are left.
@@ -69,7 +74,8 @@ def run(args: argparse.Namespace) -> int:
         about = {**shared.facts(scenario), "log_is_synthetic_default": args.log is None, "at_s": at_s}
         terminal.print_json({**about, **_as_json(plan)})
         return 0
-    lines = shared.words(scenario, is_embedded=args.log is None)
+    simulated = "planned for a simulated cluster, not for this machine; windrow run -n plans where windrow run would go"
+    lines = [simulated, *shared.words(scenario, is_embedded=args.log is None)]
     terminal.show(*_blocks(plan, lines, at_s, explain=args.explain))
     return 0
 

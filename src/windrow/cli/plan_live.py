@@ -11,7 +11,7 @@ from windrow.cli.run import MARGIN
 from windrow.errors import UserError
 
 if TYPE_CHECKING:
-    from windrow.app.execute import DryRun, Prepared
+    from windrow.app.execute import DryRun, Order, Prepared
 
 _SIMULATED = {"--log": "log", "--at": "at_s"}
 
@@ -28,24 +28,33 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Decide and print."""
-    from windrow.app.execute import Order, dry_run, prepare
-    from windrow.app.queues import no_answer
-    from windrow.queues.port import QueueError
+    from windrow.app.execute import Order
 
     for option, name in _SIMULATED.items():
         if getattr(args, name, None) is not None:
             raise UserError(f"--on plans on a real queue, {option} on a simulated one; give one of them")
     factor = MARGIN if args.margin is None else args.margin
     order = Order(Path(args.workflow), on=args.on, strategy=args.strategy, cap=args.cap, margin=factor)
-    prepared = prepare(order)
+    return show_order(order, as_json=args.json, explain=args.explain)
+
+
+def show_order(order: Order, *, as_json: bool, explain: bool = False) -> int:
+    """Show what a run by this order would submit now."""
+    from windrow.app.execute import dry_run, prepare
+    from windrow.app.queues import no_answer
+    from windrow.queues.port import QueueError
+
+    with terminal.waiting(f"reading {order.workflow}"):
+        prepared = prepare(order)
     try:
-        plan = dry_run(prepared)
+        with terminal.waiting("planning"):
+            plan = dry_run(prepared)
     except QueueError as error:
-        raise no_answer(args.on, error) from None
-    if args.json:
+        raise no_answer(order.on, error) from None
+    if as_json:
         terminal.print_json(_as_json(prepared, plan))
     else:
-        _show(prepared, plan, explain=args.explain)
+        _show(prepared, plan, explain=explain)
     return 0
 
 
@@ -77,9 +86,17 @@ def _show(prepared: Prepared, plan: DryRun, *, explain: bool) -> None:
     from windrow.model import format_duration, is_never
     from windrow.report.explanation import candidate_lines
 
-    workflow = prepared.runnable.workflow
-    times = f"{prepared.guesses} run times are guesses, {prepared.learnt} learnt from earlier runs"
-    head = f"{workflow.name}: {len(workflow)} tasks, {prepared.order.strategy} on {prepared.order.on}; {times}"
+    workflow, order = prepared.runnable.workflow, prepared.order
+    nodes = f"{prepared.limits.nodes:,} node" + "s" * (prepared.limits.nodes != 1)
+    head = [
+        f"{workflow.name}: {len(workflow):,} tasks, planned by {order.strategy} for {order.on} ({nodes}) as it is now"
+    ]
+    if prepared.guesses:
+        guess = format_duration(order.guess_s)
+        head.append(f"{prepared.guesses:,} of {len(workflow):,} run times are guesses of {guess} each (--guess)")
+    if prepared.learnt:
+        head.append(f"{prepared.learnt:,} of {len(workflow):,} run times come from earlier runs")
+    head += workflow.repairs()
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
     for name in ("tasks", "nodes", "should wait", "should run", "leeway", "asks for"):
         table.add_column(name, justify="right")
@@ -89,9 +106,9 @@ def _show(prepared: Prepared, plan: DryRun, *, explain: bool) -> None:
         table.add_row(str(len(job.tasks)), str(job.nodes), waits, *spans)
     reasons = candidate_lines(plan.decision.candidates) if explain else []
     terminal.show(
-        Text("\n".join([head, *prepared.notes])),
+        Text("\n".join([*head, *prepared.notes])),
         table,
         Text("\n".join([f"why: {plan.decision.why}", *reasons])),
     )
     # As they are, and not through a console, which breaks lines: they are there to be pasted.
-    print("\nwould be submitted:", *(plan.commands or ("nothing",)), sep="\n")
+    print("\nwould be submitted (nothing was):", *(plan.commands or ("nothing",)), sep="\n")

@@ -1,4 +1,4 @@
-"""How far a campaign's trials are: a live line on a terminal, else a plain one every minute.
+"""How far a campaign's trials are: a live line on a terminal, else a plain one every ten seconds.
 
 A campaign can run for hours into a file, so the rule that only terminals see progress is relaxed here.
 """
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from windrow.lab.workers import Progress
-
-_QUIET_S = 60.0
 
 
 @contextmanager
@@ -59,7 +57,7 @@ def _sparse() -> Callable[[Progress], None]:
 
     def watch(progress: Progress) -> None:
         nonlocal said_s
-        if time.monotonic() - said_s >= _QUIET_S:
+        if time.monotonic() - said_s >= terminal.LINE_S:
             said_s = time.monotonic()
             terminal.say(words(progress, progress.gone_s))
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _EVERY_S = 0.5
 _MOST_REASONS = 100  # lines about why jobs wait; windrow status tells of all of them
 _QUIET_S = 2.0  # while nothing happens but time
+_QUIET_LINE_S = 60.0  # the same, where a line stays
 
 
 @contextmanager
@@ -72,7 +73,7 @@ def _picture(told: Told) -> Iterator[Callable[[Manager | None], None]]:
 
 
 class _Lines:
-    """One line for each thing that happens to a job or goes wrong with a task."""
+    """One line for each thing that happens to a job or goes wrong with a task, and at times one on how far it is."""
 
     def __init__(self, told: Told, emit: Callable[[str], None]) -> None:
         self._told = told
@@ -81,6 +82,8 @@ class _Lines:
         self._failed: set[int] = set()
         self._reasons: set[tuple[int, str]] = set()
         self._warnings: list[str] = []
+        self._said_s = time.monotonic()
+        self._done = 0
 
     def show(self, _manager: Manager | None) -> None:
         told = self._told
@@ -106,7 +109,13 @@ class _Lines:
             else:  # which does not pass by itself
                 terminal.say(f"windrow: {words}")
         self._warnings = warnings
+        done, gone_s = told.story.count("finished"), time.monotonic() - self._said_s
+        if gone_s >= (terminal.LINE_S if done != self._done else _QUIET_LINE_S):
+            states = [job.state for job in told.story.jobs.values()]
+            jobs = [f"{states.count(s)} {s}" for s in ("running", "waiting") if s in states]
+            self._say(f"jobs: {', '.join(jobs) or 'none'}")
 
     def _say(self, words: str) -> None:
         done, total = self._told.story.count("finished"), len(self._told.story.tasks)
+        self._said_s, self._done = time.monotonic(), done
         self._emit(f"{time.strftime('%H:%M:%S')}  {done}/{total} tasks  {words}")

@@ -32,7 +32,7 @@ examples:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.epilog = _EPILOG
-    parser.add_argument("run", nargs="?", type=place, metavar="RUN", help="which run (default: the latest)")
+    parser.add_argument("run", nargs="?", metavar="RUN", help="which run (default: the latest)")
     parser.add_argument("-o", "--output", metavar="FILE", help="the page (default: report.html in the run's folder)")
     parser.add_argument(
         "--crate", type=place, metavar="DIR", help="also export the run as an RO-Crate to this new folder"

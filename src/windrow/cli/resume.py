@@ -6,7 +6,6 @@ import argparse
 from typing import TYPE_CHECKING
 
 from windrow.cli import terminal
-from windrow.cli.arguments import place
 
 if TYPE_CHECKING:
     from windrow.app.continuing import Standing
@@ -29,7 +28,7 @@ examples:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.epilog = _EPILOG
-    parser.add_argument("run", nargs="?", type=place, metavar="RUN", help="which run (default: the latest)")
+    parser.add_argument("run", nargs="?", metavar="RUN", help="which run (default: the latest)")
     parser.add_argument("--detach", action="store_true", help="return at once; the run continues in the background")
     parser.add_argument("--json", action="store_true", help="print one JSON object at the end instead of progress")
 

@@ -30,6 +30,7 @@ exit codes: 0 every task finished, 1 some could not, 2 nothing was begun because
 
 examples:
   windrow run workflow.yaml
+  windrow run -n workflow.yaml                what it would submit; nothing is started
   windrow run workflow.yaml --on slurm --objective balanced --detach
   windrow watch
 """
@@ -45,6 +46,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.epilog = _EPILOG
     add_order(parser)
+    parser.add_argument(
+        "-n", "--dry-run", action="store_true", help="show what would be submitted now; start and write nothing"
+    )
     parser.add_argument("--detach", action="store_true", help="return at once; the run continues in the background")
     how = parser.add_mutually_exclusive_group()
     how.add_argument(
@@ -122,6 +126,10 @@ def run(args: argparse.Namespace) -> int:
     from windrow.app.runs import ROOT
     from windrow.cli.resume import choose, go_on
 
+    if args.dry_run:
+        from windrow.cli.plan_live import show_order
+
+        return show_order(order_of(args), as_json=args.json)
     earlier = latest_of(Path(args.workflow), ROOT)
     if earlier is None and args.resume:
         raise UserError(f"there is no run of {args.workflow} here to resume; leave --resume out")
@@ -129,8 +137,9 @@ def run(args: argparse.Namespace) -> int:
         if not args.resume:
             return choose(earlier, as_json=args.json)
         return go_on(earlier, detached=args.detach, as_json=args.json)
-    prepared = prepare(order_of(args))
-    for note in prepared.notes:
+    with terminal.waiting(f"reading {args.workflow}"):
+        prepared = prepare(order_of(args))
+    for note in (*prepared.runnable.workflow.repairs(), *prepared.notes):
         terminal.say(note)
     if prepared.guesses and not args.json:
         terminal.say(_guessed(prepared))

@@ -45,6 +45,15 @@ def add_cluster(parser: argparse.ArgumentParser) -> None:
     add("--margin", type=margin, default=MARGIN, metavar="X", help="ask for X times the expected run (default: 1.1)")
     add("--policy", default="conservative", metavar="P", help="as in windrow simulate (default: conservative)")
     add(
+        "--priority",
+        default="arrival",
+        metavar="Q",
+        help="order of the queue, as in windrow simulate (default: arrival)",
+    )
+    add(
+        "--placement", default="count", metavar="L", help="identities of nodes, as in windrow simulate (default: count)"
+    )
+    add(
         "--requests",
         default="actual",
         choices=tuple(REQUESTS),
@@ -93,12 +102,24 @@ def read_scenario(args: argparse.Namespace) -> Scenario:
     from windrow.model import NodeShape
     from windrow.sim.settings import Settings
 
-    Settings(args.policy)  # refuses an unknown policy before anything is read
+    Settings(args.policy, args.priority, placement=args.placement)  # refuses unknown names before anything is read
     with terminal.waiting(f"reading {args.workflow}"):
         workflow = read_workflow(args.workflow)
         log = embedded_log() if args.log is None else read_log(args.log)
     shape = NodeShape(args.cores, args.memory)
-    scenario = Scenario(workflow, log, args.requests, args.policy, args.cap, args.margin, shape, args.noise, args.seed)
+    scenario = Scenario(
+        workflow,
+        log,
+        args.requests,
+        args.policy,
+        args.cap,
+        args.margin,
+        shape,
+        args.noise,
+        args.seed,
+        args.priority,
+        args.placement,
+    )
     _check_fit(scenario)
     return scenario
 
@@ -124,12 +145,16 @@ def words(scenario: Scenario, *, is_embedded: bool) -> list[str]:
     from windrow.model import format_duration
 
     workflow, log, shape = scenario.workflow, scenario.log, scenario.shape
-    work = f"{format_duration(workflow.work_s)} of work"
+    work = f"{format_duration(workflow.work_s)} of work{terminal.guesses(workflow)}"
     source = "no log given, so a synthetic one: " if is_embedded else "log "
     nodes = f"{log.machine_nodes:,} nodes" + (f" of {shape.cores} cores" if shape.cores > 1 else "")
+    queue = "" if scenario.priority == "arrival" else f", priority {scenario.priority}"
+    queue += "" if scenario.placement == "count" else f", placement {scenario.placement}"
     lines = [
         f"workflow {workflow.name}: {len(workflow):,} tasks on {workflow.depth:,} levels, {work}",
-        f"{source}{log.name}, {len(log):,} jobs on {nodes}, policy {scenario.policy}, {scenario.requests} requests",
+        *workflow.repairs(),
+        f"{source}{log.name}, {len(log):,} jobs on {nodes}, policy {scenario.policy}{queue}, "
+        f"{scenario.requests} requests",
     ]
     noise = f"; task times vary by a factor of about {math.exp(scenario.noise):.2g}" if scenario.noise else ""
     return [*lines, f"cap {scenario.cap} jobs, requests {scenario.margin:g} times the expected run{noise}"]
@@ -140,11 +165,14 @@ def facts(scenario: Scenario) -> dict[str, object]:
     return {
         "workflow": scenario.workflow.name,
         "tasks": len(scenario.workflow),
+        "guessed_run_times": scenario.workflow.guessed_run_times,
         "log": scenario.log.name,
         "nodes": scenario.log.machine_nodes,
         "cores_per_node": scenario.shape.cores,
         "memory_bytes_per_node": scenario.shape.memory_bytes,
         "policy": scenario.policy,
+        "priority": scenario.priority,
+        "placement": scenario.placement,
         "requests": scenario.requests,
         "cap": scenario.cap,
         "margin": scenario.margin,

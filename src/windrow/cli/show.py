@@ -62,8 +62,10 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         terminal.print_json(_as_json(workflow, figures, token, exact))
     else:
-        blocks = (_facts(figures, token, exact), _levels(figures), _kinds(workflow))
-        terminal.show(terminal.heading(workflow.name), *blocks, *terminal.files_written(page=args.html))
+        blocks = (_facts(workflow, figures, token, exact), _levels(figures), _kinds(workflow))
+        terminal.show(
+            terminal.heading(workflow.name), *workflow.repairs(), *blocks, *terminal.files_written(page=args.html)
+        )
     return 0
 
 
@@ -83,13 +85,15 @@ def _as_json(workflow: Workflow, figures: Shape, token: int, exact: int | None) 
     return {
         "name": workflow.name,
         **asdict(figures),
+        "guessed_run_times": workflow.guessed_run_times,
+        "mended_run_times": workflow.mended_run_times,
         "token_parallelism": token,
         "level_of_parallelism": exact,
         "kinds": [asdict(kind) for kind in kinds(workflow)],
     }
 
 
-def _facts(figures: Shape, token: int, exact: int | None) -> Table:
+def _facts(workflow: Workflow, figures: Shape, token: int, exact: int | None) -> Table:
     from rich.table import Table
 
     from windrow.model import format_duration
@@ -101,7 +105,7 @@ def _facts(figures: Shape, token: int, exact: int | None) -> Table:
     table.add_row("files", f"{figures.files:,}, {format_bytes(figures.size_bytes)} in all")
     table.add_row("levels", f"{figures.levels:,}")
     table.add_row("width", f"{figures.width:,} tasks on the widest level")
-    table.add_row("work", format_duration(figures.work_s))
+    table.add_row("work", f"{format_duration(figures.work_s)}{terminal.guesses(workflow)}")
     path = f"{format_duration(figures.critical_path_s)} along {len(figures.critical_tasks):,} tasks"
     table.add_row("critical path", path)
     unknown = f"not computed above {_EXACT_UP_TO:,} dependencies; ask with --exact"

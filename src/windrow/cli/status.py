@@ -22,7 +22,7 @@ examples:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.epilog = _EPILOG
-    parser.add_argument("run", nargs="?", type=place, metavar="RUN", help="which run (default: the latest)")
+    parser.add_argument("run", nargs="?", metavar="RUN", help="which run (default: the latest)")
     parser.add_argument("--pool", type=place, metavar="NAME", help="how a pool stands, instead of a run")
     parser.add_argument("--all", action="store_true", help="every job, however many")
     parser.add_argument("--json", action="store_true", help="print one JSON object")

@@ -1,6 +1,7 @@
 """What the commands print with: tables on stdout, progress on stderr.
 
-Rule 1: progress shows only on a terminal, and only for what takes longer than two seconds; it leaves nothing behind.
+Rule 1: progress shows only for what takes long: on a terminal after two seconds, and it leaves nothing behind;
+elsewhere as a line every ten.
 Rule 2: the reader may leave (`| head`), and the disk may fill up (`> file`). Results then end the command; what only
 accompanies it does not. Rule 3: nothing that is printed can steer the terminal, whatever a file or a queue says.
 """
@@ -9,6 +10,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -19,7 +21,11 @@ from windrow.errors import printable
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from windrow.model import Workflow
+
 _PATIENCE_S = 2.0
+LINE_S = 10.0
+"""How often progress is told where it is not on a terminal."""
 _WIDE = 160  # columns, where no terminal says how many it has: tables are as wide as they need
 
 
@@ -40,6 +46,12 @@ def heading(words: str) -> RenderableType:
     from rich.text import Text
 
     return Text(words, style="bold")
+
+
+def guesses(workflow: Workflow) -> str:
+    """What to add to an amount of work that rests on guesses; nothing where all run times are stated."""
+    n = workflow.guessed_run_times
+    return f" ({n:,} of {len(workflow):,} run times are guesses)" if n else ""
 
 
 def files_written(**paths: str | None) -> list[RenderableType]:
@@ -83,9 +95,10 @@ def print_json(value: Mapping[str, object]) -> None:
 
 @contextmanager
 def waiting(what: str) -> Iterator[None]:
-    """Show a spinner with `what` and the seconds gone while the body runs, once it has run for two of them."""
+    """Show `what` and the seconds gone while the body runs: a spinner on a terminal, now and then a line elsewhere."""
     if not sys.stderr.isatty():
-        yield
+        with _saying(what):
+            yield
         return
     from rich.console import Console, Group
     from rich.live import Live
@@ -103,3 +116,20 @@ def waiting(what: str) -> Iterator[None]:
 
     with Live(get_renderable=now, console=Console(stderr=True), refresh_per_second=8, transient=True):
         yield
+
+
+@contextmanager
+def _saying(what: str) -> Iterator[None]:
+    over, began = threading.Event(), time.monotonic()
+
+    def watch() -> None:
+        while not over.wait(LINE_S):
+            say(f"{what} ... {time.monotonic() - began:.0f} s")
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()

@@ -5,8 +5,6 @@ from __future__ import annotations
 import argparse
 import time
 
-from windrow.cli.arguments import place
-
 SUMMARY = "Show a run as it goes on, until it is over."
 
 _EVERY_S = 1.0
@@ -21,7 +19,7 @@ examples:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.epilog = _EPILOG
-    parser.add_argument("run", nargs="?", type=place, metavar="RUN", help="which run (default: the latest)")
+    parser.add_argument("run", nargs="?", metavar="RUN", help="which run (default: the latest)")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -59,6 +59,7 @@ class Draft:
         self.cores = np.ones(n, dtype=np.int64)
         self.nodes = np.zeros(n, dtype=np.int64)
         self.memory_bytes = np.zeros(n, dtype=np.int64)
+        self.guessed_run_times = 0
         self.commands: dict[int, tuple[str, ...]] = {}
         self.parents, self.children = Lists(), Lists()
         self.inputs, self.outputs = Lists(), Lists()
@@ -82,6 +83,7 @@ class Draft:
             outputs=self.outputs.adjacency(),
             commands=self.commands,
             mended_run_times=int(slightly.sum()),
+            guessed_run_times=self.guessed_run_times,
         )
 
     def _all_run_times(self) -> NDArray[np.float64]:

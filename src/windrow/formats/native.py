@@ -85,6 +85,7 @@ class _Expansion:
                 raise self._fault(form.line, problem, "put a task between the families that meet here")
             draft.kinds[number] = intern(_kind(form, row.id))
             draft.runtime_s[number] = form.runtime_s or DEFAULT_RUNTIME_S
+            draft.guessed_run_times += form.runtime_s is None
             draft.cores[number], draft.nodes[number] = form.cores, form.nodes
             draft.memory_bytes[number] = form.memory_bytes
             draft.parents.append(parents)

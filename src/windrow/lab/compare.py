@@ -95,6 +95,8 @@ def compare(
     shape: NodeShape | None = None,
     noise: float = 0.0,
     seed: int = 0,
+    priority: str = "arrival",
+    placement: str = "count",
     tell: Tell | None = None,
 ) -> Comparison:
     """Run the workflow by each strategy at each time (seconds from the log's first submission).
@@ -104,7 +106,7 @@ def compare(
     """
     shape = NodeShape() if shape is None else shape
     base = embedded_log() if log is None else log
-    scenario = Scenario(workflow, base, requests, policy, cap, margin, shape, noise, seed)
+    scenario = Scenario(workflow, base, requests, policy, cap, margin, shape, noise, seed, priority, placement)
     chosen = _chosen(STRATEGIES if strategies is None else strategies)
     when = tuple(submission_times(base) if times is None else sorted({int(time) for time in times}))
     if not when:

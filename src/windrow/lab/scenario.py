@@ -42,6 +42,8 @@ class Scenario:
     shape: NodeShape = field(default_factory=NodeShape)
     noise: float = 0.0
     seed: int = 0
+    priority: str = "arrival"
+    placement: str = "count"
 
     def __post_init__(self) -> None:
         if not 0 <= self.noise <= 5:
@@ -71,7 +73,15 @@ class Scenario:
 
     def cluster(self, *, record: bool = False) -> Cluster:
         """The cluster at the log's first submission."""
-        return Cluster(self.log, policy=self.policy, requests=self.requests, start_s=self.zero_s, record=record)
+        return Cluster(
+            self.log,
+            policy=self.policy,
+            priority=self.priority,
+            placement=self.placement,
+            requests=self.requests,
+            start_s=self.zero_s,
+            record=record,
+        )
 
     def warm(self, cluster: Cluster, at_s: int) -> Cluster:
         """Move the cluster on to that time. UserError beyond the log, where the queue would only run dry."""

@@ -74,6 +74,7 @@ class Workflow:
         outputs: Adjacency | None = None,
         commands: Mapping[int, tuple[str, ...]] | None = None,
         mended_run_times: int = 0,
+        guessed_run_times: int = 0,
     ) -> None:
         """From columns; `Workflow.from_tasks` is the friendlier way. WorkflowError where they are not valid."""
         n = len(ids)
@@ -93,6 +94,8 @@ class Workflow:
         self.commands: Mapping[int, tuple[str, ...]] = dict(commands or {})
         self.mended_run_times = mended_run_times
         """How many run times of its source lay slightly below zero and were read as 0."""
+        self.guessed_run_times = guessed_run_times
+        """How many run times its source does not state: placeholders stand for them."""
         self._check()
         try:
             order, levels = order_and_levels(self.parents, self.children)

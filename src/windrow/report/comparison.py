@@ -5,6 +5,7 @@ Rule: all times of one comparison are in one unit, so that a column can be read 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -89,6 +90,9 @@ def columns(unit: Unit) -> list[Column]:
     ]
 
 
+_FEW_TIMES = 10
+
+
 def verdict(comparison: Comparison) -> list[str]:
     """What it comes to, in sentences."""
     return [*_by_mean(comparison), _by_wins(comparison), _by_cost(comparison)]
@@ -98,22 +102,31 @@ def _by_mean(comparison: Comparison) -> Iterator[str]:
     unit = unit_of(comparison)
     ranked = sorted(comparison.summaries(), key=lambda s: (s["makespan_s_mean"], s["used_node_h_mean"]))
     best = ranked[0]
-    first = f"Best by mean makespan: {best['strategy']}, {unit.write(best['makespan_s_mean'])}"
+    times = len(comparison.times_s)
+    over = "at one submission time" if times == 1 else f"over {times:,} submission times"
+    first = f"{best['strategy']}, {unit.write(best['makespan_s_mean'])}"
     if len(ranked) == 1:
-        yield first + "; nothing else was tried."
+        yield f"Mean makespan {over}: {first}; nothing else was tried."
         return
     other = ranked[1]
+    second = f"{other['strategy']}, {unit.write(other['makespan_s_mean'])}"
     if best["makespan_s_mean"] == ranked[-1]["makespan_s_mean"]:
-        yield f"All take the same by mean makespan, {unit.write(best['makespan_s_mean'])}."
+        yield f"All take the same by mean makespan {over}, {unit.write(best['makespan_s_mean'])}."
         return
     less = 1 - best["makespan_s_mean"] / other["makespan_s_mean"]
-    yield f"{first}; next {other['strategy']}, {unit.write(other['makespan_s_mean'])}, so {_percent(less)} less."
     pairs = comparison.column(other["strategy"], "makespan_s") - comparison.column(best["strategy"], "makespan_s")
-    if len(pairs) > 1 and less > 0:
-        error = float(pairs.std(ddof=1)) / len(pairs) ** 0.5
-        doubt = "" if pairs.mean() > 2 * error else ", so chance alone could give as much"
+    error = float(pairs.std(ddof=1)) / times**0.5 if times > 1 else math.inf
+    is_beyond_chance = float(pairs.mean()) > 2 * error
+    if not is_beyond_chance or less < 0.005:
+        same = "one time tells nothing about others" if times == 1 else "a difference that chance alone could give"
+        yield f"Shortest mean makespans {over}: {first}, and {second}; {same}."
+    else:
+        yield f"Best by mean makespan {over}: {first}; next {second}, so {_percent(less)} less."
+    if times > 1 and less > 0:
         ahead = f"ahead by {unit.write(pairs.mean())} ± {unit.write(2 * error)}"
-        yield f"Time by time {best['strategy']} is {ahead} (two standard errors){doubt}."
+        yield f"Time by time {best['strategy']} is {ahead} of {other['strategy']} (two standard errors)."
+    if times < _FEW_TIMES:
+        yield f"{times} submission time{'s are' if times > 1 else ' is'} few: try more with --from, --to and --every."
 
 
 def _by_wins(comparison: Comparison) -> str:

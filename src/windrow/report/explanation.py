@@ -38,10 +38,11 @@ def explain_job(story: Story, number: int, predictions: Sequence[PredictedStart]
         lines.append(f"why: {decision.decision.why}")
     lines += candidate_lines(decision.decision.candidates)
     lines += [_prediction(p, job) for p in predictions if p.job == number]
-    return lines + _fate(job)
+    return lines + happened(job)
 
 
-def _fate(job: JobStory) -> list[str]:
+def happened(job: JobStory) -> list[str]:
+    """When it was submitted, started and ended."""
     lines = []
     if job.submitted_s is not None:
         lines.append(f"submitted at {_clock(job.submitted_s)} as {job.id}")

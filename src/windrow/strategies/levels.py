@@ -17,6 +17,7 @@ from windrow.errors import UserError
 from windrow.kernels.jit import is_loaded
 from windrow.kernels.listing import run_times
 from windrow.model import NEVER_S, Adjacency, NodeShape, Workflow, order_and_levels
+from windrow.model.size import format_size
 from windrow.packing import Need
 
 Ints = NDArray[np.int64]
@@ -162,10 +163,19 @@ class Work:
 
     def _refuse_misfits(self) -> None:
         tasks = misfits(self.workflow, self.shape, self.cluster_nodes)
-        if tasks:
-            names = ", ".join(self.workflow.ids[task] for task in tasks[:5])
-            offered = f"{self.cluster_nodes} node{'' if self.cluster_nodes == 1 else 's'} of {self.shape}"
-            raise UserError(f"no node of this cluster ({offered}) can run: {names}; use larger nodes or ask for less")
+        if not tasks:
+            return
+        w, shape, first, others = self.workflow, self.shape, tasks[0], len(tasks) - 1
+        nodes, cores = int(w.nodes[first]), int(w.cores[first])
+        if nodes > self.cluster_nodes:
+            problem = f"needs {nodes:,} nodes, and a job can have {self.cluster_nodes:,}"
+        elif cores > shape.cores:
+            problem = f"needs {cores:,} cores of one node, and a node has {shape.cores:,}"
+        else:
+            there = format_size(shape.memory_bytes or 0)
+            problem = f"needs {format_size(w.memory_bytes[first])} of memory, and a node has {there}"
+        more = f" ({others:,} other tasks do not fit either)" if others else ""
+        raise UserError(f"task {w.ids[first]} {problem}{more}; ask for less, or use a larger cluster")
 
 
 def misfits(workflow: Workflow, shape: NodeShape, nodes: int) -> list[int]:

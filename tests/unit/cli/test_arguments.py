@@ -54,7 +54,7 @@ def test_numbers_in_range() -> None:
         ("simulate l.swf --priority fl --priority fs", "--priority is given twice; keep one"),
         ("simulate l.swf --cap=--", "argument --cap: expected one argument"),
         ("status --pool " + "x" * 300, "cannot be the name of a file or folder"),
-        ("resume " + "x" * 5000, "cannot be the name of a file or folder"),
+        ("reproduce glume --data " + "x" * 5000, "cannot be the name of a file or folder"),
     ],
 )
 def test_values_out_of_range_are_refused_with_the_option(

@@ -80,7 +80,7 @@ def test_tables(capsys: pytest.CaptureFixture[str], queue: SimulatedQueue) -> No
     assert ["2", "5.0", "min", "10.0", "min", "10.0", "min", "-"] in rows
     assert ["9", "5.0", "min", "never", "never", "never"] in rows
     assert "never: wider than the 8 usable nodes" in lines
-    assert lines[-1].startswith("No past predictions yet")
+    assert lines[-1].startswith("No past predictions in this folder yet")
 
 
 def test_what_was_predicted_before(capsys: pytest.CaptureFixture[str], queue: SimulatedQueue) -> None:

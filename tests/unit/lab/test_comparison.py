@@ -177,7 +177,7 @@ def test_what_cannot_be_compared_is_refused() -> None:
         compare(WORKFLOW, LOG, times=[])
     with pytest.raises(UserError, match="noise is a spread"):
         compare(WORKFLOW, LOG, times=[0], noise=-1)
-    with pytest.raises(UserError, match="no node of this cluster"):
+    with pytest.raises(UserError, match="task t needs 2 cores of one node"):
         compare(Workflow.from_tasks("wide", [Task("t", 5, cores=2)]), LOG, times=[0])
 
 

@@ -1,0 +1,130 @@
+"""`windrow tasks`: every task of a run, one line each."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import time
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from windrow.cli import terminal
+from windrow.errors import UserError, printable
+
+if TYPE_CHECKING:
+    from windrow.app.runs import Told
+
+SUMMARY = "List the tasks of a run: state, job, attempts, times, exit codes, and why one failed or waits."
+
+_EPILOG = """
+states: finished, running, failed, blocked (a task that it needs failed), in-a-job (its job waits or has not come to
+it), left (in no job yet)
+
+examples:
+  windrow tasks
+  windrow tasks --failed
+  windrow tasks --state blocked --run montage-3 --json
+"""
+
+STATES = ("finished", "running", "failed", "blocked", "in-a-job", "left")
+_HEADS = ("task", "state", "job", "attempts", "started", "ran", "exit", "why")
+_NUMBERS = ("job", "attempts", "ran", "exit")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.epilog = _EPILOG
+    which = parser.add_mutually_exclusive_group()
+    for state in ("failed", "running"):
+        which.add_argument(f"--{state}", dest="state", action="store_const", const=state, help=f"only the {state} ones")
+    which.add_argument("--state", choices=STATES, metavar="S", help="only those in this state, see below")
+    parser.add_argument("--run", metavar="RUN", help="of which run (default: the latest)")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Read and show."""
+    from windrow.app.runs import Told, find_run
+
+    told = Told(find_run(args.run))
+    wanted = None if args.state is None else args.state.replace("-", " ")
+    rows = [row for row in _rows(told) if wanted in (None, row["state"])]
+    if args.json:
+        terminal.print_json({"run": told.paths.name, "state": told.state, "tasks": rows})
+    elif rows:
+        print(printable("\n".join(_aligned([_cells(row) for row in rows]))))
+    else:
+        terminal.say(f"{told.paths.name} has no task that is {wanted}; it has {len(told.story.tasks):,} tasks")
+    return 0
+
+
+def task_number(told: Told, task_id: str) -> int:
+    """The number of the task with this id. UserError, with what was likely meant, where there is none."""
+    ids = told.runnable.workflow.ids
+    if task_id not in ids:
+        near = difflib.get_close_matches(task_id[:200], ids[:10_000], n=1)
+        hint = f"did you mean {near[0]}?" if near else "windrow tasks lists them"
+        raise UserError(f"{told.paths.name} has no task {task_id[:80]!r}; {hint}")
+    return told.runnable.workflow.number(task_id)
+
+
+def _rows(told: Told) -> Iterator[dict[str, Any]]:
+    """All that is told of each task, in the order of the workflow."""
+    workflow, now_s = told.runnable.workflow, time.time()
+    for number, task in enumerate(told.story.tasks):
+        last = task.attempts[-1] if task.attempts else None
+        out = told.paths.folder.task_out(number, len(task.attempts))
+        yield {
+            "task": workflow.ids[number],
+            "kind": workflow.kinds[number],
+            "state": task.state,
+            "job": task.job if last is None else last.job,
+            "attempts": len(task.attempts),
+            "started_s": last and last.started_s,
+            "ended_s": last and last.ended_s,
+            "ran_s": None if last is None else (last.ended_s or now_s) - last.started_s,
+            "exit": last and last.exit,
+            "signal": last and last.signal,
+            "why": _why(told, number),
+            "peak_bytes": last and last.peak_bytes,
+            "cpu_s": last and last.cpu_s,
+            "output": str(out) if last is not None and out.exists() else None,
+        }
+
+
+def _why(told: Told, number: int) -> str:
+    task, workflow = told.story.tasks[number], told.runnable.workflow
+    if task.state == "blocked":
+        parents = workflow.parents.of(number).tolist()
+        bad = [workflow.ids[p] for p in parents if told.story.tasks[p].state in ("failed", "blocked")]
+        return f"needs {', '.join(bad[:3])}" + (f" and {len(bad) - 3} more" if len(bad) > 3 else "")
+    if task.kept is not None:
+        return f"finished in {task.kept.run}"
+    return task.attempts[-1].why if task.attempts else ""
+
+
+def _cells(row: dict[str, Any]) -> tuple[str, ...]:
+    from windrow.cli.live import clock, span
+
+    job, ran_s, how = row["job"], row["ran_s"], row["exit"]
+    return (
+        row["task"],
+        row["state"],
+        "" if job is None else str(job),
+        str(row["attempts"] or ""),
+        clock(row["started_s"]),
+        "" if ran_s is None else span(ran_s),
+        str(how) if how is not None else f"signal {row['signal']}" if row["signal"] else "",
+        row["why"],
+    )
+
+
+def _aligned(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
+    """The rows under their heads. By hand: a library's table takes seconds for tens of thousands of rows."""
+    widths = [max(len(row[column]) for row in (_HEADS, *rows)) for column in range(len(_HEADS))]
+    for row in (_HEADS, *rows):
+        cells = (
+            cell.rjust(width) if head in _NUMBERS else cell.ljust(width)
+            for head, cell, width in zip(_HEADS, row, widths, strict=True)
+        )
+        yield "  ".join(cells).rstrip()
