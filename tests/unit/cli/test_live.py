@@ -14,6 +14,7 @@ from windrow.manager import events as e
 from windrow.manager.journal import Journal, Record
 from windrow.manager.run_file import write_runnable
 from windrow.model import Runnable, Task, Workflow
+from windrow.model.cause import Cause
 from windrow.strategies import Decision, JobPlan
 
 
@@ -86,3 +87,21 @@ def test_progress_lines_tell_each_reason_once_and_warn_on_stderr(
     assert said.out.count("job 0 waits because jobs of higher priority come first (Priority)") == 1
     assert said.out.count("0/1 tasks  job 0 waits because its partition is down (PartitionDown)") == 1
     assert said.err.count("windrow: warning: nothing of this run can start: job 0 (17) waits because") == 2
+
+
+def test_causes_and_avoided_nodes_are_told(paths: RunPaths, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two jobs in a row lost the same node."""
+    now = int(time.time())
+    journal = Journal.open(paths.journal, writable=True)
+    planned = e.JobsPlanned(now, Decision((JobPlan((0,), 1, 5, 60),)))
+    killed = [e.JobKilled(now, job, why="a node failed", cause=Cause.NODE_FAILED, node="n3") for job in (0, 1)]
+    journal.append([Record(event) for event in (killed[0], planned, e.JobSubmitted(now, 1, "18"), killed[1])])
+    journal.close()
+    told = Told(paths)
+    monkeypatch.setattr(Told, "state", "running")
+    until = live.clock(now + 3600)
+    assert f"avoiding n3 until {until}: 2 jobs failed on it" in live.summary(told, now + 1.0)
+    shown = live.as_json(told)
+    assert [job["cause"] for job in shown["jobs"]] == ["node failed", "node failed"]
+    assert shown["avoided_nodes"] == [{"node": "n3", "why": "2 jobs failed on it", "until_s": now + 3600}]
+    told.close()

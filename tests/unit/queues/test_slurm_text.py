@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -280,3 +282,14 @@ def test_a_snapshot_offers_only_nodes_that_our_jobs_may_use() -> None:
 )
 def test_lists_of_nodes(text: str, hosts: tuple[str, ...]) -> None:
     assert parse_hosts(text) == hosts
+
+
+def test_nodes_to_avoid_are_excluded_beside_those_of_the_profile() -> None:
+    job = JobSpec("run-0", 1, 60, ("true",), "/", "/dev/null", avoid=("n1", "n3"))
+    (plain,) = SlurmQueue(run=site(), env={}).commands([job])
+    assert " --exclude=n1,n3 " in plain
+    own = SlurmProfile(extra=("--exclude=n2",))
+    (both,) = SlurmQueue(own, run=site(), env={}).commands([job])
+    assert both.rindex("--exclude=n2,n1,n3") > both.index("--exclude=n2 ")
+    (none,) = SlurmQueue(run=site(), env={}).commands([replace(job, avoid=())])
+    assert "--exclude" not in none
