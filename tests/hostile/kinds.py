@@ -420,6 +420,13 @@ def _settings(draw: Draw, folder: Path) -> Case:
     return Case(("plan", "ok.yaml", "--on", "local"))
 
 
+def _strange_settings(draw: Draw, folder: Path) -> Case:
+    STRANGE[draw.choice(["a named pipe", "a device", "a socket", "a folder", "NULs", "a gzip bomb", "a cut gzip"])](
+        folder / "windrow.toml", draw
+    )
+    return Case(("run", "-n", "ok.yaml"))
+
+
 CAMPAIGN: dict[str, Any] = {
     "name": "c",
     "submit": ["1d"],
@@ -482,6 +489,7 @@ def kinds() -> list[Kind]:
         "DAX field": _dax,
         "SWF header": _swf_header,
         "windrow.toml": _settings,
+        "windrow.toml that is none": _strange_settings,
         "campaign field": _campaign,
         "flipped bytes": _flipped,
         "unknown command": _command,

@@ -29,6 +29,7 @@ from typing import Any
 
 from windrow.app.ownership import refuse_foreign
 from windrow.errors import InputError
+from windrow.formats.disk import read_text
 
 NAME = "windrow.toml"
 
@@ -38,7 +39,7 @@ def find_settings(start: Path | None = None) -> Path | None:
     here = (start or Path.cwd()).absolute()
     home = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "windrow"
     for folder in (here, *here.parents, home):
-        if (folder / NAME).is_file():
+        if (folder / NAME).exists():  # a pipe or a folder of this name is refused, not passed over
             refuse_foreign(folder / NAME, trusts_root=True)
             return folder / NAME
     return None
@@ -46,13 +47,11 @@ def find_settings(start: Path | None = None) -> Path | None:
 
 def read_settings(path: Path | None) -> dict[str, dict[str, Any]]:
     """The queues that a settings file names, by name; none without a file."""
-    if path is None:
+    if path is None or (path.is_file() and path.stat().st_size == 0):
         return {}
     try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(path, f"cannot be read: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        content = tomllib.loads(read_text(path))
+    except tomllib.TOMLDecodeError as error:
         raise InputError(path, f"is not TOML: {error}") from None
     unknown = [key for key in content if key != "queues"]
     if unknown:

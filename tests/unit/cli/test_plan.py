@@ -79,3 +79,15 @@ def test_an_unknown_strategy_is_refused(capsys: pytest.CaptureFixture[str]) -> N
     for verb in (["plan"], ["timeline", "-o", "page.html"]):
         assert main([*verb, "w.json", "--log", "log.swf", "--strategy", "zang"]) == 2
         assert "did you mean zhang?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("strategy", ["one-job", "glume", "foresight", "zhang"])
+def test_the_longest_run_times_that_are_read_can_be_planned(
+    strategy: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    tasks = "".join(f'<job id="{i}" name="k" runtime="{time}"/>' for i, time in enumerate(["1000000000"] * 2 + ["300"]))
+    edge = '<child ref="1"><parent ref="0"/></child>'
+    (tmp_path / "w.dax").write_text(f'<adag name="long">{tasks}{edge}</adag>')
+    assert main(["plan", "w.dax", "--strategy", strategy, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["makespan_s"] >= 2 * 10**9
