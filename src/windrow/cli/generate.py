@@ -113,7 +113,7 @@ def _log(args: argparse.Namespace) -> int:
     _refuse(args, _WORKFLOW_ONLY, "a workflow")
     with terminal.waiting(f"making {args.output}"):
         log = generate_log(
-            args.model or "lublin",
+            "lublin" if args.model is None else args.model,
             seed=args.seed,
             jobs=args.jobs,
             days=args.days,

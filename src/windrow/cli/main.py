@@ -73,8 +73,6 @@ class _Once(argparse._StoreAction):
             if self.dest in parser.given:
                 parser.error(f"{option_string} is given twice; keep one")
             parser.given.add(self.dest)
-        if values == [] and self.nargs is None:  # argparse takes the value of `--option=--` for a separator
-            parser.error(f"argument {option_string}: expected one argument")
         super().__call__(parser, namespace, values, option_string)
 
 
@@ -86,6 +84,11 @@ class Parser(argparse.ArgumentParser):
         self.given: set[str] = set()
         for name in (None, "store"):
             self.register("action", name, _Once)
+
+    def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
+        if action.option_strings and action.nargs is None and arg_strings == ["--"]:
+            raise argparse.ArgumentError(action, "expected one argument")  # its base takes that for a separator
+        return super()._get_values(action, arg_strings)
 
     def error(self, message: str) -> NoReturn:
         """Refuse what was typed."""
