@@ -20,9 +20,13 @@ _ROWS_PER_WRITE = 65536
 
 
 def check_suffix(path: str) -> None:
-    """UserError where the name does not say which format to write: better before a simulation than after."""
+    """UserError where the name says no format that can be written: better before a simulation than after."""
+    from windrow.formats.parquet import need_parquet
+
     if not path.lower().endswith(_SUFFIXES):
         raise UserError(f"{path}: jobs are written to a file whose name ends in {', '.join(_SUFFIXES)}; rename it")
+    if path.lower().endswith(".parquet"):
+        need_parquet(f"writing {path}")
 
 
 def write_jobs(path: str, simulations: Sequence[Simulation], from_s: float, to_s: float) -> None:

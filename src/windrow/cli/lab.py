@@ -86,6 +86,9 @@ def run(args: argparse.Namespace) -> int:
     """Do what was asked for."""
     if args.example is not None:
         return _write_example(args.example)
+    from windrow.formats.parquet import need_parquet
+
+    need_parquet("windrow lab, which keeps its tables as Parquet files,")
     args.by = _columns(args.by)
     if args.summary is not None:
         return _sum_up(args.summary, args)

@@ -108,6 +108,9 @@ def run(args: argparse.Namespace) -> int:
     """Run what is missing, then write the page."""
     if args.paper == "ilyushkin":
         return _ilyushkin(args)
+    from windrow.formats.parquet import need_parquet
+
+    need_parquet(f"windrow reproduce {args.paper}, which keeps its tables as Parquet files,")
     from windrow.lab.workers import run_campaigns
 
     data = Path(args.data or os.environ.get("WINDROW_DATA") or ".")

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from windrow.errors import UserError
+from windrow.formats.parquet import need_parquet
 from windrow.lab.scenario import Scenario, embedded_log, submission_times
 from windrow.lab.trial import Trial
 from windrow.model import Log, NodeShape, Workflow
@@ -58,6 +59,7 @@ class Comparison:
 
     def to_table(self) -> pyarrow.Table:
         """The rows as an Arrow table; `.to_table().to_pandas()` is a data frame where pandas is installed."""
+        need_parquet("an Arrow table")
         import pyarrow  # noqa: PLC0415  (heavy, and seldom wanted)
 
         return pyarrow.Table.from_pylist(self.rows)
