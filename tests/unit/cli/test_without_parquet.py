@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 WITHOUT = "import sys; sys.modules['pyarrow'] = None; from windrow.cli.main import main; sys.exit(main(sys.argv[1:]))"
-WORKFLOW = "name: two\ntasks:\n  - {id: a, command: 'echo 1 > a', outputs: a}\n  - {id: b, command: 'cat a', inputs: a}\n"
+WORKFLOW = (
+    "name: two\ntasks:\n  - {id: a, command: 'echo 1 > a', outputs: a}\n  - {id: b, command: 'cat a', inputs: a}\n"
+)
 INSTALL = "needs pyarrow, which is not installed; pip install 'windrow[parquet]'\n"
 
 
