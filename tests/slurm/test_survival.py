@@ -161,7 +161,7 @@ def test_the_controller_is_down_for_a_while(world: World, slurm: SlurmCluster) -
         world.wait_for(lambda: world.has_run("first"))
         slurm.stop_controller()
         try:
-            time.sleep(float(os.environ.get("WINDROW_CONTROLLER_DOWN_S", "20")))
+            world.wait_for(lambda: "does not answer" in Told(world.latest).trouble_with_queue)
             assert process.poll() is None
         finally:
             slurm.start_controller()

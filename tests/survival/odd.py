@@ -65,7 +65,8 @@ def write(world: World) -> list[dict[str, Any]]:
     (world.folder / inner).mkdir()
     tasks: list[dict[str, Any]] = []
     for i, text in enumerate(NASTY):
-        name = f"{text} {i}" if i % 2 else f"t{i}{text}"
+        shown = text.replace("\n", " ")  # ids with control characters are refused
+        name = f"{shown} {i}" if i % 2 else f"t{i}{shown}"
         output = file_name(text)
         tasks.append(
             {
@@ -80,7 +81,7 @@ def write(world: World) -> list[dict[str, Any]]:
         if i:
             tasks[-1]["inputs"] = [file_name(NASTY[i - 1])]
     # A text for the shell, into which values are put: they are quoted, or the file is refused.
-    values = [text for text in NASTY if text != " "]
+    values = [text for text in NASTY if text != " " and "\n" not in text]  # they become part of ids
     tasks.append(
         {
             "id": "shell-{value}",

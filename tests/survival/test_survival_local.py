@@ -104,7 +104,7 @@ def test_a_job_is_cancelled_by_hand(world: World) -> None:
 
 
 def test_a_run_that_is_cancelled_leaves_nothing_and_goes_on(world: World) -> None:
-    world.write(braid(work_s=1.0))
+    world.write(braid(work_s=2.5))
     with world.start("run", "workflow.yaml") as process:
         world.wait_for(lambda: world.has_run("first"))
         assert world.windrow("cancel")[0] == 0

@@ -15,8 +15,9 @@ COUNT_MAX = 1_000_000
 DURATION_S_MAX = 10**9
 """The longest run time or option that is a time: 31 years."""
 
-LOG_TIME_S_MAX = 2**32
-"""The longest time in a log, whose requests may be a batch system's word for `unlimited`: 136 years."""
+LOG_TIME_S_MAX = 2**36
+"""The longest time in a log, whose requests may be a batch system's word for `unlimited`, and whose unit may be less
+than a second."""
 
 SIZE_BYTES_MAX = 2**53
 """The largest memory or file: 9 PB."""

@@ -162,12 +162,14 @@ class SampledFutures:
         """What comes of the course in that future. One that gets stuck, or submits without end, never ends."""
         if any(job.nodes > self._cluster.nodes for job in course.jobs):  # the kernel would start them all the same
             return Outcome(NEVER_S, NEVER_S)
-        limit = NEVER_S if within_s is None else within_s
+        limit, room = NEVER_S if within_s is None else within_s, self._room
         for _ in range(_ROOM_DOUBLES):
             if (end := self._play(course, future, limit)).makespan_s != r.NO_ROOM:
                 return end
             self._room *= 2
             self._drawn.clear()
+        self._room = room  # which was not what it lacked; the next course needs no more for it
+        self._drawn.clear()
         return Outcome(NEVER_S, NEVER_S)
 
     def _play(self, course: Course, future: int, limit_s: int) -> Outcome:

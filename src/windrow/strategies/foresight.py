@@ -93,7 +93,8 @@ class Foresight:
         """The jobs of the course with the best outcome, when no own job waits."""
         if not view.can_submit or (view.jobs_waiting and not view.individually):
             return Decision()
-        if view.futures is None:
+        wide = (view.work.workflow.nodes > view.work.cluster_nodes) & view.left
+        if view.futures is None or wide.any():  # with tasks that cannot start now no future has an end
             plain = Glume().decide(view)
             return replace(plain, why=f"no look ahead here, so as glume: {plain.why}") if plain.jobs else plain
         futures = view.futures(self.sampling)
