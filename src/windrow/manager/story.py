@@ -61,7 +61,10 @@ class TaskStory:
 
 @dataclass(slots=True)
 class JobStory:
-    """What became of a job. `outcome`: "" while it is in the system, else "ended", "killed", "stopped", "rejected"."""
+    """What became of a job.
+
+    `outcome`: "" while it is in the system, else "ended", "killed", "cancelled", "stopped" or "rejected".
+    """
 
     plan: JobPlan
     decision: int
@@ -203,7 +206,9 @@ class Story:
                 job.hosts = tuple(detail.get("hosts", ()))
                 job.taken_by = event.by if isinstance(event, e.JobTaken) else job.taken_by
             case e.JobEnded():
-                self._close(event.job, at_s, "ended" if job.started_s is not None else "stopped", "")
+                has_more = any(self.tasks[task].state != "finished" for task in job.plan.tasks)
+                ended = "ended" if job.started_s is not None else "stopped"
+                self._close(event.job, at_s, "cancelled" if job.is_asked_to_stop and has_more else ended, "")
             case e.JobKilled():
                 job.cause = str(event.cause)
                 if event.node:

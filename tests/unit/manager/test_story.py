@@ -95,6 +95,6 @@ def test_drops_rejections_and_stops() -> None:
     assert story.is_stopped
     assert story.jobs[0].is_asked_to_stop
     story.hear(Record(e.JobEnded(8, 0)))
-    assert story.jobs[0].outcome == "stopped"
+    assert story.jobs[0].outcome == "cancelled"
     rejected = told(e.RunBegan(1), plan(A), e.JobRejected(2, 0, "no such account"))
     assert (rejected.trouble, rejected.jobs[0].outcome, states(rejected)[A]) == ("no such account", "rejected", "left")
