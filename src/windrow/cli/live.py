@@ -8,6 +8,8 @@ import time
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from windrow.errors import printable
+
 if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
@@ -73,7 +75,7 @@ def summary(told: Told, now_s: float) -> list[str]:
     elif told.state in ("interrupted", "stopped"):
         lines += _last_words(told)
         lines.append(f"windrow resume {told.paths.name} continues it")
-    return lines
+    return [printable(line) for line in lines]
 
 
 def _last_words(told: Told) -> list[str]:
@@ -185,7 +187,7 @@ def table(told: Told, now_s: float, most: int | None = _SHOWN_JOBS) -> Table:
     rows, hidden = job_rows(told, now_s, most)
     colours = {"running": "green", "waiting": "yellow", "killed": "red", "rejected": "red"}
     for row in rows:
-        cells = [Text(cell, style=colours.get(row[2], "") if i == 2 else "") for i, cell in enumerate(row)]
+        cells = [Text(printable(cell), style=colours.get(row[2], "") if i == 2 else "") for i, cell in enumerate(row)]
         shown.add_row(*cells)
     if hidden:
         shown.caption = f"{hidden} more jobs: windrow status --all"

@@ -7,6 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -143,7 +144,8 @@ def run(args: argparse.Namespace) -> int:
         terminal.say(note)
     if prepared.guesses and not args.json:
         terminal.say(_guessed(prepared))
-    paths = start_run(prepared)
+    with terminal.waiting("writing the run"):
+        paths = start_run(prepared)
     if args.detach:
         return detach(paths, as_json=args.json)
     return stay(paths, as_json=args.json)
@@ -164,15 +166,20 @@ def stay(paths: RunPaths, *, as_json: bool, again: Sequence[int] = ()) -> int:
     from windrow.cli import live, progress_lines
 
     _say_who_has_it(paths)
-    told = Told(paths)
     try:
-        # The picture is the outer one: what it shows last is the run as it is when nobody manages it any more.
-        with (
-            progress_lines.showing(told, quiet=as_json, outlives_reader=True) as show,
-            managed(paths, wait_s=PATIENCE_S) as manager,
-        ):
-            _say_what_runs_again(told, manager.begin(again))
-            drive(manager, show, paths.stop)
+        with ExitStack() as planning:
+            if not sys.stdout.isatty():  # on a terminal there is the picture
+                planning.enter_context(terminal.waiting("planning"))
+            told = Told(paths)
+            # The picture is the outer one: what it shows last is the run as it is when nobody manages it any more.
+            with (
+                progress_lines.showing(told, quiet=as_json, outlives_reader=True) as show,
+                managed(paths, wait_s=PATIENCE_S) as manager,
+            ):
+                lost = manager.begin(again)
+                planning.close()
+                _say_what_runs_again(told, lost)
+                drive(manager, show, paths.stop)
     except KeyboardInterrupt:
         name = paths.name
         terminal.say(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -14,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from windrow.cli import logs
+from windrow.cli import logs, progress_lines, terminal
 from windrow.cli.main import COMMANDS, main
 
 WORKFLOW = """
@@ -259,8 +260,6 @@ def test_a_run_outlives_a_full_disk_behind_its_output(tmp_path: Path, monkeypatc
 def test_a_line_now_and_then_where_nobody_sees_a_bar(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from windrow.cli import terminal
-
     monkeypatch.setattr(terminal, "LINE_S", 0.01)
     heard, say = threading.Event(), terminal.say
 
@@ -272,3 +271,14 @@ def test_a_line_now_and_then_where_nobody_sees_a_bar(
     with terminal.waiting("reading it"):
         assert heard.wait(60)
     assert "reading it ... 0 s" in capsys.readouterr().err
+
+
+def test_how_far_a_run_is_stands_in_files_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(terminal, "LINE_S", 0.0)
+    monkeypatch.setattr(progress_lines, "_QUIET_LINE_S", 0.0)
+    (tmp_path / "w.yaml").write_text("name: p\ntasks:\n  - {id: a, command: sleep 1, runtime: 1s}\n")
+    assert main(["run", "w.yaml"]) == 0
+    assert re.search(r"  0/1 tasks  jobs: 1 running\n", capsys.readouterr().out)
