@@ -118,7 +118,8 @@ def _by_mean(comparison: Comparison) -> Iterator[str]:
     error = float(pairs.std(ddof=1)) / times**0.5 if times > 1 else math.inf
     is_beyond_chance = float(pairs.mean()) > 2 * error
     if not is_beyond_chance or less < 0.005:
-        same = "one time tells nothing about others" if times == 1 else "a difference that chance alone could give"
+        same = "less than 1 % apart" if is_beyond_chance else "a difference that chance alone could give"
+        same = "one time tells nothing about others" if times == 1 else same
         yield f"Shortest mean makespans {over}: {first}, and {second}; {same}."
     else:
         yield f"Best by mean makespan {over}: {first}; next {second}, so {_percent(less)} less."

@@ -15,7 +15,8 @@ from windrow.cli import arguments
 from windrow.cli import compare as command
 from windrow.cli.main import main
 from windrow.formats import write_log, write_workflow
-from windrow.lab.compare import compare
+from windrow.lab import scenario
+from windrow.lab.compare import Comparison, compare
 from windrow.model import NodeShape, Task, Workflow
 from windrow.recipes import generate_log, generate_workflow
 from windrow.report.comparison import verdict
@@ -116,6 +117,32 @@ def test_where_all_take_the_same_none_is_called_best() -> None:
     words = verdict(compare(alone, LOG, times=[86400], strategies=["giant", "one-job"]))
     assert words[0].startswith("All take the same by mean makespan")
     assert not any("Best" in line for line in words)
+
+
+@pytest.mark.parametrize(
+    ("second_s", "first_line"),
+    [
+        (
+            [7300, 7100] * 10,
+            "Shortest mean makespans over 20 submission times: a, 2.0 h, and b, 2.0 h; a difference that ",
+        ),
+        ([7201] * 20, "Shortest mean makespans over 20 submission times: a, 2.0 h, and b, 2.0 h; a difference that "),
+        ([14400] * 20, "Best by mean makespan over 20 submission times: a, 2.0 h; next b, 4.0 h, so 50 % less."),
+        ([14400], "Shortest mean makespans at one submission time: a, 2.0 h, and b, 4.0 h; one time tells nothing"),
+    ],
+)
+def test_the_verdict_says_over_how_many_times_and_whether_it_is_chance(second_s: list[int], first_line: str) -> None:
+    rest = dict.fromkeys(("visible_wait_s", "hidden_wait_s", "wasted_node_s", "jobs", "killed_jobs"), 0)
+    times = tuple(range(len(second_s)))
+    rows = [
+        {"at_s": at, "strategy": name, "makespan_s": span_s, "used_node_s": 3600, **rest}
+        for at in times
+        for name, span_s in (("a", 7199 if second_s[0] == 7300 else 7200), ("b", second_s[at]))
+    ]
+    words = verdict(Comparison(scenario.Scenario(WORKFLOW, LOG), times, ("a", "b"), rows))
+    assert words[0].startswith(first_line)
+    assert not any("so 0 % less" in line for line in words)
+    assert any("few: try more" in line for line in words) == (len(times) < 10)
 
 
 @pytest.mark.usefixtures("files")
