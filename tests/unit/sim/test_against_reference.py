@@ -24,19 +24,19 @@ def play(scenario: Scenario) -> None:
     pair.finish()
 
 
-@cases(2500)
+@cases(800)
 @given(scenarios())
 def test_every_start_and_event_is_the_same(scenario: Scenario) -> None:
     play(scenario)
 
 
-@cases(2500)
+@cases(800)
 @given(scenarios(placements=("leftmost", "contiguous")))
 def test_every_start_and_event_is_the_same_with_identities(scenario: Scenario) -> None:
     play(scenario)
 
 
-@cases(1200)
+@cases(400)
 @given(
     scenarios(placements=("count", "count", "leftmost", "contiguous")),
     st.lists(st.tuples(st.integers(1, 6), st.integers(1, 20)), min_size=1, max_size=4),
