@@ -72,6 +72,7 @@ def test_the_demo_finds_the_primes(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     """A hundred times smaller: primes, twins and largest gap below ten million are in every table of primes."""
     text = (ROOT / "examples" / "demo.yaml").read_text()
     path = tmp_path / "demo.yaml"
+    text = text.replace("sleep 15;", "sleep 0;")
     path.write_text(text.replace("* 20_000_000", "* 200_000").replace("10_000_000 ", "100_000 "))
     assert path.read_text().count("200_000 ") == path.read_text().count(" 100_000 ") == 1
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")

@@ -21,6 +21,7 @@ _SHOWN_JOBS = 12
 _SHOWN_FAILURES = 3
 _BAR = 40
 _LAST_BYTES = 4096
+_SHORT_S = 1.0
 
 
 def clock(at_s: float | None) -> str:
@@ -63,6 +64,7 @@ def summary(told: Told, now_s: float) -> list[str]:
         ahead = left_s(told, now_s) if told.state == "running" else None
         time_left = f", about {span(ahead)} left" if ahead is not None else ""
         lines.append(f"begun {clock(story.begun_s)}, {_gone(told.state, end - story.begun_s)}{time_left}")
+    lines += _waits(story, end) if told.state not in ("running", "stopping") else []
     lines += failures(told)
     lines += _deadline(told, end)
     for node in story.avoidance.at(now_s) if told.state == "running" else ():
@@ -76,6 +78,17 @@ def summary(told: Told, now_s: float) -> list[str]:
         lines += _last_words(told)
         lines.append(f"windrow resume {told.paths.name} continues it")
     return [printable(line) for line in lines]
+
+
+def _waits(story: Story, end_s: float) -> list[str]:
+    """What the queue cost, and what of it nobody had to wait for."""
+    from windrow.report.run_figures import queue_waits_s
+
+    waited_s, hidden_s = queue_waits_s(story, end_s)
+    jobs = sum(job.started_s is not None for job in story.jobs.values())
+    if waited_s < _SHORT_S or jobs < 2:
+        return []
+    return [f"jobs waited {span(waited_s)} in the queue, {span(hidden_s)} of that while other tasks of the run ran"]
 
 
 def _last_words(told: Told) -> list[str]:

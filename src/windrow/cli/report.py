@@ -85,10 +85,11 @@ def run_told(told: Told, now_s: float) -> RunTold:
 
 def _as_json(report: RunTold, page: Path, crate: str | None) -> dict[str, Any]:
     from windrow.report.run_details import failed_attempts
-    from windrow.report.run_figures import node_time, visible_wait_s
+    from windrow.report.run_figures import node_time, queue_waits_s, visible_wait_s
     from windrow.report.run_starts import past
 
     story, used = report.story, node_time(report)
+    waited_s, hidden_s = queue_waits_s(story, report.until_s)
     return {
         "run": report.name,
         "state": report.state,
@@ -99,6 +100,8 @@ def _as_json(report: RunTold, page: Path, crate: str | None) -> dict[str, Any]:
         "jobs": len(story.jobs),
         "took_s": report.until_s - report.begun_s,
         "visible_wait_s": visible_wait_s(report),
+        "queue_wait_s": waited_s,
+        "hidden_wait_s": hidden_s,
         "held_node_s": used.held_s,
         "useful_node_s": used.useful_s,
         "in_vain_node_s": used.in_vain_s,

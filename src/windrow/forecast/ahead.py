@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,17 +20,19 @@ from numpy.typing import NDArray
 from windrow.forecast.twin import Twin, simulated, waiting_jobs
 from windrow.forecast.watch import LOOK_S, Watch
 from windrow.kernels import state as k
+from windrow.kernels.jit import in_python, is_small
 from windrow.model import NEVER_S
 from windrow.queues.port import Snapshot
 from windrow.sim.cluster import Cluster
 from windrow.sim.futures import OwnJob, Requests, SampledFutures
 from windrow.sim.futures_past import heap_rows, waiting_rows
-from windrow.strategies.base import Course, Futures, Outcome, Sampling, View, best_nodes
+from windrow.strategies.base import Course, Futures, JobPlan, Outcome, Sampling, View, best_nodes
 
 Floats = NDArray[np.float64]
 
 START_S = 2
 """What it takes to pass work on from one job to the next: a round of the scheduler, the start of an agent."""
+_MANY = 3  # a job of others is met in every play, for longer than a task of ours
 _FRESH_S = 2.0  # how old a reading may be: which of our jobs run must be right
 
 
@@ -114,8 +117,21 @@ class LiveFutures(SampledFutures):
             self._handovers = {}
         if course not in self._handovers:
             self._handovers[course] = handovers(course, self._view)
-        outcome = super().play(course, future, within_s)
+        with in_python(really=self._is_small):
+            outcome = super().play(course, future, within_s)
         return replace(outcome, makespan_s=outcome.makespan_s + START_S * self._handovers[course])
+
+    def late_s(self, job: JobPlan) -> int:
+        """How much longer than expected the job may run, as far as own tasks may err."""
+        with in_python(really=self._is_small):
+            return super().late_s(job)
+
+    @cached_property
+    def _is_small(self) -> bool:
+        """Whether there is so little to play that kernels need not be loaded."""
+        s = self._cluster._state
+        jobs = int(s[k.RUNNING] + s[k.TAIL] - s[k.HEAD]) + len(self._past.submit_s)
+        return is_small(len(self._tables.tasks) + _MANY * jobs)
 
 
 def handovers(course: Course, view: View) -> int:

@@ -14,12 +14,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from typing import Protocol
 
 import numpy as np
 
 from windrow.errors import OutsideError
 from windrow.forecast.base import Clock, Ints
+from windrow.kernels.jit import in_python, is_small
 from windrow.model import NEVER_S, Log
 from windrow.queues.port import OthersJob, Snapshot
 from windrow.sim.cluster import Cluster
@@ -27,6 +29,8 @@ from windrow.sim.settings import parse_policy
 
 OVERDUE_S = 30  # what a job that has outlived its time gets yet: Slurm sends the last kill 30 s after the first
 _LONGEST_S = 10 * 365 * 86400  # stands for requests without a limit
+
+_MANY = 10  # a job in the queue is met by many candidates, a task by one
 
 _Row = tuple[int, int]  # nodes, and seconds that they are held or asked for
 
@@ -71,7 +75,8 @@ class Twin:
         waits = np.full(nodes.shape, NEVER_S, dtype=np.int64)
         fits = nodes <= (0 if cluster is None or self._snapshot is None else self._snapshot.open_nodes)
         if cluster is not None and fits.any():
-            waits[fits] = cluster.estimate(nodes[fits], requested_s[fits]) - cluster.now_s
+            with _unhurried(self._snapshot):
+                waits[fits] = cluster.estimate(nodes[fits], requested_s[fits]) - cluster.now_s
         return waits
 
     def starts_s(self) -> dict[str, float]:
@@ -87,7 +92,8 @@ class Twin:
     def add(self, nodes: int, requested_s: int) -> None:
         """We have just submitted such a job: it counts from now on, although the last reading does not know it."""
         if self._cluster is not None and nodes <= self._cluster.nodes:
-            self._cluster.submit(nodes, requested_s, requested_s)
+            with _unhurried(self._snapshot):
+                self._cluster.submit(nodes, requested_s, requested_s)
 
     def freshen(self, age_s: float) -> None:
         """Read again at the next question, unless the last reading is younger than this."""
@@ -105,8 +111,9 @@ class Twin:
             self._read(now)
         if self._cluster is not None:
             age = max(self._cluster.now_s, math.floor(now - self._read_at_s))
-            while self._cluster.advance(age):
-                pass  # events are those of jobs that were added; nobody needs them
+            with _unhurried(self._snapshot):
+                while self._cluster.advance(age):
+                    pass  # events are those of jobs that were added; nobody needs them
         return self._cluster
 
     def _read(self, now: float) -> None:
@@ -130,7 +137,13 @@ def simulated(snapshot: Snapshot, *, policy: str = "conservative", priority: flo
     # While all end as requested, planning anew changes nothing; estimates from a standing plan are a thousand times
     # quicker.
     plan = "conservative" if parse_policy(policy) == parse_policy("conservative-replan") else policy
-    return Cluster(_log(snapshot, waiting), policy=plan)
+    with _unhurried(snapshot):
+        return Cluster(_log(snapshot, waiting), policy=plan)
+
+
+def _unhurried(snapshot: Snapshot | None) -> AbstractContextManager[None]:
+    """Of a short queue all is simulated in Python: that takes less time than to load kernels, or to compile them."""
+    return in_python(really=is_small(_MANY * len(snapshot.jobs) if snapshot is not None else 0))
 
 
 def expected_starts_s(snapshot: Snapshot, *, policy: str = "conservative") -> dict[str, float]:
@@ -141,8 +154,9 @@ def expected_starts_s(snapshot: Snapshot, *, policy: str = "conservative") -> di
     waiting = waiting_jobs(snapshot)
     if not waiting:
         return {}
-    cluster = Cluster(_log(snapshot, waiting), policy=policy, record=True)
-    cluster.advance()
+    with _unhurried(snapshot):
+        cluster = Cluster(_log(snapshot, waiting), policy=policy, record=True)
+        cluster.advance()
     starts = cluster.log_starts_s[-len(waiting) :].tolist()
     return {job.id: snapshot.at_s + start for job, start in zip(waiting, starts, strict=True)}
 

@@ -1,6 +1,7 @@
 """The one decorator of every kernel.
 
-Rule 1: numba is loaded, and a kernel compiled, at its first call from Python, never by an import.
+Rule 1: numba is loaded, and a kernel compiled, at its first call from Python, never by an import. Where there is little
+to do, kernels can be called as they are written (`in_python`), with the same answers.
 Rule 2: a kernel that is called by another one is linked into it, not compiled for itself (`linking`); what is called
 from Python is compiled as a whole, once, with all that it calls.
 Rule 3: compiled code is kept in a per-user folder named after a digest of all kernels. Numba's own cache notices a
@@ -18,7 +19,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache, cached_property, update_wrapper
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, ClassVar, TypeVar, cast
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -49,12 +50,28 @@ def is_loaded() -> bool:
     return "numba" in sys.modules
 
 
+SMALL, SMALL_WHEN_COLD = 60, 300
+"""Tasks and jobs, in all, up to which a look ahead in Python takes less time than to load, or to compile, kernels."""
+
+
+def is_small(size: int) -> bool:
+    """Whether kernels need not be loaded for so many tasks and jobs."""
+    return not is_loaded() and size <= (SMALL_WHEN_COLD if _is_cold() else SMALL)
+
+
+@cache
+def _is_cold() -> bool:
+    return not is_compiled("rollout.rollout")
+
+
 hearers: list[Callable[[str], None]] = []
 """They hear the name of each kernel (`advance.advance`) that is about to be compiled, which takes its time."""
 
 
 class Kernel:
     """A function to be compiled when it is first called."""
+
+    is_compiling: ClassVar[bool] = True
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
@@ -65,6 +82,8 @@ class Kernel:
     def __call__(self, *args: Any) -> Any:
         """Run it, compiled."""
         run = self._run
+        if run is None and not Kernel.is_compiling:
+            return self.function(*args)
         if run is None:
             run = self._run = self._compiled(args)
         return run(*args)
@@ -86,6 +105,17 @@ class Kernel:
         from windrow.kernels import linking  # noqa: PLC0415  (loads numba)
 
         return linking.linked(self.function)
+
+
+@contextmanager
+def in_python(*, really: bool = True) -> Iterator[None]:
+    """Within the body kernels that are not loaded yet run as they are written."""
+    before = Kernel.is_compiling
+    Kernel.is_compiling = before and not really
+    try:
+        yield
+    finally:
+        Kernel.is_compiling = before
 
 
 @contextmanager

@@ -20,6 +20,7 @@ from windrow.report.run_figures import (
     kind_times,
     node_span,
     node_time,
+    queue_waits_s,
     ran_s,
     span,
     visible_wait_s,
@@ -92,6 +93,9 @@ def _figures(told: RunTold) -> Iterator[tuple[str, str]]:
     yield "jobs", f"{len(story.jobs):,}"
     waits = [wait_s(job, told.until_s) for job in story.jobs.values()]
     yield "longest wait of a job", span(max(waits, default=0.0))
+    waited_s, hidden_s = queue_waits_s(story, told.until_s)
+    if waited_s >= 1:
+        yield f"of {span(waited_s)} in the queue, spent while tasks ran", span(hidden_s)
     yield "node time held", node_span(used.held_s)
     yield "of it used", "–" if used.share is None else f"{used.share:.0%}".replace("%", " %")
     yield "attempts in vain", f"{sum(a.outcome in ('failed', 'lost') for _, a in attempts(story)):,}"

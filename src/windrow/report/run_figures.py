@@ -7,8 +7,11 @@ Rule 2: what is not over counts until `until_s`: now for a run that goes on, els
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
+from math import inf
 
 from windrow.manager.journal import PredictedStart
 from windrow.manager.story import Attempt, JobStory, Story
@@ -130,12 +133,34 @@ def _nodes_used(told: RunTold, task: int, attempt: Attempt) -> float:
 
 def visible_wait_s(told: RunTold) -> float:
     """For how long, from the run's beginning on, no task ran."""
-    spans = sorted((a.started_s, a.started_s + attempt_s(a, told.until_s)) for _, a in attempts(told.story))
-    covered, until = 0.0, told.begun_s
-    for begin, end in spans:
-        covered += max(0.0, end - max(begin, until))
-        until = max(until, end)
-    return max(0.0, told.until_s - told.begun_s - covered)
+    worked_s = sum(end - begin for begin, end in _at_work(told.story, told.begun_s, told.until_s))
+    return max(0.0, told.until_s - told.begun_s - worked_s)
+
+
+def queue_waits_s(story: Story, until_s: float) -> tuple[float, float]:
+    """How long jobs that started had waited in the queue, summed; and for how much of it tasks of the run ran."""
+    waits = [(j.submitted_s, j.started_s) for j in story.jobs.values() if j.submitted_s and j.started_s]
+    at_work = _at_work(story, 0.0, until_s)
+    before = list(accumulate((end - begin for begin, end in at_work), initial=0.0))
+
+    def worked_s(at_s: float) -> float:
+        """For how long tasks had run until then."""
+        i = bisect_right(at_work, (at_s, inf)) - 1
+        return before[i] + min(at_s, at_work[i][1]) - at_work[i][0] if i >= 0 else 0.0
+
+    total = sum(max(0.0, started - submitted) for submitted, started in waits)
+    return total, sum(max(0.0, worked_s(started) - worked_s(submitted)) for submitted, started in waits)
+
+
+def _at_work(story: Story, from_s: float, until_s: float) -> list[tuple[float, float]]:
+    """The times in which some task ran, apart from each other and in order."""
+    found: list[tuple[float, float]] = []
+    for begin, end in sorted((a.started_s, a.started_s + attempt_s(a, until_s)) for _, a in attempts(story)):
+        if found and begin <= found[-1][1]:
+            found[-1] = found[-1][0], max(found[-1][1], end)
+        elif end > from_s:
+            found.append((max(begin, from_s), end))
+    return found
 
 
 def kind_times(story: Story) -> list[KindTimes]:

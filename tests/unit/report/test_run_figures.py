@@ -9,7 +9,7 @@ from tests.unit.report import told_runs as run
 
 from windrow.manager import events as e
 from windrow.manager.journal import Record
-from windrow.report.run_figures import kind_times, node_span, node_time, visible_wait_s, wait_s
+from windrow.report.run_figures import kind_times, node_span, node_time, queue_waits_s, visible_wait_s, wait_s
 from windrow.strategies import JobPlan
 
 
@@ -76,6 +76,24 @@ def test_visible_wait_is_the_seconds_in_which_nothing_runs(spans: list[tuple[int
     told = run.told(run.independent(tasks), records, until_s=1100)
     idle = [s for s in range(100) if not any(begin <= s < begin + length for begin, length in spans)]
     assert visible_wait_s(told) == pytest.approx(len(idle))
+
+
+@settings(derandomize=True, max_examples=60, deadline=None)
+@given(SPANS, st.integers(0, 60), st.integers(0, 60))
+def test_hidden_wait_is_the_seconds_in_which_a_job_waits_and_tasks_run(
+    spans: list[tuple[int, int]], since: int, wait: int
+) -> None:
+    tasks = len(spans) + 2
+    records = run.one_job(tasks - 1, nodes=tasks)  # its job waits for 10 s, before any task
+    for task, (begin, length) in enumerate(spans):
+        begun = 1000.0 + begin
+        records += [run.task_started(begun, 0, task, task), run.finished(begun + length, task, begun)]
+    plan = JobPlan((tasks - 1,), 1, 60, 120)
+    records += [run.planned(1000 + since, plan), run.submitted(1000 + since, 1), run.started(1000 + since + wait, 1)]
+    story = run.told(run.independent(tasks), records, until_s=1200).story
+    waiting = range(since, since + wait)
+    hidden = [s for s in waiting if any(begin <= s < begin + length for begin, length in spans)]
+    assert queue_waits_s(story, 1200) == pytest.approx((10 + wait, len(hidden)))
 
 
 def test_kinds_count_what_finished() -> None:
