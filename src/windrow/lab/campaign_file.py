@@ -92,7 +92,7 @@ def _submit_s(top: Table) -> tuple[int, ...]:
 def _requests(top: Table) -> tuple[str, ...]:
     listed = top.several("requests", ["actual"])
     for value in listed:
-        if value not in REQUESTS:
+        if not isinstance(value, str) or value not in REQUESTS:
             problem = str(unknown_name("kind of requests", str(value), REQUESTS))
             raise top.fault("requests", problem)
     return tuple(listed)
