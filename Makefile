@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test check format docs bench pays clean
+.PHONY: help demo test check format docs bench pays prove clean
 
 help:            ## this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -46,6 +46,10 @@ bench: $(VENV)/ready-dev  ## speed, side by side with what one would use instead
 	$(BIN)/python bench/bench.py
 	$(BIN)/python bench/streams.py
 	$(BIN)/python bench/light.py
+
+prove: $(VENV)/ready-dev  ## what takes longer than tests may; writes docs/reference/proof.md; about 15 minutes
+	sh tests/slurm/install
+	$(BIN)/python bench/prove.py
 
 pays: $(VENV)/ready-dev  ## strategies on a real Slurm and in the simulator, side by side; about 25 minutes
 	$(BIN)/python bench/pays.py

@@ -339,7 +339,7 @@ def _why(code: int, command: tuple[str, ...]) -> str:
         ]
         return f"exit code {code}{''.join(hints)}"
     name = signal.Signals(-code).name if -code in set(signal.Signals) else str(-code)
-    hint = "; if nobody did that, it ran out of memory" if -code == signal.SIGKILL else ""
+    hint = "; probably out of memory, unless someone killed it" if -code == signal.SIGKILL else ""
     return f"killed by signal {name}{hint}"
 
 

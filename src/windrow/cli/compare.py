@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         words = {"from": "first time", "to": "last time", "every": "gap between times"}[name]
         hint = f"{words} (default: {default}, or less in a short log)"
         when.add_argument(f"--{name}", dest=f"{name}_s", type=duration_s, metavar="T", help=hint)
-    when.add_argument("--at", dest="at_s", type=duration_s, metavar="T", help="just once, then")
+    when.add_argument("--at", dest="at_s", type=duration_s, metavar="T", help="submit once, at T")
     shared.add_cluster(parser)
     output = parser.add_argument_group("output")
     output.add_argument("--html", metavar="FILE", help="write a page with pictures; it needs nothing but a browser")

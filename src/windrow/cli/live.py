@@ -63,7 +63,7 @@ def summary(told: Told, now_s: float) -> list[str]:
     if story.begun_s is not None:
         ahead = left_s(told, now_s) if told.state == "running" else None
         time_left = f", about {span(ahead)} left" if ahead is not None else ""
-        lines.append(f"begun {clock(story.begun_s)}, {_gone(told.state, end - story.begun_s)}{time_left}")
+        lines.append(f"started {clock(story.begun_s)}, {_gone(told.state, end - story.begun_s)}{time_left}")
     lines += _waits(story, end) if told.state not in ("running", "stopping") else []
     lines += failures(told)
     lines += _deadline(told, end)

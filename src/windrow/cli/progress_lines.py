@@ -40,7 +40,7 @@ def showing(
         with _picture(told) as show:
             yield show
     else:
-        farewell = f"nobody reads this any more; {told.paths.name} goes on here, and windrow watch shows it"
+        farewell = f"output closed; {told.paths.name} keeps running here, and windrow watch shows it"
         emit = partial(terminal.tell, farewell=farewell) if outlives_reader else partial(print, flush=True)
         lines = _Lines(told, emit)
         yield lines.show

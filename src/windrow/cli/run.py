@@ -24,10 +24,10 @@ SUMMARY = "Execute a workflow: cut it into jobs, submit them, watch them to the 
 
 _EPILOG = """
 The run is kept in .windrow/runs/NAME of this folder. Interrupting (Ctrl-C) stops watching and submitting, and nothing
-else: jobs in the queue go on. `windrow resume` goes on, `windrow cancel` takes the jobs back. Whoever reads the output
-may leave (`| head`): the run goes on.
+else: queued jobs keep running. `windrow resume` continues, `windrow cancel` cancels them. Closing the output (`| head`)
+does not end the run.
 
-exit codes: 0 every task finished, 1 some could not, 2 nothing was begun because something is wrong with the input
+exit codes: 0 every task finished, 1 some did not, 2 nothing was started because something is wrong with the input
 
 examples:
   windrow run workflow.yaml
@@ -73,18 +73,18 @@ def add_order(parser: argparse.ArgumentParser) -> None:
         help="what foresight aims at (default: makespan)",
     )
     parser.add_argument(
-        "--deadline", type=some_time_s, metavar="T", help="foresight: be done so long after the begin, as 4h"
+        "--deadline", type=some_time_s, metavar="T", help="foresight: finish within this time of the start, e.g. 4h"
     )
     parser.add_argument(
         "--think",
         type=whole(1, 1000),
         default=1,
         metavar="N",
-        help="foresight: look so many times as far around (default: 1)",
+        help="foresight: spend N times the planning effort on each decision (default: 1)",
     )
     parser.add_argument("--cap", type=positive, default=16, metavar="N", help="most jobs in the queue (default: 16)")
     parser.add_argument(
-        "--margin", type=margin, default=MARGIN, metavar="F", help="asked-for time over run (default: 1.2)"
+        "--margin", type=margin, default=MARGIN, metavar="F", help="requested time as a multiple of the expected run (default: 1.2)"
     )
     parser.add_argument(
         "--max-nodes", type=node_count, metavar="N", help="most nodes of one job (default: the queue's)"
@@ -94,7 +94,7 @@ def add_order(parser: argparse.ArgumentParser) -> None:
         type=number(0.001, 0.999, what="a probability"),
         default=0.1,
         metavar="P",
-        help="that a learnt run time is too short (default: 0.1)",
+        help="accepted chance that a learned run time is too short (default: 0.1)",
     )
     parser.add_argument(
         "--guess", type=some_time_s, default=60.0, metavar="T", help="run time where nothing is known (default: 1m)"
@@ -190,7 +190,7 @@ def stay(paths: RunPaths, *, as_json: bool, again: Sequence[int] = ()) -> int:
     if as_json:
         terminal.print_json(live.as_json(told))
     elif told.story.is_complete:
-        terminal.say("windrow report makes a page about it")
+        terminal.say("for an HTML report: windrow report")
     return 0 if told.story.is_complete else 1
 
 
@@ -236,5 +236,5 @@ def _wait_for_manager(paths: RunPaths) -> None:
     until = time.monotonic() + _BIRTH_S
     while holder_of(paths.lock) is None and not Told(paths).story.is_complete:
         if time.monotonic() > until:
-            raise OutsideError(f"the run's manager did not come up; see {paths.log}")
+            raise OutsideError(f"the run's manager did not start; see {paths.log}")
         time.sleep(0.05)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import time
 
-SUMMARY = "Show a run as it goes on, until it is over."
+SUMMARY = "Follow a run until it is over."
 
 _EVERY_S = 1.0
 

@@ -136,7 +136,7 @@ def test_a_run_outlives_its_reader(is_stderr_read: bool) -> None:
     assert process.returncode == 0, said
     assert Path("total").read_text().split() == ["210", "420", "630", "840"]
     if is_stderr_read:
-        assert said.count("nobody reads this any more; fork-join-1 goes on here, and windrow watch shows it") == 1
+        assert said.count("output closed; fork-join-1 keeps running here, and windrow watch shows it") == 1
         assert "Error" not in said
 
 
