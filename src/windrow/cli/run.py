@@ -84,7 +84,11 @@ def add_order(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--cap", type=positive, default=16, metavar="N", help="most jobs in the queue (default: 16)")
     parser.add_argument(
-        "--margin", type=margin, default=MARGIN, metavar="F", help="requested time as a multiple of the expected run (default: 1.2)"
+        "--margin",
+        type=margin,
+        default=MARGIN,
+        metavar="F",
+        help="requested time as a multiple of the expected run (default: 1.2)",
     )
     parser.add_argument(
         "--max-nodes", type=node_count, metavar="N", help="most nodes of one job (default: the queue's)"
