@@ -69,24 +69,27 @@ hearers: list[Callable[[str], None]] = []
 
 
 class Kernel:
-    """A function to be compiled when it is first called."""
+    """A function to be compiled when it is first called.
 
+    To call it is to call what its slot holds, without a frame of Python between: once compiled, the compiled function.
+    """
+
+    __slots__ = ("__call__", "__dict__")
+    __call__: Callable[..., Any]
     is_compiling: ClassVar[bool] = True
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
         self.name = f"{function.__module__.rpartition('.')[2]}.{function.__qualname__}"
         update_wrapper(self, function)
-        self._run: Callable[..., Any] | None = None
+        self.__call__ = self._first
 
-    def __call__(self, *args: Any) -> Any:
-        """Run it, compiled."""
-        run = self._run
-        if run is None and not Kernel.is_compiling:
+    def _first(self, *args: Any) -> Any:
+        """Compile it and run it, or run it as it is."""
+        if not Kernel.is_compiling:
             return self.function(*args)
-        if run is None:
-            run = self._run = self._compiled(args)
-        return run(*args)
+        self.__call__ = self._compiled(args)
+        return self.__call__(*args)
 
     def _compiled(self, args: tuple[Any, ...]) -> Callable[..., Any]:
         from windrow.kernels import linking  # noqa: PLC0415  (loads numba)

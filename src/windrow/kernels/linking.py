@@ -69,9 +69,6 @@ class _Whole(JITCodeLibrary):
 class _Code(JITCodeLibrary):
     """Code to be linked into other code: neither optimised nor made machine code of, since nobody else calls it."""
 
-    def _optimize_functions(self, ll_module: Any) -> None:
-        pass
-
     def finalize(self) -> None:
         """It is left as it is."""
         self._finalized = True
