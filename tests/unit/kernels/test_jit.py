@@ -5,9 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
+
+from windrow.cli import compiling
+from windrow.kernels.jit import Kernel
 
 IMPORT_ALL = """
 import pkgutil, sys, windrow
@@ -69,3 +73,11 @@ def test_what_is_compiled_is_announced_and_kept(tmp_path: Path) -> None:
 
 def test_without_a_folder_for_it_kernels_run_all_the_same() -> None:
     assert python(CALL, WINDROW_CACHE="/dev/null/nowhere") == "listing.pop\n"
+
+
+@pytest.mark.parametrize("name", compiling.WORDS)
+def test_what_is_announced_is_a_kernel(name: str) -> None:
+    module, _, function = name.partition(".")
+    found = getattr(import_module(f"windrow.kernels.{module}"), function)
+    assert isinstance(found, Kernel)
+    assert found.name == name
