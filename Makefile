@@ -47,7 +47,7 @@ bench: $(VENV)/ready-dev  ## speed, side by side with what one would use instead
 	$(BIN)/python bench/streams.py
 	$(BIN)/python bench/light.py
 
-prove: $(VENV)/ready-dev  ## what takes longer than tests may; writes docs/reference/proof.md; about 15 minutes
+prove: $(VENV)/ready-dev  ## what takes longer than tests may; writes docs/reference/proof.md; about 5 minutes
 	sh tests/slurm/install
 	$(BIN)/python bench/prove.py
 

@@ -41,13 +41,13 @@ MATRIX: tuple[Part, ...] = (
         for seed in ("1", "2")
     ),
     (
-        "clusters against the slow reference, ten times the cases, fresh ones",
+        "clusters against the slow reference, five times the cases, fresh ones",
         ("tests/unit/sim/test_against_reference.py", "-n2"),
-        {"WINDROW_FUZZ": "10"},
+        {"WINDROW_FUZZ": "5"},
     ),
     (
         "Slurm as sites run it: nodes drained, down, cut off; partitions down; limits; held and preempted jobs",
-        (*_SITES, "-n0"),
+        (*_SITES, "-n3", "--dist=loadgroup"),
         {},
     ),
 )
