@@ -1,4 +1,4 @@
-"""The tree of errors. Everything Windrow raises on purpose is in it; anything else is a bug.
+"""The tree of errors. Everything Windrow raises on purpose is in it; anything else is a bug::
 
     WindrowError
     ├── UserError          what the user gave cannot be used; the message names it and the fix (exit code 2)
