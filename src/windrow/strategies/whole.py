@@ -26,7 +26,9 @@ class Giant:
         if view.jobs or not view.can_submit:
             return Decision()
         nodes = view.levels.usable(0, view.levels.last)
-        why = "everything in one job on one node" if nodes == 1 else f"everything in one job of full width, {nodes} nodes"
+        why = (
+            "everything in one job on one node" if nodes == 1 else f"everything in one job of full width, {nodes} nodes"
+        )
         return Decision(jobs=(view.plan(0, view.levels.last, nodes),), why=why)
 
 
