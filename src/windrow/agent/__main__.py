@@ -43,7 +43,7 @@ def _run(folder: RunFolder, number: int) -> int:
         return 0
     holder = claim(folder.claim(number), gethostname(), queue_id(os.environ), time.time())
     if holder:
-        print(f"job {number} was begun already, by {holder}; nothing to do here", file=sys.stderr)
+        print(f"job {number} was already started by {holder}; nothing to do here", file=sys.stderr)
         return 0
     writer = Writer(folder.events(number))
     try:

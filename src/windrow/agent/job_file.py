@@ -129,7 +129,7 @@ def read_job(path: Path) -> JobFile:
             path, f"cannot be read: {error.strerror}", fix="the manager writes it before it submits"
         ) from error
     except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise InputError(path, f"is not a job file ({error})", fix="resume the run to have it written anew") from error
+        raise InputError(path, f"is not a job file ({error})", fix="resume the run to have it written again") from error
 
 
 def _task(record: dict[str, Any]) -> TaskSpec:

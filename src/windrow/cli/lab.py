@@ -113,7 +113,7 @@ def _write_example(path: str) -> int:
         print(EXAMPLE, end="")
         return 0
     if Path(path).exists():
-        raise UserError(f"{path}: it is there already; delete it, or give another name")
+        raise UserError(f"{path}: it already exists; delete it, or give another name")
     with replace_bytes(path) as stream:
         stream.write(EXAMPLE.encode())
     terminal.say(f"{path} is written: change it, then windrow lab {shlex.quote(path)}")

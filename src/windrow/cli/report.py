@@ -117,7 +117,7 @@ def _refuse_taken(folder: Path) -> None:
     from windrow.errors import UserError
 
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise UserError(f"{folder} is there already and not empty; name a new folder for the crate")
+        raise UserError(f"{folder} already exists and is not empty; name a new folder for the crate")
 
 
 def write_crate(folder: Path, told: Told, report: RunTold) -> None:

@@ -50,7 +50,7 @@ class JsonSource:
             line = self.data.count(b"\n") + 1
             return InputError(self.path, "the JSON ends too early", line=line, fix="copy or download it again")
         line = self.data.count(b"\n", 0, int(place[1])) + 1
-        return InputError(self.path, _BYTE_PLACE.sub("", message), line=line, fix="mend the JSON there")
+        return InputError(self.path, _BYTE_PLACE.sub("", message), line=line, fix="fix the JSON there")
 
 
 class Section(Generic[T]):

@@ -152,7 +152,7 @@ def _width(rows: Rows, processors: Processors) -> Ints:
 def _refuse_negative(path: AnyPath, text: str, negative: Mask) -> None:
     if negative.any():
         line = line_of_row(text, int(np.argmax(negative)))
-        raise InputError(path, "the submit time is negative", line=line, fix="mend or delete the line")
+        raise InputError(path, "the submit time is negative", line=line, fix="fix or delete the line")
 
 
 def _cleaned(name: str, machine: int, rows: Rows, dropped: Repairs) -> Log:

@@ -37,7 +37,7 @@ _COMMENT_LINES = re.compile(r"(?:[ \t\r]*(?:;[^\n]*)?\n)*")
 _ROUNDED_UP = {4: "run time", 9: "requested time"}
 _ROUNDED_DOWN = {2: "submit time"}
 _WHOLE = {1: "job number", 5: "allocated processors", 8: "requested processors", 12: "user"}
-_FIX = "a job is one line of 18 numbers, -1 where unknown; mend or delete the line"
+_FIX = "a job is one line of 18 numbers, -1 where unknown; fix or delete the line"
 
 
 class Rows(NamedTuple):

@@ -49,7 +49,7 @@ def stream_elements(path: AnyPath) -> Iterator[Element]:
             builder.parser.Parse(b"", True)
         except expat.ExpatError as error:
             problem = f"not well-formed XML ({expat.ErrorString(error.code)})"
-            fix = "mend it there, or copy or download it again if it was cut off"
+            fix = "fix it there, or copy or download it again if it was cut off"
             raise InputError(path, problem, line=error.lineno, fix=fix) from None
         except (LookupError, ValueError) as error:  # the encoding it declares: unknown, or not one expat can use
             raise InputError(path, f"cannot be decoded ({error})", line=1, fix="convert it to UTF-8") from None

@@ -107,7 +107,7 @@ def _pooled(chunks: Sequence[Chunk], store: Store, workers: int) -> Finished:
                 yield futures[future], *future.result()
         except BrokenProcessPool:
             again = "finished chunks are kept: run the same again to continue"
-            raise OutsideError(f"a worker process died, perhaps for want of memory; {again}") from None
+            raise OutsideError(f"a worker process died, possibly out of memory; {again}") from None
 
 
 @contextmanager

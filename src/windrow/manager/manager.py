@@ -376,7 +376,7 @@ class Manager:
         self._foretold.update(prediction.job for prediction in said)
 
     def _resolve_doubts(self) -> None:
-        """Jobs of which nobody knows whether they were submitted: the queue knows their tags.
+        """Jobs of which unknown whether they were submitted: the queue knows their tags.
 
         What began left its claim, whether the queue has forgotten it since or has it twice.
         """

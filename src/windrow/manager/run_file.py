@@ -76,5 +76,5 @@ def read_runnable(path: Path) -> Runnable:
     try:
         content = msgspec.json.decode(path.read_bytes(), type=_Content)
     except (OSError, msgspec.DecodeError) as error:
-        raise InputError(path, f"cannot be read ({error})", fix="start the workflow anew with windrow run") from error
+        raise InputError(path, f"cannot be read ({error})", fix="start the workflow again with windrow run") from error
     return Runnable(Workflow.from_tasks(content.name, content.tasks, content.files), tuple(content.steps))

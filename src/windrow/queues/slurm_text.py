@@ -61,7 +61,7 @@ RESERVED = ("maint", "reserved")  # idle, and kept from all jobs that do not nam
 NO_HOSTS = ("", "None assigned", "(null)", "N/A")
 FOREVER_S = 365 * 86400  # what counts as the limit of a job that has none
 
-# The words of sbatch after which nobody knows whether the job exists, and those after which it does not but may later.
+# The words of sbatch after which unknown whether the job exists, and those after which it does not but may later.
 UNKNOWN_OUTCOME = re.compile(
     r"timed out|zero bytes were transmitted|message receive failure|unexpected message|insane message length", re.I
 )

@@ -16,7 +16,7 @@ from windrow.queues.port import OutcomeUnknown, QueueError, SpecError
 class Wording:
     """How one batch system puts what matters.
 
-    `unknown`: words of a submission after which nobody knows whether the job exists. `transient`: words after which it
+    `unknown`: words of a submission after which unknown whether the job exists. `transient`: words after which it
     does not, but may later. `over_already`: words on jobs that need not be cancelled any more.
     """
 
@@ -35,7 +35,7 @@ class Wording:
         if answer.code is not None and answer.code > 0 and not self.unknown.search(answer.words):
             refusal = f"{self.system} did not take job {what}: {answer.words}"
             raise (QueueError if self.transient.search(answer.words) else SpecError)(refusal)
-        raise OutcomeUnknown(f"nobody knows whether {self.system} took job {what}: {answer.words or answer.out!r}")
+        raise OutcomeUnknown(f"unknown whether {self.system} took job {what}: {answer.words or answer.out!r}")
 
     def check_cancelled(self, answer: Answer, program: str) -> None:
         """QueueError unless every job is gone or on its way."""

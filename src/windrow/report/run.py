@@ -98,7 +98,7 @@ def _figures(told: RunTold) -> Iterator[tuple[str, str]]:
         yield f"of {span(waited_s)} in the queue, spent while tasks ran", span(hidden_s)
     yield "node time held", node_span(used.held_s)
     yield "of it used", "–" if used.share is None else f"{used.share:.0%}".replace("%", " %")
-    yield "attempts in vain", f"{sum(a.outcome in ('failed', 'lost') for _, a in attempts(story)):,}"
+    yield "wasted attempts", f"{sum(a.outcome in ('failed', 'lost') for _, a in attempts(story)):,}"
 
 
 def _node_hours(told: RunTold) -> Iterator[tuple[str, str]]:
@@ -110,7 +110,7 @@ def _node_hours(told: RunTold) -> Iterator[tuple[str, str]]:
 
     yield "held", node_span(used.held_s)
     yield "used", part(used.useful_s)
-    yield "in vain", part(used.in_vain_s)
+    yield "wasted", part(used.in_vain_s)
     yield "idle", part(used.idle_s)
     yield "CPU time of tasks", span(sum(a.cpu_s for _, a in attempts(told.story)))
 

@@ -1,6 +1,6 @@
 """How this run's own tasks may err: as far as they are told to, until some of them have shown it.
 
-Before `_FEW_TASKS` are done, nobody knows whether expected times are right. So every other future takes them as exact,
+Before `_FEW_TASKS` are done, unknown whether expected times are right. So every other future takes them as exact,
 and the others draw a factor for each task, log-normal with `spread`: a course must do well in both. Later on all
 factors are drawn from what the tasks that are done took; if those were exact, so is all that follows.
 """

@@ -225,7 +225,7 @@ def test_a_job_runs_once(run: Run, tmp_path: Path) -> None:
     before = run.folder.events(0).read_bytes()
     code, printed = run.run()
     assert code == 0
-    assert "job 0 was begun already, by queue job 17 on" in printed
+    assert "job 0 was already started by queue job 17 on" in printed
     assert (tmp_path / "runs").read_text() == "x\n"
     assert run.folder.events(0).read_bytes() == before
     assert run.of(JobStarted)[0].queue_id == "17"

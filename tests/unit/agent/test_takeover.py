@@ -35,7 +35,7 @@ def test_an_idle_job_takes_over_the_one_that_it_waits_for(run: Run) -> None:
     assert json.loads(run.folder.claim(0).read_text())["by_job"] == 1
     code, printed = run.run(job=0)
     assert code == 0
-    assert "was begun already, by queue job 7" in printed
+    assert "was already started by queue job 7" in printed
     assert sorted(run.finished(0)) == [0, 1]
 
 

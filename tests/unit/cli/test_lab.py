@@ -95,7 +95,7 @@ def test_json_agrees_with_the_table(here: Path, capsys: pytest.CaptureFixture[st
         (["c.toml", "--on", "slurm", "--set", "array=1-3"], "--set array: this cannot be set"),
         (["c.toml", "--on", "slurm", "--set", "wrap x=1"], "this cannot be set"),
         (["c.toml", "--summary", "out"], "not allowed with"),
-        (["--example", "c.toml"], "c.toml: it is there already"),
+        (["--example", "c.toml"], "c.toml: it already exists"),
         (["--summary", "."], "no campaign was run there"),
     ],
 )

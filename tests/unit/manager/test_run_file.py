@@ -45,5 +45,5 @@ def test_what_is_no_workflow_is_named(tmp_path: Path, content: bytes | None) -> 
     path = tmp_path / "workflow.json"
     if content is not None:
         path.write_bytes(content)
-    with pytest.raises(InputError, match=r"workflow\.json: cannot be read .*; start the workflow anew"):
+    with pytest.raises(InputError, match=r"workflow\.json: cannot be read .*; start the workflow again"):
         read_runnable(path)
