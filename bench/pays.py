@@ -46,13 +46,13 @@ from bench.pays_cases import HORIZON_S, LEAD_S, Case, all_cases, drawn_cases, wr
 from bench.pays_tables import POLICIES, STRATEGIES, Cell, markdown, means, report  # noqa: E402
 from windrow.app.execute import terms_for  # noqa: E402
 from windrow.app.runs import Told, find_run  # noqa: E402
+from windrow.app.strategies import find_strategy  # noqa: E402
 from windrow.forecast.ledger import PastPrediction  # noqa: E402
 from windrow.lab.trial import Trial, run_trial  # noqa: E402
 from windrow.model import Log, NodeShape  # noqa: E402
 from windrow.queues.accounts import PastJob  # noqa: E402
 from windrow.queues.port import Limits  # noqa: E402
 from windrow.sim.cluster import Cluster  # noqa: E402
-from windrow.strategies import find_strategy  # noqa: E402
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

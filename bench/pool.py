@@ -29,17 +29,16 @@ import numpy as np  # noqa: E402
 from rich.table import Table  # noqa: E402
 
 from bench.tables import console  # noqa: E402
-from windrow.lab.stream_simulation import run_by_pool  # noqa: E402
-from windrow.lab.stream_workload import Workload  # noqa: E402
+from windrow.lab.stream.simulation import run_by_pool  # noqa: E402
+from windrow.lab.stream.workload import Workload  # noqa: E402
 from windrow.model import Runnable, Step, Workflow  # noqa: E402
 from windrow.model.workflow import Floats  # noqa: E402
 from windrow.pool.events import TaskFinished, TaskStarted  # noqa: E402
 from windrow.pool.folder import PoolFolder  # noqa: E402
 from windrow.pool.journal import Journal  # noqa: E402
 from windrow.pool.story import Story, WorkflowStory  # noqa: E402
-from windrow.pool.told import Told  # noqa: E402
+from windrow.pool.view import Told  # noqa: E402
 from windrow.recipes import generate_workflow  # noqa: E402
-from windrow.recipes.draft import with_times  # noqa: E402
 from windrow.streams import Backfilling, Pool, find_policy  # noqa: E402
 
 RECIPES = ("montage", "inspiral", "sipht")
@@ -110,7 +109,7 @@ def draw(count: int, seed: int) -> list[Workflow]:
         tasks = int(rng.integers(SIZES[0], SIZES[1] + 1))
         work_s = tasks * MEAN_TASK_S * float(rng.gamma(4.0, 0.25))
         drawn = generate_workflow(RECIPES[k % 3], tasks=tasks, work_s=work_s, seed=int(rng.integers(2**31)))
-        found.append(with_times(drawn, np.clip(drawn.runtime_s, *TASK_RANGE_S).round(3)))
+        found.append(drawn.with_times(np.clip(drawn.runtime_s, *TASK_RANGE_S).round(3)))
     return found
 
 
@@ -215,9 +214,7 @@ def summarize(
 ) -> Outcome:
     """The figures of one run, `told` in the order of submission, beside those simulated."""
     predicted = simulated(policy, workflows, arrivals_s, slots) / [_alone_s(w, slots) for w in workflows]
-    as_held = [
-        with_times(workflows[int(w.name)], np.array([held_s[w.number, t] for t in range(w.tasks)])) for w in told
-    ]
+    as_held = [workflows[int(w.name)].with_times(np.array([held_s[w.number, t] for t in range(w.tasks)])) for w in told]
     first_s = told[0].submitted_s
     real_arrivals_s = np.array([w.submitted_s - first_s for w in told])
     afterwards = simulated(policy, as_held, real_arrivals_s, slots) / [w.alone_s for w in told]

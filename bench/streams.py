@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import time
 
-from windrow.lab.stream_simulation import Simulator, run_by_pool
-from windrow.lab.stream_workload import draw_workload
+from windrow.lab.stream.simulation import Simulator, run_by_pool
+from windrow.lab.stream.workload import draw_workload
 from windrow.streams import Pool, find_policy
 
 SLOTS, WORKFLOWS, FEW = 100, 3000, 150

@@ -14,6 +14,7 @@ from bench.logs import KTH, SDSC, BenchLogs
 from bench.progress import Progress
 from bench.tables import seconds, table
 from bench.timing import measure
+from windrow.app.strategies import STRATEGIES
 from windrow.lab.figures import Figures, trial_figures
 from windrow.lab.trial import run_trial
 from windrow.manager.core import Core
@@ -21,7 +22,7 @@ from windrow.manager.terms import Terms
 from windrow.model import Log, NodeShape, Workflow
 from windrow.recipes import generate_workflow
 from windrow.sim import Cluster
-from windrow.strategies import STRATEGIES, Decision, Strategy, Work, whole_seconds
+from windrow.strategies import Decision, Strategy, Work, whole_seconds
 
 DECISION_TARGET_S = 0.05
 DAY_S = 86400

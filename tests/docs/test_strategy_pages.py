@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from windrow.strategies import MEANINGS, Glume, Zhang
+from windrow.app.strategies import MEANINGS
+from windrow.strategies import Glume, Zhang
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 

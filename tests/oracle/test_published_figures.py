@@ -1,7 +1,7 @@
 """The simulated cluster against figures that independent simulators agree on, and against their schedules job by job.
 
 Mean waits and mean bounded slowdowns are compared to the last digit that is known. Sources: pyss, CQSim (mended),
-Batsched under Batsim, and independent throwaway kernels, all on logs cleaned by the rule of `windrow.formats.swf`.
+Batsched under Batsim, and independent throwaway kernels, all on logs cleaned by the rule of `formats.swf.reader`.
 """
 
 from __future__ import annotations

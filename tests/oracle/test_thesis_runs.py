@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from windrow.formats import read_workflow
-from windrow.lab.glume_log import ThesisLog
 from windrow.lab.trial import Trial, run_trial
 from windrow.manager.terms import Terms
+from windrow.reproductions.glume.log import ThesisLog
 from windrow.sim import Cluster
 from windrow.strategies import Zhang
 

@@ -30,7 +30,7 @@ from windrow.model import Task, Workflow
 from windrow.pool import events as e
 from windrow.pool.folder import PoolFolder
 from windrow.pool.journal import Journal
-from windrow.pool.told import Told
+from windrow.pool.view import Told
 from windrow.recipes import generate_workflow
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="needs /proc and prctl")]

@@ -12,7 +12,7 @@ import pytest
 from tests.real.works import QUEUES, Case, cases, check, private, sample
 from tests.real_workflows import RECIPES
 
-from windrow.strategies import STRATEGIES
+from windrow.app.strategies import STRATEGIES
 
 SETTINGS = '[queues.local]\nnodes = 4\ncores = 1\nmemory = "1GiB"\n'
 """More nodes than most small machines have cores: tasks are short, and jobs on several nodes are what is tested."""

@@ -23,8 +23,8 @@ from typing import Any
 from tests.real_workflows import RECIPES, output_checksums, run_serially, write_real
 
 from windrow.app.runs import Told, find_run
+from windrow.app.strategies import STRATEGIES
 from windrow.formats import read_runnable
-from windrow.strategies import STRATEGIES
 
 QUEUES = ("local", "slurm", "slurm with accounting")
 IS_FULL = bool(os.environ.get("WINDROW_FULL"))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.slurm.cluster import SlurmCluster
 
-from windrow.queues.slurm import SlurmQueue
+from windrow.queues.slurm.queue import SlurmQueue
 
 
 @dataclass

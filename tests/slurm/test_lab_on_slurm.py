@@ -12,9 +12,9 @@ from pyarrow import parquet
 from tests.slurm.cluster import SlurmCluster
 
 from windrow.cli.main import main
-from windrow.lab.campaign_file import read_campaign
-from windrow.lab.shards import deal, run_sweep
-from windrow.lab.store import Store
+from windrow.lab.campaign.file import read_campaign
+from windrow.lab.campaign.shards import deal, run_sweep
+from windrow.lab.campaign.store import Store
 
 pytestmark = pytest.mark.slow
 

@@ -31,7 +31,7 @@ from windrow.manager.losses import PATIENCE
 from windrow.manager.manager import Manager
 from windrow.manager.story import Story
 from windrow.manager.terms import Terms
-from windrow.queues.slurm import SlurmQueue
+from windrow.queues.slurm.queue import SlurmQueue
 from windrow.strategies import Work, whole_seconds
 
 pytestmark = pytest.mark.slow

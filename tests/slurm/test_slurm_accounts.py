@@ -11,10 +11,10 @@ import pytest
 from tests.slurm.cluster import SlurmCluster
 
 from windrow.app.runs import Told, find_run
-from windrow.forecast.seen_file import SeenFile
-from windrow.forecast.watch import Watch
+from windrow.foresight.observed_file import SeenFile
+from windrow.foresight.observer import Watch
 from windrow.queues.port import JobSpec
-from windrow.queues.slurm import SlurmQueue
+from windrow.queues.slurm.queue import SlurmQueue
 
 pytestmark = pytest.mark.slow
 

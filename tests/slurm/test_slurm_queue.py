@@ -18,8 +18,8 @@ from tests.unit.queues.contract import fresh_tag, spec, wait_for, wait_over, wai
 
 from windrow.errors import UserError
 from windrow.queues.port import JobState, OutcomeUnknown, QueueError, SpecError
-from windrow.queues.slurm import SlurmQueue
-from windrow.queues.slurm_profile import SlurmProfile
+from windrow.queues.slurm.profile import SlurmProfile
+from windrow.queues.slurm.queue import SlurmQueue
 
 pytestmark = pytest.mark.slow
 

@@ -19,8 +19,8 @@ from tests.survival.world import World, braid
 from windrow.agent.event_file import JobStarted, Tail
 from windrow.app.runs import Told
 from windrow.queues.script import tag_of
-from windrow.queues.slurm import SlurmQueue
-from windrow.queues.slurm_text import array_index
+from windrow.queues.slurm.queue import SlurmQueue
+from windrow.queues.slurm.text import array_index
 
 pytestmark = pytest.mark.slow
 

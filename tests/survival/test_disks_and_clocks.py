@@ -14,6 +14,7 @@ from tests.survival.world import World, braid
 
 from windrow.agent.folder import RunFolder
 from windrow.app.execute import drive, twin_of
+from windrow.app.strategies import find_strategy
 from windrow.formats import read_runnable
 from windrow.manager.core import Core
 from windrow.manager.dispatch import Dispatch
@@ -22,8 +23,8 @@ from windrow.manager.journal import Journal
 from windrow.manager.losses import PATIENCE
 from windrow.manager.manager import Manager
 from windrow.manager.terms import Terms
-from windrow.queues.local import LocalQueue
-from windrow.strategies import JobPlan, Work, find_strategy, whole_seconds
+from windrow.queues.local.queue import LocalQueue
+from windrow.strategies import JobPlan, Work, whole_seconds
 
 pytestmark = pytest.mark.slow
 

@@ -17,7 +17,7 @@ from windrow.agent.event_file import JobStarted, Tail
 from windrow.app.execute import managed
 from windrow.app.runs import Told
 from windrow.errors import UserError
-from windrow.queues.local import LocalQueue
+from windrow.queues.local.queue import LocalQueue
 
 pytestmark = pytest.mark.slow
 

@@ -11,7 +11,7 @@ from tests.survival.toy import Fate, ToyCluster, ToyRun, braid
 
 from windrow.manager.journal import PredictedStart
 from windrow.queues.port import JobState
-from windrow.report.time_left import time_left_s
+from windrow.report.run.time_left import time_left_s
 from windrow.strategies import Strategy
 
 TASK_S = 10

@@ -23,6 +23,7 @@ from windrow.agent.fence import is_fenced
 from windrow.agent.folder import RunFolder
 from windrow.agent.job_file import read_job
 from windrow.agent.order import Result
+from windrow.app.strategies import find_strategy
 from windrow.forecast.base import Ints
 from windrow.manager.core import Core
 from windrow.manager.dispatch import Dispatch
@@ -33,7 +34,7 @@ from windrow.manager.story import Story
 from windrow.manager.terms import Terms
 from windrow.model import NodeShape, Runnable, Step, Task, Workflow
 from windrow.queues.port import JobSpec, JobState, JobStatus, Limits, OutcomeUnknown, QueueError, Snapshot
-from windrow.strategies import Strategy, Work, find_strategy, whole_seconds
+from windrow.strategies import Strategy, Work, whole_seconds
 
 PATIENCE_TICKS = 5000
 

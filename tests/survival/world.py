@@ -220,4 +220,4 @@ def _words(pid: int, what: str) -> list[bytes]:
 
 def _is_server(pid: int) -> bool:
     """The server of the local queue stays a while; its keepers look like it, but are there only for a job."""
-    return b"windrow.queues.local_server" in _words(pid, "cmdline")
+    return b"windrow.queues.local.server" in _words(pid, "cmdline")

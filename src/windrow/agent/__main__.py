@@ -15,7 +15,7 @@ from windrow.agent.guard import guarded
 from windrow.agent.hosts import find_hosts, queue_id
 from windrow.agent.job_file import read_job
 from windrow.agent.loop import Loop
-from windrow.agent.wake import Wake
+from windrow.agent.signals import Wake
 from windrow.errors import OutsideError, UserError, WindrowError
 
 

@@ -22,10 +22,10 @@ from windrow.agent.event_file import (
 )
 from windrow.agent.job_file import JobFile, TaskSpec
 from windrow.agent.order import Result
-from windrow.allocation import Allocation, Member
+from windrow.model.allocation import Allocation, Member
 from windrow.model.cause import Cause
+from windrow.model.packing import Need, Packing
 from windrow.model.resources import NodeShape
-from windrow.packing import Need, Packing
 
 
 @dataclass(frozen=True, slots=True)

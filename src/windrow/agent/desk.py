@@ -16,11 +16,11 @@ from collections.abc import Iterable, Iterator
 
 from windrow.agent.claim import claim
 from windrow.agent.core import Core
-from windrow.agent.elsewhere import Elsewhere, News
 from windrow.agent.event_file import DONE, JobEnded, JobStarted, Writer
 from windrow.agent.fence import is_fenced
 from windrow.agent.folder import RunFolder
 from windrow.agent.job_file import JobFile, read_job
+from windrow.agent.other_jobs import Elsewhere, News
 from windrow.errors import InputError
 
 GIVEN_UP = "the run has given this job up"

@@ -25,7 +25,7 @@ from windrow.agent.order import Order, Result, absolute, task_env
 from windrow.agent.remote import RemoteNode, dismiss, reach
 from windrow.agent.runner import Runner
 from windrow.agent.shares import LOOK_EVERY_S, VARIABLE, Shares
-from windrow.agent.wake import Wake
+from windrow.agent.signals import Wake
 from windrow.errors import WindrowError
 from windrow.model.cause import Cause
 from windrow.model.resources import NodeShape

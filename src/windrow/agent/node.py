@@ -17,7 +17,7 @@ import time
 from windrow.agent.guard import guarded
 from windrow.agent.order import Result, order_from, to_line
 from windrow.agent.runner import Runner
-from windrow.agent.wake import Wake
+from windrow.agent.signals import Wake
 from windrow.errors import OutsideError
 
 _KILL_AFTER_S = 2.0

@@ -22,8 +22,8 @@ from dataclasses import dataclass, replace
 
 from windrow.agent.machine import Identity, identity, this_machine
 from windrow.errors import OutsideError
+from windrow.model.packing import Need, Packing
 from windrow.model.resources import NodeShape
-from windrow.packing import Need, Packing
 
 VARIABLE = "WINDROW_SHARES"
 """Names the file, where agents share a machine."""

@@ -18,18 +18,20 @@ from windrow.agent.folder import RunFolder
 from windrow.agent.machine import this_machine
 from windrow.app import live_runs
 from windrow.app.learning import Learning, TaskErrors, earlier_errors
-from windrow.app.looking import FirstPromise, look_ahead
+from windrow.app.lookahead import FirstPromise, look_ahead
 from windrow.app.queues import no_answer, open_queue
 from windrow.app.runs import ROOT, RunPaths, new_run, past_predictions, past_promises
+from windrow.app.strategies import AUTO, find_strategy
 from windrow.errors import OutsideError, UserError, WindrowError
-from windrow.forecast.ahead import Ahead
 from windrow.forecast.base import AtOnce, Forecaster
-from windrow.forecast.history import FromHistory, History
+from windrow.forecast.best_effort import filled, past_waits
 from windrow.forecast.ledger import promised_too_much
-from windrow.forecast.memory import filled, past_waits
 from windrow.forecast.runtimes import DEFAULT_RISK, FilledTime, RunTimes, Source
 from windrow.forecast.system import System
 from windrow.forecast.twin import Twin
+from windrow.forecast.waits import FromHistory, History
+from windrow.foresight.live import Ahead
+from windrow.foresight.strategy import Foresight, Objective
 from windrow.formats import read_runnable as read_workflow_file
 from windrow.manager import events as e
 from windrow.manager.core import Core
@@ -43,10 +45,9 @@ from windrow.manager.terms import Terms
 from windrow.model import Runnable, format_duration
 from windrow.model.runnable import refuse_missing_inputs
 from windrow.model.size import format_memory
-from windrow.queues.local import LocalQueue
+from windrow.queues.local.queue import LocalQueue
 from windrow.queues.port import Checked, Limits, Queue, QueueError
-from windrow.strategies import AUTO, Decision, Foresight, Strategy, Work, decided, find_strategy, whole_seconds
-from windrow.strategies.foresight import Objective
+from windrow.strategies import Decision, Strategy, Work, decided, whole_seconds
 from windrow.strategies.levels import misfits
 from windrow.version import __version__
 

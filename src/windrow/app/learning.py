@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from windrow.forecast.history import History, PastWait
-from windrow.forecast.memory import Memory
+from windrow.forecast.best_effort import Memory
 from windrow.forecast.runtimes import FilledTime, PastRun, RunTimes, Source
+from windrow.forecast.waits import History, PastWait
 from windrow.manager import events as e
 from windrow.manager.journal import Record
 from windrow.model import Runnable

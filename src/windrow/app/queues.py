@@ -48,7 +48,7 @@ def no_answer(name: str, error: QueueError) -> NothingBegun:
 
 
 def _local(table: Mapping[str, Any]) -> Queue:
-    from windrow.queues.local import LocalQueue  # noqa: PLC0415
+    from windrow.queues.local.queue import LocalQueue  # noqa: PLC0415
 
     for key, value in table.items():
         if key not in _LOCAL_KEYS:
@@ -69,8 +69,8 @@ def _local(table: Mapping[str, Any]) -> Queue:
 
 
 def _slurm(table: Mapping[str, Any], shell: Mapping[str, str] | None) -> Queue:
-    from windrow.queues.slurm import SlurmQueue  # noqa: PLC0415
-    from windrow.queues.slurm_profile import VARIABLES, slurm_profile  # noqa: PLC0415
+    from windrow.queues.slurm.profile import VARIABLES, slurm_profile  # noqa: PLC0415
+    from windrow.queues.slurm.queue import SlurmQueue  # noqa: PLC0415
 
     if shell is None:
         return SlurmQueue(slurm_profile(table))
@@ -79,6 +79,6 @@ def _slurm(table: Mapping[str, Any], shell: Mapping[str, str] | None) -> Queue:
 
 
 def _pbs(table: Mapping[str, Any]) -> Queue:
-    from windrow.queues.pbs import PbsQueue, pbs_profile  # noqa: PLC0415
+    from windrow.queues.pbs.queue import PbsQueue, pbs_profile  # noqa: PLC0415
 
     return PbsQueue(pbs_profile(table))

@@ -7,10 +7,10 @@ from windrow.cli import terminal
 # What people would call a kernel, and seconds on a usual machine; what compiles within two seconds is not mentioned.
 WORDS = {
     "advance.advance": ("the simulator", 8),
-    "between.go_on": ("the simulation of whole runs", 8),
+    "trial.go_on": ("the simulation of whole runs", 8),
     "estimate.estimate": ("the forecaster", 3),
-    "listing.run_times": ("the estimate of run times", 3),
-    "rollout.rollout": ("the look ahead", 8),
+    "estimate.run_times": ("the estimate of run times", 3),
+    "play.rollout": ("the look ahead", 8),
     "streams.simulate": ("the simulation of streams", 4),
 }
 

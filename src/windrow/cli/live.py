@@ -41,7 +41,7 @@ def span(seconds: float) -> str:
 
 def left_s(told: Told, now_s: float) -> float | None:
     """How long the run will need yet. None where nobody knows: nothing is done, and all run times are guesses."""
-    from windrow.report.time_left import time_left_s
+    from windrow.report.run.time_left import time_left_s
 
     facts = told.facts
     if facts.get("guesses", 0) >= len(told.story.tasks) and not told.story.count("finished"):
@@ -82,7 +82,7 @@ def summary(told: Told, now_s: float) -> list[str]:
 
 def _waits(story: Story, end_s: float) -> list[str]:
     """What the queue cost, and what of it nobody had to wait for."""
-    from windrow.report.run_figures import queue_waits_s
+    from windrow.report.run.figures import queue_waits_s
 
     waited_s, hidden_s = queue_waits_s(story, end_s)
     jobs = sum(job.started_s is not None for job in story.jobs.values())
@@ -106,7 +106,7 @@ def _last_words(told: Told) -> list[str]:
 
 def warnings(told: Told) -> list[str]:
     """What keeps the run from going on while it is meant to."""
-    from windrow.report.waiting import nothing_can_start
+    from windrow.report.run.waiting import nothing_can_start
 
     if told.state not in ("running", "interrupted"):
         return []
@@ -165,7 +165,7 @@ def job_rows(told: Told, now_s: float, most: int | None = _SHOWN_JOBS) -> tuple[
 
 
 def _row(number: int, job: JobStory, story: Story, now_s: float) -> list[str]:
-    from windrow.report.waiting import waits_because
+    from windrow.report.run.waiting import waits_because
 
     done = sum(
         any(a.job == number and a.outcome == "finished" for a in story.tasks[t].attempts) for t in job.plan.tasks

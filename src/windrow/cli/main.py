@@ -1,6 +1,6 @@
 """The door: picks the command, turns errors into one line and an exit code.
 
-Each command is a module of this package with `SUMMARY` (a sentence), `add_arguments(parser)` and `run(args) -> int`.
+Each command is a module of `commands` with `SUMMARY` (a sentence), `add_arguments(parser)` and `run(args) -> int`.
 Rule 1: their top level imports the standard library only, so that help comes at once. Rule 2: exceptions stop here, and
 only those of Windrow's own tree; anything else is a bug and shows its traceback.
 """
@@ -189,7 +189,7 @@ def _overview() -> str:
 
 
 def _module(command: str) -> Command:
-    return cast(Command, import_module(f"windrow.cli.{command}"))
+    return cast(Command, import_module(f"windrow.cli.commands.{command}"))
 
 
 if __name__ == "__main__":

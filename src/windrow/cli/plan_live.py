@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from windrow.cli import terminal
-from windrow.cli.run import MARGIN
+from windrow.cli.commands.run import MARGIN
 from windrow.errors import UserError
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def _show(prepared: Prepared, plan: DryRun, *, explain: bool) -> None:
     from rich.text import Text
 
     from windrow.model import format_duration, is_never
-    from windrow.report.explanation import candidate_lines
+    from windrow.report.run.explanation import candidate_lines
 
     workflow, order = prepared.runnable.workflow, prepared.order
     nodes = f"{prepared.limits.nodes:,} node" + "s" * (prepared.limits.nodes != 1)

@@ -16,7 +16,7 @@ from windrow.cli import terminal
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from windrow.lab.workers import Progress
+    from windrow.lab.campaign.workers import Progress
 
 
 @contextmanager

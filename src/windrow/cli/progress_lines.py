@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from windrow.cli import live, terminal
-from windrow.report.waiting import waits_because
+from windrow.report.run.waiting import waits_because
 from windrow.report.wording import count
 
 if TYPE_CHECKING:

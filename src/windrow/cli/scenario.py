@@ -89,7 +89,7 @@ def add_strategy(parser: argparse.ArgumentParser) -> None:
 
 def meanings() -> str:
     """The strategies with a sentence each, for help pages."""
-    from windrow.strategies import MEANINGS
+    from windrow.app.strategies import MEANINGS
 
     width = max(map(len, MEANINGS))
     return "strategies:\n" + "".join(f"  {name:<{width}}  {words}\n" for name, words in MEANINGS.items()) + "\n"

@@ -26,7 +26,6 @@ from typing import TypeVar
 
 from windrow.errors import OutsideError, UserError
 from windrow.model import Runnable
-from windrow.recipes.draft import with_times
 
 RUNS_KEPT = 200
 """How many runs of a kind (and number of cores) are remembered: the latest."""
@@ -277,7 +276,7 @@ def fill(
         filled.append(asked[key])
         times[number] = asked[key].runtime_s
         steps[number] = replace(step, runtime_known=asked[key].source is Source.LEARNT)
-    return Runnable(with_times(workflow, times), tuple(steps)), tuple(filled)
+    return Runnable(workflow.with_times(times), tuple(steps)), tuple(filled)
 
 
 def _is_broken(error: sqlite3.DatabaseError) -> bool:

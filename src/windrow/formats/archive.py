@@ -22,7 +22,7 @@ from pathlib import Path
 
 from windrow.errors import InputError, OutsideError, UserError
 from windrow.formats.disk import AnyPath, bare_name, open_bytes
-from windrow.formats.swf import read_log, read_swf_header
+from windrow.formats.swf.reader import read_log, read_swf_header
 from windrow.model import Log, format_duration
 
 BASE_URL = "https://www.cs.huji.ac.il/labs/parallel/workload/"

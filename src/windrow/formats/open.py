@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from windrow.errors import STEERING, InputError, UserError
-from windrow.formats import swf
 from windrow.formats.dax import read_dax
 from windrow.formats.disk import AnyPath, format_suffix
-from windrow.formats.native import read_native
-from windrow.formats.wfformat import read_wfformat
-from windrow.formats.wfformat_write import write_wfformat
+from windrow.formats.native.reader import read_native
+from windrow.formats.swf import reader as swf
+from windrow.formats.wfformat.reader import read_wfformat
+from windrow.formats.wfformat.writer import write_wfformat
 from windrow.model import Log, Runnable, Workflow, WorkflowError
 
 NATIVE_SUFFIXES = (".yaml", ".yml")
@@ -88,7 +88,7 @@ def write_workflow(workflow: Workflow, path: AnyPath) -> None:
 
 
 def read_log(path: AnyPath, *, nodes: int | None = None, keep_cancelled: bool = False) -> Log:
-    """The log in an SWF file (`.swf`, `.txt`), cleaned; `nodes` overrides the machine's size. See formats/swf.py."""
+    """The log in an SWF file (`.swf`, `.txt`), cleaned; `nodes` overrides the machine's size. See `swf.reader`."""
     if format_suffix(path) not in LOG_SUFFIXES:
         raise _unknown(path, "a log", LOG_SUFFIXES)
     return swf.read_log(path, nodes=nodes, keep_cancelled=keep_cancelled)

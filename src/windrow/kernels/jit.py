@@ -28,7 +28,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 def cache_folder() -> str:
     """Folder for compiled code; `WINDROW_CACHE` overrides where it is put. Empty where no folder can be made."""
     digest = hashlib.sha256()
-    for source in sorted(Path(__file__).parent.glob("*.py")):
+    for source in sorted(Path(__file__).parent.rglob("*.py")):
         digest.update(source.read_bytes())
     try:
         caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
@@ -61,7 +61,7 @@ def is_small(size: int) -> bool:
 
 @cache
 def _is_cold() -> bool:
-    return not is_compiled("rollout.rollout")
+    return not is_compiled("play.rollout")
 
 
 hearers: list[Callable[[str], None]] = []

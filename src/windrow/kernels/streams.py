@@ -23,8 +23,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from windrow.kernels.cluster.state import Ints
 from windrow.kernels.jit import kernel
-from windrow.kernels.state import Ints
 
 Floats = NDArray[np.float64]
 

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from windrow.app.strategies import STRATEGIES, find_strategy
 from windrow.errors import UserError
 from windrow.formats.parquet import need_parquet
 from windrow.lab.scenario import Scenario, embedded_log, submission_times
 from windrow.lab.trial import Trial
 from windrow.model import Log, NodeShape, Workflow
-from windrow.strategies import STRATEGIES, Strategy, find_strategy
+from windrow.strategies import Strategy
 
 if TYPE_CHECKING:
     import pyarrow

@@ -1,6 +1,6 @@
 """What a trial comes to in figures, without its records: the quick way for campaigns.
 
-Between two decisions everything is compiled (`windrow.kernels.between`); decisions are taken by the very strategies.
+Between two decisions everything is compiled (`windrow.kernels.run.trial`); decisions are taken by the very strategies.
 Where the compiled way does not apply, `run_trial` runs the trial, and gives the same figures.
 """
 
@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from windrow.kernels import between as b
-from windrow.kernels import state as k
+from windrow.kernels.cluster import state as k
+from windrow.kernels.run import trial as b
 from windrow.lab.trial import Trial, run_trial
 from windrow.manager.terms import Terms
 from windrow.model import Workflow

@@ -14,7 +14,7 @@ from typing import assert_never
 import numpy as np
 from numpy.typing import NDArray
 
-from windrow.allocation import Allocation
+from windrow.foresight.futures import OwnJob, Requests, SampledFutures, TrueFutures
 from windrow.manager.actions import Abandon, Action, Decide, StopJob, SubmitJob
 from windrow.manager.core import Core
 from windrow.manager.events import (
@@ -29,8 +29,8 @@ from windrow.manager.events import (
 )
 from windrow.manager.terms import Terms
 from windrow.model import Workflow
+from windrow.model.allocation import Allocation
 from windrow.sim.cluster import Cluster, EventKind
-from windrow.sim.futures import OwnJob, Requests, SampledFutures, TrueFutures
 from windrow.strategies import Decision, Futures, JobPlan, Sampling, Strategy, View, Work
 from windrow.strategies import whole_seconds as whole_seconds  # noqa: PLC0414  (others take it from here)
 

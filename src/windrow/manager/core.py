@@ -4,7 +4,7 @@ Rule 1: only `handle` changes it. Rule 2: no clock, chance or I/O in this file; 
 Rule 3: it does not know whether the queue is real.
 
 The core says which task is in which job. When tasks start inside a job's allocation is for the allocation to say
-(`windrow.allocation`): a job that starts before its predecessors are done waits there, and one whose tasks are done
+(`model.allocation`): a job that starts before its predecessors are done waits there, and one whose tasks are done
 gives its nodes back. When a job is killed, its running tasks are lost and start again from zero in a later job; jobs
 that wait for them, and have not begun, are stopped, and all that is left is cut anew. A task that failed for good
 blocks its descendants; everything else goes on.
@@ -19,7 +19,6 @@ from typing import assert_never
 
 import numpy as np
 
-from windrow.allocation import Member
 from windrow.manager.actions import Abandon, Action, Decide, StopJob, SubmitJob
 from windrow.manager.avoidance import Avoidance
 from windrow.manager.events import (
@@ -43,8 +42,9 @@ from windrow.manager.events import (
 )
 from windrow.manager.losses import Losses
 from windrow.manager.terms import Terms
+from windrow.model.allocation import Member
 from windrow.model.cause import Cause
-from windrow.packing import Need
+from windrow.model.packing import Need
 from windrow.strategies import Forecast, JobPlan, View, Work
 
 

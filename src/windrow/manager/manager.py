@@ -16,10 +16,11 @@ import numpy as np
 from windrow.agent import event_file
 from windrow.agent.claim import claimant
 from windrow.agent.folder import RunFolder
-from windrow.forecast.ahead import Ahead
 from windrow.forecast.base import Forecaster
 from windrow.forecast.ledger import PastPrediction
-from windrow.manager import sightings
+from windrow.foresight.futures import OwnJob
+from windrow.foresight.live import Ahead
+from windrow.manager import translate
 from windrow.manager.actions import Abandon, Action, Decide, StopJob, SubmitJob
 from windrow.manager.core import Core
 from windrow.manager.dispatch import Dispatch, alike
@@ -37,13 +38,12 @@ from windrow.manager.events import (
     TaskStarted,
     TaskUndone,
 )
-from windrow.manager.hearing import LATE_S, MANY, GivenUp, Hearing, Placed
+from windrow.manager.inbox import LATE_S, MANY, GivenUp, Hearing, Placed
 from windrow.manager.journal import Journal, Record
 from windrow.manager.lost_files import LostFile, lost_files
-from windrow.manager.pace import Pace
+from windrow.manager.polling import Pace
 from windrow.manager.predictions import Predictions
 from windrow.queues.port import JobState, OutcomeUnknown, Queue, QueueError, SpecError
-from windrow.sim.futures import OwnJob
 from windrow.strategies import Strategy, View, decided
 
 
@@ -194,7 +194,7 @@ class Manager:
 
         Whoever has the claim may live, and is listened to. (The fence comes first: an agent claims, then looks for it.)
         """
-        if not sightings.is_given_up(record):
+        if not translate.is_given_up(record):
             return
         assert isinstance(record.event, JobKilled | JobEnded)
         number = record.event.job

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from windrow.errors import UserError
+from windrow.foresight.futures import Requests
 from windrow.model import NodeShape
 from windrow.model.cause import Cause
-from windrow.sim.futures import Requests
 
 Ints = NDArray[np.int64]
 

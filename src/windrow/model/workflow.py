@@ -132,6 +132,23 @@ class Workflow:
             commands={i: task.command for i, task in enumerate(rows) if task.command},
         )
 
+    def with_times(self, runtime_s: Floats) -> Workflow:
+        """The same workflow with other run times."""
+        return Workflow(
+            self.name,
+            ids=self.ids,
+            kinds=self.kinds,
+            runtime_s=runtime_s,
+            parents=self.parents,
+            cores=self.cores,
+            nodes=self.nodes,
+            memory_bytes=self.memory_bytes,
+            files=self.files,
+            inputs=self.inputs,
+            outputs=self.outputs,
+            commands=self.commands,
+        )
+
     def __len__(self) -> int:
         return len(self.ids)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from windrow.errors import InputError, UserError
-from windrow.forecast.memory import filled
+from windrow.forecast.best_effort import filled
 from windrow.formats import read_runnable
 from windrow.model import Runnable
 from windrow.model.runnable import refuse_missing_inputs

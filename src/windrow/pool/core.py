@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from windrow.model import NodeShape, Runnable
 from windrow.pool.events import CANCELLED, COMPLETE, FAILED
-from windrow.pool.guest import Guest, Past
+from windrow.pool.workflow_state import Guest, Past
 from windrow.streams import Pool, Start, TaskFinished, TaskLost, WorkflowArrived, WorkflowWithdrawn
 
 

@@ -22,7 +22,7 @@ import msgspec
 from windrow.errors import InputError, OutsideError, UserError, unknown_name
 from windrow.manager.run_file import encoded
 from windrow.model import File, Runnable, Step, Task, Workflow
-from windrow.queues.local_door import knock
+from windrow.queues.local.rendezvous import knock
 
 ROOT = Path(".windrow") / "pools"
 _OWN = ("lock", "out", "server.log", "wake", "wishes", "workflows")

@@ -6,7 +6,7 @@ import heapq
 from collections.abc import Mapping
 
 from windrow.model import NodeShape
-from windrow.pool.guest import Guest, Past
+from windrow.pool.workflow_state import Guest, Past
 from windrow.streams import Backfilling, Pool, TaskFinished, WorkflowArrived
 from windrow.streams.selection import Selection
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from windrow.agent.order import Order, absolute, task_env
 from windrow.pool.core import Attempt
-from windrow.pool.guest import Guest
-from windrow.pool.leftovers import VARIABLE
+from windrow.pool.orphans import VARIABLE
+from windrow.pool.workflow_state import Guest
 
 _PATIENCE_S = 5.0  # how long a file written on another node may take to show up
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 
+from windrow.model.packing import Need
 from windrow.model.resources import NodeShape
-from windrow.packing import Need
 
 
 @dataclass(slots=True)

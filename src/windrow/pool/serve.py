@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from windrow.agent.guard import guarded
-from windrow.agent.wake import Wake
+from windrow.agent.signals import Wake
 from windrow.errors import UserError
 from windrow.manager.lock import RunLock, holder_of
 from windrow.pool.folder import PoolFolder

@@ -18,24 +18,24 @@ from windrow.agent.clock import SteadyClock
 from windrow.agent.hosts import Hosts
 from windrow.agent.order import Order, Result, absolute
 from windrow.agent.outputs import clean_up
-from windrow.agent.wake import Wake
+from windrow.agent.signals import Wake
 from windrow.errors import OutsideError, UserError, WindrowError
-from windrow.forecast.memory import Memory
+from windrow.forecast.best_effort import Memory
 from windrow.forecast.runtimes import PastRun, RunTimes
 from windrow.pool import events as e
 from windrow.pool.admission import refuse_misfits
 from windrow.pool.core import Attempt, Core
-from windrow.pool.crew import Crew
 from windrow.pool.folder import PoolFolder
-from windrow.pool.guest import Guest, Past
 from windrow.pool.journal import Journal
-from windrow.pool.leftovers import kill_leftovers
 from windrow.pool.metrics import alone_s
+from windrow.pool.nodes import Crew
 from windrow.pool.orders import order_for
+from windrow.pool.orphans import kill_leftovers
 from windrow.pool.placement import Placement
 from windrow.pool.settings import Settings
 from windrow.pool.story import Story
-from windrow.queues.local_door import open_door
+from windrow.pool.workflow_state import Guest, Past
+from windrow.queues.local.rendezvous import open_door
 from windrow.streams import find_selection
 
 _LOOK_S = 0.5  # for those who cannot knock, since they are on another machine

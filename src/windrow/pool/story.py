@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import assert_never
 
 from windrow.pool import events as e
-from windrow.pool.guest import Past
+from windrow.pool.workflow_state import Past
 
 
 @dataclass(slots=True)

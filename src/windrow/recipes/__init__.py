@@ -1,8 +1,8 @@
 """Seeded generators: workflows of known applications and shapes, and batch logs."""
 
-from windrow.recipes.logs import LOG_MODELS, generate_log
-from windrow.recipes.recipe import Parameter, Recipe
-from windrow.recipes.workflows import WORKFLOW_RECIPES, generate_workflow
+from windrow.recipes.logs.models import LOG_MODELS, generate_log
+from windrow.recipes.workflows.catalog import WORKFLOW_RECIPES, generate_workflow
+from windrow.recipes.workflows.recipe import Parameter, Recipe
 
 __all__ = [
     "LOG_MODELS",

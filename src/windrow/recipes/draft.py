@@ -98,21 +98,3 @@ class _Pairs:
 def numbered(pattern: str, count: int) -> list[str]:
     """`pattern` with 1..count written into its `{}`, five digits each."""
     return [pattern.format(f"{i:05d}") for i in range(1, count + 1)]
-
-
-def with_times(workflow: Workflow, runtime_s: Floats) -> Workflow:
-    """The same workflow with other run times."""
-    return Workflow(
-        workflow.name,
-        ids=workflow.ids,
-        kinds=workflow.kinds,
-        runtime_s=runtime_s,
-        parents=workflow.parents,
-        cores=workflow.cores,
-        nodes=workflow.nodes,
-        memory_bytes=workflow.memory_bytes,
-        files=workflow.files,
-        inputs=workflow.inputs,
-        outputs=workflow.outputs,
-        commands=workflow.commands,
-    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from windrow.manager.story import JobStory, Story
 from windrow.model import format_duration
-from windrow.report.explanation import explain_job, explain_task, happened
+from windrow.report.run.explanation import explain_job, explain_task, happened
 
 LINES_MAX = 5
 

@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from windrow.app.strategies import MEANINGS
 from windrow.lab.compare import Comparison
 from windrow.model import format_duration
 from windrow.report import comparison_plots
 from windrow.report.page import cell, facts, figure, note, notes, page, section, table
-from windrow.strategies import MEANINGS
 
 Summary = dict[str, Any]
 

@@ -7,9 +7,9 @@ from html import escape
 import numpy as np
 
 from windrow.lab.compare import Comparison
-from windrow.report import plot
-from windrow.report.axis import Axis, count_axis, time_axis
-from windrow.report.plot import Frame
+from windrow.report.svg import plot
+from windrow.report.svg.axis import Axis, count_axis, time_axis
+from windrow.report.svg.plot import Frame
 
 _WIDTH = 960
 _LEFT = 122

@@ -8,10 +8,10 @@ from html import escape
 import numpy as np
 
 from windrow.model import Workflow, format_duration
-from windrow.report import plot
-from windrow.report.axis import Axis, count_axis, round_step
-from windrow.report.plot import Frame
-from windrow.report.steps import thinned
+from windrow.report.svg import plot
+from windrow.report.svg.axis import Axis, count_axis, round_step
+from windrow.report.svg.plot import Frame
+from windrow.report.svg.steps import thinned
 from windrow.shape import Shape
 
 _WIDTH = 960

@@ -8,13 +8,13 @@ from dataclasses import asdict
 import numpy as np
 from numpy.typing import ArrayLike
 
-from windrow.lab.stream_comparison import PolicyRun, StreamComparison
-from windrow.lab.stream_stability import BEHIND
+from windrow.lab.stream.comparison import PolicyRun, StreamComparison
+from windrow.lab.stream.stability import BEHIND
 from windrow.model import format_duration
-from windrow.report import plot
-from windrow.report.axis import Axis, count_axis, time_axis
 from windrow.report.page import cell, facts, figure, note, notes, page, section, table
-from windrow.report.steps import thinned
+from windrow.report.svg import plot
+from windrow.report.svg.axis import Axis, count_axis, time_axis
+from windrow.report.svg.steps import thinned
 
 _BEFORE = ("policy", "slowdown", "99 % below")
 _AFTER = ("wait", "makespan", "used", "kept idle", "keeps up")

@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from windrow.report import plot
-from windrow.report.axis import Axis, count_axis, share_axis, time_axis
-from windrow.report.plot import Frame
-from windrow.report.steps import averages, round_length, thinned
+from windrow.report.svg import plot
+from windrow.report.svg.axis import Axis, count_axis, share_axis, time_axis
+from windrow.report.svg.plot import Frame
+from windrow.report.svg.steps import averages, round_length, thinned
 from windrow.sim.simulation import Simulation
 
 Window = tuple[float, float]

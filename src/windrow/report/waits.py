@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from windrow.model import format_duration
-from windrow.report import plot
-from windrow.report.axis import Axis, log_duration_axis, share_axis
-from windrow.report.plot import Frame
+from windrow.report.svg import plot
+from windrow.report.svg.axis import Axis, log_duration_axis, share_axis
+from windrow.report.svg.plot import Frame
 from windrow.sim.simulation import Simulation
 
 Window = tuple[float, float]

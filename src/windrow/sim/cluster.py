@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from windrow.errors import UserError
-from windrow.kernels import state as k
-from windrow.kernels.advance import EVENTS_HAPPENED, NEEDS_ROOM, advance, has_room, stop, submit
-from windrow.kernels.estimate import estimate
+from windrow.kernels.cluster import state as k
+from windrow.kernels.cluster.advance import EVENTS_HAPPENED, NEEDS_ROOM, advance, has_room, stop, submit
+from windrow.kernels.cluster.estimate import estimate
 from windrow.model import Log
 from windrow.sim.settings import REQUESTS, Settings, choice
 

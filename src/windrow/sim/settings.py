@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 
 from windrow.errors import UserError, unknown_name
-from windrow.kernels import state as k
+from windrow.kernels.cluster import state as k
 from windrow.model.bounds import COUNT_MAX
 
 POLICIES: Mapping[str, str] = {

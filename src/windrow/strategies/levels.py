@@ -12,13 +12,13 @@ from copy import copy
 import numpy as np
 from numpy.typing import NDArray
 
-from windrow.allocation import Member, lasting_s
 from windrow.errors import UserError
 from windrow.kernels.jit import is_loaded
-from windrow.kernels.listing import run_times
+from windrow.kernels.run.estimate import run_times
 from windrow.model import NEVER_S, Adjacency, NodeShape, Workflow, order_and_levels
+from windrow.model.allocation import Member, lasting_s
+from windrow.model.packing import Need
 from windrow.model.size import format_size
-from windrow.packing import Need
 
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]

@@ -5,7 +5,7 @@ A task takes as many as its cores, or as its memory fills shares, whichever is m
 cores of them. Batch systems charge for tasks in the same way.
 
 Deliberately absent: where a task is put. Counts can say that a task fits which no single node has room for; a pool that
-places tasks on nodes must look again (`windrow.packing`).
+places tasks on nodes must look again (`windrow.model.packing`).
 """
 
 from __future__ import annotations

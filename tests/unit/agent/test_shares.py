@@ -16,8 +16,8 @@ from tests.unit.agent.jobs import Run, is_alive, shell, task, wait_until
 from windrow.agent.event_file import TaskStarted
 from windrow.agent.machine import Identity, this_machine
 from windrow.agent.shares import VARIABLE, Share, Shares, deal
+from windrow.model.packing import Need, Packing
 from windrow.model.resources import NodeShape
-from windrow.packing import Need, Packing
 
 GIB = 1 << 30
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from windrow.app.learning import Learning
-from windrow.forecast.history import History
 from windrow.forecast.runtimes import RunTimes
+from windrow.forecast.waits import History
 from windrow.manager.events import JobsPlanned, JobStarted, JobSubmitted, TaskFinished
 from windrow.manager.journal import Record
 from windrow.model import Runnable, Step, Task, Workflow

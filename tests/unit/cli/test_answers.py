@@ -15,7 +15,8 @@ from typing import Any
 
 import pytest
 
-from windrow.cli import logs, progress_lines, terminal
+from windrow.cli import progress_lines, terminal
+from windrow.cli.commands import logs
 from windrow.cli.main import COMMANDS, main
 
 WORKFLOW = """

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from windrow.app.strategies import STRATEGIES
 from windrow.cli import arguments
-from windrow.cli import compare as command
+from windrow.cli.commands import compare as command
 from windrow.cli.main import main
 from windrow.formats import write_log, write_workflow
 from windrow.lab import scenario
@@ -20,7 +21,6 @@ from windrow.lab.compare import Comparison, compare
 from windrow.model import NodeShape, Task, Workflow
 from windrow.recipes import generate_log, generate_workflow
 from windrow.report.comparison import verdict
-from windrow.strategies import STRATEGIES
 
 LOG = generate_log("lublin", seed=4, days=5, nodes=24)
 WORKFLOW = generate_workflow("montage", tasks=24, work_s=20 * 3600, seed=1)
@@ -223,7 +223,7 @@ def test_progress_shows_only_when_it_takes_long(
 ) -> None:
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     now = [0.0]
-    monkeypatch.setattr("windrow.cli.compare.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("windrow.cli.commands.compare.time.monotonic", lambda: now[0])
     with command.counting("comparing") as tell:
         assert tell is not None
         tell(1, 10)

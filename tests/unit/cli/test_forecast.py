@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from windrow.cli import forecast as command
+from windrow.cli.commands import forecast as command
 from windrow.cli.main import Parser
 from windrow.errors import UserError
-from windrow.forecast.history import History, PastWait
 from windrow.forecast.ledger import PastPrediction
+from windrow.forecast.waits import History, PastWait
 from windrow.queues.port import JobSpec, QueueError, Snapshot
 from windrow.queues.simulated import SimulatedQueue
 from windrow.sim import Cluster

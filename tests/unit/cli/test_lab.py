@@ -16,9 +16,9 @@ import pytest
 from pyarrow import parquet
 
 from windrow.cli.main import main
-from windrow.lab.campaign_file import read_campaign
-from windrow.lab.shards import run_sweep
-from windrow.lab.slurm_array import ranges
+from windrow.lab.campaign.file import read_campaign
+from windrow.lab.campaign.shards import run_sweep
+from windrow.lab.campaign.slurm_array import ranges
 
 SMALL = """\
 submit = ["1d", "30h"]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from windrow.cli import main as door
-from windrow.cli import show
+from windrow.cli.commands import show
 from windrow.cli.main import COMMANDS, main
 from windrow.errors import OutsideError
 from windrow.version import __version__

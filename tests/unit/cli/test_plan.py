@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from windrow.app.strategies import STRATEGIES
 from windrow.cli.main import main
 from windrow.formats import write_log, write_workflow
 from windrow.lab.trial import run_trial
 from windrow.manager.terms import Terms
 from windrow.recipes import generate_log, generate_workflow
 from windrow.sim import Cluster
-from windrow.strategies import STRATEGIES
 
 LOG = generate_log("lublin", seed=4, days=5, nodes=24)
 WORKFLOW = generate_workflow("montage", tasks=24, work_s=20 * 3600, seed=1)
@@ -70,7 +70,7 @@ def test_without_explain_only_the_reason(capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_many_jobs_are_cut_short(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("windrow.cli.plan._MOST_JOBS", 5)
+    monkeypatch.setattr("windrow.cli.commands.plan._MOST_JOBS", 5)
     out = planned(capsys, "individual")
     assert f"and {len(WORKFLOW) - 5} more jobs; --json has all" in out
 

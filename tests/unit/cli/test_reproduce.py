@@ -15,8 +15,10 @@ from pathlib import Path
 import pytest
 
 from windrow.cli.main import main
-from windrow.lab import foresight, foresight_pace, zhang
-from windrow.lab.campaign import Campaign
+from windrow.lab.campaign.campaign import Campaign
+from windrow.reproductions.foresight import decision_times as foresight_pace
+from windrow.reproductions.foresight import plan as foresight
+from windrow.reproductions.zhang import plan as zhang
 
 
 @pytest.mark.parametrize("option", [["--policy", "easy"], ["--placement", "count"], ["--as-thesis"]])

@@ -13,7 +13,7 @@ import pytest
 from windrow.app.execute import Order, strategy_of
 from windrow.app.queues import open_queue
 from windrow.cli.main import main
-from windrow.strategies import Foresight
+from windrow.foresight.strategy import Foresight
 
 FORK_JOIN = """
 name: fork-join

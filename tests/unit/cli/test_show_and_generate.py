@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from windrow.cli import show
+from windrow.cli.commands import show
 from windrow.cli.main import main
 from windrow.formats import read_log, read_workflow, write_workflow
 from windrow.model import Task, Workflow

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from windrow.cli import stream as command
+from windrow.cli.commands import stream as command
 from windrow.cli.main import main
 from windrow.errors import UserError
-from windrow.lab.stream_comparison import compare_streams
+from windrow.lab.stream.comparison import compare_streams
 from windrow.streams.open import _PLAIN
 
 _SMALL = ["--workflows", "60", "--nodes", "40", "--seed", "3"]

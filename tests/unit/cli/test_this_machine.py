@@ -16,7 +16,7 @@ from tests.unit.queues.test_local import kill_server
 from windrow.agent.machine import this_machine
 from windrow.app.queues import open_queue
 from windrow.cli.main import main
-from windrow.queues.local import LocalQueue
+from windrow.queues.local.queue import LocalQueue
 from windrow.queues.port import JobSpec, SpecError
 
 CORES = this_machine().cores

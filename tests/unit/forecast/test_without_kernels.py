@@ -13,14 +13,15 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from windrow.forecast.ahead import Ahead
 from windrow.forecast.twin import Twin, expected_starts_s
+from windrow.foresight.live import Ahead
+from windrow.foresight.strategy import Foresight
 from windrow.kernels.jit import Kernel
 from windrow.manager.core import Core
 from windrow.manager.terms import Terms
 from windrow.model import Task, Workflow
 from windrow.queues.port import OthersJob, Snapshot
-from windrow.strategies import Decision, Foresight, Glume, Strategy, Work, whole_seconds
+from windrow.strategies import Decision, Glume, Strategy, Work, whole_seconds
 
 NODES = 8
 
@@ -28,7 +29,7 @@ IDLE = """
 import sys
 from tests.unit.forecast.test_without_kernels import Board, decision, workflow
 from windrow.queues.port import Snapshot
-from windrow.strategies import Foresight
+from windrow.foresight.strategy import Foresight
 assert decision(Foresight(), workflow(1, tasks=40), Board(Snapshot(1000.0, 8, ()))).is_played
 assert "numba" not in sys.modules
 """

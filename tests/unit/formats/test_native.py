@@ -10,8 +10,9 @@ import pytest
 import yaml
 
 from windrow.errors import InputError
-from windrow.formats import native_yaml, read_runnable, read_workflow, write_workflow
-from windrow.formats.native import DEFAULT_RUNTIME_S
+from windrow.formats import read_runnable, read_workflow, write_workflow
+from windrow.formats.native import yaml_source as native_yaml
+from windrow.formats.native.reader import DEFAULT_RUNTIME_S
 from windrow.model import Runnable, Step, Task, Workflow
 
 STRICT = ("/bin/bash", "-euo", "pipefail", "-c")

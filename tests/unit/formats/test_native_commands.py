@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from windrow.errors import InputError
-from windrow.formats import native_commands
-from windrow.formats.native import read_native
+from windrow.formats.native import commands as native_commands
+from windrow.formats.native.reader import read_native
 from windrow.manager.run_file import read_runnable, write_runnable
 from windrow.model import Step
 

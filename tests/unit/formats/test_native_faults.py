@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from windrow.errors import InputError
-from windrow.formats.native import read_native
-from windrow.formats.native_yaml import REPEATED_MAX
+from windrow.formats.native.reader import read_native
+from windrow.formats.native.yaml_source import REPEATED_MAX
 
 
 def fault(folder: Path, text: str | bytes) -> str:

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from windrow.errors import InputError
-from windrow.formats.native_schema import DEFAULT_KEYS, SCHEMA_PATH, TASK_KEYS, read_form
-from windrow.formats.native_yaml import Items, Node, Scalar, read_yaml
+from windrow.formats.native.schema import DEFAULT_KEYS, SCHEMA_PATH, TASK_KEYS, read_form
+from windrow.formats.native.yaml_source import Items, Node, Scalar, read_yaml
 
 ROOT = Path(__file__).resolve().parents[3]
 SCHEMA = json.loads(SCHEMA_PATH.read_text())

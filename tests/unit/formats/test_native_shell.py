@@ -11,8 +11,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from windrow.errors import InputError
-from windrow.formats.native import read_native
-from windrow.formats.native_text import ShellTemplate, Template, UnsafePlaceError
+from windrow.formats.native.reader import read_native
+from windrow.formats.native.text import ShellTemplate, Template, UnsafePlaceError
 
 SHELLS = sorted({path for path in ("/bin/sh", shutil.which("bash"), shutil.which("dash")) if path})
 HOSTILE = (

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from windrow.errors import InputError, UserError
-from windrow.formats import swf_rows
-from windrow.formats.swf import read_log, read_swf_header, write_log
+from windrow.formats.swf import rows as swf_rows
+from windrow.formats.swf.reader import read_log, read_swf_header, write_log
 from windrow.model import Log, Repairs
 
 COLUMNS = ("job", "submit_s", "nodes", "requested_s", "run_s", "user")

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from windrow.errors import UserError
-from windrow.formats.swf import read_log
+from windrow.formats.swf.reader import read_log
 
 COUNT = st.integers(-1, 12)
 

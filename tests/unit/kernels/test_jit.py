@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pkgutil
 import subprocess
 import sys
 from importlib import import_module
@@ -10,13 +11,14 @@ from pathlib import Path
 
 import pytest
 
+from windrow import kernels
 from windrow.cli import compiling
 from windrow.kernels.jit import Kernel
 
 IMPORT_ALL = """
 import pkgutil, sys, windrow
 for module in pkgutil.walk_packages(windrow.__path__, "windrow."):
-    if module.name not in ("windrow.kernels.linking", "windrow.agent.__main__", "windrow.queues.local_server"):
+    if module.name not in ("windrow.kernels.linking", "windrow.agent.__main__", "windrow.queues.local.server"):
         __import__(module.name)
 assert "numba" not in sys.modules and "llvmlite" not in sys.modules
 """
@@ -32,7 +34,7 @@ sys.exit(code)
 CALL = """
 import numpy as np
 from windrow.kernels import jit
-from windrow.kernels.listing import pop
+from windrow.kernels.run.estimate import pop
 jit.hearers.append(print)
 assert pop(np.array([1, 5, 3]), 3) == 1
 """
@@ -67,17 +69,15 @@ def test_a_run_on_this_machine_loads_no_numba(tmp_path: Path, monkeypatch: pytes
 @pytest.mark.slow
 def test_what_is_compiled_is_announced_and_kept(tmp_path: Path) -> None:
     first, second = (python(CALL, WINDROW_CACHE=str(tmp_path)) for _ in range(2))
-    assert (first, second) == ("listing.pop\n", "")
-    assert [file.name for file in tmp_path.glob("**/*.nbc")] == [next(tmp_path.glob("**/listing.pop-*.nbc")).name]
+    assert (first, second) == ("estimate.pop\n", "")
+    assert [file.name for file in tmp_path.glob("**/*.nbc")] == [next(tmp_path.glob("**/estimate.pop-*.nbc")).name]
 
 
 def test_without_a_folder_for_it_kernels_run_all_the_same() -> None:
-    assert python(CALL, WINDROW_CACHE="/dev/null/nowhere") == "listing.pop\n"
+    assert python(CALL, WINDROW_CACHE="/dev/null/nowhere") == "estimate.pop\n"
 
 
 @pytest.mark.parametrize("name", compiling.WORDS)
 def test_what_is_announced_is_a_kernel(name: str) -> None:
-    module, _, function = name.partition(".")
-    found = getattr(import_module(f"windrow.kernels.{module}"), function)
-    assert isinstance(found, Kernel)
-    assert found.name == name
+    modules = [import_module(m.name) for m in pkgutil.walk_packages(kernels.__path__, "windrow.kernels.")]
+    assert name in {value.name for module in modules for value in vars(module).values() if isinstance(value, Kernel)}

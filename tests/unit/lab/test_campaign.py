@@ -17,12 +17,12 @@ from pyarrow import parquet
 
 from windrow.errors import UserError
 from windrow.formats import write_workflow
-from windrow.lab.campaign import Campaign, Rules
+from windrow.lab.campaign.campaign import Campaign, Rules
+from windrow.lab.campaign.sources import LogSource, WorkflowSource
+from windrow.lab.campaign.store import Store
+from windrow.lab.campaign.workers import Progress, run_campaign, run_campaigns
 from windrow.lab.noise import task_times
-from windrow.lab.sources import LogSource, WorkflowSource
-from windrow.lab.store import Store
 from windrow.lab.trial import run_trial
-from windrow.lab.workers import Progress, run_campaign, run_campaigns
 from windrow.manager.terms import Terms
 from windrow.recipes import generate_workflow
 from windrow.sim import Cluster
@@ -104,7 +104,8 @@ def test_two_workers_give_the_same_table(reference: pa.Table, tmp_path: Path) ->
 
 PROGRAM = """
 import time
-from windrow.lab import rows, workers
+from windrow.lab.campaign import rows
+from windrow.lab.campaign import workers
 from tests.unit.lab.test_campaign import CAMPAIGN
 import sys
 
@@ -164,7 +165,7 @@ def wait_until_quiet(folder: Path) -> None:
 def test_workers_end_with_a_killed_parent(tmp_path: Path) -> None:
     program = (
         "import os, signal, sys, multiprocessing as m\n"
-        "from windrow.lab.workers import _begin_worker\n"
+        "from windrow.lab.campaign.workers import _begin_worker\n"
         "def work(pipe):\n"
         "    _begin_worker(); pipe.send(os.getpid()); import time; time.sleep(60)\n"
         "if __name__ == '__main__':\n"

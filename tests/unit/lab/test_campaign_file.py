@@ -10,22 +10,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from windrow.app.strategies import STRATEGIES
 from windrow.errors import InputError, UserError
 from windrow.formats import write_log, write_workflow
-from windrow.lab.campaign import Campaign, Rules
-from windrow.lab.campaign_entries import RecipeWorkflow
-from windrow.lab.campaign_file import EXAMPLE, read_campaign
-from windrow.lab.shards import Shard, deal, parse_shard, run_sweep, unfinished_shards
-from windrow.lab.sources import LogSource, WorkflowSource
-from windrow.lab.store import Store
-from windrow.lab.sweep import Sweep, read_results
-from windrow.lab.sweep_summary import summarize
-from windrow.lab.workers import run_campaign
+from windrow.lab.campaign.campaign import Campaign, Rules
+from windrow.lab.campaign.entries import RecipeWorkflow
+from windrow.lab.campaign.file import EXAMPLE, read_campaign
+from windrow.lab.campaign.shards import Shard, deal, parse_shard, run_sweep, unfinished_shards
+from windrow.lab.campaign.sources import LogSource, WorkflowSource
+from windrow.lab.campaign.store import Store
+from windrow.lab.campaign.summary import summarize
+from windrow.lab.campaign.sweep import Sweep, read_results
+from windrow.lab.campaign.workers import run_campaign
 from windrow.model import Task, Workflow
 from windrow.recipes import generate_log, generate_workflow
-from windrow.recipes.workflows import WORKFLOW_RECIPES
+from windrow.recipes.workflows.catalog import WORKFLOW_RECIPES
 from windrow.sim.settings import PRIORITIES
-from windrow.strategies import STRATEGIES, Glume, OneJob, Zhang
+from windrow.strategies import Glume, OneJob, Zhang
 
 SMALL = """\
 name = "small"

@@ -11,21 +11,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import windrow
+from windrow.app.strategies import STRATEGIES
 from windrow.errors import UserError
 from windrow.lab.background import run_with_background, within
-from windrow.lab.campaign import Campaign
+from windrow.lab.campaign.campaign import Campaign
+from windrow.lab.campaign.sources import LogSource, WorkflowSource
+from windrow.lab.campaign.workers import run_campaign
 from windrow.lab.compare import Comparison, compare, hidden_wait_s, measured, useful_node_s
 from windrow.lab.plan import make_plan
 from windrow.lab.scenario import Scenario, embedded_log, submission_times
-from windrow.lab.sources import LogSource, WorkflowSource
 from windrow.lab.trial import Trial, run_trial
-from windrow.lab.workers import run_campaign
 from windrow.manager.terms import Terms
 from windrow.model import Log, NodeShape, Task, Workflow
 from windrow.recipes import generate_log, generate_workflow
 from windrow.sim import Cluster
 from windrow.sim.settings import Settings
-from windrow.strategies import STRATEGIES, Glume, whole_seconds
+from windrow.strategies import Glume, whole_seconds
 
 LOG = generate_log("lublin", seed=3, days=6, nodes=32)
 WORKFLOW = generate_workflow("montage", tasks=30, work_s=40 * 3600, seed=2)

@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 from tests.unit.sim.test_invariants import random_log
 from tests.unit.strategies.test_listing import workflows
 
+from windrow.app.strategies import STRATEGIES
 from windrow.lab.trial import Ints, Trial, run_trial
 from windrow.manager.terms import Terms
 from windrow.model import Log, NodeShape, Task, Workflow
 from windrow.sim import Cluster
-from windrow.strategies import STRATEGIES, Decision, Glume, Strategy, View, Work, Zhang
+from windrow.strategies import Decision, Glume, Strategy, View, Work, Zhang
 
 ALL = [
     *STRATEGIES.values(),

@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from windrow.lab.campaign import Campaign, Chunk
-from windrow.lab.sources import LogSource, WorkflowSource
-from windrow.lab.workers import _Tally
-from windrow.strategies import Foresight, Glume, Individual
+from windrow.foresight.strategy import Foresight
+from windrow.lab.campaign.campaign import Campaign, Chunk
+from windrow.lab.campaign.sources import LogSource, WorkflowSource
+from windrow.lab.campaign.workers import _Tally
+from windrow.strategies import Glume, Individual
 
 LOG = LogSource("small", model="lublin", days=6, nodes=16)
 WORKFLOWS = tuple(WorkflowSource(f"montage-{k}", recipe="montage", tasks=100, seed=k) for k in range(3))
@@ -24,7 +25,7 @@ def chunks(*strategies: Foresight | Glume | Individual) -> list[Chunk]:
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The time, which stands still unless a test moves it."""
     now = [1000.0]
-    monkeypatch.setattr("windrow.lab.workers.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("windrow.lab.campaign.workers.time.monotonic", lambda: now[0])
     return now
 
 

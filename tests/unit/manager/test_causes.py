@@ -11,8 +11,8 @@ from windrow.manager.avoidance import FOR_S, WITHIN_S, Avoidance, Avoided
 from windrow.manager.core import Core
 from windrow.manager.events import JobKilled, JobStarted, RunBegan, TaskFinished
 from windrow.manager.losses import PATIENCE
-from windrow.manager.sightings import ending
 from windrow.manager.terms import Terms
+from windrow.manager.translate import ending
 from windrow.model.cause import Cause
 from windrow.queues.port import JobState, JobStatus
 

@@ -20,22 +20,23 @@ from windrow.agent import event_file
 from windrow.agent.folder import RunFolder
 from windrow.app.learning import Learning
 from windrow.app.runs import past_predictions
+from windrow.app.strategies import find_strategy
 from windrow.forecast import ledger
 from windrow.forecast.base import Ints
-from windrow.forecast.history import History
-from windrow.forecast.history import default_path as waits_path
 from windrow.forecast.twin import Twin
+from windrow.forecast.waits import History
+from windrow.forecast.waits import default_path as waits_path
 from windrow.manager.core import Core
 from windrow.manager.dispatch import Dispatch
 from windrow.manager.events import Event, JobsPlanned, JobStarted, JobSubmitted, TaskStarted
 from windrow.manager.journal import Journal, PredictedStart, Record
 from windrow.manager.losses import PATIENCE
 from windrow.manager.manager import Manager
-from windrow.manager.pace import POLL_S, SLOWEST_POLL_S
+from windrow.manager.polling import POLL_S, SLOWEST_POLL_S
 from windrow.manager.terms import Terms
 from windrow.model import NodeShape, Runnable, Step, Task, Workflow
 from windrow.queues.port import JobSpec, JobState, JobStatus, Limits, Snapshot
-from windrow.strategies import Decision, JobPlan, Work, find_strategy, whole_seconds
+from windrow.strategies import Decision, JobPlan, Work, whole_seconds
 
 
 @dataclass

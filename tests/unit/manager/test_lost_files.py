@@ -18,7 +18,7 @@ from windrow.manager.lost_files import LostFile, is_gone_from, lost_files
 from windrow.manager.story import Kept, Story
 from windrow.manager.terms import Terms
 from windrow.model import NodeShape, Runnable, Task, Workflow
-from windrow.report.explanation import explain_task
+from windrow.report.run.explanation import explain_task
 from windrow.strategies import Decision, JobPlan, Work
 
 _SETTINGS = settings(max_examples=150, deadline=None, derandomize=True)

@@ -19,9 +19,9 @@ from windrow.manager.events import (
     TaskFinished,
     TaskStarted,
 )
-from windrow.manager.hearing import FORGOTTEN_S
+from windrow.manager.inbox import FORGOTTEN_S
 from windrow.manager.journal import Journal, Record
-from windrow.manager.pace import POLL_S, SLOWEST_POLL_S, Pace
+from windrow.manager.polling import POLL_S, SLOWEST_POLL_S, Pace
 from windrow.queues.port import JobSpec, JobState, OutcomeUnknown, SpecError
 from windrow.strategies import Decision, JobPlan
 

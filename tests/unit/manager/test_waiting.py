@@ -11,8 +11,8 @@ from tests.survival.toy import Fate, ToyCluster, ToyRun
 from windrow.manager.journal import Journal
 from windrow.manager.story import Story
 from windrow.queues.port import JobState
-from windrow.report.explanation import explain_job, explain_task
-from windrow.report.waiting import nothing_can_start
+from windrow.report.run.explanation import explain_job, explain_task
+from windrow.report.run.waiting import nothing_can_start
 
 
 @pytest.fixture

@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from tests.unit.streams.small import streams, workflows
 
 from windrow.errors import UserError
-from windrow.lab.stream_simulation import run_by_pool
-from windrow.lab.stream_workload import Workload
+from windrow.lab.stream.simulation import run_by_pool
+from windrow.lab.stream.workload import Workload
 from windrow.model import NodeShape, Runnable, Step, Task, Workflow
 from windrow.pool.core import Attempt, Core
 from windrow.pool.events import CANCELLED, COMPLETE, FAILED
-from windrow.pool.guest import Guest, Past
 from windrow.pool.metrics import alone_s
+from windrow.pool.workflow_state import Guest, Past
 from windrow.streams import Pool, Progress, find_policy
 from windrow.streams.estimates import length_s
 from windrow.streams.selection import at_random, by_descendants

@@ -18,10 +18,10 @@ from windrow.model import File, Runnable, Step, Task, Workflow
 from windrow.pool import events as e
 from windrow.pool.folder import PoolFolder, find_pool, pool_at
 from windrow.pool.journal import Journal
-from windrow.pool.leftovers import VARIABLE, kill_leftovers
+from windrow.pool.orphans import VARIABLE, kill_leftovers
 from windrow.pool.settings import choose
 from windrow.pool.story import Figure
-from windrow.pool.told import Told
+from windrow.pool.view import Told
 
 
 def small(name: str = "one") -> Runnable:

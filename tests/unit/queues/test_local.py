@@ -30,8 +30,8 @@ from windrow.agent.machine import this_machine
 from windrow.errors import UserError
 from windrow.model.resources import NodeShape
 from windrow.queues.command import user_name
-from windrow.queues.local import LocalQueue
-from windrow.queues.local_door import is_served, start_server
+from windrow.queues.local.queue import LocalQueue
+from windrow.queues.local.rendezvous import is_served, start_server
 from windrow.queues.port import JobState, SpecError
 
 
@@ -251,7 +251,7 @@ def test_a_tag_belongs_to_one_job(local: LocalHarness) -> None:
 def test_several_clients_at_once(local: LocalHarness) -> None:
     program = """
 import sys
-from windrow.queues.local import LocalQueue
+from windrow.queues.local.queue import LocalQueue
 from windrow.queues.port import JobSpec
 queue, who, folder = LocalQueue(sys.argv[1], nodes=4), sys.argv[2], sys.argv[3]
 for i in range(5):
@@ -336,9 +336,11 @@ def test_a_user_without_a_name_has_a_queue_too(tmp_path: Path, monkeypatch: pyte
         LocalQueue()
 
 
-@pytest.mark.parametrize("module", ["local", "local_server"])
+@pytest.mark.parametrize("module", ["queue", "server"])
 def test_nothing_heavy_is_loaded(module: str) -> None:
-    program = f"import sys, windrow.queues.{module}; print(sorted({{'numpy', 'numba', 'rich'}} & set(sys.modules)))"
+    program = (
+        f"import sys, windrow.queues.local.{module}; print(sorted({{'numpy', 'numba', 'rich'}} & set(sys.modules)))"
+    )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout == "[]\n"
 

@@ -17,9 +17,9 @@ import pytest
 from tests.unit.queues.contract import spec, wait_for, wait_over, wait_state
 from tests.unit.queues.test_local import LocalHarness, is_alive, kill_server, server_pid
 
-from windrow.queues.local import LocalQueue
-from windrow.queues.local_door import is_served, start_server
-from windrow.queues.local_keeper import claimant
+from windrow.queues.local.queue import LocalQueue
+from windrow.queues.local.rendezvous import is_served, start_server
+from windrow.queues.local.supervisor import claimant
 from windrow.queues.port import JobState, QueueError
 
 
@@ -32,7 +32,9 @@ def number_of(job: str) -> int:
 CRASHING = """
 import os, signal, sys
 from pathlib import Path
-from windrow.queues import local_keeper, local_server, local_store
+from windrow.queues.local import supervisor as local_keeper
+from windrow.queues.local import server as local_server
+from windrow.queues.local import store as local_store
 owner, name, when, folder = sys.argv[1:]
 place = {"store": local_store.Store, "server": local_server}[owner]
 real = getattr(place, name)
@@ -49,7 +51,8 @@ sys.exit(local_server.main(Path(folder)))
 SLOW = """
 import sys, time
 from pathlib import Path
-from windrow.queues import local_keeper, local_server
+from windrow.queues.local import supervisor as local_keeper
+from windrow.queues.local import server as local_server
 real = local_keeper.claim
 def slow(*values):
     time.sleep(float(sys.argv[1]))
@@ -226,13 +229,13 @@ def servers(folder: Path) -> list[int]:
     for entry in Path("/proc").iterdir():
         if entry.name.isdecimal() and (entry / "cmdline").exists():
             words = (entry / "cmdline").read_bytes().split(b"\0")
-            if b"windrow.queues.local_server" in words and os.fsencode(folder) in words:
+            if b"windrow.queues.local.server" in words and os.fsencode(folder) in words:
                 found.append(int(entry.name))
     return found
 
 
 def test_there_is_never_a_second_server(local: LocalHarness) -> None:
-    command = [sys.executable, "-P", "-m", "windrow.queues.local_server", str(local.queue.folder)]
+    command = [sys.executable, "-P", "-m", "windrow.queues.local.server", str(local.queue.folder)]
     starters = [subprocess.Popen(command, stderr=subprocess.DEVNULL) for _ in range(4)]
     assert [starter.wait(60) for starter in starters] == [0] * 4
     assert servers(local.queue.folder) == [server_pid(local.queue.folder)]

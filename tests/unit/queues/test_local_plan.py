@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from windrow.queues.local_plan import Held, Wanted, expected_starts, jobs_to_start
+from windrow.queues.local.plan import Held, Wanted, expected_starts, jobs_to_start
 from windrow.sim import Cluster
 from windrow.sim.cluster import EventKind
 

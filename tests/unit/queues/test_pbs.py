@@ -11,8 +11,8 @@ from tests.unit.queues.pbs_recorded.run import RecordedRun
 
 from windrow.errors import UserError
 from windrow.queues.command import Answer
-from windrow.queues.pbs import PbsProfile, PbsQueue, pbs_profile
-from windrow.queues.pbs_text import format_duration, parse_bytes, parse_duration
+from windrow.queues.pbs.queue import PbsProfile, PbsQueue, pbs_profile
+from windrow.queues.pbs.text import format_duration, parse_bytes, parse_duration
 from windrow.queues.port import JobSpec, JobState, OutcomeUnknown, Queue, QueueError, SpecError
 
 RECORDED = Path(__file__).parent / "pbs_recorded"

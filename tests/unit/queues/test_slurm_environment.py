@@ -11,8 +11,8 @@ from windrow.app.queues import open_queue
 from windrow.errors import UserError
 from windrow.queues.command import Answer
 from windrow.queues.port import QueueError
-from windrow.queues.slurm import SlurmQueue
-from windrow.queues.slurm_profile import SlurmProfile
+from windrow.queues.slurm.profile import SlurmProfile
+from windrow.queues.slurm.queue import SlurmQueue
 
 
 def test_the_variables_of_an_outer_job_do_not_reach_the_jobs_that_it_submits() -> None:

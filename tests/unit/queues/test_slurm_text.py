@@ -12,9 +12,9 @@ from tests.unit.queues.pbs_recorded.run import RecordedRun
 from windrow.errors import UserError
 from windrow.queues.command import Answer
 from windrow.queues.port import JobSpec, JobState, OutcomeUnknown, QueueError, SpecError
-from windrow.queues.slurm import SlurmQueue
-from windrow.queues.slurm_profile import SlurmProfile, slurm_profile
-from windrow.queues.slurm_text import (
+from windrow.queues.slurm.profile import SlurmProfile, slurm_profile
+from windrow.queues.slurm.queue import SlurmQueue
+from windrow.queues.slurm.text import (
     format_duration,
     parse_count,
     parse_duration,
@@ -188,7 +188,7 @@ def test_the_cluster_after_an_id_and_patterns_in_the_output_mean_nothing() -> No
 
 
 def test_limits_are_the_tightest(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("windrow.queues.slurm.user_name", lambda: "ada")
+    monkeypatch.setattr("windrow.queues.slurm.queue.user_name", lambda: "ada")
     main = SlurmQueue(run=site(), env={}).limits()
     assert (main.nodes, main.max_nodes, main.max_walltime_s) == (3, 2, 36000)
     assert (main.max_jobs, main.max_array) == (20, 20)

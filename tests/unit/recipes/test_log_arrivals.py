@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windrow.recipes.log_arrivals import DAY_S, Cycle, arrive, daily_cycle, gamma_cdf, weekly_cycle
+from windrow.recipes.logs.arrivals import DAY_S, Cycle, arrive, daily_cycle, gamma_cdf, weekly_cycle
 
 BATCH_DAY = (6.1271, 5.2740)
 

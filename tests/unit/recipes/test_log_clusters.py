@@ -12,9 +12,9 @@ import pytest
 
 from windrow.errors import UserError
 from windrow.model import Log
-from windrow.recipes.clusters import CLUSTERS
-from windrow.recipes.log_calibration import fit_runs, fit_widths, shape_quantile
-from windrow.recipes.logs import generate_log
+from windrow.recipes.logs.calibration import fit_runs, fit_widths, shape_quantile
+from windrow.recipes.logs.clusters import CLUSTERS
+from windrow.recipes.logs.models import generate_log
 
 DOCS = Path(__file__).parents[3] / "docs" / "reference" / "log-models.md"
 FIGURES = ("jobs per day", "width", "run time", "request size", "actual load", "requested load")

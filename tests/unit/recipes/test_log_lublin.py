@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from windrow.recipes.logs import generate_log
-from windrow.recipes.lublin import PUBLISHED, draw_gaps, draw_runs, draw_sizes, size_range
+from windrow.recipes.logs.lublin import PUBLISHED, draw_gaps, draw_runs, draw_sizes, size_range
+from windrow.recipes.logs.models import generate_log
 
 Floats = NDArray[np.float64]
 

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from windrow.errors import UserError
 from windrow.model import Log
-from windrow.recipes.logs import LOG_MODELS, generate_log
+from windrow.recipes.logs.models import LOG_MODELS, generate_log
 
 COLUMNS = ("job", "submit_s", "nodes", "requested_s", "run_s", "user")
 DIGEST = """
 import hashlib
-from windrow.recipes.logs import LOG_MODELS, generate_log
+from windrow.recipes.logs.models import LOG_MODELS, generate_log
 for name in LOG_MODELS:
     log = generate_log(name, seed=5, jobs=300)
     columns = (log.job, log.submit_s, log.nodes, log.requested_s, log.run_s, log.user)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from windrow.recipes.log_requests import ROUND_VALUES_S, draw_users, overestimate_for, requested_times
+from windrow.recipes.logs.requests import ROUND_VALUES_S, draw_users, overestimate_for, requested_times
 
 HOUR = 3600
 

@@ -12,7 +12,7 @@ from tests.unit.report import told_runs as run
 from windrow.manager import events as e
 from windrow.manager.journal import Record
 from windrow.model import Step, Task, Workflow
-from windrow.report.crate import PROFILES, CrateOf, Seen, crate_metadata
+from windrow.report.run.crate import PROFILES, CrateOf, Seen, crate_metadata
 from windrow.strategies import JobPlan
 
 TASKS = [

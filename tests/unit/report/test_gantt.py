@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from tests.unit.report.test_pages import Outline, assert_inside, assert_self_contained, pictures
 
+from windrow.app.strategies import STRATEGIES
 from windrow.lab.background import Background, run_with_background
 from windrow.lab.compare import compare
 from windrow.lab.scenario import Scenario
@@ -16,8 +17,7 @@ from windrow.lab.trial import Trial
 from windrow.model import Log, NodeShape, Task, Workflow
 from windrow.recipes import generate_log, generate_workflow
 from windrow.report.comparison import comparison_page, unit_of, verdict
-from windrow.report.gantt import _end, _lanes, _slots, gantt_page
-from windrow.strategies import STRATEGIES
+from windrow.report.run.trial_gantt import _end, _lanes, _slots, gantt_page
 
 LOG = generate_log("lublin", seed=3, days=6, nodes=32)
 WORKFLOW = generate_workflow("montage", tasks=40, work_s=60 * 3600, seed=2)

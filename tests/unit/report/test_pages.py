@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from windrow.errors import UserError
 from windrow.model import File, Log, Repairs, Task, Workflow, format_duration
 from windrow.report import simulation_page, workflow_page
-from windrow.report.drawing import untangled
 from windrow.report.sizes import format_bytes
+from windrow.report.svg.drawing import untangled
 from windrow.report.waits import mean_waits, width_classes
 from windrow.shape import level_of_parallelism, shape, token_parallelism
 from windrow.sim.settings import POLICIES

@@ -9,7 +9,7 @@ from tests.unit.report import told_runs as run
 
 from windrow.manager import events as e
 from windrow.manager.journal import Record
-from windrow.report.run_figures import kind_times, node_span, node_time, queue_waits_s, visible_wait_s, wait_s
+from windrow.report.run.figures import kind_times, node_span, node_time, queue_waits_s, visible_wait_s, wait_s
 from windrow.strategies import JobPlan
 
 

@@ -11,11 +11,11 @@ from tests.unit.report import told_runs as run
 from windrow.manager import events as e
 from windrow.manager.journal import PredictedStart, Record
 from windrow.model import Task, Workflow
-from windrow.report.run import run_page
-from windrow.report.run_details import MOST_FAILURES
-from windrow.report.run_figures import RunTold
-from windrow.report.run_gantt import kind_colours, run_gantt
-from windrow.report.run_starts import starts
+from windrow.report.run.details import MOST_FAILURES
+from windrow.report.run.figures import RunTold
+from windrow.report.run.gantt import kind_colours, run_gantt
+from windrow.report.run.page import run_page
+from windrow.report.run.starts import starts
 from windrow.strategies import JobPlan
 
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from windrow.report.steps import averages, round_length, thinned
+from windrow.report.svg.steps import averages, round_length, thinned
 
 Ints = NDArray[np.int64]
 

@@ -8,7 +8,7 @@ from windrow.manager import events as e
 from windrow.manager.journal import PredictedStart, Record
 from windrow.manager.story import Story
 from windrow.model import Task, Workflow
-from windrow.report.run_figures import RunTold
+from windrow.report.run.figures import RunTold
 from windrow.strategies import Decision, JobPlan
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from windrow.errors import UserError
 from windrow.model import NodeShape, Task, Workflow
-from windrow.packing import Need, Packing
+from windrow.model.packing import Need, Packing
 from windrow.strategies import Work, levels
 
 

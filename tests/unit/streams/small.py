@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import strategies as st
 
-from windrow.lab.stream_workload import Workload
+from windrow.lab.stream.workload import Workload
 from windrow.model import Adjacency, Workflow
 
 

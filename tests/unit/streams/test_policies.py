@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from tests.unit.streams.small import streams
 
 from windrow.errors import UserError
-from windrow.lab.stream_simulation import Simulator, run_by_pool
-from windrow.lab.stream_workload import Workload, draw_workload
+from windrow.lab.stream.simulation import Simulator, run_by_pool
+from windrow.lab.stream.workload import Workload, draw_workload
 from windrow.model import Task, Workflow
 from windrow.streams import Pool, Start, TaskFinished, TaskLost, WorkflowArrived, WorkflowWithdrawn, find_policy
 from windrow.streams.selection import SELECTIONS, Selection

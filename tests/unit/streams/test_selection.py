@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from tests.unit.streams.small import workflows
 
 from windrow.errors import UserError
-from windrow.lab.stream_simulation import Simulator
-from windrow.lab.stream_workload import Workload
+from windrow.lab.stream.simulation import Simulator
+from windrow.lab.stream.workload import Workload
 from windrow.model import Task, Workflow
 from windrow.recipes import generate_workflow
 from windrow.streams import find_estimates, find_selection

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from windrow.errors import UserError
-from windrow.lab.stream_metrics import columns, figures, run_stream
-from windrow.lab.stream_simulation import Simulator
-from windrow.lab.stream_stability import climb, keeps_up, saturation, verdict
-from windrow.lab.stream_workload import (
+from windrow.lab.stream.metrics import columns, figures, run_stream
+from windrow.lab.stream.simulation import Simulator
+from windrow.lab.stream.stability import climb, keeps_up, saturation, verdict
+from windrow.lab.stream.workload import (
     GAMMA_SCALES,
     GAMMA_SHAPES,
     GAMMA_SHARES,

@@ -1,0 +1,42 @@
+"""The strategies by name: the one place that lists them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from windrow.errors import unknown_name
+from windrow.foresight.strategy import Foresight
+from windrow.strategies import Giant, Glume, Individual, LevelByLevel, OneJob, Strategy, Zhang
+
+STRATEGIES: Mapping[str, Strategy] = {
+    "individual": Individual(),
+    "giant": Giant(),
+    "one-job": OneJob(),
+    "level-by-level": LevelByLevel(),
+    "zhang": Zhang(),
+    "glume": Glume(),
+    "foresight": Foresight(),
+}
+
+MEANINGS: Mapping[str, str] = {
+    "individual": "one job per ready task, under the cap",
+    "giant": "everything in one job, on as many nodes as it can use",
+    "one-job": "everything in one job, on the number of nodes that ends first",
+    "level-by-level": "one job per level, each when the one before is done",
+    "zhang": "groups of levels by the ratio of wait to run, each submitted when the one before starts",
+    "glume": "groups of levels by estimated makespan, each submitted when the one before starts",
+    "foresight": "whatever ends first when it is played on likely futures of the cluster",
+}
+
+
+AUTO = "auto"
+"""What users write who do not want to choose: the best that there is."""
+
+
+def find_strategy(name: str) -> Strategy:
+    """The strategy of that name; `auto` is the one that we would take. UserError where there is none."""
+    if name == AUTO:
+        return STRATEGIES["foresight"]
+    if name not in STRATEGIES:
+        raise unknown_name("strategy", name, [*STRATEGIES, AUTO])
+    return STRATEGIES[name]

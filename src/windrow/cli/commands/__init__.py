@@ -1,0 +1,1 @@
+"""The commands, one file each: `SUMMARY`, `add_arguments(parser)`, `run(args)`."""

@@ -1,0 +1,236 @@
+"""`windrow compare`: one workflow, several strategies, many submission times, in one table."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from windrow.cli import scenario as shared
+from windrow.cli import terminal
+from windrow.cli.arguments import duration_s
+from windrow.errors import UserError
+
+if TYPE_CHECKING:
+    from rich.table import Table
+    from rich.text import Text
+
+    from windrow.lab.compare import Comparison
+    from windrow.lab.scenario import Scenario
+    from windrow.report.comparison import Column
+
+SUMMARY = "Run a workflow by several strategies on a simulated cluster and compare makespans, waits and node-hours."
+
+_EPILOG = (
+    shared.TIMES
+    + """
+examples:
+  windrow compare montage.json
+  windrow compare montage.json --log KTH-SP2-1996-2.1-cln.swf.gz --from 1d --to 7d --every 30m --html compare.html
+  windrow compare montage.json --log log.swf --at 5d --strategies one-job,zhang,glume --noise 0.3 --seed 1 --json
+"""
+)
+
+_PLOT = 60
+_WIDE = 116  # columns that the whole table may take
+_PATIENCE_S = 2.0
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.epilog = shared.meanings() + _EPILOG
+    shared.add_workflow_and_log(parser)
+    parser.add_argument("--strategies", metavar="A,B,...", help="which to compare, see below (default: all)")
+    when = parser.add_argument_group("when the workflow is submitted")
+    for name, default in (("from", "1d"), ("to", "7d"), ("every", "6h")):
+        words = {"from": "first time", "to": "last time", "every": "gap between times"}[name]
+        hint = f"{words} (default: {default}, or less in a short log)"
+        when.add_argument(f"--{name}", dest=f"{name}_s", type=duration_s, metavar="T", help=hint)
+    when.add_argument("--at", dest="at_s", type=duration_s, metavar="T", help="submit once, at T")
+    shared.add_cluster(parser)
+    output = parser.add_argument_group("output")
+    output.add_argument("--html", metavar="FILE", help="write a page with pictures; it needs nothing but a browser")
+    output.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Read, try everything, and hand out the results."""
+    from windrow.lab.compare import compare
+    from windrow.report.comparison import comparison_page
+
+    strategies = _strategies(args.strategies)
+    scenario = shared.read_scenario(args)
+    times = _times(args, scenario)
+    with counting("comparing") as tell:
+        comparison = compare(
+            scenario.workflow,
+            scenario.log,
+            times=times,
+            strategies=strategies,
+            cap=scenario.cap,
+            requests=scenario.requests,
+            policy=scenario.policy,
+            margin=scenario.margin,
+            shape=scenario.shape,
+            noise=scenario.noise,
+            seed=scenario.seed,
+            priority=scenario.priority,
+            placement=scenario.placement,
+            tell=tell,
+        )
+    lines = shared.words(scenario, is_embedded=args.log is None)
+    if args.html:
+        shared.write_page(args.html, comparison_page(comparison, lines))
+    if args.json:
+        terminal.print_json(_as_json(comparison, is_embedded=args.log is None))
+    else:
+        _show(comparison, lines, args.html)
+    return 0
+
+
+def _strategies(text: str | None) -> list[str] | None:
+    from windrow.app.strategies import find_strategy
+
+    if text is None:
+        return None
+    names = list(dict.fromkeys(name.strip().lower() for name in text.split(",") if name.strip()))
+    if not names:
+        raise UserError("--strategies needs at least one name; see windrow compare --help")
+    return [find_strategy(name).name for name in names]
+
+
+def _times(args: argparse.Namespace, scenario: Scenario) -> list[int]:
+    from windrow.lab.scenario import submission_times
+
+    span = {name: getattr(args, f"{name}_s") for name in ("from", "to", "every")}
+    if args.at_s is not None:
+        if any(value is not None for value in span.values()):
+            raise UserError("--at is one time, --from, --to and --every are many; give one or the other")
+        shared.check_within(scenario, "--at", math.floor(args.at_s))
+        return [math.floor(args.at_s)]
+    for name in ("from", "to"):
+        if span[name] is not None:
+            shared.check_within(scenario, f"--{name}", math.floor(span[name]))
+    if span["every"] is not None and span["every"] < 1:
+        raise UserError("--every must be at least a second")
+    seconds = {name: None if value is None else math.floor(value) for name, value in span.items()}
+    if None not in (seconds["from"], seconds["to"]) and span["from"] > span["to"]:
+        raise UserError("--from must not be after --to")
+    return list(submission_times(scenario.log, seconds["from"], seconds["to"], seconds["every"]))
+
+
+def _sparse(what: str) -> Callable[[int, int], None]:
+    said_s = time.monotonic()
+
+    def tell(done: int, total: int) -> None:
+        nonlocal said_s
+        if time.monotonic() - said_s >= terminal.LINE_S:
+            said_s = time.monotonic()
+            terminal.say(f"{what} ... {done:,} of {total:,} trials")
+
+    return tell
+
+
+@contextmanager
+def counting(what: str) -> Iterator[Callable[[int, int], None]]:
+    """Yields what is to be told how far the body is, and shows it: a bar on a terminal, a line at times elsewhere."""
+    if not sys.stderr.isatty():
+        yield _sparse(what)
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    bar = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("left"))
+    progress = Progress(*bar, console=Console(stderr=True), transient=True)
+    task = progress.add_task(what, total=None)
+    began = time.monotonic()
+
+    def tell(done: int, total: int) -> None:
+        progress.update(task, completed=done, total=total)
+        if not progress.live.is_started and time.monotonic() - began > _PATIENCE_S:
+            progress.start()
+
+    try:
+        yield tell
+    finally:
+        progress.stop()
+
+
+def _as_json(comparison: Comparison, *, is_embedded: bool) -> dict[str, object]:
+    from windrow.report.comparison import verdict
+
+    wins = comparison.wins()
+    return {
+        **shared.facts(comparison.scenario),
+        "log_is_synthetic_default": is_embedded,
+        "times_s": list(comparison.times_s),
+        "best": comparison.best(),
+        "verdict": verdict(comparison),
+        "strategies": [{**summary, "wins": wins[summary["strategy"]]} for summary in comparison.summaries()],
+    }
+
+
+def _show(comparison: Comparison, lines: list[str], page: str | None) -> None:
+    from rich.text import Text
+
+    from windrow.report.comparison import verdict
+
+    terminal.show(
+        Text("\n".join(lines)),
+        *_tables(comparison),
+        _spread(comparison),
+        Text("\n".join(verdict(comparison))),
+        *terminal.files_written(page=page),
+    )
+
+
+def _tables(comparison: Comparison) -> list[Table]:
+    """One table, or on a narrow terminal two: times, and nodes and jobs."""
+    from windrow.report.comparison import columns, unit_of
+
+    shown = columns(unit_of(comparison))
+    is_narrow = sys.stdout.isatty() and shutil.get_terminal_size().columns < _WIDE
+    return [_table(comparison, part) for part in ((shown[:5], shown[5:]) if is_narrow else (shown,))]
+
+
+def _table(comparison: Comparison, shown: Sequence[Column]) -> Table:
+    from rich.table import Table
+
+    summaries = comparison.summaries()
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    table.add_column("strategy", no_wrap=True)
+    for column in shown:
+        table.add_column(column.title, justify="right", no_wrap=True)
+    marks = [column.best_of(summaries) for column in shown]
+    for i, summary in enumerate(summaries):
+        cells = [f"[green]{c.write(summary)}[/]" if marks[k][i] else c.write(summary) for k, c in enumerate(shown)]
+        table.add_row(summary["strategy"], *cells)
+    return table
+
+
+def _spread(comparison: Comparison) -> Text:
+    """A line per strategy: a bar over the middle eight tenths of the makespans, `|` the median, `o` the mean."""
+    from rich.text import Text
+
+    from windrow.report.comparison import spans, unit_of
+
+    unit, (_, high) = unit_of(comparison), spans(comparison)
+    width = max(map(len, comparison.strategies))
+    text = Text(f"{'makespan':<{width}}  ─ 10 to 90 %   | median   o mean\n", style="dim")
+    for summary in comparison.summaries():
+        row = [" "] * (_PLOT + 1)
+        low, middle, mean, last = (
+            round(summary[f"makespan_s_{key}"] / high * _PLOT) for key in ("p10", "median", "mean", "p90")
+        )
+        row[low : last + 1] = "─" * (last + 1 - low)
+        row[middle], row[mean] = "|", "o"
+        is_best = summary["strategy"] == comparison.best()
+        text.append(f"{summary['strategy']:<{width}}  ", style="not dim")
+        text.append("".join(row).rstrip() + "\n", style="not dim green" if is_best else "not dim cyan")
+    axis = f"0{unit.write(high):>{_PLOT}}"
+    return text.append(f"{'':<{width}}  {axis}")

@@ -1,0 +1,62 @@
+"""`windrow explain`: why a task or a job is where it is."""
+
+from __future__ import annotations
+
+import argparse
+
+from windrow.cli import terminal
+from windrow.errors import UserError, printable
+
+SUMMARY = "Say why a task or a job ran where and when it did, or why it waits."
+
+_EPILOG = """
+examples:
+  windrow explain align-17             why this task ran where and when it did, or why it waits
+  windrow explain 3 --run montage-3    why job 3 was cut and submitted as it was
+  windrow explain 3 --all              the same with all that was considered and predicted
+
+Jobs count from 0, as windrow status lists them; so do their folders, and the ends of their names in the queue.
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.epilog = _EPILOG
+    parser.add_argument("what", metavar="TASK|JOB", help="a task's id, or a job's number, or else its id in the queue")
+    parser.add_argument("--run", metavar="RUN", help="of which run (default: the latest)")
+    parser.add_argument("--all", action="store_true", help="everything that is known, such as what else was considered")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Find it and explain it."""
+    from windrow.app.runs import Told, find_run
+    from windrow.report.answer import LINES_MAX, answer_job, answer_task
+    from windrow.report.run.explanation import explain_job, explain_task
+    from windrow.report.run.waiting import nothing_can_start
+
+    told = Told(find_run(args.run))
+    workflow, story = told.runnable.workflow, told.story
+    # Numbers win: the local queue counts from 1, so that its `1` is the id of job 0.
+    jobs = {job.id: n for n, job in story.jobs.items() if job.id} | {str(number): number for number in story.jobs}
+    if args.what in workflow.ids:
+        short = answer_task(story, workflow.number(args.what))
+        lines = explain_task(story, workflow.number(args.what))
+        if (home := story.tasks[workflow.number(args.what)].job) is not None:
+            lines += explain_job(story, home, told.predictions())
+    elif args.what in jobs:
+        short = answer_job(story, jobs[args.what])
+        lines = explain_job(story, jobs[args.what], told.predictions())
+    else:
+        hint = "windrow tasks lists the tasks, windrow status the jobs"
+        raise UserError(f"{told.paths.name} has no task or job {args.what[:80]!r}; {hint}")
+    if warning := nothing_can_start(story):
+        lines.append(f"warning: {warning}")
+        short = [*short[: LINES_MAX - 1], lines[-1]]
+    if args.json:
+        terminal.print_json({"run": told.paths.name, "what": args.what, "answer": short, "lines": lines})
+        return 0
+    print(printable("\n".join(lines if args.all else short)))
+    if not args.all and len(lines) > len(short):
+        terminal.say("more: --all")
+    return 0

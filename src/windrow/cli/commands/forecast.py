@@ -1,0 +1,284 @@
+"""`windrow forecast`: when jobs would start if they were submitted now, and how good such predictions were so far."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+from windrow.cli import terminal
+from windrow.cli.arguments import duration_s, node_count
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from windrow.forecast.base import Clock, Ints
+    from windrow.forecast.ledger import Accuracy, PastPrediction
+    from windrow.forecast.twin import Twin
+    from windrow.queues.port import Limits, Queue, Snapshot
+
+SUMMARY = "Tell when jobs would start if they were submitted now, and how good past predictions were."
+
+_EPILOG = """\
+sources:
+  twin     the live queue, read once and simulated here; requests are believed
+  system   the batch system's own estimate, asked for each job, at most 12 times
+  history  past waits of such jobs: with 95 % confidence, half of them wait no longer
+
+times: seconds, or a number with a unit: 90, 30m, 4h, 2d
+
+examples:
+  windrow forecast
+  windrow forecast --on slurm --nodes 1,4,16 --time 10m,1h,1d
+  windrow forecast --on slurm --nodes 64 --time 12h --json
+"""
+
+_TIMES_S = (600, 3600, 4 * 3600)
+_PROBES = 12  # a person who asks once may ask for a handful at once; a probe takes some 10 ms of the controller
+_MEASURES = """\
+bias: the mean error; above zero, jobs start earlier than said, below zero later
+started by then: no later than said, give or take a minute"""
+_SOURCES = ("twin", "system", "history")
+
+Reader = Callable[[], Sequence["PastPrediction"]]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.epilog = _EPILOG
+    parser.add_argument("--on", default="local", metavar="QUEUE", help="which queue: local or slurm (default: local)")
+    jobs = parser.add_argument_group("jobs, each number of nodes with each time")
+    jobs.add_argument("--nodes", type=_numbers, metavar="N,...", help="(default: 1, and a quarter, half, all of them)")
+    jobs.add_argument("--time", dest="times_s", type=_times, metavar="T,...", help="walltimes (default: 10m,1h,4h)")
+    jobs.add_argument("--policy", default="conservative", help="how the twin schedules (default: conservative)")
+    parser.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Open the queue, ask every source, and show the answers."""
+    from windrow.app.queues import no_answer, open_queue
+    from windrow.app.runs import past_predictions
+    from windrow.queues.port import QueueError
+
+    try:
+        answer(open_queue(args.on), args, clock=time.time, past=lambda: past_predictions(queue=args.on))
+    except QueueError as error:
+        raise no_answer(args.on, error) from None
+    return 0
+
+
+def answer(queue: Queue, args: argparse.Namespace, *, clock: Clock, past: Reader = tuple) -> None:
+    """Show the waits of the wanted jobs on this queue by every source, and the errors of the predictions in `past`."""
+    if (limits := queue.limits()).starts_at_once:
+        _say_at_once(queue, limits, as_json=args.json)
+        return
+    from windrow.forecast.twin import Twin
+
+    twin = Twin(queue, clock, policy=args.policy, refresh_s=math.inf)  # one reading serves the whole command
+    with terminal.waiting("reading the queue"):
+        snapshot = twin.snapshot()
+        waits = _ask_all(queue, twin, clock, _jobs(queue, snapshot, args))
+    facts = _facts(queue.name, snapshot, waits, list(past()))
+    if args.json:
+        terminal.print_json(facts.as_json())
+    else:
+        terminal.show(*facts.as_tables())
+
+
+def _say_at_once(queue: Queue, limits: Limits, *, as_json: bool) -> None:
+    """Where no job waits there is nothing to forecast."""
+    jobs = len(queue.snapshot().jobs)
+    if as_json:
+        terminal.print_json({"queue": queue.name, "starts_at_once": True, "running_jobs": jobs})
+        return
+    from rich.text import Text
+
+    sharing = (
+        "no other jobs are running" if jobs == 0 else f"{jobs} running job{'' if jobs == 1 else 's'} to share with"
+    )
+    words = f"queue: {queue.name}, this machine: {limits.shape}; {sharing}"
+    terminal.show(Text(f"{words}\nJobs start at once here, so there is nothing to forecast."))
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A job and its wait by each source; None where a source cannot tell, or where the job does not fit."""
+
+    nodes: int
+    requested_s: int
+    fits: bool
+    wait_s: dict[str, int | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """All that the command shows."""
+
+    queue: str
+    at_s: float
+    usable_nodes: int
+    running_jobs: int
+    busy_nodes: int
+    waiting_jobs: int
+    left_out_jobs: int
+    candidates: list[Candidate]
+    past: list[Accuracy]
+    trusted: str
+
+    def as_json(self) -> dict[str, object]:
+        """As `--json` prints it."""
+        return asdict(self)
+
+    def as_tables(self) -> list[RenderableType]:
+        """As people read it."""
+        from rich.text import Text
+
+        blocks: list[RenderableType] = [Text("\n".join(self._words())), _wait_table(self.candidates)]
+        if not all(candidate.fits for candidate in self.candidates):
+            blocks.append(Text(f"never: wider than the {self.usable_nodes} usable nodes", style="dim"))
+        if not self.past:
+            return [
+                *blocks,
+                Text(
+                    "No past predictions in this folder yet: each job that a run started here submits adds some.",
+                    style="dim",
+                ),
+            ]
+        return [
+            *blocks,
+            terminal.heading("Past predictions"),
+            _error_table(self.past),
+            Text(_MEASURES, style="dim"),
+            Text(f"trusted: {self.trusted}"),
+        ]
+
+    def _words(self) -> list[str]:
+        lines = [
+            f"queue: {self.queue}, {self.usable_nodes:,} usable nodes",
+            f"jobs: {self.running_jobs:,} running on {self.busy_nodes:,} nodes, {self.waiting_jobs:,} waiting",
+        ]
+        if self.left_out_jobs:
+            lines.append(f"left out: {self.left_out_jobs:,} waiting, wider than the usable nodes")
+        return lines
+
+
+def _numbers(text: str) -> list[int]:
+    return sorted({node_count(part) for part in text.split(",")})
+
+
+def _times(text: str) -> list[int]:
+    seconds = sorted({math.ceil(duration_s(part)) for part in text.split(",")})
+    if seconds[0] < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} holds a time of zero; a job asks for at least a second")
+    return seconds
+
+
+def _jobs(queue: Queue, snapshot: Snapshot, args: argparse.Namespace) -> tuple[Ints, Ints]:
+    """Every wanted number of nodes with every wanted time."""
+    import numpy as np
+
+    all_nodes = snapshot.open_nodes
+    nodes = args.nodes or sorted({1, max(1, all_nodes // 4), max(1, all_nodes // 2), max(1, all_nodes)})
+    times = args.times_s or _default_times_s(queue.limits().max_walltime_s)
+    wide, long = np.meshgrid(np.array(nodes, dtype=np.int64), np.array(times, dtype=np.int64), indexing="ij")
+    return wide.ravel(), long.ravel()
+
+
+def _default_times_s(longest_s: int | None) -> list[int]:
+    if longest_s is None:
+        return list(_TIMES_S)
+    return [seconds for seconds in _TIMES_S if seconds <= longest_s] or [longest_s]
+
+
+def _ask_all(queue: Queue, twin: Twin, clock: Clock, jobs: tuple[Ints, Ints]) -> list[Candidate]:
+    """What every source says of these jobs."""
+    from windrow.forecast.system import System
+    from windrow.forecast.waits import FromHistory, History, default_path
+    from windrow.model import NEVER_S
+
+    system = System(queue, clock, twin, every_s=0, bucket=int)
+    for _ in range(_PROBES - 1):  # known_s asks for one more
+        if not system.ask(*jobs):
+            break
+    answers = {"twin": twin.waits_s(*jobs).tolist(), "system": system.known_s(*jobs).tolist()}
+    if default_path().exists():  # a question makes no files
+        source = FromHistory(History(default_path()), queue.name, clock, twin)
+        answers["history"] = source.known_s(*jobs).tolist()
+    found = []
+    for i, (nodes, requested_s) in enumerate(zip(jobs[0].tolist(), jobs[1].tolist(), strict=True)):
+        fits = answers["twin"][i] != NEVER_S
+        said = {name: _or_none(answers[name][i]) if fits and name in answers else None for name in _SOURCES}
+        found.append(Candidate(nodes, requested_s, fits, said))
+    return found
+
+
+def _or_none(wait_s: int) -> int | None:
+    from windrow.forecast.base import UNKNOWN_S
+
+    return None if wait_s == UNKNOWN_S else wait_s
+
+
+def _facts(queue: str, snapshot: Snapshot, candidates: list[Candidate], past: Sequence[PastPrediction]) -> Facts:
+    from windrow.forecast.ledger import accuracies, choose
+    from windrow.forecast.twin import left_out
+
+    runs = [job for job in snapshot.jobs if job.is_running]
+    return Facts(
+        queue=queue,
+        at_s=snapshot.at_s,
+        usable_nodes=snapshot.open_nodes,
+        running_jobs=len(runs),
+        busy_nodes=sum(job.nodes for job in runs),
+        waiting_jobs=len(snapshot.jobs) - len(runs),
+        left_out_jobs=len(left_out(snapshot)),
+        candidates=candidates,
+        past=accuracies(past),
+        trusted=choose(past),
+    )
+
+
+def _wait_table(candidates: Sequence[Candidate]) -> RenderableType:
+    from rich.table import Table
+
+    from windrow.model import format_duration
+
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    for title in ("nodes", "time", *(f"wait by {name}" for name in _SOURCES)):
+        table.add_column(title, justify="right", no_wrap=True)
+    for candidate in candidates:
+        cells = [_wait(candidate, name) for name in _SOURCES]
+        table.add_row(f"{candidate.nodes:,}", format_duration(candidate.requested_s), *cells)
+    return table
+
+
+def _wait(candidate: Candidate, source: str) -> str:
+    from windrow.model import format_duration
+
+    wait = candidate.wait_s[source]
+    if not candidate.fits:
+        return "never"
+    return "-" if wait is None else "none" if wait == 0 else format_duration(wait)
+
+
+def _error_table(past: Sequence[Accuracy]) -> RenderableType:
+    from rich.table import Table
+
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    table.add_column("source", no_wrap=True)
+    for title in ("starts", "pending", "median error", "bias", "started by then"):
+        table.add_column(title, justify="right", no_wrap=True)
+    for one in past:
+        by_then = "-" if one.coverage is None else f"{one.coverage:.0%}"
+        table.add_row(
+            one.source, str(one.starts), str(one.pending), _error(one.median_error_s), _error(one.bias_s), by_then
+        )
+    return table
+
+
+def _error(seconds: float | None) -> str:
+    from windrow.model import format_duration
+
+    return "-" if seconds is None else format_duration(seconds)

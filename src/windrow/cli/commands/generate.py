@@ -1,0 +1,159 @@
+"""`windrow generate`: workflows by recipe, logs by model, and the list of both."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from windrow.cli import terminal
+from windrow.cli.arguments import assignment, node_count, number, once_each, positive, seed, some_time_s, whole
+from windrow.errors import UserError, unknown_name
+from windrow.model.bounds import LOG_JOBS_MAX
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from windrow.recipes import Recipe
+    from windrow.recipes.logs.models import LogModel
+
+SUMMARY = "Make a workflow by a recipe, or a log by a model; the same seed gives the same file."
+
+_EPILOG = """\
+RECIPE is the name of a recipe, or `log`, or `list` for all recipes and models with their parameters.
+
+examples:
+  windrow generate list
+  windrow generate montage --tasks 250 --work 500h --seed 1 -o montage.json
+  windrow generate log --model lublin --nodes 128 --jobs 5000 --seed 1 --set load=0.8 -o lublin.swf.gz
+"""
+
+_WORKFLOW_ONLY = ("tasks", "work")
+_LOG_ONLY = ("model", "jobs", "days", "nodes")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.epilog = _EPILOG
+    parser.add_argument("recipe", metavar="RECIPE", help="a recipe's name, `log`, or `list`")
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", help="where to write: .json or .json.gz (workflow), .swf or .swf.gz (log)"
+    )
+    parser.add_argument(
+        "--seed", type=seed, default=0, metavar="S", help="chooses one of the random outcomes (default: 0)"
+    )
+    parser.add_argument(
+        "--set",
+        type=assignment,
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="set a parameter of the recipe or model; may be repeated (defaults: see `windrow generate list`)",
+    )
+    workflow = parser.add_argument_group("for a workflow")
+    workflow.add_argument("--tasks", type=positive, metavar="N", help="how many tasks (default: the recipe's own)")
+    workflow.add_argument(
+        "--work",
+        type=some_time_s,
+        metavar="TIME",
+        help="sum of all run times, like 500h; seconds without a unit (default: the recipe's own)",
+    )
+    log = parser.add_argument_group("for a log")
+    log.add_argument("--model", metavar="M", help="which model (default: lublin)")
+    log.add_argument(
+        "--jobs", type=whole(1, LOG_JOBS_MAX), metavar="N", help="how many jobs (default: the model's own length)"
+    )
+    log.add_argument(
+        "--days",
+        type=number(0, 36_500, above=True),
+        metavar="D",
+        help="how many days of submissions (default: the model's own length)",
+    )
+    log.add_argument("--nodes", type=node_count, metavar="N", help="nodes of the machine (default: the model's own)")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Make and write, or list."""
+    if args.recipe == "list":
+        return _list()
+    _check_recipe(args.recipe)
+    if not args.output:
+        raise UserError(f"where to? add -o FILE, like -o {args.recipe}{'.swf.gz' if args.recipe == 'log' else '.json'}")
+    return _log(args) if args.recipe == "log" else _workflow(args)
+
+
+def _check_recipe(name: str) -> None:
+    from windrow.recipes import WORKFLOW_RECIPES
+
+    if name != "log" and name not in WORKFLOW_RECIPES:
+        raise unknown_name("recipe", name, (*WORKFLOW_RECIPES, "log", "list"))
+
+
+def _workflow(args: argparse.Namespace) -> int:
+    from windrow.formats import write_workflow
+    from windrow.model import format_duration
+    from windrow.recipes import generate_workflow
+
+    _refuse(args, _LOG_ONLY, "a log")
+    with terminal.waiting(f"making {args.output}"):
+        workflow = generate_workflow(
+            args.recipe, tasks=args.tasks, work_s=args.work, seed=args.seed, parameters=once_each(args.set)
+        )
+        write_workflow(workflow, args.output)
+    size = f"{len(workflow):,} tasks on {workflow.depth:,} levels, {workflow.parents.edges:,} dependencies"
+    print(f"{args.output}: {size}, {format_duration(workflow.work_s)} of work")
+    return 0
+
+
+def _log(args: argparse.Namespace) -> int:
+    from windrow.formats import write_log
+    from windrow.model import format_duration
+    from windrow.recipes import generate_log
+
+    _refuse(args, _WORKFLOW_ONLY, "a workflow")
+    with terminal.waiting(f"making {args.output}"):
+        log = generate_log(
+            "lublin" if args.model is None else args.model,
+            seed=args.seed,
+            jobs=args.jobs,
+            days=args.days,
+            nodes=args.nodes,
+            parameters=once_each(args.set),
+        )
+        write_log(log, args.output)
+    span = format_duration(float(log.submit_s[-1] - log.submit_s[0]))
+    print(f"{args.output}: {len(log):,} jobs within {span} on {log.machine_nodes:,} nodes, load {log.load:.2f}")
+    return 0
+
+
+def _refuse(args: argparse.Namespace, options: Iterable[str], what: str) -> None:
+    given = [f"--{name}" for name in options if getattr(args, name) is not None]
+    if given:
+        raise UserError(f"{given[0]} is for {what}, and {args.recipe!r} does not make one; leave it out")
+
+
+def _list() -> int:
+    from windrow.recipes import LOG_MODELS, WORKFLOW_RECIPES
+
+    blocks: list[RenderableType] = ["[bold]Workflow recipes[/]: windrow generate RECIPE -o FILE.json"]
+    for recipe in WORKFLOW_RECIPES.values():
+        blocks.append(_description(recipe, f"{recipe.default_tasks:,} tasks"))
+    blocks.append("[bold]Log models[/]: windrow generate log --model MODEL -o FILE.swf.gz")
+    for model in LOG_MODELS.values():
+        length = f"{model.jobs:,} jobs" if model.jobs is not None else f"{model.days:g} days"
+        blocks.append(_description(model, f"{model.nodes:,} nodes, {length}"))
+    terminal.show(*blocks)
+    return 0
+
+
+def _description(what: Recipe | LogModel, size: str) -> RenderableType:
+    """Name, source, default size, and a table of the parameters with their defaults."""
+    from rich.console import Group
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    for parameter in what.parameters:
+        table.add_row(f"  {parameter.name}", f"{parameter.default}", escape(parameter.meaning))
+    head = f"[bold cyan]{what.name}[/]  {escape(what.summary)}\n  [dim]{escape(what.source)}; default: {size}[/]"
+    return Group(head, table) if what.parameters else head

@@ -1,0 +1,260 @@
+"""`windrow lab`: run the campaign of a file, here or as an array job, and sum it up."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from windrow.cli import terminal
+from windrow.cli.arguments import assignment, once_each, place, whole
+from windrow.cli.progress import watching
+from windrow.errors import UserError
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from windrow.lab.campaign.shards import Shard
+    from windrow.lab.campaign.slurm_array import ArrayJob
+    from windrow.lab.campaign.summary import Summary
+    from windrow.lab.campaign.sweep import Results, Sweep
+
+SUMMARY = "Run a campaign: strategies tried over logs, workflows, times and settings, as a file lists them."
+
+_EPILOG = """\
+A campaign may be stopped at any time, by kill -9 too: the same command continues where it was. The table is the same
+for any number of workers, shards and interruptions.
+
+With --on slurm, one array job runs the shards, and this command ends at once. Given again, it submits what is left.
+
+examples:
+  windrow lab --example campaign.toml
+  windrow lab campaign.toml -o results
+  windrow lab campaign.toml -o results --on slurm --array 32 --partition short --set time=2:00:00 --set cpus-per-task=8
+  windrow lab --summary results --by log,cap
+"""
+
+# Title, key of the summary, what to divide by, how to write it.
+_COLUMNS = (
+    ("runs", "runs", 1, ",.0f"),
+    ("failed", "failed", 1, ",.0f"),
+    ("makespan h", "makespan_s_mean", 3600, ",.2f"),
+    ("visible wait h", "visible_wait_s_mean", 3600, ",.2f"),
+    ("node-h used", "used_node_h_mean", 1, ",.1f"),
+    ("node-h wasted", "wasted_node_h_mean", 1, ",.1f"),
+    ("jobs", "jobs_mean", 1, ",.1f"),
+    ("killed", "killed_jobs_mean", 1, ",.1f"),
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.epilog = _EPILOG
+    what = parser.add_argument_group("what to do").add_mutually_exclusive_group()
+    what.add_argument("campaign", metavar="CAMPAIGN", nargs="?", help="a campaign file (.toml): run what is missing")
+    what.add_argument(
+        "--example",
+        metavar="FILE",
+        nargs="?",
+        const="-",
+        help="write a campaign file with every key explained, or print it where no FILE is named",
+    )
+    what.add_argument("--summary", type=place, metavar="DIR", help="sum up what is finished in a folder; runs nothing")
+    add = parser.add_argument
+    add("-o", "--out", type=place, metavar="DIR", help="the folder of the results (default: windrow-NAME)")
+    add("--workers", type=whole(1, 1000), metavar="N", help="processes at work (default: one per core)")
+    add("--shard", type=_shard, metavar="I/N", help="run only number I of N equal shares")
+    add("--by", metavar="A,B,...", help="columns to sum up by, besides the strategy, such as log,cap")
+    add("--json", action="store_true", help="print one JSON object instead of a table")
+    slurm = parser.add_argument_group("as an array job").add_argument
+    slurm("--on", choices=("slurm",), help="submit the shards to this batch system instead of running here")
+    slurm("--array", type=whole(1, 100_000), metavar="N", help="number of shards (default: as before, else 16)")
+    slurm("--partition", metavar="P", help="partition of the array job (default: the site's)")
+    slurm("--account", metavar="A", help="account of the array job (default: yours)")
+    slurm(
+        "--set",
+        type=assignment,
+        action="append",
+        metavar="OPTION=VALUE",
+        help="any other long option of sbatch for each element, such as time=2:00:00 or mem=4G",
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do what was asked for."""
+    if args.example is not None:
+        return _write_example(args.example)
+    from windrow.formats.parquet import need_parquet
+
+    need_parquet("windrow lab, which keeps its tables as Parquet files,")
+    args.by = _columns(args.by)
+    if args.summary is not None:
+        return _sum_up(args.summary, args)
+    if args.campaign is None:
+        raise UserError("give a campaign file; windrow lab --example FILE writes one")
+    options = _check_options(args)
+    from windrow.lab.campaign.file import read_campaign
+
+    with terminal.waiting(f"reading {args.campaign}"):
+        sweep = read_campaign(args.campaign)
+    folder = args.out or f"windrow-{sweep.name}"
+    if args.on == "slurm":
+        return _submit(args, sweep, folder, options)
+    return _run_here(args, sweep, folder)
+
+
+def _write_example(path: str) -> int:
+    from windrow.formats.disk import replace_bytes
+    from windrow.lab.campaign.example import EXAMPLE
+
+    if path == "-":
+        print(EXAMPLE, end="")
+        return 0
+    if Path(path).exists():
+        raise UserError(f"{path}: it already exists; delete it, or give another name")
+    with replace_bytes(path) as stream:
+        stream.write(EXAMPLE.encode())
+    terminal.say(f"{path} is written: change it, then windrow lab {shlex.quote(path)}")
+    return 0
+
+
+def _shard(text: str) -> Shard:
+    from windrow.lab.campaign.shards import parse_shard
+
+    try:
+        return parse_shard(text)
+    except UserError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _columns(text: str | None) -> list[str]:
+    if text is None:
+        return []
+    from windrow.lab.campaign.summary import check_columns
+
+    names = list(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+    if not names:
+        raise UserError("--by needs at least one column, such as --by log,cap")
+    check_columns(names)
+    return names
+
+
+def _check_options(args: argparse.Namespace) -> dict[str, str]:
+    """The options for sbatch, after a check that all options go together."""
+    named = {"partition": args.partition, "account": args.account}
+    options = {name: value for name, value in named.items() if value is not None}
+    options |= once_each(args.set or [])
+    if args.on is None and (options or args.array):
+        raise UserError("--array, --partition, --account and --set are for array jobs; give --on slurm too")
+    if args.on is not None and (args.shard or args.workers):
+        raise UserError(
+            "with --on slurm the elements have shards and workers of their own; leave out --shard, --workers"
+        )
+    for name in options:
+        if not name.replace("-", "").isalnum() or name in ("array", "output", "parsable", "wrap"):
+            raise UserError(f"--set {name}: this cannot be set; give a long option of sbatch without its dashes")
+    return options
+
+
+def _run_here(args: argparse.Namespace, sweep: Sweep, folder: str) -> int:
+    from windrow.lab.campaign.shards import run_sweep
+
+    try:
+        with watching() as watch:
+            run_sweep(sweep, folder, shard=args.shard, workers=args.workers, watch=watch)
+    except KeyboardInterrupt:
+        terminal.say(f"what is finished is kept in {folder}; the same command continues from there")
+        raise
+    return _sum_up(folder, args)
+
+
+def _submit(args: argparse.Namespace, sweep: Sweep, folder: str, options: Mapping[str, str]) -> int:
+    from windrow.lab.campaign.slurm_array import submit_array
+
+    array = submit_array(sweep, args.campaign, folder, count=args.array, options=options)
+    if array is None:
+        terminal.say("nothing is left to run")
+        return _sum_up(folder, args)
+    if args.json:
+        terminal.print_json(
+            {"job": array.job, "shards": array.count, "submitted": list(array.shards), "folder": folder}
+        )
+    else:
+        print("\n".join(_submission(sweep, folder, array)))
+    return 0
+
+
+def _submission(sweep: Sweep, folder: str, array: ArrayJob) -> list[str]:
+    import shlex
+
+    here = shlex.quote(folder)
+    number = f"{len(array.shards):,} of {array.count:,} shards"
+    return [
+        f"submitted array job {array.job}: {number}, campaign {sweep.name} of {sweep.trials:,} trials",
+        f"how far it is:  squeue --job {array.job}",
+        f"what came out:  windrow lab --summary {here}",
+        f"what they say:  {here}/slurm/{array.job}_*.out",
+        "if some are lost, the same command submits what is left",
+    ]
+
+
+def _sum_up(folder: str, args: argparse.Namespace) -> int:
+    from windrow.lab.campaign.summary import summarize
+    from windrow.lab.campaign.sweep import read_results
+
+    results = read_results(folder)
+    summaries = summarize(results.rows, args.by)
+    if args.json:
+        terminal.print_json(_as_json(results, summaries))
+    else:
+        terminal.show(*_blocks(results, summaries, args.by))
+    if results.failed:
+        terminal.say(f"WARNING: {results.failed:,} of {len(results.rows):,} trials FAILED; see column error")
+    return 1 if results.failed else 0
+
+
+def _as_json(results: Results, summaries: list[Summary]) -> dict[str, object]:
+    return {
+        "campaign": results.name,
+        "folder": str(results.folder),
+        "table": None if results.table_path is None else str(results.table_path),
+        "trials": results.trials,
+        "done": len(results.rows),
+        "failed": results.failed,
+        "strategies": summaries,
+    }
+
+
+def _blocks(results: Results, summaries: list[Summary], by: list[str]) -> Iterator[RenderableType]:
+    from rich.text import Text
+
+    done = len(results.rows)
+    far = f"{done:,} trials" if results.table_path else f"{done:,} of {results.trials:,} trials are finished"
+    yield Text(f"campaign {results.name}: {far}")
+    if summaries:
+        yield _table(summaries, by)
+    if results.table_path is not None:
+        yield from terminal.files_written(table=str(results.table_path))
+    else:
+        yield Text(f"finished chunks: {results.folder / 'chunks'}", overflow="ignore", no_wrap=True)
+
+
+def _table(summaries: list[Summary], by: list[str]) -> RenderableType:
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    for name in (*by, "strategy"):
+        table.add_column(name, no_wrap=True)
+    for title, *_ in _COLUMNS:
+        table.add_column(title, justify="right", no_wrap=True)
+    for summary in summaries:
+        keys = [escape(str(summary[name])) for name in (*by, "strategy")]  # names may hold brackets
+        table.add_row(*keys, *(_cell(summary[key], unit, form) for _, key, unit, form in _COLUMNS))
+    return table
+
+
+def _cell(value: object, unit: int, form: str) -> str:
+    return format(value / unit, form) if isinstance(value, int | float) else "-"

@@ -1,0 +1,227 @@
+"""`windrow logs`: what a task printed, or what the agent of a job did.
+
+Rule: memory does not grow with the file, which may be of any size, and of any content: on a terminal, what would steer
+it is left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import codecs
+import re
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from windrow.cli import terminal
+from windrow.cli.arguments import whole
+from windrow.errors import InputError, UserError
+from windrow.model.bounds import COUNT_MAX
+
+if TYPE_CHECKING:
+    from windrow.app.runs import Told
+
+SUMMARY = "Print what a task printed (both streams), or follow it while it runs."
+
+_EPILOG = """
+The text comes on stdout, a line about it (which attempt, which file) on stderr. Without --attempt it is the latest.
+
+examples:
+  windrow logs align-17
+  windrow logs align-17 -f
+  windrow logs align-17 --attempt 1 --run montage-3 | grep -i error
+  windrow logs --job 0                 what the agent of job 0 said, for what went wrong around the tasks
+"""
+
+_BLOCK_BYTES = 1 << 16
+_LOOK_S = 0.3
+_HELD = 200  # characters of an escape sequence that may wait for the next block
+# Window titles and their like, colours and their like, other escapes, then every control character but newline and tab.
+_STEERING = re.compile(
+    r"\x1b[\]P^_X][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b\[[0-?]*[ -/]*[@-~]|\x1b[ -/]*[0-~]?|[\x00-\x08\x0b-\x1f\x7f-\x9f]"
+)
+
+_UNFINISHED = re.compile(r"(?:\x1b(?:\[[0-?]*[ -/]*|[\]P^_X][^\x07\x1b]*\x1b?|[ -/]*)|\r)\Z")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.epilog = _EPILOG
+    parser.add_argument("task", nargs="?", metavar="TASK", help="the task's id, as windrow tasks lists it")
+    parser.add_argument("-f", "--follow", action="store_true", help="go on printing until the task has ended")
+    parser.add_argument("--attempt", type=whole(1, COUNT_MAX), metavar="N", help="which attempt (default: the latest)")
+    parser.add_argument(
+        "--job",
+        type=whole(0, COUNT_MAX),
+        metavar="N",
+        help="the attempt in this job; without TASK, the job's own words",
+    )
+    parser.add_argument("--run", metavar="RUN", help="of which run (default: the latest)")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Find the file and copy it out."""
+    from windrow.app.runs import Told, find_run
+    from windrow.cli.commands.tasks import task_number
+
+    told = Told(find_run(args.run))
+    if args.task is None:
+        return _job(told, args)
+    number = task_number(told, args.task)
+    if args.follow:
+        return _follow(told, args, number)
+    attempt = _attempt(told, args, number)
+    if attempt == 0:
+        terminal.say(f"{args.task} has not started: {_state(told, number)}")
+        return 0
+    path = told.paths.folder.task_out(number, attempt)
+    terminal.say(_head(told, number, attempt, path))
+    if path.exists():
+        _copy(path, 0, _printer())
+    return 0
+
+
+def _job(told: Told, args: argparse.Namespace) -> int:
+    if args.job is None:
+        raise UserError("name a task, or a job with --job; windrow tasks lists the tasks")
+    if args.job not in told.story.jobs:
+        raise UserError(f"{told.paths.name} has no job {args.job}; windrow status lists the jobs")
+    path = told.paths.folder.jobs / str(args.job) / "output"
+    terminal.say(f"job {args.job}, {told.story.jobs[args.job].state}: {_printed(path)}")
+    if path.exists():
+        _copy(path, 0, _printer())
+    return 0
+
+
+def _attempt(told: Told, args: argparse.Namespace, number: int) -> int:
+    """Which attempt is meant, from 1; 0 where there is none yet."""
+    attempts = told.story.tasks[number].attempts
+    if args.attempt is not None:
+        if args.attempt > len(attempts):
+            raise UserError(f"{args.task} has {len(attempts)} attempts, so no number {args.attempt}")
+        return int(args.attempt)
+    if args.job is not None:
+        there = [i for i, attempt in enumerate(attempts, 1) if attempt.job == args.job]
+        if not there:
+            raise UserError(f"{args.task} did not start in job {args.job}; windrow explain says where it ran")
+        return there[-1]
+    return len(attempts)
+
+
+def _state(told: Told, number: int) -> str:
+    task = told.story.tasks[number]
+    if task.kept is not None:
+        return f"it had finished in {task.kept.run}; windrow logs --run {task.kept.run} has what it printed there"
+    return {
+        "left": "it is in no job yet",
+        "in a job": "its job waits, or has not come to it",
+        "blocked": "a task that it needs failed",
+    }.get(task.state, task.state)
+
+
+def _head(told: Told, number: int, attempt: int, path: Path) -> str:
+    task, name = told.story.tasks[number], told.runnable.workflow.ids[number]
+    about = task.attempts[attempt - 1]
+    why = f" ({about.why})" if about.why else ""
+    return f"{name}: attempt {attempt} of {len(task.attempts)}, job {about.job}, {about.outcome}{why}: {_printed(path)}"
+
+
+def _printed(path: Path) -> str:
+    return str(path) if path.exists() else f"nothing was printed; it would be in {path}"
+
+
+def _follow(told: Told, args: argparse.Namespace, number: int) -> int:
+    """Print attempt after attempt until the task has ended, or the run is managed no more."""
+    is_one = args.attempt is not None or args.job is not None
+    attempt = max(1, _attempt(told, args, number))
+    printer = _printer()
+    while _has_started(told, number, attempt):
+        path = told.paths.folder.task_out(number, attempt)
+        terminal.say(_head(told, number, attempt, path))
+        _follow_attempt(told, number, attempt, printer)
+        if is_one or _is_over(told, number):
+            return 0
+        attempt += 1
+    if attempt == 1:
+        terminal.say(f"{args.task} has not started: {_state(told, number)}; {told.paths.name} is {told.state}")
+    return 0
+
+
+def _has_started(told: Told, number: int, attempt: int) -> bool:
+    """Wait for the attempt; False where it will not come."""
+    has_said = False
+    while len(told.story.tasks[number].attempts) < attempt:
+        if _is_over(told, number):
+            return False
+        if not has_said:
+            terminal.say(f"attempt {attempt} has not started: {_state(told, number)}; waiting for it ...")
+            has_said = True
+        time.sleep(_LOOK_S)
+        told.refresh()
+    return True
+
+
+def _is_over(told: Told, number: int) -> bool:
+    is_done = told.story.tasks[number].state in ("finished", "failed", "blocked")
+    return is_done or told.state not in ("running", "stopping")
+
+
+def _follow_attempt(told: Told, number: int, attempt: int, printer: _Printer) -> None:
+    path, at = told.paths.folder.task_out(number, attempt), 0
+    while True:
+        is_running = told.story.tasks[number].attempts[attempt - 1].outcome == "running"
+        goes_on = is_running and told.state in ("running", "stopping")
+        if path.exists():  # looked at after the state, so that nothing is missed at the end
+            at = _copy(path, at, printer)
+        if not goes_on:
+            return
+        time.sleep(_LOOK_S)
+        told.refresh()
+
+
+def _copy(path: Path, at: int, printer: _Printer) -> int:
+    """Print what stands in the file from there on; where it ends now."""
+    try:
+        with path.open("rb") as file:
+            file.seek(at)
+            while block := file.read(_BLOCK_BYTES):
+                printer.write(block)
+            printer.flush()
+            return file.tell()
+    except OSError as error:
+        if isinstance(error, BrokenPipeError) or error.filename is None:  # that is stdout's
+            raise
+        raise InputError(path, f"cannot be read: {error.strerror}") from None
+
+
+class _Printer:
+    """Bytes as they are, for files and pipes."""
+
+    def write(self, block: bytes) -> None:
+        """Print this."""
+        sys.stdout.buffer.write(block)
+
+    def flush(self) -> None:
+        """Let it be seen."""
+        sys.stdout.flush()
+
+
+class _TerminalPrinter(_Printer):
+    """Text without what steers a terminal. The start of an escape sequence waits for its rest."""
+
+    def __init__(self) -> None:
+        self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+        self._held = ""
+
+    def write(self, block: bytes) -> None:
+        """Print this."""
+        text = self._held + self._decoder.decode(block)
+        unfinished = _UNFINISHED.search(text, max(0, len(text) - _HELD))
+        cut = unfinished.start() if unfinished else len(text)
+        text, self._held = text[:cut], text[cut:]
+        sys.stdout.write(_STEERING.sub("", text.replace("\r\n", "\n").replace("\r", "\n")))
+
+
+def _printer() -> _Printer:
+    return _TerminalPrinter() if sys.stdout.isatty() else _Printer()

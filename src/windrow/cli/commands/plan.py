@@ -1,0 +1,267 @@
+"""`windrow plan`: how a strategy would cut a workflow at one time, and why."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from windrow.cli import plan_live, terminal
+from windrow.cli import scenario as shared
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.text import Text
+
+    from windrow.lab.plan import Plan, PlannedJob
+    from windrow.strategies import Candidate, Decision
+
+SUMMARY = (
+    "Show how a strategy would cut a workflow into jobs, on a simulated cluster or with --on on a real one, and why."
+)
+
+_EPILOG = (
+    shared.TIMES
+    + """
+Without --on the cluster is a simulated one, busy as its log says (--log, or a synthetic log of 128 nodes).
+`windrow run -n WORKFLOW` plans on the queue where `windrow run` would go, with the same checks.
+
+The first table is what would be submitted now. The second is the whole run, played in the simulation: what is submitted
+later depends on the queue of that time. Jobs count from 0, as those of a real run do, and levels too: level 0 are the
+tasks that need no other; in what was considered, of the tasks that are left.
+
+examples:
+  windrow plan montage.json --log KTH-SP2-1996-2.1-cln.swf.gz --at 3d
+  windrow plan montage.json --at 30h --strategy zhang --explain
+  windrow plan workflow.yaml --on slurm        what `windrow run` would submit now
+"""
+)
+
+_MOST_JOBS = 24
+_MOST_CANDIDATES = 30
+_MOST_DECISIONS = 8
+_PLOT = 60
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.epilog = shared.meanings() + _EPILOG
+    shared.add_workflow_and_log(parser)
+    shared.add_moment(parser)
+    shared.add_strategy(parser)
+    shared.add_cluster(parser)
+    parser.set_defaults(margin=None)  # it depends on --on
+    plan_live.add_arguments(parser)
+    output = parser.add_argument_group("output")
+    output.add_argument("--explain", action="store_true", help="also print what was considered, and why the winner won")
+    output.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Read, cut, print."""
+    if args.on is not None:
+        return plan_live.run(args)
+    args.margin = shared.MARGIN if args.margin is None else args.margin
+    from windrow.app.strategies import find_strategy
+    from windrow.lab.plan import make_plan
+
+    strategy = find_strategy(args.strategy)
+    scenario = shared.read_scenario(args)
+    at_s = shared.moment_s(args, scenario)
+    with terminal.waiting(f"running {scenario.workflow.name}"):
+        plan = make_plan(scenario, strategy, at_s)
+    if args.json:
+        about = {**shared.facts(scenario), "log_is_synthetic_default": args.log is None, "at_s": at_s}
+        terminal.print_json({**about, **_as_json(plan)})
+        return 0
+    simulated = "planned for a simulated cluster, not for this machine; windrow run -n plans where windrow run would go"
+    lines = [simulated, *shared.words(scenario, is_embedded=args.log is None)]
+    terminal.show(*_blocks(plan, lines, at_s, explain=args.explain))
+    return 0
+
+
+def _as_json(plan: Plan) -> dict[str, object]:
+    from dataclasses import asdict
+
+    trial = plan.trial
+    return {
+        "strategy": trial.strategy,
+        "makespan_s": trial.makespan_s,
+        "visible_wait_s": trial.visible_wait_s,
+        "jobs_now": [asdict(job) for job in plan.jobs_now],
+        "jobs": [asdict(job) for job in plan.jobs],
+        "decisions": [
+            {
+                "at_s": at,
+                "jobs": len(decision.jobs),
+                "why": decision.why,
+                "candidates": [asdict(candidate) for candidate in decision.candidates],
+            }
+            for at, decision in plan.decisions
+        ],
+    }
+
+
+def _blocks(plan: Plan, lines: Sequence[str], at_s: int, *, explain: bool) -> Iterator[RenderableType]:
+    from rich.text import Text
+
+    from windrow.model import format_duration
+
+    trial = plan.trial
+    yield Text("\n".join([*lines, f"strategy {trial.strategy}, submitted {format_duration(at_s)} into the log"]))
+    yield terminal.heading("submitted now")
+    yield _jobs_now(plan.jobs_now)
+    if explain:
+        yield from _explained(plan)
+    else:
+        yield Text(_why(plan.first))
+    visible = f"{format_duration(trial.visible_wait_s)} of it no task runs"
+    yield terminal.heading(f"the whole run: {format_duration(trial.makespan_s)}; {visible}")
+    yield _all_jobs(plan.jobs)
+    yield _timeline(plan)
+
+
+def _why(decision: Decision) -> str:
+    return f"why: {decision.why}" if decision.why else "(the strategy gives no reason)"
+
+
+def _levels(job: PlannedJob) -> str:
+    return f"{job.first_level}" if job.first_level == job.last_level else f"{job.first_level}–{job.last_level}"
+
+
+def _jobs_now(jobs: Sequence[PlannedJob]) -> RenderableType:
+    from windrow.model import format_duration
+
+    heads = ("job", "levels", "tasks", "nodes", "requested", "expected wait", "run", "leeway")
+    rows = [
+        (
+            f"{job.job}",
+            _levels(job),
+            f"{job.tasks:,}",
+            f"{job.nodes:,}",
+            format_duration(job.requested_s),
+            format_duration(job.expected_wait_s),
+            format_duration(job.expected_run_s),
+            format_duration(job.leeway_s),
+        )
+        for job in jobs
+    ]
+    return _table(heads, rows, _MOST_JOBS, "jobs")
+
+
+def _all_jobs(jobs: Sequence[PlannedJob]) -> RenderableType:
+    from windrow.model import format_duration
+
+    heads = (
+        "job",
+        "levels",
+        "tasks",
+        "nodes",
+        "submitted",
+        "requested",
+        "expected wait",
+        "waited",
+        "ran",
+        "leeway",
+        "",
+    )
+    rows = []
+    for job in jobs:
+        came = job.started_s is not None and job.ended_s is not None
+        waited = format_duration((job.started_s or 0) - job.submitted_s) if came else "–"
+        ran = format_duration((job.ended_s or 0) - (job.started_s or 0)) if came else "–"
+        rows.append(
+            (
+                f"{job.job}",
+                _levels(job),
+                f"{job.tasks:,}",
+                f"{job.nodes:,}",
+                f"+{format_duration(job.submitted_s)}",
+                format_duration(job.requested_s),
+                format_duration(job.expected_wait_s),
+                waited,
+                ran,
+                format_duration(job.leeway_s),
+                "" if job.outcome == "ended" else job.outcome,
+            )
+        )
+    return _table(heads, rows, _MOST_JOBS, "jobs")
+
+
+def _explained(plan: Plan) -> Iterator[RenderableType]:
+    """Every decision that had something to choose from, and why it was taken; the rest would repeat itself."""
+    from rich.text import Text
+
+    from windrow.model import format_duration
+
+    telling = [plan.decisions[0], *((at, later) for at, later in plan.decisions[1:] if later.candidates)]
+    for i, (at, decision) in enumerate(telling[:_MOST_DECISIONS]):
+        yield terminal.heading(f"considered after {format_duration(at)}" if i else "considered now")
+        if decision.candidates:
+            yield _candidates(decision)
+        yield Text(_why(decision))
+    if len(telling) > _MOST_DECISIONS:
+        yield Text(f"and {len(telling) - _MOST_DECISIONS:,} more decisions; --json has them all")
+
+
+def _candidates(decision: Decision) -> RenderableType:
+    from windrow.model import format_duration
+
+    heads = ("", "considered", "nodes", "wait", "run", "leeway", "makespan", "")
+    chosen = _chosen(decision)
+    rows = [
+        (
+            ">" if candidate is chosen else "",
+            candidate.what,
+            f"{candidate.nodes:,}",
+            format_duration(candidate.wait_s),
+            format_duration(candidate.run_s),
+            format_duration(candidate.leeway_s),
+            "" if candidate.makespan_s is None else format_duration(candidate.makespan_s),
+            candidate.note,
+        )
+        for candidate in decision.candidates
+    ]
+    return _table(heads, rows, _MOST_CANDIDATES, "candidates")
+
+
+def _chosen(decision: Decision) -> Candidate | None:
+    """The candidate that the first job was made from, where its figures tell; jobs may be sized afterwards."""
+    if not decision.jobs:
+        return None
+    plan = decision.jobs[0]
+    same = [c for c in decision.candidates if (c.nodes, c.run_s, c.leeway_s) == (plan.nodes, plan.run_s, plan.leeway_s)]
+    return min(same, key=lambda c: (bool(c.note) and c.note != "chosen", c.makespan_s or 0), default=None)
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], most: int, what: str) -> RenderableType:
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    for head in heads:
+        is_words = head in ("", "considered")
+        table.add_column(head, justify="left" if is_words else "right")
+    for row in rows[:most]:
+        table.add_row(*map(Text, row))
+    return Group(table, f"and {len(rows) - most:,} more {what}; --json has all") if len(rows) > most else table
+
+
+def _timeline(plan: Plan) -> Text:
+    """A line per job: waits light, runs dark. Where there are many jobs, only the first ones."""
+    from rich.text import Text
+
+    from windrow.model import format_duration
+
+    span = max(1, *(job.ended_s or 0 for job in plan.jobs))
+    width = len(str(min(len(plan.jobs), _MOST_JOBS))) + 4
+    text = Text(f"{'':<{width}}  ░ waits  █ holds nodes\n", style="dim")
+    for job in plan.jobs[:_MOST_JOBS]:
+        end = job.ended_s or 0
+        started = end if job.started_s is None else job.started_s
+        a, b, c = (round(t / span * _PLOT) for t in (job.submitted_s, started, end))
+        text.append(f"{f'job {job.job}':<{width}}  ", style="not dim")
+        text.append(" " * a + "░" * (b - a), style="not dim yellow")
+        text.append(("█" * max(1, c - b) if job.started_s is not None else "×") + "\n", style="not dim cyan")
+    return text.append(f"{'':<{width}}  0{format_duration(span):>{_PLOT - 1}}")

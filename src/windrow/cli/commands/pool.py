@@ -1,0 +1,247 @@
+"""`windrow pool`: serve a pool of processors that many workflows share; stop it; take a workflow out of it."""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+from windrow.cli import terminal
+from windrow.cli.arguments import node_count, place, positive, seed, size_bytes
+from windrow.errors import OutsideError, UserError
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from windrow.pool.folder import PoolFolder
+    from windrow.pool.story import WorkflowStory
+    from windrow.pool.view import Told
+
+SUMMARY = "Serve a pool on this machine or inside an allocation: workflows arrive and share its processors."
+
+_EPILOG = """
+The pool is kept in .windrow/pools/NAME of this folder; a NAME with a / is a path. Started inside a Slurm allocation it
+serves on the allocation's nodes. Ctrl-C or --stop end the tasks that run and stop serving; windrow pool NAME goes on
+from there, under the same settings unless others are given. Whatever ends the server, finished tasks stay finished.
+
+examples:
+  windrow pool lab --policy bf --cores 8 --detach
+  windrow submit workflow.yaml --pool lab
+  windrow status --pool lab
+  windrow pool lab --cancel 3
+  windrow pool lab --stop
+  sbatch --nodes=4 --exclusive --wrap "windrow pool lab --policy sr"
+"""
+
+_BIRTH_S = 60.0
+_STOP_S = 60.0
+_SHOWN = 20
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    from windrow.streams.meanings import POOL_POLICY_FORMS, SELECTION_MEANINGS
+
+    tables = (("policies", POOL_POLICY_FORMS), ("selections", SELECTION_MEANINGS))
+    parser.epilog = "\n".join(_listing(*table) for table in tables) + _EPILOG
+    parser.add_argument("pool", type=place, metavar="NAME", help="what the pool is called, or its folder (with a /)")
+    parser.add_argument("--policy", metavar="P", help="see below (default: bf)")
+    parser.add_argument("--selection", metavar="S", help="which task of a workflow first (default: random)")
+    parser.add_argument("--nodes", type=node_count, metavar="N", help="nodes (default: 1, or the allocation's)")
+    parser.add_argument("--cores", type=positive, metavar="C", help="slots of each node (default: its cores)")
+    parser.add_argument(
+        "--memory", type=size_bytes, metavar="SIZE", help="of each node, as 16GB (default: not counted)"
+    )
+    parser.add_argument("--seed", type=seed, metavar="N", help="of random selection (default: 0)")
+    parser.add_argument("--detach", action="store_true", help="return at once; the pool is served in the background")
+    ask = parser.add_mutually_exclusive_group()
+    ask.add_argument("--stop", action="store_true", help="stop serving the pool")
+    ask.add_argument("--cancel", type=positive, metavar="WORKFLOW", help="take the workflow of this number out")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Serve, or ask the one who serves."""
+    from windrow.pool.folder import find_pool, pool_at
+
+    if args.stop:
+        return _stop(find_pool(args.pool))
+    if args.cancel:
+        return _cancel(find_pool(args.pool), args.cancel)
+    wanted = _wanted(args)
+    if args.detach:
+        return _detach(pool_at(args.pool), wanted)
+    from windrow.pool.serve import serve
+
+    return serve(pool_at(args.pool), wanted, terminal.say)
+
+
+def _wanted(args: argparse.Namespace) -> dict[str, Any]:
+    """What was asked for, checked before anything is made."""
+    from windrow.streams import find_policy, find_selection
+
+    if args.policy is not None:
+        find_policy(args.policy)
+    if args.selection is not None:
+        find_selection(args.selection)
+    names = ("policy", "selection", "nodes", "cores", "seed")
+    return {**{name: getattr(args, name) for name in names}, "memory_bytes": args.memory}
+
+
+def _detach(folder: PoolFolder, wanted: dict[str, Any]) -> int:
+    """Let a process of its own serve the pool; return when it does."""
+    from windrow.manager.lock import holder_of
+
+    if holder := holder_of(folder.lock):
+        raise UserError(f"pool {folder.name} is served already, by {holder}; --stop stops it")
+    folder.make()
+    options = [f"--{name.removesuffix('_bytes')}={value}" for name, value in wanted.items() if value is not None]
+    command = [sys.executable, "-P", "-m", "windrow.cli.main", "pool", str(folder.path), *options]
+    began_s = time.time()
+    with folder.log.open("ab") as log:
+        server = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+    while server.poll() is None and time.time() < began_s + _BIRTH_S:
+        if _opened_s(folder) >= began_s:
+            hint = f"windrow status --pool {folder.address}"
+            terminal.say(f"pool {folder.name} is served by process {server.pid}; {hint}")
+            return 0
+        time.sleep(0.05)
+    said = folder.log.read_text(errors="replace").strip().rpartition("\n")[2]
+    raise OutsideError(f"pool {folder.name} does not start; its last words, in {folder.log}: {said}")
+
+
+def _opened_s(folder: PoolFolder) -> float:
+    """When the pool was last opened; 0 where it never was."""
+    from windrow.pool.view import Told
+
+    if not folder.journal.exists():
+        return 0.0
+    told = Told(folder)
+    told.close()
+    return float(told.facts.get("opened_s", 0.0))
+
+
+def _stop(folder: PoolFolder) -> int:
+    from windrow.manager.lock import holder_of
+
+    if holder_of(folder.lock) is None:
+        terminal.say(f"pool {folder.name} is not served; there is nothing to stop")
+        return 0
+    folder.wish("stop")
+    end = time.monotonic() + _STOP_S
+    while holder_of(folder.lock) is not None:
+        if time.monotonic() > end:
+            raise OutsideError(f"pool {folder.name} is still served by {holder_of(folder.lock)}; kill that process")
+        time.sleep(0.05)
+    terminal.say(f"pool {folder.name} is stopped; windrow pool {folder.address} goes on from here")
+    return 0
+
+
+def _cancel(folder: PoolFolder, number: int) -> int:
+    """Ask for it, and wait until it has left where someone serves the pool."""
+    from windrow.pool.view import Told
+
+    told = Told(folder)
+    if not folder.workflow(number).exists():
+        hint = f"windrow status --pool {folder.address} lists them"
+        raise UserError(f"pool {folder.name} has no workflow {number}; {hint}")
+    if _outcome(told, number):
+        terminal.say(f"workflow {number} is {_outcome(told, number)}; there is nothing to cancel")
+        return 0
+    folder.wish(f"cancel-{number}")
+    while told.holder is not None and not _outcome(told, number):
+        time.sleep(0.05)
+        told.refresh()
+    if not _outcome(told, number):
+        terminal.say(f"workflow {number} will be cancelled as soon as pool {folder.name} is served again")
+    else:
+        terminal.say(f"workflow {number} is {_outcome(told, number)}")
+    return 0
+
+
+def _outcome(told: Told, number: int) -> str:
+    found = told.story.workflows.get(number)
+    return found.outcome if found is not None else ""
+
+
+def show_status(name: str, *, everything: bool, as_json: bool) -> int:
+    """What `windrow status --pool` shows."""
+    from rich.text import Text
+
+    from windrow.pool import view as tell
+    from windrow.pool.folder import find_pool
+
+    told = tell.Told(find_pool(name))
+    if as_json:
+        terminal.print_json(tell.as_json(told))
+    else:
+        terminal.show(Text("\n".join(_summary(told))), _table(told, None if everything else _SHOWN))
+    return 0
+
+
+def _summary(told: Told) -> list[str]:
+    from windrow.cli.live import span
+
+    story, settings = told.story, told.settings
+    by = f"served by {told.holder}" if told.holder else "not served"
+    lines = [f"pool {told.folder.name}: {by}"]
+    if settings is not None:
+        idle = f", {told.reserved} idle but reserved" if told.reserved else ""
+        lines.append(f"{settings.policy}: {story.busy} of {settings.slots} slots busy{idle}")
+    states = ("running", "waiting", "leaving", "complete", "failed", "cancelled", "refused")
+    parts = [f"{story.count(state)} {state}" for state in states if story.count(state)]
+    parts += [f"{told.submitted} just submitted"] if told.submitted else []
+    lines.append("workflows: " + (", ".join(parts) or "none yet"))
+    figures = story.figures()
+    if figures:
+        slowdown = figures.pop("slowdown")
+        times = (f"{name.removesuffix('_s')} {span(f.mean)} (at most {span(f.max)})" for name, f in figures.items())
+        lines.append(
+            f"means of the complete: slowdown {slowdown.mean:.2f} (at most {slowdown.max:.2f}), {', '.join(times)}"
+        )
+    lines += [f"lost: node {host}" for host in story.lost_hosts]
+    return lines
+
+
+_HEADS = ("workflow", "name", "state", "tasks", "waited", "ran", "slowdown", "")
+
+
+def _table(told: Told, most: int | None) -> Table:
+    """The workflows that have not ended, and the latest others."""
+    from rich.table import Table
+    from rich.text import Text
+
+    shown = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    for i, head in enumerate(_HEADS):
+        shown.add_column(head, justify="right" if i in (0, 3, 4, 5, 6) else "left", no_wrap=i < 7)
+    workflows = [told.story.workflows[number] for number in sorted(told.story.workflows)]
+    kept = workflows
+    if most is not None and len(workflows) > most:
+        latest_first = sorted(workflows, key=lambda w: (bool(w.outcome), -w.number))
+        kept = sorted(latest_first[:most], key=lambda w: w.number)
+        shown.caption = f"{len(workflows) - most} more: windrow status --pool {told.folder.address} --all"
+    for workflow in kept:
+        shown.add_row(*(Text(cell) for cell in _row(workflow, time.time())))
+    return shown
+
+
+def _row(workflow: WorkflowStory, now_s: float) -> list[str]:
+    from windrow.cli.live import span
+
+    begun_s, end_s = workflow.begun_s, workflow.ended_s or now_s
+    return [
+        str(workflow.number),
+        workflow.name,
+        workflow.state,
+        f"{len(workflow.took_s)}/{workflow.tasks}",
+        span((begun_s or end_s) - workflow.submitted_s),
+        "" if begun_s is None else span(end_s - begun_s),
+        "" if workflow.slowdown is None else f"{workflow.slowdown:.2f}",
+        workflow.why,
+    ]
+
+
+def _listing(title: str, meanings: dict[str, str]) -> str:
+    width = max(map(len, meanings))
+    return f"{title}:\n" + "".join(f"  {name:<{width}}  {words}\n" for name, words in meanings.items())

@@ -1,0 +1,164 @@
+"""`windrow report`: one page about a run, and the run as an RO-Crate."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from windrow.cli import terminal
+from windrow.cli.arguments import place
+
+if TYPE_CHECKING:
+    from windrow.app.runs import Told
+    from windrow.report.run.crate import Seen
+    from windrow.report.run.figures import RunTold
+
+SUMMARY = "Write one self-contained page about a run: its jobs, waits and tasks over time."
+
+_EPILOG = """
+The page tells of any run: one that goes on, was stopped or failed, too. It needs nothing but a browser.
+--crate makes a folder with ro-crate-metadata.json (Workflow Run RO-Crate 0.5) and the workflow. Files that tasks read
+and wrote are named there with size and SHA-256; they stay where they are.
+
+examples:
+  windrow report
+  windrow report montage-3 -o montage.html
+  windrow report --crate montage-crate
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.epilog = _EPILOG
+    parser.add_argument("run", nargs="?", metavar="RUN", help="which run (default: the latest)")
+    parser.add_argument("-o", "--output", metavar="FILE", help="the page (default: report.html in the run's folder)")
+    parser.add_argument(
+        "--crate", type=place, metavar="DIR", help="also export the run as an RO-Crate to this new folder"
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object with paths and figures")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Read, write, and say where."""
+    from windrow.app.runs import Told, find_run
+    from windrow.cli.scenario import write_page
+    from windrow.report.run.page import run_page
+
+    if args.crate is not None:
+        _refuse_taken(Path(args.crate))
+    told = Told(find_run(args.run))
+    report = run_told(told, time.time())
+    page = Path(args.output) if args.output else told.paths.folder.path / "report.html"
+    write_page(str(page), run_page(report))
+    if args.crate is not None:
+        with terminal.waiting("looking at the files"):
+            write_crate(Path(args.crate), told, report)
+    if args.json:
+        terminal.print_json(_as_json(report, page, args.crate))
+    else:
+        print(page)
+        if args.crate is not None:
+            print(args.crate)
+    return 0
+
+
+def run_told(told: Told, now_s: float) -> RunTold:
+    """The run as a report needs it. Its time goes on while somebody manages it."""
+    from windrow.report.run.figures import RunTold
+
+    goes_on = told.state in ("running", "stopping")
+    return RunTold(
+        name=told.paths.name,
+        state=told.state,
+        strategy=str(told.facts["strategy"]),
+        queue=str(told.facts["queue"]),
+        workflow_file=str(told.facts["workflow"]),
+        story=told.story,
+        predictions=told.predictions(),
+        until_s=max(now_s, told.story.last_s) if goes_on else told.story.last_s,
+        cores=int(told.facts.get("node_cores", 1)),
+        version=str(told.facts.get("version", "")),
+    )
+
+
+def _as_json(report: RunTold, page: Path, crate: str | None) -> dict[str, Any]:
+    from windrow.report.run.details import failed_attempts
+    from windrow.report.run.figures import node_time, queue_waits_s, visible_wait_s
+    from windrow.report.run.starts import past
+
+    story, used = report.story, node_time(report)
+    waited_s, hidden_s = queue_waits_s(story, report.until_s)
+    return {
+        "run": report.name,
+        "state": report.state,
+        "page": str(page.absolute()),
+        "crate": None if crate is None else str(Path(crate).absolute()),
+        "tasks": len(story.tasks),
+        "finished": story.count("finished"),
+        "jobs": len(story.jobs),
+        "took_s": report.until_s - report.begun_s,
+        "visible_wait_s": visible_wait_s(report),
+        "queue_wait_s": waited_s,
+        "hidden_wait_s": hidden_s,
+        "held_node_s": used.held_s,
+        "useful_node_s": used.useful_s,
+        "in_vain_node_s": used.in_vain_s,
+        "failed_attempts": len(failed_attempts(report)),
+        "predictions": [
+            {"job": int(p.tag), "source": p.source, "predicted_s": p.predicted_s, "started_s": p.started_s}
+            for p in past(report)
+        ],
+    }
+
+
+def _refuse_taken(folder: Path) -> None:
+    from windrow.errors import UserError
+
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise UserError(f"{folder} already exists and is not empty; name a new folder for the crate")
+
+
+def write_crate(folder: Path, told: Told, report: RunTold) -> None:
+    """Make the folder, with the workflow and the metadata in it."""
+    import getpass
+    import json
+
+    from windrow.errors import OutsideError
+    from windrow.report.run.crate import METADATA, CrateOf, crate_metadata
+
+    source = _workflow_file(told)
+    crate = CrateOf(report, told.runnable.steps, getpass.getuser(), source.name, time.time(), look)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / source.name).write_bytes(source.read_bytes())
+        (folder / METADATA).write_text(json.dumps(crate_metadata(crate), indent=1) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise OutsideError(f"{error.filename or folder} cannot be used: {error.strerror}") from error
+
+
+def _workflow_file(told: Told) -> Path:
+    """The user's file, unless it changed since the run began; then the workflow as the run took it."""
+    named = Path(told.facts["workflow"])
+    try:
+        is_same = named.is_file() and named.stat().st_mtime <= float(told.facts["created_s"])
+    except OSError:
+        is_same = False
+    return named if is_same else told.paths.workflow
+
+
+def look(path: Path) -> Seen | None:
+    """How a file is now; None where it is not there or cannot be read."""
+    import hashlib
+
+    from windrow.report.run.crate import Seen
+
+    try:
+        if path.is_dir():
+            return Seen(None, None)
+        with path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        return Seen(path.stat().st_size, digest)
+    except OSError:
+        return None

@@ -1,0 +1,109 @@
+"""`windrow resume`: continue a run that was interrupted, stopped, or failed, or whose workflow file has changed."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from windrow.cli import terminal
+
+if TYPE_CHECKING:
+    from windrow.app.continuing import Standing
+    from windrow.app.runs import Told
+
+SUMMARY = "Continue a run: finished tasks stay finished, failed ones are tried again, changes of the file are taken."
+
+_EPILOG = """
+If the workflow file has changed, a new run continues this one: tasks whose command, inputs, outputs, environment and
+working folder are the same stay finished; what changed and what depends on it runs again. Which and why is said first.
+If an output of a finished task is gone and needed (by a task that is still to run, or because the run is complete and
+no task reads it), that task runs again.
+
+examples:
+  windrow resume
+  windrow resume montage-3 --detach
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.epilog = _EPILOG
+    parser.add_argument("run", nargs="?", metavar="RUN", help="which run (default: the latest)")
+    parser.add_argument("--detach", action="store_true", help="return at once; the run continues in the background")
+    parser.add_argument("--json", action="store_true", help="print one JSON object at the end instead of progress")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Find it and stay with it."""
+    from windrow.app.runs import Told, find_own_run
+
+    return go_on(Told(find_own_run(args.run)), detached=args.detach, as_json=args.json)
+
+
+def go_on(told: Told, *, detached: bool, as_json: bool) -> int:
+    """Continue the run, as it is or, where its file has changed, by a new one."""
+    from windrow.app.continuing import continued_run, refuse_continued, refuse_moved, standing
+    from windrow.cli import live
+    from windrow.cli.commands.run import PATIENCE_S, detach, stay
+
+    refuse_continued(told)
+    refuse_moved(told)
+    paths = told.paths
+    if told.holder is None:
+        now = standing(told)
+        if now.unread:
+            terminal.say(f"{now.unread}; {paths.name} continues with the workflow as it was started")
+        if now.is_up_to_date:
+            terminal.say(f"{paths.name} is complete and up to date; there is nothing to do")
+            if as_json:
+                terminal.print_json(live.as_json(told))
+            return 0
+        if not now.is_same:
+            for line in _plan(now):
+                terminal.say(line)
+            paths = continued_run(told, wait_s=PATIENCE_S)
+            terminal.say(f"{paths.name} continues {told.paths.name}")
+    told.close()
+    return detach(paths, as_json=as_json) if detached else stay(paths, as_json=as_json)
+
+
+def _plan(now: Standing) -> list[str]:
+    """What will run and why, in a few lines."""
+    from windrow.report.run.changes import change_lines
+    from windrow.report.wording import count
+
+    assert now.changes is not None
+    kept = len(now.changes.kept)
+    stay = f"{count(kept, 'task')} {'stays' if kept == 1 else 'stay'} finished"
+    return [*change_lines(now.changes), f"{stay}, {now.changes.to_run:,} to run"]
+
+
+def choose(told: Told, *, as_json: bool) -> int:
+    """There is a run of this workflow already: say what each choice would do, and do nothing."""
+    from windrow.app.continuing import standing
+    from windrow.report.run.changes import change_lines, unfinished_line
+    from windrow.report.wording import count, listed
+
+    now, name = standing(told), told.paths.name
+    workflow = told.runnable.workflow if now.changes is None else now.changes.runnable.workflow
+    total = len(workflow)
+    if as_json:
+        choices = {"resume": now.to_run, "again": total}
+        terminal.print_json(
+            {"run": name, "state": told.state, "is_up_to_date": now.is_up_to_date, "tasks_to_run": choices}
+        )
+    if now.is_up_to_date:
+        again = f"--again runs all {total:,} tasks again"
+        terminal.say(f"{name} of this workflow is complete and up to date; nothing to do ({again})")
+        return 0
+    if not as_json:
+        reasons = change_lines(now.changes) if now.changes is not None and not now.is_same else []
+        if now.is_same and (unfinished := unfinished_line(told.story)):
+            reasons.append(unfinished)
+        if now.lost:
+            reasons.append(f"{listed([workflow.ids[one.maker] for one in now.lost])} (output gone)")
+        terminal.say(f"windrow: error: there is already a run of this workflow: {name}, {told.state}; choose one:")
+        of_all = f"{now.to_run:,} of {count(total, 'task')}"
+        terminal.say(f"  --resume   continues it and runs {of_all}: {'; '.join(reasons) or 'its settings changed'}")
+        terminal.say(f"  --again    starts from the beginning and runs all {total:,}")
+    return 2

@@ -1,0 +1,114 @@
+"""`windrow retry`: run chosen tasks of a run again, although they have finished or failed."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import fnmatch
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from windrow.cli import terminal
+from windrow.cli.arguments import place
+from windrow.errors import UserError
+
+if TYPE_CHECKING:
+    from windrow.app.runs import Told
+    from windrow.model import Workflow
+
+SUMMARY = "Run chosen tasks of a run again, although they have finished or failed."
+
+_EPILOG = """
+Tasks that depend on them stay finished, unless --with-descendants is given. Like resume, retry stays with the run to
+its end and tries failed tasks again; if the run is being managed, its manager is asked.
+
+examples:
+  windrow retry align-17
+  windrow retry 'align-*' --with-descendants
+  windrow retry plot --run montage-3
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.epilog = _EPILOG
+    parser.add_argument("tasks", nargs="+", metavar="TASK", help="a task's id; * stands for any characters")
+    parser.add_argument("--with-descendants", action="store_true", help="and all tasks that depend on them")
+    parser.add_argument("--run", type=place, metavar="RUN", help="of which run (default: the latest)")
+    parser.add_argument("--json", action="store_true", help="print one JSON object at the end instead of progress")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Find the tasks; ask the run's manager, or manage it."""
+    from windrow.app.continuing import refuse_continued, refuse_moved, standing
+    from windrow.app.runs import Told, find_own_run
+    from windrow.cli.commands.run import stay
+    from windrow.report.wording import count, listed
+
+    told = Told(find_own_run(args.run))
+    refuse_continued(told)
+    refuse_moved(told)
+    workflow, paths = told.runnable.workflow, told.paths
+    tasks = _chosen(workflow, args.tasks, paths.name)
+    if args.with_descendants:
+        tasks = sorted({*tasks, *_descendants(workflow, tasks)})
+    if not standing(told).is_same:
+        terminal.say(
+            f"the workflow file has changed; {paths.name} runs tasks as they were (windrow resume takes changes)"
+        )
+    terminal.say(f"{paths.name} runs {count(len(tasks), 'task')} again: {listed([workflow.ids[t] for t in tasks])}")
+    if told.holder is not None and _was_taken(told, tasks):
+        terminal.say(f"{told.holder} manages it and was told; windrow watch {paths.name} shows it")
+        if args.json:
+            terminal.print_json({"run": paths.name, "again": [workflow.ids[task] for task in tasks]})
+        return 0
+    told.close()
+    return stay(paths, as_json=args.json, again=tasks)
+
+
+def _chosen(workflow: Workflow, names: Sequence[str], run: str) -> list[int]:
+    """The tasks of these names and patterns, by number. UserError where there is no such task."""
+    found: set[int] = set()
+    for name in names:
+        if name in workflow.ids:
+            found.add(workflow.number(name))
+            continue
+        matching = [workflow.number(task) for task in workflow.ids if "*" in name and fnmatch.fnmatchcase(task, name)]
+        if not matching:
+            near = difflib.get_close_matches(name, workflow.ids, n=1)
+            hint = f"did you mean {near[0]}?" if near else "windrow show lists the tasks of a workflow"
+            raise UserError(f"{run} has no task {name[:80]!r}; {hint}")
+        found.update(matching)
+    return sorted(found)
+
+
+def _descendants(workflow: Workflow, tasks: Sequence[int]) -> set[int]:
+    found: set[int] = set()
+    stack = list(tasks)
+    while stack:
+        new = set(workflow.children.of(stack.pop()).tolist()) - found
+        found |= new
+        stack += new
+    return found
+
+
+def _was_taken(told: Told, tasks: Sequence[int]) -> bool:
+    """Ask whoever manages the run; whether it was heard before its manager left."""
+    from windrow.app.execute import ask_to_retry
+
+    workflow, states = told.runnable.workflow, [task.state for task in told.story.tasks]
+    busy = [task for task in sorted(_descendants(workflow, tasks)) if states[task] in ("in a job", "running")]
+    if busy:
+        raise UserError(
+            f"task {workflow.ids[busy[0]]} depends on what is to run again, and is in a job already; "
+            f"wait for it, or stop the run first (windrow cancel {told.paths.name})"
+        )
+    request = ask_to_retry(told.paths, [workflow.ids[task] for task in tasks])
+    while request.exists():
+        told.refresh()
+        if told.holder is None:
+            request.unlink(missing_ok=True)
+            return False
+        time.sleep(0.1)
+    return True

@@ -1,0 +1,244 @@
+"""`windrow run`: execute a workflow on a queue."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from windrow.cli import terminal
+from windrow.cli.arguments import margin, node_count, number, positive, some_time_s, whole
+from windrow.errors import OutsideError, UserError
+
+if TYPE_CHECKING:
+    from windrow.app.execute import Order, Prepared
+    from windrow.app.runs import RunPaths, Told
+    from windrow.manager.lost_files import LostFile
+
+SUMMARY = "Execute a workflow: cut it into jobs, submit them, watch them to the end."
+
+_EPILOG = """
+The run is kept in .windrow/runs/NAME of this folder. Interrupting (Ctrl-C) stops watching and submitting, and nothing
+else: queued jobs keep running. `windrow resume` continues, `windrow cancel` cancels them. Closing the output (`| head`)
+does not end the run.
+
+exit codes: 0 every task finished, 1 some did not, 2 nothing was started because something is wrong with the input
+
+examples:
+  windrow run workflow.yaml
+  windrow run -n workflow.yaml                what it would submit; nothing is started
+  windrow run workflow.yaml --on slurm --objective balanced --detach
+  windrow watch
+"""
+
+MARGIN = 1.2
+"""How much longer than its tasks should need a real job asks for: estimates err."""
+_BIRTH_S = 30.0
+_SHOWN_LOST = 5
+PATIENCE_S = 15.0  # a killed manager leaves its last command to the queue behind, which holds the lock
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.epilog = _EPILOG
+    add_order(parser)
+    parser.add_argument(
+        "-n", "--dry-run", action="store_true", help="show what would be submitted now; start and write nothing"
+    )
+    parser.add_argument("--detach", action="store_true", help="return at once; the run continues in the background")
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument(
+        "--resume", action="store_true", help="continue the latest run of this workflow, with the settings of that run"
+    )
+    how.add_argument("--again", action="store_true", help="run every task again, although there is a run of it")
+    parser.add_argument("--json", action="store_true", help="print one JSON object at the end instead of progress")
+
+
+def add_order(parser: argparse.ArgumentParser) -> None:
+    """The options that say what to run, where and how."""
+    parser.add_argument("workflow", metavar="WORKFLOW", help="native YAML, WfFormat (.json) or DAX file with commands")
+    parser.add_argument(
+        "--on", default="local", metavar="QUEUE", help="local, slurm, pbs, or a queue of windrow.toml (default: local)"
+    )
+    parser.add_argument("--strategy", default="auto", metavar="S", help="how to cut (default: auto, that is foresight)")
+    parser.add_argument(
+        "--objective",
+        default="makespan",
+        choices=("makespan", "node-hours", "balanced"),
+        help="what foresight aims at (default: makespan)",
+    )
+    parser.add_argument(
+        "--deadline", type=some_time_s, metavar="T", help="foresight: finish within this time of the start, e.g. 4h"
+    )
+    parser.add_argument(
+        "--think",
+        type=whole(1, 1000),
+        default=1,
+        metavar="N",
+        help="foresight: spend N times the planning effort on each decision (default: 1)",
+    )
+    parser.add_argument("--cap", type=positive, default=16, metavar="N", help="most jobs in the queue (default: 16)")
+    parser.add_argument(
+        "--margin",
+        type=margin,
+        default=MARGIN,
+        metavar="F",
+        help="requested time as a multiple of the expected run (default: 1.2)",
+    )
+    parser.add_argument(
+        "--max-nodes", type=node_count, metavar="N", help="most nodes of one job (default: the queue's)"
+    )
+    parser.add_argument(
+        "--risk",
+        type=number(0.001, 0.999, what="a probability"),
+        default=0.1,
+        metavar="P",
+        help="accepted chance that a learned run time is too short (default: 0.1)",
+    )
+    parser.add_argument(
+        "--guess", type=some_time_s, default=60.0, metavar="T", help="run time where nothing is known (default: 1m)"
+    )
+
+
+def order_of(args: argparse.Namespace) -> Order:
+    """What the user wants."""
+    from windrow.app.execute import Order
+
+    return Order(
+        workflow=Path(args.workflow),
+        on=args.on,
+        strategy=args.strategy,
+        objective=args.objective,
+        deadline_s=None if args.deadline is None else int(args.deadline),
+        think=args.think,
+        cap=args.cap,
+        margin=args.margin,
+        max_nodes=args.max_nodes,
+        risk=args.risk,
+        guess_s=args.guess,
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Start it and stay with it."""
+    from windrow.app.continuing import latest_of
+    from windrow.app.execute import prepare, start_run
+    from windrow.app.runs import ROOT
+    from windrow.cli.commands.resume import choose, go_on
+
+    if args.dry_run:
+        from windrow.cli.plan_live import show_order
+
+        return show_order(order_of(args), as_json=args.json)
+    earlier = latest_of(Path(args.workflow), ROOT)
+    if earlier is None and args.resume:
+        raise UserError(f"there is no run of {args.workflow} here to resume; leave --resume out")
+    if earlier is not None and not args.again:
+        if not args.resume:
+            return choose(earlier, as_json=args.json)
+        return go_on(earlier, detached=args.detach, as_json=args.json)
+    with terminal.waiting(f"reading {args.workflow}"):
+        prepared = prepare(order_of(args))
+    for note in (*prepared.runnable.workflow.repairs(), *prepared.notes):
+        terminal.say(note)
+    if prepared.guesses and not args.json:
+        terminal.say(_guessed(prepared))
+    with terminal.waiting("writing the run"):
+        paths = start_run(prepared)
+    if args.detach:
+        return detach(paths, as_json=args.json)
+    return stay(paths, as_json=args.json)
+
+
+def _guessed(prepared: Prepared) -> str:
+    from windrow.model import format_duration
+
+    guess = format_duration(prepared.order.guess_s)
+    who = "1 task has" if prepared.guesses == 1 else f"{prepared.guesses:,} tasks have"
+    return f"{who} no run time, and none is known from earlier runs: {guess} is guessed for each (--guess)"
+
+
+def stay(paths: RunPaths, *, as_json: bool, again: Sequence[int] = ()) -> int:
+    """Manage the run to its end in this process. `again`: tasks that are to run though they have finished."""
+    from windrow.app.execute import drive, managed
+    from windrow.app.runs import Told
+    from windrow.cli import live, progress_lines
+
+    _say_who_has_it(paths)
+    try:
+        with ExitStack() as planning:
+            if not sys.stdout.isatty():  # on a terminal there is the picture
+                planning.enter_context(terminal.waiting("planning"))
+            told = Told(paths)
+            # The picture is the outer one: what it shows last is the run as it is when nobody manages it any more.
+            with (
+                progress_lines.showing(told, quiet=as_json, outlives_reader=True) as show,
+                managed(paths, wait_s=PATIENCE_S) as manager,
+            ):
+                lost = manager.begin(again)
+                planning.close()
+                _say_what_runs_again(told, lost)
+                drive(manager, show, paths.stop)
+    except KeyboardInterrupt:
+        name = paths.name
+        terminal.say(
+            f"jobs in the queue keep running; windrow resume {name} continues, windrow cancel {name} stops them"
+        )
+        raise
+    told.refresh()
+    if as_json:
+        terminal.print_json(live.as_json(told))
+    elif told.story.is_complete:
+        terminal.say("for an HTML report: windrow report")
+    return 0 if told.story.is_complete else 1
+
+
+def _say_what_runs_again(told: Told, lost: Sequence[LostFile]) -> None:
+    from windrow.report.run.explanation import runs_again
+
+    for one in lost[:_SHOWN_LOST]:
+        terminal.say(runs_again(told.runnable.workflow, one))
+    if len(lost) > _SHOWN_LOST:
+        terminal.say(f"and {len(lost) - _SHOWN_LOST:,} more tasks run again, because their outputs are gone")
+
+
+def _say_who_has_it(paths: RunPaths) -> None:
+    from windrow.manager.lock import holder_of
+
+    if (holder := holder_of(paths.lock)) is not None:
+        terminal.say(f"{paths.name} is managed by {holder}; waiting up to {PATIENCE_S:.0f} s for that to end ...")
+
+
+def detach(paths: RunPaths, *, as_json: bool) -> int:
+    """Let a process of its own manage the run."""
+    with paths.log.open("ab") as log, Path(os.devnull).open("rb") as nothing:
+        if os.fork() == 0:
+            os.setsid()
+            os.dup2(nothing.fileno(), 0)
+            os.dup2(log.fileno(), 1)
+            os.dup2(log.fileno(), 2)
+            command = [sys.executable, "-P", "-m", "windrow.cli.main", "resume", str(paths.folder.path)]
+            os.execv(sys.executable, command)
+    _wait_for_manager(paths)
+    if as_json:
+        terminal.print_json({"run": paths.name, "folder": str(paths.folder.path), "state": "detached"})
+    else:
+        terminal.say(f"{paths.name} runs in the background; windrow watch shows it, windrow cancel stops it")
+    return 0
+
+
+def _wait_for_manager(paths: RunPaths) -> None:
+    """Return when the new process manages the run, so that what the user types next finds it running."""
+    from windrow.app.runs import Told
+    from windrow.manager.lock import holder_of
+
+    until = time.monotonic() + _BIRTH_S
+    while holder_of(paths.lock) is None and not Told(paths).story.is_complete:
+        if time.monotonic() > until:
+            raise OutsideError(f"the run's manager did not start; see {paths.log}")
+        time.sleep(0.05)

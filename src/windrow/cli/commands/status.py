@@ -1,0 +1,48 @@
+"""`windrow status`: how a run stands."""
+
+from __future__ import annotations
+
+import argparse
+import time
+
+from windrow.cli import terminal
+from windrow.cli.arguments import place
+
+SUMMARY = "Show how a run stands: its jobs, its tasks, the time left."
+
+_EPILOG = """
+examples:
+  windrow status
+  windrow status montage-3 --all
+  windrow status --json
+  windrow status --pool lab
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.epilog = _EPILOG
+    parser.add_argument("run", nargs="?", metavar="RUN", help="which run (default: the latest)")
+    parser.add_argument("--pool", type=place, metavar="NAME", help="how a pool stands, instead of a run")
+    parser.add_argument("--all", action="store_true", help="every job, however many")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Read and show."""
+    if args.pool is not None:
+        from windrow.cli.commands.pool import show_status
+
+        return show_status(args.pool, everything=args.all, as_json=args.json)
+    from rich.text import Text
+
+    from windrow.app.runs import Told, find_run
+    from windrow.cli import live
+
+    told = Told(find_run(args.run))
+    if args.json:
+        terminal.print_json(live.as_json(told))
+        return 0
+    now = time.time()
+    terminal.show(Text("\n".join(live.summary(told, now))), live.table(told, now, None if args.all else 12))
+    return 0

@@ -1,0 +1,122 @@
+"""`windrow stream`: a stream of workflows on one pool of processors, under several policies, in one table."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from windrow.cli import terminal
+from windrow.cli.arguments import number, seed, whole
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from windrow.lab.stream.comparison import StreamComparison
+
+SUMMARY = "Share a simulated pool among a stream of workflows and compare policies by slowdown."
+
+_EXAMPLES = """
+examples:
+  windrow stream
+  windrow stream --policy bf --policy due --utilization 0.9 --estimates learnt
+  windrow stream --workload sipht --policy sr --policy fes:1 --policy bf --utilization 0.4 --html stream.html
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    from windrow.streams.meanings import ESTIMATE_MEANINGS, POLICY_FORMS, SELECTION_MEANINGS, WORKLOAD_MEANINGS
+
+    tables = (
+        ("policies", POLICY_FORMS),
+        ("workloads", WORKLOAD_MEANINGS),
+        ("selections", SELECTION_MEANINGS),
+        ("estimates (for due)", ESTIMATE_MEANINGS),
+    )
+    parser.epilog = "\n".join(_listing(*table) for table in tables) + _EXAMPLES
+    parser.add_argument("--policy", action="append", metavar="P", help="see below; may be given again (default: four)")
+    parser.add_argument("--workload", default="mixture", metavar="W", help="see below (default: mixture)")
+    parser.add_argument(
+        "--utilization",
+        type=number(0.001, 2, what="a utilization"),
+        default=0.5,
+        metavar="U",
+        help="share of the pool asked for (default: 0.5)",
+    )
+    parser.add_argument("--nodes", type=whole(1, 100_000), default=100, metavar="N", help="processors (default: 100)")
+    parser.add_argument(
+        "--workflows", type=whole(1, 100_000), default=3000, metavar="N", help="how many (default: 3000)"
+    )
+    parser.add_argument(
+        "--jobs", type=number(0, 1, what="a share"), default=0.0, metavar="F", help="share of batch jobs (default: 0)"
+    )
+    parser.add_argument("--selection", default="random", metavar="S", help="which task first (default: random)")
+    parser.add_argument("--estimates", default="exact", metavar="E", help="of run times (default: exact)")
+    parser.add_argument("--seed", type=seed, default=0, metavar="N", help="of workload and draws (default: 0)")
+    output = parser.add_argument_group("output")
+    output.add_argument("--html", metavar="FILE", help="write a page with pictures; it needs nothing but a browser")
+    output.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Draw the workload, run every policy on it, and hand out the results."""
+    from windrow.lab.stream.comparison import compare_streams
+    from windrow.report.stream import stream_json, stream_page
+
+    with terminal.waiting("simulating"):
+        comparison = compare_streams(
+            args.policy or ["sr", "slop:0.2", "bf", "due"],
+            workload=args.workload,
+            utilization=args.utilization,
+            slots=args.nodes,
+            workflows=args.workflows,
+            selection=args.selection,
+            estimates=args.estimates,
+            seed=args.seed,
+            jobs=args.jobs,
+        )
+    if args.html:
+        _write(args.html, stream_page(comparison))
+    if args.json:
+        terminal.print_json(stream_json(comparison))
+    else:
+        _show(comparison, args.html)
+    return 0
+
+
+def _listing(title: str, meanings: dict[str, str]) -> str:
+    width = max(map(len, meanings))
+    return f"{title}:\n" + "".join(f"  {name:<{width}}  {words}\n" for name, words in meanings.items())
+
+
+def _write(path: str, page: str) -> None:
+    from windrow.formats.disk import replace_bytes
+
+    with replace_bytes(path) as stream:
+        stream.write(page.encode())
+
+
+def _show(comparison: StreamComparison, page: str | None) -> None:
+    from rich.text import Text
+
+    from windrow.report.stream import summary, words
+
+    terminal.show(
+        Text("\n".join(words(comparison))),
+        _table(comparison),
+        Text("\n".join(summary(comparison))),
+        *terminal.files_written(page=page),
+    )
+
+
+def _table(comparison: StreamComparison) -> Table:
+    from rich.table import Table
+
+    from windrow.report.stream import head, rows
+
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    for k, name in enumerate(head(comparison)):
+        table.add_column(name, justify="right" if k else "left", no_wrap=True)
+    for row in rows(comparison):
+        table.add_row(*row)
+    return table

@@ -1,0 +1,96 @@
+"""`windrow submit`: put a workflow into a pool."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from windrow.cli import terminal
+from windrow.cli.arguments import place
+
+if TYPE_CHECKING:
+    from windrow.pool.story import WorkflowStory
+    from windrow.pool.view import Told
+
+SUMMARY = "Put a workflow into a pool that many workflows share."
+
+_EPILOG = """
+Any number of shells may submit at once. The number that is printed names the workflow in the pool. The workflow is on
+disk when this returns, also where nobody serves the pool at the moment. Its tasks run where its file lies, in the
+environment of the pool, not of this shell.
+
+exit codes: 0 it is in the pool (--wait: every task finished), 1 --wait: it failed or was cancelled, 2 it cannot run
+
+examples:
+  windrow submit workflow.yaml --pool lab
+  windrow submit workflow.yaml --pool lab --wait
+  windrow status --pool lab
+"""
+
+_LOOK_S = 0.2
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.epilog = _EPILOG
+    parser.add_argument("workflow", metavar="WORKFLOW", help="native YAML, WfFormat (.json) or DAX file with commands")
+    parser.add_argument(
+        "--pool", required=True, type=place, metavar="NAME", help="which pool, by name or by path (with a /)"
+    )
+    parser.add_argument("--wait", action="store_true", help="return when the workflow has ended")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Check it, put it in, and wait where that is wished."""
+    from windrow.app.live_runs import refuse_conflicts
+    from windrow.app.runs import ROOT
+    from windrow.pool.admission import admit
+    from windrow.pool.folder import find_pool
+    from windrow.pool.view import Told
+
+    folder = find_pool(args.pool)
+    told = Told(folder)
+    runnable = admit(Path(args.workflow), told.settings)
+    refuse_conflicts(ROOT, Path(args.workflow), runnable)
+    number = folder.submit(runnable)
+    if told.holder is None:
+        terminal.say(f"pool {folder.name} is not served now; windrow pool {folder.address} serves it")
+    if args.wait:
+        return _wait(told, number, as_json=args.json)
+    name, tasks = runnable.workflow.name, len(runnable.workflow)
+    if args.json:
+        told_of = {"pool": folder.name, "workflow": number, "name": name, "tasks": tasks, "state": "submitted"}
+        terminal.print_json(told_of)
+    else:
+        print(f"workflow {number}: {name}, {tasks} tasks")
+    return 0
+
+
+def _wait(told: Told, number: int, *, as_json: bool) -> int:
+    from windrow.pool.events import COMPLETE
+    from windrow.pool.view import workflow_json
+
+    with terminal.waiting(f"workflow {number}"):
+        while number not in told.story.workflows or not told.story.workflows[number].outcome:
+            time.sleep(_LOOK_S)
+            told.refresh()
+    workflow = told.story.workflows[number]
+    if as_json:
+        terminal.print_json(workflow_json(workflow))
+    else:
+        print(_words(workflow))
+    return 0 if workflow.outcome == COMPLETE else 1
+
+
+def _words(workflow: WorkflowStory) -> str:
+    from windrow.cli.live import span
+
+    if workflow.slowdown is None:
+        return f"workflow {workflow.number}: {workflow.outcome}" + (f": {workflow.why}" if workflow.why else "")
+    return (
+        f"workflow {workflow.number}: {workflow.outcome} after {span(workflow.response_s or 0)}, "
+        f"{workflow.slowdown:.2f} times as long as alone"
+    )

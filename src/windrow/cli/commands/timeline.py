@@ -1,0 +1,55 @@
+"""`windrow timeline`: one simulated run of a workflow as a page, task by task, over the cluster's load."""
+
+from __future__ import annotations
+
+import argparse
+
+from windrow.cli import scenario as shared
+from windrow.cli import terminal
+
+SUMMARY = "Draw one simulated run of a workflow: its jobs, their waits, the tasks on their nodes, and the load behind."
+
+_EPILOG = (
+    shared.TIMES
+    + """
+examples:
+  windrow timeline montage.json -o run.html
+  windrow timeline montage.json --log KTH-SP2-1996-2.1-cln.swf.gz --at 3d --strategy zhang -o run.html
+"""
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.epilog = shared.meanings() + _EPILOG
+    shared.add_workflow_and_log(parser)
+    shared.add_moment(parser)
+    shared.add_strategy(parser)
+    parser.add_argument(
+        "-o",
+        "--output",
+        default="timeline.html",
+        metavar="FILE",
+        help="the page to write; it needs nothing but a browser (default: timeline.html)",
+    )
+    shared.add_cluster(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Read, run, draw."""
+    from windrow.app.strategies import find_strategy
+    from windrow.lab.background import run_with_background
+    from windrow.model import format_duration
+    from windrow.report.run.trial_gantt import gantt_page
+
+    strategy = find_strategy(args.strategy)
+    scenario = shared.read_scenario(args)
+    at_s = shared.moment_s(args, scenario)
+    with terminal.waiting(f"running {scenario.workflow.name}"):
+        trial, background = run_with_background(scenario, strategy, at_s)
+    lines = [*shared.words(scenario, is_embedded=args.log is None), f"submitted {format_duration(at_s)} into the log"]
+    shared.write_page(args.output, gantt_page(trial, background, lines))
+    done = f"{scenario.workflow.name} by {trial.strategy}: done in {format_duration(trial.makespan_s)}"
+    jobs = f"{len(trial.jobs):,} job" + ("s" if len(trial.jobs) != 1 else "")
+    print(f"{args.output}: {done}, with {jobs}, {format_duration(trial.visible_wait_s)} of visible wait")
+    return 0

@@ -1,0 +1,345 @@
+"""Futures of a simulated cluster, and courses of action played in them.
+
+Each future is a copy of the cluster as it is, in which the others' run times are drawn from the past and past days
+arrive again (`futures_past`); own tasks err as those that are done did. A course is played to the end of the workflow
+by one call of a kernel (`rollout`).
+
+Rule 1: the cluster that is looked at does not change. Rule 2: neither true run times nor the log's future are read
+(`TrueFutures` apart, which is there to measure what that costs).
+Rule 3: the same cluster, past and sampling give the same futures; all courses meet the same ones.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from windrow.foresight.past import (
+    TURNS,
+    Past,
+    RunTimes,
+    arrivals,
+    held_rows,
+    past_of,
+    running_rows,
+    sampled,
+    waiting_rows,
+)
+from windrow.foresight.task_errors import OwnErrors
+from windrow.kernels.cluster import state as k
+from windrow.kernels.run import play as r
+from windrow.model import NEVER_S, Adjacency, NodeShape, Workflow
+from windrow.sim.cluster import Cluster
+from windrow.strategies.base import LONG_QUEUE, Course, JobPlan, Outcome, Sampling, View
+
+Ints = NDArray[np.int64]
+
+_DAYS = 14  # for which others go on to arrive
+_SIZES_WITHOUT_PLAN = 8  # numbers of nodes that later jobs look at where each look is a simulation
+_LEEWAY_ROUNDS = 3
+_ROOM_DOUBLES = 10  # then it is not the room: jobs too short for their tasks are killed and submitted again for ever
+_HOW = {"when started": r.WHEN_STARTED, "when done": r.WHEN_DONE, "by task": r.BY_TASK}
+_NOBODY: Ints = np.zeros(0, dtype=np.int64)
+_NO_ARRIVALS: Ints = np.zeros((0, 5), dtype=np.int64)
+_NO_ARRIVALS.flags.writeable = False
+
+
+@dataclass(frozen=True, slots=True)
+class OwnJob:
+    """A job of this run that is in the system. `running_since_s` are its running tasks with their starts."""
+
+    number: int
+    plan: JobPlan
+    open_tasks: tuple[int, ...]
+    is_running: bool
+    expected_end_s: int
+    running_since_s: dict[int, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Requests:
+    """How run times become requested times; see `manager.terms.Terms`."""
+
+    margin: float
+    round_s: int
+    overhead_s: int
+    max_request_s: int | None
+
+    def numbers(self, late: float = 1.0) -> NDArray[np.float64]:
+        """For the kernel, where later jobs ask for `late` times what they should run."""
+        most = float(NEVER_S if self.max_request_s is None else self.max_request_s)
+        return np.array([self.margin, self.round_s, self.overhead_s, most, late], dtype=np.float64)
+
+
+@dataclass(frozen=True, slots=True)
+class _Tables:
+    """What a rollout starts from, without a course. Rows of tasks are open tasks, the longest first.
+
+    `running` are the rows of running tasks, `since_s` their starts.
+    """
+
+    tasks: Ints
+    children: Adjacency
+    jobs: Ints
+    running: Ints
+    since_s: Ints
+    row_of: Ints
+
+
+class SampledFutures:
+    """Futures at one decision; see the head of this file."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        view: View,
+        own: Sequence[OwnJob],
+        done: NDArray[np.bool_],
+        requests: Requests,
+        sampling: Sampling,
+        past: Past | None = None,
+        errors: NDArray[np.float64] | None = None,
+    ) -> None:
+        """`done` marks tasks that have done their work. `past` is by default the simulated cluster's own.
+
+        `errors` are what own tasks took, as parts of what was expected: others are drawn to err alike.
+        """
+        self._cluster, self._view, self._done = cluster, view, done
+        self._own, self._lost = _as_the_cluster_knows(own, cluster._state)
+        self._requests, self._sampling = requests, sampling
+        self._past = past_of(cluster) if past is None else past
+        ways = TURNS if sampling.runs == "mixed" else (sampling.runs,)
+        self._runs = [RunTimes(self._past, way) for way in ways]
+        self._known_errors = errors
+        self._drawn: dict[int, tuple[Ints, Ints]] = {}
+        self._erring: dict[int, tuple[Ints, Ints]] = {}
+        self._late_s: dict[tuple[tuple[int, ...], int], int] = {}
+        self._room = 2 * (view.cap + 8)
+
+    @property
+    def waiting(self) -> tuple[JobPlan, ...]:
+        """Own jobs that wait."""
+        return tuple(job.plan for job in self._own if not job.is_running)
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether own tasks are known to keep their expected times: enough of them have."""
+        return self._errors.are_excluded
+
+    def late_s(self, job: JobPlan) -> int:
+        """How much longer than expected the job may run, as far as own tasks may err."""
+        if not self._errors.are_possible:
+            return 0
+        key = job.tasks, job.nodes
+        if key not in self._late_s:
+            base, cores = self._tables, job.nodes * self._view.work.shape.cores
+            mine, graph = base.row_of[list(job.tasks)], base.children
+            end = r.latest_end(base.tasks, graph.start, graph.index, mine, cores, self._worse_s)
+            self._late_s[key] = max(0, int(end) - job.run_s)
+        return self._late_s[key]
+
+    @cached_property
+    def _errors(self) -> OwnErrors:
+        seed = (self._sampling.seed, self._cluster.now_s)
+        return OwnErrors(len(self._tables.tasks), self._known_errors, self._sampling.spread, seed)
+
+    @cached_property
+    def _worse_s(self) -> Ints:
+        """What the open tasks may take, a row for each draw."""
+        return _times(self._tables.tasks, self._errors.draws())
+
+    @property
+    def others_waiting(self) -> int:
+        """How many jobs of others wait: what a play costs depends on it."""
+        return len(waiting_rows(self._cluster._state)) - len(self.waiting)
+
+    def play(self, course: Course, future: int, within_s: int | None = None) -> Outcome:
+        """What comes of the course in that future. One that gets stuck, or submits without end, never ends."""
+        if any(job.nodes > self._cluster.nodes for job in course.jobs):  # the kernel would start them all the same
+            return Outcome(NEVER_S, NEVER_S)
+        limit, room = NEVER_S if within_s is None else within_s, self._room
+        for _ in range(_ROOM_DOUBLES):
+            if (end := self._play(course, future, limit)).makespan_s != r.NO_ROOM:
+                return end
+            self._room *= 2
+            self._drawn.clear()
+        self._room = room  # which was not what it lacked; the next course needs no more for it
+        self._drawn.clear()
+        return Outcome(NEVER_S, NEVER_S)
+
+    def _play(self, course: Course, future: int, limit_s: int) -> Outcome:
+        state, log = self._future(future)
+        base = self._tables
+        tasks, ends = (table.copy() for table in self._own_tasks(future))
+        jobs, book = self._job_rows(course), self._book(course)
+        for row, plan in enumerate(course.jobs, len(self._own)):
+            mine = base.row_of[list(plan.tasks)]
+            tasks[mine, r.HOME] = row
+            jobs[row, r.READY] = int((tasks[mine, r.PARENTS] == 0).sum())
+        book[r.LIMIT] = self._cluster.now_s + limit_s
+        book[r.HORIZON] = book[r.LIMIT] + 1 if self.others_waiting > LONG_QUEUE else k.FOREVER
+        groups, runs = self._groups(course)
+        children = base.children
+        s = state.copy()
+        end = r.rollout(
+            s, log, _NOBODY, tasks, children.start, children.index, jobs, ends, groups, runs, book,
+            self._requests.numbers(self._errors.late(future)),
+        )  # fmt: skip
+        if end == r.STUCK:
+            return Outcome(NEVER_S, NEVER_S)
+        if end == r.NO_ROOM:
+            return Outcome(r.NO_ROOM, 0)
+        return Outcome(int(end) - self._cluster.now_s, int(book[r.NODE_S]))
+
+    def _own_tasks(self, future: int) -> tuple[Ints, Ints]:
+        """The open tasks with what they take in that future, and the heap of the ends of those that run."""
+        if future not in self._erring:
+            base, now = self._tables, self._cluster.now_s
+            tasks = base.tasks.copy()
+            tasks[:, r.RUNTIME] = _times(base.tasks, self._errors.factors(future))
+            tasks[base.running, r.UNTIL] = np.maximum(now + 1, base.since_s + tasks[base.running, r.RUNTIME])
+            ends = np.zeros(4 * len(tasks) + 16, dtype=np.int64)
+            ends[: len(base.running)] = np.sort(tasks[base.running, r.UNTIL] * len(tasks) + base.running)
+            self._erring[future] = tasks, ends
+        return self._erring[future]
+
+    def _future(self, number: int) -> tuple[Ints, Ints]:
+        """The state and the arrivals of one future; kept, since many courses are played in it."""
+        if number not in self._drawn:
+            seed = f"{self._sampling.seed}/{self._cluster.now_s}/{number}"
+            draw = np.random.default_rng(int.from_bytes(hashlib.sha256(seed.encode()).digest()[:8], "big"))
+            state = k.grown(self._cluster._state, more=self._room)
+            runs = self._runs[number % len(self._runs)]
+            state = sampled(state, runs, draw)
+            log = _NO_ARRIVALS
+            if self._sampling.arrivals:
+                log = arrivals(self._past, self._cluster.now_s, runs, _DAYS, draw)
+            state[k.NEXT] = state[k.HAPPENED] = 0
+            self._drawn[number] = state, log
+        return self._drawn[number]
+
+    @cached_property
+    def _tables(self) -> _Tables:
+        """The open tasks, as the kernel wants them."""
+        work, view = self._view.work, self._view
+        w = work.workflow
+        opened = np.flatnonzero(~self._done)
+        order = opened[np.lexsort((opened, -work.expected_s[opened]))]
+        row_of = np.full(len(w), -1, dtype=np.int64)
+        row_of[order] = np.arange(len(order))
+        tasks = np.zeros((len(order), r.TASK_WIDTH), dtype=np.int64)
+        tasks[:, r.BELIEVED], tasks[:, r.CORES] = work.expected_s[order], _cores(work.workflow, work.shape)[order]
+        child, parent = w.parents.sources(), w.parents.index
+        kept = (row_of[child] >= 0) & (row_of[parent] >= 0)
+        children = Adjacency.from_edges(len(order), row_of[parent[kept]], row_of[child[kept]])
+        tasks[:, r.PARENTS] = np.bincount(children.index, minlength=len(order))
+        tasks[:, r.HOME], tasks[:, r.LEVEL] = r.IN_NO_JOB, -1
+        tasks[row_of[view.levels.tasks], r.LEVEL] = view.levels.level
+        jobs = np.zeros((len(self._own), r.JOB_WIDTH), dtype=np.int64)
+        since: dict[int, int] = {}
+        for number, job in enumerate(self._own):
+            since |= self._own_row(jobs[number], number, job, tasks, row_of)
+        running = np.array(list(since), dtype=np.int64)
+        return _Tables(tasks, children, jobs, running, np.array(list(since.values()), dtype=np.int64), row_of)
+
+    def _own_row(self, row: Ints, number: int, job: OwnJob, tasks: Ints, row_of: Ints) -> dict[int, int]:
+        """Fill in a job that is in the system, and its tasks; returns the rows of running ones and their starts."""
+        now, mine = self._cluster.now_s, row_of[list(job.open_tasks)]
+        tasks[mine, r.HOME] = number
+        since = {int(row_of[task]): at for task, at in job.running_since_s.items()}
+        running = list(since)
+        tasks[running, r.UNTIL] = now + 1  # of which each future says more
+        ready = int(((tasks[mine, r.PARENTS] == 0) & (tasks[mine, r.UNTIL] == 0)).sum())
+        row[[r.NUMBER, r.NODES, r.REQUESTED, r.RUN]] = job.number, job.plan.nodes, job.plan.requested_s, job.plan.run_s
+        row[[r.OPEN, r.READY, r.BEGAN]] = len(mine), ready, now
+        row[r.STAGE] = r.RUNNING if job.is_running else r.WAITING
+        row[r.FREE] = max(0, job.plan.nodes * self._view.work.shape.cores - int(tasks[running, r.CORES].sum()))
+        row[r.EXPECTED] = job.expected_end_s
+        return since
+
+    def _job_rows(self, course: Course) -> Ints:
+        """Own jobs, the course's first ones, and room for more."""
+        own, cores = len(self._own), self._view.work.shape.cores
+        jobs = np.zeros((own + len(course.jobs) + 2 * len(self._tables.tasks) + 16, r.JOB_WIDTH), dtype=np.int64)
+        jobs[:own] = self._tables.jobs
+        for row, plan in zip(jobs[own:], course.jobs, strict=False):
+            row[[r.NODES, r.REQUESTED, r.RUN, r.OPEN]] = plan.nodes, plan.requested_s, plan.run_s, len(plan.tasks)
+            row[[r.STAGE, r.FREE]] = r.PLANNED, plan.nodes * cores
+        return jobs
+
+    def _book(self, course: Course) -> Ints:
+        view, cluster = self._view, self._cluster
+        book = np.zeros(r.BOOK_WIDTH, dtype=np.int64)
+        running = sum(job.is_running for job in self._own)
+        has_plan = cluster._state[k.POLICY] == k.CONSERVATIVE
+        book[[r.JOBS, r.JOBS_RUNNING, r.JOBS_WAITING]] = (
+            len(self._own) + len(course.jobs),
+            running,
+            len(self._own) - running,
+        )
+        book[[r.RUNNING_TASKS, r.OPEN_TASKS, r.KILLS]] = len(self._tables.running), len(self._tables.tasks), self._lost
+        book[[r.CAP, r.OWNER, r.MOST_NODES]] = view.cap, cluster.log_users, self._most_nodes(course)
+        book[[r.SHAPE_CORES, r.PER_CORE]] = view.work.shape.cores, course.bundle
+        book[[r.SIZES, r.LEEWAY_ROUNDS]] = cluster.nodes if has_plan else _SIZES_WITHOUT_PLAN, _LEEWAY_ROUNDS
+        return book
+
+    def _most_nodes(self, course: Course) -> int:
+        return min(course.max_nodes or self._cluster.nodes, self._cluster.nodes)
+
+    def _groups(self, course: Course) -> tuple[Ints, Ints]:
+        """The later groups, and their run times one after the other."""
+        levels, most = self._view.levels, self._most_nodes(course)
+        rows, tables, at = [], [_NOBODY], 0
+        for group in course.then:
+            runs = _NOBODY if group.how == "by task" else levels.run_s(group.first, group.last)[:most]
+            rows.append((group.first, group.last, _HOW[group.how], at, len(runs)))
+            tables.append(runs)
+            at += len(runs)
+        return np.array(rows, dtype=np.int64).reshape(-1, r.GROUP_WIDTH), np.concatenate(tables)
+
+
+class TrueFutures(SampledFutures):
+    """The one future that comes, as often as it is asked for. No user of a real cluster could see it."""
+
+    @property
+    def is_exact(self) -> bool:
+        """Own tasks are taken to be known."""
+        return True
+
+    @cached_property
+    def _errors(self) -> OwnErrors:
+        return OwnErrors(len(self._tables.tasks), None, 0.0, (0,))  # none: own tasks are taken to be known
+
+    def _future(self, number: int) -> tuple[Ints, Ints]:
+        if number not in self._drawn:
+            state = k.grown(self._cluster._state, more=self._room + 64)
+            state[k.HAPPENED] = 0
+            self._drawn[number] = state, self._cluster._log
+        return self._drawn[number]
+
+
+def _as_the_cluster_knows(own: Sequence[OwnJob], s: Ints) -> tuple[tuple[OwnJob, ...], int]:
+    """The jobs that are in the system, and how many are not any more: a run hears of several changes one by one."""
+    running = set(running_rows(s)[:, k.JOB].tolist())
+    waiting = set(waiting_rows(s)[:, k.JOB].tolist()) | set(held_rows(s)[:, k.JOB].tolist())
+    there = [job for job in own if job.number in running or job.number in waiting]
+    return tuple(replace(job, is_running=job.number in running) for job in there), len(own) - len(there)
+
+
+def _cores(workflow: Workflow, shape: NodeShape) -> Ints:
+    """How many cores each task keeps from others: those it asks for, or that its memory or whole nodes stand for."""
+    cores: Ints = workflow.cores.astype(np.int64)
+    if shape.memory_bytes:
+        cores = np.maximum(cores, -(-workflow.memory_bytes * shape.cores // shape.memory_bytes))
+    return np.where(workflow.nodes > 0, workflow.nodes * shape.cores, cores)
+
+
+def _times(tasks: Ints, factors: NDArray[np.float64]) -> Ints:
+    """What tasks take, in whole seconds, if they are off by these factors."""
+    times: Ints = np.maximum(1, np.ceil(tasks[:, r.BELIEVED] * factors)).astype(np.int64)
+    return times

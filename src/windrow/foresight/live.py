@@ -1,0 +1,192 @@
+"""Futures of a live queue: what `foresight` plays its courses in, from what anybody can see of the queue.
+
+The twin's reading becomes a simulated cluster in which our own jobs are clients, so that courses may wait for them, end
+them and submit more. How long others run, and who comes, is drawn from what was seen of them (`seen`).
+
+Rule: a look ahead that knows little is worse than none (docs/reproductions/real-slurm.md). While others are there,
+there are no futures before enough of them was seen; nor where earlier looks ahead have promised too much.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from windrow.forecast.twin import Twin, simulated, waiting_jobs
+from windrow.foresight.futures import OwnJob, Requests, SampledFutures
+from windrow.foresight.observer import LOOK_S, Watch
+from windrow.foresight.past import heap_rows, waiting_rows
+from windrow.kernels.cluster import state as k
+from windrow.kernels.jit import in_python, is_small
+from windrow.model import NEVER_S
+from windrow.queues.port import Snapshot
+from windrow.sim.cluster import Cluster
+from windrow.strategies.base import Course, Futures, JobPlan, Outcome, Sampling, View, best_nodes
+
+Floats = NDArray[np.float64]
+
+START_S = 2
+"""What it takes to pass work on from one job to the next: a round of the scheduler, the start of an agent."""
+_MANY = 3  # a job of others is met in every play, for longer than a task of ours
+_FRESH_S = 2.0  # how old a reading may be: which of our jobs run must be right
+
+
+class Ahead:
+    """Looks ahead from the twin's readings.
+
+    `errors` tells what own tasks took so far, as parts of what was expected. `is_trusted` False: only watch.
+    """
+
+    def __init__(
+        self,
+        twin: Twin,
+        watch: Watch | None = None,
+        errors: Callable[[], Floats | None] = lambda: None,
+        *,
+        is_trusted: bool = True,
+    ) -> None:
+        self._twin, self._errors, self._is_trusted = twin, errors, is_trusted
+        self.watch = watch or Watch()
+        self._last: Snapshot | None = None
+        self._mine: set[str] = set()
+        self._looked_s = -math.inf
+
+    def futures(
+        self, view: View, own: Mapping[str, OwnJob], done: NDArray[np.bool_], requests: Requests
+    ) -> Callable[[Sampling], Futures] | None:
+        """Futures as of the twin's last reading; None where it cannot be played. `own` are own jobs by queue id.
+
+        Times of own jobs are seconds since the epoch, as everywhere outside.
+        """
+        self._twin.freshen(_FRESH_S)
+        snapshot = self._read(own)
+        if not _shows(snapshot, own):  # something of ours has happened since, which is why we are asked
+            self._twin.forget()
+            snapshot = self._read(own)
+        if not view.can_submit or not self._knows_enough(view, snapshot):
+            return None
+        known = [job.id for job in snapshot.jobs if job.id in own]
+        cluster = with_clients(snapshot, known, self.watch.seen.user, self._twin.policy)
+        if cluster is None or len(known) < len(own):  # just submitted, and not in the reading yet
+            return None
+        mine = [_shifted(own[job_id], -number, snapshot.at_s) for number, job_id in enumerate(known, 1)]
+        past, errors = self.watch.seen.past(), self._errors()
+        return lambda sampling: LiveFutures(cluster, view, mine, done, requests, sampling, past, errors)
+
+    def glance(self, own: Collection[str], now_s: float) -> None:
+        """Between decisions: read the queue, if that is worth it and the last time is long enough ago."""
+        if self.watch.needs_readings and not 0 <= now_s - self._looked_s < LOOK_S:  # below zero the clock was set back
+            self._looked_s = now_s
+            self._twin.freshen(LOOK_S / 2)
+            self._read(own)
+
+    def _read(self, own: Collection[str]) -> Snapshot:
+        """The twin's reading, taken in once. What was ever ours is nobody else's."""
+        self._mine.update(own)
+        snapshot = self._twin.snapshot()
+        if snapshot is not self._last:
+            self.watch.look(snapshot, self._mine)
+            self._last = snapshot
+        return snapshot
+
+    def _knows_enough(self, view: View, snapshot: Snapshot) -> bool:
+        """Whether nobody else is there, or enough is known of them for as long as what is left should take."""
+        if all(job.id in self._mine for job in snapshot.jobs):
+            return True
+        _, wait_s, run_s = best_nodes(view, 0, view.levels.last, view.busy_s)
+        length_s = max(wait_s, view.busy_s) + run_s
+        return self._is_trusted and length_s < NEVER_S and self.watch.seen.is_enough(length_s)
+
+
+class LiveFutures(SampledFutures):
+    """Futures in which real jobs have to be started: each time that work is passed on from job to job takes `START_S`.
+
+    Without that, two jobs that end with one in a play would be taken for as good, and be late each time.
+    """
+
+    _handovers: dict[Course, int] | None = None
+
+    def play(self, course: Course, future: int, within_s: int | None = None) -> Outcome:
+        """What comes of the course in that future, and of starting its jobs."""
+        if self._handovers is None:
+            self._handovers = {}
+        if course not in self._handovers:
+            self._handovers[course] = handovers(course, self._view)
+        with in_python(really=self._is_small):
+            outcome = super().play(course, future, within_s)
+        return replace(outcome, makespan_s=outcome.makespan_s + START_S * self._handovers[course])
+
+    def late_s(self, job: JobPlan) -> int:
+        """How much longer than expected the job may run, as far as own tasks may err."""
+        with in_python(really=self._is_small):
+            return super().late_s(job)
+
+    @cached_property
+    def _is_small(self) -> bool:
+        """Whether there is so little to play that kernels need not be loaded."""
+        s = self._cluster._state
+        jobs = int(s[k.RUNNING] + s[k.TAIL] - s[k.HEAD]) + len(self._past.submit_s)
+        return is_small(len(self._tables.tasks) + _MANY * jobs)
+
+
+def handovers(course: Course, view: View) -> int:
+    """How often work is passed on from one job of the course to the next: levels by task do so after each level."""
+    later = 0
+    for group in course.then:
+        has_begun = group.first == 0 and bool(course.jobs)  # its first level is in the jobs of now
+        later += group.last - group.first + 1 - has_begun if group.how == "by task" else 1
+    if len(course.jobs) < 2 or later:
+        return later
+    first, rest = set(course.jobs[0].tasks), course.jobs[-1].tasks
+    parents = view.work.workflow.parents
+    return int(any(parent in first for task in rest for parent in parents.of(task).tolist()))
+
+
+def _shows(snapshot: Snapshot, own: Mapping[str, OwnJob]) -> bool:
+    """Whether a reading has our jobs where they are."""
+    running = {job.id: job.is_running for job in snapshot.jobs}
+    return all(running.get(job_id) == job.is_running for job_id, job in own.items())
+
+
+def with_clients(
+    snapshot: Snapshot, own: Sequence[str], user: Callable[[str], int], policy: str = "conservative"
+) -> Cluster | None:
+    """The simulated cluster of a reading, in which these jobs are clients' jobs -1, -2, ... None: it cannot be told."""
+    running = [job for job in snapshot.jobs if job.is_running and job.nodes > 0]
+    if sum(job.nodes for job in running) > snapshot.nodes:
+        return None
+    cluster = simulated(snapshot, policy=policy)
+    if cluster is None:
+        return None
+    jobs = [*running, *waiting_jobs(snapshot)]  # the rows of the cluster's log
+    number = {job_id: -i for i, job_id in enumerate(own, 1)}
+    if any(job_id not in {job.id for job in jobs} for job_id in own):
+        return None  # one of ours is too wide for the nodes that are left
+    users = [user(job.user) for job in jobs]
+    s = k.grown(cluster._state, more=len(own) + 1, users=max(users, default=0) + 2)
+    for slot in heap_rows(s)[:, k.SLOT].tolist():
+        row = s[s[k.RUNNING_AT] + slot * k.RUNNING_WIDTH :][: k.RUNNING_WIDTH]
+        job = jobs[int(row[k.JOB])]
+        row[k.REQUESTED] = max(job.requested_s, row[k.REQUESTED])  # of which the twin knows only what is left
+        row[k.KILLED] = job.id in number  # at its request, unless its tasks are done before
+        row[k.USER], row[k.JOB] = users[int(row[k.JOB])], number.get(job.id, int(row[k.JOB]))
+    for row in waiting_rows(s):
+        job = jobs[int(row[k.JOB])]
+        if job.id in number:
+            row[k.RUN] = k.FOREVER  # until its tasks are done
+        row[k.USER], row[k.JOB] = users[int(row[k.JOB])], number.get(job.id, int(row[k.JOB]))
+    s[k.CLIENTS] = s[k.ALIVE] = len(own)
+    cluster._state = s
+    return cluster
+
+
+def _shifted(job: OwnJob, number: int, base_s: float) -> OwnJob:
+    """The same job, with the twin's number and with times that count from its reading."""
+    base = int(base_s)
+    since = {task: at - base for task, at in job.running_since_s.items()}
+    return OwnJob(number, job.plan, job.open_tasks, job.is_running, job.expected_end_s - base, since)

@@ -1,0 +1,89 @@
+"""What was seen of a queue, kept across runs: one small file per queue in the user's state folder.
+
+Rule 1: many managers may keep at once. Each reads, merges and replaces the file under a lock; readers need none, since
+a file is replaced whole. Rule 2: a file that cannot be understood is said once and started anew: it is a convenience.
+Rule 3: it holds who submitted what and when, so it is for its owner alone.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from windrow.errors import OutsideError
+from windrow.foresight.observed import Seen, Span
+from windrow.queues.accounts import PastJob
+
+FORMAT = 1
+
+logger = logging.getLogger(__name__)
+Say = Callable[[str], None]
+
+_Row = tuple[str, str, int, int, float, float | None, float | None]
+
+
+class _Content(msgspec.Struct):
+    """The file as it is written. Rows are the fields of a PastJob in their order."""
+
+    format: int
+    place: str
+    spans: tuple[Span, ...]
+    jobs: tuple[_Row, ...]
+
+
+class SeenFile:
+    """The file of one queue. `place` says which queue of which cluster it is."""
+
+    def __init__(self, place: str, folder: Path | None = None, say: Say = logger.warning) -> None:
+        name = re.sub(r"[^A-Za-z0-9._-]+", "-", place).strip(".-") or "queue"
+        self.place, self.path, self._say = place, (folder or default_folder()) / f"{name}.json", say
+
+    def load(self) -> Seen:
+        """What was kept; nothing where there is no file, or none that can be understood. OutsideError: unreadable."""
+        try:
+            content = msgspec.json.decode(self.path.read_bytes(), type=_Content)
+        except FileNotFoundError:
+            return Seen()
+        except OSError as error:
+            raise OutsideError(f"{self.path}: {error.strerror}") from None
+        except msgspec.DecodeError:
+            self._say(f"{self.path} is broken; what was seen of this queue is learned again")
+            return Seen()
+        if (content.format, content.place) != (FORMAT, self.place):
+            self._say(f"{self.path} is of another queue or version; what was seen of this queue is learned again")
+            return Seen()
+        jobs = [PastJob(*row) for row in content.jobs]
+        return Seen({job.id: job for job in jobs}, content.spans)
+
+    def keep(self, seen: Seen) -> None:
+        """Add this to the file, and to `seen` what others have added since. OutsideError where that cannot be."""
+        try:
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with self.path.with_suffix(".lock").open("w") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                seen.merge(self.load())
+                self._replace(seen)
+        except OSError as error:
+            raise OutsideError(f"{self.path}: cannot be written: {error.strerror}") from None
+
+    def _replace(self, seen: Seen) -> None:
+        rows = tuple(
+            (j.id, j.user, j.nodes, j.requested_s, j.submitted_s, j.started_s, j.ended_s) for j in seen.jobs.values()
+        )
+        new = self.path.with_suffix(".new")  # one writer at a time: the lock is held
+        descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(msgspec.json.encode(_Content(FORMAT, self.place, seen.spans, rows)))
+        new.replace(self.path)
+
+
+def default_folder() -> Path:
+    """Where the files are: `windrow/seen` in the user's state folder."""
+    state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    return Path(state) / "windrow" / "seen"

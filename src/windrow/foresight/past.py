@@ -1,0 +1,188 @@
+"""What a cluster's past says of its future: how long jobs will run, and who else will come.
+
+Law: nothing here knows more than a user of the cluster does. Of jobs that wait or run, their requests, users and
+elapsed times; of those that ended, how long they ran; of those to come, nothing: the past days stand for them.
+
+Users ask for more time than they need, each in a way of their own, and go on doing so. So a job's run time is drawn
+from the shares of their requests that its user's last jobs took, and of a job that runs already, from those shares that
+are above what it has had. Where requests are exact, all shares are one, and so are the forecasts. No way to predict is
+best everywhere, so futures take turns among three (`TURNS`): what is good in all of them does not hang on one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from windrow.kernels.cluster import state as k
+from windrow.sim.cluster import Cluster
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+DAY_S = 86_400
+TURNS = ("shares", "requests", "last two", "shares")
+"""How run times are predicted in futures 0, 1, 2, 3, and so on again, where the ways are mixed."""
+
+_REMEMBERED = 4000  # past jobs that count
+_OF_USER = 10  # ended jobs of a user that count
+_OF_ALL = 200  # ended jobs that stand for a user without a past
+_FEW = 3  # ended jobs below which a user has no past
+
+
+@dataclass(frozen=True)
+class Past:
+    """Jobs that others have submitted, in order. `run_s` is 0 for those that have not ended."""
+
+    submit_s: Ints
+    nodes: Ints
+    requested_s: Ints
+    run_s: Ints
+    user: Ints
+    since_s: int
+    """From when on all submissions are known."""
+
+    @cached_property
+    def shares(self) -> Floats:
+        """The part of its request that each ended job ran, in order."""
+        ended = self.run_s > 0
+        shares: Floats = self.run_s[ended] / self.requested_s[ended]
+        return shares
+
+    @cached_property
+    def users(self) -> Ints:
+        """The users of the ended jobs, in order."""
+        return self.user[self.run_s > 0]
+
+    def shares_of(self, user: int, last: int = _OF_USER) -> Floats:
+        """The shares of a user's last jobs, ascending; of everybody's, where there are too few."""
+        own = self.shares[self.users == user][-last:]
+        return np.sort(own if len(own) >= min(_FEW, last) else self.everybody)
+
+    @cached_property
+    def everybody(self) -> Floats:
+        """The shares of the last jobs, ascending."""
+        return np.sort(self.shares[-_OF_ALL:])
+
+    def mean_run_s(self, user: int) -> float:
+        """The mean of what the user's last two jobs ran; 0 where there are none."""
+        own = self.run_s[(self.user == user) & (self.run_s > 0)][-2:]
+        return float(own.mean()) if len(own) else 0.0
+
+
+def past_of(cluster: Cluster) -> Past:
+    """The past of a simulated cluster: the log's jobs up to now, with the run times of those that are gone."""
+    s = cluster._state
+    last = int(s[k.NEXT])
+    first = max(0, last - _REMEMBERED)
+    rows = cluster._log[first:last]
+    run = np.minimum(rows[:, k.LOG_RUN], rows[:, k.LOG_REQUESTED])
+    there = present(s)
+    run[there[there >= first] - first] = 0
+    since = int(rows[0, k.SUBMIT]) if len(rows) else cluster.now_s
+    return Past(rows[:, k.SUBMIT], rows[:, k.LOG_NODES], rows[:, k.LOG_REQUESTED], run, rows[:, k.BY], since)
+
+
+def present(s: Ints) -> Ints:
+    """The log's jobs that wait, are held back or run."""
+    jobs = np.concatenate([rows(s)[:, k.JOB] for rows in (running_rows, waiting_rows, held_rows)])
+    return jobs[jobs >= 0]
+
+
+def heap_rows(s: Ints) -> Ints:
+    """The heap of running jobs, as a view into the state."""
+    return s[s[k.HEAP_AT] :][: int(s[k.RUNNING]) * k.HEAP_WIDTH].reshape(-1, k.HEAP_WIDTH)
+
+
+def running_rows(s: Ints) -> Ints:
+    """The records of running jobs in the order of the heap; a copy."""
+    slots = s[s[k.RUNNING_AT] :][: int(s[k.RUNNING_ROOM]) * k.RUNNING_WIDTH].reshape(-1, k.RUNNING_WIDTH)
+    return slots[heap_rows(s)[:, k.SLOT]]
+
+
+def waiting_rows(s: Ints) -> Ints:
+    """The records of queued jobs, as a view into the state."""
+    rows = s[s[k.QUEUE_AT] :][: int(s[k.TAIL]) * k.QUEUED_WIDTH].reshape(-1, k.QUEUED_WIDTH)
+    return rows[int(s[k.HEAD]) :]
+
+
+def held_rows(s: Ints) -> Ints:
+    """The records of jobs held back, as a view into the state."""
+    return s[s[k.HELD_AT] :][: int(s[k.HELD]) * k.QUEUED_WIDTH].reshape(-1, k.QUEUED_WIDTH)
+
+
+class RunTimes:
+    """Draws run times. One for each decision: it remembers the shares of each user."""
+
+    def __init__(self, past: Past, how: str) -> None:
+        self._past, self._how = past, how
+        self._shares: dict[int, Floats] = {}
+
+    def draw(self, rows: Ints, elapsed_s: Ints, chance: Floats) -> Ints:
+        """A run time for each row (requested time, user) of a job that has run for `elapsed_s` and still runs."""
+        if self._how == "requests":
+            return rows[:, 0].copy()
+        jobs = zip(rows.tolist(), elapsed_s.tolist(), chance.tolist(), strict=True)
+        one = self._by_last_two if self._how == "last two" else self._by_share
+        drawn = [one(requested, user, elapsed, luck) for (requested, user), elapsed, luck in jobs]
+        return np.array(drawn, dtype=np.int64).reshape(-1)
+
+    def _by_share(self, requested: int, user: int, elapsed: int, luck: float) -> int:
+        """From the user's shares, of which only those count that the job has not outlived."""
+        if user not in self._shares:
+            self._shares[user] = self._past.shares_of(user)
+        for shares in (self._shares[user], self._past.everybody):
+            first = int(np.searchsorted(shares, elapsed / requested, side="right"))
+            if first < len(shares):
+                share = float(shares[first + int(luck * (len(shares) - first))])
+                return min(requested, max(elapsed + 1, round(share * requested)))
+        return min(requested, elapsed + 1 + int(luck * (requested - elapsed)))
+
+    def _by_last_two(self, requested: int, user: int, elapsed: int, _luck: float) -> int:
+        """The mean of the user's last two (Tsafrir, Etsion and Feitelson, 2007); an outlived one is doubled."""
+        predicted = self._past.mean_run_s(user) or requested
+        while predicted <= elapsed:
+            predicted *= 2
+        return min(requested, max(1, round(predicted)))
+
+
+def arrivals(past: Past, now_s: int, runs: RunTimes, days: int, draw: np.random.Generator) -> Ints:
+    """A log of jobs that arrive from now on, day by day, each day one of the last seven at the same hours."""
+    known = min(7, max(1, (now_s - past.since_s) // DAY_S))
+    ended = past.run_s.copy()
+    open_jobs = ended == 0
+    asked = np.stack([past.requested_s[open_jobs], past.user[open_jobs]], axis=1)
+    ended[open_jobs] = runs.draw(asked, np.zeros(len(asked), dtype=np.int64), draw.random(len(asked)))
+    rows = np.stack([past.submit_s, past.nodes, past.requested_s, np.maximum(ended, 1), past.user], axis=1)
+    blocks = []
+    for day, ago in enumerate(draw.integers(1, known, days, endpoint=True).tolist()):
+        low, high = np.searchsorted(past.submit_s, [now_s - ago * DAY_S, now_s - (ago - 1) * DAY_S], side="right")
+        block = rows[low:high].copy()
+        block[:, k.SUBMIT] += (ago + day) * DAY_S
+        blocks.append(block)
+    log = np.ascontiguousarray(np.concatenate(blocks))
+    log.flags.writeable = False
+    return log
+
+
+def sampled(s: Ints, runs: RunTimes, draw: np.random.Generator) -> Ints:
+    """A copy of the state in which the others' jobs run as long as drawn."""
+    t = s.copy()
+    now = int(t[k.NOW])
+    for rows in (waiting_rows(t), held_rows(t)):
+        known = np.flatnonzero(rows[:, k.JOB] >= 0)
+        luck = draw.random(len(known))
+        asked = rows[known][:, [k.REQUESTED, k.USER]]
+        rows[known, k.RUN] = np.maximum(1, runs.draw(asked, np.zeros(len(asked), dtype=np.int64), luck))
+    heap, running = heap_rows(t), running_rows(t)
+    # By number, not as they stand: the order of the heap is that of the true ends, and would give them away.
+    others = np.argsort(running[:, k.JOB], kind="stable")[int((running[:, k.JOB] < 0).sum()) :]
+    luck = draw.random(len(others))
+    began = running[others, k.EXPECTED] - running[others, k.REQUESTED]
+    drawn = runs.draw(running[others][:, [k.REQUESTED, k.USER]], now - began, luck)
+    heap[others, k.END] = np.maximum(now + 1, began + drawn)
+    heap[:] = heap[np.lexsort((heap[:, k.STARTED_AS], heap[:, k.END]))]  # a sorted array is a heap
+    return t

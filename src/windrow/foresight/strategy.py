@@ -1,0 +1,271 @@
+"""Look ahead: play every course of action on likely futures of the cluster, and take the one with the best outcome.
+
+A course (`foresight_courses`) is a few jobs to submit now and a simple way to go on. A future is the cluster as it is,
+in which others run as long as their past says, and past days arrive again (`View.futures`). Courses are compared in the
+same futures, so luck does not decide between them. All are played in one or two; the best third goes on to the next,
+and so on: most of the work goes to those that are hard to tell apart.
+
+A decision is made when no own job waits. The one exception are tasks that go out one by one, or in bundles: while some
+of them wait, others that become ready follow. Nothing is submitted that is not meant to run.
+
+Pure, as every strategy: `plays` bounds the work of a decision in played courses, not in seconds, and the best so far
+wins when it is used up. Without futures (`View.futures` is None) it decides as `glume` does, and says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from statistics import fmean, pstdev
+from typing import Literal
+
+from windrow.errors import UserError
+from windrow.foresight.courses import KINDS, Courses, bundled_jobs, padded, unhurried
+from windrow.model import NEVER_S, format_duration, is_never
+from windrow.strategies.base import LONG_QUEUE, Candidate, Course, Decision, Futures, JobPlan, Sampling, View
+from windrow.strategies.glume import Glume
+from windrow.strategies.individual import single_jobs
+
+Objective = Literal["makespan", "node-hours", "balanced"]
+OBJECTIVES: tuple[Objective, ...] = ("makespan", "node-hours", "balanced")
+
+_SURE = 0.9  # the part of futures in which a deadline must be kept
+_FAR = 1.3  # times the makespan of the best so far: beyond that, a course has lost
+_QUEUE = 25  # waiting jobs that double the cost of a play
+_PER_COURSE = 3  # plays for each course, on average, or there are too many courses
+_FINAL = 4  # courses that are always compared further
+_SHOWN = 12  # candidates in an explanation
+
+
+@dataclass(slots=True, eq=False)
+class Tried:
+    """A course with its outcomes so far, in futures 0, 1, ..."""
+
+    course: Course
+    makespan_s: list[int] = field(default_factory=list)
+    node_s: list[int] = field(default_factory=list)
+    score: float = 0.0
+
+    @property
+    def mean_s(self) -> float:
+        """The expected makespan."""
+        return fmean(self.makespan_s)
+
+
+@dataclass(frozen=True, slots=True)
+class Foresight:
+    """What to aim at, within which limits, and how hard to think.
+
+    objective: the least makespan, the fewest node-hours, or the least sum of both, each relative to the best of its
+    kind. deadline_s: from the run's begin; only courses that keep it in nine futures of ten are considered, if any do.
+    max_nodes: the most nodes that one job may ask for.
+    slack: a makespan longer by this part is as good, if it costs fewer node-hours. doubt: by how many standard errors
+    a course must beat the one that glume would take. job_s: node-seconds that a job costs beside its tasks: nothing in
+    simulation, but real ones have to be started. futures: in how many the last courses are compared. plays: the
+    most courses played for one decision while the queue is empty. kinds, sampling: ingredients, for those who study
+    them.
+    """
+
+    objective: Objective = "makespan"
+    deadline_s: int | None = None
+    max_nodes: int | None = None
+    slack: float = 0.002
+    doubt: float = 0.5
+    job_s: float = 0.0
+    futures: int = 8
+    plays: int = 320
+    kinds: tuple[str, ...] = KINDS
+    sampling: Sampling = field(default_factory=Sampling)
+    name: str = "foresight"
+
+    def __post_init__(self) -> None:
+        if self.objective not in OBJECTIVES:
+            raise UserError(f"objective {self.objective!r} is not known; take one of {', '.join(OBJECTIVES)}")
+        if self.futures < 1 or self.plays < 2 or (self.max_nodes is not None and self.max_nodes < 1):
+            raise UserError("foresight needs at least 1 future, 2 plays and, where they are bounded, 1 node")
+
+    def thinking(self, times: float) -> Foresight:
+        """The same, but each decision may take so many times the work: more courses, and more futures for the last."""
+        plays, futures = max(2, round(self.plays * times)), max(1, round(self.futures * times**0.5))
+        return replace(self, plays=plays, futures=futures)
+
+    def decide(self, view: View) -> Decision:
+        """The jobs of the course with the best outcome, when no own job waits."""
+        if not view.can_submit or (view.jobs_waiting and not view.individually):
+            return Decision()
+        wide = (view.work.workflow.nodes > view.work.cluster_nodes) & view.left
+        if view.futures is None or wide.any():  # with tasks that cannot start now no future has an end
+            plain = Glume().decide(view)
+            return replace(plain, why=f"no look ahead here, so as glume: {plain.why}") if plain.jobs else plain
+        futures = view.futures(self.sampling)
+        if view.jobs_waiting:
+            return _followers(view, futures)
+        return self.decision(view, self.ranked(view, futures), is_exact=futures.is_exact)
+
+    def ranked(self, view: View, futures: Futures) -> list[Tried]:
+        """All courses that were played, the best first; none where no job fits on the nodes."""
+        left, at = self._plays(futures), 0
+        courses = Courses(view, self.kinds, max_nodes=self.max_nodes, late_s=futures.late_s)
+        alive = [Tried(course) for course in courses.all(most=max(2, left // _PER_COURSE))]
+        if not alive and self.max_nodes is not None and self.max_nodes < view.work.cluster_nodes:
+            raise UserError(f"no job on at most {self.max_nodes} nodes can run what is left; allow more nodes")
+        if not alive:
+            return []
+        plain = self._plain(view, alive)
+        dropped: list[Tried] = []
+        while at < self.futures and left >= len(alive):
+            more = min(2 if at < 4 else 4, self.futures - at, max(1, left // (2 * len(alive))))
+            for number in range(at, at + more):
+                self._play(view, alive, futures, number)
+            at, left = at + more, left - more * len(alive)
+            alive = self._sorted(view, alive)
+            keep = len(alive) if at >= self.futures else max(_FINAL, -(-len(alive) // 3))
+            alive, dropped = alive[:keep], alive[keep:] + dropped
+            if plain in dropped:
+                dropped.remove(plain)
+                alive.append(plain)
+        return self._thrifty(view, self._doubtful(view, alive, plain)) + dropped
+
+    @staticmethod
+    def _plain(view: View, tried: Sequence[Tried]) -> Tried:
+        """The course that `glume` would take; the first one where it would take none of these."""
+        jobs = [(job.tasks, job.nodes) for job in Glume().decide(view).jobs]
+        same = (one for one in tried if [(job.tasks, job.nodes) for job in one.course.jobs] == jobs)
+        return next(same, tried[0])
+
+    def _doubtful(self, view: View, tried: list[Tried], plain: Tried) -> list[Tried]:
+        """Forecasts err: what is better than the plain course by no more than the futures differ is not better."""
+        best = tried[0]
+        if self.objective != "makespan" or best is plain or self._is_late(view, plain):
+            return tried
+        gains = [a - b for a, b in zip(plain.makespan_s, best.makespan_s, strict=True)]
+        if fmean(gains) > self.doubt * pstdev(gains) / len(gains) ** 0.5:
+            return tried
+        return [plain, *(one for one in tried if one is not plain)]
+
+    def _plays(self, futures: Futures) -> int:
+        """How many plays this decision may take: fewer in a long queue, where each takes longer."""
+        waiting = futures.others_waiting
+        waiting = max(waiting, waiting**2 // LONG_QUEUE)
+        return max(2, self.plays * _QUEUE // (_QUEUE + waiting))
+
+    def _play(self, view: View, tried: Sequence[Tried], futures: Futures, number: int) -> None:
+        """Play all in one future. For the makespan, those that fall far behind are not played to their end.
+
+        In a long queue courses of few jobs go first: they are quick to play, and tell when to give the others up.
+        """
+        within: int | None = None
+        if futures.others_waiting > LONG_QUEUE:
+            tried = sorted(tried, key=lambda one: _jobs(view, one.course))
+        for one in tried:
+            outcome = futures.play(one.course, number, within)
+            one.makespan_s.append(outcome.makespan_s)
+            one.node_s.append(outcome.node_s)
+            if self.objective == "makespan":
+                bound = int(outcome.makespan_s * _FAR)
+                within = bound if within is None else min(within, bound)
+
+    def _thrifty(self, view: View, tried: Sequence[Tried]) -> list[Tried]:
+        """For the makespan, courses that end nearly as early as the best are as good: the cheapest goes first."""
+        if self.objective != "makespan":
+            return list(tried)
+        bound = tried[0].mean_s * (1 + self.slack)
+        late = self._is_late(view, tried[0])
+        near = [one for one in tried if one.mean_s <= bound and self._is_late(view, one) == late]
+        cheapest = min(near, key=lambda one: fmean(one.node_s) + self.job_s * _jobs(view, one.course))
+        return [cheapest, *(one for one in tried if one is not cheapest)]
+
+    def _sorted(self, view: View, tried: Sequence[Tried]) -> list[Tried]:
+        """By the objective, those that keep the deadline first; stable, so that of equals the plainest comes first."""
+        shortest = min(one.mean_s for one in tried)
+        cheapest = max(1.0, min(fmean(one.node_s) for one in tried))
+        for one in tried:
+            nodes = fmean(one.node_s) + self.job_s * _jobs(view, one.course)
+            match self.objective:
+                case "makespan":
+                    one.score = one.mean_s
+                case "node-hours":
+                    one.score = nodes + one.mean_s / shortest
+                case "balanced":
+                    one.score = one.mean_s / shortest + nodes / cheapest
+        return sorted(tried, key=lambda one: (self._is_late(view, one), one.score))
+
+    def _is_late(self, view: View, one: Tried) -> bool:
+        if self.deadline_s is None:
+            return False
+        left = self.deadline_s - view.elapsed_s
+        return sum(end <= left for end in one.makespan_s) < _SURE * len(one.makespan_s)
+
+    def decision(self, view: View, ranked: Sequence[Tried], *, is_exact: bool) -> Decision:
+        """To take the first of these courses, and why. `is_exact`: tasks are known to keep their times."""
+        best = next((one for one in ranked if _can_start(view, one.course)), None)
+        if best is None:
+            return Decision(why=f"nothing can start on the {view.work.cluster_nodes} nodes that accept new jobs now")
+        ranked = ranked[ranked.index(best) :]
+        seen = tuple(_candidate(view, one, best) for one in ranked[:_SHOWN])
+        why = f"{best.course.name}: done in {format_duration(best.mean_s)}, {_give_or_take(best)}"
+        rival = next((one for one in ranked if one.course.name != best.course.name), None)
+        if rival is not None:
+            why += f"; next best, {rival.course.name}: {_later(rival, best)}"
+        if self._is_late(view, best):
+            why += "; no course keeps the deadline"
+        by_task = any(group.how == "by task" and group.first == 0 for group in best.course.then)
+        jobs = best.course.jobs if is_exact else unhurried(view, best.course.jobs)
+        return Decision(jobs, seen, why, individually=by_task, is_played=True)
+
+
+def _can_start(view: View, course: Course) -> bool:
+    """Whether the queue would ever start its first job."""
+    return not course.jobs or _wait_s(view, course.jobs[0]) < NEVER_S
+
+
+def _wait_s(view: View, job: JobPlan) -> int:
+    return view.wait_s(job.nodes, job.run_s + job.leeway_s)
+
+
+def _jobs(view: View, course: Course) -> int:
+    """How many jobs the course takes, about."""
+    later = [view.levels.between(g.first, g.last).size if g.how == "by task" else 1 for g in course.then]
+    return len(course.jobs) + sum(later)
+
+
+def _candidate(view: View, one: Tried, best: Tried) -> Candidate:
+    """A course in numbers; those of its first job stand for its jobs."""
+    course = one.course
+    note = _give_or_take(one) + ("" if one is best else f", {_later(one, best)}")
+    if not course.jobs:
+        return Candidate(course.name, 0, 0, 0, 0, round(one.mean_s), note)
+    job = course.jobs[0]
+    wait = _wait_s(view, job)
+    name = f"{course.name} ({len(course.jobs)} jobs)" if len(course.jobs) > 1 else course.name
+    return Candidate(name, job.nodes, wait, job.run_s, job.leeway_s, round(one.mean_s), note)
+
+
+def _give_or_take(one: Tried) -> str:
+    count = len(one.makespan_s)
+    if stuck := sum(map(is_never, one.makespan_s)):
+        return f"never done in {stuck} of {count} futures"
+    return f"give or take {format_duration(pstdev(one.makespan_s))} in {count} future{'s' if count > 1 else ''}"
+
+
+def _later(one: Tried, best: Tried) -> str:
+    by_s = one.mean_s - best.mean_s
+    if is_never(abs(by_s)):
+        return "never" if by_s > 0 else "sooner"
+    return f"{format_duration(abs(by_s))} {'later' if by_s >= 0 else 'earlier'}"
+
+
+def _followers(view: View, futures: Futures) -> Decision:
+    """More of the same, while jobs wait that hold ready tasks only. A waiting group of levels is left alone."""
+    waiting, late_s = futures.waiting, futures.late_s
+    if not view.ready or not all(_is_flat(view, job) for job in waiting):
+        return Decision()
+    in_bundles = any(len(job.tasks) > 1 for job in waiting)
+    jobs = padded(view, bundled_jobs(view, 1) if in_bundles else single_jobs(view), late_s)
+    jobs = jobs if futures.is_exact else unhurried(view, jobs)
+    return Decision(jobs, why=f"ready tasks follow {'in bundles' if in_bundles else 'one by one'} while others wait")
+
+
+def _is_flat(view: View, job: JobPlan) -> bool:
+    mine = set(job.tasks)
+    return not any(parent in mine for task in job.tasks for parent in view.work.workflow.parents.of(task).tolist())

@@ -1,0 +1,1 @@
+"""Native workflow files: YAML with commands."""

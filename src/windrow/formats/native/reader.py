@@ -1,0 +1,243 @@
+"""Native workflow files (`.yaml`, `.yml`): tasks with real commands, read into a Runnable.
+
+Rule 1: a task comes after those that `after` names and after those that write what it reads.
+Rule 2: every file has at most one writer. Rule 3: what a file says never reaches a shell as code, except the shell code
+that stands in `command` itself (see native_text.py).
+
+The way of a file: text, to parts with lines (native_yaml), to checked forms (native_schema), multiplied by their matrix
+(native_matrix) and linked here. docs/reference/native-workflows.md describes the format.
+"""
+
+from __future__ import annotations
+
+import difflib
+import posixpath
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from sys import intern
+
+from windrow.errors import InputError
+from windrow.formats.disk import AnyPath
+from windrow.formats.draft import Draft
+from windrow.formats.native.commands import Commands, refuse_unknown_placeholders
+from windrow.formats.native.names import Names
+from windrow.formats.native.schema import Field, TaskForm, WorkflowForm, read_form
+from windrow.formats.native.yaml_source import read_yaml
+from windrow.model import CycleError, Runnable, Step, Workflow, WorkflowError, order_and_levels
+from windrow.model.graph import Adjacency
+
+DEFAULT_RUNTIME_S = 60.0
+"""The run time of a task that states none, until one is learnt: a placeholder, and marked as such."""
+
+TASKS_MAX = 1_000_000
+DEPENDENCIES_MAX = 10_000_000
+
+
+def read_native(path: AnyPath) -> Runnable:
+    """The workflow in a native file, with a step for each task. InputError, with line and fix, where there is none."""
+    return _Expansion(path, read_form(path, read_yaml(path))).runnable()
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """One task: its form, and the values of its matrix."""
+
+    form: TaskForm
+    id: str
+    values: dict[str, str]
+    workdir: str
+
+
+class _Expansion:
+    """The forms of one file, multiplied and linked. Tasks are known by number, files by the names the Workflow has."""
+
+    def __init__(self, path: AnyPath, form: WorkflowForm) -> None:
+        self._path = path
+        self._name = form.name
+        self._base = str(Path(path).absolute().parent)
+        for task in form.tasks:
+            refuse_unknown_placeholders(path, task)
+        self._rows = list(self._expanded(form.tasks))
+        # Where tasks run in different folders, only whole paths name a file in the same way for all of them.
+        self._whole_paths = any(row.workdir != self._base for row in self._rows)
+        self._number = self._numbers()
+        self._families = self._stems()
+        self._outputs = [self._files(row, row.form.outputs) for row in self._rows]
+        self._writer = self._writers()
+        self._ids = Names(row.id for row in self._rows)
+        self._written = Names(self._writer, are_paths=True)
+        self._written_list = list(self._writer)
+
+    def runnable(self) -> Runnable:
+        """The workflow and its steps."""
+        draft = Draft(self._name, list(self._number))
+        steps: list[Step] = []
+        commands = Commands(self._path)
+        edges = 0
+        for number, row in enumerate(self._rows):
+            form, outputs = row.form, list(dict.fromkeys(self._outputs[number]))
+            inputs = self._inputs(row)
+            parents = self._parents(number, inputs)
+            edges += len(parents)
+            if edges > DEPENDENCIES_MAX:
+                problem = f"more than {DEPENDENCIES_MAX:,} dependencies"
+                raise self._fault(form.line, problem, "put a task between the families that meet here")
+            draft.kinds[number] = intern(_kind(form, row.id))
+            draft.runtime_s[number] = form.runtime_s or DEFAULT_RUNTIME_S
+            draft.guessed_run_times += form.runtime_s is None
+            draft.cores[number], draft.nodes[number] = form.cores, form.nodes
+            draft.memory_bytes[number] = form.memory_bytes
+            draft.parents.append(parents)
+            draft.children.append(())
+            draft.inputs.append(draft.files.numbers(inputs))
+            draft.outputs.append(draft.files.numbers(outputs))
+            command, env, elsewhere = commands.filled(form, row.id, row.values, inputs, outputs)
+            draft.commands[number] = command
+            steps.append(Step(command, row.workdir, env, form.retries, form.runtime_s is not None, elsewhere))
+        return Runnable(self._workflow(draft), tuple(steps))
+
+    def _expanded(self, forms: Sequence[TaskForm]) -> Iterator[_Row]:
+        total = 0
+        for form in forms:
+            for values in form.matrix.combinations() if form.matrix else ({},):
+                total += 1
+                if total > TASKS_MAX:
+                    raise self._fault(form.line, f"more than {TASKS_MAX:,} tasks", "split the workflow")
+                task_id = form.id.template.fill(values)
+                if values and not form.id.template.names:
+                    task_id = "-".join((task_id, *values.values()))
+                workdir = self._base
+                if form.workdir is not None:
+                    workdir = _joined(self._base, form.workdir.template.fill(values))
+                yield _Row(form, task_id, values, workdir)
+
+    def _numbers(self) -> dict[str, int]:
+        numbers: dict[str, int] = {}
+        for number, row in enumerate(self._rows):
+            first = numbers.setdefault(row.id, number)
+            if first != number:
+                other = self._rows[first].form
+                fix = "rename one of them"
+                if other is row.form:
+                    fix = "put every name of the matrix into the id, as {name}, or none of them"
+                problem = f"the task id {row.id!r} is given twice (first in line {other.id.line})"
+                raise self._fault(row.form.id.line, problem, fix)
+        return numbers
+
+    def _stems(self) -> dict[str, list[int]]:
+        families: dict[str, list[int]] = {}
+        for number, row in enumerate(self._rows):
+            if row.form.matrix and (stem := _stem(row.form)):
+                families.setdefault(stem, []).append(number)
+        return families
+
+    def _files(self, row: _Row, fields: Iterable[Field]) -> list[str]:
+        return [self._file(row, field.template.fill(row.values)) for field in fields]
+
+    def _file(self, row: _Row, text: str) -> str:
+        """The one name of the file that the task calls `text`: from the workflow's folder where it lies in there."""
+        whole = _joined(row.workdir, text)
+        if not self._whole_paths and whole.startswith(self._base + "/"):
+            return whole[len(self._base) + 1 :]
+        return whole
+
+    def _writers(self) -> dict[str, int]:
+        writers: dict[str, int] = {}
+        for number, row in enumerate(self._rows):
+            for file, field in zip(self._outputs[number], row.form.outputs, strict=True):
+                if any("*" in literal for literal in field.template.literals):
+                    raise self._fault(field.line, f"{row.id} writes {file}", "name outputs one by one, without *")
+                first = self._rows[writers.setdefault(file, number)]
+                if first is not row:
+                    problem = f"{row.id} writes {file}, and so does {first.id} (line {first.form.line})"
+                    raise self._fault(field.line, problem, "let one task write each file")
+        return writers
+
+    def _inputs(self, row: _Row) -> list[str]:
+        """The files that the task reads, each once; a pattern means all that some task writes and it matches."""
+        files: dict[str, None] = {}
+        for file, field in zip(self._files(row, row.form.inputs), row.form.inputs, strict=True):
+            if "*" not in file or file in self._writer:
+                files[file] = None
+                continue
+            found = self._written.matching(file)
+            if not found:
+                fix = "check the outputs of the other tasks; files that exist before the run are named one by one"
+                raise self._fault(field.line, f"{row.id} reads {file}, but no task writes such a file", fix)
+            files.update((self._written_list[number], None) for number in found)
+        return list(files)
+
+    def _parents(self, number: int, inputs: Iterable[str]) -> list[int]:
+        row = self._rows[number]
+        parents: dict[int, None] = {}
+        for field in row.form.after:
+            parents.update(dict.fromkeys(self._named(row, field)))
+        if number in parents:
+            raise self._fault(row.form.line, f"{row.id} comes after itself", "name others in after")
+        for file in inputs:
+            writer = self._writer_of(file)
+            if writer is not None:
+                parents[writer] = None
+        if number in parents:
+            raise self._fault(row.form.line, f"{row.id} reads a file that it writes", "give the two different names")
+        return list(parents)
+
+    def _writer_of(self, file: str) -> int | None:
+        """The task that writes the file, or the nearest folder that holds it."""
+        while file not in self._writer:
+            shorter = posixpath.dirname(file)
+            if shorter in ("", file):
+                return None
+            file = shorter
+        return self._writer[file]
+
+    def _named(self, row: _Row, field: Field) -> Sequence[int]:
+        """The tasks that an entry of `after` means: one by its id, a family by its name, or those of a pattern."""
+        name = field.template.fill(row.values)
+        task, family = self._number.get(name), self._families.get(name, ())
+        if task is not None and family and task not in family:
+            problem = f"{name} is a task (line {self._rows[task].form.line}) and also a family"
+            raise self._fault(field.line, problem, f"rename one, or write {name}-* for the family")
+        if task is not None:
+            return (task,)
+        found = family or (self._ids.matching(name) if "*" in name else ())
+        if not found:
+            known = list(dict.fromkeys([*self._families, *list(self._number)[:10_000]]))
+            near = difflib.get_close_matches(name, known, n=1)
+            fix = f"did you mean {near[0]}?" if near else "name tasks of this file, by id, family or pattern"
+            raise self._fault(field.line, f"{row.id} comes after {name}, which is no task", fix)
+        return found
+
+    def _workflow(self, draft: Draft) -> Workflow:
+        try:
+            return draft.workflow()
+        except WorkflowError as error:
+            line = self._line_of_circle(draft.parents.adjacency())
+            raise InputError(self._path, str(error), line=line, fix="break it") from None
+
+    def _line_of_circle(self, parents: Adjacency) -> int | None:
+        try:
+            order_and_levels(parents, parents.reversed())
+        except CycleError as error:
+            return self._rows[error.cycle[0]].form.line
+        return None
+
+    def _fault(self, line: int, problem: str, fix: str) -> InputError:
+        return InputError(self._path, problem, line=line, fix=fix)
+
+
+def _joined(folder: str, path: str) -> str:
+    """The path from a folder, as one of its many spellings. By text alone: links are not followed."""
+    whole = posixpath.normpath(posixpath.join(folder, path))
+    return whole[1:] if whole.startswith("//") else whole
+
+
+def _stem(form: TaskForm) -> str:
+    """What all tasks of a form are called together: the id's text before the first placeholder, else all its text."""
+    literals = form.id.template.literals
+    return literals[0].rstrip("-_.:/ ") or "".join(literals).strip("-_.:/ ")
+
+
+def _kind(form: TaskForm, task_id: str) -> str:
+    return form.kind or (_stem(form) or "task" if form.matrix else task_id)

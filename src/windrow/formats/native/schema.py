@@ -1,0 +1,287 @@
+"""From the parts of a native file to task forms: keys known, values of the right kind, defaults applied.
+
+A form is one entry under `tasks`, not yet multiplied by its matrix and with its placeholders still open.
+`native.schema.json` says the same for editors and other programs; a test holds the two together.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from windrow.errors import InputError
+from windrow.formats.disk import AnyPath, bare_name
+from windrow.formats.native.matrix import Matrix, read_matrix
+from windrow.formats.native.text import Template
+from windrow.formats.native.yaml_source import Items, Node, Scalar, Table
+from windrow.model.bounds import COUNT_MAX, DURATION_S_MAX, SIZE_BYTES_MAX
+
+SCHEMA_PATH = Path(__file__).with_name("native.schema.json")
+"""The JSON Schema of the format."""
+
+SHELL_NAMES = ("strict", "bash", "sh")
+"""What `shell` may be, beside a list."""
+
+RETRIES_MAX = 100
+
+_DURATION = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,6})?) ?([smhdw]?)")
+_SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
+_MEMORY = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,6})?) ?(?:([kKMGT])(i?B)?|B)")
+_POWER = {"k": 1, "K": 1, "M": 2, "G": 3, "T": 4}
+_LONG_NUMBER = re.compile(r"[0-9]{13}")
+_UNSUPPORTED = {
+    "gpus": "Windrow does not schedule GPUs yet; give the whole node to the task with nodes: 1",
+    "gpu": "Windrow does not schedule GPUs yet; give the whole node to the task with nodes: 1",
+    "depends": "write after: with the ids of other tasks",
+    "needs": "write after: with the ids of other tasks",
+    "timeout": "a task has no time limit of its own; runtime says how long it should take",
+}
+_ENV_NAME = re.compile(r"[^=\0]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """Text of the file with its placeholders, and the line where it stands."""
+
+    template: Template
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class TaskForm:
+    """One entry under `tasks`. A command with `is_shell` is one field of code, else a field for each argument.
+
+    `shell` is what runs such code: one of SHELL_NAMES, or a program and its options.
+    """
+
+    line: int
+    id: Field
+    command: tuple[Field, ...]
+    is_shell: bool
+    shell: tuple[str, ...] = ("strict",)
+    inputs: tuple[Field, ...] = ()
+    outputs: tuple[Field, ...] = ()
+    after: tuple[Field, ...] = ()
+    env: tuple[tuple[str, Field], ...] = ()
+    workdir: Field | None = None
+    kind: str | None = None
+    cores: int = 1
+    nodes: int = 0
+    memory_bytes: int = 0
+    runtime_s: float | None = None
+    retries: int = 0
+    matrix: Matrix | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WorkflowForm:
+    """A whole file: the workflow's name and its entries."""
+
+    name: str
+    tasks: tuple[TaskForm, ...]
+
+
+def read_form(path: AnyPath, root: Node) -> WorkflowForm:
+    """The file's forms. InputError, naming the line and the fix, for the first thing that cannot be used."""
+    return _Reader(path).workflow(root)
+
+
+class _Reader:
+    """Turns nodes into values. Each method raises an InputError that names the key, the line and the fix."""
+
+    def __init__(self, path: AnyPath) -> None:
+        self._path = path
+
+    def workflow(self, root: Node) -> WorkflowForm:
+        if not isinstance(root, Table):
+            raise self._fault(root, "not a workflow", "write a mapping with the keys name and tasks")
+        entries = self._entries(root, _WORKFLOW_KEYS, "a workflow")
+        if "tasks" not in entries:
+            raise self._fault(root, "a workflow without tasks", "add tasks: with a list under it")
+        tasks = entries["tasks"]
+        if not isinstance(tasks, Items):
+            raise self._fault(tasks, f"tasks is {_shown(tasks)}, not a list of tasks", "write each task as - id: NAME")
+        if not tasks.items:
+            raise self._fault(tasks, "the list of tasks is empty", "write at least one task: - id: NAME")
+        defaults = self._values(entries["defaults"], DEFAULT_KEYS, "defaults") if "defaults" in entries else {}
+        name = self._name(entries["name"]) if "name" in entries else bare_name(self._path)
+        return WorkflowForm(name, tuple(self._task(node, defaults) for node in tasks.items))
+
+    def _task(self, node: Node, defaults: Mapping[str, Any]) -> TaskForm:
+        values = self._values(node, TASK_KEYS, "a task")
+        for key, example in (("id", "id: align"), ("command", "command: [program, argument]")):
+            if key not in values:
+                raise self._fault(node, f"a task without {key}", f"add {example}")
+        env = {**defaults.get("env", {}), **values.get("env", {})}
+        values = {**defaults, **values, "env": tuple(env.items())}
+        fields, is_shell = values.pop("command")
+        return TaskForm(line=node.line, command=fields, is_shell=is_shell, **values)
+
+    def _values(self, node: Node, known: tuple[str, ...], what: str) -> dict[str, Any]:
+        """The values of the keys that are there, by the form's names for them."""
+        if not isinstance(node, Table):
+            raise self._fault(node, f"{what} is not a mapping", f"write keys with values: {known[0]}: ...")
+        entries = self._entries(node, known, what)
+        return {_FORM_NAMES.get(key, key): _READERS[key](self, value, key) for key, value in entries.items()}
+
+    def _entries(self, table: Table, known: tuple[str, ...], what: str) -> dict[str, Node]:
+        for key, _ in table.entries:
+            if key.text not in known:
+                near = difflib.get_close_matches(key.text, known, n=1, cutoff=0.75)
+                fix = _UNSUPPORTED.get(key.text.lower()) or (
+                    f"did you mean {near[0]}?" if near else f"the keys are {', '.join(known)}"
+                )
+                raise self._fault(key, f"{what} has no key {key.text!r}", fix)
+        return {key.text: value for key, value in table.entries}
+
+    def command(self, node: Node, key: str) -> tuple[tuple[Field, ...], bool]:
+        if isinstance(node, Scalar):
+            return (self.text(node, key),), True
+        fix = "write command: [program, argument, ...], or a text for the shell"
+        if not isinstance(node, Items) or not node.items:
+            raise self._fault(node, "command is neither a text nor a list", fix)
+        first = node.items[0]
+        if not isinstance(first, Scalar) or not first.text.strip():
+            raise self._fault(first, "command does not begin with a program", fix)
+        return tuple(self._field(item, "an argument of command") for item in node.items), False
+
+    def shell(self, node: Node, _key: str) -> tuple[str, ...]:
+        fix = f"write {', '.join(SHELL_NAMES)}, or a program and its options: [python3, -c]"
+        if isinstance(node, Scalar) and node.value in SHELL_NAMES:
+            return (node.text,)
+        if not isinstance(node, Items) or len(node.items) < 2:
+            raise self._fault(node, f"shell is {_shown(node)}", fix)
+        words = [self._field(item, "an option of shell") for item in node.items]
+        if any(word.template.names for word in words) or not words[0].template.fill({}).strip():
+            raise self._fault(node, "shell is not a program and its options, without placeholders", fix)
+        return tuple(word.template.fill({}) for word in words)
+
+    def text(self, node: Node, key: str) -> Field:
+        """A text with placeholders that says something."""
+        field = self._field(node, key)
+        if isinstance(node, Scalar) and not node.text.strip():
+            raise self._fault(node, f"{key} is empty", "write something, or remove it")
+        return field
+
+    def texts(self, node: Node, key: str) -> tuple[Field, ...]:
+        items = node.items if isinstance(node, Items) else (node,)
+        return tuple(self.text(item, key) for item in items)
+
+    def env(self, node: Node, key: str) -> dict[str, Field]:
+        if not isinstance(node, Table):
+            raise self._fault(node, "env is not a mapping", "write names with values: env: {LEVEL: 3}")
+        for name, _ in node.entries:
+            if not _ENV_NAME.fullmatch(name.text):
+                raise self._fault(name, f"the variable {name.text!r}", "a name is not empty and has no =")
+        return {name.text: self._field(value, f"{key} {name.text}") for name, value in node.entries}
+
+    def kind(self, node: Node, key: str) -> str:
+        field = self.text(node, key)
+        if field.template.names:
+            name = field.template.names[0]
+            raise self._fault(node, f"kind has the placeholder {{{name}}}, but is one for all", "write it out")
+        return field.template.fill({})
+
+    def matrix(self, node: Node, _key: str) -> Matrix:
+        return read_matrix(self._path, node)
+
+    def duration(self, node: Node, key: str) -> float:
+        value = node.value if isinstance(node, Scalar) else None
+        seconds = math.nan
+        if isinstance(value, str) and (found := _DURATION.fullmatch(value)):
+            seconds = float(found[1]) * _SECONDS[found[2]]
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            seconds = float(value)
+        if isinstance(value, str) and _LONG_NUMBER.match(value):
+            seconds = math.inf
+        if seconds > DURATION_S_MAX:
+            raise self._fault(
+                node, f"{key} is {_shown(node)}", f"write at most {DURATION_S_MAX // 86400:,}d (31 years)"
+            )
+        if not seconds > 0:
+            raise self._fault(node, f"{key} is {_shown(node)}", "write a time above 0, like 90, 90s, 5m or 1.5h")
+        return seconds
+
+    def memory(self, node: Node, key: str) -> int:
+        found = _MEMORY.fullmatch(node.text) if isinstance(node, Scalar) else None
+        size = 0.0
+        if found:
+            base = 1000 if found[3] == "B" else 1024
+            size = float(found[1]) * base ** _POWER.get(found[2], 0)
+        elif isinstance(node, Scalar) and _LONG_NUMBER.match(node.text):
+            size = math.inf
+        if size > SIZE_BYTES_MAX:
+            raise self._fault(node, f"{key} is {_shown(node)}", "write at most 8192TiB (9 PB)")
+        if not size > 0:
+            raise self._fault(node, f"{key} is {_shown(node)}", "write a size with its unit, like 500MB or 4GiB")
+        return math.ceil(size)
+
+    def count(self, node: Node, key: str) -> int:
+        least, most = _COUNTS[key]
+        value = node.value if isinstance(node, Scalar) else None
+        if isinstance(value, bool) or not isinstance(value, int | float) or not float(value).is_integer():
+            raise self._fault(node, f"{key} is {_shown(node)}", "write a whole number, without quotes")
+        if not least <= value <= most:
+            raise self._fault(node, f"{key} is {_shown(node)}", f"write a number from {least} to {most:,}")
+        return int(value)
+
+    def _name(self, node: Node) -> str:
+        self.text(node, "name")
+        return node.text if isinstance(node, Scalar) else ""
+
+    def _field(self, node: Node, key: str) -> Field:
+        if not isinstance(node, Scalar) or node.value is None:
+            braces = 'put text that begins with a brace in quotes, like "{name}"'
+            fix = braces if isinstance(node, Table) else 'write text; "" is an empty one'
+            raise self._fault(node, f"{key} is {_shown(node)}, not text", fix)
+        if "\0" in node.text:
+            raise self._fault(node, f"{key} has a NUL character", "remove it")
+        return Field(Template.parse(node.text), node.line)
+
+    def _fault(self, node: Node, problem: str, fix: str) -> InputError:
+        return InputError(self._path, problem, line=node.line, fix=fix)
+
+
+def _shown(node: Node) -> str:
+    match node:
+        case Items():
+            return "a list"
+        case Table():
+            return "a mapping"
+        case Scalar():
+            return (
+                "nothing" if node.value is None else repr(node.text if len(node.text) <= 60 else f"{node.text[:57]}...")
+            )
+
+
+_WORKFLOW_KEYS = ("name", "defaults", "tasks")
+_COUNTS = {"cores": (1, COUNT_MAX), "nodes": (0, COUNT_MAX), "retries": (0, RETRIES_MAX)}
+_FORM_NAMES = {"memory": "memory_bytes", "runtime": "runtime_s"}
+_READERS: Mapping[str, Callable[[_Reader, Node, str], Any]] = {
+    "id": _Reader.text,
+    "command": _Reader.command,
+    "shell": _Reader.shell,
+    "inputs": _Reader.texts,
+    "outputs": _Reader.texts,
+    "after": _Reader.texts,
+    "cores": _Reader.count,
+    "nodes": _Reader.count,
+    "memory": _Reader.memory,
+    "runtime": _Reader.duration,
+    "retries": _Reader.count,
+    "env": _Reader.env,
+    "workdir": _Reader.text,
+    "kind": _Reader.kind,
+    "matrix": _Reader.matrix,
+}
+
+TASK_KEYS = tuple(_READERS)
+"""What a task may say."""
+
+DEFAULT_KEYS = ("shell", "cores", "nodes", "memory", "runtime", "retries", "env", "workdir")
+"""What `defaults` may say for all tasks."""

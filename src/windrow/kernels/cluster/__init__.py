@@ -1,0 +1,1 @@
+"""A batch-scheduled cluster as one array: arrivals, policies, plans, estimates."""

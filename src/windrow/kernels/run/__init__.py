@@ -1,0 +1,1 @@
+"""A workflow that runs on such a cluster."""

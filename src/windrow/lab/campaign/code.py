@@ -1,0 +1,62 @@
+"""The digest of the code that rows depend on: of the modules that make them, and of all that these import.
+
+Law: imports are read from the source, wherever they stand in it, so nothing need be listed by hand, and a module that
+nobody imports changes no digest.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+from collections.abc import Iterable, Iterator
+from functools import cache
+from pathlib import Path
+
+import windrow
+
+_ROOT = Path(windrow.__file__).parent.parent
+
+
+@cache
+def code_digest(modules: frozenset[str]) -> str:
+    """Of the source of these modules and of every module of Windrow that they import, directly or not."""
+    digest = hashlib.sha256()
+    for name in sorted(import_closure(modules)):
+        digest.update(name.encode() + b"\0" + _source(name).read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def import_closure(modules: Iterable[str]) -> set[str]:
+    """These modules and what they import, of Windrow's own."""
+    found: set[str] = set()
+    todo = list(modules)
+    while todo:
+        name = todo.pop()
+        if name not in found and _exists(name):
+            found.add(name)
+            todo += _imports(name)
+    return found
+
+
+@cache
+def _imports(name: str) -> tuple[str, ...]:
+    return tuple(_named(ast.parse(_source(name).read_bytes())))
+
+
+def _named(tree: ast.Module) -> Iterator[str]:
+    """What a module's imports name; of `from a import b`, both `a` and `a.b`, which need not be a module."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def _exists(name: str) -> bool:
+    return name.startswith("windrow.") and _source(name).is_file()
+
+
+def _source(name: str) -> Path:
+    place = _ROOT.joinpath(*name.split("."))
+    return place / "__init__.py" if place.is_dir() else place.with_suffix(".py")

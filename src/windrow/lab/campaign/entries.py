@@ -1,0 +1,168 @@
+"""What the tables of a campaign file stand for: logs, workflows, strategies and rules, each under a name of its own.
+
+Rule: one table may stand for several entries, by lists among its values or by a pattern of file names; what makes an
+entry differ becomes part of its name.
+"""
+
+from __future__ import annotations
+
+import glob
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+from windrow.app.strategies import find_strategy
+from windrow.formats.disk import bare_name
+from windrow.lab.campaign.campaign import Rules
+from windrow.lab.campaign.sources import LogSource, WorkflowSource
+from windrow.lab.campaign.toml_tables import Table, as_texts, is_number, is_whole, joined, tables, variants
+from windrow.model import Workflow
+from windrow.model.bounds import COUNT_MAX, NODES_MAX, SEED_MAX
+from windrow.recipes import generate_workflow
+from windrow.recipes.workflows.catalog import WORKFLOW_RECIPES
+from windrow.reproductions.glume.log import ThesisLog
+from windrow.sim.settings import Settings
+from windrow.strategies import Strategy
+
+T = TypeVar("T")
+
+_NAME = re.compile(r"[^\x00-\x1f/\\]{1,80}")
+
+
+@dataclass(frozen=True, slots=True)
+class RecipeWorkflow(WorkflowSource):
+    """A workflow by a recipe with parameters of its own."""
+
+    parameters: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def content(self) -> str:
+        """What the workflow will be, in a few words that change whenever it does."""
+        return f"recipe {self.recipe} {self.tasks} {self.work_s} {self.seed} {sorted(self.parameters)}"
+
+    def load(self) -> Workflow:
+        """The workflow itself."""
+        given = dict(self.parameters)
+        return generate_workflow(self.recipe, tasks=self.tasks, work_s=self.work_s, seed=self.seed, parameters=given)
+
+
+def entries(
+    top: Table, key: str, short: str, make: Callable[[Table, str], Iterator[T]], default: list[str] | None = None
+) -> list[tuple[Table, T]]:
+    """Everything that the tables of a key stand for, each with its table."""
+    given = top.take(key, default)
+    if given is None or given == []:
+        raise top.fault(key, "none is given", f"add a table [[{key}]]")
+    found: list[tuple[Table, T]] = []
+    for table in tables(top.file, key, given, short):
+        for one, words in variants(table):
+            with one.telling():
+                found += [(one, value) for value in make(one, words)]
+            one.finish()
+    _refuse_twins(found)
+    return found
+
+
+def _refuse_twins(found: list[tuple[Table, T]]) -> None:
+    seen: set[object] = set()
+    for table, value in found:
+        name = getattr(value, "name", value)
+        if name in seen:
+            raise table.fault("name", f"{name} is there twice", 'give each a name = "..." of its own')
+        seen.add(name)
+
+
+def _named(table: Table, default: str, words: str) -> str:
+    name = joined([table.text("name", default), words])
+    if not _NAME.fullmatch(name):
+        fix = 'give name = "..." of at most 80 characters without slashes'
+        raise table.fault("name", f"{name[:100]!r} cannot be part of a file's name", fix)
+    return name
+
+
+def logs(table: Table, words: str) -> Iterator[LogSource]:
+    """SWF files, or a log by a model."""
+    _one_of(table, "file", "model")
+    nodes = table.whole("nodes", None, 1, NODES_MAX)
+    if "file" in table.values:
+        kind = ThesisLog if table.truth("as_thesis") else LogSource
+        for path, default in _files(table):
+            yield kind(_named(table, default, words), path=path, nodes=nodes)
+        return
+    model, seed = table.text("model"), cast(int, table.whole("seed", 0, 0, SEED_MAX))
+    days = table.take("days")
+    if days is not None and not is_number(days):
+        raise table.fault("days", "must be a number")
+    name = _named(table, model, words)
+    yield LogSource(name, model=model, seed=seed, days=days, nodes=nodes, parameters=as_texts(table.rest()))
+
+
+def workflows(table: Table, words: str) -> Iterator[WorkflowSource]:
+    """Workflow files, or a workflow by a recipe."""
+    _one_of(table, "file", "recipe")
+    if "file" in table.values:
+        for path, default in _files(table):
+            yield WorkflowSource(_named(table, default, words), path=path)
+        return
+    recipe = table.text("recipe")
+    default_tasks = WORKFLOW_RECIPES[recipe].default_tasks if recipe in WORKFLOW_RECIPES else 100
+    tasks = cast(int, table.whole("tasks", default_tasks, 1))
+    work_s, seed = table.duration_s("work"), cast(int, table.whole("seed", 0, 0, SEED_MAX))
+    plain = WorkflowSource(_named(table, recipe, words), recipe=recipe, tasks=tasks, work_s=work_s, seed=seed)
+    parameters = as_texts(table.rest())
+    if not parameters:
+        yield plain
+        return
+    yield RecipeWorkflow(plain.name, "", recipe, tasks, work_s, seed, parameters)
+
+
+def _one_of(table: Table, first: str, second: str) -> None:
+    if (first in table.values) == (second in table.values):
+        raise table.fault(first, f"either {first} or {second} is needed, and not both")
+
+
+def _files(table: Table) -> list[tuple[str, str]]:
+    """The files that a pattern means, sorted, each with the name that it goes by."""
+    pattern = Path(table.text("file")).expanduser()
+    folder = Path(table.file.path).absolute().parent
+    is_literal = (folder / pattern).exists()  # brackets may be part of a name
+    found = [str(pattern)] if is_literal else sorted(glob.glob(str(pattern), root_dir=folder))  # noqa: PTH207  (root_dir)
+    if not found:
+        raise table.fault("file", f"there is no file {pattern}", f"paths count from {folder}")
+    if len(found) > 1 and "name" in table.values:
+        raise table.fault("name", "several files cannot have one name", "leave it out, or give each file a table")
+    return [(str(folder / path), bare_name(path)) for path in found]
+
+
+def strategies(table: Table, words: str) -> Iterator[Strategy]:
+    """A strategy with the parameters given."""
+    usual = find_strategy(table.text("strategy"))
+    name = _named(table, usual.name, words)
+    usual_values = {f.name: getattr(usual, f.name) for f in fields(cast(Any, usual)) if f.name != "name"}
+    given = {key: _parameter(table, key, value) for key, value in usual_values.items() if key in table.values}
+    table.taken += usual_values
+    yield cast(Strategy, replace(cast(Any, usual), **given, name=name))
+
+
+def _parameter(table: Table, key: str, usual: object) -> object:
+    """The value of a strategy's parameter; its usual value says of which kind it is."""
+    value = table.take(key)
+    if isinstance(usual, bool):
+        is_fit, kind = isinstance(value, bool), "true or false"
+    elif isinstance(usual, int):
+        is_fit, kind = is_whole(value) and 0 <= value <= COUNT_MAX, f"a whole number from 0 to {COUNT_MAX:,}"
+    else:
+        is_fit, kind = is_number(value) and 0 <= value <= COUNT_MAX, f"a number from 0 to {COUNT_MAX:,}"
+    if not is_fit:
+        raise table.fault(key, f"must be {kind}")
+    return float(value) if isinstance(usual, float) else value
+
+
+def rules(table: Table, _words: str) -> Iterator[Rules]:
+    """The rules of a batch system."""
+    usual = Rules()
+    found = Rules(**{f.name: table.text(f.name, getattr(usual, f.name)) for f in fields(usual)})
+    Settings(**asdict(found))  # refuses unknown names while the line is known
+    yield found

@@ -1,0 +1,141 @@
+"""A campaign as a TOML file: what to try, as lists. `EXAMPLE` shows every key.
+
+Laws. Paths count from the file's own folder. Any value of a table `[[logs]]`, `[[workflows]]` or `[[strategies]]` may
+be a list; then each combination is one entry. Everything is read, drawn and fitted together once before anything runs,
+so that a mistake shows at once, with its file and line, and not after an hour.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from windrow.app.strategies import STRATEGIES
+from windrow.errors import unknown_name
+from windrow.formats.disk import AnyPath, bare_name
+from windrow.lab.campaign import entries
+from windrow.lab.campaign.campaign import Campaign
+from windrow.lab.campaign.example import EXAMPLE
+from windrow.lab.campaign.sources import LogSource, WorkflowSource
+from windrow.lab.campaign.sweep import Part, Sweep
+from windrow.lab.campaign.toml_tables import Table, is_number, is_whole, read_toml
+from windrow.model import NodeShape, format_duration
+from windrow.model.bounds import COUNT_MAX
+from windrow.sim.settings import REQUESTS
+from windrow.strategies import Work, whole_seconds
+
+__all__ = ["EXAMPLE", "read_campaign"]
+
+_TIMES_MAX = 1_000_000
+
+
+def read_campaign(path: AnyPath) -> Sweep:
+    """The campaigns that the file asks for, checked. InputError with file, line and key where it cannot be used."""
+    file = read_toml(path)
+    top = Table(file, dict(file.values))
+    name = _campaign_name(top, bare_name(path))
+    submit_s = _submit_s(top)
+    logs = entries.entries(top, "logs", "file", entries.logs)
+    least_nodes = min(_checked_log(top, table, source, submit_s[-1]) for table, source in logs)
+    workflows = entries.entries(top, "workflows", "file", entries.workflows)
+    strategies = entries.entries(top, "strategies", "strategy", entries.strategies, [*STRATEGIES])
+    rules = entries.entries(top, "policies", "policy", entries.rules, ["conservative"])
+    margins = _numbers(top, "margins", [1.1], 1, 100)
+    noises = _numbers(top, "noise", [0.0], 0, 5)
+    with top.telling():
+        campaign = Campaign(
+            name,
+            logs=tuple(source for _, source in logs),
+            workflows=tuple(_fitted(table, source, least_nodes) for table, source in workflows),
+            submit_s=submit_s,
+            strategies=tuple(strategy for _, strategy in strategies),
+            requests=_requests(top),
+            rules=tuple(rule for _, rule in rules),
+            caps=tuple(_wholes(top, "caps", [16], 1)),
+            seeds=_seeds(top, noises),
+            noise=max(noises),
+        )
+    top.finish()
+    return Sweep(name, tuple(_part(campaign, margin, noise) for margin in margins for noise in noises))
+
+
+def _part(campaign: Campaign, margin: float, noise: float) -> Part:
+    """Without noise all seeds would give the same trials, so the first one serves."""
+    seeds = campaign.seeds if noise else campaign.seeds[:1]
+    return Part(margin, noise, replace(campaign, noise=noise, seeds=seeds, terms=(("margin", margin),)))
+
+
+def _campaign_name(top: Table, default: str) -> str:
+    name = top.text("name", default)
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,80}", name):
+        fix = 'give name = "..." of letters, digits, dots, dashes and underscores'
+        raise top.fault("name", f"{name!r} cannot be the name of a table's file", fix)
+    return name
+
+
+def _submit_s(top: Table) -> tuple[int, ...]:
+    """Times as a list, or as first, last and gap."""
+    given = top.take("submit")
+    if given is None:
+        raise top.fault("submit", "it is missing", 'give times, like submit = ["1d", "36h"] or {from, to, every}')
+    if not isinstance(given, dict):
+        return tuple(sorted({int(top.seconds("submit", value)) for value in top.several("submit", [])}))
+    span = Table(top.file, given, "submit")
+    first, last, gap = (span.duration_s(key) for key in ("from", "to", "every"))
+    span.finish()
+    if first is None or last is None or gap is None:
+        raise top.fault("submit", "from, to and every are needed all three")
+    if gap < 1 or first > last or (last - first) / gap > _TIMES_MAX:
+        raise top.fault("submit", "from must not be after to, and every be at least a second")
+    return tuple(range(int(first), int(last) + 1, int(gap)))
+
+
+def _requests(top: Table) -> tuple[str, ...]:
+    listed = top.several("requests", ["actual"])
+    for value in listed:
+        if not isinstance(value, str) or value not in REQUESTS:
+            problem = str(unknown_name("kind of requests", str(value), REQUESTS))
+            raise top.fault("requests", problem)
+    return tuple(listed)
+
+
+def _seeds(top: Table, noises: list[float]) -> tuple[int, ...]:
+    seeds = _wholes(top, "seeds", [0], 0)
+    if len(seeds) > 1 and not any(noises):
+        raise top.fault("seeds", "several seeds change nothing without noise", "set noise, or give one seed")
+    return tuple(seeds)
+
+
+def _wholes(top: Table, key: str, default: list[int], least: int) -> list[int]:
+    listed = top.several(key, default)
+    if not all(is_whole(value) and least <= value <= COUNT_MAX for value in listed):
+        raise top.fault(key, f"must be whole numbers from {least} to {COUNT_MAX:,}")
+    return listed
+
+
+def _numbers(top: Table, key: str, default: list[float], least: float, most: float) -> list[float]:
+    listed = top.several(key, default)
+    if not all(is_number(value) and least <= value <= most for value in listed):
+        raise top.fault(key, f"must be numbers from {least} to {most}")
+    if len(set(listed)) < len(listed):
+        raise top.fault(key, "a value is there twice")
+    return [float(value) for value in listed]
+
+
+def _checked_log(top: Table, table: Table, source: LogSource, last_submit_s: int) -> int:
+    """The size of the log's machine, after a check that the times lie within: beyond, a log would only run dry."""
+    with table.telling():
+        log = source.load("actual")
+    last = int(log.submit_s[-1] - log.submit_s[0])
+    if last_submit_s > last:
+        words = f"{format_duration(last_submit_s)} lies beyond log {source.name}, whose last job comes"
+        raise top.fault("submit", f"{words} {format_duration(last)} after its first", "give earlier times")
+    return log.machine_nodes
+
+
+def _fitted(table: Table, source: WorkflowSource, nodes: int) -> WorkflowSource:
+    """The source with its true size, after a check that the smallest cluster can run each task."""
+    with table.telling():
+        workflow = source.load()
+        Work(workflow, whole_seconds(workflow), NodeShape(), nodes)
+    return replace(source, tasks=len(workflow)) if source.path else source

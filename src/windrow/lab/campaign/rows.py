@@ -1,0 +1,130 @@
+"""The rows of a chunk: what one process does.
+
+Within a process a log is loaded once, and one cluster moves through the submission times once for each log, kind of
+requests and rules; a trial starts from a clone. All trials of a chunk share one `Work`, and with it its estimates.
+A trial that fails gives a row with `error` and no figures: one bad trial must not lose a campaign.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict
+from functools import lru_cache
+from itertools import product
+
+import pyarrow as pa
+
+from windrow.errors import WindrowError
+from windrow.lab.campaign.campaign import Chunk, Rules
+from windrow.lab.campaign.sources import LogSource
+from windrow.lab.figures import Ints, trial_figures
+from windrow.lab.noise import task_times
+from windrow.manager.terms import Terms
+from windrow.model import Log, Workflow
+from windrow.sim.cluster import Cluster
+from windrow.strategies import Strategy, Work, whole_seconds
+
+KEY = ("log", "requests", "policy", "workflow", "cap", "strategy", "seed", "submit_s")
+"""The columns that name a row; tables are sorted by them."""
+
+SCHEMA = pa.schema(
+    [
+        ("log", pa.string()),
+        ("requests", pa.string()),
+        ("policy", pa.string()),
+        ("workflow", pa.string()),
+        ("tasks", pa.int64()),
+        ("work_s", pa.int64()),
+        ("submit_s", pa.int64()),
+        ("strategy", pa.string()),
+        ("cap", pa.int64()),
+        ("seed", pa.int64()),
+        ("makespan_s", pa.int64()),
+        ("visible_wait_s", pa.int64()),
+        ("queue_wait_s", pa.int64()),
+        ("used_node_s", pa.int64()),
+        ("wasted_node_s", pa.int64()),
+        ("jobs", pa.int64()),
+        ("killed_jobs", pa.int64()),
+        ("individually", pa.bool_()),
+        ("wall_s", pa.float64()),
+        ("error", pa.string()),
+    ]
+)
+"""All columns. `wall_s` is how long the trial took here: the only one that is not the same each time."""
+
+# What a fault in a strategy or in the core looks like; anything else is a fault of the machine and ends the campaign.
+_FAULTS = (AssertionError, LookupError, ArithmeticError, ValueError, TypeError, WindrowError)
+
+Row = dict[str, object]
+
+
+def chunk_table(chunk: Chunk) -> pa.Table:
+    """Run all trials of the chunk."""
+    warm = _warm_clusters(chunk.log, chunk.requests, chunk.rules, chunk.submit_s)
+    workflow = chunk.workflow.load()
+    nodes = warm[0].nodes
+    terms = Terms(nodes, cap=chunk.cap, **dict(chunk.terms))  # type: ignore[arg-type]
+    work = Work(workflow, whole_seconds(workflow), terms.shape, nodes)
+    rows = []
+    for strategy, seed, (submit_s, cluster) in product(
+        chunk.strategies, chunk.seeds, list(zip(chunk.submit_s, warm, strict=True))
+    ):
+        actual = task_times(workflow, chunk.workflow.name, chunk.noise, seed, submit_s)
+        key = _key(chunk, strategy, seed, submit_s) | {"tasks": len(workflow)}
+        rows.append(key | _figures(cluster, workflow, strategy, terms, actual, work))
+    return pa.Table.from_pylist(rows, schema=SCHEMA)
+
+
+@lru_cache(maxsize=8)
+def _log(source: LogSource, _content: str, requests: str) -> Log:
+    return source.load(requests)
+
+
+def _warm_clusters(source: LogSource, requests: str, rules: Rules, submit_s: tuple[int, ...]) -> tuple[Cluster, ...]:
+    return _warm(source, source.content, requests, rules, submit_s)
+
+
+@lru_cache(maxsize=6)
+def _warm(
+    source: LogSource, content: str, requests: str, rules: Rules, submit_s: tuple[int, ...]
+) -> tuple[Cluster, ...]:
+    """The cluster at each submission time, after the log's first job. Each takes about 50 kB."""
+    log = _log(source, content, requests)
+    first = int(log.submit_s[0])
+    cluster = Cluster(
+        log,
+        policy=rules.policy,
+        priority=rules.priority,
+        events=rules.events,
+        placement=rules.placement,
+        start_s=first,
+    )
+    clones = []
+    for at in submit_s:
+        cluster.advance(first + at)
+        clones.append(cluster.clone())
+    return tuple(clones)
+
+
+def _key(chunk: Chunk, strategy: Strategy, seed: int, submit_s: int) -> Row:
+    return {
+        "log": chunk.log.name,
+        "requests": chunk.requests,
+        "policy": chunk.rules.label,
+        "workflow": chunk.workflow.name,
+        "cap": chunk.cap,
+        "strategy": strategy.name,
+        "seed": seed,
+        "submit_s": submit_s,
+    }
+
+
+def _figures(cluster: Cluster, workflow: Workflow, strategy: Strategy, terms: Terms, actual: Ints, work: Work) -> Row:
+    began = time.perf_counter()
+    try:
+        figures = trial_figures(cluster.clone(), workflow, strategy, terms=terms, actual_s=actual, work=work)
+    except _FAULTS as fault:
+        return {"error": f"{type(fault).__name__}: {fault}", "wall_s": time.perf_counter() - began}
+    wasted = figures.used_node_s - figures.work_s
+    return asdict(figures) | {"wasted_node_s": wasted, "wall_s": time.perf_counter() - began}

@@ -1,0 +1,109 @@
+"""A sweep run in shards, each by a process of its own, perhaps on another machine that shares the folder.
+
+Law 1: which chunks are in shard I of N depends on the campaign and N alone, not on what is finished. Law 2: shards of
+one N have no chunk in common, and together have all. So the table is the same for any N, and a shard that was lost is
+run again by its number.
+
+Shards lock the folder against whoever wants it alone, not against each other. Where a file system knows no locks they
+go without: chunks appear complete or not at all, so that two at the same work lose only time.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from windrow.errors import UserError
+from windrow.lab.campaign.campaign import Chunk
+from windrow.lab.campaign.store import Store
+from windrow.lab.campaign.sweep import Results, Sweep, read_results, write_manifest
+from windrow.lab.campaign.workers import Watch, cores, run_missing
+
+_NO_LOCKS = {errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK}
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """Number `index` of `count`, from 1."""
+
+    index: int
+    count: int
+
+    def __str__(self) -> str:
+        return f"{self.index}/{self.count}"
+
+
+def parse_shard(text: str) -> Shard:
+    """The shard meant by `3/16`. UserError where it is none."""
+    match = re.fullmatch(r"([0-9]{1,9})/([0-9]{1,9})", text.strip())
+    shard = Shard(int(match[1]), int(match[2])) if match else Shard(0, 0)
+    if not 1 <= shard.index <= shard.count:
+        raise UserError(f"{text!r} is no shard; write which of how many, from 1/N to N/N, like 3/16")
+    return shard
+
+
+def deal(chunks: Sequence[Chunk], count: int) -> list[list[Chunk]]:
+    """The chunks in so many shards of about the same weight: the heaviest first, each to the lightest shard."""
+    shards: list[list[Chunk]] = [[] for _ in range(count)]
+    weights = [0.0] * count
+    for chunk in sorted(chunks, key=lambda c: -c.weight):
+        lightest = min(range(count), key=lambda k: (weights[k], len(shards[k]), k))
+        shards[lightest].append(chunk)
+        weights[lightest] += chunk.weight
+    return shards
+
+
+def unfinished_shards(sweep: Sweep, store: Store, count: int) -> list[int]:
+    """The numbers, from 1, of the shards that have something left to run."""
+    shards = deal(_distinct(sweep, store), count)
+    return [k for k, shard in enumerate(shards, start=1) if not all(map(store.has, shard))]
+
+
+def run_sweep(
+    sweep: Sweep,
+    folder: str | Path,
+    *,
+    shard: Shard | None = None,
+    workers: int | None = None,
+    watch: Watch | None = None,
+) -> Results:
+    """Run what is missing, of everything or of one shard, and return what is there then.
+
+    Interrupted at any point, the same call continues: finished chunks in the folder are not run again. By default as
+    many workers as there are cores. Any number of shards may run at once; a run of everything wants the folder alone.
+    """
+    count = cores() if workers is None else workers
+    if count < 1:
+        raise UserError(f"a campaign needs at least 1 worker, not {count}")
+    store = Store(folder)
+    chunks = _distinct(sweep, store)
+    mine = chunks if shard is None else deal(chunks, shard.count)[shard.index - 1]
+    with store.locked() if shard is None else _shared(store, shard):
+        write_manifest(sweep, store)
+        run_missing(mine, store, count, watch or (lambda _: None))
+    return read_results(folder)
+
+
+def _distinct(sweep: Sweep, store: Store) -> list[Chunk]:
+    return list({store.path(chunk): chunk for chunk in sweep.chunks()}.values())
+
+
+@contextmanager
+def _shared(store: Store, shard: Shard) -> Iterator[None]:
+    """In the folder with other shards. UserError where all of it is being run, or this very shard."""
+    alone = f".shard-{shard.index}-of-{shard.count}.lock"
+    with (store.folder / ".lock").open("a+") as everyone, (store.folder / alone).open("a+") as own:
+        try:
+            fcntl.flock(everyone, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            fcntl.flock(own, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UserError(f"{store.folder}: shard {shard} is being run there already; wait for it") from None
+        except OSError as error:
+            if error.errno not in _NO_LOCKS:
+                raise
+        yield

@@ -1,0 +1,143 @@
+"""A sweep as one Slurm array job: element I runs shard I of N into the folder that all share.
+
+    FOLDER/slurm/array.sh       what each element runs
+    FOLDER/slurm/array.json     the last submission: job, number of shards, which of them
+    FOLDER/slurm/JOB_I.out      what element I printed
+
+Rule 1: nothing given by a user passes through a shell unquoted: paths stand quoted in the script, and options go to
+sbatch as arguments. Rule 2: while an array of this folder is in the queue, no second one is submitted. Rule 3: only
+shards with something left to run become elements.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from windrow.errors import OutsideError, UserError
+from windrow.formats.disk import replace_bytes
+from windrow.lab.campaign.shards import unfinished_shards
+from windrow.lab.campaign.store import Store
+from windrow.lab.campaign.sweep import Sweep, write_manifest
+
+SHARDS = 16
+"""How many shards there are where nobody says, or fewer where there are fewer chunks."""
+
+_PATIENCE_S = 120
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayJob:
+    """One submission: the batch system's number of the array, and which of `count` shards are in it."""
+
+    job: str
+    count: int
+    shards: tuple[int, ...]
+
+
+def submit_array(
+    sweep: Sweep, campaign_file: str | Path, folder: str | Path, *, count: int | None, options: Mapping[str, str]
+) -> ArrayJob | None:
+    """Submit what is left to run; None where nothing is. `options` are long options of sbatch with their values.
+
+    By default as many shards as at the last submission. UserError where an array of this folder is in the queue.
+    """
+    store = Store(folder)
+    place = store.folder.absolute() / "slurm"
+    place.mkdir(exist_ok=True)
+    last = _last(place / "array.json")
+    if last is not None and _is_queued(last.job):
+        raise UserError(f"{folder}: array job {last.job} is in the queue yet; wait for it, or scancel {last.job}")
+    chosen = count or (last.count if last else SHARDS)
+    chosen = min(chosen, len({store.path(chunk) for chunk in sweep.chunks()}))
+    shards = unfinished_shards(sweep, store, chosen)
+    write_manifest(sweep, store)
+    if not shards:
+        return None
+    script = place / "array.sh"
+    with replace_bytes(script) as stream:
+        stream.write(script_text(Path(campaign_file).absolute(), store.folder.absolute(), chosen).encode())
+    array = ArrayJob(_submit(submit_argv(script, sweep.name, shards, options)), chosen, tuple(shards))
+    with replace_bytes(place / "array.json") as stream:
+        stream.write(json.dumps(asdict(array)).encode())
+    return array
+
+
+def script_text(campaign_file: Path, folder: Path, count: int) -> str:
+    """What an element runs; it finds its number in the environment, and how many cores it was given."""
+    command = [sys.executable, "-m", "windrow.cli.main", "lab", str(campaign_file), "-o", str(folder)]
+    return (
+        "#!/bin/sh\n"
+        "# One element of a campaign's array job. Written by windrow lab --on slurm; the next submission replaces it.\n"
+        f'exec {shlex.join(command)} --shard "$SLURM_ARRAY_TASK_ID/{count}" --workers "${{SLURM_CPUS_ON_NODE:-1}}"\n'
+    )
+
+
+def submit_argv(script: Path, name: str, shards: Sequence[int], options: Mapping[str, str]) -> list[str]:
+    """The command that submits; in a pattern of file names Slurm reads `%%` as a percent sign."""
+    output = str(script.parent).replace("%", "%%") + "/%A_%a.out"
+    usual = {"job-name": f"windrow-{name}", "array": ranges(shards), "output": output}
+    return [
+        "sbatch",
+        "--parsable",
+        *(f"--{key}={value}" for key, value in (usual | dict(options)).items()),
+        str(script),
+    ]
+
+
+def ranges(numbers: Sequence[int]) -> str:
+    """Ascending numbers as Slurm writes them: `1-4,7,9-10`."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and runs[-1][-1] == number - 1:
+            runs[-1][1:] = [number]
+        else:
+            runs.append([number])
+    return ",".join("-".join(map(str, run)) for run in runs)
+
+
+def _submit(argv: Sequence[str]) -> str:
+    answer = _run(argv)
+    job = answer.stdout.strip().partition(";")[0]  # with several clusters: JOB;CLUSTER
+    if answer.returncode or not job.isdecimal():
+        raise OutsideError(f"sbatch refused the array job: {_words(answer)}")
+    return job
+
+
+def _is_queued(job: str) -> bool:
+    """Whether the array still has elements that wait or run. A job that Slurm has forgotten has none."""
+    answer = _run(["squeue", "--noheader", "--jobs", job, "--format", "%i"])
+    if answer.returncode and "Invalid job id" not in answer.stderr:
+        raise OutsideError(f"squeue does not say whether array job {job} is in the queue: {_words(answer)}")
+    return bool(answer.stdout.strip())
+
+
+def _run(argv: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    """Run a command of Slurm. It must not take settings for array elements from a job that we may be in ourselves."""
+    env = {key: value for key, value in os.environ.items() if not key.startswith(("SBATCH_ARRAY", "SLURM_ARRAY"))}
+    try:
+        return subprocess.run(argv, capture_output=True, text=True, timeout=_PATIENCE_S, env=env, check=False)
+    except FileNotFoundError:
+        raise UserError(f"{argv[0]}: there is no such command here; log in where jobs are submitted") from None
+    except subprocess.TimeoutExpired:
+        raise OutsideError(f"{argv[0]} did not answer within {_PATIENCE_S} s; try again later") from None
+
+
+def _words(answer: subprocess.CompletedProcess[str]) -> str:
+    return " ".join((answer.stderr or answer.stdout).split()) or f"exit code {answer.returncode}"
+
+
+def _last(path: Path) -> ArrayJob | None:
+    if not path.is_file():
+        return None
+    try:
+        found = json.loads(path.read_bytes())
+        return ArrayJob(str(found["job"]), int(found["count"]), tuple(found["shards"]))
+    except (OSError, ValueError, LookupError, TypeError):
+        raise OutsideError(f"{path}: cannot be read; look with squeue whether its job runs, then delete it") from None

@@ -1,0 +1,67 @@
+"""Means over the rows of a sweep, by strategy and by whatever else one asks for.
+
+All strategies of a chunk are finished together, so means of an unfinished sweep compare like with like too.
+Trials that failed have no figures: they are counted, and left out of the means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from windrow.errors import unknown_name
+from windrow.lab.campaign.sweep import SWEEP_KEY
+
+Summary = dict[str, object]
+
+_HOUR_S = 3600
+_MEANS = ("makespan_s", "visible_wait_s", "queue_wait_s", "used_node_s", "wasted_node_s", "jobs", "killed_jobs")
+
+
+def summarize(rows: pa.Table, by: Sequence[str] = ()) -> list[Summary]:
+    """One dict for each strategy within each combination of the columns `by`, sorted by those.
+
+    Strategies come by mean makespan, the least first. UserError where there is no such column.
+    """
+    check_columns(by)
+    keys = [*by, "strategy"]
+    failed = pc.cast(pc.is_valid(rows.column("error")), pa.int64())
+    counted = rows.append_column("failed", failed)
+    means = [(name, "mean") for name in _MEANS]
+    grouped = counted.group_by(keys).aggregate([("error", "count", pc.CountOptions("all")), ("failed", "sum"), *means])
+    found = [_summary(row, keys) for row in grouped.to_pylist()]
+    return sorted(found, key=lambda s: (*(s[key] for key in keys[:-1]), _rank(s), s["strategy"]))
+
+
+def check_columns(by: Sequence[str]) -> None:
+    """UserError where rows cannot be grouped by these columns."""
+    known = [key for key in SWEEP_KEY if key != "strategy"]
+    for column in by:
+        if column not in known:
+            raise unknown_name("column to sum up by", column, known)
+
+
+def _rank(summary: Summary) -> float:
+    mean = summary["makespan_s_mean"]
+    return mean if isinstance(mean, float) else float("inf")
+
+
+def _summary(row: dict[str, object], keys: Sequence[str]) -> Summary:
+    def hours(name: str) -> float | None:
+        value = row[f"{name}_mean"]
+        return value / _HOUR_S if isinstance(value, float) else None
+
+    return {
+        **{key: row[key] for key in keys},
+        "runs": row["error_count"],
+        "failed": row["failed_sum"],
+        "makespan_s_mean": row["makespan_s_mean"],
+        "visible_wait_s_mean": row["visible_wait_s_mean"],
+        "queue_wait_s_mean": row["queue_wait_s_mean"],
+        "used_node_h_mean": hours("used_node_s"),
+        "wasted_node_h_mean": hours("wasted_node_s"),
+        "jobs_mean": row["jobs_mean"],
+        "killed_jobs_mean": row["killed_jobs_mean"],
+    }

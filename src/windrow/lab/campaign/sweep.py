@@ -1,0 +1,154 @@
+"""A sweep: what one campaign file asks for. One campaign for each margin and noise, in one folder and one table.
+
+    FOLDER/campaign.json    the manifest: which chunks belong to it; written before anything runs
+    FOLDER/chunks/          the finished chunks (see `windrow.lab.campaign.store`)
+    FOLDER/NAME.parquet     the whole table, once all chunks are there
+
+Law: the manifest and the chunks are enough to say how far a sweep is and what came of it; no process needs to be asked.
+Rows are those of a campaign, with `margin` and `noise` in front.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+from pyarrow import parquet
+
+from windrow.errors import OutsideError, UserError
+from windrow.formats.disk import replace_bytes
+from windrow.lab.campaign.campaign import Campaign, Chunk
+from windrow.lab.campaign.rows import KEY, SCHEMA
+from windrow.lab.campaign.store import Store
+
+MANIFEST = "campaign.json"
+SWEEP_KEY = ("margin", "noise", *KEY)
+"""The columns that name a row of a sweep's table."""
+
+SWEEP_SCHEMA = pa.schema([("margin", pa.float64()), ("noise", pa.float64()), *SCHEMA])
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The campaign of one margin and one noise."""
+
+    margin: float
+    noise: float
+    campaign: Campaign
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """All parts, in the order of the file."""
+
+    name: str
+    parts: tuple[Part, ...]
+
+    def chunks(self) -> list[Chunk]:
+        """The chunks of all parts, in the order of the file."""
+        return [chunk for part in self.parts for chunk in part.campaign.chunks()]
+
+    @property
+    def trials(self) -> int:
+        """How many rows the table will have."""
+        return sum(part.campaign.trials for part in self.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class PartFiles:
+    """What the manifest says of a part."""
+
+    margin: float
+    noise: float
+    trials: int
+    chunks: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """How far a sweep is, and the rows that are there; `table_path` is None until it is complete."""
+
+    name: str
+    folder: Path
+    trials: int
+    rows: pa.Table
+    table_path: Path | None
+
+    @property
+    def failed(self) -> int:
+        """Trials that failed."""
+        column = self.rows.column("error")
+        return len(column) - int(column.null_count)
+
+
+def write_manifest(sweep: Sweep, store: Store) -> None:
+    """Say in the folder what belongs to this sweep. UserError where the folder is another's."""
+    path = store.folder / MANIFEST
+    if path.exists() and (other := _manifest(path)[0]) != sweep.name:
+        raise UserError(f"{store.folder}: it holds campaign {other!r}, not {sweep.name!r}; give another folder")
+    parts = [
+        {
+            "margin": part.margin,
+            "noise": part.noise,
+            "trials": part.campaign.trials,
+            "chunks": [store.path(chunk).name for chunk in part.campaign.chunks()],
+        }
+        for part in sweep.parts
+    ]
+    text = json.dumps({"campaign": sweep.name, "parts": parts}, indent=1)
+    with replace_bytes(path) as stream:
+        stream.write(text.encode())
+
+
+def read_results(folder: str | Path) -> Results:
+    """What is finished in the folder. The whole table is written where all is there and it is not. Runs nothing."""
+    place = Path(folder)
+    path = place / MANIFEST
+    if not path.is_file():
+        raise UserError(f"{place}: no campaign was run there (it has no {MANIFEST}); give the folder of -o")
+    name, parts = _manifest(path)
+    there = [(part, [place / "chunks" / chunk for chunk in part.chunks]) for part in parts]
+    is_complete = all(file.is_file() for _, files in there for file in files)
+    rows = _rows(there)
+    table_path = place / f"{name}.parquet"
+    if is_complete:
+        _write_table(rows, table_path)
+    return Results(name, place, sum(p.trials for p in parts), rows, table_path if is_complete else None)
+
+
+def _rows(there: list[tuple[PartFiles, list[Path]]]) -> pa.Table:
+    tables = [
+        _labelled(_read(file), part.margin, part.noise) for part, files in there for file in files if file.is_file()
+    ]
+    return pa.concat_tables([SWEEP_SCHEMA.empty_table(), *tables]).sort_by([(c, "ascending") for c in SWEEP_KEY])
+
+
+def _labelled(table: pa.Table, margin: float, noise: float) -> pa.Table:
+    columns = [pa.array([value] * len(table), pa.float64()) for value in (margin, noise)]
+    return pa.table([*columns, *table.columns], schema=SWEEP_SCHEMA)
+
+
+def _write_table(rows: pa.Table, path: Path) -> None:
+    """Leave a table alone that says the same already: others may be reading it, and its time stamp means something."""
+    if path.is_file() and _read(path, SWEEP_SCHEMA).equals(rows):
+        return
+    with replace_bytes(path) as stream:
+        parquet.write_table(rows, stream)
+
+
+def _read(path: Path, schema: pa.Schema = SCHEMA) -> pa.Table:
+    try:
+        return parquet.read_table(path, schema=schema)
+    except (OSError, pa.ArrowInvalid) as error:
+        raise OutsideError(f"{path}: cannot be read ({error}); delete it and run again") from None
+
+
+def _manifest(path: Path) -> tuple[str, list[PartFiles]]:
+    try:
+        found = json.loads(path.read_bytes())
+        parts = [PartFiles(p["margin"], p["noise"], p["trials"], tuple(p["chunks"])) for p in found["parts"]]
+        return str(found["campaign"]), parts
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        raise OutsideError(f"{path}: cannot be read ({error}); run the campaign again into another folder") from None

@@ -1,0 +1,213 @@
+"""Runs campaigns on all cores: chunks that are not there yet, the heaviest first, each written when it is done.
+
+Law: the table does not depend on the number of workers, nor on how often the campaign was stopped and continued
+(`wall_s` apart). Workers are fresh processes (spawned); they leave Ctrl-C to their parent from their first moment on,
+and end when it ends, whichever way that happens. An interruption leaves no process, no thread and no traceback behind.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+import pyarrow as pa
+
+from windrow.errors import OutsideError, UserError
+from windrow.lab.campaign.campaign import Campaign, Chunk
+from windrow.lab.campaign.rows import chunk_table
+from windrow.lab.campaign.store import Store, write_chunk
+from windrow.reproductions.foresight.oracle import Oracle, oracle_table
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a run is. `found` trials were there from before; `left_s` is None until something is done."""
+
+    trials: int
+    done: int
+    found: int
+    failed: int
+    gone_s: float
+    left_s: float | None
+
+
+Watch = Callable[[Progress], None]
+Kind = tuple[str, ...]
+"""The strategies of a chunk."""
+Finished = Generator[tuple[Chunk, int, float, int], None, None]
+"""A chunk, how many of its trials failed, how long it took, and which process ran it."""
+
+
+def run_campaigns(
+    campaigns: Sequence[Campaign], folder: str | Path, *, workers: int | None = None, watch: Watch | None = None
+) -> list[pa.Table]:
+    """Run what is missing and return the table of each campaign; `watch` hears of every finished chunk.
+
+    Interrupted at any point, the same call continues: finished chunks in the folder are not run again. By default as
+    many workers as there are cores; with one, all runs in this process.
+    """
+    count = cores() if workers is None else workers
+    if count < 1:
+        raise UserError(f"a campaign needs at least 1 worker, not {count}")
+    store = Store(folder)
+    with store.locked():
+        chunks = list({store.path(chunk): chunk for campaign in campaigns for chunk in campaign.chunks()}.values())
+        run_missing(chunks, store, count, watch or (lambda _: None))
+        return [store.finish(campaign) for campaign in campaigns]
+
+
+def run_campaign(
+    campaign: Campaign, folder: str | Path, *, workers: int | None = None, watch: Watch | None = None
+) -> pa.Table:
+    """As `run_campaigns`, for one."""
+    return run_campaigns([campaign], folder, workers=workers, watch=watch)[0]
+
+
+def cores() -> int:
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def run_missing(chunks: Sequence[Chunk], store: Store, workers: int, watch: Watch) -> None:
+    """Run those of the chunks that are not in the store; `watch` hears of every finished one."""
+    missing = sorted((c for c in chunks if not store.has(c)), key=lambda c: (-c.weight, c.name, c.digest()))
+    there = [c for c in chunks if store.has(c)]
+    at_work = max(1, min(workers, len(missing)))
+    tally = _Tally(chunks, there, sum(map(store.failures, there)), at_work)
+    watch(tally.progress())
+    finished = _here(missing, store) if at_work == 1 else _pooled(missing, store, at_work)
+    with closing(finished):  # an interruption in here must end the workers now, not when the garbage is collected
+        for chunk, failed, took_s, worker in finished:
+            tally.add(chunk, failed, took_s, worker)
+            watch(tally.progress())
+
+
+def _here(chunks: Sequence[Chunk], store: Store) -> Finished:
+    for chunk in chunks:
+        yield chunk, *run_chunk(chunk, store.path(chunk))
+
+
+def _pooled(chunks: Sequence[Chunk], store: Store, workers: int) -> Finished:
+    with _pool(workers) as pool:
+        with _no_interruption():  # submitting starts the workers
+            futures = {pool.submit(run_chunk, chunk, store.path(chunk)): chunk for chunk in chunks}
+        try:
+            for future in as_completed(futures):
+                yield futures[future], *future.result()
+        except BrokenProcessPool:
+            again = "finished chunks are kept: run the same again to continue"
+            raise OutsideError(f"a worker process died, possibly out of memory; {again}") from None
+
+
+@contextmanager
+def _no_interruption() -> Iterator[None]:
+    """Ctrl-C waits until the body is done. Processes that start in it never hear of it: the mask is inherited.
+
+    A worker would else be interrupted while it loads its modules, before it can say that it does not want to be.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def _pool(workers: int) -> Iterator[ProcessPoolExecutor]:
+    """Worker processes that are gone when the body is left, at once where it is left early."""
+    others = set(multiprocessing.active_children())
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_begin_worker)
+    is_done = False
+    try:
+        yield pool
+        is_done = True
+    finally:
+        if not is_done:
+            for child in set(multiprocessing.active_children()) - others:
+                child.terminate()
+        pool.shutdown(cancel_futures=not is_done)  # waits for the pool's own thread, which sees that they are gone
+
+
+def _begin_worker() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """A parent that was killed cannot say so, and its workers would wait for work for ever."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+def run_chunk(chunk: Chunk, path: Path) -> tuple[int, float, int]:
+    """Run the chunk, keep its rows at `path`; how many trials failed, how many seconds it took, in which process."""
+    began = time.monotonic()
+    is_oracle = any(isinstance(strategy, Oracle) for strategy in chunk.strategies)
+    table = oracle_table(chunk) if is_oracle else chunk_table(chunk)
+    write_chunk(table, path)
+    column = table.column("error")
+    return len(column) - int(column.null_count), time.monotonic() - began, os.getpid()
+
+
+_STEP = 0.3
+
+
+class _Tally:
+    """Counts trials, and reckons the time left from how long chunks of the same strategies took, by their weight.
+
+    Strategies differ in cost by a factor of a hundred. Those of which nothing is done yet are taken to be like others.
+    The first chunk of each process is not counted: it loads or compiles what the others only use. What is told moves
+    towards each new reckoning by a part of the way, so that one odd chunk does not make it jump.
+    """
+
+    def __init__(self, chunks: Sequence[Chunk], there: Sequence[Chunk], failed: int, workers: int) -> None:
+        self.began, self.workers = time.monotonic(), workers
+        self.trials = sum(c.trials for c in chunks)
+        self.found = self.done = sum(c.trials for c in there)
+        self.failed = failed
+        self.left = defaultdict[Kind, float](float)
+        self.paces = defaultdict[Kind, list[float]](list)
+        self.warm: set[int] = set()
+        self.end_s: float | None = None
+        for sign, some in ((1, chunks), (-1, there)):
+            for chunk in some:
+                self.left[_kind(chunk)] += sign * chunk.weight
+
+    def add(self, chunk: Chunk, failed: int, took_s: float, worker: int) -> None:
+        kind = _kind(chunk)
+        self.done += chunk.trials
+        self.failed += failed
+        self.left[kind] -= chunk.weight
+        if worker in self.warm:
+            self.paces[kind].append(took_s / chunk.weight)
+            self._reckon(time.monotonic())
+        self.warm.add(worker)
+
+    def progress(self) -> Progress:
+        now = time.monotonic()
+        left_s = None if self.end_s is None else 0.0 if self.done >= self.trials else max(0.0, self.end_s - now)
+        return Progress(self.trials, self.done, self.found, self.failed, now - self.began, left_s)
+
+    def _reckon(self, now: float) -> None:
+        paces = {kind: median(found) for kind, found in self.paces.items()}
+        usual = median(paces.values())
+        end_s = now + sum(weight * paces.get(kind, usual) for kind, weight in self.left.items()) / self.workers
+        self.end_s = end_s if self.end_s is None else self.end_s + _STEP * (end_s - self.end_s)
+
+
+def _kind(chunk: Chunk) -> Kind:
+    return tuple(strategy.name for strategy in chunk.strategies)

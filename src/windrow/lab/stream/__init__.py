@@ -1,0 +1,1 @@
+"""Experiments with streams of workflows that share a pool."""

@@ -1,0 +1,189 @@
+"""What a manager hears of its jobs, from the queue and from the agents' event files.
+
+Rule 1: it only listens: what it heard is handed on as records, and believed when the manager has journaled them.
+Rule 2: one query asks for all jobs. Rule 3: a job is over when queue or agent say so, and its agent has had the time to
+say what it did.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from windrow.agent import event_file
+from windrow.manager import translate
+from windrow.manager.core import Core
+from windrow.manager.events import JobEnded, JobStarted, JobTaken
+from windrow.manager.journal import Record
+from windrow.manager.polling import Pace
+from windrow.queues.port import JobStatus, Queue, QueueError
+
+PATIENCE_S = 3.0
+"""How long after a job's end its agent's last words may take to show up."""
+FORGOTTEN_S = 60.0
+"""How long the queue may not know a job before it is given up for lost."""
+LATE_S = 600.0
+"""How long after its walltime a job that was given up is listened to."""
+MANY = 32
+"""Of more jobs than these, those that the queue does not call running are listened to in turn, so many at a time."""
+
+
+@dataclass(slots=True)
+class Placed:
+    """A job that is in the core, as the shell sees it. `id` is None while the queue has not accepted it.
+
+    `is_taken`: the agent of another job runs it, and `id` is that job's.
+    """
+
+    tail: event_file.Tail
+    id: str | None = None
+    is_doubtful: bool = True
+    is_started: bool = False
+    is_taken: bool = False
+    status: JobStatus | None = None
+    missing_since_s: float | None = None
+    over_since_s: float | None = None
+    last_word: str | None = None
+
+
+@dataclass(slots=True)
+class GivenUp:
+    """A job whose agent may live on. After `until_s` its walltime is over for sure."""
+
+    tail: event_file.Tail
+    until_s: float
+
+
+@dataclass
+class Hearing:
+    """Listens for the jobs in `placed`, which the manager keeps."""
+
+    core: Core
+    queue: Queue
+    placed: dict[int, Placed]
+    now_s: Callable[[], float]
+    steady_s: Callable[[], float]
+    pace: Pace = field(default_factory=Pace)
+    _turn: int = 0
+    given_up: dict[int, GivenUp] = field(default_factory=dict)
+    """Jobs that are over for the core, whose agents may live."""
+    trouble: str = ""
+    """The queue's last complaint, while it lasts."""
+
+    def listen(self) -> tuple[list[Record], dict[int, int]]:
+        """All that is new, in an order that can be believed; and how far the event files have been read."""
+        records, offsets = self.late_words()
+        more, further = self._agents()
+        records, offsets = records + more, offsets | further
+        if self.pace.is_due(self.steady_s()):
+            records += self._ask_queue()
+        records += self._endings()
+        if records:
+            self.pace.hurry()
+        return records, offsets
+
+    def late_words(self) -> tuple[list[Record], dict[int, int]]:
+        """What agents finished whose jobs were given up. Each is listened to until it leaves, or must have."""
+        records: list[Record] = []
+        offsets: dict[int, int] = {}
+        for number, job in list(self.given_up.items()):
+            while words := job.tail.read():
+                offsets[number] = job.tail.offset
+                heard = (translate.from_given_up(number, word) for word in words)
+                records += [record for record in heard if record is not None]
+            if job.tail.has_ended or self.now_s() > job.until_s:
+                del self.given_up[number]
+        return records, offsets
+
+    def _agents(self) -> tuple[list[Record], dict[int, int]]:
+        """New words of agents. Where very many jobs wait, of some in turn: another job may have taken one over."""
+        records: list[Record] = []
+        offsets: dict[int, int] = {}
+        quiet = [n for n, job in self.placed.items() if not job.is_started and job.over_since_s is None]
+        skipped: set[int] = set()
+        if len(self.placed) > MANY and quiet:
+            self._turn = (self._turn + MANY) % len(quiet)
+            skipped = set(quiet) - set((quiet[self._turn :] + quiet)[:MANY])
+        for number, job in self.placed.items():
+            if number in skipped:
+                continue
+            while words := job.tail.read():
+                offsets[number] = job.tail.offset
+                records += self._words(number, words)
+        return self._without_repeated_starts(records), offsets
+
+    def _words(self, number: int, words: Iterable[event_file.Record]) -> list[Record]:
+        records: list[Record] = []
+        for word in words:
+            if isinstance(word, event_file.JobEnded):
+                self.placed[number].last_word = word.why
+                self.pace.hurry()  # the queue will soon say how it ended
+            if (heard := translate.from_agent(number, word)) is not None:
+                self.placed[number].is_started |= isinstance(heard.event, JobTaken)
+                records.append(heard)
+        return records
+
+    def _without_repeated_starts(self, records: list[Record]) -> list[Record]:
+        """Both the queue and the agent say that a job started; the first one counts."""
+        kept = []
+        for record in records:
+            if isinstance(record.event, JobStarted):
+                if self.placed[record.event.job].is_started:
+                    continue
+                self.placed[record.event.job].is_started = True
+            kept.append(record)
+        return kept
+
+    def _ask_queue(self) -> list[Record]:
+        """One query for all jobs."""
+        ids: dict[str, list[int]] = {}  # those that were taken over have the id of the job that runs them
+        for number, job in self.placed.items():
+            if job.id is not None and job.over_since_s is None:
+                ids.setdefault(job.id, []).append(number)
+        self.pace.asked(self.steady_s())
+        if not ids:
+            return []
+        try:
+            statuses = self.queue.status(list(ids))
+        except QueueError as error:
+            self.trouble = str(error)
+            return []
+        self.trouble = ""
+        records: list[Record] = []
+        for queue_id, numbers in ids.items():
+            for number in numbers:
+                records += self._sighted(number, statuses.get(queue_id))
+        return self._without_repeated_starts(records)
+
+    def _sighted(self, number: int, status: JobStatus | None) -> list[Record]:
+        job, now = self.placed[number], self.steady_s()
+        if status is None:
+            job.missing_since_s = now if job.missing_since_s is None else job.missing_since_s
+            if job.last_word is not None or now - job.missing_since_s > FORGOTTEN_S:
+                job.over_since_s = now
+            return []
+        job.missing_since_s, job.status = None, status
+        if status.state.is_over:
+            job.over_since_s = now
+        if status.started_s is None or job.is_started:
+            return []
+        return [Record(JobStarted(int(status.started_s), number), {"by": "queue"}, status.started_s)]
+
+    def _endings(self) -> list[Record]:
+        """Jobs whose agents have done all they could, and jobs that are over by the queue's word."""
+        at = self.now_s()
+        records: list[Record] = []
+        for number, job in self.placed.items():
+            if job.last_word == event_file.DONE:
+                records.append(Record(JobEnded(int(at), number), {"agent": job.last_word}, at))
+            elif job.over_since_s is not None and not self._may_still_speak(job):
+                asked = self.core.jobs[number].is_stopping
+                status = None if job.missing_since_s is not None else job.status
+                records.append(translate.ending(number, status, at, was_asked=asked, last_word=job.last_word))
+        return records
+
+    def _may_still_speak(self, job: Placed) -> bool:
+        """Whether what a job that is over did may not have reached this machine yet."""
+        may_have_run = job.is_started or job.missing_since_s is not None
+        is_silent = may_have_run and job.last_word is None
+        return is_silent and job.over_since_s is not None and self.steady_s() - job.over_since_s < PATIENCE_S

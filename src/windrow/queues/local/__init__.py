@@ -1,0 +1,1 @@
+"""The queue that comes with Windrow: this machine, or a small cluster played on it."""

@@ -1,0 +1,261 @@
+"""The queue on this machine, for those without a cluster: its client, which is the port.
+
+Without `nodes` it is the machine itself: one node with all cores and all memory, on which every job starts at once; the
+agents of the jobs share it task by task (`agent.shares`). With `nodes` it is a small cluster that is played here: jobs
+get whole nodes, wait for them, and are killed when their walltime is up.
+
+Rule 1: `submit` returns when the job is on disk. Rule 2: whoever finds work and no server starts one.
+Rule 3: nothing heavy is imported: this is on the way of every command. Rule 4: clusters with different settings are
+different queues, each in a folder of its own, so no project changes another's.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from windrow.agent.machine import this_machine
+from windrow.errors import UserError, unknown_name
+from windrow.model.resources import NodeShape
+from windrow.queues.command import user_name
+from windrow.queues.local.plan import POLICIES, Wanted, expected_starts
+from windrow.queues.local.rendezvous import (
+    MACHINE,
+    check_machine,
+    default_root,
+    is_served,
+    job_id,
+    knock,
+    make_folder,
+    start_server,
+)
+from windrow.queues.local.store import Job, Settings, Store
+from windrow.queues.port import JobSpec, JobState, JobStatus, Limits, OthersJob, OutcomeUnknown, QueueError, Snapshot
+from windrow.queues.spec import check, check_size
+
+_MAX_ARRAY = 1000
+_PLAYED_FORWARD = 200
+"""Estimates look at so many waiting jobs; those behind them have none."""
+_LONG_S = 10 * 365 * 86_400
+"""Stands for the time of a job without a limit, where a number must be told."""
+_JOB_ID = re.compile(r"(?:(queue-[a-z0-9-]+)\.)?([0-9]{1,18})", re.ASCII)
+
+
+class LocalQueue:
+    """A queue of this user on this machine. Several clients may use it at once."""
+
+    def __init__(
+        self,
+        root: Path | str | None = None,
+        *,
+        nodes: int | None = None,
+        cores: int | None = None,
+        memory_bytes: int | None = None,
+        policy: str | None = None,
+        max_walltime_s: int | None = None,
+        grace_s: float | None = None,
+        idle_s: float | None = None,
+    ) -> None:
+        """Open the queue, and make it where it is missing: a folder in `root`.
+
+        `cores` and `memory_bytes` are those of a node: at most the machine's, which is the default, or, of a small
+        cluster, anything (default: 1 core, memory not counted). `policy` is for small clusters alone. A job has 10 s
+        between SIGTERM and SIGKILL.
+        """
+        check_machine()
+        self._shape = _shape(nodes, cores, memory_bytes, policy)
+        self._max_walltime_s = max_walltime_s
+        self._root = Path(root or default_root()).absolute()
+        wanted = Settings(nodes, policy or "easy")
+        self._folder = self._root / _folder_name(wanted, self._shape)
+        make_folder(self._folder)
+        self._store = Store(self._folder / "queue.sqlite")
+        given = {"grace_s": grace_s, "idle_s": idle_s}
+        times = {name: value for name, value in given.items() if value is not None}
+        if any(value < 0 for value in times.values()):
+            raise UserError(f"times are not negative: grace_s {grace_s}, idle_s {idle_s}")
+        had = self._store.settings()
+        self.settings = replace(had or wanted, nodes=nodes, policy=wanted.policy, **times)
+        if had != self.settings:
+            self._store.set_up(self.settings)
+        self._user = user_name()
+
+    @property
+    def name(self) -> str:
+        """What users call it."""
+        return "local"
+
+    @property
+    def folder(self) -> Path:
+        """Where the queue keeps what it knows."""
+        return self._folder
+
+    def limits(self) -> Limits:
+        """One node that is the machine, or what the settings give."""
+        return Limits(
+            self.settings.nodes or 1,
+            self._shape,
+            max_walltime_s=self._max_walltime_s,
+            max_array=_MAX_ARRAY,
+            starts_at_once=self.settings.nodes is None,
+        )
+
+    def submit(self, spec: JobSpec) -> str:
+        """Submit a job. It gets the environment of this process."""
+        return self.submit_array([spec])[0]
+
+    def submit_array(self, specs: Sequence[JobSpec]) -> list[str]:
+        """Submit jobs in this order, all or none."""
+        limits = self.limits()
+        if limits.starts_at_once:  # earlier versions cut jobs for several nodes of this machine
+            limits = replace(limits, nodes=max([1, *(spec.nodes for spec in specs)]))
+        check(specs, limits)
+        if not specs:
+            return []
+        # The server first: a queue that cannot run anything must not take a job.
+        _need_server(self._folder)
+        jobs = self._store.add(specs, os.environ, time.time())
+        try:
+            _wake(self._folder)
+        except QueueError as error:
+            raise OutcomeUnknown(f"the jobs are in the queue, but {error}") from error
+        return [job_id(self._folder, job) for job in jobs]
+
+    def status(self, ids: Collection[str]) -> Mapping[str, JobStatus]:
+        """What the stores say: jobs that were submitted under other settings are still followed."""
+        found: dict[str, JobStatus] = {}
+        for folder, store, numbers in self._by_queue(ids):
+            jobs = store.jobs(numbers)
+            if any(not job.state.is_over for job in jobs):
+                _need_server(folder)
+            is_anyone_waiting = folder == self._folder and any(job.state is JobState.WAITING for job in jobs)
+            expected = self._expected_starts() if is_anyone_waiting else {}
+            found |= {(name := job_id(folder, job.id)): _status(name, job, expected.get(job.id)) for job in jobs}
+        return found
+
+    def cancel(self, ids: Collection[str]) -> None:
+        """Ask that these jobs go."""
+        for folder, store, numbers in self._by_queue(ids):
+            if store.unwant(numbers):
+                _wake(folder)
+
+    def find(self, tags: Collection[str]) -> Mapping[str, str]:
+        """The ids of the jobs with these tags."""
+        return {tag: job_id(self._folder, job) for tag, job in self._store.find(tags).items()}
+
+    def snapshot(self) -> Snapshot:
+        """All jobs that are not over. On the machine itself they hold no nodes: nobody waits for them."""
+        running, waiting = self._store.running(), self._store.waiting()
+        if running or waiting:
+            _need_server(self._folder)
+        jobs = tuple(self._as_seen(job) for job in (*running, *waiting))
+        return Snapshot(time.time(), self.settings.nodes or 1, jobs)
+
+    def probe(self, nodes: int, walltime_s: int) -> float | None:
+        """By the server's own planning. None where too many jobs wait to look at them all."""
+        check_size(nodes, walltime_s, self.limits())
+        return self._expected_starts(Wanted(_CANDIDATE, nodes, walltime_s)).get(_CANDIDATE)
+
+    def commands(self, specs: Sequence[JobSpec]) -> list[str]:
+        """The commands that jobs would run, since there is no command to submit them by."""
+        return [
+            f"# {spec.tag}: {self._words(spec)}\n"
+            f"cd {shlex.quote(spec.workdir)} && {shlex.join(spec.command)} > {shlex.quote(spec.output)} 2>&1"
+            for spec in specs
+        ]
+
+    def _words(self, spec: JobSpec) -> str:
+        if self.settings.nodes is None:
+            return "on this machine" + ("" if spec.walltime_s is None else f", for {spec.walltime_s} s")
+        return f"{spec.nodes} nodes for {spec.walltime_s} s on the local queue in {self._folder}"
+
+    def _by_queue(self, ids: Collection[str]) -> Iterator[tuple[Path, Store, list[int]]]:
+        """Folders, stores and numbers of these jobs; what is no id of ours was never here."""
+        numbers: dict[str, list[int]] = {}
+        for match in filter(None, map(_JOB_ID.fullmatch, ids)):
+            numbers.setdefault(match[1] or MACHINE, []).append(int(match[2]))
+        for name, found in numbers.items():
+            folder = self._root / name
+            if folder == self._folder:
+                yield folder, self._store, found
+            elif (folder / "queue.sqlite").exists():
+                store = Store(folder / "queue.sqlite")
+                yield folder, store, found
+                store.close()
+
+    def _expected_starts(self, *candidates: Wanted) -> dict[int, float]:
+        """When jobs that wait would start, as time of day."""
+        waiting = self._store.waiting(_PLAYED_FORWARD + 1)
+        is_long = len(waiting) > _PLAYED_FORWARD
+        wanted = [job.wanted for job in waiting[:_PLAYED_FORWARD]] + ([] if is_long else list(candidates))
+        now_s, clock_s = time.time(), time.monotonic()
+        if self.settings.nodes is None:
+            return {job.job: now_s for job in wanted}
+        held = [job.held for job in self._store.running()]
+        starts = expected_starts(self.settings.policy, self.settings.nodes, held, wanted, clock_s)
+        return {job: now_s + start_s - clock_s for job, start_s in starts.items()}
+
+    def _as_seen(self, job: Job) -> OthersJob:
+        is_running = job.state is JobState.RUNNING
+        name, nodes = job_id(self._folder, job.id), 0 if self.settings.nodes is None else job.nodes
+        priority = float(-job.id)
+        return OthersJob(name, nodes, job.walltime_s or _LONG_S, is_running, job.started_s, priority, self._user)
+
+
+_CANDIDATE = 0  # jobs in the store count from 1
+
+
+def _shape(nodes: int | None, cores: int | None, memory_bytes: int | None, policy: str | None) -> NodeShape:
+    """What a node has. UserError where the settings do not go together, or the machine has less."""
+    if policy is not None and policy not in POLICIES:
+        raise unknown_name("policy", policy, POLICIES)
+    if nodes is not None:
+        if nodes < 1:
+            raise UserError(f"a queue needs at least one node, not {nodes}")
+        return NodeShape(1 if cores is None else cores, memory_bytes)
+    if policy is not None:
+        raise UserError("policy needs nodes: without nodes the queue is this machine, where no job waits")
+    machine = this_machine()
+    wanted = NodeShape(machine.cores if cores is None else cores, memory_bytes or machine.memory_bytes)
+    if wanted.cores > machine.cores:
+        raise UserError(f"cores = {cores}, but this machine has {machine.cores}; leave cores out to use all of them")
+    if (wanted.memory_bytes or 0) > (machine.memory_bytes or 0):
+        raise UserError("memory is more than this machine has; leave it out to use all of it")
+    return wanted
+
+
+def _folder_name(settings: Settings, shape: NodeShape) -> str:
+    if settings.nodes is None:
+        return MACHINE
+    memory = "" if shape.memory_bytes is None else f"-{shape.memory_bytes}"
+    return f"{MACHINE}-{settings.nodes}x{shape.cores}{memory}-{settings.policy}"
+
+
+def _need_server(folder: Path) -> None:
+    """Start a server unless there is one; it is not disturbed."""
+    if not is_served(folder):
+        start_server(folder)
+
+
+def _wake(folder: Path) -> None:
+    if not knock(folder):
+        start_server(folder)
+
+
+def _status(name: str, job: Job, expected_start_s: float | None) -> JobStatus:
+    is_in_line = job.state is JobState.WAITING and (expected_start_s or 0.0) > time.time() + 1.0
+    return JobStatus(
+        id=name,
+        state=job.state,
+        submitted_s=job.submitted_s,
+        started_s=job.started_s,
+        ended_s=job.ended_s,
+        exit_code=job.exit_code,
+        reason="other jobs hold the nodes" if is_in_line else job.reason,
+        expected_start_s=expected_start_s,
+    )

@@ -1,0 +1,175 @@
+"""What a Slurm site allows one user: read from the partition, the nodes, the controller and the accounts.
+
+Rule 1: of several limits on the same thing the tightest counts.
+Rule 2: accounts that cannot be read set no limit; Slurm will then say so itself when it refuses a job.
+Rule 3: nodes that are down or drained may come back, so they count for what a run may ever ask for; how many can be
+had now is told beside it.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from windrow.errors import UserError
+from windrow.model.resources import NodeShape
+from windrow.queues.port import Limits, QueueError
+from windrow.queues.slurm.profile import SlurmProfile
+from windrow.queues.slurm.text import NODE_FORMAT, Node, parse_duration, parse_nodes, parse_record
+
+logger = logging.getLogger(__name__)
+
+Ask = Callable[[Sequence[str]], str]
+FEATURE = re.compile(r"[A-Za-z0-9_.:=-]+")
+ASSOCIATION = ("User", "DefaultQOS", "MaxSubmitJobs", "GrpSubmitJobs", "MaxWall", "MaxTRES")
+QOS = ("Name", "MaxSubmitJobsPerUser", "MaxSubmitJobsPerAccount", "GrpSubmitJobs", "MaxWall", "MaxTRES")
+
+
+@dataclass(frozen=True, slots=True)
+class SiteLimits:
+    """The limits of one partition, its name, its cluster's, and whether the site keeps accounts that remember jobs."""
+
+    limits: Limits
+    partition: str
+    has_accounts: bool
+    cluster: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Bounds:
+    """Limits from the accounts; empty where none is set."""
+
+    jobs: tuple[int, ...] = ()
+    walltimes_s: tuple[int, ...] = ()
+    nodes: tuple[int, ...] = ()
+
+
+def read_limits(ask: Ask, profile: SlurmProfile, user: str) -> SiteLimits:
+    """Read the site's limits for this user: three queries, and three of the accounts where there are any."""
+    config = parse_record(ask(["scontrol", "show", "config"]))
+    partition = _partition(ask, profile)
+    name = partition["PartitionName"]
+    nodes = _own_nodes(ask, name, profile)
+    usable = sum(node.is_open for node in nodes)
+    has_accounts = config.get("AccountingStorageType", "").endswith("slurmdbd")
+    bounds = _account_bounds(ask, profile, user, partition.get("QoS", "N/A"), config) if has_accounts else _Bounds()
+    max_jobs = _least([*bounds.jobs, *_number(config.get("MaxJobCount", ""))])
+    limits = Limits(
+        nodes=len(nodes),
+        shape=NodeShape(min(node.cores for node in nodes), min(node.memory_bytes for node in nodes)),
+        max_nodes=_least([*bounds.nodes, *_number(partition.get("MaxNodes", ""))]),
+        max_walltime_s=_least([*bounds.walltimes_s, *_duration(partition.get("MaxTime", ""))]),
+        max_jobs=max_jobs,
+        max_array=max(1, min(_array_size(config), max_jobs or _array_size(config))),
+        usable_nodes=usable,
+        closed=_closed(name, partition.get("State", "UP"), len(nodes), usable),
+    )
+    return SiteLimits(limits, name, has_accounts, config.get("ClusterName", ""))
+
+
+def _partition(ask: Ask, profile: SlurmProfile) -> dict[str, str]:
+    records = [parse_record(line) for line in ask(["scontrol", "-o", "show", "partition"]).splitlines() if line.strip()]
+    names = [record["PartitionName"] for record in records]
+    for record in records:
+        if record["PartitionName"] == profile.partition or (not profile.partition and record.get("Default") == "YES"):
+            return record
+    if profile.partition:
+        raise UserError(f"this Slurm has no partition {profile.partition!r}; it has {', '.join(names)}")
+    raise UserError(f"this Slurm has no default partition; set partition to one of {', '.join(names)}")
+
+
+def read_nodes(ask: Ask, partition: str, profile: SlurmProfile) -> list[Node]:
+    """All nodes of the partition."""
+    out = ask(["sinfo", "--noheader", "-N", f"--partition={partition}", "-o", NODE_FORMAT])
+    return parse_nodes(out, has_reservation=any(option.startswith("--reservation") for option in profile.extra))
+
+
+def suitable(nodes: Iterable[Node], profile: SlurmProfile) -> list[Node]:
+    """Those of the nodes that the profile's jobs may use; expressions of several features are left to Slurm."""
+    wanted = profile.constraint
+    return [node for node in nodes if not FEATURE.fullmatch(wanted) or wanted in node.features]
+
+
+def _own_nodes(ask: Ask, partition: str, profile: SlurmProfile) -> list[Node]:
+    nodes = suitable(read_nodes(ask, partition, profile), profile)
+    if not nodes:
+        which = f" with the feature {profile.constraint}" if profile.constraint else ""
+        raise UserError(f"partition {partition} of this Slurm has no nodes{which}")
+    return nodes
+
+
+def _closed(partition: str, state: str, nodes: int, usable: int) -> str:
+    """Why no job can start; empty where some can."""
+    if state != "UP":
+        word = {"INACTIVE": "inactive", "DRAIN": "being drained"}.get(state, "down")
+        return f"partition {partition} is {word} (State={state})"
+    if not usable:
+        return f"all {nodes} nodes of partition {partition} are down, drained or reserved (see sinfo -R)"
+    return ""
+
+
+def _array_size(config: dict[str, str]) -> int:
+    # Indices go from 0 to MaxArraySize - 1; 0 turns arrays off.
+    parameters = re.search(r"max_array_tasks=(\d+)", config.get("SchedulerParameters", ""))
+    return min([*_number(config.get("MaxArraySize", "")), *([int(parameters[1])] if parameters else [])], default=1)
+
+
+def _account_bounds(ask: Ask, profile: SlurmProfile, user: str, partition_qos: str, config: dict[str, str]) -> _Bounds:
+    show = ["sacctmgr", "--noheader", "--parsable2", "show"]
+    try:
+        account = profile.account or ask([*show, "user", user, "format=DefaultAccount"]).strip()
+        where = ["where", f"account={account}", f"cluster={config.get('ClusterName', '')}"]
+        associations = _table(ask([*show, "assoc", *where, f"format={','.join(ASSOCIATION)}"]), ASSOCIATION)
+        rows = [row for row in associations if row["User"] in ("", user)]  # the account's own row has no user
+        qos = {profile.qos or next((row["DefaultQOS"] for row in rows if row["User"] == user), ""), partition_qos}
+        every = _table(ask([*show, "qos", f"format={','.join(QOS)}"]), QOS)
+    except QueueError as error:
+        logger.warning("limits of the accounts are unknown: %s", error)
+        return _Bounds()
+    return _bounds([*rows, *(row for row in every if row["Name"] in qos)])
+
+
+def allowed_accounts(ask: Ask, user: str, site: SiteLimits) -> str:
+    """The accounts and QOS that the user may name, in words; empty where the accounts tell nothing."""
+    if not site.has_accounts:
+        return ""
+    columns = ("Account", "QOS")
+    where = ["where", f"user={user}", f"cluster={site.cluster}", f"format={','.join(columns)}"]
+    try:
+        rows = _table(ask(["sacctmgr", "--noheader", "--parsable2", "show", "assoc", *where]), columns)
+    except QueueError:
+        return ""
+    each = [f"{row['Account']} (QOS {row['QOS'].replace(',', ', ') or 'none'})" for row in rows]
+    return f"you may use the accounts {', '.join(each)}" if each else "you have no account on this cluster"
+
+
+def _bounds(rows: Iterable[dict[str, str]]) -> _Bounds:
+    jobs: list[int] = []
+    walltimes_s: list[int] = []
+    nodes: list[int] = []
+    for row in rows:
+        for key, value in row.items():
+            if "Submit" in key:
+                jobs += _number(value)
+        walltimes_s += _duration(row["MaxWall"])
+        nodes += [int(match[1]) for match in [re.search(r"node=(\d+)", row["MaxTRES"])] if match]
+    return _Bounds(tuple(jobs), tuple(walltimes_s), tuple(nodes))
+
+
+def _table(out: str, columns: Sequence[str]) -> list[dict[str, str]]:
+    return [dict(zip(columns, line.split("|"), strict=True)) for line in out.splitlines() if line.strip()]
+
+
+def _number(text: str) -> list[int]:
+    return [int(text)] if text.isdecimal() else []
+
+
+def _duration(text: str) -> list[int]:
+    seconds = parse_duration(text) if text else None
+    return [] if seconds is None else [seconds]
+
+
+def _least(values: Sequence[int]) -> int | None:
+    return min(values, default=None)

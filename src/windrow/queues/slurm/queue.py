@@ -1,0 +1,286 @@
+"""Slurm behind the port: sbatch, squeue, scancel and sinfo, with sacct and sacctmgr where a site keeps accounts.
+
+Rule 1: one query answers for all jobs: squeue for the user's own (the controller filters by user, which is cheap for
+it), then sacct for those that it has forgotten (after MinJobAge). Absent from both means absent, never finished.
+Rule 2: jobs take whole nodes and are never requeued: a job that Slurm would run twice would be two jobs under one id.
+Rule 3: what was surely refused is SpecError or QueueError; if sbatch got no answer, the outcome is unknown, and often
+the job exists (seen with 22.05: a controller that hung for ten seconds accepted the job afterwards).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import time
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+
+from windrow.errors import UserError
+from windrow.queues import command
+from windrow.queues.accounts import PastJob
+from windrow.queues.command import Answer, Run, user_name
+from windrow.queues.local.rendezvous import JOB_VARIABLES
+from windrow.queues.port import JobSpec, JobStatus, Limits, QueueError, Snapshot
+from windrow.queues.replies import Wording, answered
+from windrow.queues.script import array_name, array_script, here_document, job_script, redirected_script, tag_of
+from windrow.queues.slurm.accounts import parse_past, past_argv
+from windrow.queues.slurm.limits import SiteLimits, allowed_accounts, read_limits, read_nodes, suitable
+from windrow.queues.slurm.profile import VARIABLES, SlurmProfile, ignored_variables, with_environment
+from windrow.queues.slurm.text import (
+    FOREVER_S,
+    SACCT_FORMAT,
+    SNAPSHOT_FORMAT,
+    STATUS_FORMAT,
+    TRANSIENT,
+    UNKNOWN_OUTCOME,
+    Row,
+    array_index,
+    format_duration,
+    id_order,
+    parse_probe,
+    parse_sacct,
+    parse_snapshot,
+    parse_status,
+)
+from windrow.queues.spec import check_count, check_spec
+
+BATCH = 500  # ids in one command line: well below what a kernel takes, and what slurmdbd likes
+REMEMBER = "now-30days"  # how far back `find` looks in the accounts
+OVER_ALREADY = re.compile(r"invalid job id|already completing|already completed|invalid job array", re.I)
+WORDING = Wording("Slurm", UNKNOWN_OUTCOME, TRANSIENT, OVER_ALREADY)
+KEPT = ("SLURM_CONF", "SLURM_CLUSTERS", "SLURM_JWT")  # what of an outer job's SLURM_ variables an inner one may see
+# Settings of the user's shell that would change what is asked or how it is answered (see also `with_environment`).
+FOREIGN = ("SLURM_HINT", "SLURM_TIME_FORMAT")
+FOREIGN_PREFIXES = ("SBATCH_", "SQUEUE_", "SACCT_", "SINFO_", "SCANCEL_")
+# What sbatch says of a job that it will never take, whatever its size and whenever it is asked.
+WRONG_SETTINGS = re.compile(r"invalid|unrecogni[sz]ed|not permitted|permission denied", re.I)
+
+
+class SlurmQueue:
+    """The queue of a Slurm partition. `env` is the environment of its commands and, as sbatch does it, of the jobs."""
+
+    def __init__(
+        self,
+        profile: SlurmProfile | None = None,
+        *,
+        env: Mapping[str, str] | None = None,
+        timeout_s: float = 60.0,
+        run: Run = command.run,
+    ) -> None:
+        given = os.environ if env is None else env
+        self.profile, self.shell = with_environment(profile or SlurmProfile(), given)
+        self._ignored = ignored_variables(self.profile, given)
+        self._env = _clean(given)
+        self._timeout_s = timeout_s
+        self._run = run
+
+    @property
+    def name(self) -> str:
+        """What users call it."""
+        return "slurm"
+
+    def limits(self) -> Limits:
+        """What may be asked for, read once: the partition, the nodes, the controller, the user's associations."""
+        return self._site.limits
+
+    @property
+    def place(self) -> str:
+        """Which partition of which cluster this is: a home may be shared by several clusters."""
+        return ".".join(part for part in (self.name, self._site.cluster, self._site.partition) if part)
+
+    @cached_property
+    def _site(self) -> SiteLimits:
+        try:
+            return read_limits(self._ask, self.profile, user_name())
+        except UserError as error:
+            raise UserError(f"{error}{self._sources}") from None
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Which settings come from the user's shell, and which variables there do not count."""
+        used = tuple(f"{key} {self.shell[name]} (from {name})" for key, name in VARIABLES.items() if name in self.shell)
+        if not self._ignored:
+            return used
+        which = f"{', '.join(self._ignored)} {'is' if len(self._ignored) == 1 else 'are'} ignored"
+        return (*used, f"{which}; options that all jobs need go into extra of [queues.slurm] in windrow.toml")
+
+    @property
+    def _sources(self) -> str:
+        """Where settings came from, for errors about them."""
+        return f" (from {', '.join(self.shell)})" if self.shell else ""
+
+    # Submitting
+
+    def submit(self, spec: JobSpec) -> str:
+        """Submit a job. Returns its id: the queue has accepted it. Raises SpecError, QueueError or OutcomeUnknown."""
+        argv, script = self._submission([spec])
+        return self._sbatch(argv, script, spec.tag)
+
+    def submit_array(self, specs: Sequence[JobSpec]) -> list[str]:
+        """Submit jobs that differ in nothing but tag, command and output as one job array; all or nothing."""
+        if len(specs) <= 1:
+            return [self.submit(spec) for spec in specs]
+        check_count(len(specs), self.limits())
+        argv, script = self._submission(specs)
+        base = self._sbatch(argv, script, array_name(specs))
+        return [f"{base}_{index}" for index in range(len(specs))]
+
+    def commands(self, specs: Sequence[JobSpec]) -> list[str]:
+        """The exact commands by which these jobs would be submitted one by one; nothing is submitted."""
+        submissions = (self._submission([spec]) for spec in specs)
+        return [here_document(shlex.join(argv), script) for argv, script in submissions]
+
+    def _submission(self, specs: Sequence[JobSpec]) -> tuple[list[str], str]:
+        first = specs[0]
+        # Most sites leave EnforcePartLimits off: Slurm would accept an impossible job and let it wait for ever.
+        check_spec(first, self.limits(), f"partition {self._site.partition}")
+        shape = self._shape(first.nodes, first.limit_s)
+        job = ["sbatch", "--parsable", *shape, *self._excluding(first.avoid), f"--chdir={first.workdir}"]
+        if len(specs) == 1 and "\\" in first.output:  # which sbatch takes for a quote, and leaves out
+            return [*job, f"--job-name={first.tag}", "--output=/dev/null"], redirected_script(first)
+        if len(specs) == 1:
+            output = first.output.replace("%", "%%")  # sbatch fills in %j and its like
+            return [*job, f"--job-name={first.tag}", f"--output={output}"], job_script(first)
+        # Each member of an array redirects its own output: no pattern of sbatch makes arbitrary names.
+        array = [f"--job-name={array_name(specs)}", "--output=/dev/null", f"--array=0-{len(specs) - 1}"]
+        return [*job, *array], array_script(specs, "SLURM_ARRAY_TASK_ID")
+
+    def _shape(self, nodes: int, walltime_s: int) -> list[str]:
+        whole = [f"--nodes={nodes}", "--exclusive", "--mem=0", f"--time={format_duration(walltime_s)}", "--no-requeue"]
+        return whole + self.profile.options
+
+    def _excluding(self, avoid: Sequence[str]) -> list[str]:
+        """The option that keeps a job from these nodes and from those of the profile: of two, the last one counts."""
+        if not avoid:
+            return []
+        given = [option.partition("=")[2] for option in self.profile.extra if option.startswith("--exclude=")]
+        return ["--exclude=" + ",".join([*given[-1:], *avoid])]
+
+    def _sbatch(self, argv: Sequence[str], script: str, what: str) -> str:
+        answer = self._run(argv, stdin=script, env=self._env, timeout_s=self._timeout_s)
+        id_ = answer.out.strip().partition(";")[0]
+        return WORDING.submitted(answer, id_ if id_.isdecimal() else None, what)
+
+    # Asking
+
+    def status(self, ids: Collection[str]) -> Mapping[str, JobStatus]:
+        """What Slurm knows of these jobs: one squeue for all, and one sacct for those that it has forgotten."""
+        if not ids:
+            return {}
+        known = {row.status.id: row.status for row in self._squeue()}
+        forgotten = [id_ for id_ in ids if id_ not in known]
+        if forgotten and self._site.has_accounts:
+            known |= {row.status.id: row.status for row in self._sacct_ids(forgotten)}
+        return {id_: known[id_] for id_ in ids if id_ in known}
+
+    def find(self, tags: Collection[str]) -> Mapping[str, str]:
+        """The ids of the newest jobs with these tags: all that the controller knows, and thirty days of accounts."""
+        wanted = set(tags)
+        found: dict[str, str] = {}
+        rows = self._squeue() + (self._sacct("--starttime", REMEMBER) if self._site.has_accounts else [])
+        for row in sorted(rows, key=lambda row: id_order(row.status.id)):
+            tag = tag_of(row.name, array_index(row.status.id))
+            if tag in wanted:
+                found[tag] = row.status.id
+        return {tag: found[tag] for tag in tags if tag in found}
+
+    def snapshot(self) -> Snapshot:
+        """All running and waiting jobs of the partition and its usable nodes, by one squeue and one sinfo.
+
+        Held jobs and those that wait for a date or another job are left out: they are not in line. A draining node
+        counts as usable while it runs a job, so running jobs always fit; it is not offered to new ones.
+        """
+        partition = self._site.partition
+        jobs = self._ask(
+            ["squeue", "--noheader", "--array", f"--partition={partition}", "--states=PENDING,CONFIGURING,RUNNING,"
+             "SUSPENDED,STOPPED,COMPLETING", f"--Format={SNAPSHOT_FORMAT}"]
+        )  # fmt: skip
+        nodes = read_nodes(self._ask, partition, self.profile)
+        usable = sum(node.is_usable for node in nodes)
+        offered = sum(node.is_open for node in suitable(nodes, self.profile))
+        listed = parse_snapshot(jobs, self.limits().max_walltime_s or FOREVER_S)
+        return Snapshot(time.time(), usable, tuple(listed), offered)
+
+    def past_jobs(self, since_s: float) -> list[PastJob] | None:
+        """Everybody's jobs of the partition since then, by one sacct; None where the site keeps no accounts."""
+        if not self._site.has_accounts:
+            return None
+        argv = past_argv(self._site.partition, since_s, time.time())
+        return parse_past(self._ask(argv), self.limits().max_walltime_s or FOREVER_S, user_name())
+
+    def probe(self, nodes: int, walltime_s: int) -> float | None:
+        """When Slurm says (`sbatch --test-only`) that such a job would start; None where it says nothing.
+
+        It ignores backfilling and holds the controller's locks: ask seldom.
+        """
+        answer = self._try(nodes, walltime_s)
+        unanswered = answer.code is None or TRANSIENT.search(answer.words) or UNKNOWN_OUTCOME.search(answer.words)
+        if not answer.is_good and unanswered:
+            raise QueueError(f"sbatch --test-only failed: {answer.words}")
+        return parse_probe(answer.err + answer.out)
+
+    def check(self) -> None:
+        """UserError where Slurm would take no job at all: an account, a QOS or an option that it does not know."""
+        answer = self._try(1, min(60, self.limits().max_walltime_s or 60))
+        is_sure = answer.code is not None and not TRANSIENT.search(answer.words)
+        if is_sure and not answer.is_good and WRONG_SETTINGS.search(answer.words):
+            named = ", ".join(option.removeprefix("--") for option in self.profile.options)
+            allowed = allowed_accounts(self._ask, user_name(), self._site) or "correct it in windrow.toml"
+            what = f"{named or 'your defaults'}{self._sources}"
+            raise UserError(f"Slurm accepts no job with {what}: {answer.words}; {allowed}")
+
+    def _try(self, nodes: int, walltime_s: int) -> Answer:
+        argv = ["sbatch", "--test-only", *self._shape(nodes, walltime_s), "--output=/dev/null"]
+        return self._run(argv, stdin="#!/bin/sh\n:\n", env=self._asking_env, timeout_s=self._timeout_s)
+
+    def cancel(self, ids: Collection[str]) -> None:
+        """Ask that these jobs go. Jobs that are over already or unknown are no error."""
+        for some in _batches(ids):
+            # Slurm keeps no record of an array's member that is cancelled before it ran (22.05: neither squeue nor
+            # sacct knows it). Held first it becomes a job of its own, whose end is told. If that fails, so be it.
+            if members := [id_ for id_ in some if array_index(id_) is not None]:
+                self._command(["scontrol", "hold", ",".join(members)])
+            WORDING.check_cancelled(self._command(["scancel", *some]), "scancel")
+
+    def _squeue(self) -> list[Row]:
+        argv = ["squeue", "--me", "--noheader", "--array", "--states=all", f"--Format={STATUS_FORMAT}"]
+        return parse_status(self._ask(argv))
+
+    def _sacct_ids(self, ids: Iterable[str]) -> Iterator[Row]:
+        for some in _batches(ids):
+            yield from self._sacct("--jobs", ",".join(some))
+
+    def _sacct(self, *which: str) -> list[Row]:
+        user = f"--user={user_name()}"
+        argv = ["sacct", "--allocations", "--noheader", "--parsable2", user, f"--format={SACCT_FORMAT}", *which]
+        return parse_sacct(self._ask(argv))
+
+    @cached_property
+    def _asking_env(self) -> dict[str, str]:
+        # Not for sbatch in earnest: the job would inherit it.
+        return {**self._env, "SLURM_TIME_FORMAT": "%s"}
+
+    def _ask(self, argv: Sequence[str]) -> str:
+        return answered(self._command(argv), argv[0])
+
+    def _command(self, argv: Sequence[str]) -> Answer:
+        return self._run(argv, stdin="", env=self._asking_env, timeout_s=self._timeout_s)
+
+
+def _clean(env: Mapping[str, str]) -> dict[str, str]:
+    """The environment without what would change Slurm's answers, or leak from an outer job into the ones it submits."""
+    inside = "SLURM_JOB_ID" in env
+    return {
+        key: value
+        for key, value in env.items()
+        if key not in FOREIGN
+        and key not in JOB_VARIABLES
+        and not key.startswith(FOREIGN_PREFIXES)
+        and not (inside and key.startswith(("SLURM_", "SLURMD_")) and key not in KEPT)
+    }
+
+
+def _batches(ids: Iterable[str]) -> Iterator[list[str]]:
+    every = list(ids)
+    return (every[i : i + BATCH] for i in range(0, len(every), BATCH))

@@ -1,0 +1,195 @@
+"""Generators of batch logs by name: `generate_log("lublin", seed=1, jobs=10_000, nodes=256)`.
+
+Laws.
+1. Same model, seed, arguments and numpy: same log, under any PYTHONHASHSEED and on any machine.
+2. Every column has its own stream of random numbers, so a parameter changes only the columns that it is about.
+3. Of jobs, days and load, two fix the third. Given one of jobs and days, the load is the model's own or as set; given
+   both, so many jobs come in so many days and a load that is set as well is refused.
+4. Submissions ascend from 0, which is midnight; run times do not exceed requests; nothing is wider than the machine.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+from numpy.random import Generator
+
+from windrow.errors import UserError
+from windrow.model import Log
+from windrow.model.bounds import NODES_MAX
+from windrow.recipes.logs.clusters import CLUSTERS, Cluster, cluster_log
+from windrow.recipes.logs.lublin import PUBLISHED, lublin_log, refuse_too_many
+
+Value = str | int | float
+_RANGES = {"load": (0, 100), "widest": (0, NODES_MAX), "overestimate": (0, 1000), "users": (1, 1_000_000)}
+
+
+class LogParameter(NamedTuple):
+    """A parameter of a model. The type of the default is the type of the value."""
+
+    name: str
+    default: Value
+    meaning: str
+
+
+@dataclass(frozen=True, slots=True)
+class LogModel:
+    """A generator of logs as users see it. One of `jobs` and `days` is the default length, the other None."""
+
+    name: str
+    summary: str
+    source: str
+    nodes: int
+    jobs: int | None
+    days: float | None
+    parameters: tuple[LogParameter, ...]
+
+
+_USERS = LogParameter("users", 200, "number of users; the k-th submits in proportion to k ** -0.7")
+
+
+def _lublin_model() -> LogModel:
+    return LogModel(
+        name="lublin",
+        summary="rigid jobs of a parallel supercomputer, by the Lublin-Feitelson model",
+        source="U. Lublin, D. G. Feitelson, The workload on parallel supercomputers, JPDC 63(11), 2003",
+        nodes=128,
+        jobs=10_000,
+        days=None,
+        parameters=(
+            LogParameter(
+                "load", 0.7, "offered load on the machine, reached by scaling gaps; 0 leaves gaps as published"
+            ),
+            LogParameter("kind", "batch", f"which published numbers: {', '.join(PUBLISHED)}"),
+            LogParameter("widest", 0, "nodes of the widest job that may occur; 0 is the whole machine"),
+            LogParameter("overestimate", 2.0, "f: jobs ask for run * uniform(1, 1 + f), rounded up to round values"),
+            _USERS,
+        ),
+    )
+
+
+def _cluster_model(cluster: Cluster) -> LogModel:
+    return LogModel(
+        name=cluster.name,
+        summary=f"stand-in for the cluster {cluster.name.capitalize()} ({cluster.site})",
+        source="Y. Zhang, C. Koelbel, K. Cooper, Batch Queue Resource Scheduling, Cluster 2009, figures 8 and 11",
+        nodes=cluster.nodes,
+        jobs=None,
+        days=cluster.days,
+        parameters=(
+            LogParameter("load", cluster.actual_load, "offered load on the machine, reached by scaling gaps"),
+            _USERS,
+        ),
+    )
+
+
+LOG_MODELS: Mapping[str, LogModel] = {
+    model.name: model for model in (_lublin_model(), *(_cluster_model(cluster) for cluster in CLUSTERS.values()))
+}
+
+
+def generate_log(
+    model: str,
+    *,
+    seed: int = 0,
+    jobs: int | None = None,
+    days: float | None = None,
+    nodes: int | None = None,
+    parameters: Mapping[str, str] | None = None,
+) -> Log:
+    """A log by the model of that name. UserError where model, parameter or value is not known or they contradict.
+
+    Neither jobs nor days: the model's own length. A million jobs take about a second.
+    """
+    chosen = _model(model)
+    given = dict(parameters or {})
+    values = _values(chosen, given)
+    _check_extent(jobs, days, nodes)
+    if jobs is not None and days is not None and "load" in given:
+        raise UserError("jobs, days and load together contradict each other; leave one out, the other two fix it")
+    if jobs is None and days is None:
+        jobs, days = chosen.jobs, chosen.days
+    return _make(chosen, seed, jobs=jobs, days=days, nodes=chosen.nodes if nodes is None else nodes, values=values)
+
+
+def _make(
+    model: LogModel, seed: int, *, jobs: int | None, days: float | None, nodes: int, values: Mapping[str, Value]
+) -> Log:
+    name, stream = f"{model.name}-{seed}", partial(_stream, seed, model.name)
+    load, users = float(values["load"]), int(values["users"])
+    if model.name in CLUSTERS:
+        cluster = CLUSTERS[model.name]
+        return cluster_log(name, cluster, stream, nodes=nodes, jobs=jobs, days=days, load=load, users=users)
+    return lublin_log(
+        name,
+        stream,
+        nodes=nodes,
+        jobs=jobs,
+        days=days,
+        kind=str(values["kind"]),
+        load=load,
+        widest=int(values["widest"]),
+        overestimate=float(values["overestimate"]),
+        users=users,
+    )
+
+
+def _stream(seed: int, model: str, column: str) -> Generator:
+    """The random numbers of one column. SHA-256, because Python's own hash of a text changes from run to run."""
+    digest = hashlib.sha256(f"{model}/{seed}/{column}".encode()).digest()
+    return np.random.Generator(np.random.PCG64(int.from_bytes(digest, "big")))
+
+
+def _model(name: str) -> LogModel:
+    if name not in LOG_MODELS:
+        raise UserError(f"there is no log model {name!r}; the models are {', '.join(LOG_MODELS)}")
+    return LOG_MODELS[name]
+
+
+def _values(model: LogModel, given: Mapping[str, str]) -> dict[str, Value]:
+    """Every parameter's value: as given, or its default."""
+    known = {parameter.name: parameter for parameter in model.parameters}
+    unknown = [name for name in given if name not in known]
+    if unknown:
+        raise UserError(f"model {model.name} has no parameter {unknown[0]!r}; it has {', '.join(known)}")
+    values = {name: parameter.default for name, parameter in known.items()}
+    values |= {name: _parse(known[name], text) for name, text in given.items()}
+    if model.name in CLUSTERS and values["load"] == 0:
+        raise UserError("load must be above 0; leave it out for the load of the paper's table")
+    return values
+
+
+def _parse(parameter: LogParameter, text: str) -> Value:
+    if isinstance(parameter.default, str):
+        return _kind(text)
+    least, most = _RANGES[parameter.name]
+    try:
+        value = type(parameter.default)(text)
+    except ValueError:
+        value = math.nan
+    if not least <= value <= most:  # NaN is in no range
+        kind = "a whole number" if isinstance(parameter.default, int) else "a number"
+        raise UserError(f"{parameter.name}={text}: {parameter.name} must be {kind} from {least:,} to {most:,}")
+    return value
+
+
+def _kind(text: str) -> str:
+    if text not in PUBLISHED:
+        raise UserError(f"kind={text}: kind must be one of {', '.join(PUBLISHED)}")
+    return text
+
+
+def _check_extent(jobs: int | None, days: float | None, nodes: int | None) -> None:
+    if jobs is not None and jobs < 1:
+        raise UserError(f"a log needs at least one job, not {jobs}")
+    if days is not None and not (math.isfinite(days) and days > 0):
+        raise UserError(f"a log needs a length in days above 0, not {days}")
+    if nodes is not None and not 1 <= nodes <= NODES_MAX:
+        raise UserError(f"a machine needs 1 to {NODES_MAX:,} nodes, not {nodes}")
+    refuse_too_many(jobs or 0)

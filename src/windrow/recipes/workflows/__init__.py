@@ -1,0 +1,1 @@
+"""Generators of workflows, one file for each application or shape."""

@@ -1,0 +1,59 @@
+"""EMAN: refinement of a three-dimensional model from electron micrographs (biology).
+
+Two parallel phases connected by single steps (Zhang-paper IV-B): the model is prepared and projected (proc3d,
+project3d, proc2d), every batch of particles is classified (classesbymra), the classes are collected, every class is
+aligned and averaged (classalign2), and a new model is built (make3d, proc3d). Eight levels at any size, all tasks of a
+level equally long (Zhang-thesis 3.3.2 and 5.3.1).
+
+Ours, as the texts give none: all times (the thesis says only that steps like classesbymra take most), the number of
+single steps and their names, which are programs of EMAN, and `collect` for the one between the phases.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from windrow.model import Workflow
+from windrow.recipes.chance import Chance
+from windrow.recipes.draft import Draft
+from windrow.recipes.workflows.phases import MEGABYTE, Phase, draw_phases, single
+from windrow.recipes.workflows.recipe import Parameter, Recipe, require, require_tasks
+
+_SINGLE_TASKS = 6
+
+
+def build_eman(
+    _rng: Chance, tasks: int, *, first_share: float, first_s: float, second_s: float, single_s: float, data_mb: float
+) -> Workflow:
+    """An EMAN of exactly `tasks` tasks. Nothing in it is random: tasks of a level are alike."""
+    require_tasks("eman", tasks, _SINGLE_TASKS + 2)
+    require(0 < first_share < 1, "eman", f"first_share must be between 0 and 1, not {first_share}")
+    require(min(first_s, second_s, single_s) > 0 and data_mb >= 0, "eman", "times must be above 0, data_mb not below")
+    parallel = tasks - _SINGLE_TASKS
+    first = min(max(1, round(first_share * parallel)), parallel - 1)
+    draft = Draft(f"eman-{tasks}")
+    phases = [
+        *(single(kind, single_s) for kind in ("proc3d", "project3d", "proc2d")),
+        Phase("classesbymra", np.full(first, first_s)),
+        single("collect", single_s),
+        Phase("classalign2", np.full(parallel - first, second_s)),
+        *(single(kind, single_s) for kind in ("make3d", "proc3d")),
+    ]
+    draw_phases(draft, phases, data_mb * MEGABYTE)
+    return draft.workflow()
+
+
+EMAN = Recipe(
+    name="eman",
+    summary="model from micrographs: two parallel phases connected by single steps",
+    source="Zhang, Koelbel, Cooper, Batch Queue Resource Scheduling for Workflow Applications, IV-B",
+    default_tasks=100,
+    parameters=(
+        Parameter("first_share", 0.5, "share of the parallel tasks that is in the first phase"),
+        Parameter("first_s", 3600.0, "run time of a classesbymra"),
+        Parameter("second_s", 1200.0, "run time of a classalign2"),
+        Parameter("single_s", 300.0, "run time of each single step"),
+        Parameter("data_mb", 10.0, "size of every file, in megabytes"),
+    ),
+    build=build_eman,
+)

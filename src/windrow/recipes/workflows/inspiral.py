@@ -1,0 +1,122 @@
+"""Inspiral (LIGO): the search for gravitational waves (physics).
+
+Six levels: templates are made for every stretch of data (TmpltBank) and matched against it (Inspiral); groups of
+detectors' triggers are tested for coincidence (Thinca); what passes is made into new templates (TrigBank), matched
+again (Inspiral) and tested again (Thinca). Each group is independent of the others, except that neighbouring groups
+of the upper half may share a stretch.
+
+Means and deviations of run times and sizes are those that the Pegasus workflow generator uses.
+
+Sizes. The structure has an even number of tasks; an odd one is met by dividing the last test of the largest group
+between two Thinca tasks.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from windrow.model import Workflow
+from windrow.model.graph import Ints
+from windrow.recipes.chance import Chance, around, near_even_parts, random_parts
+from windrow.recipes.draft import Draft, numbered
+from windrow.recipes.workflows.recipe import Parameter, Recipe, require, require_tasks
+
+_TIMES = {"TmpltBank": (18.14, 0.424), "Inspiral": (460.21, 545), "Thinca": (5.37, 0.245), "TrigBank": (5.11, 0.316)}
+"""Mean and standard deviation of each kind's run time, in seconds."""
+
+_SIZES = {
+    "TmpltBank": (986_917, 18_948),
+    "Inspiral": (312_936, 579_468),
+    "Thinca": (33_821, 43_453),
+    "TrigBank": (12_780, 11_730),
+}
+"""Mean and standard deviation of each kind's output, in bytes."""
+
+_STAGES = (
+    ("TmpltBank", "H1-TMPLTBANK-{}.xml"),
+    ("Inspiral", "H1-INSPIRAL-{}.xml"),
+    ("Thinca", "H1-THINCA-{}.xml"),
+    ("TrigBank", "H1-TRIGBANK-{}.xml"),
+    ("Inspiral", "H1-INSPIRAL_H1-{}.xml"),
+    ("Thinca", "H1-THINCA_H1-{}.xml"),
+)
+"""Kind and name of the output, by level."""
+
+
+def build_inspiral(rng: Chance, tasks: int, *, groups: int) -> Workflow:
+    """An Inspiral of exactly `tasks` tasks."""
+    require_tasks("inspiral", tasks, 16)
+    odd = tasks % 2
+    count = groups or _draw_groups(rng, tasks - odd)
+    half = (tasks - odd) // 2 - count
+    rule = f"{tasks} tasks cannot have {groups} groups; take fewer, and 1 only where tasks - 2 divides by 4"
+    require(half // 2 >= count + odd and (count > 1 or half % 2 == 0) and groups >= 0, "inspiral", rule)
+    upper, lower = np.sort(near_even_parts(rng, half, 2, 0.1 if count > 1 else 0.0)).tolist()
+    sizes = _group_sizes(rng, lower, count, upper)
+    last_sizes = sizes if not odd else np.concatenate([[sizes[0] - sizes[0] // 2, sizes[0] // 2], sizes[1:]])
+    draft = Draft(f"inspiral-{tasks}")
+    _draw(draft, rng, upper, sizes, last_sizes)
+    return draft.workflow()
+
+
+def _draw_groups(rng: Chance, tasks: int) -> int:
+    """Fewer than 5 % of the tasks, or 1 or 2."""
+    count = int(rng.integers(1, max(3, tasks // 20)))
+    return 2 if count == 1 and (tasks - 2) % 4 else count
+
+
+def _group_sizes(rng: Chance, lower: int, count: int, most: int) -> Ints:
+    """Pipelines of each group, largest first; no group is larger than the number of stretches above it."""
+    sizes = np.sort(random_parts(rng, lower, count))[::-1].copy()
+    excess = max(0, int(sizes[0]) - most)
+    sizes[0] -= excess
+    sizes[-1] += excess
+    return np.sort(sizes)[::-1]
+
+
+def _draw(draft: Draft, rng: Chance, upper: int, sizes: Ints, last_sizes: Ints) -> None:
+    groups, lower = len(sizes), int(sizes.sum())
+    strain = draft.files(numbered("H-H1_RDS_L4-{}.gwf", 2 * lower), around(rng, 15_595_958, 18_293, 2 * lower))
+    calibration = draft.files(["H-CAL_FAC_DARM.gwf", "H-CAL_REF_DARM.gwf"], [8_415_922, 902_334])
+    injections = draft.files("HL-INJECTIONS.xml", 2_421_423)
+
+    def stage(level: int, count: int) -> Ints:
+        kind, output = _STAGES[level]
+        tasks = draft.add(kind, around(rng, *_TIMES[kind], count))
+        files = draft.files(numbered(output, count), around(rng, *_SIZES[kind], count))
+        draft.writes(tasks, files)
+        return np.stack([tasks, files])
+
+    templates, matches, tests = stage(0, upper), stage(1, upper), stage(2, groups)
+    triggers, rematches, retests = stage(3, lower), stage(4, lower), stage(5, len(last_sizes))
+
+    for search in (templates[0], matches[0], rematches[0]):
+        draft.reads(search[:, np.newaxis], strain.reshape(lower, 2)[: len(search)])
+        draft.reads(search[:, np.newaxis], calibration)
+    draft.reads(np.concatenate([matches[0], rematches[0]]), injections)
+    draft.reads(matches[0], templates[1])
+    group = np.repeat(np.arange(groups), sizes)
+    draft.reads(tests[0][group], matches[1][_windows(sizes, upper)])
+    draft.reads(triggers[0], tests[1][group])
+    draft.reads(rematches[0], triggers[1])
+    draft.reads(retests[0][np.repeat(np.arange(len(last_sizes)), last_sizes)], rematches[1])
+
+
+def _windows(sizes: Ints, upper: int) -> Ints:
+    """Each group's stretches: those after the previous group's, moved up where fewer are left than the group needs."""
+    picked, start = [], 0
+    for size in sizes.tolist():
+        start = min(start, upper - size)
+        picked.append(np.arange(start, start + size))
+        start += size
+    return np.concatenate(picked)
+
+
+INSPIRAL = Recipe(
+    name="inspiral",
+    summary="LIGO: independent groups, each wide, narrow, wide, narrow",
+    source="Pegasus workflow generator (S. Bharathi, G. Juve; pegasus-isi/WorkflowGenerator)",
+    default_tasks=100,
+    parameters=(Parameter("groups", 0, "groups tested for coincidence; 0: drawn, fewer than 5 % of the tasks"),),
+    build=build_inspiral,
+)

@@ -1,0 +1,1 @@
+"""What a run was: figures, pictures, explanations, pages."""

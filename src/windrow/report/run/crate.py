@@ -1,0 +1,245 @@
+"""A run as an RO-Crate: what was executed, on which files, when, by whom, as linked data that other tools can read.
+
+It follows RO-Crate 1.1 and the Workflow Run RO-Crate profiles 0.5: one CreateAction for the run, whose instrument is
+the workflow, and one for each attempt at a task, whose instrument is the task's program. Files are named where they
+are; they are not copied. Pure: whoever calls looks at the files.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from windrow.manager.story import Attempt
+from windrow.model import Step
+from windrow.report.run.figures import RunTold
+from windrow.version import __version__
+
+CONTEXT = ("https://w3id.org/ro/crate/1.1/context", "https://w3id.org/ro/terms/workflow-run/context")
+PROFILES = {
+    "https://w3id.org/ro/wfrun/process/0.5": ("Process Run Crate", "0.5"),
+    "https://w3id.org/ro/wfrun/workflow/0.5": ("Workflow Run Crate", "0.5"),
+    "https://w3id.org/ro/wfrun/provenance/0.5": ("Provenance Run Crate", "0.5"),
+    "https://w3id.org/workflowhub/workflow-ro-crate/1.0": ("Workflow RO-Crate", "1.0"),
+}
+METADATA = "ro-crate-metadata.json"
+_LANGUAGES = {".yaml": "Windrow", ".yml": "Windrow", ".dax": "DAX", ".xml": "DAX", ".json": "WfFormat"}
+_STATUS = {"finished": "CompletedActionStatus", "running": "ActiveActionStatus"}
+
+Entity = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A file, or a folder, as it is now. A folder has no size and no checksum."""
+
+    size_bytes: int | None
+    sha256: str | None
+
+    @property
+    def is_folder(self) -> bool:
+        """Whether it is a folder."""
+        return self.size_bytes is None
+
+
+@dataclass(frozen=True, slots=True)
+class CrateOf:
+    """What goes into a crate: a run, what its tasks execute, who ran it, the workflow's name in the crate.
+
+    `look` says how a file is now; None where it is not there.
+    """
+
+    told: RunTold
+    steps: Sequence[Step]
+    who: str
+    workflow_name: str
+    made_s: float
+    look: Callable[[Path], Seen | None]
+
+
+def crate_metadata(crate: CrateOf) -> dict[str, Any]:
+    """The content of `ro-crate-metadata.json`."""
+    files = _files(crate)
+    actions = [_run_action(crate, files), *_task_actions(crate, files)]
+    tools = list(_tools(crate))
+    graph = [
+        _descriptor(),
+        _root(crate, files, actions),
+        _workflow(crate, tools),
+        {"@id": "#language", "@type": "ComputerLanguage", "name": _language(crate)},
+        {"@id": "#engine", "@type": "SoftwareApplication", "name": "Windrow", "softwareVersion": _version(crate)},
+        {"@id": "#agent", "@type": "Person", "name": crate.who},
+        *_profiles(),
+        *tools,
+        *actions,
+        *files.values(),
+    ]
+    return {"@context": list(CONTEXT), "@graph": graph}
+
+
+def _descriptor() -> Entity:
+    profiles = ("https://w3id.org/ro/crate/1.1", "https://w3id.org/workflowhub/workflow-ro-crate/1.0")
+    return {
+        "@id": METADATA,
+        "@type": "CreativeWork",
+        "about": _ref("./"),
+        "conformsTo": [_ref(profile) for profile in profiles],
+    }
+
+
+def _profiles() -> Iterator[Entity]:
+    for address, (name, version) in PROFILES.items():
+        yield {"@id": address, "@type": "CreativeWork", "name": name, "version": version}
+
+
+def _root(crate: CrateOf, files: Mapping[str, Entity], actions: Sequence[Entity]) -> Entity:
+    told = crate.told
+    words = f"{told.state}, by the strategy {told.strategy} on the queue {told.queue}"
+    return {
+        "@id": "./",
+        "@type": "Dataset",
+        "name": f"Run {told.name}",
+        "description": f"A run of the workflow {told.story.workflow.name}: {words}.",
+        "datePublished": _iso(crate.made_s),
+        "license": "Not stated. Ask whoever made the run.",
+        "conformsTo": [_ref(address) for address in PROFILES],
+        "mainEntity": _ref(quote(crate.workflow_name)),
+        "mentions": [_ref(action["@id"]) for action in actions],
+        "hasPart": [_ref(quote(crate.workflow_name)), *(_ref(file["@id"]) for file in files.values())],
+    }
+
+
+def _workflow(crate: CrateOf, tools: Sequence[Entity]) -> Entity:
+    return {
+        "@id": quote(crate.workflow_name),
+        "@type": ["File", "SoftwareSourceCode", "ComputationalWorkflow"],
+        "name": crate.told.story.workflow.name,
+        "programmingLanguage": _ref("#language"),
+        "hasPart": [_ref(tool["@id"]) for tool in tools],
+    }
+
+
+def _language(crate: CrateOf) -> str:
+    suffixes = Path(crate.workflow_name.removesuffix(".gz")).suffixes
+    return _LANGUAGES.get(suffixes[-1].lower() if suffixes else "", "Windrow")
+
+
+def _tools(crate: CrateOf) -> Iterator[Entity]:
+    """One program for each kind of task."""
+    for kind in dict.fromkeys(crate.told.story.workflow.kinds):
+        yield {"@id": _tool_id(kind), "@type": "SoftwareApplication", "name": kind or "task"}
+
+
+def _tool_id(kind: str) -> str:
+    return f"#tool/{quote(kind, safe='')}"
+
+
+def _run_action(crate: CrateOf, files: Mapping[str, Entity]) -> Entity:
+    told = crate.told
+    workflow = told.story.workflow
+    made = set(workflow.outputs.index.tolist())
+    read = [f for f in dict.fromkeys(workflow.inputs.index.tolist()) if f not in made]
+    paths = _paths(crate)
+    status = {"complete": "CompletedActionStatus", "running": "ActiveActionStatus", "stopping": "ActiveActionStatus"}
+    action: Entity = {
+        "@id": "#run",
+        "@type": "CreateAction",
+        "name": f"Run {told.name}",
+        "instrument": _ref(quote(crate.workflow_name)),
+        "agent": _ref("#agent"),
+        "startTime": _iso(told.begun_s),
+        "actionStatus": _schema(status.get(told.state, "FailedActionStatus")),
+        "object": _present(files, (paths[f] for f in sorted(read))),
+        "result": _present(files, (paths[f] for f in sorted(made))),
+    }
+    if told.state not in ("running", "stopping"):
+        action["endTime"] = _iso(told.until_s)
+    if told.state not in ("complete", "running", "stopping"):
+        failed = told.story.count("failed")
+        action["error"] = told.story.trouble or (f"{failed} tasks failed" if failed else f"the run was {told.state}")
+    return action
+
+
+def _task_actions(crate: CrateOf, files: Mapping[str, Entity]) -> Iterator[Entity]:
+    for number, task in enumerate(crate.told.story.tasks):
+        for i, attempt in enumerate(task.attempts, 1):
+            yield _task_action(crate, files, number, i, attempt)
+
+
+def _task_action(crate: CrateOf, files: Mapping[str, Entity], number: int, i: int, attempt: Attempt) -> Entity:
+    workflow, step = crate.told.story.workflow, crate.steps[number]
+    task = workflow.task(number)
+    action: Entity = {
+        "@id": f"#task/{number}/{i}",
+        "@type": "CreateAction",
+        "name": task.id if i == 1 else f"{task.id}, attempt {i}",
+        "description": shlex.join(step.command),
+        "instrument": _ref(_tool_id(task.kind)),
+        "agent": _ref("#agent"),
+        "startTime": _iso(attempt.started_s),
+        "actionStatus": _schema(_STATUS.get(attempt.outcome, "FailedActionStatus")),
+        "object": _present(files, (_path(step, name) for name in task.inputs)),
+    }
+    if attempt.ended_s is not None:
+        action["endTime"] = _iso(attempt.ended_s)
+    if attempt.outcome == "finished":
+        action["result"] = _present(files, (_path(step, name) for name in task.outputs))
+    elif attempt.outcome != "running":
+        action["error"] = attempt.why or attempt.outcome
+    return action
+
+
+def _files(crate: CrateOf) -> dict[str, Entity]:
+    """The files that tasks read and write, by path; those that are not there are left out."""
+    found: dict[str, Entity] = {}
+    names = crate.told.story.workflow.files
+    for f, path in sorted(_paths(crate).items(), key=lambda item: item[1]):
+        seen = crate.look(Path(path))
+        if seen is None or path in found:
+            continue
+        address = Path(path).as_uri() + ("/" if seen.is_folder else "")
+        entity: Entity = {"@id": address, "@type": "Dataset" if seen.is_folder else "File", "name": names[f].id}
+        if not seen.is_folder:
+            entity |= {"contentSize": str(seen.size_bytes), "sha256": seen.sha256}
+        found[path] = entity
+    return found
+
+
+def _paths(crate: CrateOf) -> dict[int, str]:
+    """Where each file of the workflow is: as the first task that writes it says, else the first that reads it."""
+    workflow = crate.told.story.workflow
+    found: dict[int, str] = {}
+    for links in (workflow.outputs, workflow.inputs):
+        for number, step in enumerate(crate.steps):
+            for f in links.of(number).tolist():
+                found.setdefault(f, _path(step, workflow.files[f].id))
+    return found
+
+
+def _path(step: Step, name: str) -> str:
+    return str(Path(step.workdir, name))
+
+
+def _present(files: Mapping[str, Entity], paths: Iterator[str]) -> list[Entity]:
+    return [_ref(files[path]["@id"]) for path in dict.fromkeys(paths) if path in files]
+
+
+def _version(crate: CrateOf) -> str:
+    return crate.told.version or __version__
+
+
+def _ref(address: str) -> Entity:
+    return {"@id": address}
+
+
+def _schema(name: str) -> str:
+    return f"http://schema.org/{name}"
+
+
+def _iso(at_s: float) -> str:
+    return datetime.fromtimestamp(at_s, UTC).isoformat(timespec="milliseconds")

@@ -1,0 +1,119 @@
+"""What went wrong in a run, and why its jobs were cut as they were: words, as parts of its page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from html import escape
+
+from windrow.manager.story import Attempt, DecisionStory
+from windrow.report.page import note
+from windrow.report.run.explanation import candidate_lines
+from windrow.report.run.figures import RunTold, attempt_s, span
+from windrow.report.wording import count
+
+MOST_FAILURES = 40
+MOST_DECISIONS = 60
+_PRE = (
+    "white-space: pre-wrap; overflow-wrap: anywhere; margin: .3rem 0 .8rem; padding: .5rem .8rem; font-size: .85rem; "
+)
+_PRE += "border-left: 3px solid var(--rule)"
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """An attempt that failed or was lost."""
+
+    task: str
+    number: int
+    attempt: Attempt
+    is_final: bool
+
+
+def failed_attempts(told: RunTold) -> list[Failure]:
+    """All attempts that came to nothing; first those of tasks that failed for good, then in the order of time."""
+    story = told.story
+    found = [
+        Failure(story.workflow.ids[number], i, attempt, task.state == "failed" and attempt is task.attempts[-1])
+        for number, task in enumerate(story.tasks)
+        for i, attempt in enumerate(task.attempts, 1)
+        if attempt.outcome in ("failed", "lost")
+    ]
+    return sorted(found, key=lambda f: (not f.is_final, f.attempt.ended_s or f.attempt.started_s, f.task))
+
+
+def failures(told: RunTold) -> str:
+    """What failed, with the last lines that it printed."""
+    found = failed_attempts(told)
+    parts = [note(f"The run gave up: {told.story.trouble}")] if told.story.trouble else []
+    if not found:
+        return "\n".join([*parts, note("No attempt at a task failed or was lost.")])
+    blocked = told.story.count("blocked")
+    if blocked:
+        parts.append(note(f"{count(blocked, 'task')} cannot run because of tasks that failed."))
+    parts += [_failure(failure, told.until_s) for failure in found[:MOST_FAILURES]]
+    if len(found) > MOST_FAILURES:
+        parts.append(note(f"And {len(found) - MOST_FAILURES:,} more attempts that came to nothing."))
+    return "\n".join(parts)
+
+
+def _failure(failure: Failure, until_s: float) -> str:
+    attempt = failure.attempt
+    fate = "failed for good" if failure.is_final else attempt.outcome
+    head = (
+        f"{failure.task}, attempt {failure.number} in job {attempt.job}: {fate} after "
+        f"{span(attempt_s(attempt, until_s))}" + (f": {attempt.why}" if attempt.why else "")
+    )
+    is_open = " open" if failure.is_final else ""
+    said = _pre(attempt.tail) if attempt.tail else note("It printed nothing.")
+    if attempt.outcome == "lost":
+        said = note("It did not fail: it was running when its job, or its node, ended.")
+    return f"<details{is_open}><summary>{escape(head)}</summary>{said}</details>"
+
+
+def decisions(told: RunTold) -> str:
+    """Each decision with its reasons, folded."""
+    story = told.story
+    jobs: dict[int, list[int]] = {}
+    for number, job in story.jobs.items():
+        jobs.setdefault(job.decision, []).append(number)
+    parts = [_decision(told, decision, jobs.get(i, [])) for i, decision in enumerate(story.decisions[:MOST_DECISIONS])]
+    if not parts:
+        return note("Nothing was decided yet.")
+    if len(story.decisions) > MOST_DECISIONS:
+        parts.append(
+            note(f"And {len(story.decisions) - MOST_DECISIONS:,} more; windrow explain JOB tells any of them.")
+        )
+    return "\n".join(parts)
+
+
+def _decision(told: RunTold, decision: DecisionStory, jobs: list[int]) -> str:
+    what = _jobs(jobs) if jobs else "nothing to submit now"
+    when = span(max(0.0, decision.at_s - told.begun_s))
+    return f"<details><summary>{escape(f'+{when}: {what}')}</summary>{_pre(_lines(told, decision, jobs))}</details>"
+
+
+def _lines(told: RunTold, decision: DecisionStory, jobs: list[int]) -> str:
+    return "\n".join(_said(told, decision, jobs)) or "No reason was given."
+
+
+def _said(told: RunTold, decision: DecisionStory, jobs: list[int]) -> Iterator[str]:
+    if decision.decision.why:
+        yield f"why: {decision.decision.why}"
+    if decision.forecast:
+        yield f"forecast: {decision.forecast}"
+    for number in jobs[:12]:
+        job = told.story.jobs[number]
+        plan, limit = job.plan, "no time limit" if job.limit_s is None else f"{span(job.limit_s)} asked for"
+        yield f"job {number}: {count(len(plan.tasks), 'task')} on {count(plan.nodes, 'node')}, {limit}"
+    if len(jobs) > 12:
+        yield f"and {len(jobs) - 12:,} jobs more"
+    yield from candidate_lines(decision.decision.candidates)
+
+
+def _jobs(jobs: list[int]) -> str:
+    return f"job {jobs[0]}" if len(jobs) == 1 else f"jobs {jobs[0]} to {jobs[-1]}"
+
+
+def _pre(text: str) -> str:
+    return f'<pre style="{_PRE}">{escape(text)}</pre>'

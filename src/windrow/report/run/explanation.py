@@ -1,0 +1,161 @@
+"""Why a job or a task is where it is, in words: what `windrow explain` says. Text in, text out; no files."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from windrow.manager.journal import PredictedStart
+from windrow.manager.lost_files import LostFile
+from windrow.manager.story import Attempt, JobStory, Story
+from windrow.model import Workflow, format_duration
+from windrow.model.size import format_size
+from windrow.queues.reasons import reason
+from windrow.report.run.waiting import waits_because
+from windrow.report.wording import count
+from windrow.strategies import Candidate
+
+_SHOWN = 12
+_AT_ONCE_S = 1.0  # predictions are in whole seconds
+
+
+def _limit(job: JobStory) -> str:
+    if job.limit_s is None:
+        return "no time limit"
+    leeway = f", of which {format_duration(job.plan.leeway_s)} leeway" if job.plan.leeway_s else ""
+    return f"asked for {format_duration(job.limit_s)}{leeway}"
+
+
+def explain_job(story: Story, number: int, predictions: Sequence[PredictedStart]) -> list[str]:
+    """Why this job was submitted as it was, and what became of it."""
+    job = story.jobs[number]
+    plan, decision = job.plan, story.decisions[job.decision]
+    lines = [
+        f"job {number}: {_tasks(story, plan.tasks)} on {count(plan.nodes, 'node')}, {job.state}",
+        f"planned at {_clock(job.planned_s)}: expected to run {format_duration(plan.run_s)}, {_limit(job)}",
+    ]
+    if decision.decision.why:
+        lines.append(f"why: {decision.decision.why}")
+    lines += candidate_lines(decision.decision.candidates)
+    lines += [_prediction(p, job) for p in predictions if p.job == number]
+    return lines + happened(job)
+
+
+def happened(job: JobStory) -> list[str]:
+    """When it was submitted, started and ended."""
+    lines = []
+    if job.submitted_s is not None:
+        lines.append(f"submitted at {_clock(job.submitted_s)} as {job.id}")
+    if job.reason:
+        fix = reason(job.reason).fix.replace("JOBID", job.id or "JOBID")
+        lines.append(f"it waits because {waits_because(job)}" + (f"; fix: {fix}" if fix else ""))
+    if job.started_s is not None and job.submitted_s is not None:
+        where = f" on {', '.join(dict.fromkeys(job.hosts))}" if job.hosts else ""
+        waited = _span(job.started_s - job.submitted_s)
+        how = "started" if job.taken_by is None else f"taken over by job {job.taken_by}"
+        lines.append(f"{how} at {_clock(job.started_s)}{where} after {waited} in the queue")
+    if job.ended_s is not None:
+        why = f": {job.why}" if job.why else ""
+        lines.append(f"{job.outcome} at {_clock(job.ended_s)}{why}")
+    return lines
+
+
+def _prediction(prediction: PredictedStart, job: JobStory) -> str:
+    said = f"{prediction.source} said it would start at {_clock(prediction.start_s)}"
+    if job.queue_started_s is None:
+        return said
+    late = job.queue_started_s - prediction.start_s
+    if abs(late) < _AT_ONCE_S:
+        return f"{said}; so it did"
+    return f"{said}; it started {_span(abs(late))} {'later' if late > 0 else 'earlier'}"
+
+
+def candidate_lines(candidates: Sequence[Candidate]) -> list[str]:
+    """What was considered, one line each."""
+    if not candidates:
+        return []
+    lines = ["considered:"]
+    for c in candidates[:_SHOWN]:
+        makespan = "" if c.makespan_s is None else f", all done in {format_duration(c.makespan_s)}"
+        note = f" ({c.note})" if c.note else ""
+        lines.append(
+            f"  {c.what}: {count(c.nodes, 'node')}, wait {format_duration(c.wait_s)}, run {format_duration(c.run_s)}"
+            f"{makespan}{note}"
+        )
+    if len(candidates) > _SHOWN:
+        lines.append(f"  and {len(candidates) - _SHOWN} more")
+    return lines
+
+
+def explain_task(story: Story, number: int) -> list[str]:
+    """Why this task ran where and when it did, or why it waits."""
+    task, workflow = story.tasks[number], story.workflow
+    lines = [f"task {workflow.ids[number]}: {task.state}" + (f" (job {task.job})" if task.job is not None else "")]
+    if task.kept is not None:
+        lines.append(f"kept from {task.kept.run}, where it finished at {_clock(task.kept.ended_s)}")
+    for i, attempt in enumerate(task.attempts, 1):
+        lines += _attempt(i, attempt)
+    lines += [f"job {job} did not run it: {why}" for job, why in task.dropped]
+    lines += [f"{_clock(at_s)}: {runs_again(workflow, lost)}" for at_s, lost in task.undone]
+    return lines + _waits_for(story, number)
+
+
+def runs_again(workflow: Workflow, lost: LostFile) -> str:
+    """Why a task that had finished runs again."""
+    ids = workflow.ids
+    if not lost.file:
+        return f"task {ids[lost.maker]} runs again: windrow retry asked for it"
+    needed = f", and {ids[lost.reader]} needs it" if lost.reader is not None else ""
+    return f"task {ids[lost.maker]} runs again: its output {lost.file} is gone{needed}"
+
+
+def _attempt(number: int, attempt: Attempt) -> list[str]:
+    nodes = ", ".join(map(str, attempt.nodes))
+    ran = "" if attempt.ended_s is None else f", {_span(attempt.ended_s - attempt.started_s)}"
+    peak = f", at most {format_size(attempt.peak_bytes)} of memory" if attempt.peak_bytes else ""
+    why = f": {attempt.why}" if attempt.why else ""
+    head = (
+        f"attempt {number}: job {attempt.job}, node {nodes}, from {_clock(attempt.started_s)}{ran}, {attempt.outcome}"
+    )
+    tail = [f"  | {line}" for line in attempt.tail.splitlines()[-_SHOWN:]]
+    return [head + peak + why, *tail]
+
+
+def _waits_for(story: Story, number: int) -> list[str]:
+    task, workflow = story.tasks[number], story.workflow
+    parents = workflow.parents.of(number).tolist()
+    open_parents = [p for p in parents if story.tasks[p].state != "finished"]
+    if task.state == "blocked":
+        failed = [workflow.ids[p] for p in open_parents if story.tasks[p].state in ("failed", "blocked")]
+        return [f"it cannot run because of {', '.join(failed[:5])}"]
+    if task.state not in ("left", "in a job"):
+        return []
+    if open_parents:
+        names = ", ".join(f"{workflow.ids[p]} ({story.tasks[p].state})" for p in open_parents[:5])
+        more = f" and {len(open_parents) - 5} more" if len(open_parents) > 5 else ""
+        return [f"it waits for {names}{more}"]
+    if task.state == "left":
+        return ["all that it needs is done; it will be put into one of the next jobs"]
+    home = story.jobs[task.job] if task.job is not None else None
+    state = home.state if home is not None else "planned"
+    because = f", because {waits_because(home)}" if home is not None and home.reason else ""
+    return [
+        f"all that it needs is done; its job is {state}"
+        + (", its turn has not come" if state == "running" else because)
+    ]
+
+
+def _tasks(story: Story, tasks: Sequence[int]) -> str:
+    if len(tasks) == 1:
+        return f"task {story.workflow.ids[tasks[0]]}"
+    return f"{len(tasks)} tasks ({story.workflow.ids[tasks[0]]} to {story.workflow.ids[tasks[-1]]})"
+
+
+def _span(seconds: float) -> str:
+    """A measured duration; what is below a tenth of a second is more noise than measure."""
+    return "less than 0.1 s" if seconds < 0.1 else format_duration(seconds)
+
+
+def _clock(at_s: float) -> str:
+    then = time.localtime(at_s)
+    return time.strftime("%H:%M:%S" if then[:3] == time.localtime()[:3] else "%Y-%m-%d %H:%M:%S", then)

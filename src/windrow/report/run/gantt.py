@@ -1,0 +1,255 @@
+"""The picture of a real run: each job's wait and its nodes over time, with the tasks on them.
+
+Jobs have a row each while they are few; when there are many, jobs that are never in the system together share rows.
+A row is as high as its job has nodes. Within a node, tasks that run at once lie above each other.
+
+What could not be told apart is drawn as one: where there are many tasks, neighbours on the same place whose gap is
+below half a pixel become one bar. So a page of ten thousand tasks stays one that a browser can open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from heapq import heapify, heapreplace
+from html import escape
+
+from windrow.manager.story import Attempt, JobStory
+from windrow.model import Workflow
+from windrow.report.run.figures import RunTold, attempt_s, attempts, ran_s, span, wait_s
+from windrow.report.svg import plot
+from windrow.report.svg.axis import Axis, time_axis
+from windrow.report.svg.plot import COLOURS, Frame
+from windrow.shape import kinds
+
+MOST_JOBS = 2000
+"""Jobs that are drawn; the rest is in the table's count."""
+_MERGE_ABOVE = 1500  # attempts
+_MERGE_GAP = 0.5  # pixels
+_WIDTH = 960
+_LEFT = 74
+_RIGHT = 20
+_TOP = 10
+_ALONE = 24  # so many jobs have a row each
+_HEIGHT = 620
+_NODE = (1.6, 14.0)  # the least and the most pixels of a node
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """Where a job is drawn."""
+
+    top: float
+    height: float
+
+
+@dataclass(slots=True)
+class _Bar:
+    """One attempt, or several that could not be told apart, on its place in a row."""
+
+    job: int
+    task: int
+    attempt: Attempt
+    slot: int
+    begin_s: float
+    end_s: float
+    count: int = 1
+
+    @property
+    def node(self) -> int:
+        """The first of its nodes."""
+        return min(self.attempt.nodes, default=0)
+
+
+def kind_colours(workflow: Workflow) -> tuple[dict[str, int], list[str]]:
+    """A colour for each kind of task, and the names for the legend; the grey is for all kinds beyond the sixth."""
+    found = kinds(workflow)
+    most = sorted(found, key=lambda kind: -kind.tasks)[: COLOURS - 1] if len(found) >= COLOURS else found
+    shown = [kind.name for kind in found if kind in most]
+    colours = {kind.name: shown.index(kind.name) if kind.name in shown else COLOURS - 1 for kind in found}
+    return colours, [name or "tasks" for name in shown] + (["others"] if len(found) > len(shown) else [])
+
+
+def run_gantt(told: RunTold, colours: Mapping[str, int]) -> tuple[str, str]:
+    """The picture and its caption."""
+    jobs = dict(list(told.story.jobs.items())[:MOST_JOBS])
+    rows = _rows(told, jobs)
+    bottom = max((row.top + row.height for row in rows.values()), default=_TOP + 20.0)
+    frame = Frame(_LEFT, _TOP, _WIDTH - _LEFT - _RIGHT, bottom - _TOP + 8, _axis(told), Axis(0, 1, ()))
+    bars, slots = _bars(told, jobs)
+    drawn = _merged(bars, told, frame) if len(bars) > _MERGE_ABOVE else bars
+    parts = [_grid(frame)]
+    parts += [_wait(frame, told, number, job, rows[number]) for number, job in jobs.items()]
+    parts += [_drawn(frame, told, bar, rows[bar.job], slots[bar.job, bar.node], colours) for bar in drawn]
+    parts += [_outline(frame, told, number, job, rows[number]) for number, job in jobs.items()]
+    parts += [_resumed(frame, at_s) for at_s in told.story.resumed_s]
+    parts.append(_bottom(frame))
+    picture = plot.picture(_WIDTH, frame.bottom + 46, f"Run {told.name}", parts)
+    return picture, _caption(told, len(jobs), are_merged=len(drawn) < len(bars))
+
+
+def _caption(told: RunTold, jobs: int, *, are_merged: bool) -> str:
+    rows = "Each job has a row" if jobs <= _ALONE else "Jobs one after the other share a row"
+    words = [
+        f"Time goes from left to right. {rows}: a job is grey while it waits in the queue, then a frame as high as its "
+        "nodes are many, for as long as it holds them. In it are its tasks, each on its node, coloured by kind. Blank "
+        "in a frame is a node that idles."
+    ]
+    if any(attempt.outcome in ("failed", "lost") for _, attempt in attempts(told.story)):
+        words.append("Crossed out: an attempt that failed or was lost with its job.")
+    if told.story.resumed_s:
+        words.append("A dashed line: the run was resumed.")
+    if are_merged:
+        words.append("Tasks too short to be told apart are drawn as one bar.")
+    if jobs < len(told.story.jobs):
+        words.append(f"Only the first {jobs:,} of {len(told.story.jobs):,} jobs are drawn.")
+    return " ".join([*words, "Rest the pointer on anything for its figures."])
+
+
+def _axis(told: RunTold) -> Axis:
+    """Labels count from the run's beginning; places are on the clock."""
+    zero = told.begun_s
+    axis = time_axis(0, max(1.0, told.until_s - zero), "since the run began")
+    return Axis(zero, zero + axis.high, tuple((value + zero, label) for value, label in axis.ticks), axis.title)
+
+
+def _rows(told: RunTold, jobs: Mapping[int, JobStory]) -> dict[int, _Row]:
+    if not jobs:
+        return {}
+    lane = {n: i for i, n in enumerate(jobs)} if len(jobs) <= _ALONE else _lanes(told, jobs)
+    widest = [0] * (max(lane.values()) + 1)
+    for number, job in jobs.items():
+        widest[lane[number]] = max(widest[lane[number]], job.plan.nodes)
+    gap = 9.0 if len(widest) <= 2 * _ALONE else 1.0
+    least, most = _NODE
+    node = min(most, max(least, (_HEIGHT - gap * len(widest)) / sum(widest)))
+    tops = [float(_TOP)]
+    for nodes in widest:
+        tops.append(tops[-1] + max(nodes * node, 4.0) + gap)
+    return {n: _Row(tops[lane[n]], max(job.plan.nodes * node, 4.0)) for n, job in jobs.items()}
+
+
+def _lanes(told: RunTold, jobs: Mapping[int, JobStory]) -> dict[int, int]:
+    """Rows such that jobs in one row are never in the system together: each takes the first that is free."""
+    free_s: list[float] = []
+    lanes = {}
+    for number, job in jobs.items():
+        begin, end = _begin_s(job), told.until_s if job.ended_s is None else job.ended_s
+        at = next((i for i, free in enumerate(free_s) if free <= begin), len(free_s))
+        free_s[at:] = [max(begin, end), *free_s[at + 1 :]]
+        lanes[number] = at
+    return lanes
+
+
+def _begin_s(job: JobStory) -> float:
+    return job.planned_s if job.submitted_s is None else job.submitted_s
+
+
+def _bars(told: RunTold, jobs: Mapping[int, JobStory]) -> tuple[list[_Bar], dict[tuple[int, int], int]]:
+    """The attempts in the order of their starts, each on a place of its node, and how many places each node needs."""
+    bars = [
+        _Bar(a.job, task, a, 0, a.started_s, a.started_s + attempt_s(a, told.until_s))
+        for task, a in attempts(told.story)
+        if a.job in jobs
+    ]
+    bars.sort(key=lambda bar: (bar.begin_s, bar.task))
+    free: dict[tuple[int, int], list[tuple[float, int]]] = {}
+    for bar in bars:
+        node = free.setdefault((bar.job, bar.node), [])
+        if node and node[0][0] <= bar.begin_s:
+            bar.slot = node[0][1]
+            heapreplace(node, (bar.end_s, bar.slot))
+        else:
+            bar.slot = len(node)
+            node.append((bar.end_s, bar.slot))
+            heapify(node)
+    return bars, {place: len(node) for place, node in free.items()}
+
+
+def _merged(bars: Sequence[_Bar], told: RunTold, frame: Frame) -> list[_Bar]:
+    gap_s = _MERGE_GAP / frame.width * (frame.x.high - frame.x.low)
+    open_bars: dict[tuple[int, int, int, str, str], _Bar] = {}
+    kept = []
+    for bar in bars:
+        key = bar.job, bar.node, bar.slot, told.story.workflow.kinds[bar.task], bar.attempt.outcome
+        last = open_bars.get(key)
+        if last is not None and bar.begin_s - last.end_s < gap_s and bar.attempt.outcome in ("finished", "running"):
+            last.end_s, last.count = max(last.end_s, bar.end_s), last.count + 1
+        else:
+            open_bars[key] = bar
+            kept.append(bar)
+    return kept
+
+
+def _grid(frame: Frame) -> str:
+    lines = (f"M{float(frame.across(value)):.1f} {frame.top:.1f}V{frame.bottom:.1f}" for value, _ in frame.x.ticks)
+    return f'<path class="grid" d="{"".join(lines)}"/>'
+
+
+def _bottom(frame: Frame) -> str:
+    """The time axis."""
+    parts = [f'<path class="axis" d="M{frame.left:.1f} {frame.bottom:.1f}H{frame.right:.1f}"/>']
+    parts += [plot.text(float(frame.across(v)), frame.bottom + 18, label, "middle") for v, label in frame.x.ticks]
+    parts.append(plot.text(frame.left + frame.width / 2, frame.bottom + 38, frame.x.title, "middle title"))
+    return "\n".join(parts)
+
+
+def _resumed(frame: Frame, at_s: float) -> str:
+    x = float(frame.across(at_s))
+    return f'<path class="axis" stroke-dasharray="4 4" d="M{x:.1f} {frame.top:.1f}V{frame.bottom:.1f}"/>'
+
+
+def _wait(frame: Frame, told: RunTold, number: int, job: JobStory, row: _Row) -> str:
+    if job.submitted_s is None:
+        return ""
+    waited = wait_s(job, told.until_s)
+    a, b = frame.across([job.submitted_s, job.submitted_s + waited]).tolist()
+    fate = "" if job.started_s is not None else f", {job.outcome} before it started" if job.outcome else " so far"
+    words = f"job {number} waits {span(waited)}{fate}"
+    box = _box(a, row.top, max(b - a, 0.5), row.height)
+    return f'<rect class="veil" {box}><title>{escape(words)}</title></rect>'
+
+
+def _outline(frame: Frame, told: RunTold, number: int, job: JobStory, row: _Row) -> str:
+    middle = row.top + row.height / 2 + 4
+    is_alone = len(told.story.jobs) <= _ALONE
+    label = plot.text(_LEFT - 8, middle, f"job {number}", "end") if is_alone else ""
+    ran = ran_s(job, told.until_s)
+    if job.started_s is None or ran is None:
+        return label
+    a, b = frame.across([job.started_s, job.started_s + ran]).tolist()
+    return f'<rect fill="none" class="axis" {_box(a, row.top, max(b - a, 0.8), row.height)}></rect>{label}'
+
+
+def _drawn(frame: Frame, told: RunTold, bar: _Bar, row: _Row, slots: int, colours: Mapping[str, int]) -> str:
+    a, b = frame.across([bar.begin_s, bar.end_s]).tolist()
+    node = row.height / told.story.jobs[bar.job].plan.nodes
+    wide = len(bar.attempt.nodes) > 1
+    high = node * len(bar.attempt.nodes) if wide else node / slots
+    top = row.top + bar.node * node + (0 if wide else bar.slot * high)
+    seam = min(0.8, high / 5)
+    colour = f"c{colours[told.story.workflow.kinds[bar.task]]}"
+    is_gone = bar.attempt.outcome in ("failed", "lost")
+    words = f"<title>{escape(_hint(told, bar))}</title>"
+    css = "area" if is_gone else "bar"
+    rect = f'<rect class="{css} {colour}" {_box(a, top + seam / 2, max(b - a, 0.5), high - seam)}>{words}</rect>'
+    if is_gone:
+        b = max(b, a + 1)
+        rect += f'<path class="lost line thin {colour}" d="M{a:.1f} {top:.1f}L{b:.1f} {top + high:.1f}"/>'
+    return rect
+
+
+def _hint(told: RunTold, bar: _Bar) -> str:
+    workflow, attempt = told.story.workflow, bar.attempt
+    kind = workflow.kinds[bar.task]
+    node = "nodes" if len(attempt.nodes) > 1 else "node"
+    where = f"job {bar.job}, {node} {', '.join(map(str, attempt.nodes[:8]))}"
+    if bar.count > 1:
+        return f"{bar.count:,} tasks{f' ({kind})' if kind else ''}: {where}, {span(bar.end_s - bar.begin_s)}"
+    fate = {"finished": "ran", "running": "runs since"}.get(attempt.outcome, f"{attempt.outcome} after")
+    name = workflow.ids[bar.task] + (f" ({kind})" if kind else "")
+    return f"{name}: {where}, {fate} {span(bar.end_s - bar.begin_s)}"
+
+
+def _box(x: float, y: float, width: float, height: float) -> str:
+    return f'x="{x:.1f}" y="{y:.2f}" width="{max(width, 0):.1f}" height="{max(height, 0.1):.2f}"'

@@ -1,0 +1,179 @@
+"""The page of one real run: what was done, what waited, what failed and why, on one page that needs nothing else.
+
+It is told from the journal, so a run that goes on, was stopped, or failed has a page as well as a finished one.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from html import escape
+
+from windrow.model.size import format_size
+from windrow.report.page import cell, facts, figure, note, page, section, table
+from windrow.report.run.details import decisions, failures
+from windrow.report.run.figures import (
+    RunTold,
+    attempt_s,
+    attempts,
+    kind_times,
+    node_span,
+    node_time,
+    queue_waits_s,
+    ran_s,
+    span,
+    visible_wait_s,
+    wait_s,
+)
+from windrow.report.run.gantt import kind_colours, run_gantt
+from windrow.report.run.starts import starts
+from windrow.report.svg.plot import legend
+from windrow.report.wording import count
+
+_MOST_JOBS = 60
+_MOST_KINDS = 30
+_SLOWEST = 10
+_TILES = "display: grid; grid-template-columns: repeat(auto-fit, minmax(12rem, 1fr)); gap: .7rem; margin: 1.2rem 0"
+_TILE = "border: 1px solid var(--rule); border-radius: .4rem; padding: .6rem .8rem"
+_BIG = "display: block; font-size: 1.35rem; font-weight: 650; font-variant-numeric: tabular-nums"
+_SMALL = "color: var(--soft); font-size: .88rem"
+
+
+def run_page(told: RunTold) -> str:
+    """HTML about one run."""
+    colours, keys = kind_colours(told.story.workflow)
+    picture, caption = run_gantt(told, colours)
+    in_vain = section("What came to nothing", failures(told))
+    went_wrong = told.state == "failed"  # then it is what the reader came for
+    sections = [
+        _tiles(told),
+        *([in_vain] if went_wrong else []),
+        section("The run over time", figure(picture, caption, legend(keys, marks=False))),
+        section("Predicted and actual starts", starts(told)),
+        section("Node-hours", facts(_node_hours(told)), note(_NODE_HOURS)),
+        *([] if went_wrong else [in_vain]),
+        section("Jobs", _jobs(told)),
+        section("Decisions", decisions(told)),
+        section("Kinds of task", _kinds(told)),
+        section("Slowest tasks", _slowest(told)),
+    ]
+    return page(f"Run {told.name}", _lead(told), sections)
+
+
+_NODE_HOURS = (
+    "A task uses its share of its node's cores, or its whole nodes. Used: by attempts that did their work, or still "
+    "run. In vain: by attempts that failed or were lost. Idle: held by a job while no task used it."
+)
+
+
+def _lead(told: RunTold) -> str:
+    story = told.story
+    done, total = story.count("finished"), len(story.tasks)
+    began = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(told.begun_s))
+    words = (
+        f"{told.state.capitalize()}: {done:,} of {count(total, 'task')} finished, by {told.strategy} on {told.queue}"
+    )
+    return f"{words}. Begun {began}." + (f" It gave up: {story.trouble}" if story.trouble else "")
+
+
+def _tiles(told: RunTold) -> str:
+    tiles = (
+        f'<div style="{_TILE}"><span style="{_BIG}">{escape(value)}</span>'
+        f'<span style="{_SMALL}">{escape(name)}</span></div>'
+        for name, value in _figures(told)
+    )
+    return f'<div style="{_TILES}">{"".join(tiles)}</div>'
+
+
+def _figures(told: RunTold) -> Iterator[tuple[str, str]]:
+    story, used = told.story, node_time(told)
+    yield "tasks finished", f"{story.count('finished'):,} / {len(story.tasks):,}"
+    yield "so far" if told.state in ("running", "stopping") else "from begin to end", span(told.until_s - told.begun_s)
+    yield "of it no task ran", span(visible_wait_s(told))
+    yield "jobs", f"{len(story.jobs):,}"
+    waits = [wait_s(job, told.until_s) for job in story.jobs.values()]
+    yield "longest wait of a job", span(max(waits, default=0.0))
+    waited_s, hidden_s = queue_waits_s(story, told.until_s)
+    if waited_s >= 1:
+        yield f"of {span(waited_s)} in the queue, spent while tasks ran", span(hidden_s)
+    yield "node time held", node_span(used.held_s)
+    yield "of it used", "–" if used.share is None else f"{used.share:.0%}".replace("%", " %")
+    yield "wasted attempts", f"{sum(a.outcome in ('failed', 'lost') for _, a in attempts(story)):,}"
+
+
+def _node_hours(told: RunTold) -> Iterator[tuple[str, str]]:
+    used = node_time(told)
+
+    def part(seconds: float) -> str:
+        share = f" ({seconds / used.held_s:.0%})".replace("%", " %") if used.held_s else ""
+        return node_span(seconds) + share
+
+    yield "held", node_span(used.held_s)
+    yield "used", part(used.useful_s)
+    yield "wasted", part(used.in_vain_s)
+    yield "idle", part(used.idle_s)
+    yield "CPU time of tasks", span(sum(a.cpu_s for _, a in attempts(told.story)))
+
+
+def _jobs(told: RunTold) -> str:
+    rows = []
+    for number, job in list(told.story.jobs.items())[:_MOST_JOBS]:
+        share, ran = node_time(told, number).share, ran_s(job, told.until_s)
+        submitted = "–" if job.submitted_s is None else f"+{span(job.submitted_s - told.begun_s)}"
+        rows.append(
+            [
+                cell(f"job {number}", f"id {job.id}" if job.id else ""),
+                cell(f"{len(job.plan.tasks):,}"),
+                cell(f"{job.plan.nodes:,}"),
+                cell(submitted),
+                cell("–" if job.submitted_s is None else span(wait_s(job, told.until_s))),
+                cell("no limit" if job.limit_s is None else span(job.limit_s)),
+                cell("–" if ran is None else span(ran)),
+                cell("–" if share is None else f"{share:.0%}".replace("%", " %")),
+                cell(f"{job.state} ({job.cause})" if job.cause else job.state, job.note),
+            ]
+        )
+    if not rows:
+        return note("No job was planned.")
+    heads = ["", "tasks", "nodes", "submitted", "waited", "asked for", "ran", "used", "state"]
+    hidden = len(told.story.jobs) - len(rows)
+    return table(heads, rows) + (note(f"And {hidden:,} more: windrow status --all.") if hidden else "")
+
+
+def _kinds(told: RunTold) -> str:
+    found = kind_times(told.story)
+    if not found:
+        return note("No task has finished.")
+    rows = [
+        [
+            cell(kind.name or "(no name)"),
+            cell(f"{kind.tasks:,}"),
+            cell(span(kind.mean_s)),
+            cell(span(kind.longest_s)),
+            cell(span(kind.expected_s)),
+            cell(span(kind.cpu_s)),
+            cell(format_size(kind.peak_bytes) if kind.peak_bytes else "–"),
+        ]
+        for kind in found[:_MOST_KINDS]
+    ]
+    heads = ["kind", "finished", "mean run", "longest", "expected", "mean CPU time", "most memory"]
+    hidden = len(found) - len(rows)
+    return table(heads, rows) + (note(f"And {hidden:,} more kinds.") if hidden else "")
+
+
+def _slowest(told: RunTold) -> str:
+    workflow = told.story.workflow
+    done = [(attempt_s(a, told.until_s), task, a) for task, a in attempts(told.story) if a.outcome == "finished"]
+    done.sort(key=lambda item: (-item[0], item[1]))
+    rows = [
+        [
+            cell(workflow.ids[task]),
+            cell(span(ran)),
+            cell(span(float(workflow.runtime_s[task]))),
+            cell(span(attempt.cpu_s)),
+            cell(format_size(attempt.peak_bytes) if attempt.peak_bytes else "–"),
+            cell(f"job {attempt.job}"),
+        ]
+        for ran, task, attempt in done[:_SLOWEST]
+    ]
+    return table(["task", "ran", "expected", "CPU time", "most memory", "in"], rows) if rows else note("None yet.")

@@ -1,0 +1,97 @@
+"""Predicted against actual starts of a run's jobs: who said what, and how far off it was."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from windrow.forecast.ledger import Accuracy, PastPrediction, accuracies
+from windrow.report.page import cell, figure, note, table
+from windrow.report.run.figures import RunTold, span
+from windrow.report.svg import plot
+from windrow.report.svg.axis import log_duration_axis
+from windrow.report.svg.plot import COLOURS, Frame, legend
+
+_SIDE = 300
+_LEFT = 74
+_TOO_SHORT_S = 2.0
+_MOST_POINTS = 300  # of each forecaster
+
+
+def past(told: RunTold) -> list[PastPrediction]:
+    """The run's predictions with what came true, in the order in which they were made."""
+    jobs = told.story.jobs
+    found = [
+        PastPrediction(p.source, str(p.job), p.at_s, p.start_s, jobs[p.job].queue_started_s)
+        for p in told.predictions
+        if p.job in jobs
+    ]
+    return sorted(found, key=lambda p: (p.at_s, p.source, int(p.tag)))
+
+
+def starts(told: RunTold) -> str:
+    """The section's HTML: a table, and a plot where anything can be plotted."""
+    records = past(told)
+    if not records:
+        return note("Nothing was predicted in this run.")
+    found = accuracies(records, last=len(records))
+    known = [r for r in records if r.started_s is not None]
+    if not known:
+        return _table(told, found) + note("No job that was predicted has started yet.")
+    return _table(told, found) + _figure(known, [one.source for one in found])
+
+
+def _table(told: RunTold, found: Sequence[Accuracy]) -> str:
+    used = [p.source for p in told.predictions if p.used]
+    rows = [
+        [
+            cell(one.source),
+            cell(f"{one.starts:,}"),
+            cell(f"{one.pending:,}"),
+            cell("–" if one.median_error_s is None else span(one.median_error_s)),
+            cell("–" if one.bias_s is None else _bias(one.bias_s)),
+            cell("–" if one.coverage is None else f"{one.coverage:.0%}".replace("%", " %")),
+            cell(f"{used.count(one.source):,}"),
+        ]
+        for one in found
+    ]
+    heads = ["forecaster", "starts", "not started", "median error", "on average", "on time", "decided by it"]
+    words = (
+        "“On time”: the part of jobs that started at most a minute later than predicted. “Decided by it”: jobs that "
+        "were cut by this forecaster's word. The twin simulates the live queue and believes what jobs ask for, so it "
+        "tends to say too late; the system is the batch system's own estimate; history is how long such jobs waited."
+    )
+    return table(heads, rows) + note(words)
+
+
+def _bias(bias_s: float) -> str:
+    """The ledger counts predicted minus actual."""
+    if abs(bias_s) < 0.5:
+        return "even"
+    return f"{span(abs(bias_s))} {'earlier' if bias_s > 0 else 'later'}"
+
+
+def _figure(known: Sequence[PastPrediction], sources: Sequence[str]) -> str:
+    waits = [(max(0.0, r.predicted_s - r.at_s), max(0.0, (r.started_s or r.at_s) - r.at_s)) for r in known]
+    highest = max(max(pair) for pair in waits)
+    if highest < _TOO_SHORT_S:
+        return note("No job waited, or was said to wait, long enough for a picture.")
+    x = log_duration_axis(1, highest, "predicted wait")
+    frame = Frame(_LEFT, 14, _SIDE, _SIDE, x, log_duration_axis(1, highest, "actual wait"))
+    ends = [x.low, x.high]
+    parts = [plot.axes(frame), plot.line(frame, ends, ends, COLOURS - 1, thin=True)]
+    is_thinned = False
+    for i, source in enumerate(sources):
+        mine = [(r, wait) for r, wait in zip(known, waits, strict=True) if r.source == source]
+        step = -(-len(mine) // _MOST_POINTS) or 1
+        is_thinned |= step > 1
+        shown = mine[::step]
+        hints = [f"job {r.tag}, {source}: predicted {span(said)}, waited {span(came)}" for r, (said, came) in shown]
+        at = [wait for _, wait in shown]
+        parts.append(plot.markers(frame, [a for a, _ in at], [b for _, b in at], i % COLOURS, hints))
+    caption = (
+        "Each mark is a job: to the right how long it was said to wait, upwards how long it did; waits below a second "
+        "count as one. On the line the prediction was right; above it the job started later than predicted."
+    )
+    caption += " Not every job is drawn." if is_thinned else ""
+    picture = plot.picture(960, frame.bottom + 50, "Predicted and actual waits", parts)
+    return figure(picture, caption, legend(list(sources)))

@@ -1,0 +1,1 @@
+"""Experiments of papers done again, one folder for each. Nothing imports them but the command."""

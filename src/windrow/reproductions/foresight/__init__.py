@@ -1,0 +1,1 @@
+"""Our own claims about `foresight`, put to the test."""

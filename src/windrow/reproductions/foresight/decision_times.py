@@ -1,0 +1,96 @@
+"""How long foresight takes to decide, in seconds of processor time.
+
+The case that a bound is asked for: workflows of 500 tasks on the 128 nodes of SDSC, with 200 jobs in the queue. No day
+of the log has so many, so the next jobs of the log are made to arrive at once. Other processes on the machine do not
+count, but they slow caches down: times are an upper bound of those on a free machine.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+
+from windrow.app.strategies import STRATEGIES
+from windrow.foresight.strategy import Foresight
+from windrow.lab.campaign.sources import LogSource, WorkflowSource
+from windrow.lab.trial import run_trial
+from windrow.manager.terms import Terms
+from windrow.reproductions.glume.plan import plan_glume
+from windrow.sim.cluster import Cluster
+from windrow.strategies import Decision, Strategy, View
+
+_AT_S = 3 * 86_400
+_BURST = 220
+_CAP = 16
+_DECISIONS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """What the first decisions of a run took, in seconds of processor time; `waiting` jobs were in the queue."""
+
+    workflow: str
+    waiting: int
+    nodes: int
+    decisions_s: tuple[float, ...]
+
+
+@dataclass
+class _Timed:
+    """Foresight for the first decisions, with a stopwatch; then glume, which is quick."""
+
+    inner: Strategy
+    most: int
+    name: str = "foresight"
+    took_s: list[float] = field(default_factory=list)
+
+    def decide(self, view: View) -> Decision:
+        """As foresight does. Questions that need no thought are not counted."""
+        if len(self.took_s) == self.most:
+            return STRATEGIES["glume"].decide(view)
+        began = time.process_time()
+        decision = self.inner.decide(view)
+        if decision.candidates:
+            self.took_s.append(time.process_time() - began)
+        return decision
+
+
+def measure_paces(data: str | Path | None, *, full: bool) -> list[Pace]:
+    """The paces of the workflows of 500 tasks of the GLUME grid; not `full`: those of medium length alone."""
+    plan = plan_glume(data, full=True).cap_16
+    sources = [w for w in plan.workflows if "-500-" in w.name and (full or w.name.endswith("medium"))]
+    log = next(log for log in plan.logs if log.name == "SDSC")
+    return paces(crowded(log), sources)
+
+
+def paces(cluster: Cluster, sources: Sequence[WorkflowSource]) -> list[Pace]:
+    """The paces of these workflows on clones of the cluster, where there was a choice to make.
+
+    The first is run twice: kernels are loaded then, which is not to be counted.
+    """
+    _pace(cluster, sources[0], 1)
+    measured = (_pace(cluster, source, _DECISIONS) for source in sources)
+    return [pace for pace in measured if pace.decisions_s]
+
+
+def crowded(source: LogSource) -> Cluster:
+    """The cluster of a log after three days, at which the next 220 jobs arrive at once; some of them start."""
+    log = source.load("actual")
+    first_s = int(log.submit_s[0])
+    now_s = first_s + _AT_S
+    submit_s = log.submit_s.copy()
+    following = int(np.searchsorted(submit_s, now_s))
+    submit_s[following : following + _BURST] = now_s
+    cluster = Cluster(replace(log, submit_s=submit_s), start_s=first_s)
+    cluster.advance(now_s)
+    return cluster
+
+
+def _pace(cluster: Cluster, source: WorkflowSource, decisions: int) -> Pace:
+    timed = _Timed(Foresight(), decisions)
+    run_trial(cluster.clone(), source.load(), timed, terms=Terms(cluster.nodes, cap=_CAP))
+    return Pace(source.name, len(cluster.queue()), cluster.nodes, tuple(timed.took_s))

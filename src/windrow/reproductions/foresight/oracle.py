@@ -1,0 +1,168 @@
+"""How well a run could have gone, had the future been known: true run times of all jobs, and all arrivals.
+
+The oracle plays the courses of `foresight` on the real future instead of likely ones, at each decision, and looks
+further: it keeps the best few beginnings (a beam), lets each take its best few next courses, and finishes every one of
+them by looking ahead anew at each decision. What comes out is the best run that was found. No lower one may exist
+among the courses that were looked at, but nobody has searched all of them; so the distance to it is a lower bound of
+what better forecasts could gain.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Generic, TypeVar
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from windrow.foresight.strategy import Foresight
+from windrow.lab.campaign.campaign import Chunk
+from windrow.lab.campaign.rows import SCHEMA, Row, chunk_table
+from windrow.lab.trial import Trial, run_trial
+from windrow.manager.terms import Terms
+from windrow.model import Workflow
+from windrow.sim.cluster import Cluster
+from windrow.strategies import Decision, Sampling, Strategy, View, Work
+
+Ints = NDArray[np.int64]
+Ranks = tuple[int, ...]
+T = TypeVar("T")
+
+
+HINDSIGHT = Foresight(slack=0.0, doubt=0.0, futures=1, sampling=Sampling("truth"), name="hindsight")
+"""Foresight that knows the future: at each decision, the best course on what really comes."""
+
+_CODE = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()[:16]
+
+
+@dataclass(frozen=True, slots=True)
+class Oracle:
+    """The oracle in a campaign: `oracle_table` makes its rows. Asked as a strategy, alone, it does as hindsight does.
+
+    `code` is of this file, so that chunks on disk go stale with it.
+    """
+
+    width: int = 2
+    depth: int = 2
+    name: str = "oracle"
+    code: str = _CODE
+
+    def decide(self, view: View) -> Decision:
+        """The best course on what really comes."""
+        return HINDSIGHT.decide(view)
+
+
+@dataclass
+class _Scripted:
+    """Takes the given ranks at the first decisions, 0 for the best course, and the best one from then on.
+
+    `open` is how many courses there were at each decision, up to `width`.
+    """
+
+    inner: Foresight
+    ranks: Ranks
+    width: int
+    name: str = "oracle"
+    open: list[int] = field(default_factory=list)
+
+    def decide(self, view: View) -> Decision:
+        """The course of that rank; where no choice is due, what foresight does."""
+        if not view.can_submit or view.jobs_waiting or view.futures is None:
+            return self.inner.decide(view)
+        courses = self.inner.ranked(view, view.futures(self.inner.sampling))
+        turn = len(self.open)
+        self.open.append(min(len(courses), self.width))
+        chosen = min(self.ranks[turn] if turn < len(self.ranks) else 0, len(courses) - 1)
+        return self.inner.decision(view, [courses[chosen], *courses[:chosen], *courses[chosen + 1 :]], is_exact=True)
+
+    def courses(self, turn: int) -> int:
+        """How many there were to take at that decision; none where the run never came to it."""
+        return self.open[turn] if turn < len(self.open) else 0
+
+
+@dataclass
+class _Beam(Generic[T]):
+    """Searches scripts; `play` runs one, `length_s` says how long that took. No run is made twice."""
+
+    play: Callable[[_Scripted], T]
+    length_s: Callable[[T], float]
+    width: int
+    found: dict[Ranks, tuple[_Scripted, T]] = field(default_factory=dict)
+
+    def search(self, depth: int) -> list[T]:
+        """Every run that was made on the way."""
+        beam: list[Ranks] = [()]
+        self._run(())
+        for turn in range(depth):
+            ends: list[tuple[float, Ranks]] = []
+            for begun in beam:
+                script, _ = self._run(begun)
+                for ranks in [(*begun, rank) for rank in range(script.courses(turn))]:
+                    ends.append((self.length_s(self._run(ranks)[1]), ranks))
+            beam = [ranks for _, ranks in sorted(ends)[: self.width]]
+        return [run for _, run in self.found.values()]
+
+    def _run(self, ranks: Ranks) -> tuple[_Scripted, T]:
+        last = max((k for k, rank in enumerate(ranks) if rank), default=-1)
+        key = ranks[: last + 1]  # after the last choice that is not the best, all scripts go on alike
+        if key not in self.found:
+            script = _Scripted(HINDSIGHT, key, self.width)
+            self.found[key] = script, self.play(script)
+        return self.found[key]
+
+
+def oracle_trial(
+    cluster: Cluster,
+    workflow: Workflow,
+    *,
+    terms: Terms | None = None,
+    work: Work | None = None,
+    actual_s: Ints | None = None,
+    width: int = 3,
+    depth: int = 3,
+    rivals: Sequence[Strategy] = (),
+) -> Trial:
+    """The best run that a beam of that width, over the first `depth` decisions, finds on clones of this cluster.
+
+    `rivals` are strategies whose runs count as well: what they reach could be reached. Cost: up to
+    width * width * depth trials.
+    """
+
+    def played(strategy: Strategy) -> Trial:
+        return run_trial(cluster.clone(), workflow, strategy, terms=terms, work=work, actual_s=actual_s)
+
+    beam = _Beam(played, lambda trial: trial.makespan_s, width)
+    return min([*map(played, rivals), *beam.search(depth)], key=lambda trial: trial.makespan_s)
+
+
+def oracle_table(chunk: Chunk) -> pa.Table:
+    """The rows of a chunk whose strategies are oracles: at each time and seed, the best run that the beam finds."""
+    rows = []
+    for strategy in chunk.strategies:
+        assert isinstance(strategy, Oracle), "a chunk of the oracle holds no other strategy"
+        for seed in chunk.seeds:
+            rows += [
+                _best_row(replace(chunk, submit_s=(at,), seeds=(seed,)), strategy) | {"strategy": strategy.name}
+                for at in chunk.submit_s
+            ]
+    return pa.Table.from_pylist(rows, schema=SCHEMA)
+
+
+def _best_row(one: Chunk, oracle: Oracle) -> Row:
+    """The best of all scripts. A run that failed is never the best, unless all did."""
+
+    def play(script: _Scripted) -> dict[str, int | None]:
+        row: dict[str, int | None] = chunk_table(replace(one, strategies=(script,))).to_pylist()[0]
+        return row
+
+    def length_s(row: dict[str, int | None]) -> float:
+        makespan_s = row["makespan_s"]
+        return math.inf if makespan_s is None else makespan_s
+
+    best = min(_Beam(play, length_s, oracle.width).search(oracle.depth), key=length_s)
+    return {**best}

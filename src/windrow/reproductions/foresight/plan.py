@@ -1,0 +1,143 @@
+"""The campaigns that put `foresight` to the test: where it was tuned, where it was not, and without its ingredients.
+
+It was chosen and tuned on days 1-7 of KTH and SDSC alone, the days of the GLUME grid. All else judges it: later weeks
+of these logs, other logs, EASY instead of conservative backfilling, and task times that are off by a fifth.
+
+grid        the GLUME grid
+weeks       later weeks of KTH and SDSC
+logs        CTC and SDSC-BLUE
+easy        days 1-7, actual requests, under EASY
+noise       days 1-7, actual requests, with task times off by 20 %
+hindsight   foresight on the true future, on part of the grid
+oracle      a beam search on the true future, on a smaller part of it
+objectives  node-hours and both, on part of the grid
+ablation    each ingredient left out, on part of the grid
+
+Law: the last four run what is run in `grid` as well, by other strategies; so what they are compared with is there
+already and is not run again (`BESIDE`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from windrow.app.strategies import STRATEGIES
+from windrow.foresight.courses import KINDS
+from windrow.foresight.strategy import Foresight
+from windrow.lab.campaign.campaign import Campaign, Rules
+from windrow.lab.campaign.sources import LogSource, WorkflowSource
+from windrow.reproductions.foresight.oracle import HINDSIGHT, Oracle
+from windrow.reproductions.glume.plan import SUBMIT_S, plan_glume
+from windrow.strategies import Sampling, Strategy
+
+RIVALS = ("individual", "one-job", "level-by-level", "zhang", "glume")
+"""The fixed strategies that it must not lose to."""
+
+OBJECTIVES = (
+    Foresight(objective="balanced", name="balanced"),
+    Foresight(objective="node-hours", name="node-hours"),
+)
+
+ABLATIONS: tuple[Foresight, ...] = (
+    Foresight(sampling=Sampling("shares"), name="shares only"),
+    Foresight(sampling=Sampling("last two"), name="last two only"),
+    Foresight(sampling=Sampling("requests"), name="requests only"),
+    Foresight(sampling=Sampling(arrivals=False), name="nobody arrives"),
+    Foresight(futures=1, name="one future"),
+    Foresight(slack=0.0, name="no slack"),
+    Foresight(doubt=0.0, name="no doubt"),
+    *(Foresight(kinds=tuple(k for k in KINDS if k != kind), name=f"without {kind}") for kind in KINDS[1:-1]),
+)
+"""What is left of foresight without each ingredient."""
+
+_NOISE = 0.2
+TOLD = Foresight(sampling=Sampling(spread=_NOISE), name="foresight, told")
+"""With task times that are off: told by how much they are. Plain foresight is left to find out."""
+
+BESIDE = ("hindsight", "oracle", "objectives", "ablation")
+"""The campaigns whose runs are compared with those of `grid`."""
+
+_WEEK_S = 7 * 86_400
+_WEEKS = {"KTH": (5, 15, 25, 35), "SDSC": (10, 30, 50, 70)}
+"""Weeks of each log, counted from its beginning, that judge."""
+_WEEKS_OF_OTHERS = (5, 10, 20, 30)
+
+_EVERY = 42  # of the half hours of the grid: every 21 hours, so that each of the seven is at another time of day
+_EVERY_OF_FULL = 6  # every three hours; the seven are among them
+
+_OTHERS = {"CTC": "CTC-SP2-1996-3.1-cln.swf.gz", "SDSC-BLUE": "SDSC-BLUE-2000-4.2-cln.swf.gz"}
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to run. `stand_ins` says in words what was generated or left out."""
+
+    scale: str
+    campaigns: tuple[Campaign, ...]
+    stand_ins: tuple[str, ...]
+
+
+def plan_foresight(data: str | Path | None, *, full: bool) -> Plan:
+    """The campaigns, on what is found in the folder `data` (see `plan_glume`); logs that are missing are left out.
+
+    Not `full`: seven times in the week.
+    """
+    glume = plan_glume(data, full=True)
+    fixed: tuple[Strategy, ...] = tuple(STRATEGIES[name] for name in RIVALS)
+    seven = SUBMIT_S[::_EVERY]
+    grid = replace(
+        glume.cap_16,
+        name="grid",
+        submit_s=SUBMIT_S[::_EVERY_OF_FULL] if full else seven,
+        strategies=(*fixed, Foresight()),
+    )
+    actual = replace(grid, requests=("actual",), submit_s=seven)
+    some = replace(actual, workflows=_some(actual.workflows))
+    few = replace(some, submit_s=seven if full else seven[::2])
+    others = _others(data)
+    campaigns = (
+        grid,
+        *(_weeks(some, log, full=full) for log in some.logs if log.path),
+        *([replace(some, name="logs", logs=others, submit_s=_times(_WEEKS_OF_OTHERS, full=full))] if others else []),
+        replace(some, name="easy", rules=(Rules("easy"),)),
+        replace(some, name="noise", noise=_NOISE, strategies=(*fixed, Foresight(), TOLD)),
+        replace(actual, name="hindsight", strategies=(HINDSIGHT,)),
+        replace(few, name="oracle", strategies=(Oracle(),)),
+        replace(some, name="objectives", strategies=OBJECTIVES),
+        replace(few, name="ablation", strategies=ABLATIONS),
+    )
+    missing = [f"The log {name} was not found and is left out." for name in _OTHERS if name not in _names(others)]
+    return Plan("full" if full else "quick", campaigns, (*glume.stand_ins, *missing))
+
+
+def _some(workflows: tuple[WorkflowSource, ...]) -> tuple[WorkflowSource, ...]:
+    """Workflows of 250 tasks, short and medium: where queues matter most."""
+    return tuple(w for w in workflows if "-250-" in w.name and not w.name.endswith("long"))
+
+
+def _weeks(some: Campaign, log: LogSource, *, full: bool) -> Campaign:
+    return replace(some, name=f"weeks-{log.name}", logs=(log,), submit_s=_times(_WEEKS[log.name], full=full))
+
+
+def _times(weeks: tuple[int, ...], *, full: bool) -> tuple[int, ...]:
+    """Times in all of these weeks, or in the second of them alone."""
+    return tuple(at for week in (weeks if full else weeks[1:2]) for at in _week(week))
+
+
+def _week(number: int) -> tuple[int, ...]:
+    """A time on each day of a week, each at another hour."""
+    return tuple(number * _WEEK_S + day * 86_400 + day * 3 * 3600 for day in range(7))
+
+
+def _others(data: str | Path | None) -> tuple[LogSource, ...]:
+    folder = Path(data) if data is not None else None
+    found = []
+    for name, file in _OTHERS.items():
+        places = (folder / "swf" / file, folder / file) if folder else ()
+        found += [LogSource(name, path=str(place)) for place in places if place.is_file()][:1]
+    return tuple(found)
+
+
+def _names(logs: tuple[LogSource, ...]) -> set[str]:
+    return {log.name for log in logs}

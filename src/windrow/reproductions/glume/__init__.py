@@ -1,0 +1,1 @@
+"""GLUME: grouping levels of a workflow by estimated makespan (thesis)."""

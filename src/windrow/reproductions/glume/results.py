@@ -1,0 +1,249 @@
+"""What the GLUME campaigns say, beside what the thesis prints: table 7.1, its figures, and the claims of its text.
+
+Improvement is as in the thesis, section 5.2: for each submission the percentage by which a strategy's makespan is below
+that of `zhang`, then the mean over submissions. One strategy beats another on a workflow where that mean is 5 % or more
+(chapter 7); below -5 %, Zhang beats it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from windrow.reproductions.glume.plan import LENGTHS, RIVALS, VERSIONS, Plan
+
+Floats = NDArray[np.float64]
+
+BEATS = 5.0
+DECISIVE = 3
+"""A difference in wins that print must be matched on; smaller ones may be chance."""
+
+PRINTED_WINS: dict[tuple[str, str, str], tuple[int, int]] = {
+    ("KTH", "accurate", "short"): (3, 1),
+    ("KTH", "accurate", "medium"): (5, 0),
+    ("KTH", "accurate", "long"): (2, 0),
+    ("KTH", "actual", "short"): (5, 2),
+    ("KTH", "actual", "medium"): (6, 0),
+    ("KTH", "actual", "long"): (2, 0),
+    ("SDSC", "accurate", "short"): (0, 6),
+    ("SDSC", "accurate", "medium"): (7, 0),
+    ("SDSC", "accurate", "long"): (4, 0),
+    ("SDSC", "actual", "short"): (0, 12),
+    ("SDSC", "actual", "medium"): (0, 10),
+    ("SDSC", "actual", "long"): (4, 0),
+}
+"""Table 7.1: wins of GLUME and of Zhang, of 12 workflows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One cell of table 7.1. Wins are (GLUME's, Zhang's); `near` counts workflows within a point of the 5 % line."""
+
+    log: str
+    requests: str
+    length: str
+    printed: tuple[int, int]
+    ours: tuple[int, int]
+    of: int
+    near: int
+    agrees: bool | None
+    verdict: str
+
+
+@dataclass(frozen=True, slots=True)
+class Bars:
+    """A figure of the thesis: mean improvement over Zhang in percent, for each workflow and strategy."""
+
+    figure: str
+    log: str
+    requests: str
+    cap: int
+    configurations: tuple[str, ...]
+    improvement: dict[str, tuple[float, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Enhancement:
+    """Section 5.3: how often a version of Zhang differs from the plain one, and by how much where it improves."""
+
+    log: str
+    length: str
+    version: str
+    runs: int
+    improved: int
+    worsened: int
+    improvement: float
+    """Mean of the improved runs, in percent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a strategy takes, over all runs with a cap of 16."""
+
+    strategy: str
+    makespan_h: float
+    visible_wait_h: float
+    wasted_share: float
+    jobs: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Runs:
+    """The runs of one workflow on one cluster by one strategy, in the order of submission; NaN where one failed."""
+
+    makespan_s: Floats
+    jobs: Floats
+    individually: NDArray[np.bool_]
+
+
+class Results:
+    """Looks up runs by (log, requests, cap, workflow, strategy)."""
+
+    def __init__(self, plan: Plan, tables: Sequence[pa.Table]) -> None:
+        self.plan = plan
+        self.table = pa.concat_tables(tables[:2])
+        self.failed = sum(len(t) - t.column("error").null_count for t in tables)
+        self.trials = sum(len(t) for t in tables)
+        self._runs: dict[tuple[str, str, int, str, str], _Runs] = {}
+        for table in tables:
+            self._runs |= _grouped(table)
+
+    @property
+    def is_synthetic(self) -> bool:
+        """Whether a generated log stands in for a real one."""
+        return any(log.model for log in self.plan.cap_16.logs)
+
+    def runs(self, log: str, requests: str, cap: int, workflow: str, strategy: str) -> _Runs:
+        """The runs of one workflow on one cluster by one strategy."""
+        return self._runs[log, requests, cap, workflow, strategy]
+
+    def gains(self, log: str, requests: str, cap: int, workflow: str, strategy: str, base: str = "zhang") -> Floats:
+        """The improvement over `base` at each submission, in percent, without those where either failed."""
+        theirs = self.runs(log, requests, cap, workflow, base).makespan_s
+        gain = (theirs - self.runs(log, requests, cap, workflow, strategy).makespan_s) / theirs * 100
+        return gain[~np.isnan(gain)]
+
+    def improvement(self, log: str, requests: str, cap: int, workflow: str, strategy: str) -> float:
+        """The mean of `gains`; NaN where no run is left."""
+        gains = self.gains(log, requests, cap, workflow, strategy)
+        return float(gains.mean()) if len(gains) else float("nan")
+
+    def workflows(self, part: str) -> tuple[str, ...]:
+        """The workflows that were run whose name holds `part`, like -250- or -short."""
+        return tuple(w.name for w in self.plan.cap_16.workflows if part in w.name)
+
+    def cells(self) -> list[Cell]:
+        """Table 7.1."""
+        return [self._cell(*key, printed) for key, printed in PRINTED_WINS.items()]
+
+    def _cell(self, log: str, requests: str, length: str, printed: tuple[int, int]) -> Cell:
+        names = self.workflows(f"-{length}")
+        gain = np.array([self.improvement(log, requests, 16, name, "glume") for name in names])
+        ours = int((gain >= BEATS).sum()), int((gain <= -BEATS).sum())
+        near = int((np.abs(np.abs(gain) - BEATS) < 1).sum())
+        agrees, words = compare_wins(printed, ours)
+        if self.is_synthetic:
+            agrees, words = None, "a synthetic log: not to be compared"
+        return Cell(log, requests, length, printed, ours, len(names), near, agrees, words)
+
+    def figures(self) -> list[Bars]:
+        """Every bar chart of the thesis, in its order."""
+        three = RIVALS[:-1]
+        wanted = [
+            ("5.2", "KTH", "accurate", 128, "-250-", three),
+            ("5.3", "KTH", "accurate", 16, "-250-", three),
+            ("7.1", "KTH", "accurate", 16, "-medium", RIVALS),
+            ("7.2", "SDSC", "accurate", 16, "-medium", RIVALS),
+            ("7.3", "KTH", "actual", 16, "-medium", RIVALS),
+            ("7.4", "SDSC", "actual", 16, "-medium", RIVALS),
+            ("A.1 left", "SDSC", "accurate", 16, "-250-", three),
+            ("A.1 right", "SDSC", "accurate", 128, "-250-", three),
+        ]
+        sides = (("left", "KTH"), ("right", "SDSC"))
+        for number, requests, length in (
+            ("B.1", "accurate", "-short"),
+            ("B.2", "accurate", "-long"),
+            ("B.3", "actual", "-short"),
+            ("B.4", "actual", "-long"),
+        ):
+            wanted += [(f"{number} {side}", log, requests, 16, length, RIVALS) for side, log in sides]
+        return [self._bars(*figure) for figure in wanted]
+
+    def _bars(self, figure: str, log: str, requests: str, cap: int, part: str, rivals: tuple[str, ...]) -> Bars:
+        names = self.workflows(part)
+        values = {s: tuple(self.improvement(log, requests, cap, name, s) for name in names) for s in rivals}
+        return Bars(figure, log, requests, cap, names, values)
+
+    def enhancements(self) -> list[Enhancement]:
+        """Section 5.3, with a cap of 16."""
+        keys = [(log.name, length) for log in self.plan.enhancements.logs for length in ("short", "long")]
+        return [self._enhancement(*key, version) for key in keys for version in VERSIONS if version != "none"]
+
+    def _enhancement(self, log: str, length: str, version: str) -> Enhancement:
+        names = [w.name for w in self.plan.enhancements.workflows if w.name.endswith(length)]
+        plain, mended = VERSIONS["none"].name, VERSIONS[version].name
+        gain = np.concatenate([self.gains(log, "accurate", 16, name, mended, plain) for name in names])
+        better = gain[gain > 0]
+        mean = float(better.mean()) if len(better) else 0.0
+        return Enhancement(log, length, version, len(gain), len(better), int((gain < 0).sum()), mean)
+
+    def averages(self) -> list[tuple[str, str, str, dict[str, float]]]:
+        """For each cell of table 7.1 the mean improvement of each strategy over its workflows."""
+        return [(log, requests, length, self._average(log, requests, length)) for log, requests, length in PRINTED_WINS]
+
+    def _average(self, log: str, requests: str, length: str) -> dict[str, float]:
+        names = self.workflows(f"-{length}")
+        return {s: float(np.mean([self.improvement(log, requests, 16, n, s) for n in names])) for s in RIVALS}
+
+    def costs(self) -> list[Cost]:
+        """What each strategy takes, as means over all runs with a cap of 16."""
+        return [self._cost(strategy) for strategy in ("zhang", *RIVALS)]
+
+    def _cost(self, strategy: str) -> Cost:
+        import pyarrow.compute as pc  # noqa: PLC0415  (loads for a while; only reports need it)
+
+        wanted = pc.and_(pc.equal(self.table["strategy"], strategy), pc.equal(self.table["cap"], 16))
+        rows = self.table.filter(wanted)
+        used = pc.sum(rows["used_node_s"]).as_py()
+        return Cost(
+            strategy,
+            pc.mean(rows["makespan_s"]).as_py() / 3600,
+            pc.mean(rows["visible_wait_s"]).as_py() / 3600,
+            pc.sum(rows["wasted_node_s"]).as_py() / used,
+            pc.mean(rows["jobs"]).as_py(),
+        )
+
+
+def compare_wins(printed: tuple[int, int], ours: tuple[int, int]) -> tuple[bool | None, str]:
+    """Whether the same side wins, and in words. None where print shows too small a difference to tell."""
+    if printed == ours:
+        return True, "the same count"
+    there, here = _side(printed), _side(ours)
+    if there == here:
+        return True, "neither wins more, in both" if there == "neither" else f"{there} wins more often in both"
+    if abs(printed[0] - printed[1]) < DECISIVE:
+        return None, f"print shows {there} by less than {DECISIVE}; here {here}"
+    return False, f"print shows {there}; here {here}"
+
+
+def _side(wins: tuple[int, int]) -> str:
+    return "neither" if wins[0] == wins[1] else "GLUME" if wins[0] > wins[1] else "Zhang"
+
+
+def _grouped(table: pa.Table) -> dict[tuple[str, str, int, str, str], _Runs]:
+    """Rows come sorted, so the runs of one strategy lie together, by submission time."""
+    names = ("log", "requests", "cap", "workflow", "strategy")
+    keys = list(zip(*(table.column(name).to_pylist() for name in names), strict=True))
+    makespan = np.array(table.column("makespan_s").cast(pa.float64()).to_numpy(), dtype=np.float64)
+    jobs = np.array(table.column("jobs").cast(pa.float64()).to_numpy(), dtype=np.float64)
+    alone = np.array([bool(x) for x in table.column("individually").to_pylist()], dtype=bool)
+    begins = [i for i, key in enumerate(keys) if i == 0 or key != keys[i - 1]]
+    ends = [*begins[1:], len(keys)]
+    return {keys[a]: _Runs(makespan[a:b], jobs[a:b], alone[a:b]) for a, b in zip(begins, ends, strict=True)}
+
+
+__all__ = ["BEATS", "LENGTHS", "PRINTED_WINS", "Bars", "Cell", "Cost", "Enhancement", "Results", "compare_wins"]

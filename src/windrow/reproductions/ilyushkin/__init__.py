@@ -1,0 +1,1 @@
+"""Ilyushkin and others: reservations for workflows that share a pool."""

@@ -1,0 +1,1 @@
+"""Zhang, Koelbel and Cooper: hybrid submission against individual and giant jobs."""

@@ -1,0 +1,275 @@
+"""What the campaigns of `zhang` say: waits, relative waits and CPU hours, by cluster, policy, application and width.
+
+Wait is as in Zhang's thesis, section 7.4.3: turnaround minus the time that the workflow takes with the cluster to
+itself. So time lost in a cut counts as wait too, and waits that a run hides do not. The time alone is taken from
+`giant`: it is one job on as many nodes as the workflow can use, so its makespan less its wait is that time.
+Relative wait is wait over that time, for each run, before any mean (figure 12). CPU hours are those that jobs held.
+
+Averages over clusters are over the paper's five, each with the same weight.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from windrow.lab.campaign.campaign import Campaign
+from windrow.reproductions.zhang.plan import CLUSTERS, POLICIES, STRATEGY_NAMES, WIDTHS, Configuration, Plan
+from windrow.reproductions.zhang.ttest import PairedTest, paired_t_test
+
+Floats = NDArray[np.float64]
+Chosen = Callable[[Configuration], bool]
+
+PRINTED_WAIT_S: dict[str, tuple[int, int, int]] = {
+    "Lonestar": (7070, 8936, 4927),
+    "Ada": (72559, 28122, 25924),
+    "LeMieux": (84861, 62851, 33987),
+    "RTC": (23122, 90681, 15960),
+    "Star": (36099, 81992, 33861),
+}
+"""Figure 10 (a), FCFS: mean waits of individual, giant and hybrid. The other figures print no numbers."""
+
+_HOUR_S = 3600
+
+
+def every_one(_: Configuration) -> bool:
+    """Chooses all workflows."""
+    return True
+
+
+def of_application(application: str) -> Chosen:
+    """Chooses the workflows of one application."""
+    return lambda c: c.application == application
+
+
+_SIZES: dict[str, Chosen] = {"small": lambda c: not c.is_large, "large": lambda c: c.is_large}
+
+
+@dataclass(frozen=True, slots=True)
+class Bars:
+    """A figure of the paper: one group of bars for each place, one bar for each strategy."""
+
+    figure: str
+    caption: str
+    unit: str
+    groups: tuple[str, ...]
+    values: dict[str, tuple[float, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Two strategies on one cluster under one policy. `by_run` pairs all runs, as the paper does; `by_time` pairs the
+    means over all workflows at each submission time, which are nearer to being independent."""
+
+    cluster: str
+    policy: str
+    first: str
+    second: str
+    by_run: PairedTest
+    by_time: PairedTest
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    """The mean waits of one cluster under one policy, as (individual, giant, zhang), and print's where it has them."""
+
+    cluster: str
+    policy: str
+    wait_h: tuple[float, ...]
+    relative_wait: tuple[float, ...]
+    cpu_h: tuple[float, ...]
+    printed_h: tuple[float, ...] | None
+
+    @property
+    def agrees(self) -> bool | None:
+        """Whether the three strategies come in print's order; None where print has no numbers."""
+        return None if self.printed_h is None else ranking(self.wait_h) == ranking(self.printed_h)
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The runs of an application, or of small or large workflows, on the five clusters under one policy.
+
+    Means are as (individual, giant, zhang); tests, by run, are of individual and of giant against zhang.
+    """
+
+    name: str
+    policy: str
+    wait_h: tuple[float, ...]
+    relative_wait: tuple[float, ...]
+    cpu_h: tuple[float, ...]
+    tests: tuple[PairedTest, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Grid:
+    """One cluster's runs. Axes: policy, workflow, strategy, submission time; NaN where a run failed."""
+
+    wait_s: Floats
+    relative_wait: Floats
+    cpu_s: Floats
+    individually: Floats
+
+
+class Results:
+    """Looks up runs by cluster, policy and strategy."""
+
+    def __init__(self, plan: Plan, tables: Sequence[pa.Table]) -> None:
+        self.plan = plan
+        self.trials = sum(len(t) for t in tables)
+        self.failed = sum(len(t) - t.column("error").null_count for t in tables)
+        self.clusters = tuple(log.name for log in plan.logs)
+        pairs = zip(plan.campaigns, tables, strict=True)
+        self._grids = {campaign.logs[0].name: _grid(campaign, table) for campaign, table in pairs}
+
+    def runs(
+        self, what: str, cluster: str, policy: str, strategy: str, chosen: Chosen = every_one
+    ) -> NDArray[np.float64]:
+        """wait_s, relative_wait, cpu_s or individually of each chosen workflow (rows) and submission time (columns)."""
+        kept = [i for i, c in enumerate(self.plan.configurations) if chosen(c)]
+        values: Floats = getattr(self._grids[cluster], what)
+        return values[list(POLICIES).index(policy), kept, STRATEGY_NAMES.index(strategy)]
+
+    def mean(self, what: str, clusters: Sequence[str], policy: str, strategy: str, chosen: Chosen = every_one) -> float:
+        """The mean of `runs`, for each cluster, then over clusters; NaN where no run is left."""
+        return float(np.mean([_mean(self.runs(what, cluster, policy, strategy, chosen)) for cluster in clusters]))
+
+    def means(self) -> list[Means]:
+        """Every cluster under every policy."""
+        return [self._means(cluster, policy) for policy in POLICIES for cluster in self.clusters]
+
+    def _means(self, cluster: str, policy: str) -> Means:
+        wait_s, relative, cpu_s = (
+            tuple(self.mean(what, (cluster,), policy, s) for s in STRATEGY_NAMES)
+            for what in ("wait_s", "relative_wait", "cpu_s")
+        )
+        printed = PRINTED_WAIT_S.get(cluster) if policy == "FCFS" else None
+        return Means(
+            cluster, policy, _hours(wait_s), relative, _hours(cpu_s), None if printed is None else _hours(printed)
+        )
+
+    def groups(self) -> list[Group]:
+        """Every application, then small and large workflows, under every policy."""
+        parts = {app: of_application(app) for app in WIDTHS} | _SIZES
+        return [self._group(name, policy, chosen) for policy in POLICIES for name, chosen in parts.items()]
+
+    def _group(self, name: str, policy: str, chosen: Chosen) -> Group:
+        wait_s, relative, cpu_s = (
+            tuple(self.mean(what, CLUSTERS, policy, s, chosen) for s in STRATEGY_NAMES)
+            for what in ("wait_s", "relative_wait", "cpu_s")
+        )
+        each = [[self.runs("wait_s", c, policy, s, chosen).ravel() for c in CLUSTERS] for s in STRATEGY_NAMES]
+        individual, giant, zhang = (np.concatenate(waits) for waits in each)
+        tests = (paired_t_test(individual, zhang), paired_t_test(giant, zhang))
+        return Group(name, policy, _hours(wait_s), relative, _hours(cpu_s), tests)
+
+    def comparisons(self) -> list[Comparison]:
+        """Every pair of strategies on every cluster under every policy."""
+        cells = [(cluster, policy) for policy in POLICIES for cluster in self.clusters]
+        return [self.compare(*cell, *pair) for cell in cells for pair in combinations(STRATEGY_NAMES, 2)]
+
+    def compare(self, cluster: str, policy: str, first: str, second: str, chosen: Chosen = every_one) -> Comparison:
+        """The paired t-tests of two strategies' waits, in seconds."""
+        a, b = (self.runs("wait_s", cluster, policy, strategy, chosen) for strategy in (first, second))
+        at_once = paired_t_test(a, b)
+        # A mean over workflows is only taken where all of them ran: another set would be another quantity.
+        return Comparison(cluster, policy, first, second, at_once, paired_t_test(a.mean(axis=0), b.mean(axis=0)))
+
+    def leaders(self, cluster: str, policy: str) -> tuple[str, ...]:
+        """The strategies that none beats there: no other's mean wait is less with p below 0.05, by run."""
+        return tuple(s for s in STRATEGY_NAMES if not any(self._beats(cluster, policy, o, s) for o in STRATEGY_NAMES))
+
+    def _beats(self, cluster: str, policy: str, one: str, other: str) -> bool:
+        if one == other:
+            return False
+        test = self.compare(cluster, policy, one, other).by_run
+        return test.difference < 0 and test.is_significant()
+
+    def figures(self) -> list[Bars]:
+        """Every bar chart of the paper, in its order; figure 10 (a) as printed, too."""
+        printed = {s: _hours([PRINTED_WAIT_S[c][i] for c in CLUSTERS]) for i, s in enumerate(STRATEGY_NAMES)}
+        parts = dict(zip(POLICIES, "abc", strict=True))
+        overall = [self._overall(f"10 ({part})", policy) for policy, part in parts.items()]
+        as_printed = Bars("10 (a) in print", "Mean wait under FCFS, as printed.", "mean wait, h", CLUSTERS, printed)
+        return [as_printed, *overall, self._policies(), self._cpu(), self._sizes(), self._applications()]
+
+    def _overall(self, figure: str, policy: str) -> Bars:
+        places = [((cluster,), policy, every_one) for cluster in self.clusters]
+        return self._bars(figure, f"Mean wait under {policy}.", "wait_s", self.clusters, places)
+
+    def _policies(self) -> Bars:
+        caption = "Mean relative wait on Ada: wait over the time that the workflow takes alone."
+        places = [(("Ada",), policy, every_one) for policy in POLICIES]
+        return self._bars("12", caption, "relative_wait", POLICIES, places)
+
+    def _cpu(self) -> Bars:
+        places = [((cluster,), "FS", every_one) for cluster in self.clusters]
+        return self._bars("13", "Mean CPU hours that jobs held, under FS.", "cpu_s", self.clusters, places)
+
+    def _sizes(self) -> Bars:
+        groups = [f"{policy}, {size}" for size in _SIZES for policy in POLICIES]
+        places = [(("RTC",), policy, chosen) for chosen in _SIZES.values() for policy in POLICIES]
+        caption = "Mean wait on RTC of small workflows, up to 128 wide, and of large ones."
+        return self._bars("14", caption, "wait_s", groups, places)
+
+    def _applications(self) -> Bars:
+        places = [(CLUSTERS, "FL", of_application(app)) for app in WIDTHS]
+        return self._bars("15", "Mean wait by application, over the five clusters, under FL.", "wait_s", WIDTHS, places)
+
+    def _bars(
+        self,
+        figure: str,
+        caption: str,
+        what: str,
+        groups: Iterable[str],
+        places: Sequence[tuple[Sequence[str], str, Chosen]],
+    ) -> Bars:
+        unit, scale = _UNITS[what]
+        values = {s: tuple(self.mean(what, c, p, s, chosen) / scale for c, p, chosen in places) for s in STRATEGY_NAMES}
+        return Bars(figure, caption, unit, tuple(groups), values)
+
+
+_UNITS = {
+    "wait_s": ("mean wait, h", _HOUR_S),
+    "cpu_s": ("mean CPU hours", _HOUR_S),
+    "relative_wait": ("mean relative wait", 1),
+}
+
+
+def ranking(values: Sequence[float]) -> tuple[str, ...]:
+    """The strategies from the least to the largest value."""
+    order = sorted(range(len(values)), key=lambda i: values[i])
+    return tuple(STRATEGY_NAMES[i] for i in order)
+
+
+def _grid(campaign: Campaign, table: pa.Table) -> _Grid:
+    """Rows come sorted by their key and all are there: they fill a box, whose sides are put in the campaign's order."""
+    strategies = [s.name for s in campaign.strategies]
+    assert tuple(strategies) == STRATEGY_NAMES, "strategies are looked up by their place"
+    sides = [[r.label for r in campaign.rules], [w.name for w in campaign.workflows], strategies]
+    shape = (*map(len, sides), len(campaign.submit_s))
+    order = np.ix_(*(np.argsort(np.argsort(side)) for side in sides), np.arange(shape[-1]))
+
+    def column(name: str) -> Floats:
+        values = table.column(name).cast(pa.float64()).to_numpy()
+        return np.asarray(values, dtype=np.float64).reshape(shape)[order]
+
+    makespan, queued = column("makespan_s"), column("queue_wait_s")
+    giant = strategies.index("giant")
+    alone = (makespan - queued)[:, :, giant : giant + 1]
+    wait = makespan - alone
+    return _Grid(wait, wait / alone, column("used_node_s"), column("individually"))
+
+
+def _mean(values: Floats) -> float:
+    known = values[~np.isnan(values)]
+    return float(known.mean()) if len(known) else float("nan")
+
+
+def _hours(seconds: Sequence[float]) -> tuple[float, ...]:
+    return tuple(s / _HOUR_S for s in seconds)

@@ -1,0 +1,57 @@
+"""A week made of a few hours."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from windrow.foresight.bootstrap import stretched
+from windrow.foresight.past import DAY_S, Past, RunTimes, arrivals
+
+
+def short(known_s: int, submits: list[int]) -> Past:
+    """Jobs that came so long ago; each has its own number of nodes and as long a run."""
+    ago = np.sort(np.array([-s for s in submits], dtype=np.int64))
+    count = np.arange(1, len(ago) + 1)
+    return Past(ago, count, 10 * count, 5 * count, count % 3, -known_s)
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(st.integers(1, DAY_S - 1), st.lists(st.floats(0, 1.5), max_size=30))
+def test_nothing_is_invented_and_nothing_real_is_lost(known_s: int, parts: list[float]) -> None:
+    """Parts above 1 came before the known time."""
+    past = short(known_s, [int(part * known_s) for part in parts])
+    week = stretched(past)
+    columns = (week.nodes, week.requested_s, week.run_s, week.user)
+    real = set(zip(*(c.tolist() for c in (past.nodes, past.requested_s, past.run_s, past.user)), strict=True))
+    assert set(zip(*(c.tolist() for c in columns), strict=True)) == real
+    assert (np.diff(week.submit_s) >= 0).all()
+    inside = past.submit_s >= -known_s
+    tail = week.submit_s >= -known_s
+    assert week.submit_s[tail].tolist() == past.submit_s[inside].tolist()
+    assert week.nodes[tail].tolist() == past.nodes[inside].tolist()
+    early = past.nodes[~inside].tolist()  # no day of the week has them, but how long they ran is known
+    assert week.nodes[week.submit_s < -7 * DAY_S].tolist() == early
+    assert not set(early) & set(week.nodes[week.submit_s >= -7 * DAY_S].tolist())
+
+
+def test_within_a_block_jobs_come_as_they_did() -> None:
+    """Jobs came in pairs 3 s apart, a pair every 100 s; blocks cut few of them apart."""
+    times = [100 * i + d for i in range(36) for d in (0, 3)]
+    week = stretched(short(3600, times))
+    gaps = np.diff(week.submit_s[week.submit_s < -3600])
+    assert (gaps == 3).mean() > 0.45  # of all gaps half are inside a pair
+
+
+def test_others_arrive_from_now_on_in_every_future() -> None:
+    past = stretched(short(3600, list(range(10, 3600, 30))))
+    for seed in range(20):
+        log = arrivals(past, 0, RunTimes(past, "shares"), 14, np.random.default_rng(seed))
+        first_hour = log[log[:, 0] < 3600]
+        assert 100 <= len(first_hour) <= 140  # 120 came in the hour that is known
+
+
+def test_the_same_past_gives_the_same_week() -> None:
+    one, other = (stretched(short(1000, [5, 50, 500, 900])) for _ in range(2))
+    assert one.submit_s.tolist() == other.submit_s.tolist()

@@ -1,0 +1,62 @@
+"""What the queue and the agents say, as events of the run."""
+
+from __future__ import annotations
+
+import pytest
+
+from windrow.agent import event_file as agent
+from windrow.agent.event_file import DONE, OUT_OF_TIME
+from windrow.manager import events as e
+from windrow.manager.journal import Record
+from windrow.manager.translate import ending, from_agent
+from windrow.queues.port import JobState, JobStatus
+
+
+def test_words_of_agents() -> None:
+    """Times keep their fractions beside the whole seconds of the core."""
+    assert from_agent(4, agent.TaskStarted(7.9, 2, 1, (0,))) == Record(
+        e.TaskStarted(7, 4, 2), {"attempt": 1, "nodes": (0,)}, 7.9
+    )
+    finished = from_agent(4, agent.TaskFinished(8.5, 2, 1, 7.9, 0.1, 99))
+    assert finished is not None
+    assert (finished.event, finished.at_s) == (e.TaskFinished(8, 2), 8.5)
+    assert finished.detail == {"attempt": 1, "begun": 7.9, "cpu_s": 0.1, "peak_bytes": 99}
+    failures = [agent.TaskFailed(9.0, 2, 1, 8.0, 1, None, "exit code 1", final, "") for final in (False, True)]
+    assert [r.event for word in failures if (r := from_agent(4, word))] == [e.TaskRetried(9, 4, 2), e.TaskFailed(9, 2)]
+    dropped = from_agent(4, agent.TaskDropped(9.0, 3, "no time"))
+    assert dropped is not None
+    assert (dropped.event, dropped.detail) == (e.TaskDropped(9, 4, 3), {"why": "no time"})
+    assert from_agent(4, agent.TaskLost(9.0, 2, "stopped")) is None
+    assert from_agent(4, agent.JobEnded(9.0, DONE)) is None
+
+
+def over(state: JobState, code: int | None = None, reason: str = "") -> JobStatus:
+    return JobStatus("17", state, 1.0, 2.0, 30.5, code, reason)
+
+
+@pytest.mark.parametrize(
+    ("status", "was_asked", "last_word", "expected"),
+    [
+        (over(JobState.ENDED, 0), False, DONE, e.JobEnded(30, 3)),
+        (over(JobState.ENDED, 0), False, None, e.JobEnded(30, 3)),
+        (over(JobState.ENDED, None), False, DONE, e.JobEnded(30, 3)),
+        (over(JobState.ENDED, 1), False, None, e.JobKilled(30, 3, False, "its agent ended with code 1")),
+        (over(JobState.ENDED, 0), False, OUT_OF_TIME, e.JobKilled(30, 3, True, "its time was up")),
+        (over(JobState.TIMED_OUT), False, None, e.JobKilled(30, 3, True, "its time was up")),
+        (over(JobState.TIMED_OUT), True, None, e.JobKilled(30, 3, True, "its time was up")),
+        (over(JobState.CANCELLED), True, None, e.JobEnded(30, 3)),
+        (over(JobState.CANCELLED), False, None, e.JobKilled(30, 3, False, "it was cancelled by someone else")),
+        (over(JobState.NODE_FAILED), False, None, e.JobKilled(30, 3, False, "a node failed")),
+        (over(JobState.KILLED, 137, "OOM"), False, None, e.JobKilled(30, 3, False, "the queue killed it (OOM)")),
+        (None, False, DONE, e.JobEnded(50, 3)),
+        (None, True, None, e.JobEnded(50, 3)),
+        (None, False, None, e.JobKilled(50, 3, False, "the queue no longer knows it")),
+        (None, False, OUT_OF_TIME, e.JobKilled(50, 3, True, "the queue no longer knows it")),
+    ],
+)
+def test_how_a_job_ended(status: JobStatus | None, was_asked: bool, last_word: str | None, expected: e.Event) -> None:
+    found = ending(3, status, 50.25, was_asked=was_asked, last_word=last_word)
+    assert found.event == expected
+    assert found.at_s == (50.25 if status is None else 30.5)
+    assert found.detail is not None
+    assert found.detail["agent"] == last_word

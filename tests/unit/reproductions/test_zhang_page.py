@@ -1,0 +1,104 @@
+"""The page of the Zhang reproduction: the same numbers in HTML, Markdown and JSON, and pictures that show them."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pyarrow as pa
+import pytest
+
+from windrow.lab.campaign.campaign import Campaign
+from windrow.lab.campaign.rows import KEY, SCHEMA
+from windrow.reproductions.zhang.page import summary, zhang_json, zhang_markdown, zhang_page
+from windrow.reproductions.zhang.plan import STRATEGY_NAMES, plan_zhang
+from windrow.reproductions.zhang.plots import grouped_bars, short, value_axis
+from windrow.reproductions.zhang.results import Results
+from windrow.reproductions.zhang.tables import p_words
+from windrow.reproductions.zhang.ttest import PairedTest
+
+PLAN = plan_zhang(None, full=False)
+WAIT_S = {"individual": 7200, "giant": 10_800, "zhang": 3600}
+
+
+def table(campaign: Campaign, *, fail_first: bool = False) -> pa.Table:
+    """Runs of an hour that wait 2, 3 and 1 hours."""
+    rows = [
+        dict.fromkeys(SCHEMA.names)
+        | {"log": chunk.log.name, "policy": chunk.rules.label, "requests": "actual", "workflow": chunk.workflow.name}
+        | {"cap": 1, "seed": 0, "strategy": strategy, "submit_s": at, "used_node_s": 7200, "individually": True}
+        | {"makespan_s": 3600 + WAIT_S[strategy], "queue_wait_s": WAIT_S[strategy]}
+        for chunk in campaign.chunks()
+        for strategy in STRATEGY_NAMES
+        for at in chunk.submit_s
+    ]
+    if fail_first:
+        rows[0] |= {"error": "boom", "makespan_s": None, "queue_wait_s": None}
+    return pa.Table.from_pylist(rows, schema=SCHEMA).sort_by([(column, "ascending") for column in KEY])
+
+
+@pytest.fixture(scope="module")
+def results() -> Results:
+    return Results(PLAN, [table(campaign) for campaign in PLAN.campaigns])
+
+
+def test_page_markdown_and_json_hold_the_same_numbers(results: Results) -> None:
+    html, text = zhang_page(results), zhang_markdown(results)
+    numbers = json.loads(json.dumps(zhang_json(results), allow_nan=False))
+    assert '<td class="best">1.00 h</td>' in html
+    assert "| FS, Star | 2.00 h | 3.00 h | **1.00 h** | 2.00 / 3.00 / 1.00 | 2.00 / 2.00 / 2.00 |" in text
+    assert numbers["means"][0]["wait_h"] == [2, 3, 1]
+    assert html.count("<figure>") == len(numbers["figures"]) == text.count("\n## Figure ") - 2  # and two tables
+    assert len(numbers["t_tests"]) == 5 * 3 * 3
+    assert len(numbers["figure_11"]) == 5
+
+
+def test_print_stands_beside_ours(results: Results) -> None:
+    text = zhang_markdown(results)
+    assert "| RTC | 6.42 / 25.2 / 4.43 | 2.00 / 3.00 / 1.00 | 0.69 / 0.18 | 0.50 / 0.33 | agrees |" in text
+    assert "| Ada | 20.2 / 7.81 / 7.20 | 2.00 / 3.00 / 1.00 | 0.36 / 0.92 | 0.50 / 0.33 | differs |" in text
+    assert "figure 10: clusters and policies where hybrid waits least | 14 of 15 and a tie | 15 of 15 | agrees" in text
+
+
+def test_the_summary_says_what_is_not_the_papers_own(results: Results) -> None:
+    lines = summary(results)
+    assert any("private" in line for line in lines)
+    assert any("KTH was not found" in line for line in lines)
+    assert any("A quick run" in line for line in lines)
+    assert any("zhang in 15, individual in 0, giant in 0" in line for line in lines)
+
+
+def test_failures_are_told_first_hand() -> None:
+    tables = [table(campaign, fail_first=i == 0) for i, campaign in enumerate(PLAN.campaigns)]
+    found = Results(PLAN, tables)
+    assert any("WARNING: 1 of 2,700" in line for line in summary(found))
+    json.dumps(zhang_json(found), allow_nan=False)
+
+
+def test_bars_rise_in_proportion_and_carry_their_value() -> None:
+    svg = grouped_bars(["a", "b"], {"x": [4.0, 8.0], "y": [float("nan"), 0.0]}, "h", "label")
+    heights = [float(h) for h in re.findall(r'<rect class="bar[^>]* height="([\d.]+)"', svg)]
+    assert len(heights) == 3
+    assert heights[1] == pytest.approx(2 * heights[0], abs=0.2)
+    assert ">4.00</text>" in svg
+    assert svg.count("<title>") == 3
+
+
+@pytest.mark.parametrize("highest", [0.0, 0.03, 0.7, 1.2, 4.9, 5.0, 99.0, 12_345.0])
+def test_axes_reach_from_zero_to_just_above_the_highest(highest: float) -> None:
+    axis = value_axis(highest, "h")
+    assert axis.low == 0
+    assert highest <= axis.high <= max(1.0, 2 * highest)
+    assert axis.ticks[0][0] == 0
+    assert axis.ticks[-1][0] == pytest.approx(axis.high)
+    assert 2 <= len(axis.ticks) <= 10
+
+
+def test_numbers_fit_over_bars() -> None:
+    assert [short(v) for v in (0.034, 9.876, 12.34, 1234.5)] == ["0.03", "9.88", "12.3", "1,234"]
+
+
+def test_small_p_values_are_not_printed_as_zero() -> None:
+    assert p_words(PairedTest(10, 1.0, 99.0, 1e-12)) == "below 0.0001"
+    assert p_words(PairedTest(10, 1.0, 2.0, 0.04321)) == "0.0432"
+    assert p_words(PairedTest(1, 1.0, None, None)) == "too few pairs"
