@@ -13,7 +13,7 @@ import pytest
 from tests.slurm.cluster import SlurmCluster
 from tests.unit.agent.jobs import Run, is_alive, read_pid, shell, task, wait_until
 
-from windrow.agent.event_file import JobEnded, JobStarted, TaskDropped, TaskLost, TaskStarted
+from windrow.agent.event_file import AgentLeft, AgentStarted, AttemptLost, AttemptStarted, TaskDeclined
 
 pytestmark = pytest.mark.slow
 
@@ -51,7 +51,7 @@ def test_one_node(slurm: SlurmCluster, run: Run) -> None:
     wait_for_end(slurm, job)
     assert printed(run) == ""
     assert sorted(run.finished()) == list(range(10))
-    (started,) = run.of(JobStarted)
+    (started,) = run.of(AgentStarted)
     assert started.queue_id == job
     assert {run.folder.task_out(n, 1).read_text().strip() for n in range(10)} == set(started.hosts)
 
@@ -66,9 +66,9 @@ def test_four_nodes_work_side_by_side(slurm: SlurmCluster, run: Run, tmp_path: P
     wait_for_end(slurm, submit(slurm, run, 4))
     assert printed(run) == ""
     assert sorted(run.finished()) == list(range(9))
-    hosts = run.of(JobStarted)[0].hosts
+    hosts = run.of(AgentStarted)[0].hosts
     assert len(set(hosts)) == 4
-    places = {event.task: event.nodes for event in run.of(TaskStarted)}
+    places = {event.task: event.nodes for event in run.of(AttemptStarted)}
     for n in range(8):
         assert run.folder.task_out(n, 1).read_text().strip() == hosts[places[n][0]]
     assert run.folder.task_out(8, 1).read_text().split() == sorted(hosts[place] for place in places[8])
@@ -90,25 +90,25 @@ def test_a_cancelled_job_leaves_nothing_running_and_everything_recorded(
     run.write(*tasks, nodes=3, grace_s=1.0)
     job = submit(slurm, run, 3)
     run.wait_for_start(0, 1, 2)
-    pids = [read_pid(tmp_path / f"{host}.pid") for host in run.of(JobStarted)[0].hosts]
+    pids = [read_pid(tmp_path / f"{host}.pid") for host in run.of(AgentStarted)[0].hosts]
     slurm.run("scancel", job)
     wait_for_end(slurm, job)
     wait_until(lambda: not any(map(is_alive, pids)))
-    assert sorted(event.task for event in run.of(TaskLost)) == [0, 1, 2]
-    assert [event.task for event in run.of(TaskDropped)] == [3]
+    assert sorted(event.task for event in run.of(AttemptLost)) == [0, 1, 2]
+    assert [event.task for event in run.of(TaskDeclined)] == [3]
     assert run.failed() == []
-    assert run.of(JobEnded)
+    assert run.of(AgentLeft)
 
 
 def test_a_killed_agent_ends_the_job_and_its_tasks_on_all_nodes(slurm: SlurmCluster, run: Run, tmp_path: Path) -> None:
     run.write(*(shell(n, SLEEPER.format(folder=tmp_path), cores=2) for n in range(3)), nodes=3)
     job = submit(slurm, run, 3)
     run.wait_for_start(0, 1, 2)
-    pids = [read_pid(tmp_path / f"{host}.pid") for host in run.of(JobStarted)[0].hosts]
+    pids = [read_pid(tmp_path / f"{host}.pid") for host in run.of(AgentStarted)[0].hosts]
     os.kill(run.agent_pid(), signal.SIGKILL)
     wait_for_end(slurm, job)
     wait_until(lambda: not any(map(is_alive, pids)))
-    assert run.of(JobEnded) == []
+    assert run.of(AgentLeft) == []
 
 
 def test_a_step_that_is_lost_drains_the_job(slurm: SlurmCluster, run: Run, tmp_path: Path) -> None:
@@ -116,23 +116,23 @@ def test_a_step_that_is_lost_drains_the_job(slurm: SlurmCluster, run: Run, tmp_p
     run.write(*(shell(n, script, cores=2) for n in range(4)), nodes=2)
     job = submit(slurm, run, 2)
     run.wait_for_start(0, 1)
-    host = run.of(JobStarted)[0].hosts[1]
+    host = run.of(AgentStarted)[0].hosts[1]
     pid = read_pid(tmp_path / f"{host}.pid")
     slurm.run("scancel", f"{job}.0")
-    wait_until(lambda: bool(run.of(TaskLost)))
+    wait_until(lambda: bool(run.of(AttemptLost)))
     (tmp_path / "go").touch()
     wait_for_end(slurm, job)
     assert not is_alive(pid)
-    assert [event.why for event in run.of(TaskLost)] == [f"node {host} was lost"]
+    assert [event.why for event in run.of(AttemptLost)] == [f"node {host} was lost"]
     assert len(run.finished()) == 1
-    assert [event.task for event in run.of(TaskDropped)] == [2, 3]
+    assert [event.task for event in run.of(TaskDeclined)] == [2, 3]
 
 
 def test_a_dead_node_loses_its_task_and_nothing_runs_on(slurm: SlurmCluster, run: Run, tmp_path: Path) -> None:
     run.write(*(shell(n, SLEEPER.format(folder=tmp_path), cores=2, retries=3) for n in range(4)), nodes=3, grace_s=1.0)
     job = submit(slurm, run, 3)
     run.wait_for_start(0, 1, 2)
-    hosts = run.of(JobStarted)[0].hosts
+    hosts = run.of(AgentStarted)[0].hosts
     pids = [read_pid(tmp_path / f"{host}.pid") for host in hosts]
     slurm.kill_node(hosts[1])
     try:
@@ -140,7 +140,7 @@ def test_a_dead_node_loses_its_task_and_nothing_runs_on(slurm: SlurmCluster, run
         wait_until(lambda: not any(map(is_alive, pids)))
     finally:
         slurm.start_node(hosts[1])
-    assert sorted(event.task for event in run.of(TaskLost)) == [0, 1, 2]
+    assert sorted(event.task for event in run.of(AttemptLost)) == [0, 1, 2]
     assert run.failed() == []
     assert run.finished() == []
 
@@ -151,4 +151,4 @@ def test_a_job_submitted_twice_runs_once(slurm: SlurmCluster, run: Run, tmp_path
     for job in jobs:
         wait_for_end(slurm, job)
     assert (tmp_path / "runs").read_text() == "x\n"
-    assert len(run.of(JobStarted)) == 1
+    assert len(run.of(AgentStarted)) == 1

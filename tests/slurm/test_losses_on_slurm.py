@@ -20,7 +20,7 @@ from tests.survival.test_out_of_order import InTwo
 from tests.survival.toy import NoWait
 from tests.survival.world import World
 
-from windrow.agent.event_file import Tail, TaskStarted
+from windrow.agent.event_file import AttemptStarted, Tail
 from windrow.agent.folder import RunFolder
 from windrow.app.execute import drive
 from windrow.formats import read_runnable
@@ -67,8 +67,8 @@ def ordinary(slurm: SlurmCluster, tmp_path: Path) -> Iterator[World]:
         slurm.clear()
 
 
-def starts_of(world: World, job: int) -> list[TaskStarted]:
-    return [word for word in Tail(world.latest.folder.events(job)).read() if isinstance(word, TaskStarted)]
+def starts_of(world: World, job: int) -> list[AttemptStarted]:
+    return [word for word in Tail(world.latest.folder.events(job)).read() if isinstance(word, AttemptStarted)]
 
 
 def test_a_job_whose_node_is_cut_off_begins_nothing_more(ordinary: World, slurm: SlurmCluster) -> None:

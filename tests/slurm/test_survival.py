@@ -16,7 +16,7 @@ from tests.slurm.cluster import PATH, SlurmCluster
 from tests.survival import odd
 from tests.survival.world import World, braid
 
-from windrow.agent.event_file import JobStarted, Tail
+from windrow.agent.event_file import AgentStarted, Tail
 from windrow.app.runs import Told
 from windrow.queues.script import tag_of
 from windrow.queues.slurm.queue import SlurmQueue
@@ -95,11 +95,11 @@ def test_killed_while_a_submission_is_under_way(world: World, script: str) -> No
     world.check_complete()
 
 
-def started(world: World) -> JobStarted:
+def started(world: World) -> AgentStarted:
     """The first word of the agent that runs."""
     for events in sorted(world.latest.folder.jobs.glob("*/events")):
         words = Tail(events).read()
-        if words and isinstance(words[0], JobStarted) and "job-ended" not in events.read_text():
+        if words and isinstance(words[0], AgentStarted) and "job-ended" not in events.read_text():
             return words[0]
     raise AssertionError("no agent runs")
 

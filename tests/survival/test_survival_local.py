@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from tests.survival.world import World, braid
 
-from windrow.agent.event_file import JobStarted, Tail
+from windrow.agent.event_file import AgentStarted, Tail
 from windrow.app.execute import managed
 from windrow.app.runs import Told
 from windrow.errors import UserError
@@ -62,7 +62,7 @@ def running_agent(world: World) -> int:
     jobs = world.latest.folder.jobs
     for events in sorted(jobs.glob("*/events")):
         words = Tail(events).read()
-        if words and isinstance(words[0], JobStarted) and "job-ended" not in events.read_text():
+        if words and isinstance(words[0], AgentStarted) and "job-ended" not in events.read_text():
             return words[0].pid
     raise AssertionError("no agent runs")
 

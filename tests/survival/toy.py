@@ -17,7 +17,7 @@ import numpy as np
 
 from windrow.agent import event_file
 from windrow.agent.claim import claim
-from windrow.agent.core import Core as AgentCore
+from windrow.agent.core import AgentCore
 from windrow.agent.desk import Desk
 from windrow.agent.fence import is_fenced
 from windrow.agent.folder import RunFolder

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from windrow.agent.event_file import Tail, TaskStarted
+from windrow.agent.event_file import AttemptStarted, Tail
 from windrow.app.runs import RunPaths, Told, all_runs
 
 MARK = "WINDROW_TEST_WORLD"
@@ -146,7 +146,7 @@ class World:
     def began(self) -> list[int]:
         """The tasks that were started in the latest run, by number."""
         events = [Tail(path).read() for path in sorted(self.latest.folder.jobs.glob("*/events"))]
-        return [word.task for words in events for word in words if isinstance(word, TaskStarted)]
+        return [word.task for words in events for word in words if isinstance(word, AttemptStarted)]
 
     def ran(self) -> list[str]:
         """The tasks that did their work, in order; a task that ran again is there again."""

@@ -8,7 +8,7 @@ import time
 from socket import gethostname
 
 from windrow.agent.claim import claim
-from windrow.agent.event_file import JobEnded, Writer
+from windrow.agent.event_file import AgentLeft, Writer
 from windrow.agent.fence import is_fenced
 from windrow.agent.folder import RunFolder
 from windrow.agent.guard import guarded
@@ -50,7 +50,7 @@ def _run(folder: RunFolder, number: int) -> int:
         hosts = find_hosts(job.nodes, os.environ)
         folder.make(number)
     except (WindrowError, OSError) as error:
-        writer.add(JobEnded(time.time(), str(error)))
+        writer.add(AgentLeft(time.time(), str(error)))
         writer.close()
         if isinstance(error, OSError):
             raise OutsideError(f"{folder.out} cannot be made: {error.strerror}") from error

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 
 from windrow.agent.event_file import (
     OUT_OF_TIME,
-    JobEnded,
+    AgentLeft,
+    AttemptFailed,
+    AttemptFinished,
+    AttemptLost,
+    AttemptStarted,
     Record,
-    TaskDropped,
-    TaskFailed,
-    TaskFinished,
-    TaskLost,
-    TaskStarted,
+    TaskDeclined,
 )
 from windrow.agent.job_file import JobFile, TaskSpec
 from windrow.agent.order import Result
@@ -29,7 +29,7 @@ from windrow.model.resources import NodeShape
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
+class StartAttempt:
     """Start this attempt on these nodes now."""
 
     spec: TaskSpec
@@ -37,7 +37,7 @@ class Start:
     nodes: tuple[int, ...]
 
 
-class Core:
+class AgentCore:
     """The tasks of one started job."""
 
     def __init__(self, job: JobFile, at: float) -> None:
@@ -132,9 +132,9 @@ class Core:
         records, self._records = self._records, []
         return records
 
-    def start(self, at: float) -> list[Start]:
+    def start(self, at: float) -> list[StartAttempt]:
         """What is to be started now. Tasks whose turn it is but whose time has run out are dropped."""
-        starts: list[Start] = []
+        starts: list[StartAttempt] = []
         again = not self._is_draining
         while again:
             again = False
@@ -155,7 +155,7 @@ class Core:
         task = result.task
         attempt, begun = self._running.pop(task)
         if not result.why:
-            self._records.append(TaskFinished(at, task, attempt, begun, result.cpu_s, result.peak_bytes))
+            self._records.append(AttemptFinished(at, task, attempt, begun, result.cpu_s, result.peak_bytes))
             self._done.add(task)
             self._allocation.finish(task)
             return
@@ -163,7 +163,7 @@ class Core:
         final = self._failures[task] > self._specs[task].retries
         how = result.exit, result.signal, result.why
         usage = result.cpu_s, result.peak_bytes
-        self._records.append(TaskFailed(at, task, attempt, begun, *how, final, result.tail, *usage, result.cause))
+        self._records.append(AttemptFailed(at, task, attempt, begun, *how, final, result.tail, *usage, result.cause))
         if final:
             self._close_failed(task, at)
         elif self._is_draining:
@@ -175,7 +175,7 @@ class Core:
         """A running task is gone, through no fault of its own."""
         self.has_lost = True
         self._running.pop(task)
-        self._records.append(TaskLost(at, task, why, cause))
+        self._records.append(AttemptLost(at, task, why, cause))
         closed = self._allocation.give_up(task)
         self._drop([t for t in closed if t != task], {}, at)
 
@@ -215,13 +215,13 @@ class Core:
         self.drain(why, at)
         for task in self.running:
             self.lost(task, why, at, cause_of_end(why))
-        self._records.append(JobEnded(at, why))
+        self._records.append(AgentLeft(at, why))
 
-    def _begin(self, spec: TaskSpec, nodes: tuple[int, ...], at: float) -> Start:
+    def _begin(self, spec: TaskSpec, nodes: tuple[int, ...], at: float) -> StartAttempt:
         attempt = spec.attempts + self._failures.get(spec.task, 0) + 1
         self._running[spec.task] = attempt, at
-        self._records.append(TaskStarted(at, spec.task, attempt, nodes))
-        return Start(spec, attempt, nodes)
+        self._records.append(AttemptStarted(at, spec.task, attempt, nodes))
+        return StartAttempt(spec, attempt, nodes)
 
     def _close_failed(self, task: int, at: float) -> None:
         closed = self._allocation.give_up(task)
@@ -233,7 +233,7 @@ class Core:
         dropped = list(tasks)
         for task in dropped:
             why = whys.get(task, "a task on which it depends will not run in this job")
-            self._records.append(TaskDropped(at, task, why))
+            self._records.append(TaskDeclined(at, task, why))
         gone = set(dropped)
         if gone and self._awaited:
             left = {p: [c for c in children if c not in gone] for p, children in self._awaited.items()}

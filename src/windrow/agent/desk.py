@@ -15,8 +15,8 @@ import os
 from collections.abc import Iterable, Iterator
 
 from windrow.agent.claim import claim
-from windrow.agent.core import Core
-from windrow.agent.event_file import DONE, JobEnded, JobStarted, Writer
+from windrow.agent.core import AgentCore
+from windrow.agent.event_file import DONE, AgentLeft, AgentStarted, Writer
 from windrow.agent.fence import is_fenced
 from windrow.agent.folder import RunFolder
 from windrow.agent.job_file import JobFile, read_job
@@ -30,7 +30,7 @@ class Desk:
     """What an agent reads and writes. The first job is its own."""
 
     def __init__(
-        self, folder: RunFolder, job: JobFile, core: Core, writer: Writer, hosts: tuple[str, ...], queue_id: str
+        self, folder: RunFolder, job: JobFile, core: AgentCore, writer: Writer, hosts: tuple[str, ...], queue_id: str
     ) -> None:
         self._folder, self._job, self._core = folder, job, core
         self._hosts, self._queue_id = hosts, queue_id
@@ -41,7 +41,7 @@ class Desk:
     def begin(self, at: float) -> None:
         """The job starts."""
         self._idle_since = at
-        self._writers[self._job.job].add(JobStarted(at, self._hosts[0], os.getpid(), self._queue_id, self._hosts))
+        self._writers[self._job.job].add(AgentStarted(at, self._hosts[0], os.getpid(), self._queue_id, self._hosts))
         self.write(at)
 
     @property
@@ -106,7 +106,7 @@ class Desk:
         writer = Writer(self._folder.events(number))
         self._writers[number], self._sources[number] = writer, source
         mine = os.getpid(), self._queue_id, self._hosts, self._job.job
-        writer.add(JobStarted(now, self._hosts[0], *mine))
+        writer.add(AgentStarted(now, self._hosts[0], *mine))
         self._core.adopt(job, now)
         self._tell(news, now)
         self.write(now)
@@ -127,7 +127,7 @@ class Desk:
         for number in [n for n in self._writers if n != self._job.job and self._core.is_closed(n)]:
             writer = self._writers.pop(number)
             del self._sources[number]
-            writer.add(JobEnded(at, why))
+            writer.add(AgentLeft(at, why))
             writer.close()
         for writer in self._writers.values():
             writer.flush()

@@ -17,14 +17,14 @@ import os
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, get_args
 
 from windrow.errors import InputError, OutsideError
 from windrow.model.cause import Cause
 
 
 @dataclass(frozen=True, slots=True)
-class JobStarted:
+class AgentStarted:
     """The agent has begun. `hosts` are its nodes in order; tasks name them by their place in this list.
 
     `by_job`: the agent is that of this other job, which has taken the tasks over.
@@ -40,7 +40,7 @@ class JobStarted:
 
 
 @dataclass(frozen=True, slots=True)
-class TaskStarted:
+class AttemptStarted:
     """An attempt was started on these nodes."""
 
     what: ClassVar[str] = "task-started"
@@ -51,7 +51,7 @@ class TaskStarted:
 
 
 @dataclass(frozen=True, slots=True)
-class TaskFinished:
+class AttemptFinished:
     """A task is done: exit code 0, outputs there. `peak_bytes` is 0 where it was too small to be told."""
 
     what: ClassVar[str] = "task-finished"
@@ -64,7 +64,7 @@ class TaskFinished:
 
 
 @dataclass(frozen=True, slots=True)
-class TaskFailed:
+class AttemptFailed:
     """An attempt failed. `final`: it will not be tried again in this job. `tail`: the last lines that it printed."""
 
     what: ClassVar[str] = "task-failed"
@@ -83,7 +83,7 @@ class TaskFailed:
 
 
 @dataclass(frozen=True, slots=True)
-class TaskDropped:
+class TaskDeclined:
     """This job will not run the task; nothing of it was started since its last failure, if any."""
 
     what: ClassVar[str] = "task-dropped"
@@ -93,7 +93,7 @@ class TaskDropped:
 
 
 @dataclass(frozen=True, slots=True)
-class TaskLost:
+class AttemptLost:
     """The task was running when the agent, or the task's node, had to stop."""
 
     what: ClassVar[str] = "task-lost"
@@ -104,7 +104,7 @@ class TaskLost:
 
 
 @dataclass(frozen=True, slots=True)
-class JobEnded:
+class AgentLeft:
     """The agent has nothing running any more and leaves."""
 
     what: ClassVar[str] = "job-ended"
@@ -132,11 +132,9 @@ def lost_node(why: str | None) -> str:
     return (why or "").removeprefix(before).removesuffix(after) if is_it else ""
 
 
-Record = JobStarted | TaskStarted | TaskFinished | TaskFailed | TaskDropped | TaskLost | JobEnded
+Record = AgentStarted | AttemptStarted | AttemptFinished | AttemptFailed | TaskDeclined | AttemptLost | AgentLeft
 
-_KINDS: dict[str, type[Record]] = {
-    kind.what: kind for kind in (JobStarted, TaskStarted, TaskFinished, TaskFailed, TaskDropped, TaskLost, JobEnded)
-}
+_KINDS: dict[str, type[Record]] = {kind.what: kind for kind in get_args(Record)}
 _encode = json.JSONEncoder(separators=(",", ":")).encode
 _CHUNK_BYTES = 1 << 22
 _LAST_BYTES = 1 << 16
@@ -271,7 +269,7 @@ class Tail:
                 record = decode(line)
             except ValueError as error:
                 raise InputError(self._lines.path, f"is not an event ({error})", line=number) from error
-            self.has_ended = isinstance(record, JobEnded)
+            self.has_ended = isinstance(record, AgentLeft)
             records.append(record)
         return records
 
@@ -285,7 +283,7 @@ def last_word(path: Path, offset: int) -> str | None:
         record = decode(line)
     except (OSError, ValueError):  # not there, or not a whole line: it said something else, or nothing
         return None
-    return record.why if isinstance(record, JobEnded) else None
+    return record.why if isinstance(record, AgentLeft) else None
 
 
 def json_lines(tail: LineTail) -> list[dict[str, Any]]:

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from windrow.agent.clock import SteadyClock
-from windrow.agent.core import Core, Start, cause_of_end
+from windrow.agent.core import AgentCore, StartAttempt, cause_of_end
 from windrow.agent.desk import Desk
 from windrow.agent.event_file import DONE, OUT_OF_TIME, Writer, node_lost
 from windrow.agent.folder import RunFolder
@@ -60,7 +60,7 @@ class Loop:
     def __init__(self, folder: RunFolder, job: JobFile, hosts: Hosts, writer: Writer, wake: Wake) -> None:
         self._folder, self._job, self._hosts, self._wake = folder, job, hosts, wake
         self._clock = SteadyClock()
-        self._core = Core(job, self._clock.now())
+        self._core = AgentCore(job, self._clock.now())
         self._desk = Desk(folder, job, self._core, writer, hosts.names[: job.nodes], queue_id(os.environ))
         self._sweep_at = self._clock.now()
         self._others: list[RemoteNode] = []
@@ -121,7 +121,7 @@ class Loop:
     def _stopped(self, number: int) -> tuple[str, int]:
         return f"stopped by signal {signal.Signals(number).name}", 128 + number
 
-    def _start(self, now: float) -> list[Start]:
+    def _start(self, now: float) -> list[StartAttempt]:
         """What is to be started now, within what other jobs leave where the machine is shared."""
         if self._shares is None:
             return self._core.start(now)
@@ -187,7 +187,7 @@ class Loop:
         for task in node.running:
             self._core.lost(task, why, now, Cause.NODE_FAILED)
 
-    def _order(self, start: Start) -> Order:
+    def _order(self, start: StartAttempt) -> Order:
         spec, attempt = start.spec, start.attempt
         cores = self._job.cores if spec.nodes else spec.cores
         hosts = [self._hosts.names[place] for place in start.nodes] if spec.nodes else []

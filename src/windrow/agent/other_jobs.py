@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from windrow.agent.event_file import LineTail, Tail, TaskFailed, TaskFinished, json_lines
+from windrow.agent.event_file import AttemptFailed, AttemptFinished, LineTail, Tail, json_lines
 from windrow.agent.folder import RunFolder
 from windrow.agent.job_file import JobFile
 
@@ -63,9 +63,9 @@ class Elsewhere:
         for name, tail in self._tails.items():
             while not tail.has_ended and (records := tail.read()):
                 for record in records:
-                    if isinstance(record, TaskFinished):
+                    if isinstance(record, AttemptFinished):
                         yield News(record.task)
-                    elif isinstance(record, TaskFailed) and record.final and name not in self._given_up:
+                    elif isinstance(record, AttemptFailed) and record.final and name not in self._given_up:
                         yield News(record.task, f"task {record.task}, on which it depends, failed")
 
     def _from_manager(self) -> Iterator[News]:

@@ -115,7 +115,7 @@ class Hearing:
     def _words(self, number: int, words: Iterable[event_file.Record]) -> list[Record]:
         records: list[Record] = []
         for word in words:
-            if isinstance(word, event_file.JobEnded):
+            if isinstance(word, event_file.AgentLeft):
                 self.placed[number].last_word = word.why
                 self.pace.hurry()  # the queue will soon say how it ended
             if (heard := translate.from_agent(number, word)) is not None:

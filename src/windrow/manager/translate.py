@@ -18,20 +18,20 @@ def from_agent(job: int, record: agent.Record) -> Record | None:
     """The event in a record of a job's agent; None where the run need not know."""
     at = int(record.at)
     match record:
-        case agent.JobStarted() if record.by_job is not None:
+        case agent.AgentStarted() if record.by_job is not None:
             return Record(e.JobTaken(at, job, record.by_job, record.queue_id), _detail(record), record.at)
-        case agent.JobStarted():
+        case agent.AgentStarted():
             return Record(e.JobStarted(at, job), _detail(record), record.at)
-        case agent.TaskStarted():
+        case agent.AttemptStarted():
             return Record(e.TaskStarted(at, job, record.task), _detail(record), record.at)
-        case agent.TaskFinished():
+        case agent.AttemptFinished():
             return Record(e.TaskFinished(at, record.task), _detail(record), record.at)
-        case agent.TaskFailed():
+        case agent.AttemptFailed():
             failed = e.TaskFailed(at, record.task) if record.final else e.TaskRetried(at, job, record.task)
             return Record(failed, _detail(record), record.at)
-        case agent.TaskDropped():
+        case agent.TaskDeclined():
             return Record(e.TaskDropped(at, job, record.task), _detail(record), record.at)
-        case agent.TaskLost() | agent.JobEnded():
+        case agent.AttemptLost() | agent.AgentLeft():
             return None
         case _:
             assert_never(record)
@@ -39,7 +39,7 @@ def from_agent(job: int, record: agent.Record) -> Record | None:
 
 def from_given_up(job: int, record: agent.Record) -> Record | None:
     """The same of a job that was given up: all that counts is what it finished."""
-    heard = from_agent(job, record) if isinstance(record, agent.TaskFinished) else None
+    heard = from_agent(job, record) if isinstance(record, agent.AttemptFinished) else None
     return None if heard is None else Record(heard.event, {**(heard.detail or {}), "job": job}, heard.at_s)
 
 

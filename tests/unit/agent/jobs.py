@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from windrow.agent.event_file import JobStarted, Record, Tail, TaskFailed, TaskFinished, TaskStarted
+from windrow.agent.event_file import AgentStarted, AttemptFailed, AttemptFinished, AttemptStarted, Record, Tail
 from windrow.agent.folder import RunFolder
 from windrow.agent.job_file import JobFile, TaskSpec, write_job
 
@@ -66,18 +66,18 @@ class Run:
         return [event for event in self.events(job) if isinstance(event, kind)]
 
     def finished(self, job: int = 0) -> list[int]:
-        return [event.task for event in self.of(TaskFinished, job)]
+        return [event.task for event in self.of(AttemptFinished, job)]
 
-    def failed(self, job: int = 0) -> list[TaskFailed]:
-        return self.of(TaskFailed, job)
+    def failed(self, job: int = 0) -> list[AttemptFailed]:
+        return self.of(AttemptFailed, job)
 
     def agent_pid(self, job: int = 0) -> int:
         """The process that works, which is a child of the one that the queue knows."""
-        pid: int = self.of(JobStarted, job)[0].pid
+        pid: int = self.of(AgentStarted, job)[0].pid
         return pid
 
     def wait_for_start(self, *tasks: int, job: int = 0) -> None:
-        wait_until(lambda: set(tasks) <= {e.task for e in self.of(TaskStarted, job)})
+        wait_until(lambda: set(tasks) <= {e.task for e in self.of(AttemptStarted, job)})
 
 
 def wait_until(holds: Callable[[], bool], patience_s: float = 20.0) -> None:

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from tests.unit.agent.jobs import Run, shell, task
 
-from windrow.agent.event_file import JobEnded, JobStarted, TaskDropped, TaskFinished, TaskStarted, Writer
-from windrow.agent.event_file import TaskFailed as Failed
+from windrow.agent.event_file import AgentLeft, AgentStarted, AttemptFinished, AttemptStarted, TaskDeclined, Writer
+from windrow.agent.event_file import AttemptFailed as Failed
 
 pytestmark = pytest.mark.slow
 
@@ -27,7 +27,7 @@ def test_children_start_after_their_parents_and_the_agent_leaves(run: Run, tmp_p
     assert (code, printed) == (0, "")
     assert log.read_text().split() == ["0", "1", "2", "3", "4"]
     assert run.finished() == [0, 1, 2, 3, 4]
-    assert run.events()[-1] == JobEnded(run.events()[-1].at, "nothing is left to do")
+    assert run.events()[-1] == AgentLeft(run.events()[-1].at, "nothing is left to do")
     times = [event.at for event in run.events()]
     assert times == sorted(times)
 
@@ -70,8 +70,8 @@ def test_a_failure_has_its_exit_code_and_last_lines_and_stops_its_descendants(ru
     (failed,) = run.failed()
     assert (failed.exit, failed.signal, failed.final, failed.why) == (3, None, True, "exit code 3")
     assert failed.tail.splitlines() == [str(n) for n in range(4981, 5001)]
-    assert [event.task for event in run.of(TaskDropped)] == [1, 2]
-    assert "'t0', on which it depends, failed" in run.of(TaskDropped)[0].why
+    assert [event.task for event in run.of(TaskDeclined)] == [1, 2]
+    assert "'t0', on which it depends, failed" in run.of(TaskDeclined)[0].why
 
 
 def test_last_lines_cannot_steer_a_terminal(run: Run) -> None:
@@ -149,7 +149,7 @@ def test_a_broken_events_file_of_another_job_stops_the_agent_and_is_named(run: R
     assert code == 2
     assert "jobs/1/events:1: is not an event" in printed
     assert "Traceback" not in printed
-    assert "jobs/1/events:1" in run.of(JobEnded, 2)[0].why
+    assert "jobs/1/events:1" in run.of(AgentLeft, 2)[0].why
 
 
 def test_the_path_of_the_task_finds_its_program(run: Run, tmp_path: Path) -> None:
@@ -187,7 +187,7 @@ def test_peak_memory_and_cpu_time_are_measured(run: Run) -> None:
     big = "x = bytearray(150_000_000); x[::4096] = b'1' * len(x[::4096])"
     busy = "import time\nwhile time.process_time() < 0.3: pass"
     run.run(task(0, sys.executable, "-c", big), task(1, sys.executable, "-c", busy), task(2, "true"))
-    by = {event.task: event for event in run.of(TaskFinished)}
+    by = {event.task: event for event in run.of(AttemptFinished)}
     assert 150_000_000 < by[0].peak_bytes < 250_000_000
     assert 0.3 <= by[1].cpu_s < 1.0
     assert by[2].peak_bytes == 0  # below the agent's own, so it cannot be told
@@ -198,8 +198,8 @@ def test_no_more_runs_at_once_than_the_cores_allow(run: Run) -> None:
     run.run(*(shell(n, "sleep 0.05", cores=1 + n % 2) for n in range(12)), cores=3)
     held, most = 0, 0
     for event in run.events():
-        if isinstance(event, TaskStarted | TaskFinished):
-            held += (1 + event.task % 2) * (1 if isinstance(event, TaskStarted) else -1)
+        if isinstance(event, AttemptStarted | AttemptFinished):
+            held += (1 + event.task % 2) * (1 if isinstance(event, AttemptStarted) else -1)
             most = max(most, held)
     assert most == 3
     assert held == 0
@@ -209,14 +209,14 @@ def test_what_does_not_fit_before_the_deadline_is_not_started(run: Run) -> None:
     late = task(1, "true", expected_s=59, children=(2,))
     run.run(task(0, "true", expected_s=50), late, task(2, "true", parents=(1,)), walltime_s=60)
     assert run.finished() == [0]
-    dropped = {event.task: event.why for event in run.of(TaskDropped)}
+    dropped = {event.task: event.why for event in run.of(TaskDeclined)}
     assert set(dropped) == {1, 2}
     assert dropped[1].startswith("no time left: it should run 59 s")
 
 
 def test_what_never_fits_the_nodes_is_dropped_at_once(run: Run) -> None:
     run.run(task(0, "true", cores=3), task(1, "true", nodes=2), task(2, "true", memory_bytes=11), memory_bytes=10)
-    assert [event.task for event in run.of(TaskDropped)] == [0, 1, 2]
+    assert [event.task for event in run.of(TaskDeclined)] == [0, 1, 2]
 
 
 def test_a_job_runs_once(run: Run, tmp_path: Path) -> None:
@@ -228,7 +228,7 @@ def test_a_job_runs_once(run: Run, tmp_path: Path) -> None:
     assert "job 0 was already started by queue job 17 on" in printed
     assert (tmp_path / "runs").read_text() == "x\n"
     assert run.folder.events(0).read_bytes() == before
-    assert run.of(JobStarted)[0].queue_id == "17"
+    assert run.of(AgentStarted)[0].queue_id == "17"
 
 
 def test_parents_in_other_jobs_are_waited_for(run: Run) -> None:
@@ -255,7 +255,7 @@ def test_a_parent_that_fails_elsewhere_ends_the_wait(run: Run, by: str) -> None:
             run.folder.abandoned.write_text(json.dumps({"task": 9}) + "\n")
         agent.communicate(timeout=30)
     assert agent.returncode == 0
-    assert [event.task for event in run.of(TaskDropped, 2)] == [0, 1]
+    assert [event.task for event in run.of(TaskDeclined, 2)] == [0, 1]
 
 
 def test_what_was_known_when_the_job_was_written_is_no_news(run: Run) -> None:
@@ -271,7 +271,7 @@ def test_what_was_known_when_the_job_was_written_is_no_news(run: Run) -> None:
 
 def test_waiting_for_others_ends_when_the_time_does(run: Run) -> None:
     run.run(task(0, "true", parents=(9,), expected_s=57.5), walltime_s=60)
-    (dropped,) = run.of(TaskDropped)
+    (dropped,) = run.of(TaskDeclined)
     assert dropped.why.startswith("no time left")
 
 

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.agent.jobs import task
 
-from windrow.agent.core import Core, Start
-from windrow.agent.event_file import Record, TaskDropped, TaskFailed, TaskFinished, TaskLost, TaskStarted
+from windrow.agent.core import AgentCore, StartAttempt
+from windrow.agent.event_file import AttemptFailed, AttemptFinished, AttemptLost, AttemptStarted, Record, TaskDeclined
 from windrow.agent.job_file import JobFile, TaskSpec
 from windrow.agent.order import Result
 
@@ -34,10 +34,10 @@ def random_job(chance: random.Random) -> tuple[JobFile, list[int]]:
     return JobFile("r", 0, NODES, CORES, MEMORY, walltime_s, tuple(tasks), grace_s=5.0), elsewhere
 
 
-def execute(core: Core, elsewhere: list[int], chance: random.Random, at: float) -> list[Record]:
+def execute(core: AgentCore, elsewhere: list[int], chance: random.Random, at: float) -> list[Record]:
     """Let it run with random durations and failures; sometimes it is told to stop."""
     records = core.take_records()
-    running: list[tuple[float, Start]] = []
+    running: list[tuple[float, StartAttempt]] = []
     for _ in range(1000):
         for start in core.start(at):
             running.append((at + chance.uniform(0, 1.2) * start.spec.expected_s, start))
@@ -79,7 +79,7 @@ def check(job: JobFile, records: list[Record], deadline: float) -> None:
     failures: Counter[int] = Counter()
     for record in records:
         match record:
-            case TaskStarted():
+            case AttemptStarted():
                 spec = specs[record.task]
                 assert record.at + spec.expected_s <= deadline
                 assert {p for p in spec.parents if p < 1000} <= done
@@ -88,20 +88,20 @@ def check(job: JobFile, records: list[Record], deadline: float) -> None:
                 assert not closed[record.task]
                 running[record.task] = record.nodes
                 check_room(specs, running)
-            case TaskFinished():
+            case AttemptFinished():
                 del running[record.task]
                 done.add(record.task)
                 closed[record.task] += 1
-            case TaskFailed():
+            case AttemptFailed():
                 del running[record.task]
                 failures[record.task] += 1
                 assert record.final == (failures[record.task] > specs[record.task].retries)
                 closed[record.task] += record.final
-            case TaskDropped():
+            case TaskDeclined():
                 assert record.task not in running
                 assert record.why
                 closed[record.task] += 1
-            case TaskLost():
+            case AttemptLost():
                 del running[record.task]
                 closed[record.task] += 1
             case _:
@@ -115,7 +115,7 @@ def check(job: JobFile, records: list[Record], deadline: float) -> None:
 def test_every_execution_keeps_the_rules(seed: int) -> None:
     chance = random.Random(seed)
     job, elsewhere = random_job(chance)
-    core = Core(job, 100.0)
+    core = AgentCore(job, 100.0)
     records = execute(core, elsewhere, chance, 100.0)
     assert job.walltime_s is not None
     check(job, records, 100.0 + job.walltime_s - 5.0)
@@ -123,7 +123,7 @@ def test_every_execution_keeps_the_rules(seed: int) -> None:
 
 def test_without_bad_luck_everything_is_done() -> None:
     tasks = tuple(task(n, "x", parents=(n - 1,) if n else (), children=(n + 1,) if n < 9 else ()) for n in range(10))
-    core = Core(JobFile("r", 0, 1, 1, None, 1000, tasks), 0.0)
+    core = AgentCore(JobFile("r", 0, 1, 1, None, 1000, tasks), 0.0)
     order = []
     while not core.is_done:
         (start,) = core.start(1.0)
@@ -133,7 +133,7 @@ def test_without_bad_luck_everything_is_done() -> None:
 
 
 def test_a_task_waits_for_each_parent_elsewhere() -> None:
-    core = Core(JobFile("r", 0, 1, 1, None, 1000, (task(0, "x", parents=(7, 8, 7)),)), 0.0)
+    core = AgentCore(JobFile("r", 0, 1, 1, None, 1000, (task(0, "x", parents=(7, 8, 7)),)), 0.0)
     assert core.start(1.0) == []
     core.done_elsewhere(7)
     core.done_elsewhere(7)
@@ -145,7 +145,7 @@ def test_a_task_waits_for_each_parent_elsewhere() -> None:
 
 
 def test_a_waiting_task_is_dropped_when_its_time_has_run_out() -> None:
-    core = Core(JobFile("r", 0, 1, 1, None, 100, (task(0, "x", parents=(7,), expected_s=50),)), 0.0)
+    core = AgentCore(JobFile("r", 0, 1, 1, None, 100, (task(0, "x", parents=(7,), expected_s=50),)), 0.0)
     core.drop_late(45.0)
     assert not core.is_done
     core.drop_late(45.1)
@@ -155,10 +155,10 @@ def test_a_waiting_task_is_dropped_when_its_time_has_run_out() -> None:
 
 @pytest.mark.parametrize("retries", [0, 1])
 def test_a_draining_job_tries_nothing_again(retries: int) -> None:
-    core = Core(JobFile("r", 0, 1, 1, None, 100, (task(0, "x", retries=retries),)), 0.0)
+    core = AgentCore(JobFile("r", 0, 1, 1, None, 100, (task(0, "x", retries=retries),)), 0.0)
     core.start(0.0)
     core.drain("enough", 1.0)
     core.ended(Result(0, 1, 1, None, "exit code 1"), 2.0)
     assert core.is_done
     kinds = [type(record) for record in core.take_records()]
-    assert kinds == [TaskStarted, TaskFailed, *([TaskDropped] if retries else [])]
+    assert kinds == [AttemptStarted, AttemptFailed, *([TaskDeclined] if retries else [])]

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.unit.agent.jobs import Run, read_pid, shell, task, wait_until
 
-from windrow.agent.event_file import TaskLost
+from windrow.agent.event_file import AttemptLost
 from windrow.agent.job_file import TaskSpec
 from windrow.agent.order import Order, Result
 from windrow.agent.remote import RemoteNode
@@ -112,7 +112,7 @@ def test_a_stopped_task_leaves_nothing_half_written(run: Run, here: Path, way: s
         read_pid(here.parent / "pid")
         agent.terminate()
         agent.communicate(timeout=20)
-    assert [event.task for event in run.of(TaskLost)] == [0]
+    assert [event.task for event in run.of(AttemptLost)] == [0]
     assert names(here) == ["a.txt"]
     assert (here / "a.txt").read_text() == "old"
 

@@ -14,15 +14,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from windrow.agent.event_file import (
-    JobEnded,
-    JobStarted,
+    AgentLeft,
+    AgentStarted,
+    AttemptFailed,
+    AttemptFinished,
+    AttemptLost,
+    AttemptStarted,
     Record,
     Tail,
-    TaskDropped,
-    TaskFailed,
-    TaskFinished,
-    TaskLost,
-    TaskStarted,
+    TaskDeclined,
     Writer,
     decode,
     encode,
@@ -34,13 +34,13 @@ ints = st.integers(0, 2**40)
 texts = st.text(max_size=30)
 codes = st.none() | st.integers(0, 255)
 records: st.SearchStrategy[Record] = st.one_of(
-    st.builds(JobStarted, times, texts, ints, texts, st.lists(texts).map(tuple)),
-    st.builds(TaskStarted, times, ints, ints, st.lists(ints).map(tuple)),
-    st.builds(TaskFinished, times, ints, ints, times, times, ints),
-    st.builds(TaskFailed, times, ints, ints, times, codes, codes, texts, st.booleans(), texts, times, ints),
-    st.builds(TaskDropped, times, ints, texts),
-    st.builds(TaskLost, times, ints, texts),
-    st.builds(JobEnded, times, texts),
+    st.builds(AgentStarted, times, texts, ints, texts, st.lists(texts).map(tuple)),
+    st.builds(AttemptStarted, times, ints, ints, st.lists(ints).map(tuple)),
+    st.builds(AttemptFinished, times, ints, ints, times, times, ints),
+    st.builds(AttemptFailed, times, ints, ints, times, codes, codes, texts, st.booleans(), texts, times, ints),
+    st.builds(TaskDeclined, times, ints, texts),
+    st.builds(AttemptLost, times, ints, texts),
+    st.builds(AgentLeft, times, texts),
 )
 
 
@@ -71,28 +71,28 @@ def test_a_reader_sees_each_record_once_however_the_file_grows(written: list[Rec
 
 def test_a_hole_in_the_middle_is_an_error_that_names_the_line(tmp_path: Path) -> None:
     path = tmp_path / "events"
-    path.write_text(encode(TaskLost(1, 2, "x")) + '{"at": 3, "wh\n' + encode(JobEnded(4, "y")))
+    path.write_text(encode(AttemptLost(1, 2, "x")) + '{"at": 3, "wh\n' + encode(AgentLeft(4, "y")))
     with pytest.raises(InputError, match=r"events:2: is not an event"):
         Tail(path).read()
 
 
 def test_what_has_not_arrived_yet_is_waited_for(tmp_path: Path) -> None:
     """A network file system may show the second write before the first, with zeros in its place."""
-    path, first, second = tmp_path / "events", encode(TaskLost(1, 2, "x")), encode(JobEnded(4, "y"))
+    path, first, second = tmp_path / "events", encode(AttemptLost(1, 2, "x")), encode(AgentLeft(4, "y"))
     tail = Tail(path)
     path.write_bytes(b"\0" * len(first) + second.encode())
     assert tail.read() == []
     path.write_text(first + second)
-    assert tail.read() == [TaskLost(1, 2, "x"), JobEnded(4, "y")]
+    assert tail.read() == [AttemptLost(1, 2, "x"), AgentLeft(4, "y")]
     assert tail.has_ended
 
 
 def test_nothing_is_in_the_file_before_it_is_flushed(tmp_path: Path) -> None:
     writer = Writer(tmp_path / "events")
-    writer.add(JobEnded(1, "x"))
+    writer.add(AgentLeft(1, "x"))
     assert Tail(tmp_path / "events").read() == []
     writer.flush()
-    assert Tail(tmp_path / "events").read() == [JobEnded(1, "x")]
+    assert Tail(tmp_path / "events").read() == [AgentLeft(1, "x")]
     assert (tmp_path / "events").stat().st_mode & 0o777 == 0o600
 
 
@@ -106,11 +106,11 @@ def test_a_write_that_does_not_fit_is_taken_back_whole(tmp_path: Path) -> None:
     code = """
 import sys
 from pathlib import Path
-from windrow.agent.event_file import Writer, JobEnded
+from windrow.agent.event_file import Writer, AgentLeft
 from windrow.errors import OutsideError
 writer = Writer(Path(sys.argv[1]))
 for n in range(1000):
-    writer.add(JobEnded(n, "a" * 40)); writer.add(JobEnded(n, "b" * 40))
+    writer.add(AgentLeft(n, "a" * 40)); writer.add(AgentLeft(n, "b" * 40))
     try:
         writer.flush()
     except OutsideError as error:

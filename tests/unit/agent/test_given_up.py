@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.unit.agent.jobs import Run, shell
 
-from windrow.agent.event_file import DONE, JobEnded, TaskDropped, TaskFinished, TaskStarted, Writer
+from windrow.agent.event_file import DONE, AgentLeft, AttemptFinished, AttemptStarted, TaskDeclined, Writer
 from windrow.agent.fence import fence, is_fenced
 
 pytestmark = pytest.mark.slow
@@ -28,9 +28,9 @@ def test_what_runs_may_end_and_nothing_more_begins(run: Run, tmp_path: Path) -> 
         go.touch()
         agent.communicate(timeout=60)
     assert agent.returncode == 0
-    assert [event.task for event in run.of(TaskStarted)] == run.finished() == [0]
-    assert sorted(event.task for event in run.of(TaskDropped)) == [1, 2]
-    assert run.of(JobEnded)[-1].why == DONE
+    assert [event.task for event in run.of(AttemptStarted)] == run.finished() == [0]
+    assert sorted(event.task for event in run.of(TaskDeclined)) == [1, 2]
+    assert run.of(AgentLeft)[-1].why == DONE
 
 
 def test_a_job_that_starts_after_it_was_given_up_does_nothing(run: Run) -> None:
@@ -46,7 +46,7 @@ def test_what_a_given_up_job_finishes_is_not_run_again(run: Run, tmp_path: Path)
     go, log = tmp_path / "go", tmp_path / "log"
     run.folder.make(0)
     old = Writer(run.folder.events(0))
-    old.add(TaskFinished(1.0, 0, 1, 0.0, 0.0, 0))
+    old.add(AttemptFinished(1.0, 0, 1, 0.0, 0.0, 0))
     old.flush()
     mark = f"echo $WINDROW_TASK >> '{log}'"
     run.write(
@@ -61,11 +61,11 @@ def test_what_a_given_up_job_finishes_is_not_run_again(run: Run, tmp_path: Path)
     )
     with run.begin(1) as agent:
         run.wait_for_start(1, job=1)
-        old.add(TaskFinished(2.0, 2, 1, 1.0, 0.0, 0))
-        old.add(TaskFinished(2.0, 99, 1, 1.0, 0.0, 0))
+        old.add(AttemptFinished(2.0, 2, 1, 1.0, 0.0, 0))
+        old.add(AttemptFinished(2.0, 99, 1, 1.0, 0.0, 0))
         old.close()
         run.wait_for_start(4, job=1)
         go.touch()
         agent.communicate(timeout=60)
     assert log.read_text().split() == ["t1", "t3"]
-    assert run.of(JobEnded, 1)[-1].why == DONE
+    assert run.of(AgentLeft, 1)[-1].why == DONE

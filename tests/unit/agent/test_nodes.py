@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.unit.agent.jobs import Run, is_alive, read_pid, shell, task, wait_until
 
-from windrow.agent.event_file import JobEnded, JobStarted, TaskDropped, TaskLost, TaskStarted
+from windrow.agent.event_file import AgentLeft, AgentStarted, AttemptLost, AttemptStarted, TaskDeclined
 from windrow.agent.hosts import Hosts, find_hosts, queue_id
 from windrow.errors import OutsideError, UserError
 
@@ -51,15 +51,15 @@ def test_tasks_run_on_every_node_and_say_what_they_printed(cluster: Run) -> None
     both = shell(6, "echo $SLURMD_NODENAME $WINDROW_NODES", nodes=2, expected_s=0.5)
     code, printed = cluster.run(*tasks, both, nodes=3)
     assert (code, printed) == (0, "")
-    (started,) = cluster.of(JobStarted)
+    (started,) = cluster.of(AgentStarted)
     assert started.hosts == ("n2", "n1", "n3")
     assert started.queue_id == "77"
     assert sorted(cluster.finished()) == list(range(7))
-    for event in cluster.of(TaskStarted):
+    for event in cluster.of(AttemptStarted):
         where = [started.hosts[place] for place in event.nodes]
         expected = f"{where[0]} {','.join(where) if event.task == 6 else ''}".strip()
         assert cluster.folder.task_out(event.task, 1).read_text() == expected + "\n"
-    assert {event.nodes[0] for event in cluster.of(TaskStarted)} == {0, 1, 2}
+    assert {event.nodes[0] for event in cluster.of(AttemptStarted)} == {0, 1, 2}
 
 
 @pytest.mark.slow
@@ -93,14 +93,14 @@ def test_a_lost_node_ends_the_job_but_not_what_runs_on_the_others(cluster: Run, 
     with cluster.begin() as agent:
         pids = {name: read_pid(tmp_path / f"{name}.pid") for name in ("n1", "n2", "n3")}
         os.kill(read_pid(tmp_path / "n1.step"), signal.SIGKILL)
-        wait_until(lambda: bool(cluster.of(TaskLost)))
+        wait_until(lambda: bool(cluster.of(AttemptLost)))
         (tmp_path / "go").touch()
         agent.communicate(timeout=20)
-    (lost,) = cluster.of(TaskLost)
+    (lost,) = cluster.of(AttemptLost)
     assert lost.why == "node n1 was lost"
     assert len(cluster.finished()) == 2
-    assert [event.task for event in cluster.of(TaskDropped)] == [3, 4]
-    assert cluster.of(JobEnded)
+    assert [event.task for event in cluster.of(TaskDeclined)] == [3, 4]
+    assert cluster.of(AgentLeft)
     wait_until(lambda: not any(map(is_alive, pids.values())))
 
 
@@ -116,7 +116,7 @@ def test_nothing_runs_on_other_nodes_when_the_agent_is_gone(cluster: Run, tmp_pa
     assert agent.returncode == (143 if how == "term" else 137)
     wait_until(lambda: not any(map(is_alive, pids)))
     if how == "term":
-        assert sorted(event.task for event in cluster.of(TaskLost)) == [0, 1, 2]
+        assert sorted(event.task for event in cluster.of(AttemptLost)) == [0, 1, 2]
 
 
 @pytest.mark.slow
@@ -124,7 +124,7 @@ def test_nodes_that_do_not_answer_lose_nothing_silently(cluster: Run, tmp_path: 
     (tmp_path / "broken").touch()
     code, _ = cluster.run(*(shell(n, "sleep 0.2", cores=2) for n in range(4)), nodes=3)
     assert code == 0
-    closed = {e.task for kind in (TaskLost, TaskDropped) for e in cluster.of(kind)}
+    closed = {e.task for kind in (AttemptLost, TaskDeclined) for e in cluster.of(kind)}
     assert sorted([*cluster.finished(), *closed]) == [0, 1, 2, 3]
     assert len(cluster.finished()) == 1
 
@@ -137,7 +137,7 @@ def test_an_unwritable_output_on_another_node_stops_the_job(cluster: Run) -> Non
     assert code == 1
     assert "cannot be written: No such file" in printed
     assert cluster.finished() == [0]
-    assert sorted(event.task for event in cluster.of(TaskLost)) == [1, 2]
+    assert sorted(event.task for event in cluster.of(AttemptLost)) == [1, 2]
 
 
 def test_without_a_queue_every_node_is_this_machine() -> None:

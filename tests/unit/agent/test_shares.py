@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.agent.jobs import Run, is_alive, shell, task, wait_until
 
-from windrow.agent.event_file import TaskStarted
+from windrow.agent.event_file import AttemptStarted
 from windrow.agent.machine import Identity, this_machine
 from windrow.agent.shares import VARIABLE, Share, Shares, deal
 from windrow.model.packing import Need, Packing
@@ -102,7 +102,7 @@ def test_two_agents_share_the_machine_and_one_alone_has_all_of_it(tmp_path: Path
     second.write(task(0, "true"), **shape)
     two = second.begin()
     wait_until(lambda: book.read_bytes().count(b"], [1, 0], ") == 1)  # the second one waits for a core
-    assert second.of(TaskStarted) == []
+    assert second.of(AttemptStarted) == []
     gate.touch()
     assert [agent.wait(60) for agent in (one, two)] == [0, 0]
     assert sorted(first.finished()) == list(range(CORES))

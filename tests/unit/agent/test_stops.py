@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from tests.unit.agent.jobs import Run, is_alive, read_pid, shell, task, wait_until
 
-from windrow.agent.event_file import JobEnded, TaskDropped, TaskLost
+from windrow.agent.event_file import AgentLeft, AttemptLost, TaskDeclined
 
 pytestmark = pytest.mark.slow
 
@@ -34,10 +34,10 @@ def test_a_signal_ends_tasks_and_records_them_as_lost(run: Run, tmp_path: Path, 
         agent.communicate(timeout=20)
     assert agent.returncode == 128 + number
     assert not is_alive(pid)
-    assert [event.task for event in run.of(TaskLost)] == [0]
-    assert [event.task for event in run.of(TaskDropped)] == [1]
+    assert [event.task for event in run.of(AttemptLost)] == [0]
+    assert [event.task for event in run.of(TaskDeclined)] == [1]
     assert run.failed() == []
-    assert run.of(JobEnded)[0].why == f"stopped by signal {signal.Signals(number).name}"
+    assert run.of(AgentLeft)[0].why == f"stopped by signal {signal.Signals(number).name}"
 
 
 def test_a_task_that_still_succeeds_when_told_to_go_is_done(run: Run, tmp_path: Path) -> None:
@@ -48,7 +48,7 @@ def test_a_task_that_still_succeeds_when_told_to_go_is_done(run: Run, tmp_path: 
         agent.terminate()
         agent.communicate(timeout=20)
     assert run.finished() == [0]
-    assert run.of(TaskLost) == []
+    assert run.of(AttemptLost) == []
 
 
 def test_a_task_ended_by_the_queue_an_instant_before_the_agent_has_not_failed(run: Run, tmp_path: Path) -> None:
@@ -58,9 +58,9 @@ def test_a_task_ended_by_the_queue_an_instant_before_the_agent_has_not_failed(ru
         time.sleep(0.1)
         agent.terminate()
         agent.communicate(timeout=20)
-    assert [(event.task, event.cause) for event in run.of(TaskLost)] == [(0, "cancelled")]
+    assert [(event.task, event.cause) for event in run.of(AttemptLost)] == [(0, "cancelled")]
     assert run.failed() == []
-    assert run.of(JobEnded)[-1].why == "stopped by signal SIGTERM", "it has not done all it could"
+    assert run.of(AgentLeft)[-1].why == "stopped by signal SIGTERM", "it has not done all it could"
     assert agent.returncode == 128 + signal.SIGTERM
 
 
@@ -81,7 +81,7 @@ def test_the_agent_stops_before_the_walltime(run: Run, tmp_path: Path) -> None:
     assert time.monotonic() - begun >= 1.5
     assert agent.returncode == 0
     assert not is_alive(pid)
-    assert [event.why for event in run.of(TaskLost)] == ["the walltime is nearly over"]
+    assert [event.why for event in run.of(AttemptLost)] == ["the walltime is nearly over"]
 
 
 @pytest.mark.parametrize("victim", ["worker", "guardian", "group"])
@@ -103,7 +103,7 @@ def test_nothing_survives_a_kill(run: Run, tmp_path: Path, victim: str) -> None:
         assert agent.returncode == 128 + 9
     else:
         wait_until(lambda: not is_alive(worker))
-        assert sorted(event.task for event in run.of(TaskLost)) == [0, 1]
+        assert sorted(event.task for event in run.of(AttemptLost)) == [0, 1]
     wait_until(lambda: not any(map(is_alive, pids)))
 
 
@@ -168,8 +168,8 @@ def test_an_output_folder_that_is_gone_stops_the_agent_and_is_recorded(run: Run)
     assert code == 1
     assert "out/1.1 cannot be written: No such file" in printed
     assert run.finished() == [0]
-    assert [event.task for event in run.of(TaskLost)] == [1]
-    assert "out/1.1 cannot be written" in run.of(JobEnded)[0].why
+    assert [event.task for event in run.of(AttemptLost)] == [1]
+    assert "out/1.1 cannot be written" in run.of(AgentLeft)[0].why
 
 
 def test_an_output_folder_that_is_no_folder_any_more_loses_no_result(run: Run) -> None:

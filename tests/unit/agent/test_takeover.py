@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from tests.unit.agent.jobs import Run, shell
 
-from windrow.agent.core import Core
-from windrow.agent.event_file import DONE, JobEnded, JobStarted, TaskDropped
+from windrow.agent.core import AgentCore
+from windrow.agent.event_file import DONE, AgentLeft, AgentStarted, TaskDeclined
 from windrow.agent.fence import fence
 from windrow.agent.job_file import JobFile, TaskSpec
 from windrow.agent.order import Result
@@ -28,10 +28,10 @@ def test_an_idle_job_takes_over_the_one_that_it_waits_for(run: Run) -> None:
     assert run.run(job=1) == (0, "")
     assert sorted(run.finished(0)) == [0, 1]
     assert run.finished(1) == [2]
-    (started,) = run.of(JobStarted, 0)
+    (started,) = run.of(AgentStarted, 0)
     assert (started.by_job, started.queue_id) == (1, "7")
-    assert run.of(JobStarted, 1)[0].by_job is None
-    assert run.of(JobEnded, 0)[-1].why == run.of(JobEnded, 1)[-1].why == DONE
+    assert run.of(AgentStarted, 1)[0].by_job is None
+    assert run.of(AgentLeft, 0)[-1].why == run.of(AgentLeft, 1)[-1].why == DONE
     assert json.loads(run.folder.claim(0).read_text())["by_job"] == 1
     code, printed = run.run(job=0)
     assert code == 0
@@ -51,7 +51,7 @@ def test_what_is_not_taken_over(run: Run, why: str) -> None:
         fence(run.folder, 0)
     assert run.run(job=1)[0] == 0
     assert not run.folder.events(0).exists()
-    assert [event.task for event in run.of(TaskDropped, 1)] == [2]
+    assert [event.task for event in run.of(TaskDeclined, 1)] == [2]
 
 
 def job(number: int, *tasks: TaskSpec) -> JobFile:
@@ -60,7 +60,7 @@ def job(number: int, *tasks: TaskSpec) -> JobFile:
 
 def test_tasks_that_were_adopted_know_what_was_done_here() -> None:
     """Job 1 has done task 0, and dropped task 1 for want of time. Of job 0, which waits for them, one task can run."""
-    core = Core(job(1, shell(0, "", children=(5,)), shell(1, "", expected_s=999.0, children=(6,))), 0.0)
+    core = AgentCore(job(1, shell(0, "", children=(5,)), shell(1, "", expected_s=999.0, children=(6,))), 0.0)
     (start,) = core.start(0.0)
     assert start.spec.task == 0
     core.ended(Result(0, 1, 0, None, ""), 1.0)
@@ -69,7 +69,7 @@ def test_tasks_that_were_adopted_know_what_was_done_here() -> None:
     core.adopt(taken, 1.0)
     assert [start.spec.task for start in core.start(1.0)] == [5]
     assert [core.home_of(task, 1) for task in (0, 5, 6, None)] == [1, 0, 0, 1]
-    dropped = [record.task for record in core.take_records() if isinstance(record, TaskDropped)]
+    dropped = [record.task for record in core.take_records() if isinstance(record, TaskDeclined)]
     assert dropped == [1, 6]
     core.ended(Result(5, 1, 0, None, ""), 2.0)
     assert not core.is_closed(0)

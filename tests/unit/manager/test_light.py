@@ -174,11 +174,11 @@ def test_agents_that_talk_all_the_time_make_no_more_queries(tmp_path: Path) -> N
     manager.begin()
     (number,) = manager.placed
     writer = event_file.Writer(manager.folder.events(number), sync_every_s=1e9)
-    writer.add(event_file.JobStarted(clock.at_s, "here", 1, "0", ("here",)))
+    writer.add(event_file.AgentStarted(clock.at_s, "here", 1, "0", ("here",)))
     queue.running.add("0")
     for task in range(129):
-        writer.add(event_file.TaskStarted(clock.at_s, task, 1, (0,)))
-        writer.add(event_file.TaskFinished(clock.at_s, task, 1, clock.at_s, 0.0, 0))
+        writer.add(event_file.AttemptStarted(clock.at_s, task, 1, (0,)))
+        writer.add(event_file.AttemptFinished(clock.at_s, task, 1, clock.at_s, 0.0, 0))
         writer.flush()
         assert manager.step(), "it heard something"
         clock.at_s += manager.next_look_s(happened=True)
@@ -205,12 +205,12 @@ def test_a_hundred_thousand_events_leave_memory_flat_and_are_replayed(tmp_path: 
     manager.begin()
     (number,) = manager.placed
     writer = event_file.Writer(manager.folder.events(number), sync_every_s=1e9)
-    writer.add(event_file.JobStarted(clock.at_s, "here", 1, "0", ("here",)))
+    writer.add(event_file.AgentStarted(clock.at_s, "here", 1, "0", ("here",)))
     early_bytes = 0
     for first in range(0, tasks - 1, batch):
         for task in range(first, min(first + batch, tasks - 1)):
-            writer.add(event_file.TaskStarted(clock.at_s, task, 1, (0,)))
-            writer.add(event_file.TaskFinished(clock.at_s + 1, task, 1, clock.at_s, 0.5, 0))
+            writer.add(event_file.AttemptStarted(clock.at_s, task, 1, (0,)))
+            writer.add(event_file.AttemptFinished(clock.at_s + 1, task, 1, clock.at_s, 0.5, 0))
         writer.flush()
         clock.at_s += 1
         assert manager.step()

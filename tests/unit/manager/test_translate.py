@@ -14,20 +14,20 @@ from windrow.queues.port import JobState, JobStatus
 
 def test_words_of_agents() -> None:
     """Times keep their fractions beside the whole seconds of the core."""
-    assert from_agent(4, agent.TaskStarted(7.9, 2, 1, (0,))) == Record(
+    assert from_agent(4, agent.AttemptStarted(7.9, 2, 1, (0,))) == Record(
         e.TaskStarted(7, 4, 2), {"attempt": 1, "nodes": (0,)}, 7.9
     )
-    finished = from_agent(4, agent.TaskFinished(8.5, 2, 1, 7.9, 0.1, 99))
+    finished = from_agent(4, agent.AttemptFinished(8.5, 2, 1, 7.9, 0.1, 99))
     assert finished is not None
     assert (finished.event, finished.at_s) == (e.TaskFinished(8, 2), 8.5)
     assert finished.detail == {"attempt": 1, "begun": 7.9, "cpu_s": 0.1, "peak_bytes": 99}
-    failures = [agent.TaskFailed(9.0, 2, 1, 8.0, 1, None, "exit code 1", final, "") for final in (False, True)]
+    failures = [agent.AttemptFailed(9.0, 2, 1, 8.0, 1, None, "exit code 1", final, "") for final in (False, True)]
     assert [r.event for word in failures if (r := from_agent(4, word))] == [e.TaskRetried(9, 4, 2), e.TaskFailed(9, 2)]
-    dropped = from_agent(4, agent.TaskDropped(9.0, 3, "no time"))
+    dropped = from_agent(4, agent.TaskDeclined(9.0, 3, "no time"))
     assert dropped is not None
     assert (dropped.event, dropped.detail) == (e.TaskDropped(9, 4, 3), {"why": "no time"})
-    assert from_agent(4, agent.TaskLost(9.0, 2, "stopped")) is None
-    assert from_agent(4, agent.JobEnded(9.0, DONE)) is None
+    assert from_agent(4, agent.AttemptLost(9.0, 2, "stopped")) is None
+    assert from_agent(4, agent.AgentLeft(9.0, DONE)) is None
 
 
 def over(state: JobState, code: int | None = None, reason: str = "") -> JobStatus:
