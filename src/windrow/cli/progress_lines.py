@@ -12,9 +12,9 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
-from windrow.cli import live, terminal
+from windrow.cli import run_screen, terminal
 from windrow.report.run.waiting import waits_because
-from windrow.report.wording import count
+from windrow.model.wording import count
 
 if TYPE_CHECKING:
     from windrow.app.runs import Told
@@ -45,7 +45,7 @@ def showing(
         lines = _Lines(told, emit)
         yield lines.show
         lines.show(None)
-        emit("\n".join(live.summary(told, time.time())))
+        emit("\n".join(run_screen.summary(told, time.time())))
 
 
 @contextmanager
@@ -54,7 +54,7 @@ def _picture(told: Told) -> Iterator[Callable[[Manager | None], None]]:
     from rich.live import Live
 
     last, known_s = 0.0, -1.0
-    with Live(live.screen(told), console=Console(highlight=False), auto_refresh=False) as shown:
+    with Live(run_screen.screen(told), console=Console(highlight=False), auto_refresh=False) as shown:
 
         def show(_manager: Manager | None) -> None:
             nonlocal last, known_s
@@ -65,11 +65,11 @@ def _picture(told: Told) -> Iterator[Callable[[Manager | None], None]]:
             if told.story.last_s == known_s and gone_s < _QUIET_S:
                 return
             last, known_s = time.monotonic(), told.story.last_s
-            shown.update(live.screen(told), refresh=True)
+            shown.update(run_screen.screen(told), refresh=True)
 
         yield show
         told.refresh()
-        shown.update(live.screen(told), refresh=True)
+        shown.update(run_screen.screen(told), refresh=True)
 
 
 class _Lines:
@@ -102,7 +102,7 @@ class _Lines:
             if task.state == "failed" and number not in self._failed:
                 self._failed.add(number)
                 self._say(f"task {told.runnable.workflow.ids[number]} failed: {task.attempts[-1].why}")
-        warnings = live.warnings(told)
+        warnings = run_screen.warnings(told)
         for words in [words for words in warnings if words not in self._warnings]:
             if told.trouble_with_queue and words.endswith(told.trouble_with_queue):
                 self._say(words)

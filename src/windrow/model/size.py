@@ -8,6 +8,7 @@ from windrow.errors import UserError
 from windrow.model.bounds import SIZE_BYTES_MAX
 
 _POWERS = {"": 1, **{f"{p}{i}": b**k for i, b in (("", 1000), ("i", 1024)) for k, p in enumerate("kmgt", 1)}}
+_UNITS = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
 
 
 def parse_size(text: str) -> int:
@@ -31,9 +32,8 @@ def format_memory(size_bytes: float) -> str:
 
 
 def format_size(size_bytes: float) -> str:
-    """A short text for people: `512 B`, `3.4 MB`, `1.2 GB`."""
-    for unit in ("B", "kB", "MB", "GB"):
-        if size_bytes < 1000:
-            return f"{size_bytes:.0f} {unit}" if unit == "B" else f"{size_bytes:.1f} {unit}"
-        size_bytes /= 1000
-    return f"{size_bytes:.1f} TB"
+    """A short text in powers of 1000: `512 B`, `1.5 MB`, `38 GB`."""
+    size, unit = float(size_bytes), 0
+    while size >= 999.5 and unit + 1 < len(_UNITS):
+        size, unit = size / 1000, unit + 1
+    return f"{size:.3g} {_UNITS[unit]}" if unit else f"{size:.0f} B"

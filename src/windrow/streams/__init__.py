@@ -10,7 +10,7 @@ from windrow.streams.due import DueDates
 from windrow.streams.estimates import ESTIMATES, Estimates, find_estimates
 from windrow.streams.events import Event, Start, TaskFinished, TaskLost, WorkflowArrived, WorkflowWithdrawn
 from windrow.streams.fes import FutureEligibleSets
-from windrow.streams.meanings import POLICY_FORMS
+from windrow.streams.help_texts import POLICY_FORMS
 from windrow.streams.open import find_policy
 from windrow.streams.parallelism import ExactParallelism
 from windrow.streams.policy import Policy

@@ -8,7 +8,7 @@ from windrow.errors import UserError, unknown_name
 from windrow.streams.bf import Backfilling
 from windrow.streams.due import DueDates
 from windrow.streams.fes import FutureEligibleSets
-from windrow.streams.meanings import POLICY_FORMS
+from windrow.streams.help_texts import POLICY_FORMS
 from windrow.streams.policy import Policy
 from windrow.streams.slop import ScaledParallelism
 from windrow.streams.sr import StrictReservation

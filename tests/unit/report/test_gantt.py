@@ -16,7 +16,7 @@ from windrow.lab.scenario import Scenario
 from windrow.lab.trial import Trial
 from windrow.model import Log, NodeShape, Task, Workflow
 from windrow.recipes import generate_log, generate_workflow
-from windrow.report.comparison import comparison_page, unit_of, verdict
+from windrow.report.comparison.page import comparison_page, unit_of, verdict
 from windrow.report.run.trial_gantt import _end, _lanes, _slots, gantt_page
 
 LOG = generate_log("lublin", seed=3, days=6, nodes=32)

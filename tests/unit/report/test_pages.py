@@ -15,10 +15,11 @@ from hypothesis import strategies as st
 
 from windrow.errors import UserError
 from windrow.model import File, Log, Repairs, Task, Workflow, format_duration
-from windrow.report import simulation_page, workflow_page
-from windrow.report.sizes import format_bytes
-from windrow.report.svg.drawing import untangled
-from windrow.report.waits import mean_waits, width_classes
+from windrow.report.simulation.page import simulation_page
+from windrow.report.workflow.page import workflow_page
+from windrow.model.size import format_size
+from windrow.report.workflow.drawing import untangled
+from windrow.report.simulation.waits import mean_waits, width_classes
 from windrow.shape import level_of_parallelism, shape, token_parallelism
 from windrow.sim.settings import POLICIES
 from windrow.sim.simulation import Simulation
@@ -303,4 +304,4 @@ def test_untangling_keeps_every_task_on_its_level(n: int, chance: random.Random)
     [(0, "0 B"), (999, "999 B"), (1000, "1 kB"), (2_500_000, "2.5 MB"), (999_999, "1 MB"), (38e9, "38 GB")],
 )
 def test_sizes_in_words(size: float, words: str) -> None:
-    assert format_bytes(size) == words
+    assert format_size(size) == words

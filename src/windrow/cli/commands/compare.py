@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from windrow.lab.compare import Comparison
     from windrow.lab.scenario import Scenario
-    from windrow.report.comparison import Column
+    from windrow.report.comparison.page import Column
 
 SUMMARY = "Run a workflow by several strategies on a simulated cluster and compare makespans, waits and node-hours."
 
@@ -61,7 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Read, try everything, and hand out the results."""
     from windrow.lab.compare import compare
-    from windrow.report.comparison import comparison_page
+    from windrow.report.comparison.page import comparison_page
 
     strategies = _strategies(args.strategies)
     scenario = shared.read_scenario(args)
@@ -162,7 +162,7 @@ def counting(what: str) -> Iterator[Callable[[int, int], None]]:
 
 
 def _as_json(comparison: Comparison, *, is_embedded: bool) -> dict[str, object]:
-    from windrow.report.comparison import verdict
+    from windrow.report.comparison.page import verdict
 
     wins = comparison.wins()
     return {
@@ -178,7 +178,7 @@ def _as_json(comparison: Comparison, *, is_embedded: bool) -> dict[str, object]:
 def _show(comparison: Comparison, lines: list[str], page: str | None) -> None:
     from rich.text import Text
 
-    from windrow.report.comparison import verdict
+    from windrow.report.comparison.page import verdict
 
     terminal.show(
         Text("\n".join(lines)),
@@ -191,7 +191,7 @@ def _show(comparison: Comparison, lines: list[str], page: str | None) -> None:
 
 def _tables(comparison: Comparison) -> list[Table]:
     """One table, or on a narrow terminal two: times, and nodes and jobs."""
-    from windrow.report.comparison import columns, unit_of
+    from windrow.report.comparison.page import columns, unit_of
 
     shown = columns(unit_of(comparison))
     is_narrow = sys.stdout.isatty() and shutil.get_terminal_size().columns < _WIDE
@@ -217,7 +217,7 @@ def _spread(comparison: Comparison) -> Text:
     """A line per strategy: a bar over the middle eight tenths of the makespans, `|` the median, `o` the mean."""
     from rich.text import Text
 
-    from windrow.report.comparison import spans, unit_of
+    from windrow.report.comparison.page import spans, unit_of
 
     unit, (_, high) = unit_of(comparison), spans(comparison)
     width = max(map(len, comparison.strategies))

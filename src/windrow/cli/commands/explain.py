@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Find it and explain it."""
     from windrow.app.runs import Told, find_run
-    from windrow.report.answer import LINES_MAX, answer_job, answer_task
+    from windrow.report.run.answer import LINES_MAX, answer_job, answer_task
     from windrow.report.run.explanation import explain_job, explain_task
     from windrow.report.run.waiting import nothing_can_start
 

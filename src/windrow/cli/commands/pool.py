@@ -42,7 +42,7 @@ _SHOWN = 20
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    from windrow.streams.meanings import POOL_POLICY_FORMS, SELECTION_MEANINGS
+    from windrow.streams.help_texts import POOL_POLICY_FORMS, SELECTION_MEANINGS
 
     tables = (("policies", POOL_POLICY_FORMS), ("selections", SELECTION_MEANINGS))
     parser.epilog = "\n".join(_listing(*table) for table in tables) + _EPILOG
@@ -181,7 +181,7 @@ def show_status(name: str, *, everything: bool, as_json: bool) -> int:
 
 
 def _summary(told: Told) -> list[str]:
-    from windrow.cli.live import span
+    from windrow.cli.run_screen import span
 
     story, settings = told.story, told.settings
     by = f"served by {told.holder}" if told.holder else "not served"
@@ -227,7 +227,7 @@ def _table(told: Told, most: int | None) -> Table:
 
 
 def _row(workflow: WorkflowStory, now_s: float) -> list[str]:
-    from windrow.cli.live import span
+    from windrow.cli.run_screen import span
 
     begun_s, end_s = workflow.begun_s, workflow.ended_s or now_s
     return [

@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
 def go_on(told: Told, *, detached: bool, as_json: bool) -> int:
     """Continue the run, as it is or, where its file has changed, by a new one."""
     from windrow.app.continuing import continued_run, refuse_continued, refuse_moved, standing
-    from windrow.cli import live
+    from windrow.cli import run_screen
     from windrow.cli.commands.run import PATIENCE_S, detach, stay
 
     refuse_continued(told)
@@ -56,7 +56,7 @@ def go_on(told: Told, *, detached: bool, as_json: bool) -> int:
         if now.is_up_to_date:
             terminal.say(f"{paths.name} is complete and up to date; there is nothing to do")
             if as_json:
-                terminal.print_json(live.as_json(told))
+                terminal.print_json(run_screen.as_json(told))
             return 0
         if not now.is_same:
             for line in _plan(now):
@@ -70,7 +70,7 @@ def go_on(told: Told, *, detached: bool, as_json: bool) -> int:
 def _plan(now: Standing) -> list[str]:
     """What will run and why, in a few lines."""
     from windrow.report.run.changes import change_lines
-    from windrow.report.wording import count
+    from windrow.model.wording import count
 
     assert now.changes is not None
     kept = len(now.changes.kept)
@@ -82,7 +82,7 @@ def choose(told: Told, *, as_json: bool) -> int:
     """There is a run of this workflow already: say what each choice would do, and do nothing."""
     from windrow.app.continuing import standing
     from windrow.report.run.changes import change_lines, unfinished_line
-    from windrow.report.wording import count, listed
+    from windrow.model.wording import count, listed
 
     now, name = standing(told), told.paths.name
     workflow = told.runnable.workflow if now.changes is None else now.changes.runnable.workflow

@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
     from windrow.app.continuing import refuse_continued, refuse_moved, standing
     from windrow.app.runs import Told, find_own_run
     from windrow.cli.commands.run import stay
-    from windrow.report.wording import count, listed
+    from windrow.model.wording import count, listed
 
     told = Told(find_own_run(args.run))
     refuse_continued(told)

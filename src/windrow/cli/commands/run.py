@@ -132,7 +132,7 @@ def run(args: argparse.Namespace) -> int:
     from windrow.cli.commands.resume import choose, go_on
 
     if args.dry_run:
-        from windrow.cli.plan_live import show_order
+        from windrow.cli.plan_on_queue import show_order
 
         return show_order(order_of(args), as_json=args.json)
     earlier = latest_of(Path(args.workflow), ROOT)
@@ -167,7 +167,7 @@ def stay(paths: RunPaths, *, as_json: bool, again: Sequence[int] = ()) -> int:
     """Manage the run to its end in this process. `again`: tasks that are to run though they have finished."""
     from windrow.app.execute import drive, managed
     from windrow.app.runs import Told
-    from windrow.cli import live, progress_lines
+    from windrow.cli import run_screen, progress_lines
 
     _say_who_has_it(paths)
     try:
@@ -192,7 +192,7 @@ def stay(paths: RunPaths, *, as_json: bool, again: Sequence[int] = ()) -> int:
         raise
     told.refresh()
     if as_json:
-        terminal.print_json(live.as_json(told))
+        terminal.print_json(run_screen.as_json(told))
     elif told.story.is_complete:
         terminal.say("for an HTML report: windrow report")
     return 0 if told.story.is_complete else 1

@@ -28,7 +28,7 @@ def run(args: argparse.Namespace) -> int:
     from rich.table import Table
 
     from windrow.app.runs import RunPaths, Told, all_runs
-    from windrow.cli.live import as_json, clock, span
+    from windrow.cli.run_screen import as_json, clock, span
 
     told: list[Told] = []
     unreadable: list[tuple[RunPaths, str]] = []

@@ -71,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _write_page(path: str, workflow: Workflow, figures: Shape, token: int, exact: int | None) -> None:
     from windrow.formats.disk import replace_bytes
-    from windrow.report import workflow_page
+    from windrow.report.workflow.page import workflow_page
 
     with replace_bytes(path) as stream:
         stream.write(workflow_page(workflow, figures, token=token, exact=exact).encode())
@@ -97,12 +97,12 @@ def _facts(workflow: Workflow, figures: Shape, token: int, exact: int | None) ->
     from rich.table import Table
 
     from windrow.model import format_duration
-    from windrow.report.sizes import format_bytes
+    from windrow.model.size import format_size
 
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
     table.add_row("tasks", f"{figures.tasks:,}")
     table.add_row("dependencies", f"{figures.edges:,}")
-    table.add_row("files", f"{figures.files:,}, {format_bytes(figures.size_bytes)} in all")
+    table.add_row("files", f"{figures.files:,}, {format_size(figures.size_bytes)} in all")
     table.add_row("levels", f"{figures.levels:,}")
     table.add_row("width", f"{figures.width:,} tasks on the widest level")
     table.add_row("work", f"{format_duration(figures.work_s)}{terminal.guesses(workflow)}")

@@ -12,7 +12,7 @@ from windrow.cli.arguments import duration_s, node_count, positive
 from windrow.errors import UserError
 
 if TYPE_CHECKING:
-    from windrow.cli.outcome import Outcome
+    from windrow.cli.simulate_output import Outcome
     from windrow.model import Log
     from windrow.sim.simulation import Simulation
 
@@ -135,7 +135,7 @@ def _read(args: argparse.Namespace) -> Log:
 
 
 def _simulate_all(args: argparse.Namespace, log: Log, policies: list[str]) -> Outcome:
-    from windrow.cli.outcome import Outcome
+    from windrow.cli.simulate_output import Outcome
 
     zero = int(log.submit_s[0])
     begin_s = 0 if args.warmup_s is None else max(0, math.floor(args.from_s - args.warmup_s))
@@ -172,7 +172,7 @@ def _write_files(args: argparse.Namespace, outcome: Outcome) -> None:
 
 
 def _page(outcome: Outcome) -> str:
-    from windrow.report import simulation_page
+    from windrow.report.simulation.page import simulation_page
 
     window = {"from_s": outcome.from_s, "to_s": outcome.to_s}
     return simulation_page(outcome.simulations, repairs=outcome.repairs, **window)

@@ -37,12 +37,12 @@ def run(args: argparse.Namespace) -> int:
     from rich.text import Text
 
     from windrow.app.runs import Told, find_run
-    from windrow.cli import live
+    from windrow.cli import run_screen
 
     told = Told(find_run(args.run))
     if args.json:
-        terminal.print_json(live.as_json(told))
+        terminal.print_json(run_screen.as_json(told))
         return 0
     now = time.time()
-    terminal.show(Text("\n".join(live.summary(told, now))), live.table(told, now, None if args.all else 12))
+    terminal.show(Text("\n".join(run_screen.summary(told, now))), run_screen.table(told, now, None if args.all else 12))
     return 0

@@ -25,7 +25,7 @@ examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    from windrow.streams.meanings import ESTIMATE_MEANINGS, POLICY_FORMS, SELECTION_MEANINGS, WORKLOAD_MEANINGS
+    from windrow.streams.help_texts import ESTIMATE_MEANINGS, POLICY_FORMS, SELECTION_MEANINGS, WORKLOAD_MEANINGS
 
     tables = (
         ("policies", POLICY_FORMS),

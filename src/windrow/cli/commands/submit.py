@@ -86,7 +86,7 @@ def _wait(told: Told, number: int, *, as_json: bool) -> int:
 
 
 def _words(workflow: WorkflowStory) -> str:
-    from windrow.cli.live import span
+    from windrow.cli.run_screen import span
 
     if workflow.slowdown is None:
         return f"workflow {workflow.number}: {workflow.outcome}" + (f": {workflow.why}" if workflow.why else "")

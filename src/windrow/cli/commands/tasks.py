@@ -104,7 +104,7 @@ def _why(told: Told, number: int) -> str:
 
 
 def _cells(row: dict[str, Any]) -> tuple[str, ...]:
-    from windrow.cli.live import clock, span
+    from windrow.cli.run_screen import clock, span
 
     job, ran_s, how = row["job"], row["ran_s"], row["exit"]
     return (

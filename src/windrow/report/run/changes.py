@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from windrow.manager.changes import Changes
 from windrow.manager.story import Story
-from windrow.report.wording import count, listed
+from windrow.model.wording import count, listed
 
 
 def change_lines(changes: Changes) -> list[str]:

@@ -10,7 +10,7 @@ from windrow.manager.story import Attempt, DecisionStory
 from windrow.report.page import note
 from windrow.report.run.explanation import candidate_lines
 from windrow.report.run.figures import RunTold, attempt_s, span
-from windrow.report.wording import count
+from windrow.model.wording import count
 
 MOST_FAILURES = 40
 MOST_DECISIONS = 60

@@ -12,7 +12,7 @@ from windrow.model import Workflow, format_duration
 from windrow.model.size import format_size
 from windrow.queues.reasons import reason
 from windrow.report.run.waiting import waits_because
-from windrow.report.wording import count
+from windrow.model.wording import count
 from windrow.strategies import Candidate
 
 _SHOWN = 12

@@ -28,7 +28,7 @@ from windrow.report.run.figures import (
 from windrow.report.run.gantt import kind_colours, run_gantt
 from windrow.report.run.starts import starts
 from windrow.report.svg.plot import legend
-from windrow.report.wording import count
+from windrow.model.wording import count
 
 _MOST_JOBS = 60
 _MOST_KINDS = 30

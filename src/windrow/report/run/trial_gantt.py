@@ -18,7 +18,7 @@ from windrow.report.svg import plot
 from windrow.report.svg.axis import Axis, count_axis, time_axis
 from windrow.report.svg.plot import COLOURS, Frame, legend
 from windrow.report.svg.steps import thinned
-from windrow.report.wording import count
+from windrow.model.wording import count
 from windrow.shape import kinds
 
 _WIDTH = 960

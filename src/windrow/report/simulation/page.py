@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from windrow.errors import UserError
 from windrow.model import Repairs, format_duration
-from windrow.report import timeline, waits
-from windrow.report.figures import FIGURES, Figure
+from windrow.report.simulation import load, waits
+from windrow.report.simulation.figures import FIGURES, Figure
 from windrow.report.page import cell, facts, figure, note, notes, page, section, table
 from windrow.sim.settings import EVENTS, PLACEMENTS, POLICIES, PRIORITIES, REQUESTS
 from windrow.sim.simulation import BOUND_S, Simulation, Summary
@@ -56,8 +56,8 @@ def simulation_page(
             _policies(labels),
         ),
         section("Figures", _table(labels, summaries), facts(_WORDS)),
-        section("Jobs waiting", figure(*timeline.queue(simulations, window))),
-        section("Nodes busy", figure(*timeline.utilization(simulations, window))),
+        section("Jobs waiting", figure(*load.queue(simulations, window))),
+        section("Nodes busy", figure(*load.utilization(simulations, window))),
         section("How long jobs wait", figure(*waits.distribution(simulations, window))),
         section("Who waits: narrow and wide jobs", figure(*waits.by_width(simulations, window))),
     ]

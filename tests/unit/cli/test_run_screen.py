@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from windrow.app.runs import RunPaths, Told, new_run
-from windrow.cli import live, progress_lines
+from windrow.cli import run_screen, progress_lines
 from windrow.manager import events as e
 from windrow.manager.journal import Journal, Record
 from windrow.manager.run_file import write_runnable
@@ -44,11 +44,11 @@ def says(paths: RunPaths, **words: object) -> Told:
 def test_why_a_job_waits_is_in_all_that_is_shown(paths: RunPaths) -> None:
     told = says(paths, reasons={"0": "QOSMaxWallDurationPerJobLimit"}, trouble="")
     because = "it asks for more than its QOS allows one job (QOSMaxWallDurationPerJobLimit)"
-    rows, _ = live.job_rows(told, 3.0)
+    rows, _ = run_screen.job_rows(told, 3.0)
     assert rows[0][-1] == because
-    (warning,) = [line for line in live.summary(told, 3.0) if line.startswith("warning: ")]
+    (warning,) = [line for line in run_screen.summary(told, 3.0) if line.startswith("warning: ")]
     assert warning.startswith(f"warning: nothing of this run can start: job 0 (17) waits because {because}; fix: ")
-    shown = live.as_json(told)
+    shown = run_screen.as_json(told)
     assert shown["jobs"][0]["reason"] == "QOSMaxWallDurationPerJobLimit"
     assert shown["warnings"] == [warning]
     told.close()
@@ -56,9 +56,9 @@ def test_why_a_job_waits_is_in_all_that_is_shown(paths: RunPaths) -> None:
 
 def test_a_job_of_which_the_queue_said_nothing_waits_for_no_reason(paths: RunPaths) -> None:
     told = Told(paths)
-    assert live.job_rows(told, 3.0)[0][0][-1] == ""
-    assert live.as_json(told)["jobs"][0]["reason"] == ""
-    assert not live.warnings(told)
+    assert run_screen.job_rows(told, 3.0)[0][0][-1] == ""
+    assert run_screen.as_json(told)["jobs"][0]["reason"] == ""
+    assert not run_screen.warnings(told)
     told.close()
 
 
@@ -67,9 +67,9 @@ def test_what_a_manager_died_of_is_told(paths: RunPaths) -> None:
     paths.log.write_text(f"00:00:01  0/1 tasks  job 0 waiting\nwindrow: error: {words}\n")
     told = Told(paths)
     assert told.state == "interrupted"
-    assert f"its manager ended: {words}" in live.summary(told, time.time())
+    assert f"its manager ended: {words}" in run_screen.summary(told, time.time())
     os.utime(paths.log, (0, 0))  # another one managed the run since then
-    assert not any("disk is full" in line for line in live.summary(told, time.time()))
+    assert not any("disk is full" in line for line in run_screen.summary(told, time.time()))
     told.close()
 
 
@@ -99,9 +99,9 @@ def test_causes_and_avoided_nodes_are_told(paths: RunPaths, monkeypatch: pytest.
     journal.close()
     told = Told(paths)
     monkeypatch.setattr(Told, "state", "running")
-    until = live.clock(now + 3600)
-    assert f"avoiding n3 until {until}: 2 jobs failed on it" in live.summary(told, now + 1.0)
-    shown = live.as_json(told)
+    until = run_screen.clock(now + 3600)
+    assert f"avoiding n3 until {until}: 2 jobs failed on it" in run_screen.summary(told, now + 1.0)
+    shown = run_screen.as_json(told)
     assert [job["cause"] for job in shown["jobs"]] == ["node failed", "node failed"]
     assert shown["avoided_nodes"] == [{"node": "n3", "why": "2 jobs failed on it", "until_s": now + 3600}]
     told.close()

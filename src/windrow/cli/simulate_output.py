@@ -11,7 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from windrow.model import Repairs, format_duration
-from windrow.report.figures import FIGURES, Figure
+from windrow.report.simulation.figures import FIGURES, Figure
 from windrow.sim.simulation import Simulation, Summary
 
 

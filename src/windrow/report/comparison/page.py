@@ -16,7 +16,7 @@ import numpy as np
 from windrow.app.strategies import MEANINGS
 from windrow.lab.compare import Comparison
 from windrow.model import format_duration
-from windrow.report import comparison_plots
+from windrow.report.comparison import plots
 from windrow.report.page import cell, facts, figure, note, notes, page, section, table
 
 Summary = dict[str, Any]
@@ -171,11 +171,11 @@ def comparison_page(comparison: Comparison, what: Sequence[str]) -> str:
     title = f"{scenario.workflow.name}: {len(comparison.strategies)} strategies"
     sections = [
         section("What it comes to", *_paragraphs(verdict(comparison)[1:]), _table(comparison, unit), facts(_WORDS)),
-        section("How long it takes", figure(*comparison_plots.spread(comparison, unit.seconds, unit.long_name))),
-        section("Where time and nodes go", figure(*comparison_plots.shares(comparison, unit.seconds, unit.long_name))),
+        section("How long it takes", figure(*plots.spread(comparison, unit.seconds, unit.long_name))),
+        section("Where time and nodes go", figure(*plots.shares(comparison, unit.seconds, unit.long_name))),
     ]
     if several:
-        sections.append(section("Time by time", figure(*comparison_plots.over_time(comparison))))
+        sections.append(section("Time by time", figure(*plots.over_time(comparison))))
     known = [f"{name}: {MEANINGS[name]}" for name in comparison.strategies if name in MEANINGS]
     sections.append(section("What was tried", facts(_tried(comparison)), notes([*what]), notes(known)))
     return page(title, verdict(comparison)[0], sections)

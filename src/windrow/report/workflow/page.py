@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from windrow.model import Workflow, format_duration
 from windrow.report.page import cell, facts, figure, note, page, section, table
-from windrow.report.profile import profile
-from windrow.report.sizes import format_bytes
-from windrow.report.svg.drawing import can_be_drawn, drawing
+from windrow.report.workflow.profile import profile
+from windrow.model.size import format_size
+from windrow.report.workflow.drawing import can_be_drawn, drawing
 from windrow.report.svg.plot import COLOURS, legend
 from windrow.shape import Kind, Shape, kinds
 
@@ -42,7 +42,7 @@ def _coloured(found: Sequence[Kind]) -> list[Kind]:
 
 def _facts(figures: Shape, token: int, exact: int | None) -> Iterator[tuple[str, str]]:
     yield "tasks", f"{figures.tasks:,}, with {figures.edges:,} dependencies"
-    yield "files", f"{figures.files:,}, {format_bytes(figures.size_bytes)} in all"
+    yield "files", f"{figures.files:,}, {format_size(figures.size_bytes)} in all"
     yield "levels", f"{figures.levels:,}, the widest with {figures.width:,} tasks"
     yield "work", f"{format_duration(figures.work_s)}, the sum of all run times"
     path = f"{format_duration(figures.critical_path_s)} along {len(figures.critical_tasks):,} tasks"

@@ -1,0 +1,1 @@
+"""The page that compares strategies: words, figures, pictures."""
