@@ -13,8 +13,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from windrow.cli import run_screen, terminal
-from windrow.report.run.waiting import waits_because
 from windrow.model.wording import count
+from windrow.report.run.waiting import waits_because
 
 if TYPE_CHECKING:
     from windrow.app.runs import Told

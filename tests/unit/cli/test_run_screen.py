@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from windrow.app.runs import RunPaths, Told, new_run
-from windrow.cli import run_screen, progress_lines
+from windrow.cli import progress_lines, run_screen
 from windrow.manager import events as e
 from windrow.manager.journal import Journal, Record
 from windrow.manager.run_file import write_runnable

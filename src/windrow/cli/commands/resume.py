@@ -69,8 +69,8 @@ def go_on(told: Told, *, detached: bool, as_json: bool) -> int:
 
 def _plan(now: Standing) -> list[str]:
     """What will run and why, in a few lines."""
-    from windrow.report.run.changes import change_lines
     from windrow.model.wording import count
+    from windrow.report.run.changes import change_lines
 
     assert now.changes is not None
     kept = len(now.changes.kept)
@@ -81,8 +81,8 @@ def _plan(now: Standing) -> list[str]:
 def choose(told: Told, *, as_json: bool) -> int:
     """There is a run of this workflow already: say what each choice would do, and do nothing."""
     from windrow.app.continuing import standing
-    from windrow.report.run.changes import change_lines, unfinished_line
     from windrow.model.wording import count, listed
+    from windrow.report.run.changes import change_lines, unfinished_line
 
     now, name = standing(told), told.paths.name
     workflow = told.runnable.workflow if now.changes is None else now.changes.runnable.workflow

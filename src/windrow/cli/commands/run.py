@@ -167,7 +167,7 @@ def stay(paths: RunPaths, *, as_json: bool, again: Sequence[int] = ()) -> int:
     """Manage the run to its end in this process. `again`: tasks that are to run though they have finished."""
     from windrow.app.execute import drive, managed
     from windrow.app.runs import Told
-    from windrow.cli import run_screen, progress_lines
+    from windrow.cli import progress_lines, run_screen
 
     _say_who_has_it(paths)
     try:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from html import escape
 
 from windrow.manager.story import Attempt, DecisionStory
+from windrow.model.wording import count
 from windrow.report.page import note
 from windrow.report.run.explanation import candidate_lines
 from windrow.report.run.figures import RunTold, attempt_s, span
-from windrow.model.wording import count
 
 MOST_FAILURES = 40
 MOST_DECISIONS = 60

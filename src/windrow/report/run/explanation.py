@@ -10,9 +10,9 @@ from windrow.manager.lost_files import LostFile
 from windrow.manager.story import Attempt, JobStory, Story
 from windrow.model import Workflow, format_duration
 from windrow.model.size import format_size
+from windrow.model.wording import count
 from windrow.queues.reasons import reason
 from windrow.report.run.waiting import waits_because
-from windrow.model.wording import count
 from windrow.strategies import Candidate
 
 _SHOWN = 12

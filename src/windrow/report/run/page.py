@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from html import escape
 
 from windrow.model.size import format_size
+from windrow.model.wording import count
 from windrow.report.page import cell, facts, figure, note, page, section, table
 from windrow.report.run.details import decisions, failures
 from windrow.report.run.figures import (
@@ -28,7 +29,6 @@ from windrow.report.run.figures import (
 from windrow.report.run.gantt import kind_colours, run_gantt
 from windrow.report.run.starts import starts
 from windrow.report.svg.plot import legend
-from windrow.model.wording import count
 
 _MOST_JOBS = 60
 _MOST_KINDS = 30

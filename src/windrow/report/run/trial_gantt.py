@@ -13,12 +13,12 @@ from html import escape
 from windrow.lab.background import Background, Ints
 from windrow.lab.trial import JobRecord, TaskRecord, Trial
 from windrow.model import Workflow, format_duration
+from windrow.model.wording import count
 from windrow.report.page import cell, facts, figure, note, notes, page, section, table
 from windrow.report.svg import plot
 from windrow.report.svg.axis import Axis, count_axis, time_axis
 from windrow.report.svg.plot import COLOURS, Frame, legend
 from windrow.report.svg.steps import thinned
-from windrow.model.wording import count
 from windrow.shape import kinds
 
 _WIDTH = 960

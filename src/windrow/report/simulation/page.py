@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from windrow.errors import UserError
 from windrow.model import Repairs, format_duration
+from windrow.report.page import cell, facts, figure, note, notes, page, section, table
 from windrow.report.simulation import load, waits
 from windrow.report.simulation.figures import FIGURES, Figure
-from windrow.report.page import cell, facts, figure, note, notes, page, section, table
 from windrow.sim.settings import EVENTS, PLACEMENTS, POLICIES, PRIORITIES, REQUESTS
 from windrow.sim.simulation import BOUND_S, Simulation, Summary
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from windrow.model import Workflow, format_duration
-from windrow.report.page import cell, facts, figure, note, page, section, table
-from windrow.report.workflow.profile import profile
 from windrow.model.size import format_size
-from windrow.report.workflow.drawing import can_be_drawn, drawing
+from windrow.report.page import cell, facts, figure, note, page, section, table
 from windrow.report.svg.plot import COLOURS, legend
+from windrow.report.workflow.drawing import can_be_drawn, drawing
+from windrow.report.workflow.profile import profile
 from windrow.shape import Kind, Shape, kinds
 
 _MOST_KINDS = 30
