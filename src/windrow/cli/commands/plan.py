@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from windrow.cli import plan_live, terminal
+from windrow.cli import plan_on_queue, terminal
 from windrow.cli import scenario as shared
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     shared.add_strategy(parser)
     shared.add_cluster(parser)
     parser.set_defaults(margin=None)  # it depends on --on
-    plan_live.add_arguments(parser)
+    plan_on_queue.add_arguments(parser)
     output = parser.add_argument_group("output")
     output.add_argument("--explain", action="store_true", help="also print what was considered, and why the winner won")
     output.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
@@ -60,7 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Read, cut, print."""
     if args.on is not None:
-        return plan_live.run(args)
+        return plan_on_queue.run(args)
     args.margin = shared.MARGIN if args.margin is None else args.margin
     from windrow.app.strategies import find_strategy
     from windrow.lab.plan import make_plan
