@@ -33,7 +33,7 @@ from windrow.lab.stream.simulation import run_by_pool  # noqa: E402
 from windrow.lab.stream.workload import Workload  # noqa: E402
 from windrow.model import Runnable, Step, Workflow  # noqa: E402
 from windrow.model.workflow import Floats  # noqa: E402
-from windrow.pool.events import TaskFinished, TaskStarted  # noqa: E402
+from windrow.pool.events import PoolTaskFinished, PoolTaskStarted  # noqa: E402
 from windrow.pool.folder import PoolFolder  # noqa: E402
 from windrow.pool.journal import Journal  # noqa: E402
 from windrow.pool.story import Story, WorkflowStory  # noqa: E402
@@ -197,9 +197,9 @@ def slot_times_s(folder: PoolFolder) -> dict[tuple[int, int], float]:
     begun_s: dict[tuple[int, int], float] = {}
     found: dict[tuple[int, int], float] = {}
     for _, event in Journal.open(folder.journal).events():
-        if isinstance(event, TaskStarted):
+        if isinstance(event, PoolTaskStarted):
             begun_s[event.number, event.task] = event.at_s
-        elif isinstance(event, TaskFinished):
+        elif isinstance(event, PoolTaskFinished):
             found[event.number, event.task] = event.at_s - begun_s[event.number, event.task]
     return found
 

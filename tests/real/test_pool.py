@@ -141,7 +141,7 @@ class World:
 
     def finished(self) -> set[tuple[int, int]]:
         events = [event for _, event in Journal.open(self.pool.journal).events()]
-        return {(event.number, event.task) for event in events if isinstance(event, e.TaskFinished)}
+        return {(event.number, event.task) for event in events if isinstance(event, e.PoolTaskFinished)}
 
     def clean(self) -> None:
         for server in self.servers:
@@ -388,9 +388,11 @@ def test_inside_an_allocation_it_uses_all_nodes_and_survives_the_loss_of_one(wor
     assert world.outcomes() == {1: "complete"}
     assert len(story.lost_hosts) == 1
     events = [event for _, event in Journal.open(world.pool.journal).events()]
-    assert {event.nodes[0] for event in events if isinstance(event, e.TaskStarted)} == {0, 1, 2}
-    assert Counter(event.task for event in events if isinstance(event, e.TaskFinished)) == Counter(range(len(workflow)))
-    assert not any(isinstance(event, e.TaskFailed) for event in events)
+    assert {event.nodes[0] for event in events if isinstance(event, e.PoolTaskStarted)} == {0, 1, 2}
+    assert Counter(event.task for event in events if isinstance(event, e.PoolTaskFinished)) == Counter(
+        range(len(workflow))
+    )
+    assert not any(isinstance(event, e.PoolTaskFailed) for event in events)
     check_precedence(workflow, 1, world.stamps())
 
 
@@ -425,10 +427,12 @@ def test_inside_an_allocation_a_cancelled_workflow_is_stopped_on_every_node(worl
     world.wait_for(2)
     assert world.outcomes() == {1: "cancelled", 2: "complete"}
     events = [event for _, event in Journal.open(world.pool.journal).events()]
-    started = {event.task: event.nodes for event in events if isinstance(event, e.TaskStarted) and event.number == 1}
+    started = {
+        event.task: event.nodes for event in events if isinstance(event, e.PoolTaskStarted) and event.number == 1
+    }
     assert sorted(started.values()) == [(0,), (0,), (1,), (1,), (2,), (2,)]
-    assert {event.task for event in events if isinstance(event, e.TaskLost)} == set(started)
-    assert not any(isinstance(event, e.TaskFailed | e.NodeLost) for event in events)
+    assert {event.task for event in events if isinstance(event, e.PoolTaskLost)} == set(started)
+    assert not any(isinstance(event, e.PoolTaskFailed | e.NodeLost) for event in events)
     assert {s.number for s in world.stamps() if s.what == "end"} == {2}
 
 
@@ -468,8 +472,8 @@ def test_inside_a_slurm_allocation_until_that_ends_and_then_in_the_next(world: W
     world.wait_for(1)
     assert world.outcomes() == {1: "complete"}
     events = [event for _, event in Journal.open(world.pool.journal).events()]
-    assert not any(isinstance(event, e.TaskFailed) for event in events)
-    assert {event.nodes[0] for event in events if isinstance(event, e.TaskStarted)} == {0, 1, 2}
+    assert not any(isinstance(event, e.PoolTaskFailed) for event in events)
+    assert {event.nodes[0] for event in events if isinstance(event, e.PoolTaskStarted)} == {0, 1, 2}
     starts = Counter(s.task for s in world.stamps() if s.what == "start")
     assert all(starts[workflow.ids[task]] == 1 for _, task in finished)
     check_precedence(workflow, 1, world.stamps())

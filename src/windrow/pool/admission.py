@@ -9,13 +9,13 @@ from windrow.forecast.best_effort import filled
 from windrow.formats import read_runnable
 from windrow.model import Runnable
 from windrow.model.runnable import refuse_missing_inputs
-from windrow.pool.settings import Settings
+from windrow.pool.settings import PoolSettings
 from windrow.streams import in_processors
 
 _GUESS_S = 60.0  # the run time of a task of which nobody knows anything; only policies that order by length use it
 
 
-def admit(path: Path, settings: Settings | None) -> Runnable:
+def admit(path: Path, settings: PoolSettings | None) -> Runnable:
     """The workflow in this file, with run times from history where it states none. UserError where it cannot run.
 
     `settings` None: the pool has never been served, and its size is not known yet.
@@ -30,7 +30,7 @@ def admit(path: Path, settings: Settings | None) -> Runnable:
     return runnable
 
 
-def refuse_misfits(runnable: Runnable, settings: Settings) -> None:
+def refuse_misfits(runnable: Runnable, settings: PoolSettings) -> None:
     """UserError where a task asks for more than the pool's nodes have."""
     taken = in_processors(runnable.workflow, settings.shape).cores
     if int(taken.max()) > settings.slots:

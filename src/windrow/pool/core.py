@@ -16,12 +16,12 @@ from dataclasses import dataclass
 
 from windrow.model import NodeShape, Runnable
 from windrow.pool.events import CANCELLED, COMPLETE, FAILED
-from windrow.pool.workflow_state import Guest, Past
+from windrow.pool.workflow_state import Guest, WorkflowPast
 from windrow.streams import Pool, Start, TaskFinished, TaskLost, WorkflowArrived, WorkflowWithdrawn
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
+class PoolAttempt:
     """Start this task of this workflow now."""
 
     number: int
@@ -29,7 +29,7 @@ class Attempt:
     attempt: int
 
 
-class Core:
+class PoolCore:
     """The workflows in the pool."""
 
     def __init__(self, pool: Pool, shape: NodeShape) -> None:
@@ -44,9 +44,11 @@ class Core:
         ended, self._ended = self._ended, []
         return ended
 
-    def arrive(self, number: int, runnable: Runnable, at_s: float, past: Past | None = None) -> list[Attempt]:
+    def arrive(
+        self, number: int, runnable: Runnable, at_s: float, past: WorkflowPast | None = None
+    ) -> list[PoolAttempt]:
         """A workflow joins. UserError where it asks for more than the pool has; then nothing has changed."""
-        guest = Guest(number, runnable, self._shape, past or Past())
+        guest = Guest(number, runnable, self._shape, past or WorkflowPast())
         if guest.left == 0:
             self._end(guest)
             return []
@@ -54,13 +56,13 @@ class Core:
         self.guests[number] = guest
         return self._follow(starts)
 
-    def finished(self, number: int, task: int, runtime_s: float) -> list[Attempt]:
+    def finished(self, number: int, task: int, runtime_s: float) -> list[PoolAttempt]:
         """An attempt succeeded."""
         guest = self.guests[number]
         guest.finish(task, runtime_s)
         return self._over(guest, task, runtime_s)
 
-    def failed(self, number: int, task: int, runtime_s: float) -> list[Attempt]:
+    def failed(self, number: int, task: int, runtime_s: float) -> list[PoolAttempt]:
         """An attempt failed; ask `is_final` first what comes of it."""
         guest = self.guests[number]
         if not self.is_final(number, task):
@@ -74,7 +76,7 @@ class Core:
         guest = self.guests[number]
         return guest.failures.get(task, 0) >= guest.runnable.steps[task].retries
 
-    def lost(self, number: int, task: int) -> list[Attempt]:
+    def lost(self, number: int, task: int) -> list[PoolAttempt]:
         """An attempt is over without a result; the task starts again when its turn comes."""
         guest = self.guests[number]
         guest.running.remove(task)
@@ -82,13 +84,13 @@ class Core:
             return self._leave_if_idle(guest)
         return self._follow(self.pool.handle(TaskLost(number, guest.place(task))))
 
-    def withdraw(self, number: int) -> list[Attempt]:
+    def withdraw(self, number: int) -> list[PoolAttempt]:
         """The workflow is to leave. Whoever runs its tasks must stop them, and say so with `lost`."""
         guest = self.guests[number]
         guest.is_withdrawn = True
         return self._leave_if_idle(guest)
 
-    def _over(self, guest: Guest, task: int, runtime_s: float) -> list[Attempt]:
+    def _over(self, guest: Guest, task: int, runtime_s: float) -> list[PoolAttempt]:
         if guest.is_withdrawn and guest.left:
             return self._leave_if_idle(guest)
         starts = self._tell(guest, task, runtime_s)
@@ -96,9 +98,9 @@ class Core:
             starts += self._leave(guest)
         return self._follow(starts)
 
-    def _follow(self, starts: Iterable[Start]) -> list[Attempt]:
+    def _follow(self, starts: Iterable[Start]) -> list[PoolAttempt]:
         """Go through what `streams.Pool` wants started; what it starts because of our answers, too."""
-        wanted: list[Attempt] = []
+        wanted: list[PoolAttempt] = []
         queue = deque(starts)
         while queue:
             start = queue.popleft()
@@ -111,7 +113,7 @@ class Core:
                 continue
             guest.running.add(task)
             guest.attempts[task] = guest.attempts.get(task, 0) + 1
-            wanted.append(Attempt(start.number, task, guest.attempts[task]))
+            wanted.append(PoolAttempt(start.number, task, guest.attempts[task]))
         return wanted
 
     def _tell(self, guest: Guest, task: int, runtime_s: float) -> list[Start]:
@@ -119,7 +121,7 @@ class Core:
         guest.unseen -= 1
         return self.pool.handle(TaskFinished(guest.number, guest.place(task), runtime_s))
 
-    def _leave_if_idle(self, guest: Guest) -> list[Attempt]:
+    def _leave_if_idle(self, guest: Guest) -> list[PoolAttempt]:
         return [] if guest.running else self._follow(self._leave(guest))
 
     def _leave(self, guest: Guest) -> list[Start]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import get_args
 
 COMPLETE, FAILED, CANCELLED = "complete", "failed", "cancelled"
 """How a workflow can end; a refused one never began."""
 
 
 @dataclass(frozen=True, slots=True)
-class WorkflowArrived:
+class WorkflowAccepted:
     """The pool has taken a workflow in; its content is in the pool's folder. `at_s` is when it was submitted."""
 
     at_s: float
@@ -28,7 +29,7 @@ class WorkflowRefused:
 
 
 @dataclass(frozen=True, slots=True)
-class TaskStarted:
+class PoolTaskStarted:
     """An attempt begins on these nodes. `slots` is how many processors it takes."""
 
     at_s: float
@@ -40,7 +41,7 @@ class TaskStarted:
 
 
 @dataclass(frozen=True, slots=True)
-class TaskFinished:
+class PoolTaskFinished:
     """An attempt succeeded: the task is done for good."""
 
     at_s: float
@@ -53,7 +54,7 @@ class TaskFinished:
 
 
 @dataclass(frozen=True, slots=True)
-class TaskFailed:
+class PoolTaskFailed:
     """An attempt failed. `final`: there will not be another."""
 
     at_s: float
@@ -67,7 +68,7 @@ class TaskFailed:
 
 
 @dataclass(frozen=True, slots=True)
-class TaskLost:
+class PoolTaskLost:
     """An attempt ended through no fault of its own; unless the workflow was cancelled, the task starts again."""
 
     at_s: float
@@ -124,15 +125,25 @@ class NodeLost:
 
 
 Event = (
-    WorkflowArrived
+    WorkflowAccepted
     | WorkflowRefused
-    | TaskStarted
-    | TaskFinished
-    | TaskFailed
-    | TaskLost
+    | PoolTaskStarted
+    | PoolTaskFinished
+    | PoolTaskFailed
+    | PoolTaskLost
     | CancelAsked
     | WorkflowEnded
     | PoolOpened
     | PoolClosed
     | NodeLost
 )
+
+KINDS: dict[type[Event], str] = {
+    **{kind: kind.__name__ for kind in get_args(Event)},
+    WorkflowAccepted: "WorkflowArrived",
+    PoolTaskStarted: "TaskStarted",
+    PoolTaskFinished: "TaskFinished",
+    PoolTaskFailed: "TaskFailed",
+    PoolTaskLost: "TaskLost",
+}
+"""What each is called in a journal."""

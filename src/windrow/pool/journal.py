@@ -12,22 +12,20 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import msgspec
 
 from windrow.errors import InputError
 from windrow.manager.journal_file import FACTS_TABLE, KEEP_FACT, JournalFile, connect, fact_rows, faults_explained
-from windrow.pool.events import Event
+from windrow.pool.events import KINDS, Event
 
 FORMAT = 1
 _SCHEMA = f"""
 {FACTS_TABLE}
 CREATE TABLE events (seq INTEGER PRIMARY KEY, kind TEXT NOT NULL, body BLOB NOT NULL);
 """
-_DECODERS: dict[str, msgspec.json.Decoder[Event]] = {
-    kind.__name__: msgspec.json.Decoder(kind) for kind in get_args(Event)
-}
+_DECODERS: dict[str, msgspec.json.Decoder[Event]] = {name: msgspec.json.Decoder(kind) for kind, name in KINDS.items()}
 
 
 class Journal(JournalFile):
@@ -61,7 +59,7 @@ class Journal(JournalFile):
 
     def append(self, events: Sequence[Event], facts: Mapping[str, Any] | None = None) -> None:
         """Keep these events for good, and replace these facts, in one step."""
-        rows = [(type(event).__name__, msgspec.json.encode(event)) for event in events]
+        rows = [(KINDS[type(event)], msgspec.json.encode(event)) for event in events]
         with self._transaction() as db:
             db.executemany("INSERT INTO events (kind, body) VALUES (?, ?)", rows)
             db.executemany(KEEP_FACT, fact_rows(facts or {}))

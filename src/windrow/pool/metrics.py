@@ -6,7 +6,7 @@ import heapq
 from collections.abc import Mapping
 
 from windrow.model import NodeShape
-from windrow.pool.workflow_state import Guest, Past
+from windrow.pool.workflow_state import Guest, WorkflowPast
 from windrow.streams import Backfilling, Pool, TaskFinished, WorkflowArrived
 from windrow.streams.selection import Selection
 
@@ -19,7 +19,7 @@ def alone_s(guest: Guest, shape: NodeShape, slots: int, selection: Selection) ->
     whole = guest.runnable.workflow
     if len(guest.took_s) < len(whole):
         return 0.0
-    alone = Guest(guest.number, guest.runnable, shape, Past())
+    alone = Guest(guest.number, guest.runnable, shape, WorkflowPast())
     return _makespan_s(Pool(slots, Backfilling(), selection=selection), alone, guest.took_s)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from windrow.agent.order import Order, absolute, task_env
-from windrow.pool.core import Attempt
+from windrow.pool.core import PoolAttempt
 from windrow.pool.orphans import VARIABLE
 from windrow.pool.workflow_state import Guest
 
@@ -15,7 +15,7 @@ _PATIENCE_S = 5.0  # how long a file written on another node may take to show up
 
 def order_for(
     key: int,
-    attempt: Attempt,
+    attempt: PoolAttempt,
     guest: Guest,
     *,
     nodes: Sequence[str],

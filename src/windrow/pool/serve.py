@@ -15,7 +15,7 @@ from windrow.errors import UserError
 from windrow.manager.lock import RunLock, holder_of
 from windrow.pool.folder import PoolFolder
 from windrow.pool.journal import Journal
-from windrow.pool.server import Server
+from windrow.pool.server import PoolServer
 from windrow.pool.settings import choose
 from windrow.version import __version__
 
@@ -38,7 +38,7 @@ def serve(folder: PoolFolder, wanted: Mapping[str, Any], say: Callable[[str], No
     kept = journal.facts().get("settings", {})
     journal.close()
     settings, hosts = choose(wanted, kept, os.environ)
-    code = guarded(lambda: Server(folder, settings, hosts, Wake(), say).run())
+    code = guarded(lambda: PoolServer(folder, settings, hosts, Wake(), say).run())
     lock.release()
     return code
 

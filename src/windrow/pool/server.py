@@ -24,7 +24,7 @@ from windrow.forecast.best_effort import Memory
 from windrow.forecast.runtimes import PastRun, RunTimes
 from windrow.pool import events as e
 from windrow.pool.admission import refuse_misfits
-from windrow.pool.core import Attempt, Core
+from windrow.pool.core import PoolAttempt, PoolCore
 from windrow.pool.folder import PoolFolder
 from windrow.pool.journal import Journal
 from windrow.pool.metrics import alone_s
@@ -32,9 +32,9 @@ from windrow.pool.nodes import Crew
 from windrow.pool.orders import order_for
 from windrow.pool.orphans import kill_leftovers
 from windrow.pool.placement import Placement
-from windrow.pool.settings import Settings
+from windrow.pool.settings import PoolSettings
 from windrow.pool.story import Story
-from windrow.pool.workflow_state import Guest, Past
+from windrow.pool.workflow_state import Guest, WorkflowPast
 from windrow.queues.local.rendezvous import open_door
 from windrow.streams import find_selection
 
@@ -46,23 +46,23 @@ _KILL_AFTER_S = 3.0
 class _Live:
     """An attempt between its start and its end."""
 
-    attempt: Attempt
+    attempt: PoolAttempt
     nodes: tuple[int, ...] = ()
     begun_s: float = 0.0
 
 
-class Server:
+class PoolServer:
     """Serves one pool. Whoever makes it holds the pool's lock."""
 
     def __init__(
-        self, folder: PoolFolder, settings: Settings, hosts: Hosts, wake: Wake, say: Callable[[str], None]
+        self, folder: PoolFolder, settings: PoolSettings, hosts: Hosts, wake: Wake, say: Callable[[str], None]
     ) -> None:
         self._folder, self._settings, self._hosts, self._wake, self._say = folder, settings, hosts, wake, say
         self._journal = Journal.open(folder.journal, writable=True, is_cluster=hosts.is_cluster)
         self._facts = self._journal.facts()
         self._address = shlex.quote(folder.address)  # told before tasks change the working folder
         self._clock = SteadyClock()
-        self._core = Core(settings.pool(), settings.shape)
+        self._core = PoolCore(settings.pool(), settings.shape)
         self._placement = Placement(settings.nodes, settings.shape)
         self._crew = Crew(hosts, settings.nodes, wake)
         if not hosts.is_cluster:  # a pipe does not reach other machines, and not every shared file system can hold one
@@ -123,7 +123,7 @@ class Server:
         for node, keys in self._crew.take_lost():
             self._lost(node, keys)
         while self._folder.workflow(self._next).exists():
-            self._take_in(self._next, Past())
+            self._take_in(self._next, WorkflowPast())
             self._next += 1
         wishes = self._folder.wished()
         heard = [wish for wish in wishes if self._hear(wish)]
@@ -142,7 +142,7 @@ class Server:
         self._cancel(int(which))
         return True
 
-    def _take_in(self, number: int, past: Past, *, is_known: bool = False) -> None:
+    def _take_in(self, number: int, past: WorkflowPast, *, is_known: bool = False) -> None:
         """A workflow arrives, or is there again after a restart."""
         now_s = self._clock.now()
         try:
@@ -156,7 +156,7 @@ class Server:
             return
         workflow = submission.runnable.workflow
         if not is_known:
-            self._note(e.WorkflowArrived(at_s, number, workflow.name, len(workflow)))
+            self._note(e.WorkflowAccepted(at_s, number, workflow.name, len(workflow)))
         self._make_out(number)
         self._ask(attempts)
 
@@ -166,7 +166,7 @@ class Server:
         except OSError as error:
             raise OutsideError(f"{self._folder.out(number)} cannot be made: {error.strerror}") from error
 
-    def _ask(self, attempts: Iterable[Attempt]) -> None:
+    def _ask(self, attempts: Iterable[PoolAttempt]) -> None:
         """These attempts may start as soon as there is room."""
         for attempt in attempts:
             self._keys += 1
@@ -180,14 +180,14 @@ class Server:
         ids = (attempt.number, attempt.task, attempt.attempt)
         took_s = now_s - live.begun_s
         if not result.why:
-            self._note(e.TaskFinished(now_s, *ids, live.begun_s, result.cpu_s, result.peak_bytes))
+            self._note(e.PoolTaskFinished(now_s, *ids, live.begun_s, result.cpu_s, result.peak_bytes))
             self._ask(core.finished(attempt.number, attempt.task, took_s))
         elif core.guests[attempt.number].is_withdrawn or self._wake.stop_signal is not None:
-            self._note(e.TaskLost(now_s, *ids, f"stopped: {result.why}"))
+            self._note(e.PoolTaskLost(now_s, *ids, f"stopped: {result.why}"))
             self._ask(core.lost(attempt.number, attempt.task))
         else:
             final = core.is_final(attempt.number, attempt.task)
-            self._note(e.TaskFailed(now_s, *ids, live.begun_s, result.why, final, result.tail))
+            self._note(e.PoolTaskFailed(now_s, *ids, live.begun_s, result.why, final, result.tail))
             self._ask(core.failed(attempt.number, attempt.task, took_s))
 
     def _lost(self, node: int, keys: list[int]) -> None:
@@ -204,7 +204,7 @@ class Server:
         self._placement.free(key)
         attempt = live.attempt
         if live.nodes:
-            self._note(e.TaskLost(self._clock.now(), attempt.number, attempt.task, attempt.attempt, why))
+            self._note(e.PoolTaskLost(self._clock.now(), attempt.number, attempt.task, attempt.attempt, why))
         self._ask(self._core.lost(attempt.number, attempt.task))
 
     def _give_up(self, key: int) -> None:
@@ -214,7 +214,7 @@ class Server:
         number, task = attempt.number, attempt.task
         final = self._core.is_final(number, task)
         why = "it needs more nodes than the pool has left"
-        self._note(e.TaskFailed(now_s, number, task, attempt.attempt, now_s, why, final))
+        self._note(e.PoolTaskFailed(now_s, number, task, attempt.attempt, now_s, why, final))
         self._ask(self._core.failed(number, task, 0.0))
 
     def _cancel(self, number: int) -> None:
@@ -240,7 +240,7 @@ class Server:
             live.nodes = nodes
             attempt = live.attempt
             slots = self._core.guests[attempt.number].taken[attempt.task]
-            self._note(e.TaskStarted(now_s, attempt.number, attempt.task, attempt.attempt, nodes, slots))
+            self._note(e.PoolTaskStarted(now_s, attempt.number, attempt.task, attempt.attempt, nodes, slots))
             self._to_start.append(key)
         ended = self._core.take_ended()
         for guest, outcome in ended:
@@ -320,7 +320,7 @@ class Server:
                 self._ended(result)
         for live in [live for live in self._live.values() if live.nodes]:
             attempt = live.attempt
-            self._note(e.TaskLost(self._clock.now(), attempt.number, attempt.task, attempt.attempt, why))
+            self._note(e.PoolTaskLost(self._clock.now(), attempt.number, attempt.task, attempt.attempt, why))
         for guest, outcome in self._core.take_ended():
             self._note(self._ending(guest, outcome))
 

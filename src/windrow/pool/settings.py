@@ -15,7 +15,7 @@ DEFAULTS: Mapping[str, Any] = {"policy": "bf", "selection": "random", "seed": 0}
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class PoolSettings:
     """What a user may choose. `cores` and `memory_bytes` (None: not counted) are those of one node."""
 
     policy: str
@@ -48,12 +48,14 @@ class Settings:
         return {"settings": asdict(self)}
 
     @staticmethod
-    def of(facts: Mapping[str, Any]) -> Settings:
+    def of(facts: Mapping[str, Any]) -> PoolSettings:
         """As the journal has them."""
-        return Settings(**facts["settings"])
+        return PoolSettings(**facts["settings"])
 
 
-def choose(wanted: Mapping[str, Any], kept: Mapping[str, Any], environ: Mapping[str, str]) -> tuple[Settings, Hosts]:
+def choose(
+    wanted: Mapping[str, Any], kept: Mapping[str, Any], environ: Mapping[str, str]
+) -> tuple[PoolSettings, Hosts]:
     """What the user wants now, else what the pool had, else what fits this place; and the nodes to do it on.
 
     Inside an allocation the nodes are the allocation's, whatever the pool had elsewhere.
@@ -62,7 +64,7 @@ def choose(wanted: Mapping[str, Any], kept: Mapping[str, Any], environ: Mapping[
     hosts = find_hosts(1, environ)
     here = _allocation(hosts, environ) if hosts.is_cluster else {}
     fallback = {"nodes": 1, "cores": len(os.sched_getaffinity(0)), "memory_bytes": None}
-    settings = Settings(**{**fallback, **DEFAULTS, **kept, **here, **given})
+    settings = PoolSettings(**{**fallback, **DEFAULTS, **kept, **here, **given})
     return settings, find_hosts(settings.nodes, environ)
 
 

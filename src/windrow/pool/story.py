@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import assert_never
 
 from windrow.pool import events as e
-from windrow.pool.workflow_state import Past
+from windrow.pool.workflow_state import WorkflowPast
 
 
 @dataclass(slots=True)
@@ -28,7 +28,7 @@ class WorkflowStory:
     why: str = ""
     alone_s: float = 0.0
     is_cancelled: bool = False
-    running: dict[int, e.TaskStarted] = field(default_factory=dict)
+    running: dict[int, e.PoolTaskStarted] = field(default_factory=dict)
     took_s: dict[int, float] = field(default_factory=dict)
     attempts: dict[int, int] = field(default_factory=dict)
     failures: dict[int, int] = field(default_factory=dict)
@@ -66,9 +66,9 @@ class WorkflowStory:
         return self.response_s / self.alone_s
 
     @property
-    def past(self) -> Past:
+    def past(self) -> WorkflowPast:
         """What a server must know to go on with it."""
-        return Past(self.took_s, self.attempts, self.failures, frozenset(self.given_up))
+        return WorkflowPast(self.took_s, self.attempts, self.failures, frozenset(self.given_up))
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,7 @@ class Story:
                 self.closed = event
             case e.NodeLost():
                 self.lost_hosts.append(event.host)
-            case e.WorkflowArrived():
+            case e.WorkflowAccepted():
                 fresh = WorkflowStory(event.number, event.name, event.tasks, event.at_s)
                 self.workflows[event.number] = fresh
             case e.WorkflowRefused():
@@ -136,25 +136,27 @@ class Story:
                 _hear(self.workflows[event.number], event)
 
 
-_OfWorkflow = e.TaskStarted | e.TaskFinished | e.TaskFailed | e.TaskLost | e.CancelAsked | e.WorkflowEnded
+_OfWorkflow = (
+    e.PoolTaskStarted | e.PoolTaskFinished | e.PoolTaskFailed | e.PoolTaskLost | e.CancelAsked | e.WorkflowEnded
+)
 
 
 def _hear(workflow: WorkflowStory, event: _OfWorkflow) -> None:
     match event:
-        case e.TaskStarted():
+        case e.PoolTaskStarted():
             workflow.begun_s = event.at_s if workflow.begun_s is None else workflow.begun_s
             workflow.running[event.task] = event
             workflow.attempts[event.task] = event.attempt
-        case e.TaskFinished():
+        case e.PoolTaskFinished():
             workflow.running.pop(event.task, None)
             workflow.took_s[event.task] = event.at_s - event.begun_s
-        case e.TaskFailed():
+        case e.PoolTaskFailed():
             workflow.running.pop(event.task, None)
             workflow.failures[event.task] = workflow.failures.get(event.task, 0) + 1
             if event.final:
                 workflow.given_up.add(event.task)
                 workflow.why = workflow.why or event.why
-        case e.TaskLost():
+        case e.PoolTaskLost():
             workflow.running.pop(event.task, None)
         case e.CancelAsked():
             workflow.is_cancelled = True

@@ -8,7 +8,7 @@ from typing import Any
 from windrow.manager.lock import holder_of
 from windrow.pool.folder import PoolFolder
 from windrow.pool.journal import Journal
-from windrow.pool.settings import Settings
+from windrow.pool.settings import PoolSettings
 from windrow.pool.story import Story, WorkflowStory
 
 
@@ -35,9 +35,9 @@ class Told:
                 workflow.running.clear()
 
     @property
-    def settings(self) -> Settings | None:
+    def settings(self) -> PoolSettings | None:
         """How the pool was served last; None before it ever was."""
-        return Settings.of(self.facts) if "settings" in self.facts else None
+        return PoolSettings.of(self.facts) if "settings" in self.facts else None
 
     @property
     def reserved(self) -> int:

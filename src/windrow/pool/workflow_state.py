@@ -19,7 +19,7 @@ from windrow.streams import in_processors
 
 
 @dataclass(frozen=True, slots=True)
-class Past:
+class WorkflowPast:
     """What became of a workflow's tasks before the server began: run times of those done, and of the others how often
     each was started and failed; `given_up` are those that will not be tried again."""
 
@@ -32,7 +32,7 @@ class Past:
 class Guest:
     """A workflow that the pool serves. Tasks go by their numbers in the whole workflow."""
 
-    def __init__(self, number: int, runnable: Runnable, shape: NodeShape, past: Past) -> None:
+    def __init__(self, number: int, runnable: Runnable, shape: NodeShape, past: WorkflowPast) -> None:
         """UserError where a task does not fit on a node of this shape."""
         workflow = runnable.workflow
         self.number, self.runnable = number, runnable

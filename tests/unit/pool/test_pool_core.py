@@ -17,10 +17,10 @@ from windrow.errors import UserError
 from windrow.lab.stream.simulation import run_by_pool
 from windrow.lab.stream.workload import Workload
 from windrow.model import NodeShape, Runnable, Step, Task, Workflow
-from windrow.pool.core import Attempt, Core
+from windrow.pool.core import PoolAttempt, PoolCore
 from windrow.pool.events import CANCELLED, COMPLETE, FAILED
 from windrow.pool.metrics import alone_s
-from windrow.pool.workflow_state import Guest, Past
+from windrow.pool.workflow_state import Guest, WorkflowPast
 from windrow.streams import Pool, Progress, find_policy
 from windrow.streams.estimates import length_s
 from windrow.streams.selection import at_random, by_descendants
@@ -33,8 +33,8 @@ def runnable(workflow: Workflow, retries: int = 0) -> Runnable:
     return Runnable(workflow, (Step(("true",), "/", retries=retries),) * len(workflow))
 
 
-def core_of(policy: str, slots: int = 4, seed: int = 0) -> Core:
-    return Core(Pool(slots, find_policy(policy), seed=seed), SHAPE)
+def core_of(policy: str, slots: int = 4, seed: int = 0) -> PoolCore:
+    return PoolCore(Pool(slots, find_policy(policy), seed=seed), SHAPE)
 
 
 def graph(workflow: Workflow) -> nx.DiGraph:
@@ -51,7 +51,7 @@ def test_starts_are_those_of_the_simulated_pool(drawn: tuple[Workload, list[floa
     expected_starts, expected_ends = run_by_pool(Pool(4, find_policy(policy), seed=seed), workload, arrivals)
     core = core_of(policy, seed=seed)
     starts = [np.full(len(w), np.nan) for w in workload.workflows]
-    running: list[tuple[float, int, Attempt]] = []
+    running: list[tuple[float, int, PoolAttempt]] = []
     begun = arrived = 0
     while running or arrived < len(workload):
         if running and (arrived == len(workload) or running[0][0] <= arrivals[arrived]):
@@ -80,7 +80,7 @@ def test_whatever_tasks_do_all_rules_hold(
 ) -> None:
     """Tasks succeed, fail and get lost at will."""
     core = core_of(policy)
-    running: list[Attempt] = []
+    running: list[PoolAttempt] = []
     finished: Counter[tuple[int, int]] = Counter()
     failures: Counter[tuple[int, int]] = Counter()
     begun: Counter[tuple[int, int]] = Counter()
@@ -135,7 +135,7 @@ def test_after_a_restart_a_policy_sees_what_it_would_have_seen(workflow: Workflo
         task = data.draw(st.sampled_from(sorted(eligible)))
         took_s[task] = 1.0
         eligible = (eligible - {task}) | set(whole.finish(task))
-    guest = Guest(1, runnable(workflow), SHAPE, Past(took_s))
+    guest = Guest(1, runnable(workflow), SHAPE, WorkflowPast(took_s))
     rest = Progress(guest.rest_workflow())
     assert {guest.rest[t] for t in rest.entries()} == eligible
     assert [size for size in rest.sizes if size] == [size for size in whole.sizes if size]
@@ -176,10 +176,10 @@ def test_a_cancelled_workflow_leaves_and_the_others_do_not_notice(
 def test_a_restart_goes_on_counting_failures() -> None:
     workflow = Workflow.from_tasks("two", [Task("a", 1.0), Task("b", 1.0, parents=("a",))])
     core = core_of("bf")
-    past = Past(attempts={0: 3}, failures={0: 1})
-    assert core.arrive(7, runnable(workflow, retries=2), 0.0, past) == [Attempt(7, 0, 4)]
+    past = WorkflowPast(attempts={0: 3}, failures={0: 1})
+    assert core.arrive(7, runnable(workflow, retries=2), 0.0, past) == [PoolAttempt(7, 0, 4)]
     assert not core.is_final(7, 0)
-    assert core.failed(7, 0, 1.0) == [Attempt(7, 0, 5)]
+    assert core.failed(7, 0, 1.0) == [PoolAttempt(7, 0, 5)]
     assert core.is_final(7, 0)
     assert core.failed(7, 0, 1.0) == []
     assert [(guest.number, outcome) for guest, outcome in core.take_ended()] == [(7, FAILED)]
@@ -188,7 +188,7 @@ def test_a_restart_goes_on_counting_failures() -> None:
 def test_a_workflow_that_was_done_before_the_restart_ends_at_once() -> None:
     workflow = Workflow.from_tasks("one", [Task("a", 1.0)])
     core = core_of("sr")
-    assert core.arrive(1, runnable(workflow), 0.0, Past({0: 2.0})) == []
+    assert core.arrive(1, runnable(workflow), 0.0, WorkflowPast({0: 2.0})) == []
     assert [outcome for _, outcome in core.take_ended()] == [COMPLETE]
 
 
@@ -200,7 +200,7 @@ def test_what_is_larger_than_the_pool_is_refused_and_changes_nothing() -> None:
     assert core.guests == {}
     assert core.pool.free == 8
     whole_nodes = Workflow.from_tasks("wide", [Task("a", 1.0, nodes=2)])
-    assert core.arrive(1, runnable(whole_nodes), 0.0) == [Attempt(1, 0, 1)]
+    assert core.arrive(1, runnable(whole_nodes), 0.0) == [PoolAttempt(1, 0, 1)]
     assert core.pool.free == 0
 
 
@@ -208,7 +208,7 @@ def test_what_is_larger_than_the_pool_is_refused_and_changes_nothing() -> None:
 @given(workflows(most_cores=1), st.integers(1, 4))
 def test_alone_is_between_the_bounds_of_list_scheduling(workflow: Workflow, slots: int) -> None:
     times = workflow.runtime_s.tolist()
-    guest = Guest(1, runnable(workflow), SHAPE, Past(dict(enumerate(times))))
+    guest = Guest(1, runnable(workflow), SHAPE, WorkflowPast(dict(enumerate(times))))
     longest = max(
         sum(times[v] for v in path)
         for source in graph(workflow)
@@ -225,7 +225,10 @@ def test_alone_by_hand() -> None:
     tasks = [Task("a", 9.0), *(Task(name, 9.0, parents=("a",)) for name in "bc"), Task("d", 9.0, parents=("b",))]
     workflow = Workflow.from_tasks("four", tasks)
     took = {0: 1.0, 1: 2.0, 2: 3.0, 3: 1.0}
-    guest = Guest(1, runnable(workflow), SHAPE, Past(took))
+    guest = Guest(1, runnable(workflow), SHAPE, WorkflowPast(took))
     assert alone_s(guest, SHAPE, 2, by_descendants) == 4.0
     assert alone_s(guest, SHAPE, 1, by_descendants) == 7.0
-    assert alone_s(Guest(1, runnable(workflow), SHAPE, replace(Past(), took_s={0: 1.0})), SHAPE, 2, at_random) == 0.0
+    assert (
+        alone_s(Guest(1, runnable(workflow), SHAPE, replace(WorkflowPast(), took_s={0: 1.0})), SHAPE, 2, at_random)
+        == 0.0
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import stat
 import subprocess
 import sys
@@ -158,28 +159,62 @@ def test_a_journal_of_rubbish_is_named(folder: PoolFolder) -> None:
         Journal.open(folder.journal)
 
 
+def test_names_in_a_journal_are_those_of_the_first_version(folder: PoolFolder) -> None:
+    """The right-hand sides were written before classes were renamed."""
+    written: list[tuple[e.Event, str, bytes]] = [
+        (e.WorkflowAccepted(10.0, 1, "w", 2), "WorkflowArrived", b'{"at_s":10.0,"number":1,"name":"w","tasks":2}'),
+        (
+            e.PoolTaskStarted(12.0, 1, 0, 1, (0,), 2),
+            "TaskStarted",
+            b'{"at_s":12.0,"number":1,"task":0,"attempt":1,"nodes":[0],"slots":2}',
+        ),
+        (
+            e.PoolTaskFinished(15.0, 1, 0, 1, 12.0, 0.5, 7),
+            "TaskFinished",
+            b'{"at_s":15.0,"number":1,"task":0,"attempt":1,"begun_s":12.0,"cpu_s":0.5,"peak_bytes":7}',
+        ),
+        (
+            e.PoolTaskFailed(15.0, 1, 1, 1, 12.0, "exit 1", False, "t"),
+            "TaskFailed",
+            b'{"at_s":15.0,"number":1,"task":1,"attempt":1,"begun_s":12.0,"why":"exit 1","final":false,"tail":"t"}',
+        ),
+        (
+            e.PoolTaskLost(16.0, 1, 1, 2, "gone"),
+            "TaskLost",
+            b'{"at_s":16.0,"number":1,"task":1,"attempt":2,"why":"gone"}',
+        ),
+        (e.PoolClosed(19.0, "x"), "PoolClosed", b'{"at_s":19.0,"why":"x"}'),
+    ]
+    Journal.create(folder.journal, {})
+    Journal.open(folder.journal, writable=True).append([event for event, _, _ in written])
+    with sqlite3.connect(folder.journal) as db:
+        rows = db.execute("SELECT kind, body FROM events ORDER BY seq").fetchall()
+    assert rows == [(kind, body) for _, kind, body in written]
+    assert [event for _, event in Journal.open(folder.journal).events()] == [event for event, _, _ in written]
+
+
 def test_wait_makespan_response_and_slowdown_by_hand(folder: PoolFolder) -> None:
     """Submitted at 10, first start at 12, end at 20, 4 seconds alone."""
     Journal.create(folder.journal, {})
     journal = Journal.open(folder.journal, writable=True)
-    journal.append([e.WorkflowArrived(10.0, 1, "w", 2), e.WorkflowArrived(11.0, 2, "v", 1)])
-    journal.append([e.TaskStarted(12.0, 1, 0, 1, (0,), 2), e.TaskFinished(15.0, 1, 0, 1, 12.0)])
+    journal.append([e.WorkflowAccepted(10.0, 1, "w", 2), e.WorkflowAccepted(11.0, 2, "v", 1)])
+    journal.append([e.PoolTaskStarted(12.0, 1, 0, 1, (0,), 2), e.PoolTaskFinished(15.0, 1, 0, 1, 12.0)])
     told = Told(folder)
     workflow = told.story.workflows[1]
     assert (workflow.state, told.story.workflows[2].state) == ("waiting", "waiting")
-    journal.append([e.TaskStarted(16.0, 1, 1, 1, (0,), 3)])
+    journal.append([e.PoolTaskStarted(16.0, 1, 1, 1, (0,), 3)])
     told.refresh()
     assert (workflow.state, told.story.busy) == ("waiting", 0)  # nobody serves the pool: then nothing can run
     lock = RunLock(folder.lock)
-    journal.append([e.TaskStarted(16.0, 1, 1, 2, (0,), 3)])
+    journal.append([e.PoolTaskStarted(16.0, 1, 1, 2, (0,), 3)])
     told.refresh()
     assert (workflow.state, told.story.busy) == ("running", 3)
     lock.release()
-    journal.append([e.TaskFinished(20.0, 1, 1, 1, 16.0), e.WorkflowEnded(20.0, 1, e.COMPLETE, 4.0)])
+    journal.append([e.PoolTaskFinished(20.0, 1, 1, 1, 16.0), e.WorkflowEnded(20.0, 1, e.COMPLETE, 4.0)])
     told.refresh()
     assert (workflow.wait_s, workflow.makespan_s, workflow.response_s, workflow.slowdown) == (2.0, 8.0, 10.0, 2.5)
     assert told.story.figures()["slowdown"] == Figure(2.5, 2.5)
-    journal.append([e.TaskStarted(21.0, 2, 0, 1, (0,), 1), e.TaskFinished(31.0, 2, 0, 1, 21.0)])
+    journal.append([e.PoolTaskStarted(21.0, 2, 0, 1, (0,), 1), e.PoolTaskFinished(31.0, 2, 0, 1, 21.0)])
     journal.append([e.WorkflowEnded(31.0, 2, e.COMPLETE, 5.0)])
     told.refresh()
     figures = {"wait_s": Figure(6.0, 10.0), "makespan_s": Figure(9.0, 10.0), "response_s": Figure(15.0, 20.0)}
