@@ -255,12 +255,12 @@ def resumed(*, events: int) -> Resumed:
 def make_journal() -> None:
     """A run of `long.yaml` in this folder, as a manager would have journaled it up to the loss of its only job."""
     # loaded here only: all other parts are timed from outside
-    from windrow.app.execute import Order, prepare, start_run
+    from windrow.app.execute import RunRequest, prepare, start_run
     from windrow.manager import events as e
     from windrow.manager.journal import Journal, Record
     from windrow.strategies import Decision, JobPlan
 
-    prepared = prepare(Order(Path("long.yaml"), strategy="one-job"))
+    prepared = prepare(RunRequest(Path("long.yaml"), strategy="one-job"))
     tasks, at = len(prepared.runnable.workflow), int(time.time()) - 3600
     plan = JobPlan(tuple(range(tasks)), 1, tasks // CORES, tasks)
     records = [Record(e.RunBegan(at)), Record(e.JobsPlanned(at, Decision((plan,)))), Record(e.JobSubmitted(at, 0, "1"))]

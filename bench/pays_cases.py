@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from tests.slurm.settings import Settings
 
-from windrow.app.execute import Order
+from windrow.app.execute import RunRequest
 from windrow.model import Log, Workflow
 from windrow.queues.accounts import PastJob
 from windrow.recipes import generate_log, generate_workflow
@@ -50,9 +50,9 @@ class Case:
     """The workflow comes so long after the load."""
 
     @cached_property
-    def order(self) -> Order:
+    def order(self) -> RunRequest:
         """The terms of every run."""
-        return Order(Path("workflow.yaml"), on="slurm", cap=16, margin=1.2)
+        return RunRequest(Path("workflow.yaml"), on="slurm", cap=16, margin=1.2)
 
 
 SHAPES = (

@@ -64,7 +64,7 @@ Hear = Callable[[Sequence[Record]], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class RunRequest:
     """What the user wants: a workflow, executed on a queue by a strategy, under these terms.
 
     `shell` are settings of the queue from the shell in which a run began; None: those of this shell count.
@@ -88,7 +88,7 @@ class Order:
 class Prepared:
     """A workflow that can run on a queue, and under which terms. Nothing has been written or submitted."""
 
-    order: Order
+    order: RunRequest
     runnable: Runnable
     times: tuple[FilledTime, ...]
     terms: Terms
@@ -111,7 +111,7 @@ class Prepared:
         return sum(time.source is Source.LEARNT for time in self.times)
 
 
-def prepare(order: Order, runnable: Runnable | None = None, finished: Collection[int] = ()) -> Prepared:
+def prepare(order: RunRequest, runnable: Runnable | None = None, finished: Collection[int] = ()) -> Prepared:
     """Read and check everything that can be checked before anything is done.
 
     `runnable`: what the workflow file says, where that was read before; `finished`: tasks of it that will not run.
@@ -133,7 +133,7 @@ def prepare(order: Order, runnable: Runnable | None = None, finished: Collection
     return prepared
 
 
-def strategy_of(order: Order, *, starts_at_once: bool = False) -> Strategy:
+def strategy_of(order: RunRequest, *, starts_at_once: bool = False) -> Strategy:
     """The strategy that the user wants, with what it is to aim at. Only foresight can aim at different things.
 
     Where no job ever waits there is nothing to choose: by default everything that is left is one job.
@@ -156,7 +156,7 @@ def strategy_of(order: Order, *, starts_at_once: bool = False) -> Strategy:
     return strategy
 
 
-def terms_for(order: Order, limits: Limits) -> Terms:
+def terms_for(order: RunRequest, limits: Limits) -> Terms:
     """The user's wishes within the site's limits."""
     nodes = min(n for n in (limits.nodes, limits.max_nodes, order.max_nodes) if n is not None)
     return Terms(
@@ -400,9 +400,9 @@ def _tell(hearers: Sequence[Hear], records: Sequence[Record]) -> None:
         hear(records)
 
 
-def order_of_run(facts: Mapping[str, Any]) -> Order:
+def order_of_run(facts: Mapping[str, Any]) -> RunRequest:
     """The order that a run was started with."""
-    return Order(
+    return RunRequest(
         Path(facts["workflow"]),
         on=facts["queue"],
         strategy=facts["strategy"],

@@ -11,7 +11,7 @@ from windrow.cli.commands.run import MARGIN
 from windrow.errors import UserError
 
 if TYPE_CHECKING:
-    from windrow.app.execute import DryRun, Order, Prepared
+    from windrow.app.execute import DryRun, Prepared, RunRequest
 
 _SIMULATED = {"--log": "log", "--at": "at_s"}
 
@@ -28,17 +28,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Decide and print."""
-    from windrow.app.execute import Order
+    from windrow.app.execute import RunRequest
 
     for option, name in _SIMULATED.items():
         if getattr(args, name, None) is not None:
             raise UserError(f"--on plans on a real queue, {option} on a simulated one; give one of them")
     factor = MARGIN if args.margin is None else args.margin
-    order = Order(Path(args.workflow), on=args.on, strategy=args.strategy, cap=args.cap, margin=factor)
+    order = RunRequest(Path(args.workflow), on=args.on, strategy=args.strategy, cap=args.cap, margin=factor)
     return show_order(order, as_json=args.json, explain=args.explain)
 
 
-def show_order(order: Order, *, as_json: bool, explain: bool = False) -> int:
+def show_order(order: RunRequest, *, as_json: bool, explain: bool = False) -> int:
     """Show what a run by this order would submit now."""
     from windrow.app.execute import dry_run, prepare
     from windrow.app.queues import no_answer

@@ -40,7 +40,7 @@ class Element:
 
 def stream_elements(path: AnyPath) -> Iterator[Element]:
     """The root without its content, then its children. InputError with the line where the XML is not well-formed."""
-    builder = _Builder(path)
+    builder = _ElementBuilder(path)
     with open_bytes(path) as stream:
         try:
             while block := stream.read(_BLOCK_BYTES):
@@ -56,7 +56,7 @@ def stream_elements(path: AnyPath) -> Iterator[Element]:
     yield from builder.take()
 
 
-class _Builder:
+class _ElementBuilder:
     """Makes elements from the parser's calls; the finished ones wait in `_ready`."""
 
     def __init__(self, path: AnyPath) -> None:

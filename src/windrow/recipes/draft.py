@@ -17,7 +17,7 @@ from windrow.model.graph import Ints
 from windrow.model.workflow import Floats
 
 
-class Draft:
+class RecipeDraft:
     """Collects tasks, files, readers and writers, all by number; `workflow()` makes the Workflow."""
 
     def __init__(self, name: str) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from windrow.app.execute import Order, strategy_of
+from windrow.app.execute import RunRequest, strategy_of
 from windrow.app.queues import open_queue
 from windrow.cli.main import main
 from windrow.foresight.strategy import Foresight
@@ -190,7 +190,7 @@ def test_without_runs_the_commands_say_so(capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_who_is_to_think_more_does_and_remembers_it() -> None:
-    usual, deep = (strategy_of(Order(Path("w.yaml"), think=times)) for times in (1, 4))
+    usual, deep = (strategy_of(RunRequest(Path("w.yaml"), think=times)) for times in (1, 4))
     assert isinstance(usual, Foresight)
     assert isinstance(deep, Foresight)
     assert (deep.plays, deep.futures) == (4 * usual.plays, 2 * usual.futures)

@@ -16,7 +16,7 @@ from windrow.cli.arguments import margin, node_count, number, positive, some_tim
 from windrow.errors import OutsideError, UserError
 
 if TYPE_CHECKING:
-    from windrow.app.execute import Order, Prepared
+    from windrow.app.execute import Prepared, RunRequest
     from windrow.app.runs import RunPaths, Told
     from windrow.manager.lost_files import LostFile
 
@@ -105,11 +105,11 @@ def add_order(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def order_of(args: argparse.Namespace) -> Order:
+def order_of(args: argparse.Namespace) -> RunRequest:
     """What the user wants."""
-    from windrow.app.execute import Order
+    from windrow.app.execute import RunRequest
 
-    return Order(
+    return RunRequest(
         workflow=Path(args.workflow),
         on=args.on,
         strategy=args.strategy,

@@ -15,7 +15,7 @@ from itertools import product
 
 from windrow.errors import InputError
 from windrow.formats.disk import AnyPath
-from windrow.formats.native.yaml_source import Items, Node, Scalar, Table
+from windrow.formats.native.yaml_source import Items, Node, Scalar, YamlTable
 
 COMBINATIONS_MAX = 1_000_000
 """How many tasks one matrix may stand for."""
@@ -44,15 +44,15 @@ class Matrix:
 
 def read_matrix(path: AnyPath, node: Node) -> Matrix:
     """The matrix that this part of the file describes. InputError with the line where it describes none."""
-    return _Reader(path).read(node)
+    return _MatrixReader(path).read(node)
 
 
-class _Reader:
+class _MatrixReader:
     def __init__(self, path: AnyPath) -> None:
         self._path = path
 
     def read(self, node: Node) -> Matrix:
-        if not isinstance(node, Table):
+        if not isinstance(node, YamlTable):
             raise self._fault(node, "matrix is not a mapping", "write names with lists: matrix: {sample: [a, b]}")
         lists = {key.text: self._values(key, value) for key, value in node.entries if key.text != "exclude"}
         if not lists:
@@ -76,7 +76,7 @@ class _Reader:
                 values = tuple(self._text(item) for item in node.items)
             case Scalar():
                 values = self._text_range(node)
-            case Table():
+            case YamlTable():
                 values = self._table_range(key, node)
         if not values:
             raise self._fault(node, f"the matrix list {key.text} is empty", "give it at least one value")
@@ -101,7 +101,7 @@ class _Reader:
         numbers = self._numbers(node, int(found[1]), int(found[2]), 1)
         return tuple(str(number).zfill(width) for number in numbers)
 
-    def _table_range(self, key: Scalar, node: Table) -> tuple[str, ...]:
+    def _table_range(self, key: Scalar, node: YamlTable) -> tuple[str, ...]:
         fix = f"write {key.text}: {{range: [1, 1000]}} or {key.text}: {{range: [0, 100, 10]}}"
         if len(node.entries) != 1 or node.entries[0][0].text != "range":
             raise self._fault(node, f"the matrix list {key.text} is a mapping, but not a range", fix)
@@ -130,7 +130,7 @@ class _Reader:
         places = {name: place for place, name in enumerate(lists)}
         found = []
         for entry in node.items:
-            if not isinstance(entry, Table) or not entry.entries:
+            if not isinstance(entry, YamlTable) or not entry.entries:
                 raise self._fault(entry, "exclude lists something that is not a combination", fix)
             for key, value in entry.entries:
                 if key.text not in lists or self._text(value) not in lists[key.text]:

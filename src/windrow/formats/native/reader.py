@@ -40,7 +40,7 @@ def read_native(path: AnyPath) -> Runnable:
 
 
 @dataclass(frozen=True, slots=True)
-class _Row:
+class _TaskRow:
     """One task: its form, and the values of its matrix."""
 
     form: TaskForm
@@ -97,7 +97,7 @@ class _Expansion:
             steps.append(Step(command, row.workdir, env, form.retries, form.runtime_s is not None, elsewhere))
         return Runnable(self._workflow(draft), tuple(steps))
 
-    def _expanded(self, forms: Sequence[TaskForm]) -> Iterator[_Row]:
+    def _expanded(self, forms: Sequence[TaskForm]) -> Iterator[_TaskRow]:
         total = 0
         for form in forms:
             for values in form.matrix.combinations() if form.matrix else ({},):
@@ -110,7 +110,7 @@ class _Expansion:
                 workdir = self._base
                 if form.workdir is not None:
                     workdir = _joined(self._base, form.workdir.template.fill(values))
-                yield _Row(form, task_id, values, workdir)
+                yield _TaskRow(form, task_id, values, workdir)
 
     def _numbers(self) -> dict[str, int]:
         numbers: dict[str, int] = {}
@@ -132,10 +132,10 @@ class _Expansion:
                 families.setdefault(stem, []).append(number)
         return families
 
-    def _files(self, row: _Row, fields: Iterable[Field]) -> list[str]:
+    def _files(self, row: _TaskRow, fields: Iterable[Field]) -> list[str]:
         return [self._file(row, field.template.fill(row.values)) for field in fields]
 
-    def _file(self, row: _Row, text: str) -> str:
+    def _file(self, row: _TaskRow, text: str) -> str:
         """The one name of the file that the task calls `text`: from the workflow's folder where it lies in there."""
         whole = _joined(row.workdir, text)
         if not self._whole_paths and whole.startswith(self._base + "/"):
@@ -154,7 +154,7 @@ class _Expansion:
                     raise self._fault(field.line, problem, "let one task write each file")
         return writers
 
-    def _inputs(self, row: _Row) -> list[str]:
+    def _inputs(self, row: _TaskRow) -> list[str]:
         """The files that the task reads, each once; a pattern means all that some task writes and it matches."""
         files: dict[str, None] = {}
         for file, field in zip(self._files(row, row.form.inputs), row.form.inputs, strict=True):
@@ -192,7 +192,7 @@ class _Expansion:
             file = shorter
         return self._writer[file]
 
-    def _named(self, row: _Row, field: Field) -> Sequence[int]:
+    def _named(self, row: _TaskRow, field: Field) -> Sequence[int]:
         """The tasks that an entry of `after` means: one by its id, a family by its name, or those of a pattern."""
         name = field.template.fill(row.values)
         task, family = self._number.get(name), self._families.get(name, ())

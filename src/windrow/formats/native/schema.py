@@ -18,7 +18,7 @@ from windrow.errors import InputError
 from windrow.formats.disk import AnyPath, bare_name
 from windrow.formats.native.matrix import Matrix, read_matrix
 from windrow.formats.native.text import Template
-from windrow.formats.native.yaml_source import Items, Node, Scalar, Table
+from windrow.formats.native.yaml_source import Items, Node, Scalar, YamlTable
 from windrow.model.bounds import COUNT_MAX, DURATION_S_MAX, SIZE_BYTES_MAX
 
 SCHEMA_PATH = Path(__file__).with_name("native.schema.json")
@@ -98,7 +98,7 @@ class _Reader:
         self._path = path
 
     def workflow(self, root: Node) -> WorkflowForm:
-        if not isinstance(root, Table):
+        if not isinstance(root, YamlTable):
             raise self._fault(root, "not a workflow", "write a mapping with the keys name and tasks")
         entries = self._entries(root, _WORKFLOW_KEYS, "a workflow")
         if "tasks" not in entries:
@@ -124,12 +124,12 @@ class _Reader:
 
     def _values(self, node: Node, known: tuple[str, ...], what: str) -> dict[str, Any]:
         """The values of the keys that are there, by the form's names for them."""
-        if not isinstance(node, Table):
+        if not isinstance(node, YamlTable):
             raise self._fault(node, f"{what} is not a mapping", f"write keys with values: {known[0]}: ...")
         entries = self._entries(node, known, what)
         return {_FORM_NAMES.get(key, key): _READERS[key](self, value, key) for key, value in entries.items()}
 
-    def _entries(self, table: Table, known: tuple[str, ...], what: str) -> dict[str, Node]:
+    def _entries(self, table: YamlTable, known: tuple[str, ...], what: str) -> dict[str, Node]:
         for key, _ in table.entries:
             if key.text not in known:
                 near = difflib.get_close_matches(key.text, known, n=1, cutoff=0.75)
@@ -173,7 +173,7 @@ class _Reader:
         return tuple(self.text(item, key) for item in items)
 
     def env(self, node: Node, key: str) -> dict[str, Field]:
-        if not isinstance(node, Table):
+        if not isinstance(node, YamlTable):
             raise self._fault(node, "env is not a mapping", "write names with values: env: {LEVEL: 3}")
         for name, _ in node.entries:
             if not _ENV_NAME.fullmatch(name.text):
@@ -237,7 +237,7 @@ class _Reader:
     def _field(self, node: Node, key: str) -> Field:
         if not isinstance(node, Scalar) or node.value is None:
             braces = 'put text that begins with a brace in quotes, like "{name}"'
-            fix = braces if isinstance(node, Table) else 'write text; "" is an empty one'
+            fix = braces if isinstance(node, YamlTable) else 'write text; "" is an empty one'
             raise self._fault(node, f"{key} is {_shown(node)}, not text", fix)
         if "\0" in node.text:
             raise self._fault(node, f"{key} has a NUL character", "remove it")
@@ -251,7 +251,7 @@ def _shown(node: Node) -> str:
     match node:
         case Items():
             return "a list"
-        case Table():
+        case YamlTable():
             return "a mapping"
         case Scalar():
             return (

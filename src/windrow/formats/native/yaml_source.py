@@ -63,14 +63,14 @@ class Items:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class YamlTable:
     """A mapping: its keys and values, in the order of the file."""
 
     entries: tuple[tuple[Scalar, Node], ...]
     line: int
 
 
-Node = Scalar | Items | Table
+Node = Scalar | Items | YamlTable
 
 
 def read_yaml(path: AnyPath) -> Node:
@@ -151,7 +151,7 @@ class _Builder:
             raise self._fault(line, problem, "use defaults or a matrix instead")
         return node, size
 
-    def _table(self, done: _Open) -> Table:
+    def _table(self, done: _Open) -> YamlTable:
         entries: list[tuple[Scalar, Node]] = []
         lines: dict[str, int] = {}
         for key, value in zip(done.nodes[::2], done.nodes[1::2], strict=True):
@@ -162,7 +162,7 @@ class _Builder:
                 raise self._fault(key.line, problem, "keep one of them")
             lines[key.text] = key.line
             entries.append((key, value))
-        return Table(tuple(entries), done.line)
+        return YamlTable(tuple(entries), done.line)
 
     def _refuse_tag(self, event: Any, line: int) -> None:
         if event.tag is not None and event.tag != "!":  # a lone ! only says that the text is text

@@ -25,7 +25,7 @@ from windrow.formats.disk import AnyPath, bare_name
 from windrow.formats.draft import Draft, unique_numbers
 from windrow.formats.json_source import JsonSource, Section
 from windrow.formats.wfformat.schema import (
-    Command,
+    CommandLine,
     ExecutedTask,
     Execution,
     Instance,
@@ -188,7 +188,7 @@ def _set_needs(draft: Draft, i: int, cores: Number | None, memory_bytes: Number 
         draft.memory_bytes[i] = math.ceil(memory_bytes)
 
 
-def _set_command(draft: Draft, i: int, command: Command | None) -> str | None:
+def _set_command(draft: Draft, i: int, command: CommandLine | None) -> str | None:
     if command is None or command.program is None:
         return None
     draft.commands[i] = (command.program, *command.arguments)

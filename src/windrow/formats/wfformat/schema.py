@@ -21,7 +21,7 @@ LARGEST = 2**53
 Number = Annotated[int, Meta(ge=-LARGEST, le=LARGEST)] | Annotated[float, Meta(ge=-LARGEST, le=LARGEST)]
 
 
-class Command(Struct, gc=False):
+class CommandLine(Struct, gc=False):
     """A task's program and its arguments."""
 
     program: str | None = None
@@ -58,7 +58,7 @@ class ExecutedTask(Struct, gc=False, rename="camel", omit_defaults=True):
 
     id: str
     runtime_in_seconds: float | None = None
-    command: Command | None = None
+    command: CommandLine | None = None
     core_count: Number | None = None
     memory_in_bytes: Number | None = None
     node_count: Annotated[int, Meta(ge=-LARGEST, le=LARGEST)] | None = None
@@ -90,7 +90,7 @@ class OldTask(Struct, gc=False, rename="camel"):
     children: list[str] = []
     files: list[OldFile] = []
     runtime_in_seconds: float | None = None
-    command: Command | None = None
+    command: CommandLine | None = None
     cores: Number | None = None
     memory_in_bytes: Number | None = None
 

@@ -15,7 +15,7 @@ import msgspec
 from msgspec import UNSET
 
 from windrow.formats.disk import AnyPath, replace_bytes
-from windrow.formats.wfformat.schema import Command, ExecutedTask, SpecifiedFile, SpecifiedTask
+from windrow.formats.wfformat.schema import CommandLine, ExecutedTask, SpecifiedFile, SpecifiedTask
 from windrow.model import Adjacency, Workflow
 
 _ITEMS_PER_WRITE = 4096
@@ -63,7 +63,7 @@ def _executed_tasks(workflow: Workflow) -> Iterator[ExecutedTask]:
     rows = zip(workflow.ids, *(column.tolist() for column in columns), strict=True)
     for i, (task_id, runtime_s, cores, memory_bytes, nodes) in enumerate(rows):
         words = workflow.commands.get(i)
-        command = Command(words[0], list(words[1:])) if words else None
+        command = CommandLine(words[0], list(words[1:])) if words else None
         yield ExecutedTask(task_id, runtime_s, command, cores, memory_bytes or None, nodes or None)
 
 

@@ -17,7 +17,7 @@ from windrow.errors import UserError
 from windrow.model.resources import NodeShape
 from windrow.queues.port import Limits, QueueError
 from windrow.queues.slurm.profile import SlurmProfile
-from windrow.queues.slurm.text import NODE_FORMAT, Node, parse_duration, parse_nodes, parse_record
+from windrow.queues.slurm.text import NODE_FORMAT, SlurmNode, parse_duration, parse_nodes, parse_record
 
 logger = logging.getLogger(__name__)
 
@@ -80,19 +80,19 @@ def _partition(ask: Ask, profile: SlurmProfile) -> dict[str, str]:
     raise UserError(f"this Slurm has no default partition; set partition to one of {', '.join(names)}")
 
 
-def read_nodes(ask: Ask, partition: str, profile: SlurmProfile) -> list[Node]:
+def read_nodes(ask: Ask, partition: str, profile: SlurmProfile) -> list[SlurmNode]:
     """All nodes of the partition."""
     out = ask(["sinfo", "--noheader", "-N", f"--partition={partition}", "-o", NODE_FORMAT])
     return parse_nodes(out, has_reservation=any(option.startswith("--reservation") for option in profile.extra))
 
 
-def suitable(nodes: Iterable[Node], profile: SlurmProfile) -> list[Node]:
+def suitable(nodes: Iterable[SlurmNode], profile: SlurmProfile) -> list[SlurmNode]:
     """Those of the nodes that the profile's jobs may use; expressions of several features are left to Slurm."""
     wanted = profile.constraint
     return [node for node in nodes if not FEATURE.fullmatch(wanted) or wanted in node.features]
 
 
-def _own_nodes(ask: Ask, partition: str, profile: SlurmProfile) -> list[Node]:
+def _own_nodes(ask: Ask, partition: str, profile: SlurmProfile) -> list[SlurmNode]:
     nodes = suitable(read_nodes(ask, partition, profile), profile)
     if not nodes:
         which = f" with the feature {profile.constraint}" if profile.constraint else ""

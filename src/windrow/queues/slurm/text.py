@@ -82,7 +82,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class SlurmNode:
     """A node as sinfo lists it. `is_usable`: jobs run there, or may. `is_open`: new jobs may as well."""
 
     name: str
@@ -216,7 +216,7 @@ def parse_snapshot(out: str, default_s: int) -> list[OthersJob]:
     return running + sorted(waiting, key=lambda job: (-job.priority, id_order(job.id)))
 
 
-def parse_nodes(out: str, *, has_reservation: bool = False) -> list[Node]:
+def parse_nodes(out: str, *, has_reservation: bool = False) -> list[SlurmNode]:
     """The rows of `sinfo -N -o NODE_FORMAT`. `*` marks a node that does not answer, `$` one that maintenance awaits.
 
     A partition that is not up starts no job, whatever its nodes are like. Reserved nodes are open to those who have a
@@ -230,7 +230,7 @@ def parse_nodes(out: str, *, has_reservation: bool = False) -> list[Node]:
         leaves = plain.startswith("draining") or ("$" in state and not has_reservation)
         is_open = usable and not leaves and availability == "up"
         kinds = frozenset(features.split(","))
-        nodes.append(Node(name, usable, is_open, int(cores.rstrip("+")), int(memory.rstrip("+")) * 1024**2, kinds))
+        nodes.append(SlurmNode(name, usable, is_open, int(cores.rstrip("+")), int(memory.rstrip("+")) * 1024**2, kinds))
     return nodes
 
 

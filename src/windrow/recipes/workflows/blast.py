@@ -16,7 +16,7 @@ import numpy as np
 
 from windrow.model import Workflow
 from windrow.recipes.chance import Chance, around
-from windrow.recipes.draft import Draft, numbered
+from windrow.recipes.draft import RecipeDraft, numbered
 from windrow.recipes.workflows.phases import MEGABYTE
 from windrow.recipes.workflows.recipe import Parameter, Recipe, require, require_tasks
 
@@ -30,7 +30,7 @@ def build_blast(rng: Chance, tasks: int, *, search_s: float, parse_s: float, dat
     require(min(search_s, parse_s) > 0 and data_mb >= 0, "blast", "times must be above 0, data_mb not below")
     parsed = (tasks - 2) // 2
     parts = tasks - 2 - parsed
-    draft = Draft(f"blast-{tasks}")
+    draft = RecipeDraft(f"blast-{tasks}")
     split = draft.add("split_fasta", 3.0)
     search = draft.add("blastall", around(rng, search_s, _SPREAD * search_s, parts))
     parse = draft.add("parse_blast", around(rng, parse_s, _SPREAD * parse_s, parsed))

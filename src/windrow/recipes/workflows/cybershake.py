@@ -20,7 +20,7 @@ from windrow.model import Workflow
 from windrow.model.graph import Ints
 from windrow.model.workflow import Floats
 from windrow.recipes.chance import Chance, around, near_even_parts
-from windrow.recipes.draft import Draft, numbered
+from windrow.recipes.draft import RecipeDraft, numbered
 from windrow.recipes.workflows.recipe import Parameter, Recipe, require_tasks, scale_evenly
 
 _ZIPS = 2
@@ -32,7 +32,7 @@ def build_cybershake(rng: Chance, tasks: int, *, extracts: int, square_peaks: bo
     require_tasks("cybershake", tasks, 7)
     count = _checked(tasks, extracts) if extracts else _draw_extracts(rng, tasks)
     parts = near_even_parts(rng, (tasks - _ZIPS - count) // 2, count, 0.25)
-    draft = Draft(f"cybershake-{tasks}")
+    draft = RecipeDraft(f"cybershake-{tasks}")
     _draw(draft, rng, np.sort(parts))
     return draft.workflow()
 
@@ -54,7 +54,7 @@ def _draw_extracts(rng: Chance, tasks: int) -> int:
     return count - (tasks - count) % 2
 
 
-def _draw(draft: Draft, rng: Chance, parts: Ints) -> None:
+def _draw(draft: RecipeDraft, rng: Chance, parts: Ints) -> None:
     sites, runs = len(parts), int(parts.sum())
     site = np.repeat(np.arange(sites), parts)
     extract = draft.add("ExtractSGT", around(rng, 137.45, 206, sites))

@@ -15,7 +15,7 @@ import numpy as np
 
 from windrow.model import Workflow
 from windrow.recipes.chance import Chance
-from windrow.recipes.draft import Draft
+from windrow.recipes.draft import RecipeDraft
 from windrow.recipes.workflows.phases import MEGABYTE, Phase, draw_phases, single
 from windrow.recipes.workflows.recipe import Parameter, Recipe, require, require_tasks
 
@@ -31,7 +31,7 @@ def build_eman(
     require(min(first_s, second_s, single_s) > 0 and data_mb >= 0, "eman", "times must be above 0, data_mb not below")
     parallel = tasks - _SINGLE_TASKS
     first = min(max(1, round(first_share * parallel)), parallel - 1)
-    draft = Draft(f"eman-{tasks}")
+    draft = RecipeDraft(f"eman-{tasks}")
     phases = [
         *(single(kind, single_s) for kind in ("proc3d", "project3d", "proc2d")),
         Phase("classesbymra", np.full(first, first_s)),

@@ -12,7 +12,7 @@ import numpy as np
 
 from windrow.model import Workflow
 from windrow.recipes.chance import Chance
-from windrow.recipes.draft import Draft, numbered
+from windrow.recipes.draft import RecipeDraft, numbered
 from windrow.recipes.workflows.phases import MEGABYTE
 from windrow.recipes.workflows.recipe import Parameter, Recipe, require, require_tasks
 
@@ -33,7 +33,7 @@ def build_fft(rng: Chance, tasks: int, *, task_s: float, data_mb: float, **sprea
     points = 1 << k
     level_s = task_s * rng.uniform(1 - reach, 1 + reach, 2 * k + 1)
     depth = np.repeat(np.arange(k + 1), 2 ** np.arange(k + 1))
-    draft = Draft(f"fft-{fft_tasks(k)}")
+    draft = RecipeDraft(f"fft-{fft_tasks(k)}")
 
     # Calls are numbered as in a heap: those below call i are 2 i + 1 and 2 i + 2; each reads the part its caller cut.
     calls = draft.add("recurse", level_s[depth])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from windrow.model import Workflow
 from windrow.recipes.chance import Chance, even_parts
-from windrow.recipes.draft import Draft
+from windrow.recipes.draft import RecipeDraft
 from windrow.recipes.workflows.phases import MEGABYTE, Phase, draw_phases
 from windrow.recipes.workflows.recipe import Parameter, Recipe, require, require_tasks
 
@@ -28,7 +28,7 @@ def build_fork_join(
     phases = [phase("fork", 1)]
     for width in even_parts(tasks - stages - 1, stages).tolist():
         phases += [phase("work", width), phase("join", 1)]
-    draft = Draft(f"fork-join-{tasks}")
+    draft = RecipeDraft(f"fork-join-{tasks}")
     draw_phases(draft, phases, data_mb * MEGABYTE)
     return draft.workflow()
 

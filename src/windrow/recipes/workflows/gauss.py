@@ -16,7 +16,7 @@ import numpy as np
 
 from windrow.model import Workflow
 from windrow.recipes.chance import Chance
-from windrow.recipes.draft import Draft, numbered
+from windrow.recipes.draft import RecipeDraft, numbered
 from windrow.recipes.workflows.phases import MEGABYTE
 from windrow.recipes.workflows.recipe import Parameter, Recipe, require, require_tasks
 
@@ -32,7 +32,7 @@ def build_gauss(_rng: Chance, tasks: int, *, task_s: float, data_mb: float) -> W
     require(task_s > 0 and data_mb >= 0, "gauss", "task_s must be above 0 and data_mb not below 0")
     below = (math.isqrt(8 * tasks + 9) - 1) // 2
     n = min((max(2, below), below + 1), key=lambda n: (abs(gauss_tasks(n) - tasks), n))
-    draft = Draft(f"gauss-{gauss_tasks(n)}")
+    draft = RecipeDraft(f"gauss-{gauss_tasks(n)}")
     columns = draft.files(numbered("column_{}", n), data_mb * MEGABYTE)
     for step in range(1, n):
         rows = n - step

@@ -23,7 +23,7 @@ from windrow.model import Workflow
 from windrow.model.graph import Ints
 from windrow.model.workflow import Floats
 from windrow.recipes.chance import Chance, around, even_parts, near_even_parts, one_around
-from windrow.recipes.draft import Draft, numbered
+from windrow.recipes.draft import RecipeDraft, numbered
 from windrow.recipes.workflows.recipe import Parameter, Recipe, require, require_tasks
 
 _GIB = 2**30
@@ -55,7 +55,7 @@ def build_genome(rng: Chance, tasks: int, *, lanes: int) -> Workflow:
     """A Genome of exactly `tasks` tasks."""
     require_tasks("genome", tasks, 12)
     plan = _plan(tasks, lanes)
-    draft = Draft(f"genome-{tasks}")
+    draft = RecipeDraft(f"genome-{tasks}")
     reference = rng.uniform(1, 5) * _GIB
     reads = _split(draft, rng, plan)
     maps = _map(draft, rng, reads, reference)
@@ -94,7 +94,7 @@ def _usual_lanes(tasks: int) -> int:
     return 1
 
 
-def _split(draft: Draft, rng: Chance, plan: _Plan) -> _Chunks:
+def _split(draft: RecipeDraft, rng: Chance, plan: _Plan) -> _Chunks:
     """The fastqSplit tasks. Returns the chunks that they cut."""
     lanes = len(plan.chunks)
     lane_bytes = around(rng, 351_024_866, 147_899_296, lanes)
@@ -109,7 +109,7 @@ def _split(draft: Draft, rng: Chance, plan: _Plan) -> _Chunks:
     return _Chunks(files, sizes, lane)
 
 
-def _map(draft: Draft, rng: Chance, reads: _Chunks, reference: float) -> _Chunks:
+def _map(draft: RecipeDraft, rng: Chance, reads: _Chunks, reference: float) -> _Chunks:
     """The four steps of every chunk. Returns the maps."""
     n, chunk_bytes = len(reads.files), reads.size_bytes
     clean_bytes = chunk_bytes * rng.uniform(0.475, 0.525, n)
@@ -135,7 +135,7 @@ def _map(draft: Draft, rng: Chance, reads: _Chunks, reference: float) -> _Chunks
     return _Chunks(file, binary_bytes / 0.92, reads.lane)
 
 
-def _merge(draft: Draft, rng: Chance, plan: _Plan, maps: _Chunks) -> tuple[Ints, float]:
+def _merge(draft: RecipeDraft, rng: Chance, plan: _Plan, maps: _Chunks) -> tuple[Ints, float]:
     """The mapMerge tasks, by lane and, where planned, overall. Returns the one map and its size."""
     own = len(plan.chunks) - plan.last_unmerged
     lane_bytes = np.bincount(maps.lane, maps.size_bytes)[:own]
@@ -157,7 +157,7 @@ def _merge(draft: Draft, rng: Chance, plan: _Plan, maps: _Chunks) -> tuple[Ints,
     return whole, total / 1.06
 
 
-def _pile_up(draft: Draft, rng: Chance, merged: Ints, merged_bytes: float, reference: float) -> None:
+def _pile_up(draft: RecipeDraft, rng: Chance, merged: Ints, merged_bytes: float, reference: float) -> None:
     index_bytes = merged_bytes / one_around(rng, 64.25, 25.4)
     index = draft.add("maqindex_chr21", index_bytes / one_around(rng, 17_679_204, 4_724_464))
     draft.reads(index, merged)

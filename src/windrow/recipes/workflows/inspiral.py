@@ -18,7 +18,7 @@ import numpy as np
 from windrow.model import Workflow
 from windrow.model.graph import Ints
 from windrow.recipes.chance import Chance, around, near_even_parts, random_parts
-from windrow.recipes.draft import Draft, numbered
+from windrow.recipes.draft import RecipeDraft, numbered
 from windrow.recipes.workflows.recipe import Parameter, Recipe, require, require_tasks
 
 _TIMES = {"TmpltBank": (18.14, 0.424), "Inspiral": (460.21, 545), "Thinca": (5.37, 0.245), "TrigBank": (5.11, 0.316)}
@@ -54,7 +54,7 @@ def build_inspiral(rng: Chance, tasks: int, *, groups: int) -> Workflow:
     upper, lower = np.sort(near_even_parts(rng, half, 2, 0.1 if count > 1 else 0.0)).tolist()
     sizes = _group_sizes(rng, lower, count, upper)
     last_sizes = sizes if not odd else np.concatenate([[sizes[0] - sizes[0] // 2, sizes[0] // 2], sizes[1:]])
-    draft = Draft(f"inspiral-{tasks}")
+    draft = RecipeDraft(f"inspiral-{tasks}")
     _draw(draft, rng, upper, sizes, last_sizes)
     return draft.workflow()
 
@@ -74,7 +74,7 @@ def _group_sizes(rng: Chance, lower: int, count: int, most: int) -> Ints:
     return np.sort(sizes)[::-1]
 
 
-def _draw(draft: Draft, rng: Chance, upper: int, sizes: Ints, last_sizes: Ints) -> None:
+def _draw(draft: RecipeDraft, rng: Chance, upper: int, sizes: Ints, last_sizes: Ints) -> None:
     groups, lower = len(sizes), int(sizes.sum())
     strain = draft.files(numbered("H-H1_RDS_L4-{}.gwf", 2 * lower), around(rng, 15_595_958, 18_293, 2 * lower))
     calibration = draft.files(["H-CAL_FAC_DARM.gwf", "H-CAL_REF_DARM.gwf"], [8_415_922, 902_334])

@@ -24,7 +24,7 @@ from windrow.model import Workflow
 from windrow.model.graph import Ints
 from windrow.model.workflow import Floats
 from windrow.recipes.chance import Chance
-from windrow.recipes.draft import Draft, numbered
+from windrow.recipes.draft import RecipeDraft, numbered
 from windrow.recipes.workflows.phases import MEGABYTE
 from windrow.recipes.workflows.recipe import Parameter, Recipe, require, require_tasks
 
@@ -37,7 +37,7 @@ def build_random(rng: Chance, tasks: int, **settings: float) -> Workflow:
     first = _first_tasks(_widths(rng, tasks, _height(rng, tasks, settings["alpha"], 2)))
     edges = _edges(rng, first, settings["eta"], next_only=False)
     sizes = rng.uniform(settings["epsilon"], settings["phi"], len(edges))
-    return _workflow(Draft(f"random-{tasks}"), rng, tasks, edges, sizes, choke=None, **settings)
+    return _workflow(RecipeDraft(f"random-{tasks}"), rng, tasks, edges, sizes, choke=None, **settings)
 
 
 def build_level(rng: Chance, tasks: int, **settings: float) -> Workflow:
@@ -47,7 +47,9 @@ def build_level(rng: Chance, tasks: int, **settings: float) -> Workflow:
     edges = _edges(rng, first, settings["eta"], next_only=True)
     level_sizes = rng.uniform(settings["epsilon"], settings["phi"], len(first) - 2)
     source_level = np.searchsorted(first, edges[:, 0], side="right") - 1
-    return _workflow(Draft(f"level-{tasks}"), rng, tasks, edges, level_sizes[source_level], choke=None, **settings)
+    return _workflow(
+        RecipeDraft(f"level-{tasks}"), rng, tasks, edges, level_sizes[source_level], choke=None, **settings
+    )
 
 
 def build_choke(rng: Chance, tasks: int, **settings: float) -> Workflow:
@@ -67,7 +69,7 @@ def build_choke(rng: Chance, tasks: int, **settings: float) -> Workflow:
         ]
     )
     sizes = rng.uniform(settings["epsilon"], settings["phi"], len(edges))
-    return _workflow(Draft(f"choke-{tasks}"), rng, tasks, edges, sizes, choke=choke, **settings)
+    return _workflow(RecipeDraft(f"choke-{tasks}"), rng, tasks, edges, sizes, choke=choke, **settings)
 
 
 def _check(recipe: str, tasks: int, minimum: int, settings: dict[str, float]) -> None:
@@ -145,7 +147,7 @@ def _without_doubles(rng: Chance, source: Ints, target: Ints, fixed: int, reach:
 
 
 def _workflow(
-    draft: Draft, rng: Chance, tasks: int, edges: Ints, sizes_mb: Floats, *, choke: int | None, **settings: float
+    draft: RecipeDraft, rng: Chance, tasks: int, edges: Ints, sizes_mb: Floats, *, choke: int | None, **settings: float
 ) -> Workflow:
     mean_s = sizes_mb.sum() / settings["bandwidth_mb_s"] / (tasks * settings["ccr"])
     times = mean_s * rng.uniform(1 - settings["range"], 1 + settings["range"], tasks)

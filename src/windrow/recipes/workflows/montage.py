@@ -19,7 +19,7 @@ import numpy as np
 from windrow.model import Workflow
 from windrow.model.graph import Ints
 from windrow.recipes.chance import Chance, around, one_around
-from windrow.recipes.draft import Draft, numbered
+from windrow.recipes.draft import RecipeDraft, numbered
 from windrow.recipes.workflows.recipe import Parameter, Recipe, require, require_tasks
 
 _SINGLE_TASKS = 6
@@ -32,7 +32,7 @@ def build_montage(rng: Chance, tasks: int, *, overlaps: float) -> Workflow:
     require(overlaps > 0, "montage", f"overlaps must be above 0, not {overlaps}")
     images = _images(tasks - _SINGLE_TASKS, overlaps)
     pairs = _overlapping(rng, images, tasks - _SINGLE_TASKS - 2 * images)
-    draft = Draft(f"montage-{tasks}")
+    draft = RecipeDraft(f"montage-{tasks}")
     projected = _reproject(draft, rng, images)
     corrections = _fit_background(draft, rng, projected, pairs)
     corrected = _correct(draft, rng, projected, corrections)
@@ -65,7 +65,7 @@ def _codes(left: Ints, right: Ints, images: int) -> Ints:
     return np.minimum(left, right) * images + np.maximum(left, right)
 
 
-def _reproject(draft: Draft, rng: Chance, images: int) -> Ints:
+def _reproject(draft: RecipeDraft, rng: Chance, images: int) -> Ints:
     """The mProjectPP tasks. Returns, for each image, its projected file and its area file."""
     tasks = draft.add("mProjectPP", around(rng, 13.59, 0.245, images))
     header = draft.files("region.hdr", 304)
@@ -79,7 +79,7 @@ def _reproject(draft: Draft, rng: Chance, images: int) -> Ints:
     return np.stack([projected, area], axis=1)
 
 
-def _fit_background(draft: Draft, rng: Chance, projected: Ints, pairs: Ints) -> Ints:
+def _fit_background(draft: RecipeDraft, rng: Chance, projected: Ints, pairs: Ints) -> Ints:
     """mDiffFit for every pair, then mConcatFit and mBgModel. Returns the file of corrections."""
     images, count = len(projected), len(pairs)
     compare = draft.add("mDiffFit", around(rng, 10.59, 0.1, count))
@@ -105,7 +105,7 @@ def _fit_background(draft: Draft, rng: Chance, projected: Ints, pairs: Ints) -> 
     return corrections
 
 
-def _correct(draft: Draft, rng: Chance, projected: Ints, corrections: Ints) -> Ints:
+def _correct(draft: RecipeDraft, rng: Chance, projected: Ints, corrections: Ints) -> Ints:
     """mBackground for every image. Returns, for each image, its corrected file and its area file."""
     images = len(projected)
     tasks = draft.add("mBackground", around(rng, 10.74, 0.173, images))
@@ -119,7 +119,7 @@ def _correct(draft: Draft, rng: Chance, projected: Ints, corrections: Ints) -> I
     return np.stack([corrected, area], axis=1)
 
 
-def _assemble(draft: Draft, rng: Chance, corrected: Ints, images: int) -> None:
+def _assemble(draft: RecipeDraft, rng: Chance, corrected: Ints, images: int) -> None:
     """mImgTbl, mAdd, mShrink, mJPEG: the mosaic, smaller, as a picture."""
     degrees = np.sqrt(images / _IMAGES_PER_SQUARE_DEGREE)
     table = draft.add("mImgTbl", one_around(rng, 0.37, 0.1) * images)

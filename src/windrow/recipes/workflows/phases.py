@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from windrow.model.workflow import Floats
-from windrow.recipes.draft import Draft, numbered
+from windrow.recipes.draft import RecipeDraft, numbered
 
 MEGABYTE = 1_000_000
 
@@ -23,7 +23,7 @@ class Phase:
     runtime_s: Floats
 
 
-def draw_phases(draft: Draft, phases: list[Phase], file_bytes: float) -> None:
+def draw_phases(draft: RecipeDraft, phases: list[Phase], file_bytes: float) -> None:
     """Adds the phases in order. Every task writes one file; every task of the next phase reads all of them."""
     before = draft.files("input", file_bytes)
     for number, phase in enumerate(phases):

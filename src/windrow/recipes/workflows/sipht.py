@@ -17,7 +17,7 @@ import numpy as np
 from windrow.model import Workflow
 from windrow.model.graph import Ints
 from windrow.recipes.chance import Chance, around, near_even_parts
-from windrow.recipes.draft import Draft, numbered
+from windrow.recipes.draft import RecipeDraft, numbered
 from windrow.recipes.workflows.recipe import Parameter, Recipe, require, require_tasks
 
 _TIMES = {
@@ -121,7 +121,7 @@ def build_sipht(rng: Chance, tasks: int, *, patsers: float) -> Workflow:
     require(patsers >= 1, "sipht", f"patsers must be at least 1, not {patsers}")
     # The Pegasus generator counts thirteen tasks besides the Patsers where there are twelve; this keeps its parts.
     parts = max(1, min(round(tasks / (patsers + once + 1)), tasks // (once + 1)))
-    draft = Draft(f"sipht-{tasks}")
+    draft = RecipeDraft(f"sipht-{tasks}")
     codes = numbered("NC_{}", parts)
     of_kind = {kind: draft.add(kind, around(rng, *time, parts)) for kind, time in _TIMES.items()}
     genomes = _draw_files(draft, rng, codes, of_kind)
@@ -129,7 +129,7 @@ def build_sipht(rng: Chance, tasks: int, *, patsers: float) -> Workflow:
     return draft.workflow()
 
 
-def _draw_files(draft: Draft, rng: Chance, codes: list[str], of_kind: dict[str, Ints]) -> Ints:
+def _draw_files(draft: RecipeDraft, rng: Chance, codes: list[str], of_kind: dict[str, Ints]) -> Ints:
     """All files but those of the Patsers. Returns the genomes, the first of `_FILES`."""
     numbers = []
     for name, mean, deviation, writer, readers in _FILES:
@@ -146,7 +146,7 @@ def _draw_files(draft: Draft, rng: Chance, codes: list[str], of_kind: dict[str, 
     return numbers[0]
 
 
-def _draw_patsers(draft: Draft, rng: Chance, of_kind: dict[str, Ints], genomes: Ints, counts: Ints) -> None:
+def _draw_patsers(draft: RecipeDraft, rng: Chance, of_kind: dict[str, Ints], genomes: Ints, counts: Ints) -> None:
     total = int(counts.sum())
     part = np.repeat(np.arange(len(counts)), counts)
     patser = draft.add("Patser", around(rng, 1.27, 0.332, total))
