@@ -40,3 +40,17 @@ def test_the_changelog_knows_every_dependency() -> None:
     names = [line.strip().strip('",').split(">")[0] for line in dependencies.splitlines() if line.strip()]
     changelog = (ROOT / "CHANGELOG.md").read_text()
     assert [name for name in names if name not in changelog] == []
+
+
+def test_nobody_but_the_simulation_reaches_into_a_cluster() -> None:
+    """What others need of a cluster's state is a method of it; a class may of course call a field of its own so."""
+    room = ROOT / "src" / "windrow"
+    private = [
+        f"{path.relative_to(room)}:{node.lineno}"
+        for path in sorted(room.rglob("*.py"))
+        if path.relative_to(room).parts[0] != "sim"
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Attribute) and node.attr in ("_state", "_log")
+        if not (isinstance(node.value, ast.Name) and node.value.id == "self")
+    ]
+    assert private == []

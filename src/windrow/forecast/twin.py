@@ -13,7 +13,7 @@ limits per user, dependencies, reservations of the site, nodes of several kinds,
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
@@ -22,17 +22,15 @@ import numpy as np
 from windrow.errors import OutsideError
 from windrow.forecast.base import Clock, Ints
 from windrow.kernels.jit import in_python, is_small
-from windrow.model import NEVER_S, Log
+from windrow.model import NEVER_S
 from windrow.queues.port import OthersJob, Snapshot
-from windrow.sim.cluster import Cluster
+from windrow.sim.cluster import Cluster, QueueEntry
 from windrow.sim.settings import parse_policy
 
 OVERDUE_S = 30  # what a job that has outlived its time gets yet: Slurm sends the last kill 30 s after the first
 _LONGEST_S = 10 * 365 * 86400  # stands for requests without a limit
 
 _MANY = 10  # a job in the queue is met by many candidates, a task by one
-
-_Row = tuple[int, int]  # nodes, and seconds that they are held or asked for
 
 
 class Readable(Protocol):
@@ -129,8 +127,18 @@ class Twin:
         self._cluster = simulated(snapshot, policy=self.policy, priority=self.priority)
 
 
-def simulated(snapshot: Snapshot, *, policy: str = "conservative", priority: float | None = None) -> Cluster | None:
-    """A cluster at second 0 that is in the state of the snapshot. None where no node is usable."""
+def simulated(
+    snapshot: Snapshot,
+    *,
+    policy: str = "conservative",
+    priority: float | None = None,
+    own: Collection[str] = (),
+    user: Callable[[str], int] = lambda _: 0,
+) -> Cluster | None:
+    """A cluster at second 0 that is in the state of the snapshot. None where no node is usable.
+
+    The jobs with the ids `own` are clients' jobs -1, -2, ... in the snapshot's order. `user` gives users numbers.
+    """
     if snapshot.nodes < 1:
         return None
     waiting = [job for job in waiting_jobs(snapshot) if priority is None or job.priority >= priority]
@@ -138,7 +146,7 @@ def simulated(snapshot: Snapshot, *, policy: str = "conservative", priority: flo
     # quicker.
     plan = "conservative" if parse_policy(policy) == parse_policy("conservative-replan") else policy
     with _unhurried(snapshot):
-        return Cluster(_log(snapshot, waiting), policy=plan)
+        return Cluster.of_queue(snapshot.nodes, _entries(snapshot, waiting, own, user), policy=plan)
 
 
 def _unhurried(snapshot: Snapshot | None) -> AbstractContextManager[None]:
@@ -155,7 +163,7 @@ def expected_starts_s(snapshot: Snapshot, *, policy: str = "conservative") -> di
     if not waiting:
         return {}
     with _unhurried(snapshot):
-        cluster = Cluster(_log(snapshot, waiting), policy=policy, record=True)
+        cluster = Cluster.of_queue(snapshot.nodes, _entries(snapshot, waiting), policy=policy, record=True)
         cluster.advance()
     starts = cluster.log_starts_s[-len(waiting) :].tolist()
     return {job.id: snapshot.at_s + start for job, start in zip(waiting, starts, strict=True)}
@@ -171,29 +179,33 @@ def waiting_jobs(snapshot: Snapshot) -> list[OthersJob]:
     return [job for job in snapshot.jobs if not job.is_running and 1 <= job.nodes <= snapshot.nodes]
 
 
-def _log(snapshot: Snapshot, waiting: Sequence[OthersJob]) -> Log:
-    """Everybody as arrivals of second 0, the running jobs first: these fit together, so that pass starts them all."""
-    rows = _running_rows(snapshot) + [(job.nodes, _bounded(job.requested_s)) for job in waiting]
-    nodes, seconds = np.array(rows, dtype=np.int64).reshape(-1, 2).T
-    none = np.zeros(len(rows), dtype=np.int64)
-    return Log("queue", snapshot.nodes, np.arange(len(rows)), none, nodes, seconds, seconds, none)
-
-
-def _running_rows(snapshot: Snapshot) -> list[_Row]:
-    """Nodes and time left of each running job, in the usable nodes.
+def _entries(
+    snapshot: Snapshot,
+    waiting: Sequence[OthersJob],
+    own: Collection[str] = (),
+    user: Callable[[str], int] = lambda _: 0,
+) -> list[QueueEntry]:
+    """Everybody who counts: the running jobs on the usable nodes, then those that wait.
 
     Where jobs hold more nodes than are usable (some run on nodes that are being drained, or share nodes), we cannot
     know who sits where. Then those that end last keep their nodes: a forecast is rather too late than too early.
     """
-    rows = [(job.nodes, _left_s(job, snapshot.at_s)) for job in snapshot.jobs if job.is_running and job.nodes > 0]
-    if sum(nodes for nodes, _ in rows) <= snapshot.nodes:
-        return rows
-    room, kept = snapshot.nodes, []
-    for nodes, left in sorted(rows, key=lambda row: -row[1]):
-        kept.append((min(nodes, room), left))
-        room -= kept[-1][0]
-        if room == 0:
-            break
+
+    def entry(job: OthersJob, left_s: int) -> QueueEntry:
+        return QueueEntry(job.nodes, left_s, max(left_s, job.requested_s), user(job.user), job.id in own)
+
+    running = [entry(job, _left_s(job, snapshot.at_s)) for job in snapshot.jobs if job.is_running and job.nodes > 0]
+    if sum(job.nodes for job in running) > snapshot.nodes:
+        running = _last_to_end(running, snapshot.nodes)
+    return running + [entry(job, min(max(job.requested_s, 1), _LONGEST_S)) for job in waiting]
+
+
+def _last_to_end(running: Sequence[QueueEntry], room: int) -> list[QueueEntry]:
+    kept: list[QueueEntry] = []
+    for job in sorted(running, key=lambda job: -job.left_s):
+        if room > 0:
+            kept.append(job._replace(nodes=min(job.nodes, room)))
+            room -= kept[-1].nodes
     return kept
 
 
@@ -202,7 +214,3 @@ def _left_s(job: OthersJob, at_s: float) -> int:
     started = at_s if job.started_s is None else job.started_s
     left = math.ceil(min(started + job.requested_s - at_s, _LONGEST_S))
     return left if left > 0 else OVERDUE_S
-
-
-def _bounded(requested_s: int) -> int:
-    return min(max(requested_s, 1), _LONGEST_S)

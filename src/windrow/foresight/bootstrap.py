@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from windrow.foresight.past import DAY_S, Past
+from windrow.foresight.past import DAY_S, QueuePast
 
 Ints = NDArray[np.int64]
 
@@ -21,7 +21,7 @@ _BLOCKS = 8  # in the known time
 _TIMES = 4  # how many times the known time is filled at the beginning of each day: a decision looks no further
 
 
-def stretched(past: Past, seed: int = 0) -> Past:
+def stretched(past: QueuePast, seed: int = 0) -> QueuePast:
     """A past of seven days that looks like this one, which is known for less than a day. Times count from now."""
     known_s = -past.since_s
     arrivals = np.flatnonzero(past.submit_s >= past.since_s)
@@ -37,7 +37,7 @@ def stretched(past: Past, seed: int = 0) -> Past:
     order = np.argsort(submit, kind="stable")
     every = every[order]
     columns = (past.nodes[every], past.requested_s[every], past.run_s[every], past.user[every])
-    return Past(submit[order], *columns, -DAYS * DAY_S)
+    return QueuePast(submit[order], *columns, -DAYS * DAY_S)
 
 
 def _day(submit_s: Ints, known_s: int, filled_s: int, draw: np.random.Generator) -> tuple[Ints, Ints]:

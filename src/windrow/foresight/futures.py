@@ -19,19 +19,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from windrow.foresight.past import (
-    TURNS,
-    Past,
-    RunTimes,
-    arrivals,
-    held_rows,
-    past_of,
-    running_rows,
-    sampled,
-    waiting_rows,
-)
+from windrow.foresight.past import TURNS, QueuePast, RunPredictor, arrivals, past_of
 from windrow.foresight.task_errors import OwnErrors
-from windrow.kernels.cluster import state as k
+from windrow.kernels.cluster.state import FOREVER
 from windrow.kernels.run import play as r
 from windrow.model import NEVER_S, Adjacency, NodeShape, Workflow
 from windrow.sim.cluster import Cluster
@@ -45,8 +35,6 @@ _LEEWAY_ROUNDS = 3
 _ROOM_DOUBLES = 10  # then it is not the room: jobs too short for their tasks are killed and submitted again for ever
 _HOW = {"when started": r.WHEN_STARTED, "when done": r.WHEN_DONE, "by task": r.BY_TASK}
 _NOBODY: Ints = np.zeros(0, dtype=np.int64)
-_NO_ARRIVALS: Ints = np.zeros((0, 5), dtype=np.int64)
-_NO_ARRIVALS.flags.writeable = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +90,7 @@ class SampledFutures:
         done: NDArray[np.bool_],
         requests: Requests,
         sampling: Sampling,
-        past: Past | None = None,
+        past: QueuePast | None = None,
         errors: NDArray[np.float64] | None = None,
     ) -> None:
         """`done` marks tasks that have done their work. `past` is by default the simulated cluster's own.
@@ -110,13 +98,13 @@ class SampledFutures:
         `errors` are what own tasks took, as parts of what was expected: others are drawn to err alike.
         """
         self._cluster, self._view, self._done = cluster, view, done
-        self._own, self._lost = _as_the_cluster_knows(own, cluster._state)
+        self._own, self._lost = _as_the_cluster_knows(own, cluster)
         self._requests, self._sampling = requests, sampling
         self._past = past_of(cluster) if past is None else past
         ways = TURNS if sampling.runs == "mixed" else (sampling.runs,)
-        self._runs = [RunTimes(self._past, way) for way in ways]
+        self._runs = [RunPredictor(self._past, way) for way in ways]
         self._known_errors = errors
-        self._drawn: dict[int, tuple[Ints, Ints]] = {}
+        self._drawn: dict[int, Cluster] = {}
         self._erring: dict[int, tuple[Ints, Ints]] = {}
         self._late_s: dict[tuple[tuple[int, ...], int], int] = {}
         self._room = 2 * (view.cap + 8)
@@ -156,7 +144,7 @@ class SampledFutures:
     @property
     def others_waiting(self) -> int:
         """How many jobs of others wait: what a play costs depends on it."""
-        return len(waiting_rows(self._cluster._state)) - len(self.waiting)
+        return self._cluster.jobs_waiting - len(self.waiting)
 
     def play(self, course: Course, future: int, within_s: int | None = None) -> Outcome:
         """What comes of the course in that future. One that gets stuck, or submits without end, never ends."""
@@ -173,7 +161,6 @@ class SampledFutures:
         return Outcome(NEVER_S, NEVER_S)
 
     def _play(self, course: Course, future: int, limit_s: int) -> Outcome:
-        state, log = self._future(future)
         base = self._tables
         tasks, ends = (table.copy() for table in self._own_tasks(future))
         jobs, book = self._job_rows(course), self._book(course)
@@ -182,12 +169,12 @@ class SampledFutures:
             tasks[mine, r.HOME] = row
             jobs[row, r.READY] = int((tasks[mine, r.PARENTS] == 0).sum())
         book[r.LIMIT] = self._cluster.now_s + limit_s
-        book[r.HORIZON] = book[r.LIMIT] + 1 if self.others_waiting > LONG_QUEUE else k.FOREVER
+        book[r.HORIZON] = book[r.LIMIT] + 1 if self.others_waiting > LONG_QUEUE else FOREVER
         groups, runs = self._groups(course)
         children = base.children
-        s = state.copy()
-        end = r.rollout(
-            s, log, _NOBODY, tasks, children.start, children.index, jobs, ends, groups, runs, book,
+        cluster = self._future(future).clone()
+        end = cluster.play(
+            r.rollout, _NOBODY, tasks, children.start, children.index, jobs, ends, groups, runs, book,
             self._requests.numbers(self._errors.late(future)),
         )  # fmt: skip
         if end == r.STUCK:
@@ -208,19 +195,16 @@ class SampledFutures:
             self._erring[future] = tasks, ends
         return self._erring[future]
 
-    def _future(self, number: int) -> tuple[Ints, Ints]:
-        """The state and the arrivals of one future; kept, since many courses are played in it."""
+    def _future(self, number: int) -> Cluster:
+        """The cluster of one future, with those who arrive; kept, since many courses are played in it."""
         if number not in self._drawn:
             seed = f"{self._sampling.seed}/{self._cluster.now_s}/{number}"
             draw = np.random.default_rng(int.from_bytes(hashlib.sha256(seed.encode()).digest()[:8], "big"))
-            state = k.grown(self._cluster._state, more=self._room)
             runs = self._runs[number % len(self._runs)]
-            state = sampled(state, runs, draw)
-            log = _NO_ARRIVALS
+            cluster = self._cluster.redrawn(lambda asked, elapsed_s: runs.draw(asked, elapsed_s, draw), self._room)
             if self._sampling.arrivals:
-                log = arrivals(self._past, self._cluster.now_s, runs, _DAYS, draw)
-            state[k.NEXT] = state[k.HAPPENED] = 0
-            self._drawn[number] = state, log
+                cluster.with_arrivals(arrivals(self._past, self._cluster.now_s, runs, _DAYS, draw))
+            self._drawn[number] = cluster
         return self._drawn[number]
 
     @cached_property
@@ -276,7 +260,6 @@ class SampledFutures:
         view, cluster = self._view, self._cluster
         book = np.zeros(r.BOOK_WIDTH, dtype=np.int64)
         running = sum(job.is_running for job in self._own)
-        has_plan = cluster._state[k.POLICY] == k.CONSERVATIVE
         book[[r.JOBS, r.JOBS_RUNNING, r.JOBS_WAITING]] = (
             len(self._own) + len(course.jobs),
             running,
@@ -285,7 +268,7 @@ class SampledFutures:
         book[[r.RUNNING_TASKS, r.OPEN_TASKS, r.KILLS]] = len(self._tables.running), len(self._tables.tasks), self._lost
         book[[r.CAP, r.OWNER, r.MOST_NODES]] = view.cap, cluster.log_users, self._most_nodes(course)
         book[[r.SHAPE_CORES, r.PER_CORE]] = view.work.shape.cores, course.bundle
-        book[[r.SIZES, r.LEEWAY_ROUNDS]] = cluster.nodes if has_plan else _SIZES_WITHOUT_PLAN, _LEEWAY_ROUNDS
+        book[[r.SIZES, r.LEEWAY_ROUNDS]] = cluster.nodes if cluster.keeps_plan else _SIZES_WITHOUT_PLAN, _LEEWAY_ROUNDS
         return book
 
     def _most_nodes(self, course: Course) -> int:
@@ -315,20 +298,17 @@ class TrueFutures(SampledFutures):
     def _errors(self) -> OwnErrors:
         return OwnErrors(len(self._tables.tasks), None, 0.0, (0,))  # none: own tasks are taken to be known
 
-    def _future(self, number: int) -> tuple[Ints, Ints]:
+    def _future(self, number: int) -> Cluster:
         if number not in self._drawn:
-            state = k.grown(self._cluster._state, more=self._room + 64)
-            state[k.HAPPENED] = 0
-            self._drawn[number] = state, self._cluster._log
+            self._drawn[number] = self._cluster.roomy_clone(self._room + 64)
         return self._drawn[number]
 
 
-def _as_the_cluster_knows(own: Sequence[OwnJob], s: Ints) -> tuple[tuple[OwnJob, ...], int]:
+def _as_the_cluster_knows(own: Sequence[OwnJob], cluster: Cluster) -> tuple[tuple[OwnJob, ...], int]:
     """The jobs that are in the system, and how many are not any more: a run hears of several changes one by one."""
-    running = set(running_rows(s)[:, k.JOB].tolist())
-    waiting = set(waiting_rows(s)[:, k.JOB].tolist()) | set(held_rows(s)[:, k.JOB].tolist())
-    there = [job for job in own if job.number in running or job.number in waiting]
-    return tuple(replace(job, is_running=job.number in running) for job in there), len(own) - len(there)
+    runs = cluster.clients_there()
+    there = [replace(job, is_running=runs[job.number]) for job in own if job.number in runs]
+    return tuple(there), len(own) - len(there)
 
 
 def _cores(workflow: Workflow, shape: NodeShape) -> Ints:

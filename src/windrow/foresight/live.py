@@ -10,7 +10,7 @@ there are no futures before enough of them was seen; nor where earlier looks ahe
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from functools import cached_property
 
@@ -20,8 +20,6 @@ from numpy.typing import NDArray
 from windrow.forecast.twin import Twin, simulated, waiting_jobs
 from windrow.foresight.futures import OwnJob, Requests, SampledFutures
 from windrow.foresight.observer import LOOK_S, Watch
-from windrow.foresight.past import heap_rows, waiting_rows
-from windrow.kernels.cluster import state as k
 from windrow.kernels.jit import in_python, is_small
 from windrow.model import NEVER_S
 from windrow.queues.port import Snapshot
@@ -70,7 +68,7 @@ class Ahead:
             snapshot = self._read(own)
         if not view.can_submit or not self._knows_enough(view, snapshot):
             return None
-        known = [job.id for job in snapshot.jobs if job.id in own]
+        known = [job.id for job in sorted(snapshot.jobs, key=lambda job: not job.is_running) if job.id in own]
         cluster = with_clients(snapshot, known, self.watch.seen.user, self._twin.policy)
         if cluster is None or len(known) < len(own):  # just submitted, and not in the reading yet
             return None
@@ -129,8 +127,7 @@ class LiveFutures(SampledFutures):
     @cached_property
     def _is_small(self) -> bool:
         """Whether there is so little to play that kernels need not be loaded."""
-        s = self._cluster._state
-        jobs = int(s[k.RUNNING] + s[k.TAIL] - s[k.HEAD]) + len(self._past.submit_s)
+        jobs = self._cluster.jobs_running + self._cluster.jobs_waiting + len(self._past.submit_s)
         return is_small(len(self._tables.tasks) + _MANY * jobs)
 
 
@@ -154,35 +151,15 @@ def _shows(snapshot: Snapshot, own: Mapping[str, OwnJob]) -> bool:
 
 
 def with_clients(
-    snapshot: Snapshot, own: Sequence[str], user: Callable[[str], int], policy: str = "conservative"
+    snapshot: Snapshot, own: Collection[str], user: Callable[[str], int], policy: str = "conservative"
 ) -> Cluster | None:
-    """The simulated cluster of a reading, in which these jobs are clients' jobs -1, -2, ... None: it cannot be told."""
+    """The simulated cluster of a reading, in which own jobs are clients' jobs -1, -2, ... None: it cannot be told."""
     running = [job for job in snapshot.jobs if job.is_running and job.nodes > 0]
     if sum(job.nodes for job in running) > snapshot.nodes:
         return None
-    cluster = simulated(snapshot, policy=policy)
-    if cluster is None:
-        return None
-    jobs = [*running, *waiting_jobs(snapshot)]  # the rows of the cluster's log
-    number = {job_id: -i for i, job_id in enumerate(own, 1)}
-    if any(job_id not in {job.id for job in jobs} for job_id in own):
+    if not {job.id for job in (*running, *waiting_jobs(snapshot))}.issuperset(own):
         return None  # one of ours is too wide for the nodes that are left
-    users = [user(job.user) for job in jobs]
-    s = k.grown(cluster._state, more=len(own) + 1, users=max(users, default=0) + 2)
-    for slot in heap_rows(s)[:, k.SLOT].tolist():
-        row = s[s[k.RUNNING_AT] + slot * k.RUNNING_WIDTH :][: k.RUNNING_WIDTH]
-        job = jobs[int(row[k.JOB])]
-        row[k.REQUESTED] = max(job.requested_s, row[k.REQUESTED])  # of which the twin knows only what is left
-        row[k.KILLED] = job.id in number  # at its request, unless its tasks are done before
-        row[k.USER], row[k.JOB] = users[int(row[k.JOB])], number.get(job.id, int(row[k.JOB]))
-    for row in waiting_rows(s):
-        job = jobs[int(row[k.JOB])]
-        if job.id in number:
-            row[k.RUN] = k.FOREVER  # until its tasks are done
-        row[k.USER], row[k.JOB] = users[int(row[k.JOB])], number.get(job.id, int(row[k.JOB]))
-    s[k.CLIENTS] = s[k.ALIVE] = len(own)
-    cluster._state = s
-    return cluster
+    return simulated(snapshot, policy=policy, own=own, user=user)
 
 
 def _shifted(job: OwnJob, number: int, base_s: float) -> OwnJob:

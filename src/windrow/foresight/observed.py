@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from windrow.foresight.bootstrap import stretched
-from windrow.foresight.past import DAY_S, Past
+from windrow.foresight.past import DAY_S, QueuePast
 from windrow.queues.accounts import PastJob
 from windrow.queues.port import OthersJob, Snapshot
 
@@ -98,7 +98,7 @@ class Seen:
         """Whether it says how long others run, and who comes while a run takes that long, if all goes as expected."""
         return self.ends >= ENOUGH_ENDS and self.known_s >= min(DAY_S, ENOUGH_TIMES * length_s)
 
-    def past(self) -> Past:
+    def past(self) -> QueuePast:
         """The past as futures want it: times count from now, and those in which nobody looked are left out.
 
         Less than a day is stretched to a week.
@@ -110,7 +110,7 @@ class Seen:
         rows = [(j.nodes, j.requested_s, _whole(j), self.user(j.user)) for j in self.jobs.values()]
         nodes, requested, run, user = np.array(rows, dtype=np.int64).reshape(-1, 4).T
         order = np.argsort(submit, kind="stable")
-        past = Past(submit[order], nodes[order], requested[order], run[order], user[order], -known_s)
+        past = QueuePast(submit[order], nodes[order], requested[order], run[order], user[order], -known_s)
         return past if known_s >= DAY_S else stretched(past)
 
     def _ago(self, at_s: float) -> float:

@@ -17,7 +17,6 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from windrow.kernels.cluster import state as k
 from windrow.sim.cluster import Cluster
 
 Ints = NDArray[np.int64]
@@ -34,7 +33,7 @@ _FEW = 3  # ended jobs below which a user has no past
 
 
 @dataclass(frozen=True)
-class Past:
+class QueuePast:
     """Jobs that others have submitted, in order. `run_s` is 0 for those that have not ended."""
 
     submit_s: Ints
@@ -73,56 +72,23 @@ class Past:
         return float(own.mean()) if len(own) else 0.0
 
 
-def past_of(cluster: Cluster) -> Past:
+def past_of(cluster: Cluster) -> QueuePast:
     """The past of a simulated cluster: the log's jobs up to now, with the run times of those that are gone."""
-    s = cluster._state
-    last = int(s[k.NEXT])
-    first = max(0, last - _REMEMBERED)
-    rows = cluster._log[first:last]
-    run = np.minimum(rows[:, k.LOG_RUN], rows[:, k.LOG_REQUESTED])
-    there = present(s)
-    run[there[there >= first] - first] = 0
-    since = int(rows[0, k.SUBMIT]) if len(rows) else cluster.now_s
-    return Past(rows[:, k.SUBMIT], rows[:, k.LOG_NODES], rows[:, k.LOG_REQUESTED], run, rows[:, k.BY], since)
+    rows = cluster.arrived(_REMEMBERED)
+    submit, nodes, requested, run, user = rows.T
+    return QueuePast(submit, nodes, requested, run, user, int(submit[0]) if len(rows) else cluster.now_s)
 
 
-def present(s: Ints) -> Ints:
-    """The log's jobs that wait, are held back or run."""
-    jobs = np.concatenate([rows(s)[:, k.JOB] for rows in (running_rows, waiting_rows, held_rows)])
-    return jobs[jobs >= 0]
-
-
-def heap_rows(s: Ints) -> Ints:
-    """The heap of running jobs, as a view into the state."""
-    return s[s[k.HEAP_AT] :][: int(s[k.RUNNING]) * k.HEAP_WIDTH].reshape(-1, k.HEAP_WIDTH)
-
-
-def running_rows(s: Ints) -> Ints:
-    """The records of running jobs in the order of the heap; a copy."""
-    slots = s[s[k.RUNNING_AT] :][: int(s[k.RUNNING_ROOM]) * k.RUNNING_WIDTH].reshape(-1, k.RUNNING_WIDTH)
-    return slots[heap_rows(s)[:, k.SLOT]]
-
-
-def waiting_rows(s: Ints) -> Ints:
-    """The records of queued jobs, as a view into the state."""
-    rows = s[s[k.QUEUE_AT] :][: int(s[k.TAIL]) * k.QUEUED_WIDTH].reshape(-1, k.QUEUED_WIDTH)
-    return rows[int(s[k.HEAD]) :]
-
-
-def held_rows(s: Ints) -> Ints:
-    """The records of jobs held back, as a view into the state."""
-    return s[s[k.HELD_AT] :][: int(s[k.HELD]) * k.QUEUED_WIDTH].reshape(-1, k.QUEUED_WIDTH)
-
-
-class RunTimes:
+class RunPredictor:
     """Draws run times. One for each decision: it remembers the shares of each user."""
 
-    def __init__(self, past: Past, how: str) -> None:
+    def __init__(self, past: QueuePast, how: str) -> None:
         self._past, self._how = past, how
         self._shares: dict[int, Floats] = {}
 
-    def draw(self, rows: Ints, elapsed_s: Ints, chance: Floats) -> Ints:
+    def draw(self, rows: Ints, elapsed_s: Ints, draw: np.random.Generator) -> Ints:
         """A run time for each row (requested time, user) of a job that has run for `elapsed_s` and still runs."""
+        chance = draw.random(len(rows))  # drawn even if it is not used: what is drawn next must not depend on the way
         if self._how == "requests":
             return rows[:, 0].copy()
         jobs = zip(rows.tolist(), elapsed_s.tolist(), chance.tolist(), strict=True)
@@ -149,40 +115,18 @@ class RunTimes:
         return min(requested, max(1, round(predicted)))
 
 
-def arrivals(past: Past, now_s: int, runs: RunTimes, days: int, draw: np.random.Generator) -> Ints:
-    """A log of jobs that arrive from now on, day by day, each day one of the last seven at the same hours."""
+def arrivals(past: QueuePast, now_s: int, runs: RunPredictor, days: int, draw: np.random.Generator) -> Ints:
+    """Who arrives from now on, as rows of a log: day by day, each day one of the last seven at the same hours."""
     known = min(7, max(1, (now_s - past.since_s) // DAY_S))
     ended = past.run_s.copy()
     open_jobs = ended == 0
     asked = np.stack([past.requested_s[open_jobs], past.user[open_jobs]], axis=1)
-    ended[open_jobs] = runs.draw(asked, np.zeros(len(asked), dtype=np.int64), draw.random(len(asked)))
+    ended[open_jobs] = runs.draw(asked, np.zeros(len(asked), dtype=np.int64), draw)
     rows = np.stack([past.submit_s, past.nodes, past.requested_s, np.maximum(ended, 1), past.user], axis=1)
     blocks = []
     for day, ago in enumerate(draw.integers(1, known, days, endpoint=True).tolist()):
         low, high = np.searchsorted(past.submit_s, [now_s - ago * DAY_S, now_s - (ago - 1) * DAY_S], side="right")
         block = rows[low:high].copy()
-        block[:, k.SUBMIT] += (ago + day) * DAY_S
+        block[:, 0] += (ago + day) * DAY_S
         blocks.append(block)
-    log = np.ascontiguousarray(np.concatenate(blocks))
-    log.flags.writeable = False
-    return log
-
-
-def sampled(s: Ints, runs: RunTimes, draw: np.random.Generator) -> Ints:
-    """A copy of the state in which the others' jobs run as long as drawn."""
-    t = s.copy()
-    now = int(t[k.NOW])
-    for rows in (waiting_rows(t), held_rows(t)):
-        known = np.flatnonzero(rows[:, k.JOB] >= 0)
-        luck = draw.random(len(known))
-        asked = rows[known][:, [k.REQUESTED, k.USER]]
-        rows[known, k.RUN] = np.maximum(1, runs.draw(asked, np.zeros(len(asked), dtype=np.int64), luck))
-    heap, running = heap_rows(t), running_rows(t)
-    # By number, not as they stand: the order of the heap is that of the true ends, and would give them away.
-    others = np.argsort(running[:, k.JOB], kind="stable")[int((running[:, k.JOB] < 0).sum()) :]
-    luck = draw.random(len(others))
-    began = running[others, k.EXPECTED] - running[others, k.REQUESTED]
-    drawn = runs.draw(running[others][:, [k.REQUESTED, k.USER]], now - began, luck)
-    heap[others, k.END] = np.maximum(now + 1, began + drawn)
-    heap[:] = heap[np.lexsort((heap[:, k.STARTED_AS], heap[:, k.END]))]  # a sorted array is a heap
-    return t
+    return np.concatenate(blocks)

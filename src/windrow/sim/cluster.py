@@ -18,6 +18,7 @@ from windrow.kernels.cluster import state as k
 from windrow.kernels.cluster.advance import EVENTS_HAPPENED, NEEDS_ROOM, advance, has_room, stop, submit
 from windrow.kernels.cluster.estimate import estimate
 from windrow.model import Log
+from windrow.sim.job_rows import Runs, adopt, held_rows, redraw, running_rows, waiting_rows
 from windrow.sim.settings import REQUESTS, Settings, choice
 
 Ints = NDArray[np.int64]
@@ -66,6 +67,16 @@ class RunningJob(NamedTuple):
     expected_end_s: int
 
 
+class QueueEntry(NamedTuple):
+    """A job of a queue that was read: it may hold its nodes for `left_s`, of the `requested_s` that it asked for."""
+
+    nodes: int
+    left_s: int
+    requested_s: int
+    user: int = 0
+    is_own: bool = False
+
+
 class Cluster:
     """A simulated cluster. Jobs of the log have numbers from 0 on (rows of the log), clients' jobs -1, -2, ..."""
 
@@ -104,6 +115,23 @@ class Cluster:
         self._state[k.NEXT] = np.searchsorted(self._log[:, k.SUBMIT], start_s)
         self.advance(start_s)  # clients come after the log, at the first instant too
 
+    @classmethod
+    def of_queue(
+        cls, nodes: int, jobs: Sequence[QueueEntry], *, policy: str = "conservative", record: bool = False
+    ) -> Cluster:
+        """A cluster at second 0 with these jobs: those that run, which must fit together, then those that wait.
+
+        Everybody holds nodes for as long as is left; own jobs, which are clients' jobs -1, -2, ... in this order, until
+        they are ended.
+        """
+        count, size, left, requested, user, own = len(jobs), *np.array(jobs, dtype=np.int64).reshape(-1, 5).T
+        none = np.zeros(count, dtype=np.int64)
+        log = Log("queue", nodes, np.arange(count), none, size, left, left, user)
+        cluster = cls(log, policy=policy, record=record)
+        cluster.make_room(int(own.sum()) + 1)
+        adopt(cluster._state, own > 0, requested)
+        return cluster
+
     @property
     def now_s(self) -> int:
         """The current time."""
@@ -119,11 +147,64 @@ class Cluster:
         """When each job of the log started, or -1 (needs `record`)."""
         return self._starts
 
+    @property
+    def jobs_waiting(self) -> int:
+        """How many jobs are in the queue; those that the cap holds back are not."""
+        return int(self._state[k.TAIL] - self._state[k.HEAD])
+
+    @property
+    def jobs_running(self) -> int:
+        """How many jobs run."""
+        return int(self._state[k.RUNNING])
+
+    @property
+    def keeps_plan(self) -> bool:
+        """Whether estimates come from a standing plan, and need no simulation."""
+        return self.settings.code == k.CONSERVATIVE
+
     def clone(self) -> Cluster:
         """A cluster in the same state that lives apart from now on. What is copied: jobs and plan, never the log."""
+        return self._twin(self._state.copy())
+
+    def roomy_clone(self, jobs: int) -> Cluster:
+        """A clone with room for so many jobs more within a kernel. Events not fetched yet are left behind."""
+        twin = self._twin(k.grown(self._state, more=jobs))
+        twin._state[k.HAPPENED] = 0
+        return twin
+
+    def redrawn(self, runs: Runs, jobs: int) -> Cluster:
+        """A roomy clone in which the log's jobs that are there run as long as `runs` says, and nobody arrives."""
+        twin = self.roomy_clone(jobs)
+        redraw(twin._state, runs)
+        return twin.with_arrivals(_NO_LOG)
+
+    def with_arrivals(self, rows: Ints) -> Cluster:
+        """This cluster, where from now on these jobs arrive instead of the log's; rows as `arrived` has them."""
+        self._log = np.ascontiguousarray(rows)
+        self._log.flags.writeable = False
+        self._state[k.NEXT] = 0
+        return self
+
+    def arrived(self, most: int) -> Ints:
+        """The log's last jobs up to now: submission, nodes, requested time, run time (0 until it is over), user."""
+        s, last = self._state, int(self._state[k.NEXT])
+        first = max(0, last - most)
+        rows = self._log[first:last].copy()
+        rows[:, k.LOG_RUN] = np.minimum(rows[:, k.LOG_RUN], rows[:, k.LOG_REQUESTED])
+        there = np.concatenate([part(s)[:, k.JOB] for part in (running_rows, waiting_rows, held_rows)])
+        rows[there[there >= first] - first, k.LOG_RUN] = 0
+        return rows
+
+    def clients_there(self) -> dict[int, bool]:
+        """The clients' jobs that are in the system, and whether each runs."""
+        s = self._state
+        parts = (waiting_rows, False), (held_rows, False), (running_rows, True)
+        return {job: runs for rows, runs in parts for job in rows(s)[:, k.JOB].tolist() if job < 0}
+
+    def _twin(self, state: Ints) -> Cluster:
         twin = object.__new__(Cluster)
         twin.settings, twin.nodes, twin.log_users = self.settings, self.nodes, self.log_users
-        twin._log, twin._starts, twin._state = self._log, _NO_STARTS, self._state.copy()
+        twin._log, twin._starts, twin._state = self._log, _NO_STARTS, state
         return twin
 
     def advance(self, until_s: int | None = None) -> list[Event]:
@@ -200,22 +281,15 @@ class Cluster:
 
     def queue(self) -> list[QueuedJob]:
         """The waiting jobs, in the order of the queue."""
-        s = self._state
-        first, last = int(s[k.HEAD]), int(s[k.TAIL])
-        rows = s[s[k.QUEUE_AT] :][: last * k.QUEUED_WIDTH].reshape(-1, k.QUEUED_WIDTH)[first:]
         return [
             QueuedJob(int(r[k.JOB]), int(r[k.NODES]), int(r[k.REQUESTED]), int(r[k.USER]), _planned(int(r[k.PLANNED])))
-            for r in rows
+            for r in waiting_rows(self._state)
         ]
 
     def running(self) -> list[RunningJob]:
         """The running jobs, by number."""
-        s = self._state
-        heap = s[s[k.HEAP_AT] :][: int(s[k.RUNNING]) * k.HEAP_WIDTH].reshape(-1, k.HEAP_WIDTH)
-        slots = s[s[k.RUNNING_AT] :][: int(s[k.RUNNING_ROOM]) * k.RUNNING_WIDTH].reshape(-1, k.RUNNING_WIDTH)
-        rows = slots[heap[:, k.SLOT]]
         columns = [k.JOB, k.NODES, k.REQUESTED, k.USER, k.EXPECTED]
-        return sorted(RunningJob(*map(int, row[columns])) for row in rows)
+        return sorted(RunningJob(*map(int, row[columns])) for row in running_rows(self._state))
 
     def _settle(self) -> None:
         """Do the pass that a client's change made due; events it causes stay to be fetched by `advance`."""

@@ -7,14 +7,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from windrow.foresight.bootstrap import stretched
-from windrow.foresight.past import DAY_S, Past, RunTimes, arrivals
+from windrow.foresight.past import DAY_S, QueuePast, RunPredictor, arrivals
 
 
-def short(known_s: int, submits: list[int]) -> Past:
+def short(known_s: int, submits: list[int]) -> QueuePast:
     """Jobs that came so long ago; each has its own number of nodes and as long a run."""
     ago = np.sort(np.array([-s for s in submits], dtype=np.int64))
     count = np.arange(1, len(ago) + 1)
-    return Past(ago, count, 10 * count, 5 * count, count % 3, -known_s)
+    return QueuePast(ago, count, 10 * count, 5 * count, count % 3, -known_s)
 
 
 @settings(max_examples=60, deadline=None, derandomize=True)
@@ -47,7 +47,7 @@ def test_within_a_block_jobs_come_as_they_did() -> None:
 def test_others_arrive_from_now_on_in_every_future() -> None:
     past = stretched(short(3600, list(range(10, 3600, 30))))
     for seed in range(20):
-        log = arrivals(past, 0, RunTimes(past, "shares"), 14, np.random.default_rng(seed))
+        log = arrivals(past, 0, RunPredictor(past, "shares"), 14, np.random.default_rng(seed))
         first_hour = log[log[:, 0] < 3600]
         assert 100 <= len(first_hour) <= 140  # 120 came in the hour that is known
 

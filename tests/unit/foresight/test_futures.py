@@ -13,13 +13,14 @@ from tests.unit.sim.test_invariants import random_log
 from tests.unit.strategies.test_listing import workflows
 
 from windrow.foresight.futures import SampledFutures
-from windrow.foresight.past import RunTimes, arrivals, heap_rows, past_of, running_rows, sampled, waiting_rows
+from windrow.foresight.past import RunPredictor, arrivals, past_of
 from windrow.kernels.cluster import state as k
 from windrow.lab.trial import run_trial
 from windrow.manager.core import Core
 from windrow.manager.terms import Terms
 from windrow.model import NEVER_S, Log, NodeShape, Task, Workflow
 from windrow.sim import Cluster
+from windrow.sim.job_rows import heap_rows, running_rows, waiting_rows
 from windrow.strategies import (
     Course,
     Decision,
@@ -166,13 +167,17 @@ def test_futures_know_neither_true_run_times_nor_who_will_come(
     assert seen_from(cluster, workflow, how) == seen_from(other, workflow, how)
 
 
+def redrawn(cluster: Cluster, runs: str, seed: int) -> Cluster:
+    predictor, draw = RunPredictor(past_of(cluster), runs), np.random.default_rng(seed)
+    return cluster.redrawn(lambda asked, elapsed_s: predictor.draw(asked, elapsed_s, draw), 8)
+
+
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(st.integers(0, 10**6), st.floats(0.1, 0.9), st.sampled_from(["shares", "last two", "requests"]))
 def test_drawn_run_times_are_possible(seed: int, at: float, runs: str) -> None:
     """Whoever runs goes on to run, and nobody runs longer than requested; the queue is as it was."""
     cluster = cluster_at(random_log(seed, 60, NODES), at)
-    twin = cluster.clone()
-    twin._state = sampled(cluster._state, RunTimes(past_of(cluster), runs), np.random.default_rng(seed))
+    twin = redrawn(cluster, runs, seed)
     assert (twin.queue(), twin.running()) == (cluster.queue(), cluster.running())
     rows = heap_rows(twin._state)
     slots = running_rows(twin._state)
@@ -193,9 +198,8 @@ def test_exact_requests_leave_nothing_to_chance(seed: int, at: float) -> None:
     past = past_of(cluster)
     if not len(past.shares):
         return
-    twins = [sampled(cluster._state, RunTimes(past, "shares"), np.random.default_rng(k)) for k in range(3)]
-    exact = sampled(cluster._state, RunTimes(past, "requests"), np.random.default_rng(0))
-    assert all((twin == exact).all() for twin in twins)
+    exact = redrawn(cluster, "requests", 0)
+    assert all((redrawn(cluster, "shares", seed)._state == exact._state).all() for seed in range(3))
 
 
 def test_a_course_that_cannot_succeed_never_ends() -> None:
@@ -301,7 +305,7 @@ def test_past_days_arrive_again_at_the_same_hours() -> None:
     cluster = Cluster(log, nodes=4)
     cluster.advance(3 * day)
     past = past_of(cluster)
-    coming = arrivals(past, cluster.now_s, RunTimes(past, "shares"), 30, np.random.default_rng(1))
+    coming = arrivals(past, cluster.now_s, RunPredictor(past, "shares"), 30, np.random.default_rng(1))
     hours = {1: 100, 2: 200, 3: 300}
     assert {int(nodes) for nodes in coming[:, 1]} <= set(hours)
     assert len({int(nodes) for nodes in coming[:, 1]}) > 1
