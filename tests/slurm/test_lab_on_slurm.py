@@ -14,7 +14,7 @@ from tests.slurm.cluster import SlurmCluster
 from windrow.cli.main import main
 from windrow.lab.campaign.file import read_campaign
 from windrow.lab.campaign.shards import deal, run_sweep
-from windrow.lab.campaign.store import Store
+from windrow.lab.campaign.store import ChunkStore
 
 pytestmark = pytest.mark.slow
 
@@ -73,7 +73,7 @@ def test_one_array_job_gives_the_table_of_a_run_here(
 
     lost = deal(sweep.chunks(), 3)[1]
     for chunk in lost:
-        Store("out").path(chunk).unlink()
+        ChunkStore("out").path(chunk).unlink()
     again = told(capsys, *ask)
     assert again["submitted"] == [2]
     wait_for_the_end(slurm, again["job"])

@@ -16,11 +16,11 @@ from windrow.cli import terminal
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from windrow.lab.campaign.workers import Progress
+    from windrow.lab.campaign.workers import CampaignProgress
 
 
 @contextmanager
-def watching() -> Iterator[Callable[[Progress], None]]:
+def watching() -> Iterator[Callable[[CampaignProgress], None]]:
     """Yields what is to be told of progress while the body runs."""
     if not sys.stderr.isatty():
         yield _sparse()
@@ -29,7 +29,7 @@ def watching() -> Iterator[Callable[[Progress], None]]:
     from rich.live import Live
     from rich.text import Text
 
-    news: list[Progress] = []
+    news: list[CampaignProgress] = []
     began = time.monotonic()
 
     def line() -> RenderableType:
@@ -39,7 +39,7 @@ def watching() -> Iterator[Callable[[Progress], None]]:
         yield news.append
 
 
-def words(progress: Progress, gone_s: float) -> str:
+def words(progress: CampaignProgress, gone_s: float) -> str:
     """One line: trials done, time gone, time left, what was found and what failed."""
     from windrow.model import format_duration
 
@@ -52,10 +52,10 @@ def words(progress: Progress, gone_s: float) -> str:
     return line + (f", {progress.failed:,} FAILED" if progress.failed else "")
 
 
-def _sparse() -> Callable[[Progress], None]:
+def _sparse() -> Callable[[CampaignProgress], None]:
     said_s = time.monotonic()
 
-    def watch(progress: Progress) -> None:
+    def watch(progress: CampaignProgress) -> None:
         nonlocal said_s
         if time.monotonic() - said_s >= terminal.LINE_S:
             said_s = time.monotonic()

@@ -19,7 +19,7 @@ from windrow.foresight.strategy import Foresight
 from windrow.lab.trial import run_trial
 from windrow.manager.terms import Terms
 from windrow.model import NodeShape, Task, Workflow
-from windrow.reproductions.foresight.oracle import HINDSIGHT, oracle_trial
+from windrow.reproductions.foresight.oracle import HINDSIGHT
 from windrow.sim import Cluster
 from windrow.strategies import Course, Decision, Futures, Glume, JobPlan, Outcome, Sampling, View, Work
 
@@ -236,9 +236,7 @@ def test_who_knows_the_future_is_not_beaten() -> None:
             trial = run_trial(cluster.clone(), workflow, STRATEGIES[name], terms=terms)
             ends.setdefault(name, []).append(trial.makespan_s)
         known = run_trial(cluster.clone(), workflow, HINDSIGHT, terms=terms)
-        best = oracle_trial(cluster, workflow, terms=terms, width=2, depth=2)
         ends.setdefault("known", []).append(known.makespan_s)
-        assert best.makespan_s <= known.makespan_s
     means = {name: np.mean(times) for name, times in ends.items()}
     assert means["known"] <= min(means.values()) + 1e-9
 

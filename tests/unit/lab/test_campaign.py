@@ -17,10 +17,10 @@ from pyarrow import parquet
 
 from windrow.errors import UserError
 from windrow.formats import write_workflow
-from windrow.lab.campaign.campaign import Campaign, Rules
+from windrow.lab.campaign.campaign import BatchRules, Campaign
 from windrow.lab.campaign.sources import LogSource, WorkflowSource
-from windrow.lab.campaign.store import Store
-from windrow.lab.campaign.workers import Progress, run_campaign, run_campaigns
+from windrow.lab.campaign.store import ChunkStore
+from windrow.lab.campaign.workers import CampaignProgress, run_campaigns
 from windrow.lab.noise import task_times
 from windrow.lab.trial import run_trial
 from windrow.manager.terms import Terms
@@ -66,7 +66,7 @@ class Faulty:
 
 @pytest.fixture(scope="module")
 def reference(tmp_path_factory: pytest.TempPathFactory) -> pa.Table:
-    return run_campaign(CAMPAIGN, tmp_path_factory.mktemp("reference"), workers=1)
+    return run_campaigns([CAMPAIGN], tmp_path_factory.mktemp("reference"), workers=1)[0]
 
 
 def test_rows_agree_with_trials_run_by_hand(reference: pa.Table) -> None:
@@ -97,7 +97,7 @@ def test_rows_are_sorted_by_their_key(reference: pa.Table) -> None:
 
 @pytest.mark.slow
 def test_two_workers_give_the_same_table(reference: pa.Table, tmp_path: Path) -> None:
-    assert answers(run_campaign(CAMPAIGN, tmp_path, workers=2)).equals(answers(reference))
+    assert answers(run_campaigns([CAMPAIGN], tmp_path, workers=2)[0]).equals(answers(reference))
     written = parquet.read_table(tmp_path / "tiny.parquet")
     assert answers(written).equals(answers(reference))
 
@@ -115,7 +115,7 @@ if __name__ == "__main__":
         print(progress.done, flush=True)
         if progress.done:
             time.sleep(60)   # long enough to be killed in
-    workers.run_campaign(CAMPAIGN, sys.argv[1], workers=int(sys.argv[2]), watch=watch)
+    workers.run_campaigns([CAMPAIGN], sys.argv[1], workers=int(sys.argv[2]), watch=watch)
 """
 
 
@@ -145,8 +145,8 @@ def test_killed_and_continued_gives_the_same_table_and_repeats_nothing(
     assert 1 <= len(before) <= len(CAMPAIGN.chunks())
     torn = folder / "chunks" / ".half.parquet.1234.part"
     torn.write_bytes(b"PAR1 and no more")
-    seen: list[Progress] = []
-    table = run_campaign(CAMPAIGN, folder, workers=1, watch=seen.append)
+    seen: list[CampaignProgress] = []
+    table = run_campaigns([CAMPAIGN], folder, workers=1, watch=seen.append)[0]
     assert answers(table).equals(answers(reference))
     assert seen[0].found == seen[0].done >= CAMPAIGN.chunks()[0].trials
     assert before.items() <= chunk_files(folder).items()  # nothing that was there has been written again
@@ -182,10 +182,10 @@ def test_workers_end_with_a_killed_parent(tmp_path: Path) -> None:
 
 def test_a_second_run_finds_everything(tmp_path: Path) -> None:
     small = replace(CAMPAIGN, workflows=WORKFLOWS[:1], requests=("actual",), seeds=(0,))
-    first = run_campaign(small, tmp_path, workers=1)
+    first = run_campaigns([small], tmp_path, workers=1)[0]
     before = chunk_files(tmp_path)
-    seen: list[Progress] = []
-    again = run_campaign(small, tmp_path, workers=1, watch=seen.append)
+    seen: list[CampaignProgress] = []
+    again = run_campaigns([small], tmp_path, workers=1, watch=seen.append)[0]
     assert first.equals(again)  # even `wall_s`
     assert chunk_files(tmp_path) == before
     assert [(p.done, p.found) for p in seen] == [(9, 9)]
@@ -201,36 +201,36 @@ def test_campaigns_share_what_they_have_in_common(tmp_path: Path) -> None:
 
 def test_a_failing_trial_is_recorded_and_the_rest_goes_on(tmp_path: Path) -> None:
     campaign = replace(CAMPAIGN, strategies=(Faulty(), Glume()), requests=("actual",), seeds=(0,))
-    seen: list[Progress] = []
-    table = run_campaign(campaign, tmp_path, workers=1, watch=seen.append)
+    seen: list[CampaignProgress] = []
+    table = run_campaigns([campaign], tmp_path, workers=1, watch=seen.append)[0]
     errors = {(r["workflow"], r["strategy"]): (r["error"], r["makespan_s"] is None) for r in table.to_pylist()}
     assert errors["fork-join-20", "faulty"] == ("AssertionError: twenty tasks are too many", True)
     assert [key for key, (error, _) in errors.items() if error] == [("fork-join-20", "faulty")]
     assert seen[-1].failed == 3
-    found: list[Progress] = []
-    run_campaign(campaign, tmp_path, workers=1, watch=found.append)
+    found: list[CampaignProgress] = []
+    run_campaigns([campaign], tmp_path, workers=1, watch=found.append)
     assert found[-1].failed == 3  # and they are not forgotten by who continues
 
 
 def test_an_interruption_keeps_what_is_finished(tmp_path: Path) -> None:
     small = replace(CAMPAIGN, strategies=(Individual(),), seeds=(0,))
 
-    def interrupt(progress: Progress) -> None:
+    def interrupt(progress: CampaignProgress) -> None:
         if progress.done:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run_campaign(small, tmp_path, workers=1, watch=interrupt)
+        run_campaigns([small], tmp_path, workers=1, watch=interrupt)
     before = chunk_files(tmp_path)
     assert len(before) == 1
-    run_campaign(small, tmp_path, workers=1)
+    run_campaigns([small], tmp_path, workers=1)
     assert before.items() < chunk_files(tmp_path).items()
     assert len(chunk_files(tmp_path)) == 4
 
 
 def test_one_campaign_at_a_time_in_a_folder(tmp_path: Path) -> None:
-    with Store(tmp_path).locked(), pytest.raises(UserError, match="is running there"):
-        run_campaign(CAMPAIGN, tmp_path, workers=1)
+    with ChunkStore(tmp_path).locked(), pytest.raises(UserError, match="is running there"):
+        run_campaigns([CAMPAIGN], tmp_path, workers=1)
 
 
 @pytest.mark.parametrize(
@@ -242,7 +242,7 @@ def test_one_campaign_at_a_time_in_a_folder(tmp_path: Path) -> None:
         {"submit_s": (86_400, 100_000, 172_801)},
         {"strategies": (Individual(), Zhang(), Glume(0.1))},
         {"requests": ("accurate",)},
-        {"rules": (Rules(policy="easy"),)},
+        {"rules": (BatchRules(policy="easy"),)},
         {"terms": (("margin", 1.5),)},
         {"logs": (replace(LOG, seed=4),)},
         {"workflows": (replace(WORKFLOWS[0], work_s=40_001), WORKFLOWS[1])},
@@ -298,4 +298,4 @@ def test_what_makes_no_campaign_is_refused(change: dict[str, object], words: str
 
 def test_no_worker_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="at least 1 worker"):
-        run_campaign(CAMPAIGN, tmp_path, workers=0)
+        run_campaigns([CAMPAIGN], tmp_path, workers=0)

@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 from windrow.app.strategies import STRATEGIES
 from windrow.errors import InputError, UserError
 from windrow.formats import write_log, write_workflow
-from windrow.lab.campaign.campaign import Campaign, Rules
+from windrow.lab.campaign.campaign import BatchRules, Campaign
 from windrow.lab.campaign.entries import RecipeWorkflow
 from windrow.lab.campaign.file import EXAMPLE, read_campaign
 from windrow.lab.campaign.shards import Shard, deal, parse_shard, run_sweep, unfinished_shards
 from windrow.lab.campaign.sources import LogSource, WorkflowSource
-from windrow.lab.campaign.store import Store
+from windrow.lab.campaign.store import ChunkStore
 from windrow.lab.campaign.summary import summarize
 from windrow.lab.campaign.sweep import Sweep, read_results
-from windrow.lab.campaign.workers import run_campaign
+from windrow.lab.campaign.workers import run_campaigns
 from windrow.model import Task, Workflow
 from windrow.recipes import generate_log, generate_workflow
 from windrow.recipes.workflows.catalog import WORKFLOW_RECIPES
@@ -86,7 +86,7 @@ def test_the_example_has_every_combination(tmp_path: Path) -> None:
     assert [log.name for log in first.logs] == ["lublin load=0.7", "lublin load=0.9"]
     assert first.submit_s == (86_400, 172_800, 259_200)
     assert first.strategies == (OneJob(), Glume(0.0, name="glume beat=0.0"), Glume(0.1, name="glume beat=0.1"))
-    assert first.rules == (Rules("conservative"), Rules("easy"))
+    assert first.rules == (BatchRules("conservative"), BatchRules("easy"))
 
 
 def test_paths_count_from_the_file_and_patterns_mean_all_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,7 +115,7 @@ logs = [{{ model = "lublin", days = 1, load = 0.5, users = 9, name = "quiet" }}]
 workflows = [{{ recipe = "random", tasks = 30, {shape} = 3 }}]
 """
     campaign = read_campaign(written(tmp_path, text)).parts[0].campaign
-    assert campaign.rules == (Rules("easy", priority),)
+    assert campaign.rules == (BatchRules("easy", priority),)
     assert campaign.strategies == (Zhang(sizing=False, name="print"), Zhang())
     assert campaign.logs[0].parameters == (("load", "0.5"), ("users", "9"))
     (workflow,) = campaign.workflows
@@ -199,7 +199,7 @@ def test_the_table_is_that_of_the_campaigns_one_by_one(sweep: Sweep, whole: pa.T
     """2 margins x (1 + 2 seeds) x 2 workflows x 2 caps x 2 times x 2 strategies."""
     assert len(whole) == sweep.trials == 2 * 3 * 16
     for part in sweep.parts[1:3]:
-        mine = run_campaign(part.campaign, tmp_path / f"{part.margin}-{part.noise}", workers=1)
+        mine = run_campaigns([part.campaign], tmp_path / f"{part.margin}-{part.noise}", workers=1)[0]
         mask = pa.compute.and_(
             pa.compute.equal(whole.column("margin"), part.margin), pa.compute.equal(whole.column("noise"), part.noise)
         )
@@ -211,7 +211,7 @@ def test_the_table_is_that_of_the_campaigns_one_by_one(sweep: Sweep, whole: pa.T
 def test_shards_in_any_number_and_order_give_the_same_table(
     count: int, sweep: Sweep, whole: pa.Table, tmp_path: Path
 ) -> None:
-    store = Store(tmp_path)
+    store = ChunkStore(tmp_path)
     for index in reversed(range(1, count + 1)):
         left = unfinished_shards(sweep, store, count)
         assert [k for k in left if k >= index] == [k for k in [index] if k in left]
@@ -243,7 +243,7 @@ def test_an_unfinished_sweep_says_how_far_it_is(sweep: Sweep, tmp_path: Path) ->
 
 def test_shards_keep_out_of_each_others_way(sweep: Sweep, tmp_path: Path) -> None:
     part = tmp_path / "chunks" / ".another.parquet.1234.part"
-    with Store(tmp_path).locked(), pytest.raises(UserError, match="shard 1/3 is being run there"):
+    with ChunkStore(tmp_path).locked(), pytest.raises(UserError, match="shard 1/3 is being run there"):
         run_sweep(sweep, tmp_path, shard=Shard(1, 3), workers=1)
     part.write_bytes(b"another shard is writing this")
     run_sweep(sweep, tmp_path, shard=Shard(1, 30), workers=1)

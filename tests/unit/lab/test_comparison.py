@@ -16,7 +16,7 @@ from windrow.errors import UserError
 from windrow.lab.background import run_with_background, within
 from windrow.lab.campaign.campaign import Campaign
 from windrow.lab.campaign.sources import LogSource, WorkflowSource
-from windrow.lab.campaign.workers import run_campaign
+from windrow.lab.campaign.workers import run_campaigns
 from windrow.lab.compare import Comparison, compare, hidden_wait_s, measured, useful_node_s
 from windrow.lab.plan import make_plan
 from windrow.lab.scenario import Scenario, embedded_log, submission_times
@@ -107,7 +107,7 @@ def test_a_comparison_and_a_campaign_give_the_same_trials(tmp_path: Path) -> Non
     drawn = WorkflowSource(WORKFLOW.name, recipe="montage", tasks=30, work_s=40 * 3600, seed=2)
     log = LogSource("l", model="lublin", seed=3, days=6, nodes=32)
     campaign = Campaign("c", (log,), (drawn,), TIMES, (Glume(),), seeds=(5,), noise=0.4)
-    table = run_campaign(campaign, tmp_path, workers=1).to_pylist()
+    table = run_campaigns([campaign], tmp_path, workers=1)[0].to_pylist()
     rows = compare(WORKFLOW, LOG, times=TIMES, noise=0.4, seed=5, strategies=["glume"]).rows
     keys = ("makespan_s", "visible_wait_s", "used_node_s", "wasted_node_s", "jobs", "killed_jobs")
     assert [[row[key] for key in keys] for row in table] == [[row[key] for key in keys] for row in rows]

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from windrow.app.strategies import STRATEGIES
 from windrow.foresight.strategy import Foresight
-from windrow.lab.campaign.campaign import Campaign, Rules
+from windrow.lab.campaign.campaign import BatchRules, Campaign
 from windrow.lab.campaign.rows import SCHEMA
 from windrow.lab.campaign.sources import LogSource, WorkflowSource
 from windrow.reproductions.foresight.decision_times import Pace
@@ -75,7 +75,7 @@ def campaigns() -> tuple[Campaign, ...]:
     six = (*FIXED, Foresight())
     return (
         one("grid", six, requests=("actual", "accurate")),
-        one("easy", six, rules=(Rules("easy"),)),
+        one("easy", six, rules=(BatchRules("easy"),)),
         one("noise", (*six, TOLD), noise=0.2),
         one("hindsight", (HINDSIGHT,), FIRST),
         one("oracle", (Oracle(),), FIRST),

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from windrow.cli.main import main
-from windrow.lab.campaign.campaign import Campaign, Rules
+from windrow.lab.campaign.campaign import BatchRules, Campaign
 from windrow.lab.campaign.rows import KEY, SCHEMA
 from windrow.report.svg.bars import improvement_bars, percent_axis
 from windrow.reproductions.glume import plan as glume
@@ -254,7 +254,7 @@ def test_the_command_runs_from_end_to_end(
 
 
 def test_a_difference_done_away_with_is_not_listed() -> None:
-    neighbours = real(plan_glume(None, full=False, rules=Rules(placement="contiguous")))
+    neighbours = real(plan_glume(None, full=False, rules=BatchRules(placement="contiguous")))
     there, gone = reproduction_markdown(results({})), reproduction_markdown(results({}, neighbours))
     assert "neighbouring nodes only" in there
     assert "neighbouring nodes only" not in gone

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import product
 
 import pytest
@@ -9,12 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from windrow.lab.campaign.campaign import Campaign, Chunk
-from windrow.lab.campaign.rows import chunk_table
+from windrow.lab.campaign.rows import chunk_table, rows_of
 from windrow.lab.campaign.sources import LogSource, WorkflowSource
-from windrow.lab.campaign.workers import run_campaign
+from windrow.lab.campaign.workers import run_campaigns
+from windrow.lab.trial import Trial, run_trial
 from windrow.manager.terms import Terms
 from windrow.reproductions.foresight.decision_times import crowded, paces
-from windrow.reproductions.foresight.oracle import HINDSIGHT, Oracle, _Beam, _Scripted, oracle_table, oracle_trial
+from windrow.reproductions.foresight.oracle import HINDSIGHT, Oracle, _Beam, _Scripted
 from windrow.sim import Cluster
 
 WIDTH, DEPTH = 2, 3
@@ -68,29 +70,35 @@ def test_only_courses_that_were_there_are_taken() -> None:
 
 
 def test_rows_of_the_oracle_are_its_trials() -> None:
-    table = oracle_table(chunk())
+    table = rows_of(chunk())
     assert table.column("submit_s").to_pylist() == [86_400, 100_000]
     assert set(table.column("strategy").to_pylist()) == {"oracle"}
     log = LOG.load("actual")
     cluster = Cluster(log, start_s=int(log.submit_s[0]))
     for row in table.to_pylist():
         cluster.advance(int(log.submit_s[0]) + row["submit_s"])
-        trial = oracle_trial(cluster, WORKFLOW.load(), terms=Terms(cluster.nodes, cap=4), width=2, depth=2)
-        assert row["makespan_s"] == trial.makespan_s
+        assert row["makespan_s"] == min(trial.makespan_s for trial in trials_by_hand(cluster))
+
+
+def trials_by_hand(cluster: Cluster) -> list[Trial]:
+    workflow, terms = WORKFLOW.load(), Terms(cluster.nodes, cap=4)
+    play = partial(run_trial, terms=terms)
+    beam = _Beam(lambda script: play(cluster.clone(), workflow, script), lambda trial: trial.makespan_s, WIDTH)
+    return beam.search(Oracle().depth)
 
 
 def test_the_oracle_is_never_later_than_hindsight() -> None:
     known = chunk_table(
         next(iter(Campaign("h", (LOG,), (WORKFLOW,), CAMPAIGN.submit_s, (HINDSIGHT,), caps=(4,)).chunks()))
     )
-    best = oracle_table(chunk())
+    best = rows_of(chunk())
     pairs = list(zip(best.column("makespan_s").to_pylist(), known.column("makespan_s").to_pylist(), strict=True))
     assert all(oracle <= hindsight for oracle, hindsight in pairs)
 
 
 def test_a_campaign_of_the_oracle_is_kept_like_any_other(tmp_path: pytest.TempPathFactory) -> None:
-    table = run_campaign(CAMPAIGN, str(tmp_path), workers=1)
-    assert table.column("makespan_s").to_pylist() == oracle_table(chunk()).column("makespan_s").to_pylist()
+    table = run_campaigns([CAMPAIGN], str(tmp_path), workers=1)[0]
+    assert table.column("makespan_s").to_pylist() == rows_of(chunk()).column("makespan_s").to_pylist()
 
 
 def test_paces_are_of_foresight_in_a_crowd() -> None:

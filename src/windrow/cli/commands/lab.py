@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from windrow.lab.campaign.shards import Shard
     from windrow.lab.campaign.slurm_array import ArrayJob
     from windrow.lab.campaign.summary import Summary
-    from windrow.lab.campaign.sweep import Results, Sweep
+    from windrow.lab.campaign.sweep import Sweep, SweepResults
 
 SUMMARY = "Run a campaign: strategies tried over logs, workflows, times and settings, as a file lists them."
 
@@ -215,7 +215,7 @@ def _sum_up(folder: str, args: argparse.Namespace) -> int:
     return 1 if results.failed else 0
 
 
-def _as_json(results: Results, summaries: list[Summary]) -> dict[str, object]:
+def _as_json(results: SweepResults, summaries: list[Summary]) -> dict[str, object]:
     return {
         "campaign": results.name,
         "folder": str(results.folder),
@@ -227,7 +227,7 @@ def _as_json(results: Results, summaries: list[Summary]) -> dict[str, object]:
     }
 
 
-def _blocks(results: Results, summaries: list[Summary], by: list[str]) -> Iterator[RenderableType]:
+def _blocks(results: SweepResults, summaries: list[Summary], by: list[str]) -> Iterator[RenderableType]:
     from rich.text import Text
 
     done = len(results.rows)

@@ -134,7 +134,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _glume(args: argparse.Namespace, data: Path) -> _Experiments:
-    from windrow.lab.campaign.campaign import Rules
+    from windrow.lab.campaign.campaign import BatchRules
     from windrow.reproductions.glume import page as report
     from windrow.reproductions.glume.plan import plan_as_thesis, plan_glume
     from windrow.reproductions.glume.results import Results
@@ -145,7 +145,7 @@ def _glume(args: argparse.Namespace, data: Path) -> _Experiments:
         plan = plan_as_thesis(data, full=args.full)
     else:
         given = {name: getattr(args, name) or usual for name, usual in _OF_GLUME.items()}
-        plan = plan_glume(data, full=args.full, rules=Rules(given["policy"], placement=given["placement"]))
+        plan = plan_glume(data, full=args.full, rules=BatchRules(given["policy"], placement=given["placement"]))
 
     def read(tables: Sequence[pa.Table]) -> _Findings:
         found = Results(plan, tables)

@@ -26,7 +26,7 @@ _ROWS = "windrow.lab.campaign.rows"
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class BatchRules:
     """How the batch system works; the words are those of `windrow.sim.settings`."""
 
     policy: str = "conservative"
@@ -37,7 +37,7 @@ class Rules:
     @property
     def label(self) -> str:
         """The policy, and whatever differs from the default."""
-        usual = Rules()
+        usual = BatchRules()
         others = [v for k, v in asdict(self).items() if k != "policy" and v != getattr(usual, k)]
         return " ".join([self.policy, *others])
 
@@ -48,7 +48,7 @@ class Chunk:
 
     log: LogSource
     requests: str
-    rules: Rules
+    rules: BatchRules
     workflow: WorkflowSource
     cap: int
     submit_s: tuple[int, ...]
@@ -104,7 +104,7 @@ class Campaign:
     submit_s: tuple[int, ...]
     strategies: tuple[Strategy, ...]
     requests: tuple[str, ...] = ("actual",)
-    rules: tuple[Rules, ...] = (Rules(),)
+    rules: tuple[BatchRules, ...] = (BatchRules(),)
     caps: tuple[int, ...] = (16,)
     seeds: tuple[int, ...] = (0,)
     noise: float = 0.0

@@ -11,23 +11,24 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any, TypeVar, cast
 
 from windrow.app.strategies import find_strategy
 from windrow.formats.disk import bare_name
-from windrow.lab.campaign.campaign import Rules
+from windrow.lab.campaign.campaign import BatchRules
 from windrow.lab.campaign.sources import LogSource, WorkflowSource
-from windrow.lab.campaign.toml_tables import Table, as_texts, is_number, is_whole, joined, tables, variants
+from windrow.lab.campaign.toml_tables import TomlTable, as_texts, is_number, is_whole, joined, tables, variants
 from windrow.model import Workflow
 from windrow.model.bounds import COUNT_MAX, NODES_MAX, SEED_MAX
 from windrow.recipes import generate_workflow
 from windrow.recipes.workflows.catalog import WORKFLOW_RECIPES
-from windrow.reproductions.glume.log import ThesisLog
 from windrow.sim.settings import Settings
 from windrow.strategies import Strategy
 
 T = TypeVar("T")
 
+_AS_THESIS = "windrow.reproductions.glume.log:ThesisLog"  # by name: the lab knows no paper
 _NAME = re.compile(r"[^\x00-\x1f/\\]{1,80}")
 
 
@@ -49,13 +50,17 @@ class RecipeWorkflow(WorkflowSource):
 
 
 def entries(
-    top: Table, key: str, short: str, make: Callable[[Table, str], Iterator[T]], default: list[str] | None = None
-) -> list[tuple[Table, T]]:
+    top: TomlTable,
+    key: str,
+    short: str,
+    make: Callable[[TomlTable, str], Iterator[T]],
+    default: list[str] | None = None,
+) -> list[tuple[TomlTable, T]]:
     """Everything that the tables of a key stand for, each with its table."""
     given = top.take(key, default)
     if given is None or given == []:
         raise top.fault(key, "none is given", f"add a table [[{key}]]")
-    found: list[tuple[Table, T]] = []
+    found: list[tuple[TomlTable, T]] = []
     for table in tables(top.file, key, given, short):
         for one, words in variants(table):
             with one.telling():
@@ -65,7 +70,7 @@ def entries(
     return found
 
 
-def _refuse_twins(found: list[tuple[Table, T]]) -> None:
+def _refuse_twins(found: list[tuple[TomlTable, T]]) -> None:
     seen: set[object] = set()
     for table, value in found:
         name = getattr(value, "name", value)
@@ -74,7 +79,7 @@ def _refuse_twins(found: list[tuple[Table, T]]) -> None:
         seen.add(name)
 
 
-def _named(table: Table, default: str, words: str) -> str:
+def _named(table: TomlTable, default: str, words: str) -> str:
     name = joined([table.text("name", default), words])
     if not _NAME.fullmatch(name):
         fix = 'give name = "..." of at most 80 characters without slashes'
@@ -82,12 +87,12 @@ def _named(table: Table, default: str, words: str) -> str:
     return name
 
 
-def logs(table: Table, words: str) -> Iterator[LogSource]:
+def logs(table: TomlTable, words: str) -> Iterator[LogSource]:
     """SWF files, or a log by a model."""
     _one_of(table, "file", "model")
     nodes = table.whole("nodes", None, 1, NODES_MAX)
     if "file" in table.values:
-        kind = ThesisLog if table.truth("as_thesis") else LogSource
+        kind: type[LogSource] = resolve_name(_AS_THESIS) if table.truth("as_thesis") else LogSource
         for path, default in _files(table):
             yield kind(_named(table, default, words), path=path, nodes=nodes)
         return
@@ -99,7 +104,7 @@ def logs(table: Table, words: str) -> Iterator[LogSource]:
     yield LogSource(name, model=model, seed=seed, days=days, nodes=nodes, parameters=as_texts(table.rest()))
 
 
-def workflows(table: Table, words: str) -> Iterator[WorkflowSource]:
+def workflows(table: TomlTable, words: str) -> Iterator[WorkflowSource]:
     """Workflow files, or a workflow by a recipe."""
     _one_of(table, "file", "recipe")
     if "file" in table.values:
@@ -118,12 +123,12 @@ def workflows(table: Table, words: str) -> Iterator[WorkflowSource]:
     yield RecipeWorkflow(plain.name, "", recipe, tasks, work_s, seed, parameters)
 
 
-def _one_of(table: Table, first: str, second: str) -> None:
+def _one_of(table: TomlTable, first: str, second: str) -> None:
     if (first in table.values) == (second in table.values):
         raise table.fault(first, f"either {first} or {second} is needed, and not both")
 
 
-def _files(table: Table) -> list[tuple[str, str]]:
+def _files(table: TomlTable) -> list[tuple[str, str]]:
     """The files that a pattern means, sorted, each with the name that it goes by."""
     pattern = Path(table.text("file")).expanduser()
     folder = Path(table.file.path).absolute().parent
@@ -136,7 +141,7 @@ def _files(table: Table) -> list[tuple[str, str]]:
     return [(str(folder / path), bare_name(path)) for path in found]
 
 
-def strategies(table: Table, words: str) -> Iterator[Strategy]:
+def strategies(table: TomlTable, words: str) -> Iterator[Strategy]:
     """A strategy with the parameters given."""
     usual = find_strategy(table.text("strategy"))
     name = _named(table, usual.name, words)
@@ -146,7 +151,7 @@ def strategies(table: Table, words: str) -> Iterator[Strategy]:
     yield cast(Strategy, replace(cast(Any, usual), **given, name=name))
 
 
-def _parameter(table: Table, key: str, usual: object) -> object:
+def _parameter(table: TomlTable, key: str, usual: object) -> object:
     """The value of a strategy's parameter; its usual value says of which kind it is."""
     value = table.take(key)
     if isinstance(usual, bool):
@@ -160,9 +165,9 @@ def _parameter(table: Table, key: str, usual: object) -> object:
     return float(value) if isinstance(usual, float) else value
 
 
-def rules(table: Table, _words: str) -> Iterator[Rules]:
+def rules(table: TomlTable, _words: str) -> Iterator[BatchRules]:
     """The rules of a batch system."""
-    usual = Rules()
-    found = Rules(**{f.name: table.text(f.name, getattr(usual, f.name)) for f in fields(usual)})
+    usual = BatchRules()
+    found = BatchRules(**{f.name: table.text(f.name, getattr(usual, f.name)) for f in fields(usual)})
     Settings(**asdict(found))  # refuses unknown names while the line is known
     yield found

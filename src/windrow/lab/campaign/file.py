@@ -18,7 +18,7 @@ from windrow.lab.campaign.campaign import Campaign
 from windrow.lab.campaign.example import EXAMPLE
 from windrow.lab.campaign.sources import LogSource, WorkflowSource
 from windrow.lab.campaign.sweep import Part, Sweep
-from windrow.lab.campaign.toml_tables import Table, is_number, is_whole, read_toml
+from windrow.lab.campaign.toml_tables import TomlTable, is_number, is_whole, read_toml
 from windrow.model import NodeShape, format_duration
 from windrow.model.bounds import COUNT_MAX
 from windrow.sim.settings import REQUESTS
@@ -32,7 +32,7 @@ _TIMES_MAX = 1_000_000
 def read_campaign(path: AnyPath) -> Sweep:
     """The campaigns that the file asks for, checked. InputError with file, line and key where it cannot be used."""
     file = read_toml(path)
-    top = Table(file, dict(file.values))
+    top = TomlTable(file, dict(file.values))
     name = _campaign_name(top, bare_name(path))
     submit_s = _submit_s(top)
     logs = entries.entries(top, "logs", "file", entries.logs)
@@ -65,7 +65,7 @@ def _part(campaign: Campaign, margin: float, noise: float) -> Part:
     return Part(margin, noise, replace(campaign, noise=noise, seeds=seeds, terms=(("margin", margin),)))
 
 
-def _campaign_name(top: Table, default: str) -> str:
+def _campaign_name(top: TomlTable, default: str) -> str:
     name = top.text("name", default)
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,80}", name):
         fix = 'give name = "..." of letters, digits, dots, dashes and underscores'
@@ -73,14 +73,14 @@ def _campaign_name(top: Table, default: str) -> str:
     return name
 
 
-def _submit_s(top: Table) -> tuple[int, ...]:
+def _submit_s(top: TomlTable) -> tuple[int, ...]:
     """Times as a list, or as first, last and gap."""
     given = top.take("submit")
     if given is None:
         raise top.fault("submit", "it is missing", 'give times, like submit = ["1d", "36h"] or {from, to, every}')
     if not isinstance(given, dict):
         return tuple(sorted({int(top.seconds("submit", value)) for value in top.several("submit", [])}))
-    span = Table(top.file, given, "submit")
+    span = TomlTable(top.file, given, "submit")
     first, last, gap = (span.duration_s(key) for key in ("from", "to", "every"))
     span.finish()
     if first is None or last is None or gap is None:
@@ -90,7 +90,7 @@ def _submit_s(top: Table) -> tuple[int, ...]:
     return tuple(range(int(first), int(last) + 1, int(gap)))
 
 
-def _requests(top: Table) -> tuple[str, ...]:
+def _requests(top: TomlTable) -> tuple[str, ...]:
     listed = top.several("requests", ["actual"])
     for value in listed:
         if not isinstance(value, str) or value not in REQUESTS:
@@ -99,21 +99,21 @@ def _requests(top: Table) -> tuple[str, ...]:
     return tuple(listed)
 
 
-def _seeds(top: Table, noises: list[float]) -> tuple[int, ...]:
+def _seeds(top: TomlTable, noises: list[float]) -> tuple[int, ...]:
     seeds = _wholes(top, "seeds", [0], 0)
     if len(seeds) > 1 and not any(noises):
         raise top.fault("seeds", "several seeds change nothing without noise", "set noise, or give one seed")
     return tuple(seeds)
 
 
-def _wholes(top: Table, key: str, default: list[int], least: int) -> list[int]:
+def _wholes(top: TomlTable, key: str, default: list[int], least: int) -> list[int]:
     listed = top.several(key, default)
     if not all(is_whole(value) and least <= value <= COUNT_MAX for value in listed):
         raise top.fault(key, f"must be whole numbers from {least} to {COUNT_MAX:,}")
     return listed
 
 
-def _numbers(top: Table, key: str, default: list[float], least: float, most: float) -> list[float]:
+def _numbers(top: TomlTable, key: str, default: list[float], least: float, most: float) -> list[float]:
     listed = top.several(key, default)
     if not all(is_number(value) and least <= value <= most for value in listed):
         raise top.fault(key, f"must be numbers from {least} to {most}")
@@ -122,7 +122,7 @@ def _numbers(top: Table, key: str, default: list[float], least: float, most: flo
     return [float(value) for value in listed]
 
 
-def _checked_log(top: Table, table: Table, source: LogSource, last_submit_s: int) -> int:
+def _checked_log(top: TomlTable, table: TomlTable, source: LogSource, last_submit_s: int) -> int:
     """The size of the log's machine, after a check that the times lie within: beyond, a log would only run dry."""
     with table.telling():
         log = source.load("actual")
@@ -133,7 +133,7 @@ def _checked_log(top: Table, table: Table, source: LogSource, last_submit_s: int
     return log.machine_nodes
 
 
-def _fitted(table: Table, source: WorkflowSource, nodes: int) -> WorkflowSource:
+def _fitted(table: TomlTable, source: WorkflowSource, nodes: int) -> WorkflowSource:
     """The source with its true size, after a check that the smallest cluster can run each task."""
     with table.telling():
         workflow = source.load()

@@ -3,11 +3,15 @@
 Within a process a log is loaded once, and one cluster moves through the submission times once for each log, kind of
 requests and rules; a trial starts from a clone. All trials of a chunk share one `Work`, and with it its estimates.
 A trial that fails gives a row with `error` and no figures: one bad trial must not lose a campaign.
+
+A strategy whose rows are not trials of its own has a method `rows_of(chunk)` that makes them; then its chunk holds no
+other kind.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import asdict
 from functools import lru_cache
 from itertools import product
@@ -15,7 +19,7 @@ from itertools import product
 import pyarrow as pa
 
 from windrow.errors import WindrowError
-from windrow.lab.campaign.campaign import Chunk, Rules
+from windrow.lab.campaign.campaign import BatchRules, Chunk
 from windrow.lab.campaign.sources import LogSource
 from windrow.lab.figures import Ints, trial_figures
 from windrow.lab.noise import task_times
@@ -59,6 +63,12 @@ _FAULTS = (AssertionError, LookupError, ArithmeticError, ValueError, TypeError, 
 Row = dict[str, object]
 
 
+def rows_of(chunk: Chunk) -> pa.Table:
+    """The rows of the chunk: made by its strategies themselves where they know how, else by running all trials."""
+    make: Callable[[Chunk], pa.Table] = getattr(chunk.strategies[0], "rows_of", chunk_table)
+    return make(chunk)
+
+
 def chunk_table(chunk: Chunk) -> pa.Table:
     """Run all trials of the chunk."""
     warm = _warm_clusters(chunk.log, chunk.requests, chunk.rules, chunk.submit_s)
@@ -81,13 +91,15 @@ def _log(source: LogSource, _content: str, requests: str) -> Log:
     return source.load(requests)
 
 
-def _warm_clusters(source: LogSource, requests: str, rules: Rules, submit_s: tuple[int, ...]) -> tuple[Cluster, ...]:
+def _warm_clusters(
+    source: LogSource, requests: str, rules: BatchRules, submit_s: tuple[int, ...]
+) -> tuple[Cluster, ...]:
     return _warm(source, source.content, requests, rules, submit_s)
 
 
 @lru_cache(maxsize=6)
 def _warm(
-    source: LogSource, content: str, requests: str, rules: Rules, submit_s: tuple[int, ...]
+    source: LogSource, content: str, requests: str, rules: BatchRules, submit_s: tuple[int, ...]
 ) -> tuple[Cluster, ...]:
     """The cluster at each submission time, after the log's first job. Each takes about 50 kB."""
     log = _log(source, content, requests)

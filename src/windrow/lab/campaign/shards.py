@@ -20,8 +20,8 @@ from pathlib import Path
 
 from windrow.errors import UserError
 from windrow.lab.campaign.campaign import Chunk
-from windrow.lab.campaign.store import Store
-from windrow.lab.campaign.sweep import Results, Sweep, read_results, write_manifest
+from windrow.lab.campaign.store import ChunkStore
+from windrow.lab.campaign.sweep import Sweep, SweepResults, read_results, write_manifest
 from windrow.lab.campaign.workers import Watch, cores, run_missing
 
 _NO_LOCKS = {errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK}
@@ -58,7 +58,7 @@ def deal(chunks: Sequence[Chunk], count: int) -> list[list[Chunk]]:
     return shards
 
 
-def unfinished_shards(sweep: Sweep, store: Store, count: int) -> list[int]:
+def unfinished_shards(sweep: Sweep, store: ChunkStore, count: int) -> list[int]:
     """The numbers, from 1, of the shards that have something left to run."""
     shards = deal(_distinct(sweep, store), count)
     return [k for k, shard in enumerate(shards, start=1) if not all(map(store.has, shard))]
@@ -71,7 +71,7 @@ def run_sweep(
     shard: Shard | None = None,
     workers: int | None = None,
     watch: Watch | None = None,
-) -> Results:
+) -> SweepResults:
     """Run what is missing, of everything or of one shard, and return what is there then.
 
     Interrupted at any point, the same call continues: finished chunks in the folder are not run again. By default as
@@ -80,7 +80,7 @@ def run_sweep(
     count = cores() if workers is None else workers
     if count < 1:
         raise UserError(f"a campaign needs at least 1 worker, not {count}")
-    store = Store(folder)
+    store = ChunkStore(folder)
     chunks = _distinct(sweep, store)
     mine = chunks if shard is None else deal(chunks, shard.count)[shard.index - 1]
     with store.locked() if shard is None else _shared(store, shard):
@@ -89,12 +89,12 @@ def run_sweep(
     return read_results(folder)
 
 
-def _distinct(sweep: Sweep, store: Store) -> list[Chunk]:
+def _distinct(sweep: Sweep, store: ChunkStore) -> list[Chunk]:
     return list({store.path(chunk): chunk for chunk in sweep.chunks()}.values())
 
 
 @contextmanager
-def _shared(store: Store, shard: Shard) -> Iterator[None]:
+def _shared(store: ChunkStore, shard: Shard) -> Iterator[None]:
     """In the folder with other shards. UserError where all of it is being run, or this very shard."""
     alone = f".shard-{shard.index}-of-{shard.count}.lock"
     with (store.folder / ".lock").open("a+") as everyone, (store.folder / alone).open("a+") as own:

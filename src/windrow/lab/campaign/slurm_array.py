@@ -23,7 +23,7 @@ from pathlib import Path
 from windrow.errors import OutsideError, UserError
 from windrow.formats.disk import replace_bytes
 from windrow.lab.campaign.shards import unfinished_shards
-from windrow.lab.campaign.store import Store
+from windrow.lab.campaign.store import ChunkStore
 from windrow.lab.campaign.sweep import Sweep, write_manifest
 
 SHARDS = 16
@@ -48,7 +48,7 @@ def submit_array(
 
     By default as many shards as at the last submission. UserError where an array of this folder is in the queue.
     """
-    store = Store(folder)
+    store = ChunkStore(folder)
     place = store.folder.absolute() / "slurm"
     place.mkdir(exist_ok=True)
     last = _last(place / "array.json")

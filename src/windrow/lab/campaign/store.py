@@ -25,7 +25,7 @@ from windrow.lab.campaign.campaign import Campaign, Chunk
 from windrow.lab.campaign.rows import KEY, SCHEMA
 
 
-class Store:
+class ChunkStore:
     """A campaign's folder; made where it is missing."""
 
     def __init__(self, folder: str | Path) -> None:
@@ -84,7 +84,7 @@ class Store:
 
 
 def write_chunk(table: pa.Table, path: Path) -> None:
-    """Keep the rows of a finished chunk at its place (see `Store.path`)."""
+    """Keep the rows of a finished chunk at its place (see `ChunkStore.path`)."""
     with replace_bytes(path) as stream:
         parquet.write_table(table, stream)
 

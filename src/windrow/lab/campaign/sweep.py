@@ -21,7 +21,7 @@ from windrow.errors import OutsideError, UserError
 from windrow.formats.disk import replace_bytes
 from windrow.lab.campaign.campaign import Campaign, Chunk
 from windrow.lab.campaign.rows import KEY, SCHEMA
-from windrow.lab.campaign.store import Store
+from windrow.lab.campaign.store import ChunkStore
 
 MANIFEST = "campaign.json"
 SWEEP_KEY = ("margin", "noise", *KEY)
@@ -67,7 +67,7 @@ class PartFiles:
 
 
 @dataclass(frozen=True, slots=True)
-class Results:
+class SweepResults:
     """How far a sweep is, and the rows that are there; `table_path` is None until it is complete."""
 
     name: str
@@ -83,7 +83,7 @@ class Results:
         return len(column) - int(column.null_count)
 
 
-def write_manifest(sweep: Sweep, store: Store) -> None:
+def write_manifest(sweep: Sweep, store: ChunkStore) -> None:
     """Say in the folder what belongs to this sweep. UserError where the folder is another's."""
     path = store.folder / MANIFEST
     if path.exists() and (other := _manifest(path)[0]) != sweep.name:
@@ -102,7 +102,7 @@ def write_manifest(sweep: Sweep, store: Store) -> None:
         stream.write(text.encode())
 
 
-def read_results(folder: str | Path) -> Results:
+def read_results(folder: str | Path) -> SweepResults:
     """What is finished in the folder. The whole table is written where all is there and it is not. Runs nothing."""
     place = Path(folder)
     path = place / MANIFEST
@@ -115,7 +115,7 @@ def read_results(folder: str | Path) -> Results:
     table_path = place / f"{name}.parquet"
     if is_complete:
         _write_table(rows, table_path)
-    return Results(name, place, sum(p.trials for p in parts), rows, table_path if is_complete else None)
+    return SweepResults(name, place, sum(p.trials for p in parts), rows, table_path if is_complete else None)
 
 
 def _rows(there: list[tuple[PartFiles, list[Path]]]) -> pa.Table:

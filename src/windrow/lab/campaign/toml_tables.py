@@ -69,7 +69,7 @@ def read_toml(path: AnyPath) -> TomlFile:
 
 
 @dataclass
-class Table:
+class TomlTable:
     """One table of the file. Values are taken one by one; `finish` refuses what nobody took."""
 
     file: TomlFile
@@ -156,19 +156,19 @@ class Table:
                 raise self.file.fault(problem, table=self.name, index=self.index, key=key)
 
 
-def tables(file: TomlFile, name: str, values: object, short: str) -> Iterator[Table]:
+def tables(file: TomlFile, name: str, values: object, short: str) -> Iterator[TomlTable]:
     """The tables `[[name]]`; a plain text in place of one means a table with just the key `short`."""
     listed = values if isinstance(values, list) else [values]
     for index, value in enumerate(listed):
         if isinstance(value, str):
-            yield Table(file, {short: value}, name, index)
+            yield TomlTable(file, {short: value}, name, index)
         elif isinstance(value, dict):
-            yield Table(file, value, name, index)
+            yield TomlTable(file, value, name, index)
         else:
             raise file.fault(f"{name} must be texts or tables, not {_shown(value)}", table=name, index=index)
 
 
-def variants(table: Table) -> Iterator[tuple[Table, str]]:
+def variants(table: TomlTable) -> Iterator[tuple[TomlTable, str]]:
     """The table once for each combination of the values of its lists, with words for what makes it differ."""
     lists = {key: value for key, value in table.values.items() if isinstance(value, list)}
     for key, value in lists.items():
@@ -178,7 +178,7 @@ def variants(table: Table) -> Iterator[tuple[Table, str]]:
     for chosen in product(*lists.values()):
         values = {**table.values, **dict(zip(lists, chosen, strict=True))}
         words = " ".join(f"{key}={_written(values[key])}" for key in varied)
-        yield Table(table.file, values, table.name, table.index), words
+        yield TomlTable(table.file, values, table.name, table.index), words
 
 
 def is_whole(value: object) -> bool:

@@ -25,13 +25,12 @@ import pyarrow as pa
 
 from windrow.errors import OutsideError, UserError
 from windrow.lab.campaign.campaign import Campaign, Chunk
-from windrow.lab.campaign.rows import chunk_table
-from windrow.lab.campaign.store import Store, write_chunk
-from windrow.reproductions.foresight.oracle import Oracle, oracle_table
+from windrow.lab.campaign.rows import rows_of
+from windrow.lab.campaign.store import ChunkStore, write_chunk
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class CampaignProgress:
     """How far a run is. `found` trials were there from before; `left_s` is None until something is done."""
 
     trials: int
@@ -42,7 +41,7 @@ class Progress:
     left_s: float | None
 
 
-Watch = Callable[[Progress], None]
+Watch = Callable[[CampaignProgress], None]
 Kind = tuple[str, ...]
 """The strategies of a chunk."""
 Finished = Generator[tuple[Chunk, int, float, int], None, None]
@@ -60,18 +59,11 @@ def run_campaigns(
     count = cores() if workers is None else workers
     if count < 1:
         raise UserError(f"a campaign needs at least 1 worker, not {count}")
-    store = Store(folder)
+    store = ChunkStore(folder)
     with store.locked():
         chunks = list({store.path(chunk): chunk for campaign in campaigns for chunk in campaign.chunks()}.values())
         run_missing(chunks, store, count, watch or (lambda _: None))
         return [store.finish(campaign) for campaign in campaigns]
-
-
-def run_campaign(
-    campaign: Campaign, folder: str | Path, *, workers: int | None = None, watch: Watch | None = None
-) -> pa.Table:
-    """As `run_campaigns`, for one."""
-    return run_campaigns([campaign], folder, workers=workers, watch=watch)[0]
 
 
 def cores() -> int:
@@ -79,7 +71,7 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def run_missing(chunks: Sequence[Chunk], store: Store, workers: int, watch: Watch) -> None:
+def run_missing(chunks: Sequence[Chunk], store: ChunkStore, workers: int, watch: Watch) -> None:
     """Run those of the chunks that are not in the store; `watch` hears of every finished one."""
     missing = sorted((c for c in chunks if not store.has(c)), key=lambda c: (-c.weight, c.name, c.digest()))
     there = [c for c in chunks if store.has(c)]
@@ -93,12 +85,12 @@ def run_missing(chunks: Sequence[Chunk], store: Store, workers: int, watch: Watc
             watch(tally.progress())
 
 
-def _here(chunks: Sequence[Chunk], store: Store) -> Finished:
+def _here(chunks: Sequence[Chunk], store: ChunkStore) -> Finished:
     for chunk in chunks:
         yield chunk, *run_chunk(chunk, store.path(chunk))
 
 
-def _pooled(chunks: Sequence[Chunk], store: Store, workers: int) -> Finished:
+def _pooled(chunks: Sequence[Chunk], store: ChunkStore, workers: int) -> Finished:
     with _pool(workers) as pool:
         with _no_interruption():  # submitting starts the workers
             futures = {pool.submit(run_chunk, chunk, store.path(chunk)): chunk for chunk in chunks}
@@ -156,8 +148,7 @@ def _end_with_parent() -> None:
 def run_chunk(chunk: Chunk, path: Path) -> tuple[int, float, int]:
     """Run the chunk, keep its rows at `path`; how many trials failed, how many seconds it took, in which process."""
     began = time.monotonic()
-    is_oracle = any(isinstance(strategy, Oracle) for strategy in chunk.strategies)
-    table = oracle_table(chunk) if is_oracle else chunk_table(chunk)
+    table = rows_of(chunk)
     write_chunk(table, path)
     column = table.column("error")
     return len(column) - int(column.null_count), time.monotonic() - began, os.getpid()
@@ -197,10 +188,10 @@ class _Tally:
             self._reckon(time.monotonic())
         self.warm.add(worker)
 
-    def progress(self) -> Progress:
+    def progress(self) -> CampaignProgress:
         now = time.monotonic()
         left_s = None if self.end_s is None else 0.0 if self.done >= self.trials else max(0.0, self.end_s - now)
-        return Progress(self.trials, self.done, self.found, self.failed, now - self.began, left_s)
+        return CampaignProgress(self.trials, self.done, self.found, self.failed, now - self.began, left_s)
 
     def _reckon(self, now: float) -> None:
         paces = {kind: median(found) for kind, found in self.paces.items()}

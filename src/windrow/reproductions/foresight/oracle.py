@@ -9,27 +9,19 @@ what better forecasts could gain.
 
 from __future__ import annotations
 
-import hashlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from pathlib import Path
+from itertools import product
 from typing import Generic, TypeVar
 
-import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from windrow.foresight.strategy import Foresight
 from windrow.lab.campaign.campaign import Chunk
 from windrow.lab.campaign.rows import SCHEMA, Row, chunk_table
-from windrow.lab.trial import Trial, run_trial
-from windrow.manager.terms import Terms
-from windrow.model import Workflow
-from windrow.sim.cluster import Cluster
-from windrow.strategies import Decision, Sampling, Strategy, View, Work
+from windrow.strategies import Decision, Sampling, View
 
-Ints = NDArray[np.int64]
 Ranks = tuple[int, ...]
 T = TypeVar("T")
 
@@ -37,24 +29,25 @@ T = TypeVar("T")
 HINDSIGHT = Foresight(slack=0.0, doubt=0.0, futures=1, sampling=Sampling("truth"), name="hindsight")
 """Foresight that knows the future: at each decision, the best course on what really comes."""
 
-_CODE = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()[:16]
-
 
 @dataclass(frozen=True, slots=True)
 class Oracle:
-    """The oracle in a campaign: `oracle_table` makes its rows. Asked as a strategy, alone, it does as hindsight does.
-
-    `code` is of this file, so that chunks on disk go stale with it.
-    """
+    """The oracle in a campaign. Asked as a strategy, alone, it does as hindsight does."""
 
     width: int = 2
     depth: int = 2
     name: str = "oracle"
-    code: str = _CODE
 
     def decide(self, view: View) -> Decision:
         """The best course on what really comes."""
         return HINDSIGHT.decide(view)
+
+    def rows_of(self, chunk: Chunk) -> pa.Table:
+        """The rows of a chunk that is its own: at each time and seed, the best run that the beam finds."""
+        assert chunk.strategies == (self,), "a chunk of the oracle holds no other strategy"
+        places = product(chunk.seeds, chunk.submit_s)
+        rows = [_best_row(replace(chunk, submit_s=(at,), seeds=(seed,)), self) for seed, at in places]
+        return pa.Table.from_pylist([row | {"strategy": self.name} for row in rows], schema=SCHEMA)
 
 
 @dataclass
@@ -114,43 +107,6 @@ class _Beam(Generic[T]):
             script = _Scripted(HINDSIGHT, key, self.width)
             self.found[key] = script, self.play(script)
         return self.found[key]
-
-
-def oracle_trial(
-    cluster: Cluster,
-    workflow: Workflow,
-    *,
-    terms: Terms | None = None,
-    work: Work | None = None,
-    actual_s: Ints | None = None,
-    width: int = 3,
-    depth: int = 3,
-    rivals: Sequence[Strategy] = (),
-) -> Trial:
-    """The best run that a beam of that width, over the first `depth` decisions, finds on clones of this cluster.
-
-    `rivals` are strategies whose runs count as well: what they reach could be reached. Cost: up to
-    width * width * depth trials.
-    """
-
-    def played(strategy: Strategy) -> Trial:
-        return run_trial(cluster.clone(), workflow, strategy, terms=terms, work=work, actual_s=actual_s)
-
-    beam = _Beam(played, lambda trial: trial.makespan_s, width)
-    return min([*map(played, rivals), *beam.search(depth)], key=lambda trial: trial.makespan_s)
-
-
-def oracle_table(chunk: Chunk) -> pa.Table:
-    """The rows of a chunk whose strategies are oracles: at each time and seed, the best run that the beam finds."""
-    rows = []
-    for strategy in chunk.strategies:
-        assert isinstance(strategy, Oracle), "a chunk of the oracle holds no other strategy"
-        for seed in chunk.seeds:
-            rows += [
-                _best_row(replace(chunk, submit_s=(at,), seeds=(seed,)), strategy) | {"strategy": strategy.name}
-                for at in chunk.submit_s
-            ]
-    return pa.Table.from_pylist(rows, schema=SCHEMA)
 
 
 def _best_row(one: Chunk, oracle: Oracle) -> Row:

@@ -25,7 +25,7 @@ from pathlib import Path
 from windrow.app.strategies import STRATEGIES
 from windrow.foresight.courses import KINDS
 from windrow.foresight.strategy import Foresight
-from windrow.lab.campaign.campaign import Campaign, Rules
+from windrow.lab.campaign.campaign import BatchRules, Campaign
 from windrow.lab.campaign.sources import LogSource, WorkflowSource
 from windrow.reproductions.foresight.oracle import HINDSIGHT, Oracle
 from windrow.reproductions.glume.plan import SUBMIT_S, plan_glume
@@ -100,7 +100,7 @@ def plan_foresight(data: str | Path | None, *, full: bool) -> Plan:
         grid,
         *(_weeks(some, log, full=full) for log in some.logs if log.path),
         *([replace(some, name="logs", logs=others, submit_s=_times(_WEEKS_OF_OTHERS, full=full))] if others else []),
-        replace(some, name="easy", rules=(Rules("easy"),)),
+        replace(some, name="easy", rules=(BatchRules("easy"),)),
         replace(some, name="noise", noise=_NOISE, strategies=(*fixed, Foresight(), TOLD)),
         replace(actual, name="hindsight", strategies=(HINDSIGHT,)),
         replace(few, name="oracle", strategies=(Oracle(),)),

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from windrow.app.strategies import STRATEGIES
-from windrow.lab.campaign.campaign import Campaign, Option, Rules
+from windrow.lab.campaign.campaign import BatchRules, Campaign, Option
 from windrow.lab.campaign.sources import LogSource, WorkflowSource
 from windrow.reproductions.glume.log import ThesisLog
 from windrow.strategies import Individual, Strategy, Zhang
@@ -73,7 +73,7 @@ THESIS_TERMS: tuple[tuple[str, Option], ...] = (
     ("forecast_with_margin", False),
     ("busy_is_request", True),
 )
-THESIS_RULES = Rules(placement="contiguous")
+THESIS_RULES = BatchRules(placement="contiguous")
 """What the thesis's own simulator did, as far as its source tells."""
 
 
@@ -95,7 +95,7 @@ def plan_glume(
     data: str | Path | None,
     *,
     full: bool,
-    rules: Rules = Rules(),  # noqa: B008  (a frozen value)
+    rules: BatchRules = BatchRules(),  # noqa: B008  (a frozen value)
     terms: tuple[tuple[str, Option], ...] = (),
     zhang: Zhang = Zhang(),  # noqa: B008
 ) -> Plan:

@@ -20,14 +20,14 @@ from pathlib import Path
 from random import Random
 
 from windrow.app.strategies import STRATEGIES
-from windrow.lab.campaign.campaign import Campaign, Option, Rules
+from windrow.lab.campaign.campaign import BatchRules, Campaign, Option
 from windrow.lab.campaign.sources import LogSource, WorkflowSource
 from windrow.strategies import Strategy, Zhang
 
 CLUSTERS = ("Lonestar", "Ada", "LeMieux", "RTC", "Star")
 """Those of the paper, in its order."""
 
-POLICIES: Mapping[str, Rules] = {name: Rules("easy", priority=name.lower()) for name in ("FCFS", "FL", "FS")}
+POLICIES: Mapping[str, BatchRules] = {name: BatchRules("easy", priority=name.lower()) for name in ("FCFS", "FL", "FS")}
 STRATEGY_NAMES = ("individual", "giant", "zhang")
 HYBRID = Zhang(sizing=False)
 """The strategy that the paper calls hybrid."""

@@ -1,0 +1,73 @@
+"""The digest of a chunk's code: it follows what makes the rows, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from windrow.lab.campaign import code
+from windrow.lab.campaign.campaign import Campaign, Chunk
+from windrow.lab.campaign.file import read_campaign
+from windrow.lab.campaign.sources import LogSource, WorkflowSource
+from windrow.reproductions.foresight.oracle import Oracle
+from windrow.reproductions.glume.log import ThesisLog
+from windrow.strategies import Glume, Strategy
+
+SWF = "; MaxProcs: 8\n" + "\n".join(f"{k} {60 * k} 5 500 4 -1 -1 4 600 -1 1 1 1 1 1 1 -1 -1" for k in range(1, 100))
+
+
+@pytest.fixture(autouse=True)
+def fresh() -> Iterator[None]:
+    """Digests are kept for the life of a process; here the source changes under them."""
+    code.code_digest.cache_clear()
+    yield
+    code.code_digest.cache_clear()
+
+
+def chunk(log: LogSource, strategy: Strategy = Glume()) -> Chunk:  # noqa: B008  (a frozen value)
+    workflow = WorkflowSource("w", recipe="fork-join", tasks=8, seed=1)
+    [only] = Campaign("c", (log,), (workflow,), (600,), (strategy,)).chunks()
+    return only
+
+
+@pytest.fixture
+def chunks(tmp_path: Path) -> dict[str, Chunk]:
+    path = tmp_path / "few.swf"
+    path.write_text(SWF)
+    plain = LogSource("few", path=str(path))
+    return {"plain": chunk(plain), "thesis": chunk(ThesisLog("few", path=str(path))), "oracle": chunk(plain, Oracle())}
+
+
+@pytest.mark.parametrize(
+    ("module", "changed"),
+    [
+        ("windrow.pool.core", set()),
+        ("windrow.cli.main", set()),
+        ("windrow.reproductions.glume.claims", set()),
+        ("windrow.reproductions.glume.log", {"thesis"}),
+        ("windrow.reproductions.foresight.oracle", {"oracle"}),
+        ("windrow.lab.campaign.sources", {"plain", "thesis", "oracle"}),
+        ("windrow.kernels.run.trial", {"plain", "thesis", "oracle"}),
+        ("windrow.strategies.glume", {"plain", "thesis", "oracle"}),
+    ],
+)
+def test_a_module_changes_the_digests_of_what_it_makes(
+    module: str, changed: set[str], chunks: dict[str, Chunk], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    before = {name: one.digest() for name, one in chunks.items()}
+    source = code._source
+    edited = tmp_path / "edited.py"
+    edited.write_bytes(source(module).read_bytes() + b"\n# changed\n")
+    monkeypatch.setattr(code, "_source", lambda name: edited if name == module else source(name))
+    code.code_digest.cache_clear()
+    assert {name for name, one in chunks.items() if one.digest() != before[name]} == changed
+
+
+def test_a_campaign_file_replays_a_log_as_in_the_thesis(tmp_path: Path) -> None:
+    (tmp_path / "few.swf").write_text(SWF)
+    tables = '[[logs]]\nfile = "few.swf"\nas_thesis = true\n[[workflows]]\nrecipe = "fork-join"\ntasks = 8\n'
+    (tmp_path / "c.toml").write_text(f'submit = [600]\nstrategies = ["glume"]\n{tables}')
+    [part] = read_campaign(tmp_path / "c.toml").parts
+    assert [type(log) for log in part.campaign.logs] == [ThesisLog]
