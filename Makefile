@@ -3,7 +3,12 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test check format docs bench pays prove clean
+# Tests side by side: more workers than cores and several private Slurms, since most of them wait and do not calculate.
+WORKERS ?= 6
+CLUSTERS ?= 4
+PYTEST := WINDROW_TEST_CLUSTERS=$(CLUSTERS) $(BIN)/pytest -rs -n $(WORKERS) --dist loadgroup --no-loadscope-reorder
+
+.PHONY: help demo test quick check lint format docs bench pays prove clean
 
 help:            ## this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -24,16 +29,20 @@ demo: $(VENV)/ready  ## a real workflow on a small cluster played here, with a w
 	@cd out && PATH="$(CURDIR)/$(BIN):$$PATH" sh ../examples/demo.sh ../examples
 	@echo 'open in a browser: out/demo.html (the run), out/workflow.html (the workflow)'
 
-test: $(VENV)/ready-dev  ## every test; says what it skipped; as root on an apt system it installs a Slurm to test with
-	sh tests/slurm/install
-	$(BIN)/pytest -rs -n 4 --dist loadgroup --no-loadscope-reorder
+quick: lint  ## lint and the quick tests; about a minute on two cores
+	$(BIN)/pytest -n 2 -m 'not slow'
 
-check: $(VENV)/ready-dev docs  ## format, lint, types, import layers, docs, tests
+test: $(VENV)/ready-dev  ## every test, about 8 minutes on two cores; says last what it skipped; as root with apt, installs a Slurm
+	sh tests/slurm/install
+	$(PYTEST)
+
+check: lint docs test  ## format, lint, types, import layers, docs, tests
+
+lint: $(VENV)/ready-dev  ## format, lint, types, import layers
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/pytest -rs -n 4 --dist loadgroup --no-loadscope-reorder
 
 format: $(VENV)/ready-dev  ## put the code into the house format
 	$(BIN)/ruff format .

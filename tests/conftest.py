@@ -1,26 +1,47 @@
-"""What every test may ask for."""
+"""What every test may ask for, how tests are dealt to workers, and what is said of those that could not run."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import tests.examples  # noqa: F401  (the profile of all property tests)
+
+HERE = Path(__file__).parent
+DATA = Path(os.environ.get("WINDROW_DATA") or HERE.parents[1] / "shared" / "data")
+FIRST = ("slurm", "survival", "real")
+"""Folders whose tests wait for daemons and clocks: started first, they wait while the others calculate."""
+CLUSTERS = int(os.environ.get("WINDROW_TEST_CLUSTERS") or 3)
+"""Private Slurms without accounting that run side by side, where tests do; those with accounting share one."""
+NEEDS = {
+    "data": (
+        "no real logs",
+        f"real logs and workflows are not in {DATA}: get logs with `windrow traces fetch KTH-SP2 CTC-SP2 SDSC-SP2 "
+        "SDSC-BLUE --to FOLDER/swf`, then set WINDROW_DATA=FOLDER",
+    ),
+    "slurm": ("no private Slurm", "there is no Slurm to test with: as root on Debian or Ubuntu, tests/slurm/install"),
+}
+"""What tests are skipped for where it is missing: how the reason begins, and what to do about it."""
+
+
+@pytest.fixture(scope="session")
+def logs() -> Path:
+    """The folder of real logs; tests that need it are skipped, and say so, where it is missing."""
+    return _data("swf") / "swf"
 
 
 @pytest.fixture(scope="session")
 def data() -> Path:
-    """The folder of real logs and workflows; tests that need it are skipped, and say so, where it is missing."""
-    folder = Path(os.environ.get("WINDROW_DATA") or Path(__file__).resolve().parents[2] / "shared" / "data")
-    if not (folder / "swf").is_dir():
-        pytest.skip(f"no real logs and workflows at {folder} (set WINDROW_DATA)")
-    return folder
+    """The folder of real logs, workflows and other simulators' schedules; likewise."""
+    return _data("swf", "dax", "wfformat", "oracle")
 
 
-FIRST = ("slurm", "survival", "real")
-"""Folders whose tests wait for daemons and clocks: started first, they wait while the others calculate."""
-CLUSTERS = 3
-"""Private Slurms without accounting that run side by side, where tests do; those with accounting share one."""
+def _data(*parts: str) -> Path:
+    if missing := [part for part in parts if not (DATA / part).is_dir()]:
+        pytest.skip(f"{NEEDS['data'][0]} and workflows ({', '.join(missing)}) in {DATA}")
+    return DATA
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -36,5 +57,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _folder(item: pytest.Item) -> str:
-    parts = item.path.relative_to(Path(__file__).parent).parts
-    return parts[0]
+    return item.path.relative_to(HERE).parts[0]
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session) -> Iterator[None]:
+    """Say last how many tests were skipped for what; a failure where `WINDROW_TEST_NEEDS` ("data slurm") names it."""
+    yield
+    reporter = session.config.pluginmanager.getplugin("terminalreporter")
+    if reporter is None or hasattr(session.config, "workerinput"):
+        return
+    reasons = [str(report.longrepr) for report in reporter.stats.get("skipped", ())]
+    for name, (beginning, advice) in NEEDS.items():
+        if count := sum(beginning in reason for reason in reasons):
+            is_needed = name in os.environ.get("WINDROW_TEST_NEEDS", "").split()
+            reporter.write_line(f"{count} tests were skipped: {advice}", red=is_needed, yellow=not is_needed)
+            if is_needed and session.exitstatus == pytest.ExitCode.OK:
+                session.exitstatus = pytest.ExitCode.TESTS_FAILED

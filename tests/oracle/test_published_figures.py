@@ -61,8 +61,8 @@ FIGURES = [
 
 
 @cache
-def log_of(data: Path, name: str) -> Log:
-    return read_log(data / "swf" / f"{name}.swf.gz")
+def log_of(logs: Path, name: str) -> Log:
+    return read_log(logs / f"{name}.swf.gz")
 
 
 def printed(value: float, like: str) -> str:
@@ -72,9 +72,9 @@ def printed(value: float, like: str) -> str:
 
 @pytest.mark.parametrize(("name", "policy", "events", "placement", "wait", "slowdown"), FIGURES)
 def test_figure(
-    data: Path, name: str, policy: str, events: str, placement: str, wait: str, slowdown: str | None
+    logs: Path, name: str, policy: str, events: str, placement: str, wait: str, slowdown: str | None
 ) -> None:
-    summary = simulate(log_of(data, name), policy=policy, events=events, placement=placement).summary()
+    summary = simulate(log_of(logs, name), policy=policy, events=events, placement=placement).summary()
     assert printed(summary.mean_wait_s, wait) == wait
     if slowdown:
         assert printed(summary.mean_bounded_slowdown, slowdown) == slowdown
@@ -83,25 +83,25 @@ def test_figure(
 @pytest.mark.parametrize(
     ("name", "jobs", "ran_longer"), [(KTH, 28467, 475), (SDSC, 54034, 4134), (BLUE, 232536, 23434)]
 )
-def test_cleaned_logs(data: Path, name: str, jobs: int, ran_longer: int) -> None:
-    log = log_of(data, name)
+def test_cleaned_logs(logs: Path, name: str, jobs: int, ran_longer: int) -> None:
+    log = log_of(logs, name)
     assert (len(log), log.repairs.mended_ran_longer) == (jobs, ran_longer)
 
 
-def test_fcfs_makespan(data: Path) -> None:
-    assert simulate(log_of(data, KTH), policy="fcfs").summary().makespan_s == 28_781_494
+def test_fcfs_makespan(logs: Path) -> None:
+    assert simulate(log_of(logs, KTH), policy="fcfs").summary().makespan_s == 28_781_494
 
 
 @pytest.mark.parametrize("name", [KTH, SDSC, BLUE])
 @pytest.mark.parametrize("events", ["batched", "one-by-one", "ends-first"])
-def test_depth_one_is_easy(data: Path, name: str, events: str) -> None:
-    a, b = (simulate(log_of(data, name), policy=policy, events=events) for policy in ("easy", "depth:1"))
+def test_depth_one_is_easy(logs: Path, name: str, events: str) -> None:
+    a, b = (simulate(log_of(logs, name), policy=policy, events=events) for policy in ("easy", "depth:1"))
     np.testing.assert_array_equal(a.start_s, b.start_s)
 
 
 @pytest.mark.parametrize("name", [KTH, SDSC, BLUE])
-def test_depth_without_end_is_replan(data: Path, name: str) -> None:
-    log = log_of(data, name)
+def test_depth_without_end_is_replan(logs: Path, name: str) -> None:
+    log = log_of(logs, name)
     deep, replan = simulate(log, policy=f"depth:{len(log)}"), simulate(log, policy="conservative-replan")
     np.testing.assert_array_equal(deep.start_s, replan.start_s)
 

@@ -6,7 +6,7 @@ import random
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.survival.toy import Fate, ToyCluster, ToyRun, braid
 
@@ -111,9 +111,6 @@ MOODS = {"submit": ("", "", "down", "silent", "deaf"), "cancel": ("", "down"), "
 
 
 @pytest.mark.slow
-@settings(
-    max_examples=150, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
 @given(data=st.data())
 def test_everything_at_once(folder: Path, data: st.DataObject) -> None:
     """Managers die, the queue is moody, jobs are cancelled, nodes fail, the clock jumps: the run still ends well."""

@@ -6,7 +6,7 @@ import random
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.survival.toy import Fate, ToyCluster, ToyRun, braid
 
@@ -100,9 +100,6 @@ def test_whoever_manages_dies_at_every_place(folder: Path, away_s: int) -> None:
 
 
 @pytest.mark.slow
-@settings(
-    max_examples=150, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
 @given(data=st.data())
 def test_in_any_order_with_any_trouble(folder: Path, data: st.DataObject) -> None:
     """Jobs are held and let go at random, cancelled, preempted, cut off; managers die: the run still ends well."""

@@ -6,7 +6,7 @@ import random
 from collections import Counter
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.agent.jobs import task
 
@@ -110,7 +110,6 @@ def check(job: JobFile, records: list[Record], deadline: float) -> None:
     assert closed == dict.fromkeys(specs, 1), "each task comes to exactly one end"
 
 
-@settings(derandomize=True, deadline=None, max_examples=300)
 @given(st.integers(0, 2**32))
 def test_every_execution_keeps_the_rules(seed: int) -> None:
     chance = random.Random(seed)

@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from windrow.agent.event_file import (
@@ -44,7 +44,6 @@ records: st.SearchStrategy[Record] = st.one_of(
 )
 
 
-@settings(derandomize=True, deadline=None)
 @given(records)
 def test_a_record_is_one_line_and_comes_back(record: Record) -> None:
     line = encode(record)
@@ -53,7 +52,6 @@ def test_a_record_is_one_line_and_comes_back(record: Record) -> None:
     assert decode(line.encode()) == record
 
 
-@settings(derandomize=True, deadline=None, max_examples=50)
 @given(st.lists(records, min_size=1, max_size=6), st.data())
 def test_a_reader_sees_each_record_once_however_the_file_grows(written: list[Record], data: st.DataObject) -> None:
     whole = "".join(map(encode, written)).encode()

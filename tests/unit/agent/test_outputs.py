@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import examples
 
 from windrow.agent import outputs as module
 from windrow.agent.order import Order
@@ -130,7 +131,7 @@ def attempt(folder: Path, names: list[str], number: int, act: Act, may_be: dict[
 
 
 @pytest.mark.slow
-@settings(derandomize=True, max_examples=400, deadline=None)
+@examples(400)
 @given(
     names=st.lists(st.sampled_from(NAMES), min_size=1, max_size=4, unique=True),
     before=st.lists(st.sampled_from(("nothing", "file", "folder")), min_size=4, max_size=4),

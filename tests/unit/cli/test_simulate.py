@@ -163,8 +163,8 @@ def test_what_cannot_work_is_refused(
     ("policy", "mean_wait_s"), [("fcfs", 354_175.950), ("easy", 6_890.577), ("conservative", 7_349.467)]
 )
 def test_published_means_of_kth(
-    policy: str, mean_wait_s: float, data: Path, capsys: pytest.CaptureFixture[str]
+    policy: str, mean_wait_s: float, logs: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = simulated(capsys, data / "swf" / "KTH-SP2-1996-2.1-cln.swf.gz", "--policy", policy)
+    found = simulated(capsys, logs / "KTH-SP2-1996-2.1-cln.swf.gz", "--policy", policy)
     assert found["jobs"] == 28_467
     assert found["mean_wait_s"] == pytest.approx(mean_wait_s, abs=5e-4)

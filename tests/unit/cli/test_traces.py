@@ -36,11 +36,11 @@ def test_offline_is_said_and_leaves_nothing(
 
 @pytest.mark.slow
 def test_what_is_there_is_verified_and_not_fetched(
-    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    logs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("https_proxy", "http://127.0.0.1:9")
     name = "KTH-SP2-1996-2.1-cln.swf.gz"
-    shutil.copy(data / "swf" / name, tmp_path / name)
+    shutil.copy(logs / name, tmp_path / name)
     assert main(["traces", "fetch", "KTH-SP2", "--to", str(tmp_path)]) == 0
     assert capsys.readouterr().out == f"{tmp_path / name}: checksum verified\n"
     assert main(["traces", "describe", str(tmp_path / name)]) == 0

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from windrow.forecast.ledger import Accuracy, PastPrediction, accuracies, choose, trust
@@ -33,7 +33,6 @@ def test_a_start_just_after_the_prediction_is_covered() -> None:
     assert strict.coverage == 0
 
 
-@settings(max_examples=100, derandomize=True, deadline=None)
 @given(st.lists(st.integers(-10_000, 10_000), min_size=1, max_size=40), st.integers(1, 50), st.randoms())
 def test_figures_against_numpy_in_any_order(errors: list[float], last: int, chance: object) -> None:
     records = told("a", errors) + told("b", [2 * e for e in errors])
@@ -94,7 +93,6 @@ def test_equal_sources_leave_the_default() -> None:
     assert choose(told("twin", [0] * 9) + told("system", [0] * 9)) == "twin"
 
 
-@settings(max_examples=60, derandomize=True, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 500), st.integers(0, 500)), min_size=5, max_size=30), st.randoms())
 def test_the_choice_has_the_least_median_error_and_no_order_matters(
     errors: list[tuple[int, int]], chance: object

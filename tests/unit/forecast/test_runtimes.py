@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from windrow.errors import OutsideError, UserError
@@ -21,7 +21,6 @@ TIMES = st.lists(st.floats(0, 1e6), min_size=2, max_size=60)
 
 
 @pytest.mark.slow
-@settings(derandomize=True, deadline=None)
 @given(times=TIMES, risk=RISKS)
 def test_coverage_is_exact_under_exchange(times: list[float], risk: float) -> None:
     """Whichever of n + 1 runs comes last, it is longer than expected in at most the stated share of cases."""
@@ -35,7 +34,6 @@ def test_coverage_is_exact_under_exchange(times: list[float], risk: float) -> No
 
 
 @pytest.mark.slow
-@settings(derandomize=True, deadline=None)
 @given(times=TIMES, risk=RISKS)
 def test_no_shorter_time_would_do(times: list[float], risk: float) -> None:
     distinct = sorted(set(times))

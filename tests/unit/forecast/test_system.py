@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from windrow.forecast.base import UNKNOWN_S, Ints, Prediction, predict
@@ -89,7 +89,6 @@ def test_it_knows_what_it_does_not_know() -> None:
     assert [probe[1:] for probe in controller.probes] == [(2, 600), (8, 600)]
 
 
-@settings(max_examples=100, derandomize=True, deadline=None)
 @given(st.lists(st.tuples(st.integers(1, 64), st.sampled_from(LADDER_S)), min_size=1, max_size=12), st.integers(1, 12))
 def test_interpolation_stays_between_what_was_told(jobs: list[tuple[int, int]], probes: int) -> None:
     """For waits that grow with size, every answer lies between those of smaller and larger probed jobs."""
@@ -180,7 +179,6 @@ def test_a_start_in_the_past_means_now() -> None:
 
 
 @given(st.integers(1, 10**8))
-@settings(max_examples=200, derandomize=True, deadline=None)
 def test_rungs(requested_s: int) -> None:
     rung = rung_s(requested_s)
     assert rung >= requested_s

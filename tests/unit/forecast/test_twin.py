@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.sim.scenarios import small_log
 
@@ -91,19 +91,16 @@ def assert_exact(cluster: Cluster, sizes: Ints | None = None, times: Ints | None
     assert found.tolist() == (cluster.estimate(nodes, requested, exact=True) - cluster.now_s).tolist()
 
 
-@settings(max_examples=150, derandomize=True, deadline=None)
 @given(logs_and_clusters(policies=EXACT, requests="accurate"))
 def test_the_twin_knows_what_the_cluster_knows(found: tuple[Log, Cluster]) -> None:
     assert_exact(found[1])
 
 
-@settings(max_examples=100, derandomize=True, deadline=None)
 @given(logs_and_clusters(policies=("fcfs", "easy", "depth:2", "conservative-replan"), requests="actual"))
 def test_without_promises_of_old_it_knows_it_under_padded_requests_too(found: tuple[Log, Cluster]) -> None:
     assert_exact(found[1])
 
 
-@settings(max_examples=100, derandomize=True, deadline=None)
 @given(logs_and_clusters(policies=EXACT, requests="accurate"))
 def test_waiting_jobs_start_when_they_would_if_nobody_came(found: tuple[Log, Cluster]) -> None:
     log, cluster = found
@@ -118,8 +115,8 @@ def test_waiting_jobs_start_when_they_would_if_nobody_came(found: tuple[Log, Clu
 
 @pytest.mark.slow
 @pytest.mark.parametrize("policy", ["conservative", "easy", "fcfs"])
-def test_a_real_log_at_many_times(data: Path, policy: str) -> None:
-    log = read_log(data / "swf" / "KTH-SP2-1996-2.1-cln.swf.gz")
+def test_a_real_log_at_many_times(logs: Path, policy: str) -> None:
+    log = read_log(logs / "KTH-SP2-1996-2.1-cln.swf.gz")
     cluster = Cluster(log, policy=policy, requests="accurate")
     queued = 0
     for day in range(5, 305, 3):
@@ -301,9 +298,9 @@ def actual_wait_s(cluster: Cluster, nodes: int, requested_s: int) -> int:
 
 
 @pytest.mark.slow
-def test_on_a_real_log_the_twin_errs_far_less_than_slurms_formula(data: Path) -> None:
+def test_on_a_real_log_the_twin_errs_far_less_than_slurms_formula(logs: Path) -> None:
     """KTH under EASY, real requests, later arrivals included: the setting of the table in docs/theory/forecasts.md."""
-    cluster = Cluster(read_log(data / "swf" / "KTH-SP2-1996-2.1-cln.swf.gz"), policy="easy")
+    cluster = Cluster(read_log(logs / "KTH-SP2-1996-2.1-cln.swf.gz"), policy="easy")
     nodes, requested = np.array([1, 4, 16, 50, 4, 16, 50]), np.array([3600] * 4 + [14400] * 3)
     errors: dict[str, list[Ints]] = {"easy": [], "conservative": [], "formula": []}
     for hour in range(10 * 24, 300 * 24, 37):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from windrow.errors import InputError, OutsideError, UserError
@@ -39,7 +39,6 @@ def jobs(
     return [PastWait(f"{prefix}-{i}", nodes, requested_s, at_s, at_s + wait) for i, wait in enumerate(waits)]
 
 
-@settings(max_examples=100, derandomize=True, deadline=None)
 @given(st.integers(0, 60), st.integers(1, 19), st.integers(1, 19))
 def test_the_order_statistic_against_exact_fractions(count: int, twentieths: int, sureness: int) -> None:
     quantile, confidence = Fraction(twentieths, 20), Fraction(sureness, 20)

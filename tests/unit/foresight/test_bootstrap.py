@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from windrow.foresight.bootstrap import stretched
@@ -17,7 +17,6 @@ def short(known_s: int, submits: list[int]) -> QueuePast:
     return QueuePast(ago, count, 10 * count, 5 * count, count % 3, -known_s)
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
 @given(st.integers(1, DAY_S - 1), st.lists(st.floats(0, 1.5), max_size=30))
 def test_nothing_is_invented_and_nothing_real_is_lost(known_s: int, parts: list[float]) -> None:
     """Parts above 1 came before the known time."""

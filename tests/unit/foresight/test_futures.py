@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from tests.unit.sim.test_invariants import random_log
@@ -83,7 +83,6 @@ def cluster_at(log: Log, at: float, policy: str = "conservative") -> Cluster:
     return cluster
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
 @given(
     workflows(mixed=False),
     st.integers(0, 10**6),
@@ -145,7 +144,6 @@ def without_knowledge(log: Log, cluster: Cluster, seed: int) -> Log:
     return Log("other", NODES, log.job, log.submit_s, wide, log.requested_s, run, log.user)
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
 @given(
     workflows(mixed=False),
     st.integers(0, 10**6),
@@ -172,7 +170,6 @@ def redrawn(cluster: Cluster, runs: str, seed: int) -> Cluster:
     return cluster.redrawn(lambda asked, elapsed_s: predictor.draw(asked, elapsed_s, draw), 8)
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
 @given(st.integers(0, 10**6), st.floats(0.1, 0.9), st.sampled_from(["shares", "last two", "requests"]))
 def test_drawn_run_times_are_possible(seed: int, at: float, runs: str) -> None:
     """Whoever runs goes on to run, and nobody runs longer than requested; the queue is as it was."""
@@ -190,7 +187,6 @@ def test_drawn_run_times_are_possible(seed: int, at: float, runs: str) -> None:
     assert all(keys[(i - 1) // 2] <= keys[i] for i in range(1, len(keys)))  # it is a heap
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
 @given(st.integers(0, 10**6), st.floats(0.3, 0.9))
 def test_exact_requests_leave_nothing_to_chance(seed: int, at: float) -> None:
     """Where requests were exact so far, so are the futures: without arrivals, all end alike."""
@@ -256,7 +252,6 @@ def test_own_tasks_are_taken_to_err_as_they_did() -> None:
         assert late.spread[-1] == 1
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
 @given(workflows(mixed=False), st.integers(1, NODES), st.integers(0, 10**6))
 def test_a_job_of_tasks_that_are_all_late_is_as_late(workflow: Workflow, nodes: int, seed: int) -> None:
     """Tasks that take three times as long make a job that does: list scheduling does not care for the unit."""
@@ -315,7 +310,6 @@ def test_past_days_arrive_again_at_the_same_hours() -> None:
     assert (np.diff(coming[:, 0]) >= 0).all()
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
 @given(workflows(mixed=True), st.integers(0, 10**6), st.floats(0, 1), st.sampled_from([Individual(), LevelByLevel()]))
 def test_looking_ahead_changes_nothing(workflow: Workflow, seed: int, at: float, strategy: Strategy) -> None:
     """The run goes on as if nobody had looked, and the same look shows the same."""

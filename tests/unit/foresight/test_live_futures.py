@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.sim.test_invariants import random_log
 
@@ -66,7 +66,6 @@ def test_a_queue_that_cannot_be_told_has_no_futures() -> None:
     assert with_clients(snapshot(0.0, 0), [], users) is None
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
 @given(st.integers(0, 10**6), st.sampled_from(["conservative", "easy", "fcfs"]))
 def test_clients_or_not_the_queue_goes_on_alike(seed: int, policy: str) -> None:
     """Our waiting jobs in a random queue start when the plain twin, which knows nothing of clients, says they do."""

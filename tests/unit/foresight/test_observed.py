@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from windrow.foresight.observed import JOBS_KEPT, Seen
@@ -35,7 +35,6 @@ def watched(jobs: list[PastJob], times: list[float]) -> Seen:
     return seen
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
 @given(st.lists(st.tuples(st.integers(0, 900), st.integers(0, 200), st.integers(61, 500)), max_size=20))
 def test_readings_tell_runs_and_arrivals_within_their_distance(rows: list[tuple[int, int, int]]) -> None:
     """Random jobs that each last longer than the minute between two readings: none can be missed."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.sim.test_invariants import random_log
 from tests.unit.strategies.test_listing import workflows
@@ -204,7 +204,6 @@ def test_refuses_what_makes_no_sense() -> None:
         Foresight(max_nodes=0)
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
 @given(workflows(mixed=False), st.integers(0, 20), st.integers(1, 5))
 def test_parts_are_independent_and_dealt_out_whole(workflow: Workflow, upto: int, count: int) -> None:
     work = Work(workflow, workflow.runtime_s.astype(np.int64), NodeShape(), 8)

@@ -139,10 +139,10 @@ def test_unknown_names_and_impossible_folders_are_the_users(tmp_path: Path) -> N
         describe("nothing")
 
 
-def test_the_table_agrees_with_the_logs_themselves(data: Path) -> None:
+def test_the_table_agrees_with_the_logs_themselves(logs: Path) -> None:
     """Checksums, sizes, jobs and dates against the files' own headers and lines."""
     for entry in ARCHIVE:
-        path = data / "swf" / entry.file
+        path = logs / entry.file
         assert content_sha256(path) == entry.sha256
         lines = gzip.decompress(path.read_bytes()).decode().splitlines()
         header = {k.strip("; "): v.strip() for k, _, v in (line.partition(":") for line in lines if line[0] == ";")}
@@ -154,14 +154,14 @@ def test_the_table_agrees_with_the_logs_themselves(data: Path) -> None:
             assert date == datetime.strptime(f"{day} {month} {year}", "%d %b %Y").strftime("%Y-%m-%d")
 
 
-def test_describe_by_name_by_known_file_and_by_any_file(data: Path, tmp_path: Path) -> None:
+def test_describe_by_name_by_known_file_and_by_any_file(logs: Path, tmp_path: Path) -> None:
     by_name = describe("kth-sp2")
     assert by_name.lines()[:2] == [
         "KTH-SP2: IBM SP2 at the Royal Institute of Technology, Stockholm",
         "machine: 100 nodes (processors)",
     ]
     assert by_name.url == "https://www.cs.huji.ac.il/labs/parallel/workload/l_kth_sp2/KTH-SP2-1996-2.1-cln.swf.gz"
-    (tmp_path / "renamed.swf").write_bytes(gzip.decompress((data / "swf" / find("KTH-SP2").file).read_bytes()))
+    (tmp_path / "renamed.swf").write_bytes(gzip.decompress((logs / find("KTH-SP2").file).read_bytes()))
     by_file = describe(tmp_path / "renamed.swf")
     assert (by_file.name, by_file.jobs, by_file.url) == ("KTH-SP2", 28_476, by_name.url)
     assert "repaired: 475 jobs ran longer than they asked; they are killed at their requests" in by_file.lines()

@@ -8,7 +8,7 @@ import tracemalloc
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from windrow.errors import InputError, UserError
@@ -85,7 +85,6 @@ def test_a_byte_order_mark_is_no_text(tmp_path: Path) -> None:
     assert read_text(tmp_path / "bom.swf") == "; hello"
 
 
-@settings(deadline=None)  # files are written: the disk sets the pace
 @given(content=st.binary(max_size=200_000), packed=st.booleans())
 def test_what_is_written_is_what_is_read(
     tmp_path_factory: pytest.TempPathFactory, content: bytes, packed: bool

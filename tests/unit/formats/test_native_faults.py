@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from windrow.errors import InputError
@@ -194,7 +194,6 @@ WORDS = st.sampled_from(
 
 
 @pytest.mark.slow
-@settings(derandomize=True, max_examples=300, deadline=None)
 @given(st.one_of(st.lists(WORDS).map(" ".join), st.text()))
 def test_any_text_is_read_or_refused_with_one_message(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
     path = tmp_path_factory.getbasetemp() / "any.yaml"

@@ -9,7 +9,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from windrow.errors import InputError
@@ -126,7 +126,6 @@ def test_reader_and_schema_agree_on_files(text: str, good: bool, tmp_path: Path)
 
 
 @pytest.mark.slow
-@settings(derandomize=True, max_examples=150, deadline=None)
 @given(
     key=st.sampled_from(["memory", "runtime", "cores", "retries"]),
     number=st.from_regex(r"\A[-+]?[0-9]{1,4}(\.[0-9]{0,3})?(e[0-9])?\Z"),

@@ -7,8 +7,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
+from tests.examples import examples
 
 from windrow.errors import InputError
 from windrow.formats.native.reader import read_native
@@ -71,7 +72,6 @@ def run(shell: str, code: str, folder: Path) -> bytes:
 
 
 @pytest.mark.slow
-@settings(derandomize=True, max_examples=150, deadline=None)
 @given(value=st.text(st.characters(blacklist_categories=["Cs"], blacklist_characters="\0")))
 def test_a_value_is_one_word_and_arrives_as_it_is(tmp_path_factory: pytest.TempPathFactory, value: str) -> None:
     code = ShellTemplate.of(Template.parse("printf '%s|' a {v} b")).fill({"v": (value,)})[0]
@@ -80,7 +80,7 @@ def test_a_value_is_one_word_and_arrives_as_it_is(tmp_path_factory: pytest.TempP
 
 
 @pytest.mark.slow
-@settings(derandomize=True, max_examples=500, deadline=None)
+@examples(500)
 @given(
     before=st.lists(st.sampled_from(FRAGMENTS), max_size=7),
     between=st.lists(st.sampled_from((*FRAGMENTS, "{v}", "{none}")), max_size=3),
@@ -204,7 +204,6 @@ def test_what_is_no_shell_takes_harmless_values_only(tmp_path: Path, shell: str)
 
 
 @pytest.mark.slow
-@settings(derandomize=True, max_examples=150, deadline=None)
 @given(
     name=st.text(st.characters(blacklist_categories=["Cs"], blacklist_characters="\0"), min_size=1),
     place=st.sampled_from(("printf '%s|' a {v} b", "printf '%s|' a \"{v}\" b", "x={v}; printf '%s|' a \"$x\" b")),

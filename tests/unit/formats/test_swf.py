@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from windrow.errors import InputError, UserError
@@ -216,7 +216,6 @@ def nearly_swf(draw: st.DrawFn) -> list[list[str]]:
     return rows
 
 
-@settings(deadline=None)  # files are written: the disk sets the pace
 @given(nearly_swf())
 def test_both_looks_read_alike_whatever_both_accept(rows: list[list[str]]) -> None:
     text = "\n".join(" ".join(cells) for cells in rows)
@@ -241,7 +240,6 @@ def swf_jobs(draw: st.DrawFn) -> list[tuple[int, int, int, int, int, int]]:
     ]
 
 
-@settings(deadline=None)  # files are written: the disk sets the pace
 @given(jobs=swf_jobs(), machine=st.integers(1, 12))
 def test_cleaning_against_the_rule_applied_job_by_job(
     tmp_path_factory: pytest.TempPathFactory, jobs: list[tuple[int, int, int, int, int, int]], machine: int
@@ -290,7 +288,6 @@ def logs(draw: st.DrawFn) -> Log:
     )
 
 
-@settings(deadline=None)  # files are written: the disk sets the pace
 @given(log=logs(), packed=st.booleans())
 def test_a_written_log_reads_back_the_same(tmp_path_factory: pytest.TempPathFactory, log: Log, packed: bool) -> None:
     path = tmp_path_factory.getbasetemp() / ("made.swf.gz" if packed else "made.swf")
@@ -348,8 +345,8 @@ PUBLISHED = {  # jobs, processors, load, clipped, same-second submits
 
 
 @pytest.mark.parametrize("file", PUBLISHED)
-def test_real_logs_against_the_published_counts(data: Path, file: str) -> None:
-    log = read_log(data / "swf" / f"{file}.swf.gz")
+def test_real_logs_against_the_published_counts(logs: Path, file: str) -> None:
+    log = read_log(logs / f"{file}.swf.gz")
     same_second = int((np.diff(log.submit_s) == 0).sum())
     figures = (len(log), log.machine_nodes, round(log.load, 3), log.repairs.mended_ran_longer, same_second)
     assert figures == PUBLISHED[file]
@@ -357,15 +354,15 @@ def test_real_logs_against_the_published_counts(data: Path, file: str) -> None:
     assert log.submit_s[0] == 0
 
 
-def test_ctc_has_no_requested_processors_and_loads_all_the_same(data: Path) -> None:
-    log = read_log(data / "swf" / "CTC-SP2-1996-3.1-cln.swf.gz")
+def test_ctc_has_no_requested_processors_and_loads_all_the_same(logs: Path) -> None:
+    log = read_log(logs / "CTC-SP2-1996-3.1-cln.swf.gz")
     # Counted with awk in the file itself: 77,222 lines, 17 without a run time, none without allocated processors.
     assert (len(log), log.repairs.dropped_no_run_time, log.repairs.dropped) == (77_205, 17, 17)
     assert (log.machine_nodes, log.name) == (338, "CTC-SP2-1996-3.1-cln")
 
 
-def test_a_real_log_goes_out_and_in_unchanged(data: Path, tmp_path: Path) -> None:
-    source = data / "swf" / "SDSC-SP2-1998-4.2-cln.swf.gz"
+def test_a_real_log_goes_out_and_in_unchanged(logs: Path, tmp_path: Path) -> None:
+    source = logs / "SDSC-SP2-1998-4.2-cln.swf.gz"
     log = read_log(source)
     write_log(log, tmp_path / "again.swf", header={"Copyright": read_swf_header(source)["Copyright"]})
     again = read_log(tmp_path / "again.swf")

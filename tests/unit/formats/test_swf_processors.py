@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from windrow.errors import UserError
@@ -16,7 +16,6 @@ from windrow.formats.swf.reader import read_log
 COUNT = st.integers(-1, 12)
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
 @given(st.lists(st.tuples(COUNT, COUNT), min_size=1, max_size=6), st.sampled_from(["allocated", "requested"]))
 def test_the_width_is_the_kind_wanted_else_the_other(
     tmp_path_factory: pytest.TempPathFactory,
@@ -46,9 +45,9 @@ def test_another_kind_is_refused(tmp_path: Path) -> None:
         read_log(path, processors="asked")  # type: ignore[arg-type]
 
 
-def test_on_a_real_log_the_widths_differ_where_the_columns_do(data: Path) -> None:
+def test_on_a_real_log_the_widths_differ_where_the_columns_do(logs: Path) -> None:
     """Counted with awk's means: columns 5 and 8 of jobs that ran, as plain text."""
-    path = data / "swf" / "KTH-SP2-1996-2.1-cln.swf.gz"
+    path = logs / "KTH-SP2-1996-2.1-cln.swf.gz"
     with gzip.open(path, "rt") as lines:
         cells = [line.split() for line in lines if not line.startswith(";") and line.strip()]
     ran = [row for row in cells if int(row[3]) > 0]

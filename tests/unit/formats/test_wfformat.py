@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from windrow.errors import InputError
@@ -271,7 +271,6 @@ def workflows(draw: st.DrawFn) -> Workflow:
     return Workflow.from_tasks(draw(ids), tasks, [File(file_id, draw(sizes)) for file_id in file_ids])
 
 
-@settings(deadline=None)  # files are written: the disk sets the pace
 @given(workflow=workflows(), packed=st.booleans())
 def test_a_written_workflow_reads_back_equal(
     tmp_path_factory: pytest.TempPathFactory, workflow: Workflow, packed: bool

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from windrow.app.strategies import STRATEGIES
@@ -222,7 +222,6 @@ def test_shards_in_any_number_and_order_give_the_same_table(
     assert answers(read_results(tmp_path).rows).equals(answers(whole))
 
 
-@settings(max_examples=50, deadline=None, derandomize=True)
 @given(st.integers(1, 30))
 def test_dealing_loses_nothing_and_is_fair(sweep: Sweep, count: int) -> None:
     chunks = sweep.chunks()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import windrow
@@ -123,7 +123,6 @@ def counted_hidden_s(trial: Trial) -> int:
     return sum(second in works for wait in waits for second in wait)
 
 
-@settings(max_examples=30, deadline=None, derandomize=True)
 @given(st.integers(0, 10**6), st.sampled_from(sorted(STRATEGIES)), st.sampled_from([1, 3]))
 def test_waits_and_waste_by_counting(seed: int, name: str, cores: int) -> None:
     rng = np.random.default_rng(seed)

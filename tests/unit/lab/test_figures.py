@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import examples
 from tests.unit.lab.test_trials import ALL, fork_join, some_world
 from tests.unit.strategies.test_listing import workflows
 
@@ -27,7 +28,7 @@ def by_both_ways(
     return quick, Figures.of(slow)
 
 
-@settings(max_examples=600, deadline=None, derandomize=True)
+@examples(600)
 @given(
     workflows(mixed=False),
     st.sampled_from(WITH_HABITS),

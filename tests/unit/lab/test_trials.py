@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import examples
 from tests.unit.sim.test_invariants import random_log
 from tests.unit.strategies.test_listing import workflows
 
@@ -88,7 +89,7 @@ def some_world(
     return cluster, expected, actual
 
 
-@settings(max_examples=400, deadline=None, derandomize=True)
+@examples(400)
 @given(
     st.booleans().flatmap(lambda mixed: workflows(mixed=mixed)),
     st.sampled_from(ALL),
@@ -202,7 +203,6 @@ def all_cuts(levels: int, nodes: int) -> list[tuple[tuple[int, int], ...]]:
     ]
 
 
-@settings(max_examples=25, deadline=None, derandomize=True)
 @given(st.integers(0, 10**6))
 def test_no_cut_by_levels_is_better_than_the_best(seed: int) -> None:
     """Brute force over all cuts by levels and all sizes, each job submitted when the one before starts."""

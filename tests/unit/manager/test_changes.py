@@ -6,14 +6,12 @@ import random
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from windrow.manager.changes import Changes, changes
 from windrow.model import Runnable, Step, Task, Workflow
 from windrow.report.run.changes import change_lines
-
-_SETTINGS = settings(max_examples=300, deadline=None, derandomize=True)
 
 
 class Drawn:
@@ -80,7 +78,6 @@ class Drawn:
         return Runnable(Workflow.from_tasks("drawn", tasks), tuple(steps))
 
 
-@_SETTINGS
 @given(st.randoms(use_true_random=False))
 def test_what_runs_again_is_what_the_definition_says(chance: random.Random) -> None:
     """A task stays finished where it, and all that it depends on, had finished, is the same, and read the same."""

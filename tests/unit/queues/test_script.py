@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from windrow.queues.port import JobSpec, SpecError
@@ -60,7 +60,6 @@ def test_a_placed_script_runs_in_its_directory(tmp_path: Path) -> None:
 
 
 @given(st.lists(TEXTS, min_size=1, max_size=5))
-@settings(derandomize=True)
 def test_no_text_of_a_user_comes_before_the_first_line_of_code(texts: list[str]) -> None:
     # sbatch and qsub stop looking for directives at the first line that is neither a comment nor blank.
     for script in (
@@ -74,7 +73,6 @@ def test_no_text_of_a_user_comes_before_the_first_line_of_code(texts: list[str])
 
 
 @given(TEXTS)
-@settings(derandomize=True, max_examples=25, deadline=None)
 def test_a_here_document_is_the_script(text: str) -> None:
     script = f"#!/bin/sh\n{text}\nEOF\n"
     assert run(here_document("cat", script)) == script
@@ -86,7 +84,6 @@ def test_a_here_document_is_the_script(text: str) -> None:
     st.integers(2, 40),
     st.booleans(),
 )
-@settings(derandomize=True)
 def test_an_arrays_name_tells_every_tag(prefix: str, first: int, count: int, padded: bool) -> None:
     width = len(str(first + count)) + 1 if padded else 0
     tags = [f"{prefix}{number:0{width}d}" for number in range(first, first + count)]

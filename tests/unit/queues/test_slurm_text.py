@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.queues.pbs_recorded.run import RecordedRun
 
@@ -127,7 +127,6 @@ def test_snapshot_order_and_limits() -> None:
 
 
 @given(st.integers(0, 40 * 86400))
-@settings(derandomize=True)
 def test_durations_survive_a_round_trip(seconds: int) -> None:
     assert parse_duration(format_duration(seconds)) == seconds
 

@@ -8,7 +8,7 @@ import sys
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from windrow.errors import UserError
@@ -37,7 +37,6 @@ def check_laws(log: Log) -> None:
     assert log.repairs.dropped == log.repairs.mended == 0
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     model=st.sampled_from(list(LOG_MODELS)),
     seed=st.integers(-(2**70), 2**70),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -43,7 +43,6 @@ def test_the_f_model_asks_for_one_to_one_plus_f_times_the_run() -> None:
     assert (requested <= 10 * HOUR).mean() == pytest.approx(1 / 7, abs=0.005)
 
 
-@settings(deadline=None, max_examples=30)
 @given(st.floats(1.3, 6), st.integers(0, 100))
 def test_the_over_estimate_is_found_that_gives_a_ratio(ratio: float, seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from windrow.report.svg.axis import Axis, count_axis, log_duration_axis, share_axis, time_axis
@@ -20,7 +20,6 @@ def assert_sound(axis: Axis) -> None:
 
 
 @given(st.floats(0, 1e9))
-@settings(deadline=None)
 def test_a_count_axis_covers_what_it_must(highest: float) -> None:
     axis = count_axis(highest)
     assert_sound(axis)
@@ -30,7 +29,6 @@ def test_a_count_axis_covers_what_it_must(highest: float) -> None:
 
 
 @given(st.integers(0, 10**8), st.integers(3, 10**9))
-@settings(deadline=None)
 def test_a_time_axis_has_round_ticks_in_its_unit(low: int, span: int) -> None:
     axis = time_axis(low, low + span, "since the first submission")
     unit = {"seconds": 1, "minutes": 60, "hours": 3600, "days": 86400}[axis.title.split()[0]]
@@ -41,7 +39,6 @@ def test_a_time_axis_has_round_ticks_in_its_unit(low: int, span: int) -> None:
 
 
 @given(st.floats(1, 1e8), st.floats(1, 1e8))
-@settings(deadline=None)
 def test_a_log_axis_covers_its_range(one: float, other: float) -> None:
     lowest, highest = sorted((one, other))
     axis = log_duration_axis(lowest, highest)

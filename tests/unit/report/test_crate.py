@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
+from rocrate.rocrate import ROCrate
 from tests.unit.report import told_runs as run
 
 from windrow.manager import events as e
@@ -134,9 +134,8 @@ def test_a_run_that_goes_on_has_no_end() -> None:
 
 
 def test_the_reference_reader_reads_it(tmp_path: Path) -> None:
-    rocrate = pytest.importorskip("rocrate.rocrate", reason="rocrate is not installed")
     (tmp_path / "ro-crate-metadata.json").write_text(json.dumps(metadata()))
     (tmp_path / "toy flow.yaml").write_text("tasks: []\n")
-    crate = rocrate.ROCrate(tmp_path)
+    crate = ROCrate(tmp_path)
     assert crate.mainEntity.type == ["File", "SoftwareSourceCode", "ComputationalWorkflow"]
     assert len([x for x in crate.get_entities() if x.type == "CreateAction"]) == 4

@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from windrow.errors import UserError
@@ -190,7 +190,6 @@ def test_no_simulation_no_page() -> None:
 
 
 @given(st.integers(1, 5000))
-@settings(deadline=None)
 def test_width_classes_hold_every_width_once(widest: int) -> None:
     classes = width_classes(widest)
     covered = [width for begin, end in classes for width in range(begin, end + 1)]
@@ -290,7 +289,6 @@ def test_parallel_chains_given_crosswise_are_untangled() -> None:
 
 
 @given(st.integers(1, 20), st.randoms(use_true_random=False))
-@settings(max_examples=40, deadline=None)
 def test_untangling_keeps_every_task_on_its_level(n: int, chance: random.Random) -> None:
     tasks = [Task(f"t{v}", 1, parents=tuple(f"t{p}" for p in range(v) if chance.random() < 0.2)) for v in range(n)]
     workflow = Workflow.from_tasks("any", tasks)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.report import told_runs as run
 
@@ -65,7 +65,6 @@ def test_waits_end_with_the_start_or_the_end_or_now() -> None:
 SPANS = st.lists(st.tuples(st.integers(15, 60), st.integers(1, 20)), max_size=8)
 
 
-@settings(derandomize=True, max_examples=60, deadline=None)
 @given(SPANS)
 def test_visible_wait_is_the_seconds_in_which_nothing_runs(spans: list[tuple[int, int]]) -> None:
     tasks = max(1, len(spans))
@@ -78,7 +77,6 @@ def test_visible_wait_is_the_seconds_in_which_nothing_runs(spans: list[tuple[int
     assert visible_wait_s(told) == pytest.approx(len(idle))
 
 
-@settings(derandomize=True, max_examples=60, deadline=None)
 @given(SPANS, st.integers(0, 60), st.integers(0, 60))
 def test_hidden_wait_is_the_seconds_in_which_a_job_waits_and_tasks_run(
     spans: list[tuple[int, int]], since: int, wait: int

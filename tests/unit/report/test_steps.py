@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -23,7 +23,6 @@ def step_functions(draw: st.DrawFn) -> tuple[Ints, Ints]:
 
 
 @given(step_functions(), st.sampled_from([8, 20, 40]))
-@settings(deadline=None)
 def test_thinning_keeps_extremes_of_every_stretch(steps: tuple[Ints, Ints], most: int) -> None:
     times, values = steps
     few_times, few_values = thinned(times, values, most)
@@ -53,7 +52,6 @@ def test_a_single_spike_among_a_hundred_thousand_points_survives() -> None:
 
 
 @given(step_functions(), st.integers(1, 60))
-@settings(deadline=None)
 def test_averages_are_those_of_every_single_second(steps: tuple[Ints, Ints], length: int) -> None:
     times, values = steps
     edges = np.arange(0, 600 + length, length, dtype=np.float64)
@@ -65,6 +63,5 @@ def test_averages_are_those_of_every_single_second(steps: tuple[Ints, Ints], len
 
 
 @given(st.integers(1, 10**10))
-@settings(deadline=None)
 def test_everyday_lengths_are_few_enough(span_s: int) -> None:
     assert span_s / round_length(span_s, 320) <= 320

@@ -89,9 +89,9 @@ def test_what_is_missing_is_generated_and_said(tmp_path: Path) -> None:
     assert any("Generated workflows, 24 of 24" in line for line in plan.stand_ins)
 
 
-def test_a_log_beside_is_found_too(data: Path, tmp_path: Path) -> None:
+def test_a_log_beside_is_found_too(logs: Path, tmp_path: Path) -> None:
     name = "KTH-SP2-1996-2.1-cln.swf.gz"
-    (tmp_path / name).symlink_to(data / "swf" / name)
+    (tmp_path / name).symlink_to(logs / name)
     kth, sdsc = plan_glume(tmp_path, full=False).cap_16.logs
     assert kth.path.endswith(name)
     assert sdsc.model == "lublin"

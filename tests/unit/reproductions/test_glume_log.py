@@ -54,21 +54,21 @@ def test_what_they_ask_for(source: ThesisLog) -> None:
     assert source.load("accurate").requested_s.tolist() == [546, 3666, 1026, 66, 66]
 
 
-def test_nobody_is_killed_at_his_request(data: Path) -> None:
+def test_nobody_is_killed_at_his_request(logs: Path) -> None:
     for requests in ("actual", "accurate"):
-        log = ThesisLog("SDSC", path=str(data / "swf" / SDSC)).load(requests)
+        log = ThesisLog("SDSC", path=str(logs / SDSC)).load(requests)
         assert (log.run_s < log.requested_s).all()
 
 
-def test_the_jobs_that_never_ran_weigh_half_as_much_as_those_that_did(data: Path) -> None:
+def test_the_jobs_that_never_ran_weigh_half_as_much_as_those_that_did(logs: Path) -> None:
     """Counted from the text of the log: the figures that the docs give."""
-    text = gzip.decompress((data / "swf" / SDSC).read_bytes()).decode()
+    text = gzip.decompress((logs / SDSC).read_bytes()).decode()
     rows = np.array([line.split()[:9] for line in text.splitlines() if line[:1] != ";"], dtype=np.float64)
     submit, run, asked, requested = rows[:, 1] - rows[0, 1], rows[:, 3], rows[:, 7], rows[:, 8]
     never_ran = (run < 0) & (requested > 0)
     early = submit < 8 * 86_400
     added = (asked * requested)[never_ran & early].sum()
-    log = ThesisLog("SDSC", path=str(data / "swf" / SDSC)).load("actual")
+    log = ThesisLog("SDSC", path=str(logs / SDSC)).load("actual")
     first = log.submit_s < 8 * 86_400
     ran = np.isin(log.job, rows[run > 0, 0])
     work = (log.nodes * log.run_s)[first & ran].sum()

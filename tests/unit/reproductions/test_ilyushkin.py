@@ -8,7 +8,7 @@ from dataclasses import replace
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from windrow.lab.stream.metrics import SizeFigures, StreamFigures
@@ -120,7 +120,6 @@ def test_steps_are_those_of_print(saturation: float, step: float) -> None:
 
 
 @given(st.integers(2, 12), st.integers(0, 2**32 - 1))
-@settings(derandomize=True, deadline=None, max_examples=60)
 def test_distances_and_waves_are_those_of_networkx(count: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     graph = nx.DiGraph()

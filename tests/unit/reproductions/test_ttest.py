@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from windrow.reproductions.zhang.ttest import incomplete_beta, paired_t_test, two_tailed_p
@@ -32,7 +32,6 @@ def test_critical_values_of_the_handbooks(freedom: int, level: float, t: float) 
 
 
 @given(st.floats(1e-6, 1e6))
-@settings(derandomize=True, deadline=None)
 def test_closed_forms_for_one_two_and_four_degrees(t: float) -> None:
     assert two_tailed_p(t, 1) == pytest.approx(2 / math.pi * math.atan2(1, t), rel=1e-9)
     root = math.sqrt(2 + t * t)
@@ -42,7 +41,6 @@ def test_closed_forms_for_one_two_and_four_degrees(t: float) -> None:
 
 
 @given(st.floats(0.01, 8), st.integers(1, 400))
-@settings(derandomize=True, deadline=None, max_examples=50)
 def test_it_is_the_integral_of_the_density(t: float, freedom: int) -> None:
     x = np.linspace(-t, t, 20_001)
     front = math.lgamma((freedom + 1) / 2) - math.lgamma(freedom / 2) - 0.5 * math.log(freedom * math.pi)
@@ -62,7 +60,6 @@ def test_with_very_many_pairs_it_is_the_normal_distribution(t: float) -> None:
 
 
 @given(st.floats(0.1, 50), st.floats(0.1, 50), st.floats(0.001, 0.999))
-@settings(derandomize=True, deadline=None)
 def test_the_beta_function_is_symmetric_and_grows(a: float, b: float, x: float) -> None:
     assert incomplete_beta(a, b, x) + incomplete_beta(b, a, 1 - x) == pytest.approx(1, abs=1e-9)
     assert incomplete_beta(a, b, x) <= incomplete_beta(a, b, min(1.0, x + 0.01)) + 1e-12

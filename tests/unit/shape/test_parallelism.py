@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import networkx as nx
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from windrow.errors import UserError
@@ -67,7 +67,6 @@ def assert_antichain(workflow: Workflow, members: Sequence[int]) -> None:
 
 
 @given(dags(9))
-@settings(deadline=None)
 def test_exact_equals_brute_force_and_comes_with_a_witness(workflow: Workflow) -> None:
     members = largest_antichain(workflow)
     assert_antichain(workflow, members)
@@ -75,13 +74,11 @@ def test_exact_equals_brute_force_and_comes_with_a_witness(workflow: Workflow) -
 
 
 @given(dags(7))
-@settings(deadline=None)
 def test_exact_equals_the_longest_antichain_of_networkx(workflow: Workflow) -> None:
     assert level_of_parallelism(workflow) == max(len(a) for a in nx.antichains(graph_of(workflow)))
 
 
 @given(dags(40))
-@settings(max_examples=60, deadline=None)
 def test_exact_equals_matching_on_the_closure(workflow: Workflow) -> None:
     members = largest_antichain(workflow)
     assert_antichain(workflow, members)
@@ -89,19 +86,16 @@ def test_exact_equals_matching_on_the_closure(workflow: Workflow) -> None:
 
 
 @given(dags(30))
-@settings(deadline=None)
 def test_tokens_never_exceed_the_exact_value(workflow: Workflow) -> None:
     assert token_parallelism(workflow) <= level_of_parallelism(workflow)
 
 
 @given(dags(30))
-@settings(deadline=None)
 def test_the_first_waves_of_tokens_are_the_levels(workflow: Workflow) -> None:
     assert token_parallelism(workflow) == shape(workflow).width
 
 
 @given(dags(9), st.data())
-@settings(deadline=None)
 def test_with_tasks_done_the_rest_is_measured(workflow: Workflow, data: st.DataObject) -> None:
     order = workflow.order.tolist()
     done = order[: data.draw(st.integers(0, len(order)))]

@@ -8,7 +8,7 @@ import sys
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from windrow.model import Adjacency, File, Task, Workflow
@@ -42,7 +42,6 @@ def all_chains(workflow: Workflow) -> list[list[int]]:
 
 
 @given(timed_dags())
-@settings(deadline=None)
 def test_critical_path_is_the_longest_of_all_chains(workflow: Workflow) -> None:
     path = critical_path(workflow)
     times = workflow.runtime_s
@@ -53,7 +52,6 @@ def test_critical_path_is_the_longest_of_all_chains(workflow: Workflow) -> None:
 
 
 @given(timed_dags())
-@settings(deadline=None)
 def test_figures_agree_with_the_tasks(workflow: Workflow) -> None:
     figures = shape(workflow)
     graph = nx.DiGraph((p, task.id) for task in workflow for p in task.parents)

@@ -1,20 +1,12 @@
-"""The compiled cluster against the slow reference, on thousands of random small cases."""
+"""The compiled cluster against the slow reference, on random small cases; thousands of them in `make prove`."""
 
 from __future__ import annotations
 
-import os
-
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import examples
 from tests.unit.sim.scenarios import Pair, Scenario, scenarios
-
-# WINDROW_FUZZ=20 tries twenty times as many cases, new ones each time; without it the cases are always the same.
-FUZZ = int(os.environ.get("WINDROW_FUZZ", "0"))
-
-
-def cases(examples: int) -> settings:
-    return settings(max_examples=examples * max(1, FUZZ), deadline=None, derandomize=not FUZZ)
 
 
 def play(scenario: Scenario) -> None:
@@ -24,19 +16,19 @@ def play(scenario: Scenario) -> None:
     pair.finish()
 
 
-@cases(800)
+@examples(300)
 @given(scenarios())
 def test_every_start_and_event_is_the_same(scenario: Scenario) -> None:
     play(scenario)
 
 
-@cases(800)
+@examples(300)
 @given(scenarios(placements=("leftmost", "contiguous")))
 def test_every_start_and_event_is_the_same_with_identities(scenario: Scenario) -> None:
     play(scenario)
 
 
-@cases(400)
+@examples(150)
 @given(
     scenarios(placements=("count", "count", "leftmost", "contiguous")),
     st.lists(st.tuples(st.integers(1, 6), st.integers(1, 20)), min_size=1, max_size=4),
@@ -53,7 +45,7 @@ def test_estimates_are_what_then_happens(scenario: Scenario, asked: list[tuple[i
     pair.finish_quietly()  # asking changes nothing
 
 
-@cases(300)
+@examples(100)
 @given(scenarios(placements=("count", "leftmost")), st.integers(0, 40))
 def test_a_clone_and_its_original_live_apart(scenario: Scenario, at: int) -> None:
     pair, alone = Pair(scenario), scenario.cluster()

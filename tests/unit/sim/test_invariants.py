@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.sim.scenarios import POLICIES, PRIORITIES
 
@@ -34,10 +34,8 @@ def random_log(seed: int, jobs: int, nodes: int, *, distinct: bool = False) -> L
 
 policies = st.sampled_from([*POLICIES, "depth:1"])
 placements = st.sampled_from(["count", "count", "leftmost", "contiguous"])
-QUICK = settings(max_examples=150, deadline=None, derandomize=True)
 
 
-@QUICK
 @given(
     st.integers(0, 10**6),
     policies,
@@ -62,14 +60,12 @@ def test_no_job_is_lost_and_no_node_is_given_twice(
             assert max(over) <= cap
 
 
-@QUICK
 @given(st.integers(0, 10**6), st.sampled_from(["count", "leftmost"]))
 def test_first_come_first_served_starts_in_order(seed: int, placement: str) -> None:
     replay = simulate(random_log(seed, 150, 70), policy="fcfs", placement=placement)
     assert (np.diff(replay.start_s) >= 0).all()
 
 
-@QUICK
 @given(st.integers(0, 10**6), policies, placements)
 def test_order_of_events_does_not_matter_where_none_coincide(seed: int, policy: str, placement: str) -> None:
     log = random_log(seed, 120, 30, distinct=True)
@@ -82,7 +78,6 @@ def test_order_of_events_does_not_matter_where_none_coincide(seed: int, policy: 
             np.testing.assert_array_equal(replays[0].start_s, other.start_s)
 
 
-@QUICK
 @given(st.integers(0, 10**6), policies)
 def test_leftmost_nodes_make_no_difference_to_a_job_that_needs_all(seed: int, policy: str) -> None:
     log = random_log(seed, 60, 8)

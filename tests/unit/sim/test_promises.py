@@ -33,6 +33,6 @@ def broken_promises(log: Log, policy: str) -> NDArray[np.int64]:
 @pytest.mark.parametrize(
     ("policy", "broken", "worst_s"), [("conservative", 0, 0), ("conservative-replan", 342, 96_297)]
 )
-def test_on_kth(data: Path, policy: str, broken: int, worst_s: int) -> None:
-    slips = broken_promises(read_log(data / "swf" / "KTH-SP2-1996-2.1-cln.swf.gz"), policy)
+def test_on_kth(logs: Path, policy: str, broken: int, worst_s: int) -> None:
+    slips = broken_promises(read_log(logs / "KTH-SP2-1996-2.1-cln.swf.gz"), policy)
     assert (int((slips > 0).sum()), int(slips.max())) == (broken, worst_s)

@@ -7,8 +7,9 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import examples
 
 from windrow.errors import UserError
 from windrow.model import NodeShape, Task, Workflow
@@ -63,7 +64,7 @@ def workflows(draw: st.DrawFn, *, mixed: bool) -> Workflow:
     return Workflow.from_tasks("random", tasks)
 
 
-@settings(max_examples=500, deadline=None, derandomize=True)
+@examples(500)
 @given(st.booleans().flatmap(lambda mixed: workflows(mixed=mixed)), st.integers(1, 6))
 def test_run_times_are_those_of_the_packing(workflow: Workflow, most: int) -> None:
     shape = NodeShape(4, 8)
@@ -74,7 +75,6 @@ def test_run_times_are_those_of_the_packing(workflow: Workflow, most: int) -> No
     assert compiled == in_python == [2**40 if time is None else time for time in expected]
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
 @given(workflows(mixed=False), st.integers(1, 20))
 def test_graham_bounds_on_single_cores(workflow: Workflow, nodes: int) -> None:
     """List scheduling needs at least work / nodes and the critical path, at most their sum."""

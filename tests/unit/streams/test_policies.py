@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.streams.small import streams
 
@@ -15,7 +15,6 @@ from windrow.model import Task, Workflow
 from windrow.streams import Pool, Start, TaskFinished, TaskLost, WorkflowArrived, WorkflowWithdrawn, find_policy
 from windrow.streams.selection import SELECTIONS, Selection
 
-_SETTINGS = settings(max_examples=80, deadline=None, derandomize=True)
 _SAME = (("bf", "slop:0", "fes:0", "due:0"), ("sr", "slop:1", "fes:99"))
 _ALL = ("sr", "slop:0.9", "slop:0.5", "slop:0.2", "fes:2", "fes:1", "bf", "due", "due:5")
 
@@ -27,7 +26,6 @@ def starts(policy: str, stream: Stream, slots: int = 4, selection: Selection = S
     return [float(s) for of in run_by_pool(pool, *stream)[0] for s in of]
 
 
-@_SETTINGS
 @given(streams(most_cores=3))
 def test_the_papers_identities_hold_start_by_start(stream: Stream) -> None:
     for family in _SAME:
@@ -46,7 +44,6 @@ def test_the_identities_hold_on_the_papers_workloads(workload: str) -> None:
         assert all(np.array_equal(outcome, outcomes[0]) for outcome in outcomes)
 
 
-@_SETTINGS
 @given(streams(most_cores=3), st.sampled_from(_ALL), st.sampled_from(sorted(SELECTIONS)))
 def test_compiled_simulation_and_pool_start_the_same_tasks_at_the_same_times(
     stream: Stream, policy: str, selection: str
@@ -67,7 +64,6 @@ def test_compiled_simulation_and_pool_agree_on_the_papers_mixture(policy: str) -
     assert outcome.start_s.tolist() == starts(policy, (drawn, arrival_s.tolist()), 100)
 
 
-@_SETTINGS
 @given(streams(most_cores=3), st.sampled_from((*_ALL, "sr-exact")))
 def test_every_schedule_is_valid(stream: Stream, policy: str) -> None:
     workload, arrival_s = stream
@@ -83,7 +79,6 @@ def test_every_schedule_is_valid(stream: Stream, policy: str) -> None:
         assert sum(cores for start, end, cores in moments if start <= at < end) <= 4
 
 
-@_SETTINGS
 @given(streams(), st.sampled_from(("bf", "due", "sr", "slop:0.5", "fes:1")))
 def test_after_each_event_idle_processors_are_kept_or_nobody_can_use_them(stream: Stream, policy: str) -> None:
     workload, arrival_s = stream
@@ -100,7 +95,6 @@ def test_after_each_event_idle_processors_are_kept_or_nobody_can_use_them(stream
     run_by_pool(Watched(3, find_policy(policy)), workload, arrival_s)
 
 
-@_SETTINGS
 @given(streams())
 def test_under_strict_reservation_nobody_is_delayed_by_those_behind(stream: Stream) -> None:
     """Section III-D. A workflow starts as if the ones that arrive after it did not exist."""

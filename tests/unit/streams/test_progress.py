@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import combinations
 
 import networkx as nx
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.streams.small import orders, workflows
 
@@ -13,8 +13,6 @@ from windrow.model import Workflow
 from windrow.recipes import generate_workflow
 from windrow.shape import level_of_parallelism, token_parallelism
 from windrow.streams import Progress
-
-_SETTINGS = settings(max_examples=150, deadline=None, derandomize=True)
 
 
 def waves(workflow: Workflow, done: set[int]) -> list[set[int]]:
@@ -44,7 +42,6 @@ def heaviest_antichain(workflow: Workflow, done: set[int]) -> int:
     return best
 
 
-@_SETTINGS
 @given(st.data())
 def test_generations_follow_every_completion(data: st.DataObject) -> None:
     workflow = data.draw(workflows(most_cores=3))
@@ -66,7 +63,6 @@ def test_generations_follow_every_completion(data: st.DataObject) -> None:
     assert progress.left == 0
 
 
-@_SETTINGS
 @given(st.data())
 def test_exact_parallelism_is_the_heaviest_antichain_at_every_step(data: st.DataObject) -> None:
     workflow = data.draw(workflows(most_tasks=8, most_cores=3))
@@ -80,7 +76,6 @@ def test_exact_parallelism_is_the_heaviest_antichain_at_every_step(data: st.Data
     assert progress.exact_parallelism == 0
 
 
-@_SETTINGS
 @given(st.data())
 def test_exact_parallelism_asked_for_late_is_the_same(data: st.DataObject) -> None:
     workflow = data.draw(workflows(most_cores=2))

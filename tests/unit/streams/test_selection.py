@@ -7,7 +7,7 @@ from collections import Counter
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from tests.unit.streams.small import workflows
 
 from windrow.errors import UserError
@@ -19,8 +19,6 @@ from windrow.streams import find_estimates, find_selection
 from windrow.streams.estimates import Exact, Learnt, Noisy, length_s
 from windrow.streams.selection import RandomReady, by_descendants, by_longest_path, first_draw
 
-_SETTINGS = settings(max_examples=80, deadline=None, derandomize=True)
-
 
 def graph_of(workflow: Workflow) -> nx.DiGraph:
     graph = nx.DiGraph()
@@ -29,7 +27,6 @@ def graph_of(workflow: Workflow) -> nx.DiGraph:
     return graph
 
 
-@_SETTINGS
 @given(workflows())
 def test_ranks_follow_descendants_and_paths(workflow: Workflow) -> None:
     graph = graph_of(workflow)
@@ -64,7 +61,6 @@ def test_random_draws_take_each_task_once() -> None:
     assert taken != sorted(taken)
 
 
-@_SETTINGS
 @given(workflows())
 def test_the_exact_length_is_a_lower_bound_of_the_makespan_alone(workflow: Workflow) -> None:
     workload = Workload("one", (workflow,), np.zeros(1, dtype=np.int64), np.ones(1))

@@ -1,0 +1,29 @@
+"""How many random cases the property tests try: one profile for all of them.
+
+By default each tries `EXAMPLES`, the same ones every time, however long one takes. `WINDROW_FUZZ=20` tries twenty times
+as many, new ones each time; `make prove` does. A test that needs more than the others says so: `@examples(500)`.
+"""
+
+from __future__ import annotations
+
+import os
+
+from hypothesis import HealthCheck, settings
+
+EXAMPLES = 60
+FUZZ = int(os.environ.get("WINDROW_FUZZ") or 0)
+
+settings.register_profile(
+    "windrow",
+    max_examples=EXAMPLES * max(1, FUZZ),
+    derandomize=not FUZZ,
+    deadline=None,
+    # A busy machine is not a fault of a test, and folders of a test's own may be shared by its cases.
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+settings.load_profile("windrow")
+
+
+def examples(count: int) -> settings:
+    """So many cases instead of `EXAMPLES`, times `WINDROW_FUZZ`."""
+    return settings(max_examples=count * max(1, FUZZ))
