@@ -24,7 +24,8 @@ from windrow.agent.job_file import JobFile, TaskSpec
 from windrow.agent.order import Result
 from windrow.model.allocation import Allocation, Member
 from windrow.model.cause import Cause
-from windrow.model.packing import Need, Packing
+from windrow.model.nodes import Need
+from windrow.model.packing import Packing
 from windrow.model.resources import NodeShape
 
 

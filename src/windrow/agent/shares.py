@@ -22,7 +22,8 @@ from dataclasses import dataclass, replace
 
 from windrow.agent.machine import Identity, identity, this_machine
 from windrow.errors import OutsideError
-from windrow.model.packing import Need, Packing
+from windrow.model.nodes import Need
+from windrow.model.packing import Packing
 from windrow.model.resources import NodeShape
 
 VARIABLE = "WINDROW_SHARES"

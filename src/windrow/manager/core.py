@@ -44,7 +44,7 @@ from windrow.manager.losses import Losses
 from windrow.manager.terms import Terms
 from windrow.model.allocation import Member
 from windrow.model.cause import Cause
-from windrow.model.packing import Need
+from windrow.model.nodes import Need
 from windrow.strategies import Forecast, JobPlan, View, Work
 
 

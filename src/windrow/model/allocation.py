@@ -10,7 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from heapq import heappop, heappush
 from typing import NamedTuple
 
-from windrow.model.packing import Need, Packing
+from windrow.model.nodes import Need
+from windrow.model.packing import Packing
 from windrow.model.resources import NodeShape
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from windrow.agent.outputs import shared
 from windrow.model import Adjacency, NodeShape, Runnable, Workflow
-from windrow.model.packing import Need
+from windrow.model.nodes import Need
 from windrow.streams import in_processors
 
 

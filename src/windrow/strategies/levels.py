@@ -7,6 +7,7 @@ them are worked out in Python: to load numba, or even to compile, takes longer t
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from copy import copy
 
 import numpy as np
@@ -17,7 +18,7 @@ from windrow.kernels.jit import is_loaded
 from windrow.kernels.run.estimate import run_times
 from windrow.model import NEVER_S, Adjacency, NodeShape, Workflow, order_and_levels
 from windrow.model.allocation import Member, lasting_s
-from windrow.model.packing import Need
+from windrow.model.nodes import Need, Nodes
 from windrow.model.size import format_size
 
 Ints = NDArray[np.int64]
@@ -159,7 +160,7 @@ class Work:
             return whole
         if (cores == cores[0]).all() and not memory.any():
             return whole - (-len(small) // (shape.cores // int(cores[0])))
-        return whole + _first_fit(cores.tolist(), memory.tolist(), shape)
+        return whole + _first_fit(map(Need, cores.tolist(), memory.tolist()), shape)
 
     def _refuse_misfits(self) -> None:
         tasks = misfits(self.workflow, self.shape, self.cluster_nodes)
@@ -186,16 +187,10 @@ def misfits(workflow: Workflow, shape: NodeShape, nodes: int) -> list[int]:
     return found
 
 
-def _first_fit(cores: list[int], memory: list[int], shape: NodeShape) -> int:
-    room = float("inf") if shape.memory_bytes is None else float(shape.memory_bytes)
-    nodes: list[tuple[int, float]] = []
-    for c, m in sorted(zip(cores, memory, strict=True), reverse=True):
-        for i, (free_cores, free_memory) in enumerate(nodes):
-            if free_cores >= c and free_memory >= m:
-                nodes[i] = free_cores - c, free_memory - m
-                break
-        else:
-            nodes.append((shape.cores - c, room - m))
+def _first_fit(needs: Iterable[Need], shape: NodeShape) -> int:
+    nodes = Nodes(0, shape)
+    for i, need in enumerate(sorted(needs, reverse=True)):
+        nodes.take(i, need, nodes.room(need) or nodes.add())
     return len(nodes)
 
 

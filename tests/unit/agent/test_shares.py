@@ -16,7 +16,8 @@ from tests.unit.agent.jobs import Run, is_alive, shell, task, wait_until
 from windrow.agent.event_file import AttemptStarted
 from windrow.agent.machine import Identity, this_machine
 from windrow.agent.shares import VARIABLE, Share, Shares, deal
-from windrow.model.packing import Need, Packing
+from windrow.model.nodes import Need
+from windrow.model.packing import Packing
 from windrow.model.resources import NodeShape
 
 GIB = 1 << 30

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from windrow.model import NodeShape
-from windrow.model.packing import Need
+from windrow.model.nodes import Need
 from windrow.pool.placement import Placement
 
 NEEDS = st.one_of(

@@ -13,7 +13,8 @@ from tests.examples import examples
 
 from windrow.errors import UserError
 from windrow.model import NodeShape, Task, Workflow
-from windrow.model.packing import Need, Packing
+from windrow.model.nodes import Need
+from windrow.model.packing import Packing
 from windrow.strategies import Work, levels
 
 
