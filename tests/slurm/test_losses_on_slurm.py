@@ -29,7 +29,7 @@ from windrow.manager.dispatch import Dispatch
 from windrow.manager.journal import Journal
 from windrow.manager.losses import PATIENCE
 from windrow.manager.manager import Manager
-from windrow.manager.story import Story
+from windrow.manager.story import RunStory
 from windrow.manager.terms import Terms
 from windrow.queues.slurm.queue import SlurmQueue
 from windrow.strategies import Work, whole_seconds
@@ -117,7 +117,7 @@ def test_the_job_that_has_nodes_takes_the_work(slurm: SlurmCluster, tmp_path: Pa
     drive(manager)
     assert manager.core.is_complete
     assert sorted((world.folder / "ran").read_text().split()) == ["a", "b", "c"]
-    story = Story.of(manager.core.work.workflow, [record for _, record in manager.journal.records()])
+    story = RunStory.of(manager.core.work.workflow, [record for _, record in manager.journal.records()])
     assert (story.jobs[0].taken_by, story.jobs[0].queue_started_s, story.jobs[1].taken_by) == (1, None, None)
     assert slurm.run("squeue", "-h", "-t", "all", "-j", first, "-o", "%T").strip() == "CANCELLED"
     manager.journal.close()

@@ -30,7 +30,7 @@ from windrow.manager.dispatch import Dispatch
 from windrow.manager.journal import Journal, PredictedStart, Record
 from windrow.manager.losses import PATIENCE
 from windrow.manager.manager import Manager
-from windrow.manager.story import Story
+from windrow.manager.story import RunStory
 from windrow.manager.terms import Terms
 from windrow.model import NodeShape, Runnable, Step, Task, Workflow
 from windrow.queues.port import JobSpec, JobState, JobStatus, Limits, OutcomeUnknown, QueueError, Snapshot
@@ -420,8 +420,8 @@ class ToyRun:
         journal.close()
         return found
 
-    def story(self) -> Story:
-        return Story.of(self.runnable.workflow, self.records())
+    def story(self) -> RunStory:
+        return RunStory.of(self.runnable.workflow, self.records())
 
     def check_nothing_twice(self) -> None:
         """No finished task ran again, no job was submitted twice, none is left, and the journal tells it so."""

@@ -21,7 +21,7 @@ from windrow.manager.events import JobStarted
 from windrow.manager.journal import Journal, PredictedStart
 from windrow.manager.lock import holder_of
 from windrow.manager.run_file import read_runnable
-from windrow.manager.story import Story
+from windrow.manager.story import RunStory
 from windrow.model import Runnable
 
 ROOT = Path(".windrow") / "runs"
@@ -243,7 +243,7 @@ class Told:
         self.paths = paths
         self._journal = Journal.open(paths.journal)
         self.runnable: Runnable = read_runnable(paths.workflow)
-        self.story = Story.of(self.runnable.workflow, ())
+        self.story = RunStory.of(self.runnable.workflow, ())
         self._seen = 0
         self.refresh()
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from windrow.app.runs import Told
-    from windrow.manager.story import JobStory, Story
+    from windrow.manager.story import JobStory, RunStory
 
 _SHOWN_JOBS = 12
 _SHOWN_FAILURES = 3
@@ -80,7 +80,7 @@ def summary(told: Told, now_s: float) -> list[str]:
     return [printable(line) for line in lines]
 
 
-def _waits(story: Story, end_s: float) -> list[str]:
+def _waits(story: RunStory, end_s: float) -> list[str]:
     """What the queue cost, and what of it nobody had to wait for."""
     from windrow.report.run.figures import queue_waits_s
 
@@ -164,7 +164,7 @@ def job_rows(told: Told, now_s: float, most: int | None = _SHOWN_JOBS) -> tuple[
     return [_row(number, job, told.story, now_s) for number, job in kept], len(jobs) - len(kept)
 
 
-def _row(number: int, job: JobStory, story: Story, now_s: float) -> list[str]:
+def _row(number: int, job: JobStory, story: RunStory, now_s: float) -> list[str]:
     from windrow.report.run.waiting import waits_because
 
     done = sum(

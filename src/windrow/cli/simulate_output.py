@@ -11,12 +11,12 @@ from rich.markup import escape
 from rich.table import Table
 
 from windrow.model import Repairs, format_duration
-from windrow.report.simulation.figures import FIGURES, Figure
+from windrow.report.simulation.figures import FIGURES, SummaryFigure
 from windrow.sim.simulation import Simulation, Summary
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class Simulated:
     """Simulations of one log, of which the jobs submitted in [from_s, to_s) count."""
 
     simulations: tuple[Simulation, ...]
@@ -67,7 +67,7 @@ class Outcome:
         return table
 
 
-def _cells(figure: Figure, summaries: list[Summary]) -> Iterator[str]:
+def _cells(figure: SummaryFigure, summaries: list[Summary]) -> Iterator[str]:
     values = figure.values(summaries)
     for value, best in zip(values, figure.best_of(values), strict=True):
         words = figure.write(value)

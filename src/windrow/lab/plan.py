@@ -40,7 +40,7 @@ class PlannedJob:
 
 
 @dataclass(frozen=True)
-class Plan:
+class SimulatedPlan:
     """A strategy's cut of a workflow at one time: every job, and the decisions with their times from the beginning."""
 
     trial: Trial
@@ -88,7 +88,7 @@ class _Asking:
         return decision
 
 
-def make_plan(scenario: Scenario, strategy: Strategy, at_s: int) -> Plan:
+def make_plan(scenario: Scenario, strategy: Strategy, at_s: int) -> SimulatedPlan:
     """The cut at that time, played to its end."""
     cluster = scenario.warm(scenario.cluster(), at_s)
     asking = _Asking(strategy, cluster, began_s=cluster.now_s)
@@ -96,7 +96,7 @@ def make_plan(scenario: Scenario, strategy: Strategy, at_s: int) -> Plan:
     levels = scenario.workflow.levels
     records = zip(trial.jobs, asking.waits_s, strict=True)
     jobs = [_planned(i, record, wait, levels, trial.begun_s) for i, (record, wait) in enumerate(records)]
-    return Plan(trial, jobs, asking.decisions)
+    return SimulatedPlan(trial, jobs, asking.decisions)
 
 
 def _planned(number: int, record: JobRecord, wait_s: int, levels: NDArray[np.int64], zero_s: int) -> PlannedJob:

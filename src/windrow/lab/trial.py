@@ -14,7 +14,7 @@ from typing import assert_never
 import numpy as np
 from numpy.typing import NDArray
 
-from windrow.foresight.futures import OwnJob, Requests, SampledFutures, TrueFutures
+from windrow.foresight.futures import SampledFutures, TrueFutures
 from windrow.manager.actions import Abandon, Action, Decide, StopJob, SubmitJob
 from windrow.manager.core import Core
 from windrow.manager.events import (
@@ -226,23 +226,10 @@ class _Driver:
 
     def futures(self, view: View, sampling: Sampling) -> Futures:
         """Ways in which the cluster may go on, as far as a user could tell."""
-        core, terms = self.core, self.core.terms
-        own = [
-            OwnJob(
-                number=self.id_of[number],
-                plan=job.plan,
-                open_tasks=tuple(sorted(job.open_tasks)),
-                is_running=job.is_running,
-                expected_end_s=job.expected_end_s,
-                running_since_s=dict(job.running_since_s),
-            )
-            for number, job in core.jobs.items()
-            if not job.is_stopping
-        ]
-        done = np.array([core.is_done(task) for task in range(len(self.actual_s))], dtype=bool)
-        requests = Requests(terms.margin, terms.round_s, terms.overhead_s, terms.max_request_s)
+        core = self.core
+        own = [replace(job, number=self.id_of[number]) for number, job in core.own_jobs().items()]
         ahead = TrueFutures if sampling.runs == "truth" else SampledFutures
-        return ahead(self.cluster, view, own, done, requests, sampling, errors=self.errors())
+        return ahead(self.cluster, view, own, core.done(), core.terms.requests(), sampling, errors=self.errors())
 
     def errors(self) -> NDArray[np.float64]:
         """What the tasks that are done took, as parts of what was expected at first."""

@@ -18,7 +18,9 @@ from dataclasses import dataclass, field
 from typing import assert_never
 
 import numpy as np
+from numpy.typing import NDArray
 
+from windrow.foresight.futures import OwnJob
 from windrow.manager.actions import Abandon, Action, Decide, StopJob, SubmitJob
 from windrow.manager.avoidance import Avoidance
 from windrow.manager.events import (
@@ -119,6 +121,25 @@ class Core:
     def is_done(self, task: int) -> bool:
         """Whether the task has done its work."""
         return self._done[task]
+
+    def done(self) -> NDArray[np.bool_]:
+        """Which tasks have done their work."""
+        return np.array(self._done, dtype=bool)
+
+    def own_jobs(self) -> dict[int, OwnJob]:
+        """The jobs in the system that are to stay, by number, as those who play courses ahead must know them."""
+        return {
+            number: OwnJob(
+                number=number,
+                plan=job.plan,
+                open_tasks=tuple(sorted(job.open_tasks)),
+                is_running=job.is_running,
+                expected_end_s=job.expected_end_s,
+                running_since_s=dict(job.running_since_s),
+            )
+            for number, job in self.jobs.items()
+            if not job.is_stopping
+        }
 
     def children_of(self, task: int) -> list[int]:
         """The tasks that wait for this one."""

@@ -11,8 +11,6 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 
-import numpy as np
-
 from windrow.agent import event_file
 from windrow.agent.claim import claimant
 from windrow.agent.folder import RunFolder
@@ -305,28 +303,22 @@ class Manager:
             view = view.within(self.open_nodes())
         if self.ahead is None or view.work.cluster_nodes < 1:
             return view
-        done = np.array([self.core.is_done(task) for task in range(len(view.left))], dtype=bool)
-        futures = self.ahead.futures(view, self._own_jobs(), done, self.core.terms.requests())
+        futures = self.ahead.futures(view, self._own_jobs(), self.core.done(), self.core.terms.requests())
         begun_s = self.begun_s if self.begun_s is not None else now_s
         return replace(view, elapsed_s=int(now_s - begun_s), futures=futures)
 
     def _own_jobs(self) -> dict[str, OwnJob]:
-        """The jobs of this run that the queue has and that are to stay, by their ids."""
+        """The jobs of this run that the queue has and that are to stay, by their ids.
+
+        Where one has taken another over, both are in the same allocation.
+        """
         ids = {number: placed.id for number, placed in self.placed.items() if placed.id is not None}
         own: dict[str, OwnJob] = {}
-        for number, job in self.core.jobs.items():
-            if number not in ids or job.is_stopping:
+        for number, job in self.core.own_jobs().items():
+            if number not in ids:
                 continue
-            found = OwnJob(
-                number=0,
-                plan=job.plan,
-                open_tasks=tuple(sorted(job.open_tasks)),
-                is_running=job.is_running,
-                expected_end_s=job.expected_end_s,
-                running_since_s=dict(job.running_since_s),
-            )
-            there = own.get(ids[number])  # one has taken the other over: both are in the same allocation
-            own[ids[number]] = found if there is None else _together(there, found, is_first=job.taken_by is not None)
+            there, is_taken = own.get(ids[number]), self.core.jobs[number].taken_by is not None
+            own[ids[number]] = job if there is None else _together(there, job, is_first=is_taken)
         return own
 
     def _unsent(self) -> list[int]:

@@ -18,7 +18,7 @@ from windrow.strategies import Decision, JobPlan
 
 
 @dataclass(slots=True)
-class Attempt:
+class TaskAttempt:
     """One try at a task. `outcome` is "running", "finished", "failed" or "lost"."""
 
     job: int
@@ -51,7 +51,7 @@ class TaskStory:
 
     state: str = "left"
     job: int | None = None
-    attempts: list[Attempt] = field(default_factory=list)
+    attempts: list[TaskAttempt] = field(default_factory=list)
     dropped: list[tuple[int, str]] = field(default_factory=list)
     undone: list[tuple[float, LostFile]] = field(default_factory=list)
     """When it was to run again although it had finished or failed, and for which file."""
@@ -116,7 +116,7 @@ class DecisionStory:
 
 
 @dataclass
-class Story:
+class RunStory:
     """Everything that happened in a run so far."""
 
     workflow: Workflow
@@ -132,9 +132,9 @@ class Story:
     """Nodes on which jobs failed."""
 
     @staticmethod
-    def of(workflow: Workflow, records: Iterable[Record]) -> Story:
+    def of(workflow: Workflow, records: Iterable[Record]) -> RunStory:
         """The story that these records tell of the workflow."""
-        story = Story(workflow, [TaskStory() for _ in range(len(workflow))])
+        story = RunStory(workflow, [TaskStory() for _ in range(len(workflow))])
         for record in records:
             story.hear(record)
         return story
@@ -236,7 +236,7 @@ class Story:
                 task.job = event.job
                 task.state = "running" if task.state != "finished" else task.state  # by a job that was given up
                 nodes = tuple(detail.get("nodes", ()))
-                task.attempts.append(Attempt(event.job, at_s, nodes))
+                task.attempts.append(TaskAttempt(event.job, at_s, nodes))
             case e.TaskFinished():
                 self._attempt_over(event.task, "finished", at_s, detail)
                 self.tasks[event.task].state = "finished"

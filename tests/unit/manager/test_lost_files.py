@@ -15,7 +15,7 @@ from windrow.manager import events as e
 from windrow.manager.core import Core
 from windrow.manager.journal import Record
 from windrow.manager.lost_files import LostFile, is_gone_from, lost_files
-from windrow.manager.story import Kept, Story
+from windrow.manager.story import Kept, RunStory
 from windrow.manager.terms import Terms
 from windrow.model import NodeShape, Runnable, Task, Workflow
 from windrow.report.run.explanation import explain_task
@@ -148,7 +148,7 @@ def test_one_failed_task_is_tried_again_and_no_other(chance: random.Random) -> N
         return
     again = chance.choice(sorted(core.failed))
     others = core.failed - {again}
-    story = Story.of(workflow, [Record(e.TaskFailed(0, task)) for task in sorted(core.failed)])
+    story = RunStory.of(workflow, [Record(e.TaskFailed(0, task)) for task in sorted(core.failed)])
     core.handle(e.TaskUndone(1, again))
     story.hear(Record(e.TaskUndone(1, again), {"maker": again}))
     core.check()
@@ -165,7 +165,7 @@ def test_what_was_kept_is_done_without_an_attempt() -> None:
     workflow = Workflow.from_tasks("w", [Task("a", 1), Task("b", 1, parents=("a",))])
     driver = Driver(workflow, random.Random(1))
     kept = Record(e.TaskKept(0, 0), {"run": "w-1", "started_s": 1.0, "ended_s": 2.0, "hosts": ["n1"]})
-    story = Story.of(workflow, [kept])
+    story = RunStory.of(workflow, [kept])
     driver.core.handle(kept.event)
     assert driver.ready == (1,)
     assert story.tasks[0].state == "finished"
@@ -207,7 +207,7 @@ def test_the_story_tells_why_a_task_runs_again() -> None:
     plan = e.JobsPlanned(0, Decision((JobPlan((0,), 1, 5, 60),)))
     lost = {"maker": 0, "file": "f", "reader": 1}
     before = [Record(event) for event in (e.RunBegan(0), plan, e.TaskStarted(1, 0, 0), e.TaskFinished(2, 0))]
-    story = Story.of(workflow, [*before, Record(e.JobEnded(3, 0)), Record(e.TaskUndone(9, 0), lost)])
+    story = RunStory.of(workflow, [*before, Record(e.JobEnded(3, 0)), Record(e.TaskUndone(9, 0), lost)])
     assert (story.tasks[0].state, story.count("finished")) == ("left", 0)
     assert story.tasks[0].undone == [(9.0, LostFile(0, "f", 1))]
     assert any(

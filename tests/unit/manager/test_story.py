@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from windrow.manager import events as e
 from windrow.manager.journal import Record
-from windrow.manager.story import Story
+from windrow.manager.story import RunStory
 from windrow.model import Task, Workflow
 from windrow.strategies import Decision, JobPlan
 
@@ -18,11 +18,11 @@ def plan(*tasks: int) -> e.JobsPlanned:
     return e.JobsPlanned(10, Decision((JobPlan(tasks, 1, 5, 60),)))
 
 
-def told(*records: Record | e.Event) -> Story:
-    return Story.of(CHAIN, [r if isinstance(r, Record) else Record(r) for r in records])
+def told(*records: Record | e.Event) -> RunStory:
+    return RunStory.of(CHAIN, [r if isinstance(r, Record) else Record(r) for r in records])
 
 
-def states(story: Story) -> list[str]:
+def states(story: RunStory) -> list[str]:
     return [task.state for task in story.tasks]
 
 

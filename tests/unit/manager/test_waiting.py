@@ -9,7 +9,7 @@ import pytest
 from tests.survival.toy import Fate, ToyCluster, ToyRun
 
 from windrow.manager.journal import Journal
-from windrow.manager.story import Story
+from windrow.manager.story import RunStory
 from windrow.queues.port import JobState
 from windrow.report.run.explanation import explain_job, explain_task
 from windrow.report.run.waiting import nothing_can_start
@@ -69,7 +69,7 @@ def test_a_run_waits_and_says_so_while_no_node_takes_jobs(run: ToyRun) -> None:
     assert queue_words(run) == {"reasons": {}, "trouble": ""}
 
 
-def waiting(run: ToyRun, *reasons: str) -> Story:
+def waiting(run: ToyRun, *reasons: str) -> RunStory:
     """The story of a run whose jobs wait for these reasons."""
     cluster = run.cluster
     cluster._start_waiting = lambda: None  # type: ignore[method-assign]

@@ -12,7 +12,7 @@ from tests.unit.report import told_runs as run
 from windrow.manager import events as e
 from windrow.manager.journal import Record
 from windrow.model import Step, Task, Workflow
-from windrow.report.run.crate import PROFILES, CrateOf, Seen, crate_metadata
+from windrow.report.run.crate import PROFILES, CrateFile, CrateOf, crate_metadata
 from windrow.strategies import JobPlan
 
 TASKS = [
@@ -20,7 +20,7 @@ TASKS = [
     Task("use", 1.0, kind="use", parents=("make it",), inputs=("a#1",), outputs=("b",)),
     Task("never", 1.0, kind="use", parents=("use",), inputs=("b",)),
 ]
-PRESENT = {"/w/raw data": Seen(4, "0" * 64), "/w/a#1": Seen(2, "1" * 64)}
+PRESENT = {"/w/raw data": CrateFile(4, "0" * 64), "/w/a#1": CrateFile(2, "1" * 64)}
 
 
 def retried(at_s: float, task: int, begun_s: float) -> Record:

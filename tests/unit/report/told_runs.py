@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from windrow.manager import events as e
 from windrow.manager.journal import PredictedStart, Record
-from windrow.manager.story import Story
+from windrow.manager.story import RunStory
 from windrow.model import Task, Workflow
 from windrow.report.run.figures import RunTold
 from windrow.strategies import Decision, JobPlan
@@ -22,8 +22,8 @@ def told(
     cores: int = 1,
 ) -> RunTold:
     """The run that these records tell."""
-    story = Story.of(workflow, records)
-    return RunTold("toy-1", state, "glume", "local", "/home/me/toy.yaml", story, predictions, until_s, cores)
+    story = RunStory.of(workflow, records)
+    return RunTold("toy-1", state, "glume", "local", story, predictions, until_s, cores)
 
 
 def independent(count: int, *, kind: str = "work", cores: int = 1) -> Workflow:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.text import Text
 
-    from windrow.lab.plan import Plan, PlannedJob
+    from windrow.lab.plan import PlannedJob, SimulatedPlan
     from windrow.strategies import Candidate, Decision
 
 SUMMARY = (
@@ -80,7 +80,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _as_json(plan: Plan) -> dict[str, object]:
+def _as_json(plan: SimulatedPlan) -> dict[str, object]:
     from dataclasses import asdict
 
     trial = plan.trial
@@ -102,7 +102,7 @@ def _as_json(plan: Plan) -> dict[str, object]:
     }
 
 
-def _blocks(plan: Plan, lines: Sequence[str], at_s: int, *, explain: bool) -> Iterator[RenderableType]:
+def _blocks(plan: SimulatedPlan, lines: Sequence[str], at_s: int, *, explain: bool) -> Iterator[RenderableType]:
     from rich.text import Text
 
     from windrow.model import format_duration
@@ -188,7 +188,7 @@ def _all_jobs(jobs: Sequence[PlannedJob]) -> RenderableType:
     return _table(heads, rows, _MOST_JOBS, "jobs")
 
 
-def _explained(plan: Plan) -> Iterator[RenderableType]:
+def _explained(plan: SimulatedPlan) -> Iterator[RenderableType]:
     """Every decision that had something to choose from, and why it was taken; the rest would repeat itself."""
     from rich.text import Text
 
@@ -248,7 +248,7 @@ def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], most: int, what:
     return Group(table, f"and {len(rows) - most:,} more {what}; --json has all") if len(rows) > most else table
 
 
-def _timeline(plan: Plan) -> Text:
+def _timeline(plan: SimulatedPlan) -> Text:
     """A line per job: waits light, runs dark. Where there are many jobs, only the first ones."""
     from rich.text import Text
 

@@ -12,7 +12,7 @@ from windrow.cli.arguments import place
 
 if TYPE_CHECKING:
     from windrow.app.runs import Told
-    from windrow.report.run.crate import Seen
+    from windrow.report.run.crate import CrateFile
     from windrow.report.run.figures import RunTold
 
 SUMMARY = "Write one self-contained page about a run: its jobs, waits and tasks over time."
@@ -74,7 +74,6 @@ def run_told(told: Told, now_s: float) -> RunTold:
         state=told.state,
         strategy=str(told.facts["strategy"]),
         queue=str(told.facts["queue"]),
-        workflow_file=str(told.facts["workflow"]),
         story=told.story,
         predictions=told.predictions(),
         until_s=max(now_s, told.story.last_s) if goes_on else told.story.last_s,
@@ -148,17 +147,17 @@ def _workflow_file(told: Told) -> Path:
     return named if is_same else told.paths.workflow
 
 
-def look(path: Path) -> Seen | None:
+def look(path: Path) -> CrateFile | None:
     """How a file is now; None where it is not there or cannot be read."""
     import hashlib
 
-    from windrow.report.run.crate import Seen
+    from windrow.report.run.crate import CrateFile
 
     try:
         if path.is_dir():
-            return Seen(None, None)
+            return CrateFile(None, None)
         with path.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
-        return Seen(path.stat().st_size, digest)
+        return CrateFile(path.stat().st_size, digest)
     except OSError:
         return None

@@ -12,7 +12,7 @@ from windrow.cli.arguments import duration_s, node_count, positive
 from windrow.errors import UserError
 
 if TYPE_CHECKING:
-    from windrow.cli.simulate_output import Outcome
+    from windrow.cli.simulate_output import Simulated
     from windrow.model import Log
     from windrow.sim.simulation import Simulation
 
@@ -134,8 +134,8 @@ def _read(args: argparse.Namespace) -> Log:
     return log
 
 
-def _simulate_all(args: argparse.Namespace, log: Log, policies: list[str]) -> Outcome:
-    from windrow.cli.simulate_output import Outcome
+def _simulate_all(args: argparse.Namespace, log: Log, policies: list[str]) -> Simulated:
+    from windrow.cli.simulate_output import Simulated
 
     zero = int(log.submit_s[0])
     begin_s = 0 if args.warmup_s is None else max(0, math.floor(args.from_s - args.warmup_s))
@@ -143,7 +143,7 @@ def _simulate_all(args: argparse.Namespace, log: Log, policies: list[str]) -> Ou
     for policy in policies:
         with terminal.waiting(f"simulating {len(log):,} jobs under {policy}"):
             simulations.append(_simulate(args, log, policy, zero + begin_s))
-    return Outcome(tuple(simulations), log.repairs, args.cap, zero + args.from_s, zero + args.to_s)
+    return Simulated(tuple(simulations), log.repairs, args.cap, zero + args.from_s, zero + args.to_s)
 
 
 def _simulate(args: argparse.Namespace, log: Log, policy: str, begin_s: int) -> Simulation:
@@ -161,7 +161,7 @@ def _simulate(args: argparse.Namespace, log: Log, policy: str, begin_s: int) -> 
     )
 
 
-def _write_files(args: argparse.Namespace, outcome: Outcome) -> None:
+def _write_files(args: argparse.Namespace, outcome: Simulated) -> None:
     if args.jobs_out:
         jobs_out.write_jobs(args.jobs_out, outcome.simulations, outcome.from_s, outcome.to_s)
     if args.report:
@@ -171,7 +171,7 @@ def _write_files(args: argparse.Namespace, outcome: Outcome) -> None:
             stream.write(_page(outcome).encode())
 
 
-def _page(outcome: Outcome) -> str:
+def _page(outcome: Simulated) -> str:
     from windrow.report.simulation.page import simulation_page
 
     window = {"from_s": outcome.from_s, "to_s": outcome.to_s}

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from windrow.manager.story import JobStory, Story
+from windrow.manager.story import JobStory, RunStory
 from windrow.model import format_duration
 from windrow.report.run.explanation import explain_job, explain_task, happened
 
 LINES_MAX = 5
 
 
-def answer_task(story: Story, number: int) -> list[str]:
+def answer_task(story: RunStory, number: int) -> list[str]:
     """What became of this task, and why: the task, its latest attempt, what it waits for, its job."""
     task = story.tasks[number]
     full = explain_task(story, number)
@@ -20,7 +20,7 @@ def answer_task(story: Story, number: int) -> list[str]:
     return [full[0], *attempts[-1:], *said[-1:], *others[-1:], *job][:LINES_MAX]
 
 
-def answer_job(story: Story, number: int) -> list[str]:
+def answer_job(story: RunStory, number: int) -> list[str]:
     """What became of this job, why it waits or was cut so, and what happened last."""
     job = story.jobs[number]
     full = explain_job(story, number, ())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from windrow.manager.changes import Changes
-from windrow.manager.story import Story
+from windrow.manager.story import RunStory
 from windrow.model.wording import count, listed
 
 
@@ -35,7 +35,7 @@ def _which(changes: Changes) -> str:
     return ", ".join(words)
 
 
-def unfinished_line(story: Story) -> str:
+def unfinished_line(story: RunStory) -> str:
     """The tasks of a run that have not finished: those that failed by name."""
     ids = story.workflow.ids
     failed = [ids[number] for number, task in enumerate(story.tasks) if task.state == "failed"]

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from windrow.manager.story import Attempt
+from windrow.manager.story import TaskAttempt
 from windrow.model import Step
 from windrow.report.run.figures import RunTold
 from windrow.version import __version__
@@ -35,7 +35,7 @@ Entity = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class CrateFile:
     """A file, or a folder, as it is now. A folder has no size and no checksum."""
 
     size_bytes: int | None
@@ -59,7 +59,7 @@ class CrateOf:
     who: str
     workflow_name: str
     made_s: float
-    look: Callable[[Path], Seen | None]
+    look: Callable[[Path], CrateFile | None]
 
 
 def crate_metadata(crate: CrateOf) -> dict[str, Any]:
@@ -171,7 +171,7 @@ def _task_actions(crate: CrateOf, files: Mapping[str, Entity]) -> Iterator[Entit
             yield _task_action(crate, files, number, i, attempt)
 
 
-def _task_action(crate: CrateOf, files: Mapping[str, Entity], number: int, i: int, attempt: Attempt) -> Entity:
+def _task_action(crate: CrateOf, files: Mapping[str, Entity], number: int, i: int, attempt: TaskAttempt) -> Entity:
     workflow, step = crate.told.story.workflow, crate.steps[number]
     task = workflow.task(number)
     action: Entity = {

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from html import escape
 
-from windrow.manager.story import Attempt, DecisionStory
+from windrow.manager.story import DecisionStory, TaskAttempt
 from windrow.model.wording import count
 from windrow.report.page import note
 from windrow.report.run.explanation import candidate_lines
@@ -26,7 +26,7 @@ class Failure:
 
     task: str
     number: int
-    attempt: Attempt
+    attempt: TaskAttempt
     is_final: bool
 
 

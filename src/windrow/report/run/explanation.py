@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from windrow.manager.journal import PredictedStart
 from windrow.manager.lost_files import LostFile
-from windrow.manager.story import Attempt, JobStory, Story
+from windrow.manager.story import JobStory, RunStory, TaskAttempt
 from windrow.model import Workflow, format_duration
 from windrow.model.size import format_size
 from windrow.model.wording import count
@@ -26,7 +26,7 @@ def _limit(job: JobStory) -> str:
     return f"asked for {format_duration(job.limit_s)}{leeway}"
 
 
-def explain_job(story: Story, number: int, predictions: Sequence[PredictedStart]) -> list[str]:
+def explain_job(story: RunStory, number: int, predictions: Sequence[PredictedStart]) -> list[str]:
     """Why this job was submitted as it was, and what became of it."""
     job = story.jobs[number]
     plan, decision = job.plan, story.decisions[job.decision]
@@ -87,7 +87,7 @@ def candidate_lines(candidates: Sequence[Candidate]) -> list[str]:
     return lines
 
 
-def explain_task(story: Story, number: int) -> list[str]:
+def explain_task(story: RunStory, number: int) -> list[str]:
     """Why this task ran where and when it did, or why it waits."""
     task, workflow = story.tasks[number], story.workflow
     lines = [f"task {workflow.ids[number]}: {task.state}" + (f" (job {task.job})" if task.job is not None else "")]
@@ -109,7 +109,7 @@ def runs_again(workflow: Workflow, lost: LostFile) -> str:
     return f"task {ids[lost.maker]} runs again: its output {lost.file} is gone{needed}"
 
 
-def _attempt(number: int, attempt: Attempt) -> list[str]:
+def _attempt(number: int, attempt: TaskAttempt) -> list[str]:
     nodes = ", ".join(map(str, attempt.nodes))
     ran = "" if attempt.ended_s is None else f", {_span(attempt.ended_s - attempt.started_s)}"
     peak = f", at most {format_size(attempt.peak_bytes)} of memory" if attempt.peak_bytes else ""
@@ -121,7 +121,7 @@ def _attempt(number: int, attempt: Attempt) -> list[str]:
     return [head + peak + why, *tail]
 
 
-def _waits_for(story: Story, number: int) -> list[str]:
+def _waits_for(story: RunStory, number: int) -> list[str]:
     task, workflow = story.tasks[number], story.workflow
     parents = workflow.parents.of(number).tolist()
     open_parents = [p for p in parents if story.tasks[p].state != "finished"]
@@ -145,7 +145,7 @@ def _waits_for(story: Story, number: int) -> list[str]:
     ]
 
 
-def _tasks(story: Story, tasks: Sequence[int]) -> str:
+def _tasks(story: RunStory, tasks: Sequence[int]) -> str:
     if len(tasks) == 1:
         return f"task {story.workflow.ids[tasks[0]]}"
     return f"{len(tasks)} tasks ({story.workflow.ids[tasks[0]]} to {story.workflow.ids[tasks[-1]]})"

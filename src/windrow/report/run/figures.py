@@ -14,7 +14,7 @@ from itertools import accumulate
 from math import inf
 
 from windrow.manager.journal import PredictedStart
-from windrow.manager.story import Attempt, JobStory, Story
+from windrow.manager.story import JobStory, RunStory, TaskAttempt
 from windrow.model import format_duration
 
 
@@ -26,8 +26,7 @@ class RunTold:
     state: str
     strategy: str
     queue: str
-    workflow_file: str
-    story: Story
+    story: RunStory
     predictions: Sequence[PredictedStart]
     until_s: float
     cores: int = 1
@@ -83,7 +82,7 @@ def node_span(node_s: float) -> str:
     return f"{node_s / 60:.1f} node-min" if node_s < 7200 else f"{node_s / 3600:,.1f} node-h"
 
 
-def attempts(story: Story) -> Iterator[tuple[int, Attempt]]:
+def attempts(story: RunStory) -> Iterator[tuple[int, TaskAttempt]]:
     """All attempts with the numbers of their tasks, task by task."""
     for number, task in enumerate(story.tasks):
         for attempt in task.attempts:
@@ -105,7 +104,7 @@ def ran_s(job: JobStory, until_s: float) -> float | None:
     return max(0.0, (until_s if job.ended_s is None else job.ended_s) - job.started_s)
 
 
-def attempt_s(attempt: Attempt, until_s: float) -> float:
+def attempt_s(attempt: TaskAttempt, until_s: float) -> float:
     """How long an attempt ran, or has been running."""
     return max(0.0, (until_s if attempt.ended_s is None else attempt.ended_s) - attempt.started_s)
 
@@ -124,7 +123,7 @@ def node_time(told: RunTold, job: int | None = None) -> NodeTime:
     return NodeTime(held, sums["finished"] + sums["running"], sums["failed"] + sums["lost"])
 
 
-def _nodes_used(told: RunTold, task: int, attempt: Attempt) -> float:
+def _nodes_used(told: RunTold, task: int, attempt: TaskAttempt) -> float:
     workflow = told.story.workflow
     if workflow.nodes[task]:
         return float(max(1, len(attempt.nodes)))
@@ -137,7 +136,7 @@ def visible_wait_s(told: RunTold) -> float:
     return max(0.0, told.until_s - told.begun_s - worked_s)
 
 
-def queue_waits_s(story: Story, until_s: float) -> tuple[float, float]:
+def queue_waits_s(story: RunStory, until_s: float) -> tuple[float, float]:
     """How long jobs that started had waited in the queue, summed; and for how much of it tasks of the run ran."""
     waits = [(j.submitted_s, j.started_s) for j in story.jobs.values() if j.submitted_s and j.started_s]
     at_work = _at_work(story, 0.0, until_s)
@@ -152,7 +151,7 @@ def queue_waits_s(story: Story, until_s: float) -> tuple[float, float]:
     return total, sum(max(0.0, worked_s(started) - worked_s(submitted)) for submitted, started in waits)
 
 
-def _at_work(story: Story, from_s: float, until_s: float) -> list[tuple[float, float]]:
+def _at_work(story: RunStory, from_s: float, until_s: float) -> list[tuple[float, float]]:
     """The times in which some task ran, apart from each other and in order."""
     found: list[tuple[float, float]] = []
     for begin, end in sorted((a.started_s, a.started_s + attempt_s(a, until_s)) for _, a in attempts(story)):
@@ -163,9 +162,9 @@ def _at_work(story: Story, from_s: float, until_s: float) -> list[tuple[float, f
     return found
 
 
-def kind_times(story: Story) -> list[KindTimes]:
+def kind_times(story: RunStory) -> list[KindTimes]:
     """The kinds of the tasks that finished, those with most work first."""
-    found: dict[str, list[tuple[int, Attempt]]] = {}
+    found: dict[str, list[tuple[int, TaskAttempt]]] = {}
     for task, attempt in attempts(story):
         if attempt.outcome == "finished":
             found.setdefault(story.workflow.kinds[task], []).append((task, attempt))
@@ -173,7 +172,7 @@ def kind_times(story: Story) -> list[KindTimes]:
     return sorted(times, key=lambda kind: (-kind.mean_s * kind.tasks, kind.name))
 
 
-def _kind(story: Story, name: str, done: Sequence[tuple[int, Attempt]]) -> KindTimes:
+def _kind(story: RunStory, name: str, done: Sequence[tuple[int, TaskAttempt]]) -> KindTimes:
     ran = [attempt_s(attempt, 0.0) for _, attempt in done]
     return KindTimes(
         name=name,

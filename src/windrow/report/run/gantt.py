@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from heapq import heapify, heapreplace
 from html import escape
 
-from windrow.manager.story import Attempt, JobStory
+from windrow.manager.story import JobStory, TaskAttempt
 from windrow.model import Workflow
 from windrow.report.run.figures import RunTold, attempt_s, attempts, ran_s, span, wait_s
 from windrow.report.svg import plot
@@ -49,7 +49,7 @@ class _Bar:
 
     job: int
     task: int
-    attempt: Attempt
+    attempt: TaskAttempt
     slot: int
     begin_s: float
     end_s: float

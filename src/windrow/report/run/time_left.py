@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 
 from windrow.manager.journal import PredictedStart
-from windrow.manager.story import JobStory, Story
+from windrow.manager.story import JobStory, RunStory
 
 _PATIENCE_S = 60.0
 """How much later than predicted a job may start before its prediction says nothing any more."""
@@ -21,7 +21,7 @@ _LEAST_PART = 0.1
 _OUT = ("finished", "failed", "blocked")
 
 
-def time_left_s(story: Story, predictions: Sequence[PredictedStart], cores: int, now_s: float) -> float | None:
+def time_left_s(story: RunStory, predictions: Sequence[PredictedStart], cores: int, now_s: float) -> float | None:
     """How long the run will need yet. None where that cannot be told. `cores`: those of a node."""
     begins = _begins(story, predictions, now_s)
     if begins is None:
@@ -38,7 +38,7 @@ def time_left_s(story: Story, predictions: Sequence[PredictedStart], cores: int,
     return max(0.0, max(ends.values(), default=now_s) - now_s)
 
 
-def _promised_s(story: Story, now_s: float) -> float | None:
+def _promised_s(story: RunStory, now_s: float) -> float | None:
     """What the latest look ahead promised, if nothing was lost since."""
     for told in reversed(story.decisions):
         if told.decision.is_played and told.decision.candidates:
@@ -50,7 +50,7 @@ def _promised_s(story: Story, now_s: float) -> float | None:
 
 
 def _place(
-    story: Story,
+    story: RunStory,
     job: int | None,
     tasks: Sequence[int],
     begin_s: float,
@@ -73,7 +73,7 @@ def _place(
             ends[task] += late_s
 
 
-def _begins(story: Story, predictions: Sequence[PredictedStart], now_s: float) -> dict[int | None, float] | None:
+def _begins(story: RunStory, predictions: Sequence[PredictedStart], now_s: float) -> dict[int | None, float] | None:
     """When each job that is in the system begins, and when what is in no job could. None: nobody knows."""
     said = {p.job: p for p in predictions if p.used}
     begins: dict[int | None, float] = {}
@@ -103,7 +103,7 @@ def _wait_s(job: JobStory) -> float | None:
     return max(0.0, job.queue_started_s - job.submitted_s)
 
 
-def _times(story: Story, now_s: float) -> dict[int, float]:
+def _times(story: RunStory, now_s: float) -> dict[int, float]:
     """How long each task will run yet."""
     workflow = story.workflow
     kinds, expected = workflow.kinds, workflow.runtime_s.tolist()
@@ -126,6 +126,6 @@ def _times(story: Story, now_s: float) -> dict[int, float]:
     return times
 
 
-def _usual_nodes(story: Story) -> int:
+def _usual_nodes(story: RunStory) -> int:
     """What the next job may have: as many nodes as the latest had."""
     return next((job.plan.nodes for job in reversed(story.jobs.values())), 1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from windrow.manager.story import JobStory, Story
+from windrow.manager.story import JobStory, RunStory
 from windrow.queues.reasons import reason
 
 
@@ -11,7 +11,7 @@ def waits_because(job: JobStory) -> str:
     return str(reason(job.reason)) if job.reason else ""
 
 
-def nothing_can_start(story: Story) -> str:
+def nothing_can_start(story: RunStory) -> str:
     """The warning for a run of which no job runs, while all that wait do so for reasons that time does not cure."""
     alive = [(number, job) for number, job in story.jobs.items() if not job.outcome]
     lasting = [(n, job) for n, job in alive if job.state == "waiting" and reason(job.reason).is_lasting]

@@ -10,7 +10,7 @@ from windrow.sim.simulation import Summary
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class SummaryFigure:
     """One line of the comparison: its title, its field in Summary, and how to write a value."""
 
     title: str
@@ -43,13 +43,13 @@ def _share(value: float) -> str:
 
 
 FIGURES = (
-    Figure("mean wait", "mean_wait_s", format_duration, min),
-    Figure("median wait", "median_wait_s", format_duration, min),
-    Figure("90 % wait at most", "p90_wait_s", format_duration, min),
-    Figure("99 % wait at most", "p99_wait_s", format_duration, min),
-    Figure("longest wait", "max_wait_s", format_duration, min),
-    Figure("mean bounded slowdown", "mean_bounded_slowdown", _ratio, min),
-    Figure("utilization", "utilization", _share, max),
-    Figure("makespan", "makespan_s", format_duration, min),
-    Figure("killed at their request", "killed", _count),
+    SummaryFigure("mean wait", "mean_wait_s", format_duration, min),
+    SummaryFigure("median wait", "median_wait_s", format_duration, min),
+    SummaryFigure("90 % wait at most", "p90_wait_s", format_duration, min),
+    SummaryFigure("99 % wait at most", "p99_wait_s", format_duration, min),
+    SummaryFigure("longest wait", "max_wait_s", format_duration, min),
+    SummaryFigure("mean bounded slowdown", "mean_bounded_slowdown", _ratio, min),
+    SummaryFigure("utilization", "utilization", _share, max),
+    SummaryFigure("makespan", "makespan_s", format_duration, min),
+    SummaryFigure("killed at their request", "killed", _count),
 )

@@ -9,7 +9,7 @@ from windrow.errors import UserError
 from windrow.model import Repairs, format_duration
 from windrow.report.page import cell, facts, figure, note, notes, page, section, table
 from windrow.report.simulation import load, waits
-from windrow.report.simulation.figures import FIGURES, Figure
+from windrow.report.simulation.figures import FIGURES, SummaryFigure
 from windrow.sim.settings import EVENTS, PLACEMENTS, POLICIES, PRIORITIES, REQUESTS
 from windrow.sim.simulation import BOUND_S, Simulation, Summary
 
@@ -92,7 +92,7 @@ def _table(labels: Sequence[str], summaries: Sequence[Summary]) -> str:
     return table(["", *labels], rows) + hint
 
 
-def _cells(what: Figure, summaries: Sequence[Summary]) -> Iterator[str]:
+def _cells(what: SummaryFigure, summaries: Sequence[Summary]) -> Iterator[str]:
     values = what.values(summaries)
     for value, best in zip(values, what.best_of(values), strict=True):
         seconds = f"{value:,.0f} s" if what.field.endswith("_s") and value >= 120 else ""
