@@ -36,8 +36,8 @@ from windrow.model.workflow import Floats  # noqa: E402
 from windrow.pool.events import PoolTaskFinished, PoolTaskStarted  # noqa: E402
 from windrow.pool.folder import PoolFolder  # noqa: E402
 from windrow.pool.journal import Journal  # noqa: E402
-from windrow.pool.story import Story, WorkflowStory  # noqa: E402
-from windrow.pool.view import Told  # noqa: E402
+from windrow.pool.story import PoolStory, WorkflowStory  # noqa: E402
+from windrow.pool.view import PoolView  # noqa: E402
 from windrow.recipes import generate_workflow  # noqa: E402
 from windrow.streams import Backfilling, Pool, find_policy  # noqa: E402
 
@@ -146,14 +146,16 @@ def run(policy: str, workflows: Sequence[Workflow], arrivals_s: Floats, slots: i
     return summarize(policy, workflows, arrivals_s, slots, told, held_s)
 
 
-def serve_all(folder: PoolFolder, policy: str, workflows: Sequence[Workflow], arrivals_s: Floats, slots: int) -> Story:
+def serve_all(
+    folder: PoolFolder, policy: str, workflows: Sequence[Workflow], arrivals_s: Floats, slots: int
+) -> PoolStory:
     """Serve, submit everything at its time, and wait for the end."""
     environ = {**os.environ, "WINDROW_HISTORY": str(folder.path.parent / "history.sqlite")}
     command = [sys.executable, "-P", "-m", "windrow.cli.main", "pool", str(folder.path)]
     with subprocess.Popen(
         [*command, "--policy", policy, "--cores", str(slots)], env=environ, stderr=subprocess.DEVNULL
     ) as server:
-        while not folder.journal.exists() or "opened_s" not in Told(folder).facts:
+        while not folder.journal.exists() or "opened_s" not in PoolView(folder).facts:
             time.sleep(0.05)
         begin_s = time.time() + 1.0
         shells = [
@@ -164,7 +166,7 @@ def serve_all(folder: PoolFolder, policy: str, workflows: Sequence[Workflow], ar
             shell.start()
         for shell in shells:
             shell.join()
-        told = Told(folder)
+        told = PoolView(folder)
         end = time.monotonic() + LIMIT_S
         while sum(bool(w.outcome) for w in told.story.workflows.values()) < len(workflows):
             assert time.monotonic() < end, "the pool does not come to an end"

@@ -30,7 +30,7 @@ from windrow.model import Task, Workflow
 from windrow.pool import events as e
 from windrow.pool.folder import PoolFolder
 from windrow.pool.journal import Journal
-from windrow.pool.view import Told
+from windrow.pool.view import PoolView
 from windrow.recipes import generate_workflow
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="needs /proc and prctl")]
@@ -107,7 +107,7 @@ class World:
         command = [*WINDROW, "pool", str(self.pool.path), *options]
         server = subprocess.Popen(command, cwd=self.root, env=self.env, stderr=subprocess.PIPE, text=True)
         self.servers.append(server)
-        self.until(lambda: self.pool.journal.exists() and Told(self.pool).facts.get("opened_s", 0) >= before_s)
+        self.until(lambda: self.pool.journal.exists() and PoolView(self.pool).facts.get("opened_s", 0) >= before_s)
         return server
 
     def until(self, holds: Any) -> None:
@@ -134,7 +134,7 @@ class World:
         return found
 
     def outcomes(self) -> dict[int, str]:
-        return {number: w.outcome for number, w in Told(self.pool).story.workflows.items()}
+        return {number: w.outcome for number, w in PoolView(self.pool).story.workflows.items()}
 
     def wait_for(self, workflows: int) -> None:
         self.until(lambda: sum(bool(outcome) for outcome in self.outcomes().values()) == workflows)
@@ -187,7 +187,7 @@ def test_many_shells_submit_and_every_task_runs_once(world: World, policy: str) 
     assert [shell.wait(timeout=LIMIT_S) for shell in shells] == [0] * 4
     world.wait_for(24)
     stamps = world.stamps()
-    story = Told(world.pool).story
+    story = PoolView(world.pool).story
     assert world.outcomes() == dict.fromkeys(range(1, 25), "complete")
     assert most_at_once(stamps) <= 6
     for number, told in story.workflows.items():
@@ -226,7 +226,7 @@ def test_killed_at_any_time_it_goes_on_and_repeats_nothing(world: World, victim:
     finished = world.finished()
     assert 0 < len(finished) < 80
     world.serve()
-    opened_s = Told(world.pool).facts["opened_s"]
+    opened_s = PoolView(world.pool).facts["opened_s"]
     world.wait_for(4)
     assert set(world.outcomes().values()) == {"complete"}
     attempts: defaultdict[tuple[int, str], list[Stamp]] = defaultdict(list)
@@ -254,7 +254,7 @@ def test_interrupted_it_ends_its_tasks_and_can_go_on(world: World) -> None:
     server.send_signal(signal.SIGINT)
     assert server.wait(timeout=LIMIT_S) == 0
     before = world.stamps()
-    story = Told(world.pool).story
+    story = PoolView(world.pool).story
     assert story.closed is not None
     assert story.busy == 0
     time.sleep(0.4)
@@ -262,8 +262,8 @@ def test_interrupted_it_ends_its_tasks_and_can_go_on(world: World) -> None:
     finished = world.finished()
     second = world.serve()
     world.wait_for(1)
-    assert Told(world.pool).story.opened is not None
-    assert Told(world.pool).settings is not None
+    assert PoolView(world.pool).story.opened is not None
+    assert PoolView(world.pool).settings is not None
     assert json.loads(world.windrow("status", "--pool", str(world.pool.path), "--json").stdout)["policy"] == "fes:1"
     starts = Counter(s.task for s in world.stamps() if s.what == "start")
     assert all(starts[workflow.ids[task]] == 1 for _, task in finished)
@@ -384,7 +384,7 @@ def test_inside_an_allocation_it_uses_all_nodes_and_survives_the_loss_of_one(wor
     assert len(steps) == 2
     os.kill(steps[0], signal.SIGKILL)
     world.wait_for(1)
-    story = Told(world.pool).story
+    story = PoolView(world.pool).story
     assert world.outcomes() == {1: "complete"}
     assert len(story.lost_hosts) == 1
     events = [event for _, event in Journal.open(world.pool.journal).events()]
@@ -406,12 +406,12 @@ def test_a_task_for_more_nodes_than_are_left_fails_and_holds_nobody_up(world: Wo
     server = world.serve("--policy", "bf")
     (step,) = [pid for inner in children(server.pid) for pid in children(inner) if b"agent.node" in command_of(pid)]
     os.kill(step, signal.SIGKILL)
-    world.until(lambda: Told(world.pool).story.lost_hosts)
+    world.until(lambda: PoolView(world.pool).story.lost_hosts)
     for path in (wide, narrow):
         assert world.windrow("submit", str(path), "--pool", pool).returncode == 0
     world.wait_for(2)
     assert world.outcomes() == {1: "failed", 2: "complete"}
-    assert Told(world.pool).story.workflows[1].why == "it needs more nodes than the pool has left"
+    assert PoolView(world.pool).story.workflows[1].why == "it needs more nodes than the pool has left"
 
 
 def test_inside_an_allocation_a_cancelled_workflow_is_stopped_on_every_node(world: World) -> None:
@@ -456,7 +456,7 @@ def test_inside_a_slurm_allocation_until_that_ends_and_then_in_the_next(world: W
         before_s = time.time()
         wrap = f"--wrap=exec env STAMPS={world.env['STAMPS']} WINDROW_HISTORY={world.env['WINDROW_HISTORY']} {command}"
         job = slurm.run("sbatch", *options, f"--output={world.root}/said", wrap).strip()
-        world.until(lambda: world.pool.journal.exists() and Told(world.pool).facts.get("opened_s", 0) >= before_s)
+        world.until(lambda: world.pool.journal.exists() and PoolView(world.pool).facts.get("opened_s", 0) >= before_s)
         return job
 
     first = begin()
@@ -464,7 +464,7 @@ def test_inside_a_slurm_allocation_until_that_ends_and_then_in_the_next(world: W
     world.until(lambda: len(world.finished()) > 6)
     slurm.run("scancel", first)
     world.until(lambda: holder_of(world.pool.lock) is None)
-    story = Told(world.pool).story
+    story = PoolView(world.pool).story
     assert story.closed is not None
     finished = world.finished()
     assert 6 < len(finished) < 30

@@ -33,7 +33,7 @@ from windrow.pool.orders import order_for
 from windrow.pool.orphans import kill_leftovers
 from windrow.pool.placement import Placement
 from windrow.pool.settings import PoolSettings
-from windrow.pool.story import Story
+from windrow.pool.story import PoolStory
 from windrow.pool.workflow_state import Guest, WorkflowPast
 from windrow.queues.local.rendezvous import open_door
 from windrow.streams import find_selection
@@ -100,7 +100,7 @@ class PoolServer:
         killed = kill_leftovers(self._facts["id"])
         if killed:
             self._say(f"killed {killed} processes that an earlier server left behind")
-        story = Story.of(event for _, event in self._journal.events())
+        story = PoolStory.of(event for _, event in self._journal.events())
         settings, now_s = self._settings, self._clock.now()
         names = (settings.policy, settings.selection, settings.slots)
         self._note(e.PoolOpened(now_s, *names, self._crew.names))

@@ -72,7 +72,7 @@ class WorkflowStory:
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class PoolFigure:
     """One measure over many workflows."""
 
     mean: float
@@ -80,7 +80,7 @@ class Figure:
 
 
 @dataclass(slots=True)
-class Story:
+class PoolStory:
     """All workflows, by number, and the server that last served them."""
 
     workflows: dict[int, WorkflowStory] = field(default_factory=dict)
@@ -89,9 +89,9 @@ class Story:
     lost_hosts: list[str] = field(default_factory=list)
 
     @staticmethod
-    def of(events: Iterable[e.Event]) -> Story:
+    def of(events: Iterable[e.Event]) -> PoolStory:
         """The story that these events tell."""
-        story = Story()
+        story = PoolStory()
         for event in events:
             story.hear(event)
         return story
@@ -101,14 +101,14 @@ class Story:
         """Processors on which tasks run."""
         return sum(start.slots for w in self.workflows.values() for start in w.running.values())
 
-    def figures(self) -> dict[str, Figure]:
+    def figures(self) -> dict[str, PoolFigure]:
         """Mean and maximum of wait, makespan, response, slowdown over complete workflows; empty before the first."""
         complete = [self.workflows[n] for n in sorted(self.workflows) if self.workflows[n].slowdown is not None]
         if not complete:
             return {}
         names = ("wait_s", "makespan_s", "response_s", "slowdown")
         columns = {name: [float(getattr(workflow, name)) for workflow in complete] for name in names}
-        return {name: Figure(sum(values) / len(values), max(values)) for name, values in columns.items()}
+        return {name: PoolFigure(sum(values) / len(values), max(values)) for name, values in columns.items()}
 
     def count(self, state: str) -> int:
         """How many workflows are in this state."""

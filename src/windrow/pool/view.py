@@ -9,15 +9,15 @@ from windrow.manager.lock import holder_of
 from windrow.pool.folder import PoolFolder
 from windrow.pool.journal import Journal
 from windrow.pool.settings import PoolSettings
-from windrow.pool.story import Story, WorkflowStory
+from windrow.pool.story import PoolStory, WorkflowStory
 
 
-class Told:
+class PoolView:
     """Reads the journal; `refresh` reads what is new."""
 
     def __init__(self, folder: PoolFolder) -> None:
         self.folder = folder
-        self.story = Story()
+        self.story = PoolStory()
         self._journal = Journal.open(folder.journal)
         self._seen = 0
         self.refresh()
@@ -55,7 +55,7 @@ class Told:
         self._journal.close()
 
 
-def as_json(told: Told) -> dict[str, Any]:
+def as_json(told: PoolView) -> dict[str, Any]:
     """The pool for programs."""
     story, settings = told.story, told.settings
     return {

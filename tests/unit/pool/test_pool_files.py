@@ -21,8 +21,8 @@ from windrow.pool.folder import PoolFolder, find_pool, pool_at
 from windrow.pool.journal import Journal
 from windrow.pool.orphans import VARIABLE, kill_leftovers
 from windrow.pool.settings import choose
-from windrow.pool.story import Figure
-from windrow.pool.view import Told
+from windrow.pool.story import PoolFigure
+from windrow.pool.view import PoolView
 
 
 def small(name: str = "one") -> Runnable:
@@ -199,7 +199,7 @@ def test_wait_makespan_response_and_slowdown_by_hand(folder: PoolFolder) -> None
     journal = Journal.open(folder.journal, writable=True)
     journal.append([e.WorkflowAccepted(10.0, 1, "w", 2), e.WorkflowAccepted(11.0, 2, "v", 1)])
     journal.append([e.PoolTaskStarted(12.0, 1, 0, 1, (0,), 2), e.PoolTaskFinished(15.0, 1, 0, 1, 12.0)])
-    told = Told(folder)
+    told = PoolView(folder)
     workflow = told.story.workflows[1]
     assert (workflow.state, told.story.workflows[2].state) == ("waiting", "waiting")
     journal.append([e.PoolTaskStarted(16.0, 1, 1, 1, (0,), 3)])
@@ -213,12 +213,16 @@ def test_wait_makespan_response_and_slowdown_by_hand(folder: PoolFolder) -> None
     journal.append([e.PoolTaskFinished(20.0, 1, 1, 1, 16.0), e.WorkflowEnded(20.0, 1, e.COMPLETE, 4.0)])
     told.refresh()
     assert (workflow.wait_s, workflow.makespan_s, workflow.response_s, workflow.slowdown) == (2.0, 8.0, 10.0, 2.5)
-    assert told.story.figures()["slowdown"] == Figure(2.5, 2.5)
+    assert told.story.figures()["slowdown"] == PoolFigure(2.5, 2.5)
     journal.append([e.PoolTaskStarted(21.0, 2, 0, 1, (0,), 1), e.PoolTaskFinished(31.0, 2, 0, 1, 21.0)])
     journal.append([e.WorkflowEnded(31.0, 2, e.COMPLETE, 5.0)])
     told.refresh()
-    figures = {"wait_s": Figure(6.0, 10.0), "makespan_s": Figure(9.0, 10.0), "response_s": Figure(15.0, 20.0)}
-    assert told.story.figures() == {**figures, "slowdown": Figure(3.25, 4.0)}
+    figures = {
+        "wait_s": PoolFigure(6.0, 10.0),
+        "makespan_s": PoolFigure(9.0, 10.0),
+        "response_s": PoolFigure(15.0, 20.0),
+    }
+    assert told.story.figures() == {**figures, "slowdown": PoolFigure(3.25, 4.0)}
     assert (workflow.state, told.story.busy) == ("complete", 0)
 
 

@@ -36,7 +36,7 @@ from windrow.queues.local import supervisor as local_keeper
 from windrow.queues.local import server as local_server
 from windrow.queues.local import store as local_store
 owner, name, when, folder = sys.argv[1:]
-place = {"store": local_store.Store, "server": local_server}[owner]
+place = {"store": local_store.QueueStore, "server": local_server}[owner]
 real = getattr(place, name)
 def dying(*values, **named):
     if when == "before":

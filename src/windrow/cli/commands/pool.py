@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from windrow.pool.folder import PoolFolder
     from windrow.pool.story import WorkflowStory
-    from windrow.pool.view import Told
+    from windrow.pool.view import PoolView
 
 SUMMARY = "Serve a pool on this machine or inside an allocation: workflows arrive and share its processors."
 
@@ -113,11 +113,11 @@ def _detach(folder: PoolFolder, wanted: dict[str, Any]) -> int:
 
 def _opened_s(folder: PoolFolder) -> float:
     """When the pool was last opened; 0 where it never was."""
-    from windrow.pool.view import Told
+    from windrow.pool.view import PoolView
 
     if not folder.journal.exists():
         return 0.0
-    told = Told(folder)
+    told = PoolView(folder)
     told.close()
     return float(told.facts.get("opened_s", 0.0))
 
@@ -140,9 +140,9 @@ def _stop(folder: PoolFolder) -> int:
 
 def _cancel(folder: PoolFolder, number: int) -> int:
     """Ask for it, and wait until it has left where someone serves the pool."""
-    from windrow.pool.view import Told
+    from windrow.pool.view import PoolView
 
-    told = Told(folder)
+    told = PoolView(folder)
     if not folder.workflow(number).exists():
         hint = f"windrow status --pool {folder.address} lists them"
         raise UserError(f"pool {folder.name} has no workflow {number}; {hint}")
@@ -160,7 +160,7 @@ def _cancel(folder: PoolFolder, number: int) -> int:
     return 0
 
 
-def _outcome(told: Told, number: int) -> str:
+def _outcome(told: PoolView, number: int) -> str:
     found = told.story.workflows.get(number)
     return found.outcome if found is not None else ""
 
@@ -172,7 +172,7 @@ def show_status(name: str, *, everything: bool, as_json: bool) -> int:
     from windrow.pool import view as tell
     from windrow.pool.folder import find_pool
 
-    told = tell.Told(find_pool(name))
+    told = tell.PoolView(find_pool(name))
     if as_json:
         terminal.print_json(tell.as_json(told))
     else:
@@ -180,7 +180,7 @@ def show_status(name: str, *, everything: bool, as_json: bool) -> int:
     return 0
 
 
-def _summary(told: Told) -> list[str]:
+def _summary(told: PoolView) -> list[str]:
     from windrow.cli.run_screen import span
 
     story, settings = told.story, told.settings
@@ -207,7 +207,7 @@ def _summary(told: Told) -> list[str]:
 _HEADS = ("workflow", "name", "state", "tasks", "waited", "ran", "slowdown", "")
 
 
-def _table(told: Told, most: int | None) -> Table:
+def _table(told: PoolView, most: int | None) -> Table:
     """The workflows that have not ended, and the latest others."""
     from rich.table import Table
     from rich.text import Text

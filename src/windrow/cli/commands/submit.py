@@ -12,7 +12,7 @@ from windrow.cli.arguments import place
 
 if TYPE_CHECKING:
     from windrow.pool.story import WorkflowStory
-    from windrow.pool.view import Told
+    from windrow.pool.view import PoolView
 
 SUMMARY = "Put a workflow into a pool that many workflows share."
 
@@ -49,10 +49,10 @@ def run(args: argparse.Namespace) -> int:
     from windrow.app.runs import ROOT
     from windrow.pool.admission import admit
     from windrow.pool.folder import find_pool
-    from windrow.pool.view import Told
+    from windrow.pool.view import PoolView
 
     folder = find_pool(args.pool)
-    told = Told(folder)
+    told = PoolView(folder)
     runnable = admit(Path(args.workflow), told.settings)
     refuse_conflicts(ROOT, Path(args.workflow), runnable)
     number = folder.submit(runnable)
@@ -69,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _wait(told: Told, number: int, *, as_json: bool) -> int:
+def _wait(told: PoolView, number: int, *, as_json: bool) -> int:
     from windrow.pool.events import COMPLETE
     from windrow.pool.view import workflow_json
 

@@ -34,7 +34,7 @@ from windrow.queues.local.rendezvous import (
     make_folder,
     start_server,
 )
-from windrow.queues.local.store import Job, Settings, Store
+from windrow.queues.local.store import LocalSettings, QueuedJob, QueueStore
 from windrow.queues.port import JobSpec, JobState, JobStatus, Limits, OthersJob, OutcomeUnknown, QueueError, Snapshot
 from windrow.queues.spec import check, check_size
 
@@ -71,10 +71,10 @@ class LocalQueue:
         self._shape = _shape(nodes, cores, memory_bytes, policy)
         self._max_walltime_s = max_walltime_s
         self._root = Path(root or default_root()).absolute()
-        wanted = Settings(nodes, policy or "easy")
+        wanted = LocalSettings(nodes, policy or "easy")
         self._folder = self._root / _folder_name(wanted, self._shape)
         make_folder(self._folder)
-        self._store = Store(self._folder / "queue.sqlite")
+        self._store = QueueStore(self._folder / "queue.sqlite")
         given = {"grace_s": grace_s, "idle_s": idle_s}
         times = {name: value for name, value in given.items() if value is not None}
         if any(value < 0 for value in times.values()):
@@ -174,7 +174,7 @@ class LocalQueue:
             return "on this machine" + ("" if spec.walltime_s is None else f", for {spec.walltime_s} s")
         return f"{spec.nodes} nodes for {spec.walltime_s} s on the local queue in {self._folder}"
 
-    def _by_queue(self, ids: Collection[str]) -> Iterator[tuple[Path, Store, list[int]]]:
+    def _by_queue(self, ids: Collection[str]) -> Iterator[tuple[Path, QueueStore, list[int]]]:
         """Folders, stores and numbers of these jobs; what is no id of ours was never here."""
         numbers: dict[str, list[int]] = {}
         for match in filter(None, map(_JOB_ID.fullmatch, ids)):
@@ -184,7 +184,7 @@ class LocalQueue:
             if folder == self._folder:
                 yield folder, self._store, found
             elif (folder / "queue.sqlite").exists():
-                store = Store(folder / "queue.sqlite")
+                store = QueueStore(folder / "queue.sqlite")
                 yield folder, store, found
                 store.close()
 
@@ -200,7 +200,7 @@ class LocalQueue:
         starts = expected_starts(self.settings.policy, self.settings.nodes, held, wanted, clock_s)
         return {job: now_s + start_s - clock_s for job, start_s in starts.items()}
 
-    def _as_seen(self, job: Job) -> OthersJob:
+    def _as_seen(self, job: QueuedJob) -> OthersJob:
         is_running = job.state is JobState.RUNNING
         name, nodes = job_id(self._folder, job.id), 0 if self.settings.nodes is None else job.nodes
         priority = float(-job.id)
@@ -229,7 +229,7 @@ def _shape(nodes: int | None, cores: int | None, memory_bytes: int | None, polic
     return wanted
 
 
-def _folder_name(settings: Settings, shape: NodeShape) -> str:
+def _folder_name(settings: LocalSettings, shape: NodeShape) -> str:
     if settings.nodes is None:
         return MACHINE
     memory = "" if shape.memory_bytes is None else f"-{shape.memory_bytes}"
@@ -247,7 +247,7 @@ def _wake(folder: Path) -> None:
         start_server(folder)
 
 
-def _status(name: str, job: Job, expected_start_s: float | None) -> JobStatus:
+def _status(name: str, job: QueuedJob, expected_start_s: float | None) -> JobStatus:
     is_in_line = job.state is JobState.WAITING and (expected_start_s or 0.0) > time.time() + 1.0
     return JobStatus(
         id=name,

@@ -22,13 +22,13 @@ from windrow.agent.machine import Identity, identity
 from windrow.errors import WindrowError
 from windrow.queues.local.plan import jobs_to_start
 from windrow.queues.local.rendezvous import JOB_VARIABLES, job_id, lock, make_folder, open_door, sign
-from windrow.queues.local.store import Job, Settings, Store
+from windrow.queues.local.store import LocalSettings, QueuedJob, QueueStore
 from windrow.queues.local.supervisor import (
     NEVER_RAN,
     STOPPED,
     WALLTIME,
-    Outcome,
-    Terms,
+    JobOutcome,
+    KeeperTerms,
     claim,
     claimant,
     clear,
@@ -52,13 +52,13 @@ class Watched:
     file: int
 
 
-class Server:
+class QueueServer:
     """One life of the server, from the lock to the last job."""
 
     def __init__(self, folder: Path, door: int) -> None:
         self._folder = folder
         self._door = door
-        self._store = Store(folder / "queue.sqlite")
+        self._store = QueueStore(folder / "queue.sqlite")
         self._boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         self._keepers: dict[int, Watched] = {}
         self._told: set[int] = set()  # jobs whose keepers were told to stop
@@ -93,8 +93,8 @@ class Server:
             clear(self._folder, job.id, keepers=job.keepers)
         self._fork_keepers(starting)
 
-    def _settings(self) -> Settings:
-        return self._store.settings() or Settings(nodes=None)
+    def _settings(self) -> LocalSettings:
+        return self._store.settings() or LocalSettings(nodes=None)
 
     def _sleep(self, at_most_s: float | None) -> bool:
         """Sleep until somebody knocks or a keeper ends; False where the time was up."""
@@ -149,7 +149,7 @@ class Server:
 
     # -- ending ----------------------------------------------------------------------------------------------------
 
-    def _settle(self) -> list[Job]:
+    def _settle(self) -> list[QueuedJob]:
         """Take note of jobs whose keepers have ended, and return them."""
         over = []
         for job in self._store.running():
@@ -168,13 +168,13 @@ class Server:
                 over.append(job)
         return over
 
-    def _finish(self, job: Job) -> None:
+    def _finish(self, job: QueuedJob) -> None:
         """A job's keeper has ended: by itself, after writing how it went, or not."""
         told = outcome(self._folder, job.id)
         if told is None:
             claim(self._folder, job.id, _NOBODY)  # if it died before it claimed the job, nobody may any more
             _kill_remains(self._folder, job.id)
-            told = Outcome(time.time(), None, STOPPED, "the process that watched it was killed")
+            told = JobOutcome(time.time(), None, STOPPED, "the process that watched it was killed")
         elif told.code is not None and told.code < 0:  # it could not end what it had started in other groups
             _kill_remains(self._folder, job.id)
         state, code, reason = _verdict(told, job.is_unwanted)
@@ -212,7 +212,7 @@ class Server:
             launch = self._store.launch(job.id)
             outer = {name: value for name, value in launch.environment.items() if name not in JOB_VARIABLES}
             own = _job_variables(self._folder, job, is_machine=settings.nodes is None)
-            terms = Terms(self._folder, job.id, job.walltime_s, settings.grace_s)
+            terms = KeeperTerms(self._folder, job.id, job.walltime_s, settings.grace_s)
             pid = fork_keeper(terms, replace(launch, environment={**outer, **own}))
             who = identity(pid)
             assert who is not None, "a child stays until it is waited for"
@@ -220,7 +220,7 @@ class Server:
         self._store.has_begun([number for number in numbers if claimant(self._folder, number) is not None])
 
 
-def _verdict(told: Outcome, is_unwanted: bool) -> tuple[JobState, int | None, str]:
+def _verdict(told: JobOutcome, is_unwanted: bool) -> tuple[JobState, int | None, str]:
     """State, exit code and reason, from what a keeper wrote."""
     code = None if told.code is None else told.code if told.code >= 0 else 128 - told.code
     if told.stop == WALLTIME:
@@ -235,7 +235,7 @@ def _verdict(told: Outcome, is_unwanted: bool) -> tuple[JobState, int | None, st
     return JobState.ENDED, code, reason
 
 
-def _job_variables(folder: Path, job: Job, *, is_machine: bool) -> Mapping[str, str]:
+def _job_variables(folder: Path, job: QueuedJob, *, is_machine: bool) -> Mapping[str, str]:
     return {
         "WINDROW_QUEUE": "local",
         "WINDROW_QUEUE_FOLDER": str(folder),
@@ -276,13 +276,13 @@ def main(folder: Path) -> int:
         lock_file = lock(folder)
         if lock_file is None:
             return 0
-        Store(folder / "queue.sqlite").close()
+        QueueStore(folder / "queue.sqlite").close()
         door = open_door(folder)
     except (WindrowError, OSError) as error:
         print(error, file=sys.stderr)
         return 1
     _daemonize(folder, lock_file)
-    Server(folder, door).serve()
+    QueueServer(folder, door).serve()
     return 0
 
 

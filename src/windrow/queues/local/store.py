@@ -47,7 +47,7 @@ CREATE INDEX jobs_by_state ON jobs (state, id);
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class LocalSettings:
     """How the queue behaves. Without `nodes` no job waits: all share the machine, task by task."""
 
     nodes: int | None
@@ -57,7 +57,7 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class QueuedJob:
     """One row: a job and how far it has come."""
 
     id: int
@@ -98,11 +98,11 @@ class Launch:
     umask: int | None = None
 
 
-_NAMES = tuple(field.name for field in fields(Job))
+_NAMES = tuple(field.name for field in fields(QueuedJob))
 _COLUMNS = ", ".join(_NAMES)
 
 
-class Store:
+class QueueStore:
     """The file. Every method is one transaction or one query, unless `together` joins them."""
 
     def __init__(self, file: Path) -> None:
@@ -131,12 +131,12 @@ class Store:
 
     # -- settings --------------------------------------------------------------------------------------------------
 
-    def settings(self) -> Settings | None:
+    def settings(self) -> LocalSettings | None:
         """What the queue was set up with; None for a new one."""
         with self._reading() as db:
             return self._settings(db)
 
-    def set_up(self, wanted: Settings) -> None:
+    def set_up(self, wanted: LocalSettings) -> None:
         """Change the settings."""
         rows = [(name, json.dumps(value)) for name, value in asdict(wanted).items()]
         with self._transaction() as db:
@@ -168,21 +168,21 @@ class Store:
             query = "SELECT tag, id FROM jobs WHERE tag IN (SELECT value FROM json_each(?))"
             return dict(db.execute(query, (json.dumps(list(tags)),)).fetchall())
 
-    def jobs(self, ids: Collection[int]) -> list[Job]:
+    def jobs(self, ids: Collection[int]) -> list[QueuedJob]:
         """Those of these jobs that exist."""
         return self._select("id IN (SELECT value FROM json_each(?))", json.dumps(list(ids)))
 
     # -- what both read --------------------------------------------------------------------------------------------
 
-    def running(self) -> list[Job]:
+    def running(self) -> list[QueuedJob]:
         """The running jobs, in the order of their starts."""
         return sorted(self._select("state = ?", JobState.RUNNING), key=lambda job: (job.clock_s or 0.0, job.id))
 
-    def waiting(self, at_most: int = -1) -> list[Job]:
+    def waiting(self, at_most: int = -1) -> list[QueuedJob]:
         """The waiting jobs, in the order of the queue."""
         return self._select("state = ? ORDER BY id LIMIT ?", JobState.WAITING, at_most)
 
-    def unwanted(self) -> list[Job]:
+    def unwanted(self) -> list[QueuedJob]:
         """Running jobs that should go."""
         return self._select("state = 'running' AND is_unwanted ORDER BY id")
 
@@ -256,15 +256,15 @@ class Store:
         assert number is not None
         return number
 
-    def _select(self, where: str, *values: object) -> list[Job]:
+    def _select(self, where: str, *values: object) -> list[QueuedJob]:
         with self._reading() as db:
             rows = db.execute(f"SELECT {_COLUMNS} FROM jobs WHERE {where}", values).fetchall()
         return [_job(row) for row in rows]
 
-    def _settings(self, db: sqlite3.Connection) -> Settings | None:
+    def _settings(self, db: sqlite3.Connection) -> LocalSettings | None:
         rows = {name: json.loads(value) for name, value in db.execute("SELECT name, value FROM settings")}
-        known = {field.name for field in fields(Settings)}  # earlier versions had more
-        return Settings(**{name: value for name, value in rows.items() if name in known}) if rows else None
+        known = {field.name for field in fields(LocalSettings)}  # earlier versions had more
+        return LocalSettings(**{name: value for name, value in rows.items() if name in known}) if rows else None
 
     def _is_busy(self, db: sqlite3.Connection) -> bool:
         query = "SELECT EXISTS (SELECT 1 FROM jobs WHERE state IN ('waiting', 'running'))"
@@ -320,6 +320,6 @@ def _umask() -> int:
     return mask
 
 
-def _job(row: Sequence[Any]) -> Job:
+def _job(row: Sequence[Any]) -> QueuedJob:
     values = dict(zip(_NAMES, row, strict=True))
-    return Job(**{**values, "state": JobState(values["state"]), "is_unwanted": bool(values["is_unwanted"])})
+    return QueuedJob(**{**values, "state": JobState(values["state"]), "is_unwanted": bool(values["is_unwanted"])})

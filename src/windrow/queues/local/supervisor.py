@@ -30,7 +30,7 @@ WALLTIME, STOPPED, NEVER_RAN = "walltime", "stopped", "never ran"
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class JobOutcome:
     """How a job ended: its exit code (negative: the signal) and why it was stopped, if it was."""
 
     ended_s: float
@@ -40,7 +40,7 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class KeeperTerms:
     """What a keeper must know besides the command. `walltime_s` 0: the job may take as long as it needs."""
 
     folder: Path
@@ -70,10 +70,10 @@ def claimant(folder: Path, job: int) -> Identity | None:
         return None
 
 
-def outcome(folder: Path, job: int) -> Outcome | None:
+def outcome(folder: Path, job: int) -> JobOutcome | None:
     """What the keeper wrote down, or None."""
     try:
-        return Outcome(**json.loads(_exit_file(folder, job).read_text()))
+        return JobOutcome(**json.loads(_exit_file(folder, job).read_text()))
     except FileNotFoundError:
         return None
 
@@ -88,7 +88,7 @@ def clear(folder: Path, job: int, *, keepers: int) -> None:
         _claim_file(folder, job).unlink(missing_ok=True)
 
 
-def fork_keeper(terms: Terms, launch: Launch) -> int:
+def fork_keeper(terms: KeeperTerms, launch: Launch) -> int:
     """Start a keeper and return its process id, when the job is claimed. Signals that come earlier are kept for it."""
     signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
     reading, writing = os.pipe()
@@ -102,7 +102,7 @@ def fork_keeper(terms: Terms, launch: Launch) -> int:
     return pid
 
 
-def _keep(terms: Terms, launch: Launch) -> NoReturn:
+def _keep(terms: KeeperTerms, launch: Launch) -> NoReturn:
     """The keeper's life. It is a copy of the server and must neither return into its code nor keep its files."""
     try:
         os.setsid()
@@ -125,22 +125,22 @@ def _close_servers_files() -> None:
                 os.close(file)
 
 
-def _run(terms: Terms, launch: Launch) -> Outcome:
+def _run(terms: KeeperTerms, launch: Launch) -> JobOutcome:
     deadline_s = time.monotonic() + (terms.walltime_s or float("inf"))
     if signal.SIGTERM in signal.sigpending():
-        return Outcome(time.time(), None, STOPPED)
+        return JobOutcome(time.time(), None, STOPPED)
     try:
         if launch.umask is not None:
             os.umask(launch.umask)
         os.chdir(launch.workdir)
         output = os.open(launch.output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC, 0o666)
     except OSError as error:
-        return Outcome(time.time(), None, NEVER_RAN, f"{error.filename}: {error.strerror}")
+        return JobOutcome(time.time(), None, NEVER_RAN, f"{error.filename}: {error.strerror}")
     try:
         child = _spawn(launch, output)
     except OSError as error:
         os.write(output, f"windrow: {launch.command[0]}: {error.strerror}\n".encode(errors="surrogateescape"))
-        return Outcome(time.time(), 127 if error.errno == errno.ENOENT else 126, "")
+        return JobOutcome(time.time(), 127 if error.errno == errno.ENOENT else 126, "")
     os.close(output)
     os.chdir("/")
     return _watch(child, deadline_s, terms.grace_s)
@@ -165,7 +165,7 @@ def _spawn(launch: Launch, output: int) -> int:
     )
 
 
-def _watch(child: int, deadline_s: float, grace_s: float) -> Outcome:
+def _watch(child: int, deadline_s: float, grace_s: float) -> JobOutcome:
     """Wait for the command's end, and hasten it where time is up or somebody wants it."""
     stop, step = "", signal.SIGTERM
     while not _has_ended(child):
@@ -181,7 +181,7 @@ def _watch(child: int, deadline_s: float, grace_s: float) -> Outcome:
     ended_s = time.time()
     # Nothing of a job outlives it. The group still has its leader, not yet waited for, so it is still this one.
     _signal_group(child, signal.SIGKILL)
-    return Outcome(ended_s, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), stop)
+    return JobOutcome(ended_s, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), stop)
 
 
 def _signal_group(leader: int, number: signal.Signals) -> None:
