@@ -260,7 +260,7 @@ class MortalQueue:
 
     def __init__(self, cluster: ToyCluster, fate: Fate) -> None:
         self._cluster, self._fate = cluster, fate
-        self.name = cluster.name
+        self.name, self.policy = cluster.name, "conservative"
         self.limits, self.status, self.find = cluster.limits, cluster.status, cluster.find
         self.snapshot, self.probe, self.commands = cluster.snapshot, cluster.probe, cluster.commands
 

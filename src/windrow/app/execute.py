@@ -17,8 +17,7 @@ import numpy as np
 from windrow.agent.folder import RunFolder
 from windrow.agent.machine import this_machine
 from windrow.app import live_runs
-from windrow.app.learning import Learning, TaskErrors, earlier_errors
-from windrow.app.lookahead import FirstPromise, look_ahead
+from windrow.app.learning import FirstPromise, Learning, TaskErrors, earlier_errors
 from windrow.app.queues import no_answer, open_queue
 from windrow.app.runs import ROOT, RunPaths, new_run, past_predictions, past_promises
 from windrow.app.strategies import AUTO, find_strategy
@@ -31,7 +30,6 @@ from windrow.forecast.system import System
 from windrow.forecast.twin import Twin
 from windrow.forecast.waits import FromHistory, History
 from windrow.foresight.live import Ahead
-from windrow.foresight.strategy import Foresight, Objective
 from windrow.formats import read_runnable as read_workflow_file
 from windrow.manager import events as e
 from windrow.manager.core import Core
@@ -45,9 +43,8 @@ from windrow.manager.terms import Terms
 from windrow.model import Runnable, format_duration
 from windrow.model.runnable import refuse_missing_inputs
 from windrow.model.size import format_memory
-from windrow.queues.local.queue import LocalQueue
 from windrow.queues.port import Checked, Limits, Queue, QueueError
-from windrow.strategies import Decision, Strategy, Work, decided, whole_seconds
+from windrow.strategies import Decision, LooksAhead, Objective, Strategy, Work, decided, whole_seconds
 from windrow.strategies.levels import misfits
 from windrow.version import __version__
 
@@ -134,7 +131,7 @@ def prepare(order: RunRequest, runnable: Runnable | None = None, finished: Colle
 
 
 def strategy_of(order: RunRequest, *, starts_at_once: bool = False) -> Strategy:
-    """The strategy that the user wants, with what it is to aim at. Only foresight can aim at different things.
+    """The strategy that the user wants, with what it is to aim at. Only who looks ahead can aim at different things.
 
     Where no job ever waits there is nothing to choose: by default everything that is left is one job.
     """
@@ -142,11 +139,11 @@ def strategy_of(order: RunRequest, *, starts_at_once: bool = False) -> Strategy:
     if starts_at_once and order.strategy == AUTO and is_plain:
         return find_strategy("giant")
     strategy = find_strategy(order.strategy)
-    if isinstance(strategy, Foresight):
-        return replace(
-            strategy.thinking(order.think),
+    if isinstance(strategy, LooksAhead):
+        return strategy.aimed(
             objective=order.objective,
             deadline_s=order.deadline_s,
+            think=order.think,
             max_nodes=order.max_nodes,
             job_s=JOB_S,
         )
@@ -207,7 +204,7 @@ def _refuse_misfits(prepared: Prepared) -> None:
     fix = f"lower {key} of the task in {prepared.order.workflow}"
     if key == "nodes" and prepared.order.max_nodes == terms.cluster_nodes:
         owner, fix = "--max-nodes allows", f"{fix}, or raise --max-nodes"
-    elif isinstance(prepared.queue, LocalQueue) and not (is_machine and (key == "nodes" or shape == this_machine())):
+    elif prepared.limits.from_settings and not (is_machine and (key == "nodes" or shape == this_machine())):
         owner = "windrow.toml allows" if is_machine else owner
         fix = f"{fix}, or raise {key} in [queues.{on}] of windrow.toml"
     raise UserError(f"task {task.id} needs {needs}; {owner} {has}; {fix}")
@@ -248,9 +245,9 @@ def dry_run(prepared: Prepared, root: Path = ROOT) -> DryRun:
     view = core.view(now, forecaster.waits_s)
     if not at_once:
         view = view.within(twin.snapshot().open_nodes)
-    if isinstance(strategy, Foresight):
+    if isinstance(strategy, LooksAhead):
         nothing_done = np.zeros(len(workflow), dtype=bool)
-        ahead = look_ahead(prepared.queue, twin, keeps=False).futures(view, {}, nothing_done, terms.requests())
+        ahead = Ahead.on(prepared.queue, twin, keeps=False).futures(view, {}, nothing_done, terms.requests())
         view = replace(view, futures=ahead)
     decision = decided(strategy, view)
     dispatch = Dispatch(RunFolder.at(root / f"{workflow.name}-N"), prepared.runnable, "UID", workflow.name)
@@ -373,10 +370,10 @@ def _manager(paths: RunPaths, journal: Journal, promise: FirstPromise) -> Manage
     root, expected_s = paths.folder.path.parent, whole_seconds(workflow)
     hearers: list[Hear] = [Learning(runnable, queue.name, facts["uid"], past, waits)]
     ahead: Ahead | None = None
-    if isinstance(strategy, Foresight):
+    if isinstance(strategy, LooksAhead):
         errors = TaskErrors(expected_s, facts.get("errors", ()))
         is_trusted = not promised_too_much(past_promises(root, order.on), time.time())
-        ahead = look_ahead(queue, twin, errors, is_trusted=is_trusted)
+        ahead = Ahead.on(queue, twin, errors, is_trusted=is_trusted)
         hearers += [errors.hear, promise.hear]
         _tell(hearers[1:], [record for _, record in journal.records(kinds=(e.JobsPlanned, e.TaskFinished))])
     return Manager(
@@ -418,8 +415,7 @@ def order_of_run(facts: Mapping[str, Any]) -> RunRequest:
 
 def twin_of(queue: Queue) -> Twin:
     """The most trusted of those who are asked for starts on this queue."""
-    policy = queue.settings.policy if isinstance(queue, LocalQueue) else "conservative"
-    return Twin(queue, time.time, policy=policy, refresh_s=5.0)
+    return Twin(queue, time.time, policy=queue.policy, refresh_s=5.0)
 
 
 def forecasters(queue: Queue, twin: Twin, waits: History | None) -> list[Forecaster]:

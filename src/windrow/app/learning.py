@@ -1,4 +1,5 @@
-"""What a run learns, for itself and for those to come: how long its tasks took, how long its jobs waited."""
+"""What a run learns, for itself and for those to come: how long its tasks took, how long its jobs waited, and
+how good its look ahead was."""
 
 from __future__ import annotations
 
@@ -9,11 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from windrow.forecast.best_effort import Memory
+from windrow.forecast.ledger import Promise
 from windrow.forecast.runtimes import FilledTime, PastRun, RunTimes, Source
 from windrow.forecast.waits import History, PastWait
 from windrow.manager import events as e
 from windrow.manager.journal import Record
 from windrow.model import Runnable
+from windrow.strategies import Decision
 
 FEW_TASKS = 5
 """Tasks that must be done before their errors tell more than those of earlier runs."""
@@ -88,6 +91,33 @@ class TaskErrors:
             if isinstance(record.event, e.TaskFinished) and record.detail is not None:
                 took_s = max(1, round(record.at_s - float(record.detail["begun"])))
                 self._heard.append(took_s / int(self._expected_s[record.event.task]))
+
+
+class FirstPromise:
+    """Hears what the first look ahead of a run expected of it, and when its last task was done."""
+
+    def __init__(self) -> None:
+        self._at_s = self._expected_s = self._done_s = 0.0
+
+    def hear(self, records: Iterable[Record]) -> None:
+        """Take in what happens in the run."""
+        for record in records:
+            match record.event:
+                case e.JobsPlanned(decision=decision) if not self._expected_s and decision.jobs:
+                    self._at_s, self._expected_s = record.at_s, expected_s(decision)
+                case e.TaskFinished():
+                    self._done_s = record.at_s
+                case _:
+                    pass
+
+    def kept(self) -> Promise | None:
+        """The promise and what came of it, now that all is done; None where nobody looked ahead at first."""
+        return Promise(self._at_s, self._expected_s, self._done_s - self._at_s) if self._expected_s else None
+
+
+def expected_s(decision: Decision) -> float:
+    """How long all that is left should take, by a look ahead; 0 where the decision comes from none."""
+    return float(decision.candidates[0].makespan_s or 0) if decision.is_played else 0.0
 
 
 def earlier_errors(runnable: Runnable, times: Sequence[FilledTime], past: RunTimes) -> list[float]:

@@ -53,6 +53,14 @@ class PartialForecaster(Forecaster, Protocol):
         """As `waits_s`, but `UNKNOWN_S` where it cannot tell; nobody else is asked."""
 
 
+@runtime_checkable
+class CountingForecaster(Forecaster, Protocol):
+    """A forecaster to which jobs count as soon as they are submitted, before anybody has read the queue again."""
+
+    def add(self, nodes: int, requested_s: int) -> None:
+        """We have just submitted such a job."""
+
+
 @dataclass(frozen=True, slots=True)
 class Prediction:
     """That a job of this size, submitted at `at_s`, waits for `wait_s`, in the view of one source."""

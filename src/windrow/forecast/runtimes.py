@@ -63,7 +63,6 @@ class PastRun:
     ended_at: float
     cores: int = 1
     peak_bytes: int = 0
-    succeeded: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +134,7 @@ class RunTimes:
         rows = [
             (run.workflow, run.kind, run.cores, run.runtime_s, run.peak_bytes, run.ended_at)
             for run in runs
-            if run.succeeded and math.isfinite(run.runtime_s) and run.runtime_s >= 0
+            if math.isfinite(run.runtime_s) and run.runtime_s >= 0
         ]
         if rows:
             self._make_folder()

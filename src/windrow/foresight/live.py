@@ -19,10 +19,12 @@ from numpy.typing import NDArray
 
 from windrow.forecast.twin import Twin, simulated, waiting_jobs
 from windrow.foresight.futures import OwnJob, Requests, SampledFutures
+from windrow.foresight.observed_file import SeenFile
 from windrow.foresight.observer import LOOK_S, Watch
 from windrow.kernels.jit import in_python, is_small
 from windrow.model import NEVER_S
-from windrow.queues.port import Snapshot
+from windrow.queues.accounts import Accounts
+from windrow.queues.port import Queue, Snapshot
 from windrow.sim.cluster import Cluster
 from windrow.strategies.base import Course, Futures, JobPlan, Outcome, Sampling, View, best_nodes
 
@@ -53,6 +55,21 @@ class Ahead:
         self._last: Snapshot | None = None
         self._mine: set[str] = set()
         self._looked_s = -math.inf
+
+    @classmethod
+    def on(
+        cls,
+        queue: Queue,
+        twin: Twin,
+        errors: Callable[[], Floats | None] = lambda: None,
+        *,
+        is_trusted: bool = True,
+        keeps: bool = True,
+    ) -> Ahead:
+        """A look ahead on this queue; `keeps` False: what is seen meanwhile is not kept for other runs."""
+        accounts = queue if isinstance(queue, Accounts) else None
+        place = queue.name if accounts is None else accounts.place
+        return cls(twin, Watch(SeenFile(place), accounts, keeps=keeps), errors, is_trusted=is_trusted)
 
     def futures(
         self, view: View, own: Mapping[str, OwnJob], done: NDArray[np.bool_], requests: Requests

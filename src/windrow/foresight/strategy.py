@@ -17,16 +17,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean, pstdev
-from typing import Literal
 
 from windrow.errors import UserError
 from windrow.foresight.courses import KINDS, Courses, bundled_jobs, padded, unhurried
 from windrow.model import NEVER_S, format_duration, is_never
-from windrow.strategies.base import LONG_QUEUE, Candidate, Course, Decision, Futures, JobPlan, Sampling, View
+from windrow.strategies.base import LONG_QUEUE, Candidate, Course, Decision, Futures, JobPlan, Objective, Sampling, View
 from windrow.strategies.glume import Glume
 from windrow.strategies.individual import single_jobs
 
-Objective = Literal["makespan", "node-hours", "balanced"]
 OBJECTIVES: tuple[Objective, ...] = ("makespan", "node-hours", "balanced")
 
 _SURE = 0.9  # the part of futures in which a deadline must be kept
@@ -84,10 +82,26 @@ class Foresight:
         if self.futures < 1 or self.plays < 2 or (self.max_nodes is not None and self.max_nodes < 1):
             raise UserError("foresight needs at least 1 future, 2 plays and, where they are bounded, 1 node")
 
-    def thinking(self, times: float) -> Foresight:
-        """The same, but each decision may take so many times the work: more courses, and more futures for the last."""
-        plays, futures = max(2, round(self.plays * times)), max(1, round(self.futures * times**0.5))
-        return replace(self, plays=plays, futures=futures)
+    def aimed(
+        self,
+        *,
+        objective: Objective = "makespan",
+        deadline_s: int | None = None,
+        think: float = 1.0,
+        max_nodes: int | None = None,
+        job_s: float = 0.0,
+    ) -> Foresight:
+        """The same, with that aim. Who thinks harder looks at more courses, and at more futures for the last ones."""
+        plays, futures = max(2, round(self.plays * think)), max(1, round(self.futures * think**0.5))
+        return replace(
+            self,
+            objective=objective,
+            deadline_s=deadline_s,
+            max_nodes=max_nodes,
+            job_s=job_s,
+            plays=plays,
+            futures=futures,
+        )
 
     def decide(self, view: View) -> Decision:
         """The jobs of the course with the best outcome, when no own job waits."""

@@ -12,9 +12,7 @@ import numpy as np
 
 from windrow.errors import OutsideError
 from windrow.forecast import ledger
-from windrow.forecast.base import AtOnce, Forecaster, Ints, Prediction, predict
-from windrow.forecast.system import System
-from windrow.forecast.twin import Twin
+from windrow.forecast.base import AtOnce, CountingForecaster, Forecaster, Ints, Prediction, predict
 from windrow.manager.journal import PredictedStart
 from windrow.strategies import JobPlan
 
@@ -53,8 +51,6 @@ class Predictions:
         new: list[PredictedStart] = []
         for forecaster in self.forecasters:
             try:
-                if isinstance(forecaster, System):
-                    forecaster.ask(nodes, requested_s)
                 answers = _one_after_the_other(forecaster, nodes, requested_s, now_s)
             except OutsideError:
                 continue
@@ -70,11 +66,8 @@ class Predictions:
 def _one_after_the_other(
     forecaster: Forecaster, nodes: Ints, requested_s: Ints, now_s: float
 ) -> list[Prediction | None]:
-    """What a forecaster says of jobs that are submitted together, in this order.
-
-    To a twin each counts from then on, although its last reading of the queue does not know it.
-    """
-    if not isinstance(forecaster, Twin):
+    """What a forecaster says of jobs that are submitted together, in this order."""
+    if not isinstance(forecaster, CountingForecaster):
         return predict(forecaster, nodes, requested_s, now_s)
     said: list[Prediction | None] = []
     for i in range(len(nodes)):

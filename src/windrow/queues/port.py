@@ -97,7 +97,8 @@ class Limits:
 
     `starts_at_once`: no job ever waits here, so there is nothing to forecast and nothing to gain from several jobs.
     `usable_nodes` are those of the `nodes` that new jobs could get when this was read; None: all. `closed` says in one
-    clause why no job can start at all; empty where some can.
+    clause why no job can start at all; empty where some can. `from_settings`: what nodes there are is said by
+    windrow.toml, where the user may raise it.
     """
 
     nodes: int
@@ -109,6 +110,7 @@ class Limits:
     starts_at_once: bool = False
     usable_nodes: int | None = None
     closed: str = ""
+    from_settings: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +167,10 @@ class Queue(Protocol):
     @property
     def name(self) -> str:
         """What users call it."""
+
+    @property
+    def policy(self) -> str:
+        """The policy of a simulated cluster that comes closest to its scheduler."""
 
     def limits(self) -> Limits:
         """What may be asked for. May be cached for the life of the object."""

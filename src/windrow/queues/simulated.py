@@ -64,6 +64,11 @@ class SimulatedQueue:
         return "simulated"
 
     @property
+    def policy(self) -> str:
+        """The policy of the simulated cluster."""
+        return self._cluster.settings.policy
+
+    @property
     def now_s(self) -> int:
         """The virtual time."""
         return self._cluster.now_s

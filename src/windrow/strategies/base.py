@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -221,6 +221,22 @@ class Strategy(Protocol):
 
     def decide(self, view: View) -> Decision:
         """The jobs to submit now."""
+
+
+Objective = Literal["makespan", "node-hours", "balanced"]
+
+
+@runtime_checkable
+class LooksAhead(Strategy, Protocol):
+    """A strategy that wants `View.futures`, and can be told what to aim at and how hard to think."""
+
+    def aimed(
+        self, *, objective: Objective, deadline_s: int | None, think: float, max_nodes: int | None, job_s: float
+    ) -> Strategy:
+        """The same strategy with that aim. `think`: how many times the usual work a decision may take.
+
+        `job_s` are node-seconds by which one job more must pay for itself.
+        """
 
 
 def decided(strategy: Strategy, view: View) -> Decision:

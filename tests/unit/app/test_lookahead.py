@@ -8,8 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from windrow.app.learning import TaskErrors, earlier_errors
-from windrow.app.lookahead import FirstPromise, expected_s
+from windrow.app.learning import FirstPromise, TaskErrors, earlier_errors, expected_s
 from windrow.forecast.ledger import Promise, promised_too_much
 from windrow.forecast.runtimes import PastRun, RunTimes, fill
 from windrow.foresight.strategy import Foresight

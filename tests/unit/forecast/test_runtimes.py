@@ -74,7 +74,7 @@ def test_what_was_recorded_is_expected(tmp_path: Path) -> None:
     assert history.expect("w", "k", guess_s=60).is_guess
     assert not history.path.exists(), "asking makes no file"
     history.record(runs(10, 30, 20))
-    history.record([PastRun("w", "k", 99, 5, succeeded=False), PastRun("w", "k", math.nan, 5)])
+    history.record([PastRun("w", "k", math.nan, 5)])
     found = history.expect("w", "k", 0.5)
     assert (found.runtime_s, found.runs, found.risk, found.is_guess) == (20, 3, 0.5, False)
     assert history.expect("w", "other", guess_s=7).runtime_s == 7

@@ -158,7 +158,7 @@ def test_uses_the_time_that_it_is_given() -> None:
     """More work is more plays and more futures; with next to none there is still an answer."""
     told = [Told({WHOLE: [(1000, 5), (1100, 5)]}) for _ in range(3)]
     for times, one in zip((0.001, 1, 16), told, strict=True):
-        thinker = Foresight().thinking(times)
+        thinker = Foresight().aimed(think=times)
         decision = thinker.decide(view_with(one))
         assert len(decision.jobs[0].tasks) == 18
         assert len(one.played) <= thinker.plays

@@ -56,6 +56,7 @@ class CountingQueue:
     clock: Clock
     max_array: int = 1000
     name: str = "counting"
+    policy: str = "conservative"
     running: set[str] = field(default_factory=set)
     submitted: int = 0
     asked: list[tuple[float, str, int]] = field(default_factory=list)

@@ -91,6 +91,11 @@ class LocalQueue:
         return "local"
 
     @property
+    def policy(self) -> str:
+        """The policy by which it schedules."""
+        return self.settings.policy
+
+    @property
     def folder(self) -> Path:
         """Where the queue keeps what it knows."""
         return self._folder
@@ -103,6 +108,7 @@ class LocalQueue:
             max_walltime_s=self._max_walltime_s,
             max_array=_MAX_ARRAY,
             starts_at_once=self.settings.nodes is None,
+            from_settings=True,
         )
 
     def submit(self, spec: JobSpec) -> str:

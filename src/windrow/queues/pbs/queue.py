@@ -98,6 +98,11 @@ class PbsQueue:
         """What users call it."""
         return "pbs"
 
+    @property
+    def policy(self) -> str:
+        """Backfilling that plans every job of the queue."""
+        return "conservative"
+
     def limits(self) -> Limits:
         """What may be asked for, read once: the queue, the server and the nodes."""
         return self._limits

@@ -80,6 +80,11 @@ class SlurmQueue:
         """What users call it."""
         return "slurm"
 
+    @property
+    def policy(self) -> str:
+        """Backfilling that plans every job of the queue."""
+        return "conservative"
+
     def limits(self) -> Limits:
         """What may be asked for, read once: the partition, the nodes, the controller, the user's associations."""
         return self._site.limits
