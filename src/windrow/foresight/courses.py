@@ -3,14 +3,13 @@
 Kinds, which an ablation may leave out:
 
 cuts     the first levels as one job, the rest as one when that starts, level by level, or task by task; or all at once
-sizes    each of these jobs on several numbers of nodes, not just on the one that ends first by the queue's estimate
 pairs    both jobs of a cut submitted now, the second with leeway
 splits   the first levels as several jobs side by side: parts that do not depend on each other, dealt out by work
-bundles  all ready tasks at once, in as many jobs as the cap allows
-single   one job for each ready task, under the cap
+single   one job for each ready task, under the cap: seldom best, but always possible where a cap is low
 hold     nothing now, while a job runs
 
-A size is left out where even a job that starts at once would end after the best one by estimate: no future helps it.
+A job has the number of nodes that ends first by the queue's estimate. (Others were tried, and ready tasks in bundles:
+neither paid. The numbers are in docs/reproductions/foresight.md.)
 """
 
 from __future__ import annotations
@@ -31,9 +30,7 @@ from windrow.strategies.levels import levels_text
 
 Ints = NDArray[np.int64]
 
-KINDS = ("cuts", "sizes", "pairs", "splits", "bundles", "single", "hold")
-_STEP = 1.5  # between numbers of nodes
-_PER_CORE = (1, 2, 4)
+KINDS = ("cuts", "pairs", "splits", "single", "hold")
 _SHARES = (1.0, 0.5, 0.25)  # of the nodes that a part of a split could use
 _SPARE = (0.25, 1.0)  # parts of the run for which a job may ask beside, where that costs no wait
 _SPARE_WAITING = 0.25  # the most of them for a job that has to wait
@@ -41,14 +38,13 @@ _SPARE_WAITING = 0.25  # the most of them for a job that has to wait
 
 @dataclass(frozen=True, slots=True)
 class Courses:
-    """Makes the courses that are open in a view. `sizes` is how many numbers of nodes are tried for one job.
+    """Makes the courses that are open in a view.
 
     `late_s` says how much longer than expected a job may run: all jobs ask for that as well.
     """
 
     view: View
     kinds: tuple[str, ...] = KINDS
-    sizes: int = 6
     max_nodes: int | None = None
     late_s: Callable[[JobPlan], int] | None = None
 
@@ -59,7 +55,7 @@ class Courses:
         fitting = (c for _, c in ranked if all(job.nodes <= nodes and not is_never(job.run_s) for job in c.jobs))
         distinct: dict[object, Course] = {}
         for course in fitting:
-            distinct.setdefault((course.jobs, course.then, course.bundle), course)
+            distinct.setdefault((course.jobs, course.then), course)
         return [self._final(course) for course in islice(distinct.values(), most)]
 
     def _final(self, course: Course) -> Course:
@@ -69,48 +65,31 @@ class Courses:
     def _all(self) -> Iterator[tuple[int, Course]]:
         """Each course with its rank: which to look at first, where there is no time for all."""
         view, last = self.view, self.view.levels.last
-        by_task = (Group(0, last, "by task"),)
         if "cuts" in self.kinds:
-            yield from self._wholes()
+            yield 0, Course("all levels", (self._job(0, last, view.busy_s),))
             for cut in range(last):
                 yield from self._cut(cut)
         if "single" in self.kinds and view.ready:
-            yield 0, Course("task by task", single_jobs(view), by_task)
-        if "bundles" in self.kinds and len(view.ready) > view.cap - view.jobs:
-            for per_core in _PER_CORE:
-                name = "ready tasks in bundles" + (f", {per_core} to a core" if per_core > 1 else "")
-                jobs = bundled_jobs(view, per_core)
-                yield 1 if per_core == 1 else 3, Course(name, jobs, by_task, per_core)
+            yield 0, Course("task by task", single_jobs(view), (Group(0, last, "by task"),))
         if "splits" in self.kinds and view.cap - view.jobs > 1:
             for cut in range(last + 1):
                 yield from self._splits(cut)
         if "hold" in self.kinds and view.jobs_running:
             yield 0, Course("nothing now", (), (Group(0, last, "when done"),))
 
-    def _wholes(self) -> Iterator[tuple[int, Course]]:
-        last, busy = self.view.levels.last, self.view.busy_s
-        for k, nodes in enumerate(self._sizes(0, last, busy)):
-            yield 2 if k else 0, Course("all levels", (self._job(0, last, nodes, busy),))
-
     def _cut(self, cut: int) -> Iterator[tuple[int, Course]]:
         """Levels up to `cut` as one job, and the ways to go on."""
         view, last, busy = self.view, self.view.levels.last, self.view.busy_s
         done = levels_text(0, cut)
-        one_by_one = tuple(Group(level, level, "when done") for level in range(cut + 1, last + 1))
-        firsts = [self._job(0, cut, nodes, busy) for nodes in self._sizes(0, cut, busy)]
-        for k, job in enumerate(firsts):
-            later = 2 if k else 0
-            yield later, Course(f"{done}, then the rest", (job,), (Group(cut + 1, last, "when started"),))
-            yield later + 2, Course(f"{done}, then task by task", (job,), (Group(cut + 1, last, "by task"),))
-            if cut + 1 < last:
-                yield 3, Course(f"{done}, then level by level", (job,), one_by_one)
+        job = self._job(0, cut, busy)
+        yield 0, Course(f"{done}, then the rest", (job,), (Group(cut + 1, last, "when started"),))
+        yield 2, Course(f"{done}, then task by task", (job,), (Group(cut + 1, last, "by task"),))
+        if cut + 1 < last:
+            one_by_one = tuple(Group(level, level, "when done") for level in range(cut + 1, last + 1))
+            yield 3, Course(f"{done}, then level by level", (job,), one_by_one)
         if "pairs" in self.kinds and view.cap - view.jobs > 1:
-            first = firsts[0]
-            wait = view.wait_s(first.nodes, first.run_s + first.leeway_s)
-            until = max(busy, wait) + first.run_s
-            for k, nodes in enumerate(self._sizes(cut + 1, last, until)[:3]):
-                both = first, self._job(cut + 1, last, nodes, until)
-                yield 3 if k else 1, Course(f"{done} and the rest", both)
+            until = max(busy, view.wait_s(job.nodes, job.run_s + job.leeway_s)) + job.run_s
+            yield 1, Course(f"{done} and the rest", (job, self._job(cut + 1, last, until)))
 
     def _splits(self, cut: int) -> Iterator[tuple[int, Course]]:
         """Levels up to `cut` as several jobs side by side."""
@@ -127,25 +106,13 @@ class Courses:
                     yield rank, Course(name, jobs)
                 elif jobs:
                     yield rank, Course(f"{name}, then the rest", jobs, (Group(cut + 1, last, "when started"),))
-                    yield rank, Course(f"{name}, then task by task", jobs, (Group(cut + 1, last, "by task"),), 1)
+                    yield rank, Course(f"{name}, then task by task", jobs, (Group(cut + 1, last, "by task"),))
 
-    def _sizes(self, first: int, last: int, busy_s: int) -> list[int]:
-        """Numbers of nodes for these levels: the one that ends first by estimate, then others that may do better."""
+    def _job(self, first: int, last: int, busy_s: int) -> JobPlan:
+        """These levels on the number of nodes that ends first by estimate."""
         run = self.view.levels.run_s(first, last)[: self.max_nodes]
-        best, wait, _ = best_nodes(self.view, first, last, busy_s)
-        best = min(best, len(run))
-        found = [best]
-        nodes = float(len(run))
-        end = max(wait, busy_s) + int(run[best - 1])
-        while nodes >= 1 and "sizes" in self.kinds and len(found) < self.sizes:
-            if busy_s + run[round(nodes) - 1] < end and round(nodes) not in found:
-                found.append(round(nodes))
-            nodes /= _STEP
-        return found
-
-    def _job(self, first: int, last: int, nodes: int, busy_s: int) -> JobPlan:
-        run = int(self.view.levels.run_s(first, last)[nodes - 1])
-        return self.view.plan(first, last, nodes, binary_leeway(self.view, nodes, run, busy_s)[0])
+        nodes = min(best_nodes(self.view, first, last, busy_s)[0], len(run))
+        return self.view.plan(first, last, nodes, binary_leeway(self.view, nodes, int(run[nodes - 1]), busy_s)[0])
 
 
 def padded(view: View, jobs: tuple[JobPlan, ...], late_s: Callable[[JobPlan], int] | None) -> tuple[JobPlan, ...]:
@@ -179,17 +146,6 @@ def unhurried(view: View, jobs: tuple[JobPlan, ...]) -> tuple[JobPlan, ...]:
         replace(job, leeway_s=job.leeway_s + spare, requested_s=view.request(job.run_s + job.leeway_s + spare))
         for job, spare in zip(jobs, more.tolist(), strict=True)
     )
-
-
-def bundled_jobs(view: View, per_core: int) -> tuple[JobPlan, ...]:
-    """All ready tasks in as many jobs as the cap leaves room for, with nodes for each `per_core`-th task of a job."""
-    count = min(max(0, view.cap - view.jobs), len(view.ready))
-    jobs = []
-    for k in range(count):
-        tasks = np.array(sorted(view.ready[k::count]), dtype=np.int64)
-        nodes = min(view.work.cluster_nodes, -(-view.work.nodes_needed(tasks) // per_core))
-        jobs.append(_job_of(view, tasks, nodes))
-    return tuple(job for job in jobs if not is_never(job.run_s))
 
 
 def independent_parts(view: View, last: int) -> list[list[int]]:

@@ -267,7 +267,7 @@ class SampledFutures:
         )
         book[[r.RUNNING_TASKS, r.OPEN_TASKS, r.KILLS]] = len(self._tables.running), len(self._tables.tasks), self._lost
         book[[r.CAP, r.OWNER, r.MOST_NODES]] = view.cap, cluster.log_users, self._most_nodes(course)
-        book[[r.SHAPE_CORES, r.PER_CORE]] = view.work.shape.cores, course.bundle
+        book[[r.SHAPE_CORES, r.PER_CORE]] = view.work.shape.cores, 0
         book[[r.SIZES, r.LEEWAY_ROUNDS]] = cluster.nodes if cluster.keeps_plan else _SIZES_WITHOUT_PLAN, _LEEWAY_ROUNDS
         return book
 

@@ -5,8 +5,8 @@ in which others run as long as their past says, and past days arrive again (`Vie
 same futures, so luck does not decide between them. All are played in one or two; the best third goes on to the next,
 and so on: most of the work goes to those that are hard to tell apart.
 
-A decision is made when no own job waits. The one exception are tasks that go out one by one, or in bundles: while some
-of them wait, others that become ready follow. Nothing is submitted that is not meant to run.
+A decision is made when no own job waits. The one exception are tasks that go out one by one: while some of them wait,
+others that become ready follow. Nothing is submitted that is not meant to run.
 
 Pure, as every strategy: `plays` bounds the work of a decision in played courses, not in seconds, and the best so far
 wins when it is used up. Without futures (`View.futures` is None) it decides as `glume` does, and says so.
@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from statistics import fmean, pstdev
 
 from windrow.errors import UserError
-from windrow.foresight.courses import KINDS, Courses, bundled_jobs, padded, unhurried
+from windrow.foresight.courses import KINDS, Courses, padded, unhurried
 from windrow.model import NEVER_S, format_duration, is_never
 from windrow.strategies.base import LONG_QUEUE, Candidate, Course, Decision, Futures, JobPlan, Objective, Sampling, View
 from windrow.strategies.glume import Glume
@@ -57,18 +57,16 @@ class Foresight:
     objective: the least makespan, the fewest node-hours, or the least sum of both, each relative to the best of its
     kind. deadline_s: from the run's begin; only courses that keep it in nine futures of ten are considered, if any do.
     max_nodes: the most nodes that one job may ask for.
-    slack: a makespan longer by this part is as good, if it costs fewer node-hours. doubt: by how many standard errors
-    a course must beat the one that glume would take. job_s: node-seconds that a job costs beside its tasks: nothing in
-    simulation, but real ones have to be started. futures: in how many the last courses are compared. plays: the
-    most courses played for one decision while the queue is empty. kinds, sampling: ingredients, for those who study
-    them.
+    slack: a makespan longer by this part is as good, if it costs fewer node-hours. job_s: node-seconds that a job costs
+    beside its tasks: nothing in simulation, but real ones have to be started. futures: in how many the last courses are
+    compared. plays: the most courses played for one decision while the queue is empty. kinds, sampling: ingredients,
+    for those who study them.
     """
 
     objective: Objective = "makespan"
     deadline_s: int | None = None
     max_nodes: int | None = None
     slack: float = 0.002
-    doubt: float = 0.5
     job_s: float = 0.0
     futures: int = 8
     plays: int = 320
@@ -125,7 +123,6 @@ class Foresight:
             raise UserError(f"no job on at most {self.max_nodes} nodes can run what is left; allow more nodes")
         if not alive:
             return []
-        plain = self._plain(view, alive)
         dropped: list[Tried] = []
         while at < self.futures and left >= len(alive):
             more = min(2 if at < 4 else 4, self.futures - at, max(1, left // (2 * len(alive))))
@@ -135,27 +132,7 @@ class Foresight:
             alive = self._sorted(view, alive)
             keep = len(alive) if at >= self.futures else max(_FINAL, -(-len(alive) // 3))
             alive, dropped = alive[:keep], alive[keep:] + dropped
-            if plain in dropped:
-                dropped.remove(plain)
-                alive.append(plain)
-        return self._thrifty(view, self._doubtful(view, alive, plain)) + dropped
-
-    @staticmethod
-    def _plain(view: View, tried: Sequence[Tried]) -> Tried:
-        """The course that `glume` would take; the first one where it would take none of these."""
-        jobs = [(job.tasks, job.nodes) for job in Glume().decide(view).jobs]
-        same = (one for one in tried if [(job.tasks, job.nodes) for job in one.course.jobs] == jobs)
-        return next(same, tried[0])
-
-    def _doubtful(self, view: View, tried: list[Tried], plain: Tried) -> list[Tried]:
-        """Forecasts err: what is better than the plain course by no more than the futures differ is not better."""
-        best = tried[0]
-        if self.objective != "makespan" or best is plain or self._is_late(view, plain):
-            return tried
-        gains = [a - b for a, b in zip(plain.makespan_s, best.makespan_s, strict=True)]
-        if fmean(gains) > self.doubt * pstdev(gains) / len(gains) ** 0.5:
-            return tried
-        return [plain, *(one for one in tried if one is not plain)]
+        return self._thrifty(view, alive) + dropped
 
     def _plays(self, futures: Futures) -> int:
         """How many plays this decision may take: fewer in a long queue, where each takes longer."""
@@ -274,10 +251,9 @@ def _followers(view: View, futures: Futures) -> Decision:
     waiting, late_s = futures.waiting, futures.late_s
     if not view.ready or not all(_is_flat(view, job) for job in waiting):
         return Decision()
-    in_bundles = any(len(job.tasks) > 1 for job in waiting)
-    jobs = padded(view, bundled_jobs(view, 1) if in_bundles else single_jobs(view), late_s)
+    jobs = padded(view, single_jobs(view), late_s)
     jobs = jobs if futures.is_exact else unhurried(view, jobs)
-    return Decision(jobs, why=f"ready tasks follow {'in bundles' if in_bundles else 'one by one'} while others wait")
+    return Decision(jobs, why="ready tasks follow one by one while others wait")
 
 
 def _is_flat(view: View, job: JobPlan) -> bool:

@@ -75,15 +75,12 @@ class Group:
 class Course:
     """A course of action: jobs to submit now, and what to do with the levels that are left then.
 
-    `bundle` is for levels by task: 0 submits each ready task on its own; else all ready tasks go out at once, dealt
-    to as many jobs as the cap allows, with one core for each `bundle` of them. No later job asks for more than
-    `max_nodes`.
+    Levels by task are one job for each task, as they become ready. No later job asks for more than `max_nodes`.
     """
 
     name: str
     jobs: tuple[JobPlan, ...] = ()
     then: tuple[Group, ...] = ()
-    bundle: int = 0
     max_nodes: int | None = None
 
 

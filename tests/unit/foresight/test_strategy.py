@@ -82,7 +82,7 @@ WHOLE, CUT, SINGLE = "all levels", "levels 0-1, then the rest", "task by task"
 
 def test_takes_what_ends_first_on_the_mean() -> None:
     told = Told({WHOLE: [(1000, 5), (1000, 5)], CUT: [(700, 9), (1100, 9)], SINGLE: [(900, 1), (950, 1)]})
-    decision = Foresight(kinds=("cuts", "single"), doubt=0.0).decide(view_with(told))
+    decision = Foresight(kinds=("cuts", "single")).decide(view_with(told))
     assert len(decision.jobs[0].tasks) == 9  # levels 0 and 1
     assert decision.candidates[0].makespan_s == 900
     assert "task by task: 25 s later" in decision.why  # the regret of task by task
@@ -104,19 +104,6 @@ def test_of_nearly_equal_ends_the_cheaper_course() -> None:
     told = Told({WHOLE: [(1000, 9000)], CUT: [(1001, 3000)], SINGLE: [(1100, 100)]})
     assert len(Foresight().decide(view_with(told)).jobs[0].tasks) == 9
     assert len(Foresight(slack=0.0).decide(view_with(told)).jobs[0].tasks) == 18
-
-
-def test_in_doubt_it_does_what_glume_would() -> None:
-    """A gain of 50 s, once 250 s and once -150 s, is no gain; one of 50 s each time is."""
-    glume = Glume().decide(view_with(None)).jobs
-    assert len(glume[0].tasks) == 10
-    plain, other = "levels 0-2, then the rest", WHOLE
-    unsure = Told({plain: [(1000, 9), (1000, 9)], other: [(750, 9), (1150, 9)]})
-    sure = Told({plain: [(1000, 9), (1000, 9)], other: [(950, 9), (950, 9)]})
-    doubting = Foresight(kinds=("cuts", "single"), doubt=1.5)
-    assert doubting.decide(view_with(unsure)).jobs == glume
-    assert replace(doubting, doubt=0.0).decide(view_with(unsure)).jobs != glume
-    assert doubting.decide(view_with(sure)).jobs != glume
 
 
 def test_a_deadline_rules_out_what_may_miss_it() -> None:

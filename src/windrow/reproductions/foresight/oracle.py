@@ -26,7 +26,7 @@ Ranks = tuple[int, ...]
 T = TypeVar("T")
 
 
-HINDSIGHT = Foresight(slack=0.0, doubt=0.0, futures=1, sampling=Sampling("truth"), name="hindsight")
+HINDSIGHT = Foresight(slack=0.0, futures=1, sampling=Sampling("truth"), name="hindsight")
 """Foresight that knows the future: at each decision, the best course on what really comes."""
 
 

@@ -46,7 +46,6 @@ ABLATIONS: tuple[Foresight, ...] = (
     Foresight(sampling=Sampling(arrivals=False), name="nobody arrives"),
     Foresight(futures=1, name="one future"),
     Foresight(slack=0.0, name="no slack"),
-    Foresight(doubt=0.0, name="no doubt"),
     *(Foresight(kinds=tuple(k for k in KINDS if k != kind), name=f"without {kind}") for kind in KINDS[1:-1]),
 )
 """What is left of foresight without each ingredient."""
