@@ -56,9 +56,9 @@ bench: $(VENV)/ready-dev  ## speed, side by side with what one would use instead
 	$(BIN)/python bench/streams.py
 	$(BIN)/python bench/light.py
 
-prove: $(VENV)/ready-dev  ## what takes longer than tests may; writes docs/reference/proof.md; about 5 minutes
+prove: $(VENV)/ready-dev  ## what takes longer than tests may; writes docs/reference/proof.md; about an hour, or PARTS="hour cases"
 	sh tests/slurm/install
-	$(BIN)/python bench/prove.py
+	$(BIN)/python bench/prove.py $(PARTS)
 
 pays: $(VENV)/ready-dev  ## strategies on a real Slurm and in the simulator, side by side; about 25 minutes
 	$(BIN)/python bench/pays.py

@@ -1,6 +1,10 @@
-"""What takes longer than tests may: many more bad inputs and random cases, and the first hour of a new user measured.
+"""What takes longer than tests may: thousands of random cases, every shape by every strategy, figures on test beds.
 
-`make prove` runs it and writes `docs/reference/proof.md`. Every part is a command that anyone can give alone.
+    python bench/prove.py [hour] [cases] [matrices] [beds]
+
+`make prove` runs all of it and writes `docs/reference/proof.md`, one section for each part, with the commit that it was
+run on; where only some parts are named, the other sections stay as they are. Every row is a command that anyone can
+give alone, and `make test` runs a fixed sample of it.
 """
 
 from __future__ import annotations
@@ -12,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,34 +28,64 @@ HEAD = """\
 # Proof
 
 Written by `make prove`, which runs for longer than tests may. Do not edit.
-
-Commit `{commit}`, Python {python}, {cores} cores.
 """
 
-Part = tuple[str, tuple[str, ...], dict[str, str]]
+Row = tuple[str, tuple[str, ...], dict[str, str]]
 
-_SITES = ("tests/slurm/test_slurm_sites.py", "tests/slurm/test_losses_on_slurm.py")
-MATRIX: tuple[Part, ...] = (
+CASES: tuple[Row, ...] = (
     *(
         (
             f"bad inputs, 1,000 cases, seed {seed}",
-            ("tests/hostile", "-n0"),
+            ("tests/hostile", "-n2"),
             {"WINDROW_FUZZ_CASES": "1000", "WINDROW_FUZZ_SEED": seed},
         )
         for seed in ("1", "2")
     ),
     (
-        "clusters against the slow reference, five times the cases, fresh ones",
+        "clusters against the slow reference, 17,000 fresh cases",
         ("tests/unit/sim/test_against_reference.py", "-n2"),
-        {"WINDROW_FUZZ": "5"},
+        {"WINDROW_FUZZ": "20"},
     ),
     (
-        "Slurm as sites run it: nodes drained, down, cut off; partitions down; limits; held and preempted jobs",
-        (*_SITES, "-n3", "--dist=loadgroup"),
-        {},
+        "every other property, ten times the cases, fresh ones",
+        (
+            "tests/unit",
+            "tests/survival",
+            "-m",
+            "hypothesis",
+            "--ignore=tests/unit/sim/test_against_reference.py",
+            "-n2",
+        ),
+        {"WINDROW_FUZZ": "10"},
+    ),
+    (
+        "managers killed again and again, on the queue of this machine",
+        ("tests/survival/test_survival_local.py", "-k", "again_and_again", "-n6"),
+        {"WINDROW_FUZZ": "10"},
     ),
 )
 """Tests with far more cases than by default, and the environment that asks for them."""
+
+_SITES = ("tests/slurm/test_slurm_sites.py", "tests/slurm/test_losses_on_slurm.py")
+_SIDE_BY_SIDE = ("-n6", "--dist=loadgroup", "--no-loadscope-reorder")
+MATRICES: tuple[Row, ...] = (
+    (
+        "every shape of workflow by every strategy on this machine, and each strategy on 500 tasks",
+        ("tests/real/test_works_local.py", *_SIDE_BY_SIDE),
+        {"WINDROW_FULL": "1"},
+    ),
+    (
+        "the same on a real Slurm, without and with accounting",
+        ("tests/slurm/test_works.py", *_SIDE_BY_SIDE),
+        {"WINDROW_FULL": "1", "WINDROW_TEST_CLUSTERS": "5"},
+    ),
+    (
+        "Slurm as sites run it: nodes drained, down, cut off; partitions down; limits; held and preempted jobs",
+        (*_SITES, *_SIDE_BY_SIDE),
+        {},
+    ),
+)
+"""Tests in full of which `make test` runs a part."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,39 +127,83 @@ def first_hour(folder: Path) -> Iterator[tuple[str, Took, Took]]:
 
 
 def proved(what: str, argv: Sequence[str], env: dict[str, str]) -> tuple[str, str]:
-    """The last line of a run of these tests, and the command that gives it."""
+    """A row with the last line of a run of these tests and the command that gives it; and what failed."""
     command = [str(Path(sys.executable).parent / "pytest"), *argv]
     done = subprocess.run(command, cwd=ROOT, env={**os.environ, **env}, check=False, capture_output=True, text=True)
     print(done.stdout[-2000:], flush=True)
     given = " ".join([*(f"{name}={value}" for name, value in env.items()), "pytest", *argv])
-    return (
-        f"| {what} | {done.stdout.strip().splitlines()[-1].strip('= ')} | `{given}` |",
-        what if done.returncode else "",
-    )
+    return f"| {what} | {_outcome(done.stdout)} | `{given}` |", what if done.returncode else ""
 
 
-def main() -> int:
-    """Run all of it and write the page."""
-    commit = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    version = ".".join(map(str, sys.version_info[:3]))
-    lines = [HEAD.format(commit=commit.stdout.strip(), python=version, cores=os.cpu_count())]
-    lines += ["## The first hour", "", "With an empty folder for compiled code, then once more.", ""]
+def _outcome(said: str) -> str:
+    """The line of pytest that counts; after it may come what was skipped for."""
+    counts = [line.strip("= ") for line in said.splitlines() if re.search(r" in [0-9.]+s", line)]
+    return counts[-1] if counts else "nothing"
+
+
+Section = tuple[list[str], list[str]]
+
+
+def hour() -> Section:
+    """The commands of a new user."""
+    lines = ["With an empty folder for compiled code, then once more.", ""]
     lines += ["| command | cold, wall | cold, CPU | warm, wall | warm, CPU |", "| --- | ---: | ---: | ---: | ---: |"]
     with tempfile.TemporaryDirectory() as folder:
         for name, cold, warm in first_hour(Path(folder)):
             took = " | ".join(f"{value:.1f} s" for value in (cold.wall_s, cold.cpu_s, warm.wall_s, warm.cpu_s))
             lines.append(f"| `{name}` | {took} |")
             print(lines[-1], flush=True)
-    lines += ["", "CPU is that of the command and what it waits for; the agent of a job is not among it.", ""]
-    lines += ["## Many more cases", "", "| what | came out | command |", "| --- | --- | --- |"]
-    rows = [proved(*part) for part in MATRIX]
-    PAGE.write_text("\n".join([*lines, *(row for row, _ in rows), ""]))
-    failed = [what for _, what in rows if what]
+    return [*lines, "", "CPU is that of the command and what it waits for; the agent of a job is not among it."], []
+
+
+def tests(rows: Sequence[Row]) -> Section:
+    """A table of tests."""
+    found = [proved(*row) for row in rows]
+    lines = ["| what | came out | command |", "| --- | --- | --- |", *(row for row, _ in found)]
+    return lines, [failed for _, failed in found if failed]
+
+
+def beds() -> Section:
+    """What bench/pays.py says."""
+    command = [sys.executable, str(ROOT / "bench" / "pays.py")]
+    done = subprocess.run(command, cwd=ROOT, check=False, stdout=subprocess.PIPE, text=True)
+    lines = ["`python bench/pays.py`: the same workflows on a busy private Slurm and in the simulator.", ""]
+    return [*lines, *done.stdout.strip().splitlines()], ["test beds"] if done.returncode else []
+
+
+PARTS: dict[str, tuple[str, Callable[[], Section]]] = {
+    "hour": ("The first hour", hour),
+    "cases": ("Many more cases", lambda: tests(CASES)),
+    "matrices": ("Full matrices", lambda: tests(MATRICES)),
+    "beds": ("Strategies on a test bed", beds),
+}
+
+
+def sections() -> dict[str, str]:
+    """What the page has now, by heading."""
+    pieces = re.split(r"^## (.*)\n", PAGE.read_text() if PAGE.exists() else "", flags=re.M)
+    return {heading: text.strip() for heading, text in zip(pieces[1::2], pieces[2::2], strict=True)}
+
+
+def main(names: Sequence[str]) -> int:
+    """Run these parts, or all, and write the page."""
+    if unknown := set(names) - set(PARTS):
+        print(f"prove: unknown part {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}", file=sys.stderr)
+        return 2
+    git = ["git", "describe", "--always", "--dirty=, with changes"]
+    commit = subprocess.run(git, cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
+    head = f"Commit `{commit}`, Python {'.'.join(map(str, sys.version_info[:3]))}, {os.cpu_count()} cores."
+    failed: list[str] = []
+    for name in names or PARTS:
+        heading, prove = PARTS[name]
+        lines, wrong = prove()
+        failed += wrong
+        page = {**sections(), heading: "\n".join([head, "", *lines])}
+        known = [(title, page[title]) for title, _ in PARTS.values() if title in page]
+        PAGE.write_text(HEAD + "".join(f"\n## {title}\n\n{text}\n" for title, text in known))
     print(f"{PAGE}: written; failed: {', '.join(failed) or 'nothing'}")
     return 1 if failed else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

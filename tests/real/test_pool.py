@@ -15,15 +15,15 @@ import subprocess
 import sys
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.slurm.cluster import SlurmCluster, missing
 from tests.slurm.settings import Settings
+from tests.waiting import children, wait_until
 
 from windrow.manager.lock import holder_of
 from windrow.model import Task, Workflow
@@ -110,11 +110,8 @@ class World:
         self.until(lambda: self.pool.journal.exists() and PoolView(self.pool).facts.get("opened_s", 0) >= before_s)
         return server
 
-    def until(self, holds: Any) -> None:
-        end = time.monotonic() + LIMIT_S
-        while not holds():
-            assert time.monotonic() < end, "nothing happens any more"
-            time.sleep(0.02)
+    def until(self, holds: Callable[[], object]) -> None:
+        wait_until(holds, LIMIT_S)
 
     def write(self, workflow: Workflow, name: str, sleep_s: float) -> Path:
         """The workflow as a file whose tasks write stamps."""
@@ -203,10 +200,6 @@ def test_many_shells_submit_and_every_task_runs_once(world: World, policy: str) 
     assert shown["policy"] == policy
     assert shown["slots"] == {"total": 6, "busy": 0, "reserved_idle": 0}
     assert len(shown["workflows"]) == 24
-
-
-def children(pid: int) -> list[int]:
-    return [int(p) for p in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
 @pytest.mark.parametrize("victim", ["server", "guardian", "both"])

@@ -7,7 +7,6 @@ import random
 import signal
 import stat
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -70,7 +69,9 @@ def test_the_manager_is_killed_again_and_again(world: World, strategy: str) -> N
     world.check_complete()
 
 
-@pytest.mark.parametrize("script", ['sleep 4; exec {real} "$@"', '{real} "$@"; code=$?; sleep 4; exit $code'])
+@pytest.mark.parametrize(
+    "script", [': > {begun}; sleep 2; exec {real} "$@"', '{real} "$@"; code=$?; : > {begun}; sleep 2; exit $code']
+)
 def test_killed_while_a_submission_is_under_way(world: World, script: str) -> None:
     """Slurm has not heard of the job yet, or has taken it. The manager dies before it knows, and is replaced."""
     real = subprocess.run(["which", "sbatch"], capture_output=True, text=True, check=True).stdout.strip()
@@ -78,13 +79,12 @@ def test_killed_while_a_submission_is_under_way(world: World, script: str) -> No
     slow.parent.mkdir(parents=True)
     begun = world.state / "begun"
     testing = f'case "$*" in *--test-only*) exec {real} "$@";; esac\n'
-    slow.write_text(f"#!/bin/sh\n{testing}: > {begun}\n{script.format(real=real)}\n")
+    slow.write_text(f"#!/bin/sh\n{testing}{script.format(real=real, begun=begun)}\n")
     slow.chmod(slow.stat().st_mode | stat.S_IXUSR)
     world.env["PATH"] = f"{slow.parent}:{PATH}"
     world.write(braid())
     with world.start("run", "workflow.yaml", "--on", "slurm", "--strategy", "one-job") as process:
         world.wait_for(begun.exists)
-        time.sleep(0.3)
         process.kill()
         process.wait()
         world.env["PATH"] = PATH
@@ -105,17 +105,17 @@ def started(world: World) -> AgentStarted:
 
 
 def begun_run(world: World, *more: str) -> subprocess.Popen[str]:
-    """A run in one job whose first task is done, and in the midst of the next ones."""
-    world.write(braid(work_s=2.0))
+    """A run in one job whose first task is done, and in the midst of the next ones; they wait until it `ends_well`."""
+    world.write(braid(gated=True))
     process = world.start("run", "workflow.yaml", "--on", "slurm", "--strategy", "one-job", *more)
-    world.wait_for(lambda: world.has_run("first") and len(world.began()) > 2)
-    time.sleep(0.5)
+    world.wait_for(lambda: len(world.at_gate()) >= 2)
     return process
 
 
 def ends_well(world: World, process: subprocess.Popen[str]) -> str:
     """Wait for the end of the run, which must be a good one; what was said."""
-    out, err = process.communicate(timeout=120)
+    world.open_gate()
+    out, err = process.communicate(timeout=240)
     assert process.returncode == 0, out + err
     world.check_complete()
     return out

@@ -11,6 +11,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from tests.examples import FUZZ
 from tests.survival.world import World, braid
 
 from windrow.agent.event_file import AgentStarted, Tail
@@ -28,12 +29,12 @@ def queue_of(world: World) -> LocalQueue:
     return LocalQueue(Path(world.env["XDG_STATE_HOME"]) / "windrow", nodes=4)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(3 * max(1, FUZZ)))
 def test_the_manager_is_killed_again_and_again(world: World, seed: int) -> None:
     """Two dozen real kills over the seeds, each a few records after the one before, or right behind one."""
     chance = random.Random(seed)
     world.write(braid(work_s=0.2))
-    words: tuple[str, ...] = ("run", "workflow.yaml", "--strategy", STRATEGIES[seed])
+    words: tuple[str, ...] = ("run", "workflow.yaml", "--strategy", STRATEGIES[seed % 3])
     kills = 0
     while kills < 8 and not world.kill_after(words, chance.randint(1, 3), chance.choice([0.0, 0.02, 0.1])):
         words = ("resume",)
@@ -68,11 +69,12 @@ def running_agent(world: World) -> int:
 
 
 def test_the_agent_is_killed(world: World) -> None:
-    world.write(braid(work_s=0.3))
+    world.write(braid(gated=True))
     with world.start("run", "workflow.yaml", "--strategy", "one-job") as process:
-        world.wait_for(lambda: world.has_run("first"))
+        world.wait_for(world.at_gate)
         os.kill(running_agent(world), signal.SIGKILL)
-        out, err = process.communicate(timeout=60)
+        world.open_gate()
+        out, err = process.communicate(timeout=200)
     assert process.returncode == 0, out + err
     assert "killed" in out
     world.check_complete()
@@ -80,38 +82,41 @@ def test_the_agent_is_killed(world: World) -> None:
 
 def test_an_agent_killed_together_with_its_guard(world: World) -> None:
     """Both at once: what they leave behind is the queue's to end."""
-    world.write(braid(work_s=0.3))
+    world.write(braid(gated=True))
     with world.start("run", "workflow.yaml", "--strategy", "one-job") as process:
-        world.wait_for(lambda: world.has_run("first"))
+        world.wait_for(world.at_gate)
         agent = running_agent(world)
         guard = int(Path(f"/proc/{agent}/stat").read_text().rpartition(")")[2].split()[1])
         for pid in (guard, agent):
             os.kill(pid, signal.SIGKILL)
-        out, err = process.communicate(timeout=60)
+        world.open_gate()
+        out, err = process.communicate(timeout=200)
     assert process.returncode == 0, out + err
     world.check_complete()
 
 
 def test_a_job_is_cancelled_by_hand(world: World) -> None:
-    world.write(braid(work_s=0.3))
+    world.write(braid(gated=True))
     with world.start("run", "workflow.yaml", "--strategy", "one-job") as process:
-        world.wait_for(lambda: world.has_run("first"))
+        world.wait_for(world.at_gate)
         queue_of(world).cancel(world.left())
-        out, err = process.communicate(timeout=60)
+        world.open_gate()
+        out, err = process.communicate(timeout=200)
     assert process.returncode == 0, out + err
     assert "cancelled by someone else" in out
     world.check_complete()
 
 
 def test_a_run_that_is_cancelled_leaves_nothing_and_goes_on(world: World) -> None:
-    world.write(braid(work_s=2.5))
+    world.write(braid(gated=True))
     with world.start("run", "workflow.yaml") as process:
-        world.wait_for(lambda: world.has_run("first"))
+        world.wait_for(world.at_gate)
         assert world.windrow("cancel")[0] == 0
-        process.communicate(timeout=60)
+        process.communicate(timeout=200)
     world.check_nothing_left()
     world.check_nothing_twice()
     assert Told(world.latest).state == "stopped"
+    world.open_gate()
     assert world.windrow("resume")[0] == 0
     world.check_complete()
 
@@ -173,17 +178,18 @@ def test_outputs_are_deleted_and_made_again_where_they_are_needed(world: World, 
 
 
 def test_two_managers(world: World) -> None:
-    world.write(braid(work_s=0.5))
+    world.write(braid(gated=True))
     with world.start("run", "workflow.yaml") as process:
-        world.wait_for(lambda: world.has_run("first"))
+        world.wait_for(world.at_gate)
         with pytest.raises(UserError, match=rf"braid-1 is being managed by process {process.pid} on"):
             managed(world.latest, wait_s=0.2).__enter__()
-        out, err = process.communicate(timeout=60)
+        world.open_gate()
+        out, err = process.communicate(timeout=200)
     assert process.returncode == 0, out + err
     world.check_complete()
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", range(2 * max(1, FUZZ)))
 def test_whoever_continues_a_changed_workflow_is_killed_again_and_again(world: World, seed: int) -> None:
     """The file changes in mid-run; each `resume` is killed at a random moment. What was kept has run once."""
     chance = random.Random(seed)

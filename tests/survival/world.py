@@ -21,7 +21,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from windrow.agent.event_file import AttemptStarted, Tail
 from windrow.app.runs import RunPaths, Told, all_runs
 
 MARK = "WINDROW_TEST_WORLD"
@@ -30,11 +29,15 @@ MARK = "WINDROW_TEST_WORLD"
 WORK = "sleep {work_s}; echo $WINDROW_TASK > {out}.part && mv {out}.part {out} && echo $WINDROW_TASK >> ran"
 
 
-def braid(work_s: float = 0.05, width: int = 3, runtime_s: int = 1) -> str:
-    """A workflow file: first, `width` chains of two, last."""
+# Before that, where a test wants to act in the midst of it: says that it is there, and waits to be let through.
+GATE = "echo $WINDROW_TASK >> waiting; until test -e go; do sleep 0.05; done; "
+
+
+def braid(work_s: float = 0.05, width: int = 3, runtime_s: int = 1, *, gated: bool = False) -> str:
+    """A workflow file: first, `width` chains of two, last. Gated: all but the first wait (see `World.open_gate`)."""
 
     def entry(name: str, after: Sequence[str]) -> str:
-        command = WORK.format(work_s=work_s, out=f"{name}.out")
+        command = GATE * (gated and bool(after)) + WORK.format(work_s=work_s, out=f"{name}.out")
         return "  - " + json.dumps(
             {
                 "id": name,
@@ -143,10 +146,14 @@ class World:
     def has_run(self, name: str) -> bool:
         return name in self.ran()
 
-    def began(self) -> list[int]:
-        """The tasks that were started in the latest run, by number."""
-        events = [Tail(path).read() for path in sorted(self.latest.folder.jobs.glob("*/events"))]
-        return [word.task for words in events for word in words if isinstance(word, AttemptStarted)]
+    def at_gate(self) -> list[str]:
+        """The tasks that came to the gate."""
+        path = self.folder / "waiting"
+        return path.read_text().split() if path.exists() else []
+
+    def open_gate(self) -> None:
+        """Let them through, and whoever comes later."""
+        (self.folder / "go").touch()
 
     def ran(self) -> list[str]:
         """The tasks that did their work, in order; a task that ran again is there again."""

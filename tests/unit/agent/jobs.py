@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from tests.waiting import wait_until
 
 from windrow.agent.event_file import AgentStarted, AttemptFailed, AttemptFinished, AttemptStarted, Record, Tail
 from windrow.agent.folder import RunFolder
@@ -56,7 +56,7 @@ class Run:
         if tasks:
             self.write(*tasks, job=job, **more)
         with self.begin(job) as agent:
-            out, err = agent.communicate(timeout=60)
+            out, err = agent.communicate(timeout=200)
         return agent.returncode, out + err
 
     def events(self, job: int = 0) -> list[Record]:
@@ -78,26 +78,3 @@ class Run:
 
     def wait_for_start(self, *tasks: int, job: int = 0) -> None:
         wait_until(lambda: set(tasks) <= {e.task for e in self.of(AttemptStarted, job)})
-
-
-def wait_until(holds: Callable[[], bool], patience_s: float = 20.0) -> None:
-    """Wait until it holds; fail if it does not within the patience."""
-    end = time.monotonic() + patience_s
-    while not holds():
-        assert time.monotonic() < end, "it did not happen in time"
-        time.sleep(0.01)
-
-
-def is_alive(pid: int) -> bool:
-    """Whether the process runs; a zombie does not."""
-    try:
-        status = Path(f"/proc/{pid}/stat").read_text()
-    except FileNotFoundError:
-        return False
-    return status[status.rfind(")") + 2] != "Z"
-
-
-def read_pid(path: Path) -> int:
-    """The process number that a task wrote to this file, once it is there."""
-    wait_until(lambda: path.exists() and path.read_text().endswith("\n"))
-    return int(path.read_text())

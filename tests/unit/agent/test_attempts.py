@@ -9,7 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.unit.agent.jobs import Run, read_pid, shell, task, wait_until
+from tests.unit.agent.jobs import Run, shell, task
+from tests.waiting import read_pid, wait_until
 
 from windrow.agent.event_file import AttemptLost
 from windrow.agent.job_file import TaskSpec

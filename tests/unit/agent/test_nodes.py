@@ -7,7 +7,8 @@ import signal
 from pathlib import Path
 
 import pytest
-from tests.unit.agent.jobs import Run, is_alive, read_pid, shell, task, wait_until
+from tests.unit.agent.jobs import Run, shell, task
+from tests.waiting import is_alive, read_pid, wait_until
 
 from windrow.agent.event_file import AgentLeft, AgentStarted, AttemptLost, AttemptStarted, TaskDeclined
 from windrow.agent.hosts import Hosts, find_hosts, queue_id

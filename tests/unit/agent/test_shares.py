@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.agent.jobs import Run, is_alive, shell, task, wait_until
+from tests.unit.agent.jobs import Run, shell, task
+from tests.waiting import is_alive, wait_until
 
 from windrow.agent.event_file import AttemptStarted
 from windrow.agent.machine import Identity, this_machine

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.agent.jobs import is_alive, read_pid, wait_until
+from tests.waiting import is_alive, read_pid, wait_until
 
 from windrow.agent.order import Order, Result
 from windrow.agent.remote import RemoteNode

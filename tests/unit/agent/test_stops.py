@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.unit.agent.jobs import Run, is_alive, read_pid, shell, task, wait_until
+from tests.unit.agent.jobs import Run, shell, task
+from tests.waiting import is_alive, read_pid, wait_until
 
 from windrow.agent.event_file import AgentLeft, AttemptLost, TaskDeclined
 

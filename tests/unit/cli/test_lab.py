@@ -8,12 +8,12 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
+from tests.waiting import children, is_alive, wait_until
 
 from windrow.cli.main import main
 from windrow.lab.campaign.file import read_campaign
@@ -114,14 +114,13 @@ def test_killed_and_continued_gives_the_same_table(here: Path, workers: str) -> 
     (here / "c.toml").write_text(SMALL.replace("caps = [2, 4]", "caps = [1, 2, 3, 4, 5, 6, 7, 8]"))
     command = [sys.executable, "-m", "windrow.cli.main", "lab", "c.toml", "-o", "out", "--workers", workers]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-    deadline = time.monotonic() + 60
-    while not list(here.glob("out/chunks/*.parquet")):
-        assert process.poll() is None
-        assert time.monotonic() < deadline
-        time.sleep(0.002)
+    wait_until(lambda: process.poll() is not None or list(here.glob("out/chunks/*.parquet")))
+    assert process.poll() is None
+    process.send_signal(signal.SIGSTOP)  # no more workers from here on
+    of_campaign = children(process.pid)
     process.send_signal(signal.SIGKILL)
     process.wait()
-    time.sleep(1.5)  # workers end with their parent
+    wait_until(lambda: not any(map(is_alive, of_campaign)))
     before = {path: path.stat().st_mtime_ns for path in here.glob("out/chunks/*.parquet")}
     assert not (here / "out" / "c.parquet").exists() or len(before) == 16
     assert main(["lab", "c.toml", "-o", "out", "--workers", "1"]) == 0

@@ -7,12 +7,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.waiting import wait_until
 
 from windrow.cli.main import main
 from windrow.lab.campaign.campaign import Campaign
@@ -111,7 +110,7 @@ def test_an_interruption_is_one_message_and_the_same_command_continues(tmp_path:
         [*command, "--out", str(tmp_path / "out")], start_new_session=True, stderr=subprocess.PIPE, text=True
     ) as process:
         try:
-            wait_for(lambda: len(workers_of(process.pid)) == 2)
+            wait_until(lambda: len(workers_of(process.pid)) == 2)
         finally:
             os.killpg(process.pid, signal.SIGINT)
         _, said = process.communicate(timeout=60)
@@ -119,7 +118,7 @@ def test_an_interruption_is_one_message_and_the_same_command_continues(tmp_path:
     assert "Traceback" not in said
     assert [line for line in said.splitlines() if "interrupted" in line] == [said.splitlines()[-1]]
     assert "the same command continues" in said
-    wait_for(lambda: not workers_of(process.pid))
+    wait_until(lambda: not workers_of(process.pid))
 
 
 def workers_of(session: int) -> list[int]:
@@ -127,10 +126,3 @@ def workers_of(session: int) -> list[int]:
     listed = subprocess.run(["ps", "-ww", "-eo", "pid,sess,args"], capture_output=True, text=True, check=True).stdout
     rows = (line.split(None, 2) for line in listed.splitlines()[1:])
     return [int(pid) for pid, sess, args in rows if sess == str(session) and "spawn_main" in args]
-
-
-def wait_for(condition: Callable[[], bool]) -> None:
-    until_s = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < until_s, "waited for a minute"
-        time.sleep(0.05)

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.unit.agent.jobs import read_pid, wait_until
+from tests.waiting import read_pid, wait_until
 
 from windrow.cli.main import main
 

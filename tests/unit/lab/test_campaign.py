@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
+from tests.waiting import children, is_alive, wait_until
 
 from windrow.errors import UserError
 from windrow.formats import write_workflow
@@ -138,9 +138,10 @@ def test_killed_and_continued_gives_the_same_table_and_repeats_nothing(
     assert process.stdout is not None
     assert process.stdout.readline() == "0\n"
     assert int(process.stdout.readline()) > 0  # one chunk is done
+    of_campaign = children(process.pid)
     process.send_signal(signal.SIGKILL)
     process.wait()
-    wait_until_quiet(folder)
+    wait_until(lambda: not any(map(is_alive, of_campaign)))
     before = chunk_files(folder)
     assert 1 <= len(before) <= len(CAMPAIGN.chunks())
     torn = folder / "chunks" / ".half.parquet.1234.part"
@@ -151,14 +152,6 @@ def test_killed_and_continued_gives_the_same_table_and_repeats_nothing(
     assert seen[0].found == seen[0].done >= CAMPAIGN.chunks()[0].trials
     assert before.items() <= chunk_files(folder).items()  # nothing that was there has been written again
     assert not torn.exists()
-
-
-def wait_until_quiet(folder: Path) -> None:
-    """Workers of a killed parent end by themselves; until then they may still finish a chunk."""
-    before: dict[str, int] | None = None
-    while before != chunk_files(folder):
-        before = chunk_files(folder)
-        time.sleep(0.5)
 
 
 @pytest.mark.slow

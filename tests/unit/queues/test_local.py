@@ -25,6 +25,7 @@ from tests.unit.queues.contract import (
     wait_over,
     wait_state,
 )
+from tests.waiting import is_alive
 
 from windrow.agent.machine import this_machine
 from windrow.errors import UserError
@@ -42,7 +43,7 @@ class LocalHarness:
     nodes: int = 4
     tick_s: float = 0.05
     smallest_walltime_s: int = 1
-    patience_s: float = 20.0
+    patience_s: float = 200.0
 
     def sleeping(self, ticks: float) -> tuple[str, ...]:
         return ("sleep", str(ticks * self.tick_s))
@@ -65,14 +66,6 @@ class LocalHarness:
 
 def server_pid(folder: Path) -> int:
     return int((folder / "lock").read_text())
-
-
-def is_alive(pid: int) -> bool:
-    """Whether this process runs; one that ended and that nobody has waited for does not."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except (FileNotFoundError, ProcessLookupError):
-        return False
 
 
 def kill_server(folder: Path) -> None:

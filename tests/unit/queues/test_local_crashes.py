@@ -15,11 +15,12 @@ from pathlib import Path
 
 import pytest
 from tests.unit.queues.contract import spec, wait_for, wait_over, wait_state
-from tests.unit.queues.test_local import LocalHarness, is_alive, kill_server, server_pid
+from tests.unit.queues.test_local import LocalHarness, kill_server, server_pid
+from tests.waiting import children, is_alive, wait_until
 
 from windrow.queues.local.queue import LocalQueue
 from windrow.queues.local.rendezvous import is_served, start_server
-from windrow.queues.local.supervisor import claimant
+from windrow.queues.local.supervisor import claimant, outcome
 from windrow.queues.port import JobState, QueueError
 
 
@@ -134,7 +135,7 @@ def test_jobs_go_on_without_a_server_and_time_still_counts(local: LocalHarness) 
     for number in map(number_of, (ends, endless)):  # before a keeper has it, only another server would start it
         wait_for(local, "a keeper", lambda n=number: claimant(local.queue.folder, n) is not None)  # type: ignore[misc]
     kill_server(local.queue.folder)
-    time.sleep(2.0)
+    wait_until(lambda: all(outcome(local.queue.folder, number_of(job)) for job in (ends, endless)))
     assert not is_served(local.queue.folder)
     back_s = time.time()
     over = wait_over(local, [ends, endless])
@@ -161,9 +162,11 @@ def test_a_keeper_that_comes_late_finds_the_job_done(local: LocalHarness) -> Non
     serve(SLOW, "0.8", str(local.queue.folder))
     job = local.queue.submit(spec(local, tracing(local, 4)))
     wait_state(local, job, JobState.RUNNING)
+    wait_until(lambda: children(server_pid(local.queue.folder)))
+    late = children(server_pid(local.queue.folder))
     kill_server(local.queue.folder)
     assert wait_state(local, job, JobState.ENDED).exit_code == 4
-    time.sleep(1.0)
+    wait_until(lambda: not any(map(is_alive, late)))
     assert traces(local) == [4]
 
 
@@ -260,20 +263,23 @@ def test_files_that_are_not_the_queues_do_not_stop_it(local: LocalHarness) -> No
     stray.unlink()
 
 
-def test_a_server_that_waits_takes_no_time(local: LocalHarness) -> None:
+def test_a_server_that_waits_sleeps(local: LocalHarness) -> None:
+    """It wakes up when somebody knocks or a job ends, and not to look around."""
     jobs = [local.queue.submit(spec(local, ("sleep", "600"), nodes=4)) for _ in range(3)]
     wait_state(local, jobs[0], JobState.RUNNING)
-    stat = Path(f"/proc/{server_pid(local.queue.folder)}/stat")
+    status = Path(f"/proc/{server_pid(local.queue.folder)}/status")
 
-    def ticks() -> int:
-        return sum(int(n) for n in stat.read_text().rpartition(")")[2].split()[11:13])
+    def awakenings() -> int:
+        words = status.read_text().split()
+        return int(words[words.index("voluntary_ctxt_switches:") + 1])
 
-    time.sleep(0.2)
-    before = ticks()
-    for _ in range(20):
+    before = -1
+    while before != (before := awakenings()):  # it has gone to sleep
+        time.sleep(0.2)
+    for _ in range(10):
         local.queue.status(jobs)
         time.sleep(0.05)
-    assert ticks() - before <= 1
+    assert awakenings() - before <= 1
 
 
 def test_no_server_no_submission(local: LocalHarness, monkeypatch: pytest.MonkeyPatch) -> None:
