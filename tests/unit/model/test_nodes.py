@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from windrow.model import NodeShape
@@ -51,7 +51,6 @@ class Slow:
             self.on[place].remove(need)
 
 
-@settings(derandomize=True, max_examples=200, deadline=None)
 @given(SHAPES, st.integers(1, 4), st.data())
 def test_room_is_what_adding_up_says(shape: NodeShape, count: int, data: st.DataObject) -> None:
     nodes, slow, taken = Nodes(count, shape), Slow(shape, [[] for _ in range(count)]), dict[int, tuple[int, ...]]()
@@ -76,7 +75,6 @@ def test_room_is_what_adding_up_says(shape: NodeShape, count: int, data: st.Data
     assert nodes.free_cores == sum(cores for place, cores in enumerate(free) if place not in slow.lost)
 
 
-@settings(derandomize=True, max_examples=200, deadline=None)
 @given(SHAPES, st.integers(1, 4), st.data())
 def test_a_job_starts_the_longest_that_has_room(shape: NodeShape, count: int, data: st.DataObject) -> None:
     """Every task offered is tried, the longest first, equals by number, as often as one of them could start."""
@@ -104,7 +102,6 @@ def test_a_job_starts_the_longest_that_has_room(shape: NodeShape, count: int, da
             slow.give(needs[gone], running.pop(gone))
 
 
-@settings(derandomize=True, max_examples=200, deadline=None)
 @given(SHAPES, st.integers(1, 4), st.data())
 def test_a_pool_places_in_the_order_of_asking(shape: NodeShape, count: int, data: st.DataObject) -> None:
     needs = data.draw(st.lists(NEEDS, max_size=20))
@@ -133,7 +130,6 @@ def test_a_pool_places_in_the_order_of_asking(shape: NodeShape, count: int, data
             placement.lose(lost)
 
 
-@settings(derandomize=True, max_examples=200, deadline=None)
 @given(SHAPES, st.lists(PARTS, max_size=30))
 def test_a_new_node_is_counted_where_no_other_has_room(shape: NodeShape, needs: list[Need]) -> None:
     slow = Slow(shape, [])
