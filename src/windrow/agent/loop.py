@@ -7,23 +7,19 @@ Rule 2: whatever ends the loop, tasks are told (SIGTERM), given time, killed, an
 from __future__ import annotations
 
 import os
-import select
 import signal
 import sys
-import time
 from collections.abc import Iterable
-from typing import Protocol
 
 from windrow.agent.clock import SteadyClock
 from windrow.agent.core import AgentCore, StartAttempt, cause_of_end
+from windrow.agent.crew import Crew
 from windrow.agent.desk import Desk
 from windrow.agent.event_file import DONE, OUT_OF_TIME, Writer, node_lost
 from windrow.agent.folder import RunFolder
 from windrow.agent.hosts import Hosts, queue_id
 from windrow.agent.job_file import JobFile
 from windrow.agent.order import Order, Result, absolute, task_env
-from windrow.agent.remote import RemoteNode, dismiss, reach
-from windrow.agent.runner import Runner
 from windrow.agent.shares import LOOK_EVERY_S, VARIABLE, Shares
 from windrow.agent.signals import Wake
 from windrow.errors import WindrowError
@@ -32,26 +28,6 @@ from windrow.model.resources import NodeShape
 
 _SWEEP_EVERY_S = 1.0
 _TERM_PART = 0.6  # of the grace: for tasks to go by themselves; the rest is for killing and writing
-
-
-class Node(Protocol):
-    """Executes orders: the agent's own node, or another."""
-
-    @property
-    def is_idle(self) -> bool:
-        """Whether nothing runs there."""
-
-    def start(self, order: Order) -> None:
-        """Start it there."""
-
-    def signal(self, number: int, tasks: Iterable[int] | None = None) -> None:
-        """Signal these tasks, or all that are there."""
-
-    def collect(self) -> list[Result]:
-        """What has ended there."""
-
-    def look_again_s(self) -> float | None:
-        """When to collect though nothing wakes us."""
 
 
 class Loop:
@@ -63,11 +39,7 @@ class Loop:
         self._core = AgentCore(job, self._clock.now())
         self._desk = Desk(folder, job, self._core, writer, hosts.names[: job.nodes], queue_id(os.environ))
         self._sweep_at = self._clock.now()
-        self._others: list[RemoteNode] = []
-        self._here = Runner(os.environ)
-        self._nodes: list[Node] = [self._here] * job.nodes
-        self._poll = select.poll()
-        self._poll.register(wake.fd, select.POLLIN)
+        self._crew = Crew(hosts, job.nodes, wake, doubts=True)
         self._shares: Shares | None = None
         self._why_short = ""  # of what it should have done, where a node was lost
 
@@ -90,12 +62,7 @@ class Loop:
         self._desk.begin(self._clock.now())
         if book := os.environ.get(VARIABLE):
             self._shares = Shares(book, NodeShape(self._job.cores, self._job.memory_bytes))
-        if not self._hosts.are_here:
-            for place in range(1, self._job.nodes):
-                node = reach(self._hosts, place)
-                self._nodes[place] = node
-                self._others.append(node)
-                self._poll.register(node.fd, select.POLLIN)
+        self._crew.reach()
 
     def _work(self) -> tuple[str, int]:
         """Until nothing is left, or the agent has to stop: why it ends, and the exit code."""
@@ -109,10 +76,10 @@ class Loop:
             starts = self._start(now)
             self._desk.write(now)
             for start in starts:
-                self._nodes[start.nodes[0]].start(self._order(start))
+                self._crew.start(start.nodes[0], self._order(start))
             if self._core.is_done:
                 break
-            self._wait(self._pause_s())
+            self._crew.wait(self._pause_s())
             self._collect()
         if self._core.has_lost and self._wake.stop_signal is not None:  # which ended the last tasks before it came here
             return self._stopped(self._wake.stop_signal)
@@ -139,52 +106,25 @@ class Loop:
     def _pause_s(self) -> float:
         now = self._clock.now()
         times = [self._core.deadline - now, self._sweep_at - now, self._desk.sync_due_s(), self._desk.look_again_s(now)]
-        times += [self._here.look_again_s(), *(node.look_again_s() for node in self._others)]
         if self._shares is not None and self._shares.is_kept_waiting:
             times.append(LOOK_EVERY_S)
         return max(0.0, min(time_s for time_s in times if time_s is not None))
 
-    def _wait(self, pause_s: float) -> None:
-        self._poll.poll(pause_s * 1000)
-        self._wake.clear()
-
     def _collect(self) -> None:
-        results = self._here.collect()
-        self._wait_if_in_doubt(results)
-        for result in results:
-            self._take(result)
-        for node in self._others:
-            results = node.collect()
-            if self._wait_if_in_doubt(results):
-                results += node.collect()
-            for result in results:
-                self._take(result, node)
-            if node.is_lost:
-                self._lose(node)
+        for result in self._crew.collect():
+            now = self._clock.now()
+            if result.why and self._wake.stop_signal is not None:
+                self._core.lost(result.task, f"ended with the job: {result.why}", now, Cause.CANCELLED)
+            else:
+                self._core.ended(result, now)
+        for place, tasks in self._crew.take_lost():
+            self._lose(self._crew.names[place], tasks)
 
-    def _take(self, result: Result, node: RemoteNode | None = None) -> None:
-        now = self._clock.now()
-        if result.why and self._wake.stop_signal is not None:
-            self._core.lost(result.task, f"ended with the job: {result.why}", now, Cause.CANCELLED)
-        elif result.may_be_stop and node is not None and node.is_lost:
-            self._core.lost(result.task, node_lost(node.host), now, Cause.NODE_FAILED)
-        else:
-            self._core.ended(result, now)
-
-    def _wait_if_in_doubt(self, results: list[Result]) -> bool:
-        in_doubt = any(result.may_be_stop for result in results)
-        if in_doubt:
-            self._wake.wait_for_stop()
-        return in_doubt
-
-    def _lose(self, node: RemoteNode) -> None:
-        self._wake.wait_for_stop()
-        self._others = [other for other in self._others if other is not node]
-        self._poll.unregister(node.fd)
-        why = self._why_short = node_lost(node.host)
+    def _lose(self, host: str, tasks: Iterable[int]) -> None:
+        why = self._why_short = node_lost(host)
         now = self._clock.now()
         self._core.drain(why, now)
-        for task in node.running:
+        for task in tasks:
             self._core.lost(task, why, now, Cause.NODE_FAILED)
 
     def _order(self, start: StartAttempt) -> Order:
@@ -207,20 +147,7 @@ class Loop:
         self._desk.end(why, self._clock.now())
 
     def _end_tasks(self, why: str) -> None:
-        nodes: list[Node] = [self._here, *self._others]
-        for node in nodes:
-            if not node.is_idle:
-                node.signal(signal.SIGTERM)
-        end = time.monotonic() + self._job.grace_s * _TERM_PART
-        while not all(node.is_idle for node in nodes) and time.monotonic() < end:
-            self._wait(0.05)
-            for node in nodes:
-                for result in node.collect():
-                    self._take_last(result, why)
-        for node in nodes:
-            node.signal(signal.SIGKILL)
-        for result in [*self._here.end(), *dismiss(self._others, self._poll)]:
-            self._take_last(result, why)
+        self._crew.end(self._job.grace_s * _TERM_PART, lambda result: self._take_last(result, why))
 
     def _take_last(self, result: Result, why: str) -> None:
         """A task that still succeeded is done; one that did not was not given its time."""
@@ -236,4 +163,4 @@ class Loop:
             self._end_tasks(why)
             self._desk.end(why, self._clock.now())
         except WindrowError:  # said already
-            self._here.end()
+            self._crew.kill()

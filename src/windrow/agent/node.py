@@ -10,12 +10,11 @@ import contextlib
 import json
 import os
 import select
-import signal
 import sys
-import time
 
 from windrow.agent.guard import guarded
 from windrow.agent.order import Result, order_from, to_line
+from windrow.agent.remote import let_end
 from windrow.agent.runner import Runner
 from windrow.agent.signals import Wake
 from windrow.errors import OutsideError
@@ -70,19 +69,19 @@ def _obey(line: bytes, runner: Runner) -> None:
 
 def _stop(wake: Wake, runner: Runner) -> None:
     """End what runs. Only successes are told: the agent records the rest as lost with this node, not as failed."""
-    runner.signal(signal.SIGTERM)
-    end = time.monotonic() + _KILL_AFTER_S
-    while not runner.is_idle and time.monotonic() < end:
-        select.select([wake.fd], [], [], 0.1)
-        wake.clear()
-        _say_successes(runner.collect())
-    _say_successes(runner.end())
+    let_end([runner], _KILL_AFTER_S, lambda pause_s: _wait(wake, pause_s), _say_success)
+    for result in runner.end():
+        _say_success(result)
 
 
-def _say_successes(results: list[Result]) -> None:
-    for result in results:
-        if not result.why:
-            _say(to_line(result))
+def _wait(wake: Wake, pause_s: float) -> None:
+    select.select([wake.fd], [], [], pause_s)
+    wake.clear()
+
+
+def _say_success(result: Result) -> None:
+    if not result.why:
+        _say(to_line(result))
 
 
 def _say(line: bytes) -> None:

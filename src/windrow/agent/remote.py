@@ -9,19 +9,14 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import select
 import signal
-import sys
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from windrow.agent.hosts import Hosts
 from windrow.agent.order import Order, Result, to_line
-from windrow.agent.runner import RESET
+from windrow.agent.runner import RESET, Runner
 from windrow.errors import OutsideError
-
-_DISMISS_S = 3.0  # longer than a node gives its own tasks
 
 
 class RemoteNode:
@@ -123,21 +118,19 @@ class RemoteNode:
             self._unsent = b""
 
 
-def reach(hosts: Hosts, place: int) -> RemoteNode:
-    """The node at this place of the allocation, with a step begun on it."""
-    # -P: no file in the working folder may stand in for a module
-    return RemoteNode(hosts.names[place], (*hosts.launch(place), sys.executable, "-P", "-m", "windrow.agent.node"))
-
-
-def dismiss(nodes: Collection[RemoteNode], poll: select.poll) -> list[Result]:
-    """Let the steps on these nodes end, which they do by themselves when their input does; what they said last."""
+def let_end(
+    nodes: Sequence[Runner | RemoteNode],
+    patience_s: float,
+    wait: Callable[[float], None],
+    take: Callable[[Result], None],
+) -> None:
+    """Tell all tasks there to end (SIGTERM), and give them the time; `take` gets what comes of it, as it comes."""
     for node in nodes:
-        node.close()
-    results: list[Result] = []
-    end = time.monotonic() + _DISMISS_S
-    while not all(node.is_lost for node in nodes) and time.monotonic() < end:
-        poll.poll(50)
-        results += [result for node in nodes for result in node.collect()]
-    for node in nodes:
-        node.kill()
-    return results
+        if not node.is_idle:
+            node.signal(signal.SIGTERM)
+    end = time.monotonic() + patience_s
+    while not all(node.is_idle for node in nodes) and time.monotonic() < end:
+        wait(0.05)
+        for node in nodes:
+            for result in node.collect():
+                take(result)

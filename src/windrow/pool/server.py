@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from windrow.agent.clock import SteadyClock
+from windrow.agent.crew import Crew
 from windrow.agent.hosts import Hosts
 from windrow.agent.order import Order, Result, absolute
 from windrow.agent.outputs import clean_up
@@ -28,7 +29,6 @@ from windrow.pool.core import PoolAttempt, PoolCore
 from windrow.pool.folder import PoolFolder
 from windrow.pool.journal import Journal
 from windrow.pool.metrics import alone_s
-from windrow.pool.nodes import Crew
 from windrow.pool.orders import order_for
 from windrow.pool.orphans import kill_leftovers
 from windrow.pool.placement import Placement
@@ -40,6 +40,7 @@ from windrow.streams import find_selection
 
 _LOOK_S = 0.5  # for those who cannot knock, since they are on another machine
 _KILL_AFTER_S = 3.0
+_TERM_S = 3.0
 
 
 @dataclass(slots=True)
@@ -64,7 +65,8 @@ class PoolServer:
         self._clock = SteadyClock()
         self._core = PoolCore(settings.pool(), settings.shape)
         self._placement = Placement(settings.nodes, settings.shape)
-        self._crew = Crew(hosts, settings.nodes, wake)
+        self._crew = Crew(hosts, settings.nodes, wake, doubts=hosts.is_cluster)
+        self._crew.reach()
         if not hosts.is_cluster:  # a pipe does not reach other machines, and not every shared file system can hold one
             self._crew.watch(open_door(folder.path))
         self._live: dict[int, _Live] = {}
@@ -315,9 +317,7 @@ class PoolServer:
         self._say(f"pool {self._folder.name} is {why}; windrow pool {self._address} goes on from here")
 
     def _end_tasks(self, why: str) -> None:
-        for result in self._crew.end():
-            if not result.why:
-                self._ended(result)
+        self._crew.end(_TERM_S, lambda result: None if result.why else self._ended(result))
         for live in [live for live in self._live.values() if live.nodes]:
             attempt = live.attempt
             self._note(e.PoolTaskLost(self._clock.now(), attempt.number, attempt.task, attempt.attempt, why))
@@ -330,7 +330,7 @@ class PoolServer:
         try:
             self._close(f"broken off: {error}")
         except WindrowError:  # said already
-            self._crew.end()
+            self._crew.kill()
 
     def _note(self, event: e.Event) -> None:
         self._events.append(event)

@@ -1,0 +1,140 @@
+"""The nodes of an allocation at work: starts orders where they were placed, and says how they ended.
+
+The first node is this one (`runner`); on each other runs one long-lived step (`remote`). A job has a crew, and so has a
+pool. Tasks go by keys that are never used twice at a time.
+
+Rule 1: a queue that ends a job may end its tasks and steps first, and us an instant later. Who looks as if he had been
+told to go is in doubt: results wait for the stop that may follow.
+Rule 2: what was told to go with its node has not failed; it is lost with the node.
+Rule 3: whatever ends the work, tasks are told (SIGTERM), given time, and killed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import sys
+import time
+from collections.abc import Callable, Collection
+
+from windrow.agent.hosts import Hosts
+from windrow.agent.order import Order, Result
+from windrow.agent.remote import RemoteNode, let_end
+from windrow.agent.runner import Runner
+from windrow.agent.signals import Wake
+
+_DISMISS_S = 3.0  # longer than a node gives its own tasks
+
+
+class Crew:
+    """All nodes, by their places."""
+
+    def __init__(self, hosts: Hosts, nodes: int, wake: Wake, *, doubts: bool) -> None:
+        """`doubts`: whether a queue may end tasks before it ends us (rule 1)."""
+        self.names = hosts.names[:nodes]
+        self._hosts, self._wake, self._doubts = hosts, wake, doubts
+        self._here = Runner(os.environ)
+        self._others: dict[int, RemoteNode] = {}
+        self._poll = select.poll()
+        self._poll.register(wake.fd, select.POLLIN)
+        self._door = -1
+        self._gone: dict[int, list[int]] = {}
+        self._told: set[int] = set()  # what we stopped ourselves: no doubt about why it ended
+
+    def reach(self) -> None:
+        """Begin a step on every other node. OutsideError where nothing can be started on one."""
+        for place in range(1, 1 if self._hosts.are_here else len(self.names)):
+            # -P: no file in the working folder may stand in for a module
+            command = (*self._hosts.launch(place), sys.executable, "-P", "-m", "windrow.agent.node")
+            self._others[place] = RemoteNode(self.names[place], command)
+            self._poll.register(self._others[place].fd, select.POLLIN)
+
+    def start(self, place: int, order: Order) -> None:
+        """Start it there."""
+        self._others.get(place, self._here).start(order)
+
+    def watch(self, door: int) -> None:
+        """Be woken, too, by whoever writes into this pipe."""
+        self._door = door
+        self._poll.register(door, select.POLLIN)
+
+    def wait(self, pause_s: float) -> None:
+        """Until something ends or is said, or the time is over."""
+        looks = [node.look_again_s() for node in self._nodes()]
+        soonest_s = min([pause_s, *(s for s in looks if s is not None)])
+        self._poll.poll(max(0.0, soonest_s) * 1000)
+        self._wake.clear()
+        if self._door >= 0:
+            with contextlib.suppress(BlockingIOError):
+                os.read(self._door, 4096)
+
+    def collect(self) -> list[Result]:
+        """What has ended, but for what went with its node."""
+        results = self._here.collect()
+        self._wait_if_in_doubt(results)
+        for place, node in self._others.items():
+            found = node.collect()
+            if self._wait_if_in_doubt(found):
+                found += node.collect()
+            if node.is_lost and self._wake.stop_signal is None:
+                self._gone[place] = [result.task for result in found if result.may_be_stop]
+                found = [result for result in found if not result.may_be_stop]
+            results += found
+        return results
+
+    def _wait_if_in_doubt(self, results: list[Result]) -> bool:
+        ended = [result.task for result in results if result.may_be_stop]
+        is_in_doubt = self._doubts and not self._told.issuperset(ended)
+        if is_in_doubt:
+            self._wake.wait_for_stop()
+        self._told.difference_update(result.task for result in results)
+        return bool(ended)
+
+    def take_lost(self) -> list[tuple[int, list[int]]]:
+        """The nodes that were lost since the last call, each with the keys of what ran there."""
+        lost = [(place, node) for place, node in self._others.items() if node.is_lost]
+        for place, node in lost:
+            self._poll.unregister(node.fd)
+            del self._others[place]
+        if lost:
+            self._wake.wait_for_stop()
+        return [(place, sorted([*node.running, *self._gone.pop(place, [])])) for place, node in lost]
+
+    def stop(self, keys: Collection[int], number: int) -> None:
+        """Signal these tasks, wherever they run."""
+        self._told.update(keys)
+        for node in self._nodes():
+            node.signal(number, keys)
+
+    def end(self, patience_s: float, take: Callable[[Result], None]) -> None:
+        """End whatever runs, everywhere: told first, then killed. What comes of it is handed over as it comes."""
+        nodes = self._nodes()
+        let_end(nodes, patience_s, self.wait, take)
+        for node in nodes:
+            node.signal(signal.SIGKILL)
+        for result in self._here.end():
+            take(result)
+        self._dismiss(take)
+
+    def kill(self) -> None:
+        """End what runs here at once. Other nodes end what they run when nobody is left to tell them anything."""
+        self._here.end()
+
+    def _dismiss(self, take: Callable[[Result], None]) -> None:
+        """Let the steps on other nodes end, which they do by themselves when their input does."""
+        nodes = self._others.values()
+        for node in nodes:
+            node.close()
+        end = time.monotonic() + _DISMISS_S
+        while not all(node.is_lost for node in nodes) and time.monotonic() < end:
+            self._poll.poll(50)
+            for node in nodes:
+                for result in node.collect():
+                    take(result)
+        for node in nodes:
+            node.kill()
+
+    def _nodes(self) -> list[Runner | RemoteNode]:
+        return [self._here, *self._others.values()]
