@@ -11,7 +11,6 @@ it cannot be seen; two runs of one workflow file in one folder are therefore ref
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import logging
 import os
@@ -22,11 +21,13 @@ from pathlib import Path
 from windrow.agent.folder import RunFolder
 from windrow.app.runs import RunPaths, facts_of
 from windrow.errors import UserError, WindrowError
+from windrow.files import held
 from windrow.manager.events import JobEnded, JobKilled, JobRejected, JobsPlanned
 from windrow.manager.journal import Journal
 from windrow.manager.lock import holder_of
 from windrow.manager.run_file import read_runnable
 from windrow.model import Runnable
+from windrow.places import NoHome, user_folder
 
 logger = logging.getLogger(__name__)
 
@@ -38,7 +39,7 @@ def enter(paths: RunPaths, runnable: Runnable) -> None:
         with _registry() as folder:
             _refuse_conflicts(folder, paths.folder.path, workflow, runnable)
             _entry(folder, paths).write_text(str(paths.folder.path), encoding="utf-8", errors="surrogateescape")
-    except (OSError, RuntimeError) as error:  # no home, or not ours to write
+    except (OSError, NoHome) as error:  # no home, or not ours to write
         logger.warning("other runs cannot be seen: %s", error)
 
 
@@ -47,7 +48,7 @@ def refuse_conflicts(root: Path, workflow: Path, runnable: Runnable) -> None:
     try:
         with _registry() as folder:
             _refuse_conflicts(folder, root.absolute() / "new", str(workflow.absolute()), runnable)
-    except (OSError, RuntimeError) as error:  # no home, or not ours to write
+    except (OSError, NoHome) as error:  # no home, or not ours to write
         logger.warning("other runs cannot be seen: %s", error)
 
 
@@ -56,22 +57,17 @@ def leave(paths: RunPaths) -> None:
     try:
         with _registry() as folder:
             _entry(folder, paths).unlink(missing_ok=True)
-    except (OSError, RuntimeError):
+    except (OSError, NoHome):
         pass  # whoever comes next sees that it is over
 
 
 @contextmanager
 def _registry() -> Iterator[Path]:
     """The folder of all entries, to one process at a time."""
-    state = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
-    folder = state / "windrow" / "live"
+    folder = user_folder("state") / "live"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    descriptor = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+    with held(folder / ".lock"):
         yield folder
-    finally:
-        os.close(descriptor)
 
 
 def _entry(folder: Path, paths: RunPaths) -> Path:

@@ -22,7 +22,6 @@ policy = "easy"
 
 from __future__ import annotations
 
-import os
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -30,6 +29,7 @@ from typing import Any
 from windrow.app.ownership import refuse_foreign
 from windrow.errors import InputError
 from windrow.formats.disk import read_text
+from windrow.places import user_folder
 
 NAME = "windrow.toml"
 
@@ -37,8 +37,7 @@ NAME = "windrow.toml"
 def find_settings(start: Path | None = None) -> Path | None:
     """The settings file that counts here; None where there is none. UserError where another user wrote it."""
     here = (start or Path.cwd()).absolute()
-    home = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "windrow"
-    for folder in (here, *here.parents, home):
+    for folder in (here, *here.parents, user_folder("config")):
         if (folder / NAME).exists():  # a pipe or a folder of this name is refused, not passed over
             refuse_foreign(folder / NAME, trusts_root=True)
             return folder / NAME

@@ -12,20 +12,20 @@ The journal mode is SQLite's default: its write-ahead log does not work on netwo
 
 from __future__ import annotations
 
-import fcntl
 import logging
 import math
 import os
-import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TypeVar
 
 from windrow.errors import OutsideError, UserError
+from windrow.files import held
 from windrow.model import Runnable
+from windrow.places import user_folder
+from windrow.records.database import Database, is_broken
 
 RUNS_KEPT = 200
 """How many runs of a kind (and number of cores) are remembered: the latest."""
@@ -33,8 +33,7 @@ RUNS_KEPT = 200
 DEFAULT_RISK = 0.1
 
 _VERSION = 1
-_PATIENCE_S = 30.0
-_BROKEN = (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT)
+_ELSEWHERE = "set WINDROW_HISTORY to another file, or use the newest Windrow"
 _TABLE = """
 CREATE TABLE runs (
     workflow TEXT NOT NULL, kind TEXT NOT NULL, cores INTEGER NOT NULL,
@@ -95,11 +94,8 @@ class FilledTime:
 
 def default_path(environ: Mapping[str, str] = os.environ) -> Path:
     """Where the history is: `$WINDROW_HISTORY`, else `windrow/history.sqlite` where the user's data is."""
-    if environ.get("WINDROW_HISTORY"):
-        return Path(environ["WINDROW_HISTORY"])
-    share = environ.get("XDG_DATA_HOME", "")
-    home = Path(share) if share.startswith("/") else Path.home() / ".local" / "share"
-    return home / "windrow" / "history.sqlite"
+    named = environ.get("WINDROW_HISTORY")
+    return Path(named) if named else user_folder("data", environ) / "history.sqlite"
 
 
 def check_risk(risk: float) -> None:
@@ -128,6 +124,7 @@ class RunTimes:
 
     def __init__(self, path: str | os.PathLike[str] | None = None) -> None:
         self.path = Path(path) if path is not None else default_path()
+        self._file = Database(self.path, "the history of run times", "set WINDROW_HISTORY to another file")
 
     def record(self, runs: Iterable[PastRun]) -> None:
         """Remember these runs, all or none of them. OutsideError where the file cannot be written."""
@@ -137,7 +134,7 @@ class RunTimes:
             if math.isfinite(run.runtime_s) and run.runtime_s >= 0
         ]
         if rows:
-            self._make_folder()
+            self._file.make_folder("set WINDROW_HISTORY to another file")
             self._mended(lambda: self._insert(rows))
 
     def expect(
@@ -159,16 +156,17 @@ class RunTimes:
 
     def _insert(self, rows: Sequence[tuple[str, str, int, float, int, float]]) -> None:
         kinds = dict.fromkeys(row[:3] for row in rows)
-        with self._open() as database:
-            database.execute("BEGIN IMMEDIATE")
-            self._prepare(database)
+        with self._file.visit(writes=True) as database:
+            if self._file.is_new(database, _VERSION, _ELSEWHERE):
+                database.execute(_TABLE)
+                database.execute(_INDEX)
+                database.execute(f"PRAGMA user_version = {_VERSION}")
             database.executemany("INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?)", rows)
             database.executemany(_PRUNE, [(*kind, RUNS_KEPT) for kind in kinds])
-            database.execute("COMMIT")
 
     def _latest(self, workflow: str, kind: str, cores: int | None) -> list[float]:
-        with self._open() as database:
-            if self._version(database) == 0:
+        with self._file.visit() as database:
+            if self._file.is_new(database, _VERSION, _ELSEWHERE):
                 return []
             found: list[tuple[float]] = []
             if cores is not None:
@@ -177,55 +175,20 @@ class RunTimes:
             found = found or database.execute(_SELECT + _LATEST, (workflow, kind, RUNS_KEPT)).fetchall()
         return [runtime_s for (runtime_s,) in found]
 
-    def _prepare(self, database: sqlite3.Connection) -> None:
-        if self._version(database) == 0:
-            database.execute(_TABLE)
-            database.execute(_INDEX)
-            database.execute(f"PRAGMA user_version = {_VERSION}")
-
-    def _version(self, database: sqlite3.Connection) -> int:
-        """The version of the tables; 0 where the file is empty. UserError where they are not ours."""
-        version = int(database.execute("PRAGMA user_version").fetchone()[0])
-        if version == _VERSION:
-            return version
-        empty = database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0
-        if version or not empty:
-            fix = "set WINDROW_HISTORY to another file, or use the newest Windrow"
-            raise UserError(f"{self.path}: a database of another program or of a newer Windrow; {fix}")
-        return 0
-
-    @contextmanager
-    def _open(self) -> Iterator[sqlite3.Connection]:
-        with closing(sqlite3.connect(self.path, timeout=_PATIENCE_S, isolation_level=None)) as database:
-            yield database
-
-    def _make_folder(self) -> None:
-        try:
-            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        except OSError as error:
-            raise OutsideError(f"{self.path}: cannot be made: {error.strerror}; set WINDROW_HISTORY") from None
-
     def _mended(self, act: Callable[[], T]) -> T:
         """What `act` gives; once more after a broken file was set aside."""
         try:
             return act()
-        except sqlite3.DatabaseError as error:
-            if not _is_broken(error):
-                raise self._failure(error) from None
+        except OutsideError as error:
+            if not is_broken(error.__cause__):
+                raise
             self._set_aside()
-        try:
-            return act()
-        except sqlite3.DatabaseError as error:
-            raise self._failure(error) from None
-
-    def _failure(self, error: sqlite3.DatabaseError) -> OutsideError:
-        return OutsideError(f"{self.path}: the history of run times cannot be used: {error}; set WINDROW_HISTORY")
+        return act()
 
     def _set_aside(self) -> None:
         """Rename the file, unless another process did so already; its journal must not meet the next."""
         try:
-            with self.path.with_name(self.path.name + ".lock").open("w") as lock:
-                fcntl.flock(lock, fcntl.LOCK_EX)
+            with held(self.path.with_name(self.path.name + ".lock")):
                 if not self._is_still_broken():
                     return
                 target = self._free_name()
@@ -238,10 +201,10 @@ class RunTimes:
 
     def _is_still_broken(self) -> bool:
         try:
-            with self._open() as database:
+            with self._file.visit() as database:
                 return bool(database.execute("PRAGMA quick_check(1)").fetchone()[0] != "ok")
-        except sqlite3.DatabaseError as error:
-            return _is_broken(error)
+        except OutsideError as error:
+            return is_broken(error.__cause__)
 
     def _free_name(self) -> Path:
         number = 1
@@ -276,9 +239,3 @@ def fill(
         times[number] = asked[key].runtime_s
         steps[number] = replace(step, runtime_known=asked[key].source is Source.LEARNT)
     return Runnable(workflow.with_times(times), tuple(steps)), tuple(filled)
-
-
-def _is_broken(error: sqlite3.DatabaseError) -> bool:
-    """Whether the file itself is at fault, and not a lock, the disk or a permission."""
-    code = getattr(error, "sqlite_errorcode", None)
-    return code is not None and code & 0xFF in _BROKEN

@@ -16,15 +16,16 @@ import logging
 import math
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from windrow.errors import InputError, OutsideError, UserError, WindrowError
+from windrow.errors import UserError, WindrowError
 from windrow.forecast.base import UNKNOWN_S, Clock, Forecaster, Ints, filled
+from windrow.places import user_folder
+from windrow.records.database import Database
 
 _TABLE = """
 CREATE TABLE IF NOT EXISTS waits (
@@ -35,7 +36,6 @@ CREATE TABLE IF NOT EXISTS waits (
 ) WITHOUT ROWID
 """
 _INDEX = "CREATE INDEX IF NOT EXISTS by_class ON waits (queue, nodes_class, time_class, hour_class)"
-_PATIENCE_S = 10.0  # for another process that is writing
 
 logger = logging.getLogger(__name__)
 
@@ -73,11 +73,9 @@ class History:
 
     def __init__(self, path: str | Path, *, last: int = 200) -> None:
         self.path, self.last = Path(path), last
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        except OSError as error:
-            raise OutsideError(f"{self.path.parent}: cannot be made ({error.strerror})") from None
-        with self._open() as database:
+        self._file = Database(self.path, "the history of waits", "move it away, and a new one is made")
+        self._file.make_folder("set WINDROW_WAITS to another file")
+        with self._file.visit() as database:
             database.execute(_TABLE)
             database.execute(_INDEX)
 
@@ -87,7 +85,7 @@ class History:
             (queue, job.tag, *_classes(job.nodes, job.requested_s, job.submitted_s), job.submitted_s, _wait_s(job))
             for job in jobs
         ]
-        with self._open() as database:
+        with self._file.visit(writes=True) as database:
             database.executemany("INSERT OR IGNORE INTO waits VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
 
     def bounds(
@@ -102,7 +100,7 @@ class History:
         """A bound for each (nodes, requested time) submitted at `at_s`; None where too few have started so far."""
         found: dict[tuple[int, int, int], Bound | None] = {}
         keys = [_classes(nodes, requested, at_s) for nodes, requested in jobs]
-        with self._open() as database:
+        with self._file.visit() as database:
             for key in dict.fromkeys(keys):
                 found[key] = self._bound(database, queue, key, quantile, confidence)
         return [found[key] for key in keys]
@@ -122,19 +120,6 @@ class History:
             if place is not None:
                 return Bound(math.ceil(sorted(wait for (wait,) in rows)[place - 1]), len(rows), what)
         return None
-
-    @contextmanager
-    def _open(self) -> Iterator[sqlite3.Connection]:
-        """A connection for one transaction: none is kept, so forks, threads and other processes are of no concern."""
-        try:
-            with closing(sqlite3.connect(self.path, timeout=_PATIENCE_S)) as database, database:
-                yield database
-        except sqlite3.OperationalError as error:
-            raise OutsideError(f"{self.path}: {error}; is the disk full, or the file not yours?") from None
-        except sqlite3.DatabaseError as error:
-            raise InputError(
-                self.path, f"is no database of past waits ({error})", fix="move it away, and a new one is made"
-            ) from None
 
 
 class FromHistory:
@@ -195,10 +180,8 @@ def order_statistic(count: int, quantile: float, confidence: float) -> int | Non
 
 def default_path() -> Path:
     """Where a user's past waits are: `$WINDROW_WAITS`, else `windrow/waits.sqlite` in the user's data folder."""
-    if named := os.environ.get("WINDROW_WAITS"):
-        return Path(named)
-    folder = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
-    return Path(folder) / "windrow" / "waits.sqlite"
+    named = os.environ.get("WINDROW_WAITS")
+    return Path(named) if named else user_folder("data") / "waits.sqlite"
 
 
 def _wait_s(job: PastWait) -> float:

@@ -7,9 +7,7 @@ Rule 3: it holds who submitted what and when, so it is for its owner alone.
 
 from __future__ import annotations
 
-import fcntl
 import logging
-import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +15,9 @@ from pathlib import Path
 import msgspec
 
 from windrow.errors import OutsideError
+from windrow.files import held, replacing
 from windrow.foresight.observed import Seen, Span
+from windrow.places import user_folder
 from windrow.queues.accounts import PastJob
 
 FORMAT = 1
@@ -28,7 +28,7 @@ Say = Callable[[str], None]
 _Row = tuple[str, str, int, int, float, float | None, float | None]
 
 
-class _Content(msgspec.Struct):
+class _SeenRecord(msgspec.Struct):
     """The file as it is written. Rows are the fields of a PastJob in their order."""
 
     format: int
@@ -47,7 +47,7 @@ class SeenFile:
     def load(self) -> Seen:
         """What was kept; nothing where there is no file, or none that can be understood. OutsideError: unreadable."""
         try:
-            content = msgspec.json.decode(self.path.read_bytes(), type=_Content)
+            content = msgspec.json.decode(self.path.read_bytes(), type=_SeenRecord)
         except FileNotFoundError:
             return Seen()
         except OSError as error:
@@ -65,8 +65,7 @@ class SeenFile:
         """Add this to the file, and to `seen` what others have added since. OutsideError where that cannot be."""
         try:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with self.path.with_suffix(".lock").open("w") as lock:
-                fcntl.flock(lock, fcntl.LOCK_EX)
+            with held(self.path.with_suffix(".lock")):
                 seen.merge(self.load())
                 self._replace(seen)
         except OSError as error:
@@ -76,14 +75,10 @@ class SeenFile:
         rows = tuple(
             (j.id, j.user, j.nodes, j.requested_s, j.submitted_s, j.started_s, j.ended_s) for j in seen.jobs.values()
         )
-        new = self.path.with_suffix(".new")  # one writer at a time: the lock is held
-        descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(msgspec.json.encode(_Content(FORMAT, self.place, seen.spans, rows)))
-        new.replace(self.path)
+        with replacing(self.path, lasting=False) as file:
+            file.write(msgspec.json.encode(_SeenRecord(FORMAT, self.place, seen.spans, rows)))
 
 
 def default_folder() -> Path:
     """Where the files are: `windrow/seen` in the user's state folder."""
-    state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
-    return Path(state) / "windrow" / "seen"
+    return user_folder("state") / "seen"

@@ -11,7 +11,6 @@ stale is ever loaded, and a read-only installation needs no special care.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 import sys
@@ -20,6 +19,9 @@ from contextlib import contextmanager
 from functools import cache, cached_property, update_wrapper
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar, cast
+
+from windrow.files import held
+from windrow.places import NoHome, user_folder
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -31,12 +33,11 @@ def cache_folder() -> str:
     for source in sorted(Path(__file__).parent.rglob("*.py")):
         digest.update(source.read_bytes())
     try:
-        caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-        base = Path(os.environ.get("WINDROW_CACHE") or caches / "windrow")
+        base = Path(os.environ.get("WINDROW_CACHE") or user_folder("cache"))
         folder = base / "kernels" / digest.hexdigest()[:16]
         folder.mkdir(parents=True, exist_ok=True)
         return str(folder) if os.access(folder, os.W_OK) else ""
-    except (OSError, RuntimeError):  # RuntimeError: there is no home
+    except (OSError, NoHome):
         return ""
 
 
@@ -127,8 +128,7 @@ def _alone(folder: str) -> Iterator[None]:
     if not folder:
         yield
         return
-    with (Path(folder) / "compiling").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with held(Path(folder) / "compiling"):
         yield
 
 

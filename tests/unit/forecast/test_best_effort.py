@@ -84,7 +84,9 @@ def test_past_waits_are_none_where_they_cannot_be_used(tmp_path: Path, monkeypat
     path.write_text("buy milk\n" * 200)
     assert past_waits(said.append) is None
     (words,) = said
-    assert words.startswith(f"waits of earlier jobs are neither used nor remembered: {path}: is no database")
+    assert words.startswith(
+        f"waits of earlier jobs are neither used nor remembered: {path}: the history of waits cannot be used"
+    )
 
 
 class Nobody:

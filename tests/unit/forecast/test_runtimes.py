@@ -134,7 +134,7 @@ def test_the_databases_of_others_are_left_alone(tmp_path: Path) -> None:
     with sqlite3.connect(path) as database:
         database.execute("CREATE TABLE mine (x)")
     with pytest.raises(
-        UserError, match=r"h\.sqlite: a database of another program or of a newer Windrow; set WINDROW_"
+        UserError, match=r"h\.sqlite: a database of another program or of another version of Windrow; set WINDROW_"
     ):
         RunTimes(path).record(runs(1.0))
     with pytest.raises(UserError):

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windrow.errors import InputError, OutsideError, UserError
+from windrow.errors import OutsideError, UserError
 from windrow.forecast.base import UNKNOWN_S, Ints
 from windrow.forecast.waits import Bound, FromHistory, History, PastWait, default_path, order_statistic
 
@@ -141,7 +141,9 @@ def test_the_forecaster_falls_back(history: History) -> None:
 def test_files_that_are_no_database(tmp_path: Path) -> None:
     text = tmp_path / "notes.txt"
     text.write_text("buy milk\n" * 200)
-    with pytest.raises(InputError, match=r"notes\.txt: is no database of past waits"):
+    with pytest.raises(
+        OutsideError, match=r"notes\.txt: the history of waits cannot be used: .* not a database; move it away"
+    ):
         History(text)
     assert text.read_text().startswith("buy milk")
     with pytest.raises(OutsideError, match="waits"):
@@ -171,5 +173,7 @@ def test_where_it_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("WINDROW_WAITS", raising=False)
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     assert default_path() == tmp_path / "windrow" / "waits.sqlite"
+    monkeypatch.setenv("XDG_DATA_HOME", "not/whole")
+    assert default_path() == Path.home() / ".local/share/windrow/waits.sqlite"
     monkeypatch.setenv("WINDROW_WAITS", str(tmp_path / "own"))
     assert default_path() == tmp_path / "own"

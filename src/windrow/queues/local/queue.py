@@ -22,12 +22,12 @@ from pathlib import Path
 from windrow.agent.machine import this_machine
 from windrow.errors import UserError, unknown_name
 from windrow.model.resources import NodeShape
+from windrow.places import user_folder
 from windrow.queues.command import user_name
 from windrow.queues.local.plan import POLICIES, Wanted, expected_starts
 from windrow.queues.local.rendezvous import (
     MACHINE,
     check_machine,
-    default_root,
     is_served,
     job_id,
     knock,
@@ -70,7 +70,7 @@ class LocalQueue:
         check_machine()
         self._shape = _shape(nodes, cores, memory_bytes, policy)
         self._max_walltime_s = max_walltime_s
-        self._root = Path(root or default_root()).absolute()
+        self._root = Path(root or user_folder("state")).absolute()
         wanted = LocalSettings(nodes, policy or "easy")
         self._folder = self._root / _folder_name(wanted, self._shape)
         make_folder(self._folder)

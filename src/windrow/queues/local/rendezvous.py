@@ -34,15 +34,6 @@ def job_id(folder: Path, number: int) -> str:
     return str(number) if folder.name == MACHINE else f"{folder.name}.{number}"
 
 
-def default_root() -> Path:
-    """Where the queues of this user live. UserError for a user without a home."""
-    try:
-        state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
-    except RuntimeError:
-        raise UserError("this user has no home folder for the local queue; set HOME or XDG_STATE_HOME") from None
-    return Path(state) / "windrow"
-
-
 def check_machine() -> None:
     """Raise UserError where processes cannot be watched without polling."""
     try:

@@ -16,9 +16,9 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from windrow.errors import UserError
 from windrow.queues.local.plan import Held, Wanted
 from windrow.queues.port import JobSpec, JobState, QueueError, SpecError
+from windrow.records.database import Database
 
 _VERSION = 1
 _SCHEMA = """
@@ -107,23 +107,20 @@ class QueueStore:
 
     def __init__(self, file: Path) -> None:
         """Open the file, and make it where it is missing."""
-        self._file = file
+        self._file = Database(file, "the queue", "move its folder away to begin a new one", QueueError)
         self._lock = threading.RLock()
         self._owner = os.getpid()
         self._has_copies = True  # an earlier server may have left some
-        with self._plain_errors():
+        with self._file.explained():
             _make_private(file)
-            self._db = sqlite3.connect(file, timeout=30, isolation_level=None, check_same_thread=False)
-            self._db.execute("PRAGMA journal_mode=WAL")
-            self._db.execute("PRAGMA synchronous=FULL")
-            self._db.execute("PRAGMA secure_delete=ON")
+        self._db = self._file.connect(
+            pragmas=("journal_mode=WAL", "synchronous=FULL", "secure_delete=ON"), threads=True
+        )
         with self._transaction() as db:
-            if self._version(db) == 0:
+            if self._file.is_new(db, _VERSION, "move its folder away to begin a new one"):
                 for statement in _SCHEMA.split(";"):
                     db.execute(statement)
                 db.execute(f"PRAGMA user_version={_VERSION}")
-            if self._version(db) != _VERSION:
-                raise UserError(f"{file}: made by another version of Windrow; move its folder away to begin a new one")
 
     def close(self) -> None:
         """Let go of the file."""
@@ -270,14 +267,11 @@ class QueueStore:
         query = "SELECT EXISTS (SELECT 1 FROM jobs WHERE state IN ('waiting', 'running'))"
         return bool(db.execute(query).fetchone()[0])
 
-    def _version(self, db: sqlite3.Connection) -> int:
-        return int(db.execute("PRAGMA user_version").fetchone()[0])
-
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:
         # SQLite loses its locks in a fork, and with them the file.
         assert os.getpid() == self._owner, "a queue that was opened before a fork must be opened again after it"
-        with self._lock, self._plain_errors():
+        with self._lock, self._file.explained():
             yield self._db
 
     @contextmanager
@@ -286,18 +280,8 @@ class QueueStore:
             if db.in_transaction:
                 yield db
                 return
-            with db:  # commits, or rolls back what was begun
-                db.execute("BEGIN IMMEDIATE")
+            with self._file.transaction(db):
                 yield db
-
-    @contextmanager
-    def _plain_errors(self) -> Iterator[None]:
-        try:
-            yield
-        except sqlite3.IntegrityError:
-            raise
-        except (sqlite3.Error, OSError) as error:
-            raise QueueError(f"{self._file}: {error}") from error
 
 
 def _make_private(file: Path) -> None:

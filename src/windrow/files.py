@@ -1,0 +1,113 @@
+"""What several processes do with files at the same time, in the few ways in which it is safe. Standard library only.
+
+Made once: of all who try, one makes the file. Replaced: a reader finds the old content or the new, never a part of it.
+Appended: a line is there whole or not at all. Held: one process at a time. And marked processes: whoever carries some
+variables in its environment passes them on to what it starts, so that all of it can be found, and killed.
+
+OSError where the disk refuses; what that means is for the caller to say.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import signal
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+_PROCESSES = Path("/proc")
+_WRITE_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+
+
+def create_once(path: Path, content: bytes) -> bool:
+    """Make the file, private, and see that it lasts. False where it is there already.
+
+    It works on every file system; a reader may meet it before its content is there.
+    """
+    try:
+        descriptor = os.open(path, _WRITE_NEW, 0o600)
+    except FileExistsError:
+        return False
+    try:
+        os.write(descriptor, content)
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    return True
+
+
+@contextlib.contextmanager
+def draft_beside(path: Path) -> Iterator[Path]:
+    """A name beside the file's, for what is to take its place. What is left there in the end is removed."""
+    draft = path.with_name(f".{path.name}.{os.urandom(4).hex()}.part")
+    try:
+        yield draft
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def replacing(path: Path, mode: int = 0o600, *, lasting: bool = True) -> Iterator[BinaryIO]:
+    """A stream for the file's new content, which is there, whole, when the `with` ends well.
+
+    `lasting`: also after a crash of the machine, which takes its time.
+    """
+    with draft_beside(path) as draft:
+        with os.fdopen(os.open(draft, _WRITE_NEW, mode), "wb") as file:
+            yield file
+            if lasting:
+                file.flush()
+                os.fsync(file.fileno())
+        draft.replace(path)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names in a folder last through a crash of the machine."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def append_whole(descriptor: int, data: bytes, size: int) -> None:
+    """Append all of it or nothing, to a file of this size: readers stumble over half a line."""
+    try:
+        written = os.write(descriptor, data)
+        if written < len(data):  # the disk is nearly full; a second write has the error
+            written += os.write(descriptor, data[written:])
+        if written < len(data):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    except OSError:
+        with contextlib.suppress(OSError):  # where not even this is allowed, readers skip the torn line
+            os.ftruncate(descriptor, size)
+        raise
+
+
+@contextlib.contextmanager
+def held(path: Path) -> Iterator[None]:
+    """One process at a time: wait until nobody else holds this file, which is made where it is missing."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def kill_marked(marks: Collection[bytes], spared: Collection[int] = ()) -> list[int]:
+    """Kill every process with all of these `NAME=value` in its environment; those that were found.
+
+    Linux only. Processes of others cannot be read, and a dead one has no environment.
+    """
+    found = []
+    for entry in _PROCESSES.iterdir() if _PROCESSES.is_dir() else ():
+        if entry.name.isdecimal() and int(entry.name) not in spared:
+            with contextlib.suppress(OSError):  # gone meanwhile, or somebody else's
+                if set(marks) <= set((entry / "environ").read_bytes().split(b"\0")):
+                    found.append(int(entry.name))
+                    os.kill(int(entry.name), signal.SIGKILL)
+    return sorted(found)

@@ -1,0 +1,104 @@
+"""SQLite files: how they are opened, and what is said where one cannot be used. Standard library only.
+
+Rule 1: transactions are begun by hand, and wait `PATIENCE_S` for those of other processes. Rule 2: what SQLite or the
+disk refuses leaves here as one sentence: which file, what it is, what is wrong, what to do about it. Rule 3: a file
+that another program or a newer version made is refused before it is touched.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from windrow.errors import OutsideError, UserError
+
+PATIENCE_S = 30.0
+_BROKEN = (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT)
+_FIXES = {
+    sqlite3.SQLITE_BUSY: "another process is using it; try again",
+    sqlite3.SQLITE_LOCKED: "another process is using it; try again",
+    sqlite3.SQLITE_FULL: "make room on the disk",
+    sqlite3.SQLITE_READONLY: "check the permissions of the file and of its folder",
+    sqlite3.SQLITE_CANTOPEN: "check the permissions of the file and of its folder",
+}
+
+
+class Database:
+    """One file. `what` it is, in words; `if_broken`: what to do then; `error`: what is raised."""
+
+    def __init__(self, path: Path, what: str, if_broken: str = "", error: type[OutsideError] = OutsideError) -> None:
+        self.path, self._what, self._if_broken, self._error = path, what, if_broken, error
+
+    def connect(
+        self, how: str = "mode=rwc", pragmas: Iterable[str] = (), *, threads: bool = False
+    ) -> sqlite3.Connection:
+        """A connection, as `how` says (SQLite's URI parameters); with `threads` any of this process's may use it."""
+        with self.explained():
+            address = f"{self.path.absolute().as_uri()}?{how}"
+            db = sqlite3.connect(
+                address, uri=True, isolation_level=None, timeout=PATIENCE_S, check_same_thread=not threads
+            )
+            for pragma in pragmas:
+                db.execute(f"PRAGMA {pragma}")
+        return db
+
+    @contextmanager
+    def visit(self, *, writes: bool = False) -> Iterator[sqlite3.Connection]:
+        """A connection for one transaction: none is kept, so forks, threads and other processes are of no concern."""
+        with self.explained(), closing(self.connect()) as db:
+            if not writes:
+                yield db
+                return
+            with self.transaction(db):
+                yield db
+
+    @contextmanager
+    def transaction(self, db: sqlite3.Connection) -> Iterator[None]:
+        """All of what is done inside, on disk when it is left, or nothing of it."""
+        with self.explained(), db:  # which commits, or rolls back what was begun
+            db.execute("BEGIN IMMEDIATE")
+            yield
+
+    def make_folder(self, fix: str) -> None:
+        """Make the folder that the file is in, private, where it is missing; `fix` is what to do where it cannot be."""
+        try:
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise self._error(f"{self.path}: cannot be made: {error.strerror}; {fix}") from None
+
+    def is_new(self, db: sqlite3.Connection, version: int, fix: str) -> bool:
+        """Whether there are no tables yet. UserError where they are not those of this version of ours."""
+        found = int(db.execute("PRAGMA user_version").fetchone()[0])
+        if found == version:
+            return False
+        if found or db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+            raise UserError(f"{self.path}: a database of another program or of another version of Windrow; {fix}")
+        return True
+
+    @contextmanager
+    def explained(self) -> Iterator[None]:
+        """What goes wrong inside the `with` leaves it as one sentence; broken constraints are the caller's to tell."""
+        try:
+            yield
+        except sqlite3.IntegrityError:
+            raise
+        except sqlite3.Error as error:
+            fix = self._if_broken if is_broken(error) else _FIXES.get(_code(error), "")
+            raise self._refusal(str(error), fix) from error
+        except OSError as error:
+            raise self._refusal(error.strerror or str(error)) from error
+
+    def _refusal(self, problem: str, fix: str = "") -> OutsideError:
+        return self._error(f"{self.path}: {self._what} cannot be used: {problem}" + (f"; {fix}" if fix else ""))
+
+
+def is_broken(error: BaseException | None) -> bool:
+    """Whether the file itself is at fault, and not a lock, the disk or a permission."""
+    return isinstance(error, sqlite3.Error) and _code(error) in _BROKEN
+
+
+def _code(error: sqlite3.Error) -> int:
+    """The primary code of what SQLite found; the extended one says more than is needed here."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF
