@@ -95,7 +95,17 @@ class Prepared:
     @property
     def notes(self) -> tuple[str, ...]:
         """What the user should know of where jobs go."""
-        return self.queue.notes if isinstance(self.queue, Checked) else ()
+        notes = self.queue.notes if isinstance(self.queue, Checked) else ()
+        return (*notes, self.limits.narrow) if self.limits.narrow and self._could_be_wider else notes
+
+    @property
+    def _could_be_wider(self) -> bool:
+        """Whether a job of this workflow could use more nodes than one may have."""
+        workflow, terms = self.runnable.workflow, self.terms
+        levels = Work(workflow, whole_seconds(workflow), terms.shape, self.limits.nodes).levels(
+            np.ones(len(workflow), dtype=bool)
+        )
+        return levels.usable(0, levels.last) > terms.cluster_nodes
 
     @property
     def guesses(self) -> int:
@@ -201,6 +211,8 @@ def _refuse_misfits(prepared: Prepared) -> None:
             format_memory(shape.memory_bytes or 0),
         )
     owner = "this machine has" if is_machine else f"{on} has" if key == "nodes" else f"a node of {on} has"
+    if key == "nodes" and prepared.limits.narrow:
+        owner = f"a job of {on} has"
     fix = f"lower {key} of the task in {prepared.order.workflow}"
     if key == "nodes" and prepared.order.max_nodes == terms.cluster_nodes:
         owner, fix = "--max-nodes allows", f"{fix}, or raise --max-nodes"

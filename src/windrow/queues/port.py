@@ -98,7 +98,8 @@ class Limits:
     `starts_at_once`: no job ever waits here, so there is nothing to forecast and nothing to gain from several jobs.
     `usable_nodes` are those of the `nodes` that new jobs could get when this was read; None: all. `closed` says in one
     clause why no job can start at all; empty where some can. `from_settings`: what nodes there are is said by
-    windrow.toml, where the user may raise it.
+    windrow.toml, where the user may raise it. `narrow` says why `max_nodes` is less than the site gives: Windrow itself
+    cannot use more there.
     """
 
     nodes: int
@@ -111,6 +112,7 @@ class Limits:
     usable_nodes: int | None = None
     closed: str = ""
     from_settings: bool = False
+    narrow: str = ""
 
 
 @dataclass(frozen=True, slots=True)

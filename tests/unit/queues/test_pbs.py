@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from tests.unit.queues.pbs_recorded.run import RecordedRun
 
+from windrow.app import execute
 from windrow.errors import UserError
 from windrow.queues.command import Answer
 from windrow.queues.pbs.queue import PbsProfile, PbsQueue, pbs_profile
@@ -48,7 +49,7 @@ def site(**answers: Answer | str) -> RecordedRun:
 def a_spec(tag: str = "run-1", **changes: object) -> JobSpec:
     fields: dict[str, object] = {
         "tag": tag,
-        "nodes": 2,
+        "nodes": 1,
         "walltime_s": 5400,
         "command": ("echo", "it's; $(x)"),
         "workdir": "/scratch/a b",
@@ -114,7 +115,7 @@ def test_submission_quotes_everything_and_asks_for_whole_nodes() -> None:
     argv = run.asked[-1]
     assert argv[0] == "qsub"
     assert [argv[i + 1] for i, text in enumerate(argv) if text == "-l"] == [
-        "select=2:ncpus=36",
+        "select=1:ncpus=36",
         "place=scatter:exclhost",
         "walltime=1:30:00",
     ]
@@ -124,6 +125,28 @@ def test_submission_quotes_everything_and_asks_for_whole_nodes() -> None:
     cd, go = run.scripts[-1].splitlines()[1:]
     assert cd == "cd '/scratch/a b' || exit 1"
     assert go == """exec >/scratch/a:b.out 2>&1; exec echo 'it'"'"'s; $(x)'"""
+
+
+def wide(path: Path, nodes: int = 0) -> Path:
+    """A workflow whose seven tasks fill the cores of seven nodes, or so many whole nodes each."""
+    need = f"nodes: {nodes}" if nodes else "cores: 36"
+    tasks = "".join(f"  - {{id: t{i}, command: 'true', runtime: 60, {need}}}\n" for i in range(7))
+    path.write_text(f"name: wide\ntasks:\n{tasks}")
+    return path
+
+
+def test_a_plan_has_jobs_of_one_node_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The site gives a job up to four nodes; agents cannot use them."""
+    monkeypatch.setattr(execute, "open_queue", lambda *_: PbsQueue(run=site()))
+    prepared = execute.prepare(execute.RunRequest(wide(tmp_path / "wide.yaml"), on="pbs", strategy="giant"))
+    assert prepared.terms.cluster_nodes == 1
+    assert prepared.notes == ("PBS: jobs of one node (Windrow cannot use more of one PBS job yet)",)
+    assert {job.nodes for job in execute.dry_run(prepared).decision.jobs} == {1}
+    narrow = wide(tmp_path / "narrow.yaml")
+    narrow.write_text(narrow.read_text().replace("cores: 36", "cores: 5"))
+    assert execute.prepare(execute.RunRequest(narrow, on="pbs")).notes == ()
+    with pytest.raises(UserError, match="needs 2 nodes; a job of pbs has 1;"):
+        execute.prepare(execute.RunRequest(wide(tmp_path / "wider.yaml", 2), on="pbs"))
 
 
 def test_arrays() -> None:
@@ -162,13 +185,13 @@ def test_limits_and_what_they_refuse() -> None:
     run = site()
     queue = PbsQueue(run=run)
     limits = queue.limits()
-    assert (limits.nodes, limits.max_nodes, limits.max_walltime_s) == (6, 4, 48 * 3600)
+    assert (limits.nodes, limits.max_nodes, limits.max_walltime_s) == (6, 1, 48 * 3600)
     assert (limits.usable_nodes, limits.closed) == (4, "")
     gone = recorded("pbsnodes.json").replace('"free"', '"offline"').replace('"job-exclusive"', '"down"')
     assert PbsQueue(run=site(pbsnodes=gone)).limits().closed == "all 6 nodes of queue workq are down or offline"
     assert (limits.max_jobs, limits.max_array) == (50, 5000)
     assert (limits.shape.cores, limits.shape.memory_bytes) == (36, 196607 * 1024**2)
-    for wrong in (a_spec(nodes=5), a_spec(walltime_s=49 * 3600), a_spec(command=()), a_spec(tag="a b")):
+    for wrong in (a_spec(nodes=2), a_spec(walltime_s=49 * 3600), a_spec(command=()), a_spec(tag="a b")):
         with pytest.raises(SpecError):
             queue.submit(wrong)
     assert not [argv for argv in run.asked if argv[0] == "qsub"]

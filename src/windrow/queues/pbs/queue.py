@@ -3,6 +3,7 @@
 Rule 1: one `qstat -x` answers for all jobs; where the server keeps no history, a finished job is absent.
 Rule 2: jobs take whole nodes (`place=scatter:exclhost`) and are never rerun.
 Rule 3: a job goes to its directory and opens its output itself: PBS starts jobs at home, and would copy outputs late.
+Rule 4: jobs of one node, until an agent can start something on the other nodes of a PBS job (see `agent.hosts`).
 """
 
 from __future__ import annotations
@@ -115,15 +116,15 @@ class PbsQueue:
         resources = [_table(node, "resources_available") for node in nodes.values()]
         memories = [parse_bytes(resource.get("mem")) for resource in resources]
         known = [memory for memory in memories if memory is not None]
-        max_nodes = most.get("nodect")
         return Limits(
             nodes=len(nodes),
             shape=NodeShape(min(int(str(r.get("ncpus", 1))) for r in resources), min(known, default=None)),
-            max_nodes=int(str(max_nodes)) if max_nodes is not None else None,
+            max_nodes=1,
             max_walltime_s=parse_duration(most.get("walltime")),
             max_jobs=user_limit(record.get("max_queued")),
             max_array=int(str(self._server.get("max_array_size", DEFAULT_ARRAY))),
             usable_nodes=(usable := sum(map(_is_usable, nodes.values()))),
+            narrow="PBS: jobs of one node (Windrow cannot use more of one PBS job yet)",
             closed="" if usable else f"all {len(nodes)} nodes of queue {self._queue} are down or offline",
         )
 
