@@ -2,6 +2,9 @@
 
 Slurm says it in its environment. Where no queue is known, every node is this machine. So it is in a job of the local
 queue, wherever that runs: inside an allocation the environment has the names of both, and the inner one counts.
+
+One command is asked here and not through `queues.command`, since this runs on compute nodes with nothing but the
+standard library: `scontrol show hostnames`, which spells out a list of nodes and asks no server.
 """
 
 from __future__ import annotations

@@ -1,5 +1,7 @@
 """Running a batch system's commands: the one place that spawns sbatch, squeue, qsub and their like.
 
+(Inside an allocation, agents start steps on their nodes by themselves: `agent.hosts`, `agent.remote`.)
+
 Rule 1: arguments go to the program as a list; no shell sees them.
 Rule 2: every command has a time limit. What a timeout means depends on the command, so it is an answer, not an error.
 """

@@ -224,7 +224,7 @@ def test_without_slurm_it_says_so(monkeypatch: pytest.MonkeyPatch, capsys: pytes
     monkeypatch.setenv("PATH", "/nowhere")
     assert shutil.which("sbatch") is None
     assert main(["lab", "c.toml", "--on", "slurm"]) == 2
-    assert "sbatch: there is no such command here" in capsys.readouterr().err
+    assert "cannot run sbatch: No such file or directory; run Windrow where" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

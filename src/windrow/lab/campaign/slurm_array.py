@@ -14,7 +14,6 @@ from __future__ import annotations
 import json
 import os
 import shlex
-import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -25,6 +24,8 @@ from windrow.formats.disk import replace_bytes
 from windrow.lab.campaign.shards import unfinished_shards
 from windrow.lab.campaign.store import ChunkStore
 from windrow.lab.campaign.sweep import Sweep, write_manifest
+from windrow.queues.command import Answer, run
+from windrow.queues.slurm.text import WORDING, submitted_id
 
 SHARDS = 16
 """How many shards there are where nobody says, or fewer where there are fewer chunks."""
@@ -104,33 +105,27 @@ def ranges(numbers: Sequence[int]) -> str:
 
 def _submit(argv: Sequence[str]) -> str:
     answer = _run(argv)
-    job = answer.stdout.strip().partition(";")[0]  # with several clusters: JOB;CLUSTER
-    if answer.returncode or not job.isdecimal():
-        raise OutsideError(f"sbatch refused the array job: {_words(answer)}")
+    job = submitted_id(answer.out)
+    if not answer.is_good or job is None:
+        raise OutsideError(f"sbatch refused the array job: {answer.words}")
     return job
 
 
 def _is_queued(job: str) -> bool:
     """Whether the array still has elements that wait or run. A job that Slurm has forgotten has none."""
     answer = _run(["squeue", "--noheader", "--jobs", job, "--format", "%i"])
-    if answer.returncode and "Invalid job id" not in answer.stderr:
-        raise OutsideError(f"squeue does not say whether array job {job} is in the queue: {_words(answer)}")
-    return bool(answer.stdout.strip())
+    if not answer.is_good and not WORDING.is_all_over(answer):
+        raise OutsideError(f"squeue does not say whether array job {job} is in the queue: {answer.words}")
+    return bool(answer.out.strip())
 
 
-def _run(argv: Sequence[str]) -> subprocess.CompletedProcess[str]:
+def _run(argv: Sequence[str]) -> Answer:
     """Run a command of Slurm. It must not take settings for array elements from a job that we may be in ourselves."""
     env = {key: value for key, value in os.environ.items() if not key.startswith(("SBATCH_ARRAY", "SLURM_ARRAY"))}
-    try:
-        return subprocess.run(argv, capture_output=True, text=True, timeout=_PATIENCE_S, env=env, check=False)
-    except FileNotFoundError:
-        raise UserError(f"{argv[0]}: there is no such command here; log in where jobs are submitted") from None
-    except subprocess.TimeoutExpired:
-        raise OutsideError(f"{argv[0]} did not answer within {_PATIENCE_S} s; try again later") from None
-
-
-def _words(answer: subprocess.CompletedProcess[str]) -> str:
-    return " ".join((answer.stderr or answer.stdout).split()) or f"exit code {answer.returncode}"
+    answer = run(argv, stdin="", env=env, timeout_s=_PATIENCE_S)
+    if answer.code is None:
+        raise OutsideError(f"{argv[0]} did not answer within {_PATIENCE_S} s; try again later")
+    return answer
 
 
 def _last(path: Path) -> ArrayJob | None:

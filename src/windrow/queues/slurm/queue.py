@@ -22,7 +22,7 @@ from windrow.queues.accounts import PastJob
 from windrow.queues.command import Answer, Run, user_name
 from windrow.queues.local.rendezvous import JOB_VARIABLES
 from windrow.queues.port import JobSpec, JobStatus, Limits, QueueError, Snapshot
-from windrow.queues.replies import Wording, answered
+from windrow.queues.replies import answered
 from windrow.queues.script import array_name, array_script, here_document, job_script, redirected_script, tag_of
 from windrow.queues.slurm.accounts import parse_past, past_argv
 from windrow.queues.slurm.limits import SiteLimits, allowed_accounts, read_limits, read_nodes, suitable
@@ -34,6 +34,7 @@ from windrow.queues.slurm.text import (
     STATUS_FORMAT,
     TRANSIENT,
     UNKNOWN_OUTCOME,
+    WORDING,
     Row,
     array_index,
     format_duration,
@@ -42,13 +43,12 @@ from windrow.queues.slurm.text import (
     parse_sacct,
     parse_snapshot,
     parse_status,
+    submitted_id,
 )
 from windrow.queues.spec import check_count, check_spec
 
 BATCH = 500  # ids in one command line: well below what a kernel takes, and what slurmdbd likes
 REMEMBER = "now-30days"  # how far back `find` looks in the accounts
-OVER_ALREADY = re.compile(r"invalid job id|already completing|already completed|invalid job array", re.I)
-WORDING = Wording("Slurm", UNKNOWN_OUTCOME, TRANSIENT, OVER_ALREADY)
 KEPT = ("SLURM_CONF", "SLURM_CLUSTERS", "SLURM_JWT")  # what of an outer job's SLURM_ variables an inner one may see
 # Settings of the user's shell that would change what is asked or how it is answered (see also `with_environment`).
 FOREIGN = ("SLURM_HINT", "SLURM_TIME_FORMAT")
@@ -164,8 +164,7 @@ class SlurmQueue:
 
     def _sbatch(self, argv: Sequence[str], script: str, what: str) -> str:
         answer = self._run(argv, stdin=script, env=self._env, timeout_s=self._timeout_s)
-        id_ = answer.out.strip().partition(";")[0]
-        return WORDING.submitted(answer, id_ if id_.isdecimal() else None, what)
+        return WORDING.submitted(answer, submitted_id(answer.out), what)
 
     # Asking
 

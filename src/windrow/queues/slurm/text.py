@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from windrow.queues.port import JobState, JobStatus, OthersJob
+from windrow.queues.replies import Wording
 
 STATES = {
     "PENDING": JobState.WAITING,
@@ -71,6 +72,8 @@ TRANSIENT = re.compile(
     r"|submitjob|required partition not available",  # MaxSubmitJobs and its kin: room comes when a job ends
     re.I,
 )
+OVER_ALREADY = re.compile(r"invalid job id|already completing|already completed|invalid job array", re.I)
+WORDING = Wording("Slurm", UNKNOWN_OUTCOME, TRANSIENT, OVER_ALREADY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +94,12 @@ class SlurmNode:
     cores: int
     memory_bytes: int
     features: frozenset[str]
+
+
+def submitted_id(out: str) -> str | None:
+    """The job's number in what `sbatch --parsable` prints; with several clusters that is JOB;CLUSTER."""
+    number = out.strip().partition(";")[0]
+    return number if number.isdecimal() else None
 
 
 def parse_time(text: str) -> float | None:
