@@ -19,7 +19,7 @@ windrow run demo.yaml --on cluster --again
 windrow status | tail -n 3
 echo '--- Why it was cut like that:'
 windrow explain 0
-windrow report -o demo.html > /dev/null
+windrow report --html demo.html > /dev/null
 windrow show demo.yaml --html workflow.html > /dev/null
 echo '--- What the tasks found:'
 tail -n 3 primes/summary.txt

@@ -124,7 +124,7 @@ OPTIONS: dict[tuple[str, ...], dict[str, Callable[[Draw], str]]] = {
         "--from": bad_time,
         "--to": bad_time,
         "--jobs-out": lambda d: d.choice(["x", "x.txt", "no/such.csv", "x" * 300 + ".csv"]),
-        "--report": lambda d: d.choice(["no/such.html", ".", "x" * 300]),
+        "--html": lambda d: d.choice(["no/such.html", ".", "x" * 300]),
     },
     ("compare", _WORKFLOW): {
         **_SCENARIO,

@@ -349,7 +349,7 @@ def test_bad_workflows_are_refused_when_they_are_submitted(world: World) -> None
     assert list(world.pool.workflows.iterdir()) == []
     second = world.windrow("pool", pool)
     assert second.returncode == 2
-    assert "served already" in second.stderr
+    assert "already running" in second.stderr
 
 
 def test_what_is_submitted_while_nobody_serves_is_served_later(world: World) -> None:
@@ -359,7 +359,7 @@ def test_what_is_submitted_while_nobody_serves_is_served_later(world: World) -> 
     path = world.write(generate_workflow("montage", tasks=15, seed=1), "later", 0.01)
     answer = world.windrow("submit", str(path), "--pool", pool)
     assert answer.returncode == 0
-    assert "not served" in answer.stderr
+    assert "not running" in answer.stderr
     assert "just submitted" in world.windrow("status", "--pool", pool).stdout
     world.serve()
     world.wait_for(1)

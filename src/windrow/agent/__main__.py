@@ -53,7 +53,7 @@ def _run(folder: RunFolder, number: int) -> int:
         writer.add(AgentLeft(time.time(), str(error)))
         writer.close()
         if isinstance(error, OSError):
-            raise OutsideError(f"{folder.out} cannot be made: {error.strerror}") from error
+            raise OutsideError(f"{folder.out} cannot be created: {error.strerror}") from error
         raise
     return Loop(folder, job, hosts, writer, wake).run()
 

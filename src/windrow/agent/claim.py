@@ -21,7 +21,7 @@ def claim(path: Path, host: str, queue_id: str, at: float, by_job: int | None = 
     except FileExistsError:
         return _holder(path)
     except OSError as error:
-        raise OutsideError(f"{path} cannot be made: {error.strerror}") from error
+        raise OutsideError(f"{path} cannot be created: {error.strerror}") from error
     try:
         os.write(fd, json.dumps(record).encode() + b"\n")
         os.fsync(fd)

@@ -168,7 +168,7 @@ class AgentCore:
         if final:
             self._close_failed(task, at)
         elif self._is_draining:
-            self._drop(self._allocation.give_up(task), {task: "this job starts nothing more"}, at)
+            self._drop(self._allocation.give_up(task), {task: "this job starts no more tasks"}, at)
         else:
             self._allocation.retry(task)
 
@@ -265,4 +265,4 @@ def _member(spec: TaskSpec, done: Collection[int]) -> Member:
 
 
 def _no_time(spec: TaskSpec, left_s: float) -> str:
-    return f"no time left: it should run {spec.expected_s:.0f} s, and {max(0.0, left_s):.0f} s are left"
+    return f"no time left: it is expected to run {spec.expected_s:.0f} s, but only {max(0.0, left_s):.0f} s are left"

@@ -19,7 +19,7 @@ def fence(folder: RunFolder, job: int) -> None:
         folder.make(job)
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
     except OSError as error:
-        raise OutsideError(f"{path} cannot be made: {error.strerror}") from error
+        raise OutsideError(f"{path} cannot be created: {error.strerror}") from error
 
 
 def is_fenced(folder: RunFolder, job: int) -> bool:

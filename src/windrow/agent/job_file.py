@@ -126,7 +126,7 @@ def read_job(path: Path) -> JobFile:
         return JobFile(**{**record, **lists}, tasks=tasks)
     except OSError as error:
         raise InputError(
-            path, f"cannot be read: {error.strerror}", fix="the manager writes it before it submits"
+            path, f"cannot be read: {error.strerror}", fix="the manager writes it before it submits the job"
         ) from error
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise InputError(path, f"is not a job file ({error})", fix="resume the run to have it written again") from error

@@ -79,11 +79,11 @@ class Outputs:
         for path, written in self._written.items():
             if written == missing:
                 if path in self._older or (self._hidden and os.path.lexists(path)):
-                    return f"its output {path} was not made (an older {path} is there and was left as it was)"
+                    return f"its output {path} was not created (an older {path} exists and was left unchanged)"
                 return f"its output {path} is missing"
         for path, before in self._before.items():
             if before is not None and before == _look(path):
-                return f"its output {path}, which was there before, was not changed"
+                return f"its output {path}, which existed before, was not changed"
         return ""
 
     def keep(self) -> None:

@@ -106,7 +106,7 @@ class Runner:
         awaited, self._awaited = self._awaited, []
         for entry in awaited:
             if (order := entry.to_start) is not None and (chosen is None or order.task in chosen):
-                self._results.append(Result(order.task, order.attempt, None, int(number), "stopped before it began"))
+                self._results.append(Result(order.task, order.attempt, None, int(number), "stopped before it started"))
             else:
                 self._awaited.append(entry)
         for pid, running in self._running.items():
@@ -148,7 +148,7 @@ class Runner:
             command = outputs.prepare() if outputs else order.command
         except (OSError, ValueError) as error:
             missing = not Path(order.workdir).is_dir()
-            why = _cannot_start(order, error) if missing else f"cannot make room for its outputs: {_reason(error)}"
+            why = _cannot_start(order, error) if missing else f"cannot prepare its outputs: {_reason(error)}"
             self._not_started(order, out, 127 if missing else None, why)
             return
         try:
@@ -304,7 +304,7 @@ def _discarded(outputs: Outputs | None) -> str:
 
 def _cannot_start(order: Order, error: OSError | ValueError) -> str:
     if isinstance(error, OSError) and not Path(order.workdir).is_dir():
-        return f"cannot start: its working folder {order.workdir} is not there"
+        return f"cannot start: its working folder {order.workdir} does not exist"
     return f"cannot start {order.command[0]!r}: {_reason(error, named=True)}"
 
 

@@ -10,7 +10,7 @@ WORDS = {
     "trial.go_on": ("the simulation of whole runs", 8),
     "estimate.estimate": ("the forecaster", 3),
     "estimate.run_times": ("the estimate of run times", 3),
-    "play.rollout": ("the look ahead", 8),
+    "play.rollout": ("the look-ahead", 8),
     "streams.simulate": ("the simulation of streams", 4),
 }
 

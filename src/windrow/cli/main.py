@@ -25,10 +25,10 @@ from windrow.version import __version__
 
 GROUPS = {
     "run a workflow": ("run", "plan", "resume", "retry", "cancel", "forecast"),
-    "see what a run does": ("status", "watch", "tasks", "logs", "shell", "explain", "report", "runs"),
+    "inspect a run": ("status", "watch", "tasks", "logs", "shell", "explain", "report", "runs"),
     "share a pool of nodes": ("pool", "submit"),
     "try it in simulation": ("compare", "timeline", "simulate", "stream", "lab", "reproduce"),
-    "make and look at files": ("generate", "show", "traces"),
+    "generate and inspect files": ("generate", "show", "traces"),
 }
 COMMANDS = tuple(name for names in GROUPS.values() for name in names)
 
@@ -39,7 +39,7 @@ _DESCRIPTION = "Windrow cuts workflows into batch jobs, runs them, and simulates
 _EPILOG = """\
 examples:
   windrow run workflow.yaml                      on this machine; --on slurm: on a cluster
-  windrow report                                 a page about the latest run
+  windrow report                                 an HTML page about the latest run
   windrow generate montage --tasks 250 --work 500h -o montage.json
   windrow compare montage.json --html compare.html
 
@@ -135,7 +135,10 @@ def _run(argv: Sequence[str]) -> int:
     if chosen is not None and chosen not in COMMANDS:
         raise unknown_name("command", chosen, COMMANDS)
     parser = _parser(chosen)
-    args = parser.parse_args(argv)
+    args, unknown = parser.parse_known_args(argv)
+    if unknown:  # said here, since argparse would point at the help of all commands
+        command = "windrow" if chosen is None else f"windrow {chosen}"
+        raise UserError(f"unrecognized arguments: {' '.join(unknown)}; see {command} --help")
     if chosen is None:  # only options stood in front, or nothing at all
         parser.print_help()
         return 0

@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--on",
         metavar="QUEUE",
-        help="local, slurm, pbs, or a queue of windrow.toml, as it is now; --margin is 1.2 then, as in windrow run",
+        help="local, slurm, pbs, or a queue of windrow.toml, as it is now; --margin is then 1.2, as in windrow run",
     )
 
 
@@ -32,7 +32,7 @@ def run(args: argparse.Namespace) -> int:
 
     for option, name in _SIMULATED.items():
         if getattr(args, name, None) is not None:
-            raise UserError(f"--on plans on a real queue, {option} on a simulated one; give one of them")
+            raise UserError(f"--on plans on a real queue, {option} on a simulated one; give only one of them")
     factor = MARGIN if args.margin is None else args.margin
     order = RunRequest(Path(args.workflow), on=args.on, strategy=args.strategy, cap=args.cap, margin=factor)
     return show_order(order, as_json=args.json, explain=args.explain)
@@ -80,14 +80,14 @@ def _as_json(prepared: Prepared, plan: DryRun) -> dict[str, object]:
 
 
 def _show(prepared: Prepared, plan: DryRun, *, explain: bool) -> None:
-    from rich.table import Table
     from rich.text import Text
 
     from windrow.model import format_duration, is_never
+    from windrow.model.wording import count
     from windrow.report.run.explanation import candidate_lines
 
     workflow, order = prepared.runnable.workflow, prepared.order
-    nodes = f"{prepared.limits.nodes:,} node" + "s" * (prepared.limits.nodes != 1)
+    nodes = count(prepared.limits.nodes, "node")
     head = [
         f"{workflow.name}: {len(workflow):,} tasks, planned by {order.strategy} for {order.on} ({nodes}) as it is now"
     ]
@@ -97,18 +97,16 @@ def _show(prepared: Prepared, plan: DryRun, *, explain: bool) -> None:
     if prepared.learnt:
         head.append(f"{prepared.learnt:,} of {len(workflow):,} run times come from earlier runs")
     head += workflow.repairs()
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
-    for name in ("tasks", "nodes", "should wait", "should run", "leeway", "asks for"):
-        table.add_column(name, justify="right")
+    rows = []
     for job, wait in zip(plan.decision.jobs, plan.waits_s, strict=True):
         spans = [format_duration(s) for s in (job.run_s, job.leeway_s, job.requested_s)]
-        waits = "never, as the queue stands" if is_never(wait) else format_duration(wait)
-        table.add_row(str(len(job.tasks)), str(job.nodes), waits, *spans)
+        waits = "never, as the queue is now" if is_never(wait) else format_duration(wait)
+        rows.append((str(len(job.tasks)), str(job.nodes), waits, *spans))
     reasons = candidate_lines(plan.decision.candidates) if explain else []
     terminal.show(
         Text("\n".join([*head, *prepared.notes])),
-        table,
+        terminal.table(("tasks", "nodes", "expected wait", "expected run", "leeway", "requested"), rows, "r"),
         Text("\n".join([f"why: {plan.decision.why}", *reasons])),
     )
     # As they are, and not through a console, which breaks lines: they are there to be pasted.
-    print("\nwould be submitted (nothing was):", *(plan.commands or ("nothing",)), sep="\n")
+    print("\nwould be submitted (nothing was submitted):", *(plan.commands or ("nothing",)), sep="\n")

@@ -43,12 +43,12 @@ def words(progress: CampaignProgress, gone_s: float) -> str:
     """One line: trials done, time gone, time left, what was found and what failed."""
     from windrow.model import format_duration
 
-    line = f"{progress.done:,} of {progress.trials:,} trials, {format_duration(gone_s)} gone"
+    line = f"{progress.done:,} of {progress.trials:,} trials, {format_duration(gone_s)} elapsed"
     if progress.left_s is not None:
         left_s = max(0.0, progress.left_s - (gone_s - progress.gone_s))
         line += f", about {format_duration(left_s)} left"
     if progress.found:
-        line += f" ({progress.found:,} were there)"
+        line += f" ({progress.found:,} already done)"
     return line + (f", {progress.failed:,} FAILED" if progress.failed else "")
 
 

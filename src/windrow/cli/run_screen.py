@@ -8,6 +8,7 @@ import time
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from windrow.cli import terminal
 from windrow.errors import printable
 
 if TYPE_CHECKING:
@@ -140,10 +141,12 @@ def failures(told: Told) -> list[str]:
     for number in failed[:_SHOWN_FAILURES]:
         last = story.tasks[number].attempts[-1]
         said = last.tail.strip().splitlines()[-1:]
-        lines.append(f"task {ids[number]} failed: {last.why}" + "".join(f"; it said: {words[:100]}" for words in said))
+        lines.append(
+            f"task {ids[number]} failed: {last.why}" + "".join(f"; last line: {words[:100]}" for words in said)
+        )
     if failed:
         more = f"{len(failed) - _SHOWN_FAILURES} more failed; " if len(failed) > _SHOWN_FAILURES else ""
-        lines.append(f"{more}windrow explain {shlex.quote(ids[failed[0]])} says more")
+        lines.append(f"{more}for details: windrow explain {shlex.quote(ids[failed[0]])}")
     return lines
 
 
@@ -186,22 +189,17 @@ def _row(number: int, job: JobStory, story: RunStory, now_s: float) -> list[str]
     ]
 
 
-HEADS = ("job", "id", "state", "nodes", "asked for", "tasks", "waited", "ran", "")
+HEADS = ("job", "id", "state", "nodes", "requested", "tasks", "waited", "ran", "")
 
 
 def table(told: Told, now_s: float, most: int | None = _SHOWN_JOBS) -> Table:
     """The jobs as a table."""
-    from rich.table import Table
     from rich.text import Text
 
-    shown = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
-    for i, head in enumerate(HEADS):
-        shown.add_column(head, justify="right" if 2 < i < 8 else "left", no_wrap=i < 8)
     rows, hidden = job_rows(told, now_s, most)
     colours = {"running": "green", "waiting": "yellow", "killed": "red", "rejected": "red"}
-    for row in rows:
-        cells = [Text(printable(cell), style=colours.get(row[2], "") if i == 2 else "") for i, cell in enumerate(row)]
-        shown.add_row(*cells)
+    cells = [[Text(printable(c), colours.get(row[2], "") if i == 2 else "") for i, c in enumerate(row)] for row in rows]
+    shown = terminal.table(HEADS, cells, "<<<>>>>>l")
     if hidden:
         shown.caption = f"{hidden} more jobs: windrow status --all"
     return shown

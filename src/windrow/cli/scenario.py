@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from windrow.cli import terminal
+from windrow.cli import options, terminal
 from windrow.cli.arguments import duration_s, margin, number, positive, seed, size_bytes
 from windrow.errors import UserError
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from windrow.lab.scenario import Scenario
 
 MARGIN = 1.1
-"""As in the papers: a simulated job asks for a tenth more than it should need."""
+"""As in the papers: a simulated job requests a tenth more than it is expected to need."""
 
 TIMES = """\
 Times and durations are seconds, or a number with a unit: 90, 30m, 4h, 30d. Times count from the log's first submission.
@@ -24,11 +24,7 @@ Times and durations are seconds, or a number with a unit: 90, 30m, 4h, 30d. Time
 
 def add_workflow_and_log(parser: argparse.ArgumentParser) -> None:
     """The workflow to run, and the log that it meets."""
-    parser.add_argument(
-        "workflow",
-        metavar="WORKFLOW",
-        help="a workflow: native (.yaml), WfFormat (.json) or Pegasus DAX (.dax, .xml), plain or .gz",
-    )
+    options.add_workflow(parser)
     parser.add_argument(
         "--log",
         metavar="LOG",
@@ -41,8 +37,20 @@ def add_cluster(parser: argparse.ArgumentParser) -> None:
     from windrow.sim.settings import REQUESTS
 
     add = parser.add_argument_group("the cluster and the run").add_argument
-    add("--cap", type=positive, default=16, metavar="K", help="the most own jobs in the system at once (default: 16)")
-    add("--margin", type=margin, default=MARGIN, metavar="X", help="ask for X times the expected run (default: 1.1)")
+    add(
+        "--cap",
+        type=positive,
+        default=16,
+        metavar="K",
+        help="maximum number of our jobs queued or running (default: 16)",
+    )
+    add(
+        "--margin",
+        type=margin,
+        default=MARGIN,
+        metavar="X",
+        help="request X times the expected run time (default: 1.1)",
+    )
     add("--policy", default="conservative", metavar="P", help="as in windrow simulate (default: conservative)")
     add(
         "--priority",
@@ -60,13 +68,13 @@ def add_cluster(parser: argparse.ArgumentParser) -> None:
         help="others' requested times as in the log, or equal to their runs (default: actual)",
     )
     add("--cores", type=positive, default=1, metavar="C", help="cores of a node (default: 1, the papers' node)")
-    add("--memory", type=size_bytes, metavar="M", help="memory of a node, such as 256GB (default: without limit)")
+    add("--memory", type=size_bytes, metavar="M", help="memory of a node, e.g. 256GB (default: no limit)")
     add(
         "--noise",
         type=number(0, 5, what="a spread"),
         default=0.0,
         metavar="S",
-        help="spread of task times, such as 0.3 (default: 0, exact)",
+        help="spread of task times, e.g. 0.3 (default: 0, exact)",
     )
     add("--seed", type=seed, default=0, metavar="N", help="seed of the noise (default: 0)")
 
@@ -91,8 +99,7 @@ def meanings() -> str:
     """The strategies with a sentence each, for help pages."""
     from windrow.app.strategies import MEANINGS
 
-    width = max(map(len, MEANINGS))
-    return "strategies:\n" + "".join(f"  {name:<{width}}  {words}\n" for name, words in MEANINGS.items()) + "\n"
+    return options.listing("strategies", MEANINGS)
 
 
 def read_scenario(args: argparse.Namespace) -> Scenario:
@@ -137,7 +144,9 @@ def check_within(scenario: Scenario, option: str, at_s: int) -> None:
 
     if at_s > scenario.last_s:
         last = f"{scenario.last_s:,} s ({format_duration(scenario.last_s)}) after the first"
-        raise UserError(f"{option} lies beyond the log: the last job of {scenario.log.name} comes {last}")
+        raise UserError(
+            f"{option} is after the end of the log: the last job of {scenario.log.name} is submitted {last}"
+        )
 
 
 def words(scenario: Scenario, *, is_embedded: bool) -> list[str]:
@@ -179,14 +188,6 @@ def facts(scenario: Scenario) -> dict[str, object]:
         "noise": scenario.noise,
         "seed": scenario.seed,
     }
-
-
-def write_page(path: str, text: str) -> None:
-    """Write a page, completely or not at all."""
-    from windrow.formats.disk import replace_bytes
-
-    with replace_bytes(path) as stream:
-        stream.write(text.encode())
 
 
 def _check_fit(scenario: Scenario) -> None:

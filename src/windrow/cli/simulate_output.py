@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
 from rich.console import Group, RenderableType
 from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
+from windrow.cli import terminal
 from windrow.model import Repairs, format_duration
 from windrow.report.simulation.figures import FIGURES, SummaryFigure
 from windrow.sim.simulation import Simulation, Summary
@@ -54,27 +55,27 @@ class Simulated:
         return Group(title, *self.repairs.lines()), self._table()
 
     def _table(self) -> Table:
-        table = Table(box=None, padding=(0, 3, 0, 0), header_style="bold")
-        table.add_column("")
-        for simulation in self.simulations:
-            table.add_column(simulation.label, justify="right", no_wrap=True)
         summaries = [simulation.summary(self.from_s, self.to_s) for simulation in self.simulations]
-        table.add_row("jobs counted", *(f"{summary.jobs:,}" for summary in summaries))
-        for figure in (f for f in FIGURES if f.best or any(f.values(summaries))):
-            table.add_row(figure.title, *_cells(figure, summaries))
-        table.add_row("wall time", *(f"{simulation.wall_s:,.3f} s" for simulation in self.simulations))
-        table.add_row("jobs per second", *(f"{_speed(simulation):,.0f}" for simulation in self.simulations))
-        return table
+        figures = [f for f in FIGURES if f.best or any(f.values(summaries))]
+        rows: list[list[str | Text]] = [
+            ["jobs counted", *(f"{summary.jobs:,}" for summary in summaries)],
+            *(_cells(figure, summaries) for figure in figures),
+            ["wall time", *(f"{simulation.wall_s:,.3f} s" for simulation in self.simulations)],
+            ["jobs per second", *(f"{_speed(simulation):,.0f}" for simulation in self.simulations)],
+        ]
+        return terminal.table(["", *(simulation.label for simulation in self.simulations)], rows, "l>", gap=3)
 
 
-def _cells(figure: SummaryFigure, summaries: list[Summary]) -> Iterator[str]:
+def _cells(figure: SummaryFigure, summaries: list[Summary]) -> list[str | Text]:
+    cells: list[str | Text] = [figure.title]
     values = figure.values(summaries)
     for value, best in zip(values, figure.best_of(values), strict=True):
         words = figure.write(value)
         if figure.field.endswith("_s"):  # seconds to compute with, and a unit to think in
             seconds = f"{value:,.1f}" if figure.field.startswith("mean") else f"{value:,.0f}"
             words = f"{seconds} s" + (f" [dim]({format_duration(value)})[/]" if value >= 120 else "")
-        yield f"[green]{words}[/]" if best else words
+        cells.append(Text.from_markup(words, style="green" if best else ""))
+    return cells
 
 
 def _speed(simulation: Simulation) -> float:

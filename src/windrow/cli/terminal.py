@@ -12,7 +12,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TextIO
 
@@ -20,6 +20,8 @@ from windrow.errors import printable
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+    from rich.table import Table
+    from rich.text import Text
 
     from windrow.model import Workflow
 
@@ -52,6 +54,33 @@ def guesses(workflow: Workflow) -> str:
     """What to add to an amount of work that rests on guesses; nothing where all run times are stated."""
     n = workflow.guessed_run_times
     return f" ({n:,} of {len(workflow):,} run times are guesses)" if n else ""
+
+
+def table(heads: Sequence[str] | None, rows: Iterable[Sequence[str | Text]], align: str = "<>", gap: int = 2) -> Table:
+    """A table without lines. Strings are text, whatever brackets they hold.
+
+    `align` has a sign for each column, the last for all further ones: `<` and `>` keep to one line, `l` and `r` wrap.
+    """
+    from rich.table import Table
+    from rich.text import Text
+
+    shown = Table(box=None, padding=(0, gap, 0, 0), header_style="bold", show_header=heads is not None)
+    rows = list(rows)
+    for i in range(len(heads) if heads is not None else max(map(len, rows), default=0)):
+        sign = align[min(i, len(align) - 1)]
+        head = "" if heads is None else heads[i]
+        shown.add_column(head, justify="right" if sign in ">r" else "left", no_wrap=sign in "<>")
+    for row in rows:
+        shown.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in row))
+    return shown
+
+
+def write_page(path: str | os.PathLike[str], text: str) -> None:
+    """Write a page, completely or not at all."""
+    from windrow.formats.disk import replace_bytes
+
+    with replace_bytes(path) as stream:
+        stream.write(text.encode())
 
 
 def files_written(**paths: str | None) -> list[RenderableType]:

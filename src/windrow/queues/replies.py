@@ -33,9 +33,9 @@ class Wording:
         if answer.is_good and id_ is not None:
             return id_
         if answer.code is not None and answer.code > 0 and not self.unknown.search(answer.words):
-            refusal = f"{self.system} did not take job {what}: {answer.words}"
+            refusal = f"{self.system} did not accept job {what}: {answer.words}"
             raise (QueueError if self.transient.search(answer.words) else SpecError)(refusal)
-        raise OutcomeUnknown(f"unknown whether {self.system} took job {what}: {answer.words or answer.out!r}")
+        raise OutcomeUnknown(f"unknown whether {self.system} accepted job {what}: {answer.words or answer.out!r}")
 
     def check_cancelled(self, answer: Answer, program: str) -> None:
         """QueueError unless every job is gone or on its way."""

@@ -21,7 +21,7 @@ def check(specs: Sequence[JobSpec], limits: Limits, taken: Container[str] = ()) 
     for spec in specs:
         check_spec(spec, limits)
         if spec.tag in taken or spec.tag in new:
-            raise SpecError(f"job {spec.tag!r}: there is a job with this tag; every job needs a tag of its own")
+            raise SpecError(f"job {spec.tag!r}: a job with this tag already exists; every job needs its own tag")
         new.add(spec.tag)
 
 
@@ -65,11 +65,11 @@ def _form_problem(spec: JobSpec) -> str:
 def _size_problem(nodes: int, walltime_s: int | None, limits: Limits, where: str) -> str:
     most = min(limits.nodes, limits.max_nodes or limits.nodes)
     if not 1 <= nodes <= most:
-        return f"it asks for {nodes} nodes; {where} gives 1 to {most}"
+        return f"it requests {nodes} nodes; {where} allows 1 to {most}"
     if walltime_s is None:
         return "" if limits.starts_at_once else f"it has no walltime; {where} needs one"
     if walltime_s < 1:
-        return f"it asks for {walltime_s} s; a job asks for at least 1 s"
+        return f"it requests {walltime_s} s; a job requests at least 1 s"
     if limits.max_walltime_s is not None and walltime_s > limits.max_walltime_s:
-        return f"it asks for {walltime_s} s; {where} gives at most {limits.max_walltime_s} s"
+        return f"it requests {walltime_s} s; {where} allows at most {limits.max_walltime_s} s"
     return ""

@@ -212,7 +212,7 @@ def test_what_does_not_fit_before_the_deadline_is_not_started(run: Run) -> None:
     assert run.finished() == [0]
     dropped = {event.task: event.why for event in run.of(TaskDeclined)}
     assert set(dropped) == {1, 2}
-    assert dropped[1].startswith("no time left: it should run 59 s")
+    assert dropped[1].startswith("no time left: it is expected to run 59 s")
 
 
 def test_what_never_fits_the_nodes_is_dropped_at_once(run: Run) -> None:

@@ -46,7 +46,7 @@ def test_a_stale_file_is_no_output(run: Run, here: Path) -> None:
         cores=1,
     )
     old = here / "old.txt"
-    why = f"exit code 0, but its output {old} was not made (an older {old} is there and was left as it was)"
+    why = f"exit code 0, but its output {old} was not created (an older {old} exists and was left unchanged)"
     assert [failed.why for failed in run.failed()] == [why, why]
     assert names(here) == ["old.txt"]
     assert old.read_text() == "stale"
@@ -157,10 +157,10 @@ def test_what_is_in_the_way_is_said(run: Run, here: Path) -> None:
         task(3, "true"),
     )
     whys = {failed.task: failed.why for failed in run.failed()}
-    assert whys[0].startswith("cannot make room for its outputs: ")
+    assert whys[0].startswith("cannot prepare its outputs: ")
     assert whys[0].endswith("Not a directory")
     assert whys[1].endswith("Not a directory")
-    assert "d.txt was not made (an older" in whys[2]
+    assert "d.txt was not created (an older" in whys[2]
     assert run.finished() == [3]
 
 

@@ -223,7 +223,7 @@ def test_what_a_task_reads_and_writes_must_have_changed(tmp_path: Path) -> None:
     outputs = Outputs(order)
     outputs.prepare()
     assert path.read_text() == "old"
-    assert outputs.why_not_made(None) == f"its output {path}, which was there before, was not changed"
+    assert outputs.why_not_made(None) == f"its output {path}, which existed before, was not changed"
     path.write_text("new")
     assert outputs.why_not_made(None) == ""
 

@@ -82,7 +82,7 @@ def test_a_task_that_waits_for_its_inputs_ends_without_having_begun(node: Remote
     node.signal(signal.SIGTERM, [1])
     (stopped,) = gather(node, bool)
     assert (stopped.task, stopped.exit, stopped.signal) == (1, None, signal.SIGTERM)
-    assert stopped.why == "stopped before it began"
+    assert stopped.why == "stopped before it started"
     late.touch()
     (ran,) = gather(node, bool)
     assert (ran.task, ran.why) == (2, "")

@@ -187,5 +187,5 @@ def test_a_read_only_run_folder_is_told(small_disk: Path) -> None:
     subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
     code, printed = run.run()
     assert code == 1
-    assert "claim cannot be made: Read-only file system" in printed
+    assert "claim cannot be created: Read-only file system" in printed
     assert not run.folder.claim(0).exists()

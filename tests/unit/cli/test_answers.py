@@ -84,8 +84,8 @@ def test_logs_are_found_by_the_tasks_id(capsys: pytest.CaptureFixture[str], fold
     assert out == "hello\n"
     assert err.startswith("gen: attempt 1 of 1, job 0, finished: ")
     assert str(folder / ".windrow" / "runs" / "answers-1" / "out") in err
-    assert "nothing was printed" in told(capsys, "logs", "mute")[1]
-    assert told(capsys, "logs", "late")[1] == "late has not started: a task that it needs failed\n"
+    assert "no output" in told(capsys, "logs", "mute")[1]
+    assert told(capsys, "logs", "late")[1] == "late has not started: a task that it depends on failed\n"
     assert "attempt 1 of 2" in told(capsys, "logs", "bad", "--attempt", "1")[1]
     assert told(capsys, "logs", "bad")[0] == "it is \x1b[31mred\n"  # into a pipe, as it is
     assert told(capsys, "logs", "gen", "-f")[0] == "hello\n"
@@ -96,7 +96,7 @@ def test_logs_are_found_by_the_tasks_id(capsys: pytest.CaptureFixture[str], fold
     [
         ("logs gne", "answers-1 has no task 'gne'; did you mean gen?"),
         ("logs", "name a task, or a job with --job"),
-        ("logs gen --attempt 2", "gen has 1 attempts, so no number 2"),
+        ("logs gen --attempt 2", "gen has 1 attempt(s); there is no attempt 2"),
         ("logs gen --job 7", "gen did not start in job 7"),
         ("logs --job 7", "answers-1 has no job 7"),
         ("shell nosuch", "answers-1 has no task 'nosuch'; windrow tasks lists them"),
@@ -215,7 +215,7 @@ def test_a_dry_run_plans_where_run_would_go_and_starts_nothing(
     out, _ = told(capsys, "run", "-n", "w.yaml")
     assert "d: 2 tasks, planned by auto for local" in out
     assert "2 of 2 run times are guesses of 60 s each (--guess)" in out
-    assert "would be submitted (nothing was):" in out
+    assert "would be submitted (nothing was submitted):" in out
     assert [path.name for path in tmp_path.iterdir()] == ["w.yaml"]
     (tmp_path / "w.yaml").write_text("name: d\ntasks:\n  - {id: a, command: 'true', inputs: missing.txt}\n")
     assert main(["run", "--dry-run", "w.yaml"]) == 2
@@ -242,7 +242,7 @@ def test_help_by_its_word(capsys: pytest.CaptureFixture[str]) -> None:
         assert f"usage: windrow {command}" in capsys.readouterr().out
     with pytest.raises(SystemExit):
         main(["help"])
-    assert "see what a run does:" in capsys.readouterr().out
+    assert "inspect a run:" in capsys.readouterr().out
     assert main(["help", "lgos"]) == 2
     assert "did you mean logs?" in capsys.readouterr().err
 

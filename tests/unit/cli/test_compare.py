@@ -158,7 +158,10 @@ def test_without_a_log_a_synthetic_one_serves_and_is_named(capsys: pytest.Captur
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["w.json", "--log", "log.swf", "--at", "50d"], "--at lies beyond the log: the last job of log comes"),
+        (
+            ["w.json", "--log", "log.swf", "--at", "50d"],
+            "--at is after the end of the log: the last job of log is submitted",
+        ),
         (
             ["wide.json", "--log", "log.swf"],
             "task large of wide needs 4 cores, and a node has 1; give --cores 4 or more",
@@ -190,7 +193,7 @@ def test_what_cannot_work_is_refused(
         (["--strategies", ","], "--strategies needs at least one name"),
         (["--at", "1d", "--every", "1h"], "give one or the other"),
         (["--from", "3d", "--to", "2d"], "--from must not be after --to"),
-        (["--to", "90d"], "--to lies beyond the log"),
+        (["--to", "90d"], "--to is after the end of the log"),
         (["--every", "0"], "--every must be at least a second"),
     ],
 )

@@ -72,7 +72,7 @@ def test_without_explain_only_the_reason(capsys: pytest.CaptureFixture[str]) -> 
 def test_many_jobs_are_cut_short(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("windrow.cli.commands.plan._MOST_JOBS", 5)
     out = planned(capsys, "individual")
-    assert f"and {len(WORKFLOW) - 5} more jobs; --json has all" in out
+    assert f"and {len(WORKFLOW) - 5} more jobs: see --json" in out
 
 
 def test_an_unknown_strategy_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

@@ -72,7 +72,7 @@ def write(text: str) -> str:
 def test_a_command_that_fails_in_the_middle_fails(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", write(IN_THE_MIDDLE)]) == 1
     said = capsys.readouterr().out
-    assert "task multi failed: exit code 1; it said: cat: /nonexistent" in said
+    assert "task multi failed: exit code 1; last line: cat: /nonexistent" in said
     assert "task pipe failed: exit code 1" in said
     assert "no_such_variable: unbound variable" in said
     assert not any(Path(name).exists() for name in ("m.txt", "p.txt", "u.txt"))

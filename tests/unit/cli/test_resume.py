@@ -135,7 +135,7 @@ def test_a_deleted_result_is_made_again_alone(capsys: pytest.CaptureFixture[str]
     Path("x").unlink()  # nobody needs it
     said(capsys)
     assert main(["resume"]) == 0
-    assert "m-1 is complete and up to date; there is nothing to do" in said(capsys)
+    assert "m-1 is complete and up to date; nothing to do" in said(capsys)
     Path("s").unlink()
     assert main(["resume"]) == 0
     assert "task side runs again: its output s is gone" in said(capsys)

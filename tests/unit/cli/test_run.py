@@ -95,8 +95,8 @@ def test_a_failure_is_explained_and_mended(capsys: pytest.CaptureFixture[str]) -
     assert main(["run", write(FAILING)]) == 1
     last_words = capsys.readouterr().out
     assert "failing-1: failed" in last_words
-    assert "task bad failed: exit code 1; it said: it is me" in last_words
-    assert "windrow explain bad says more" in last_words
+    assert "task bad failed: exit code 1; last line: it is me" in last_words
+    assert "for details: windrow explain bad" in last_words
     found = status(capsys)
     assert (found["state"], found["failed_tasks"]) == ("failed", ["bad"])
     assert Path("good").exists()
@@ -221,7 +221,7 @@ def test_cancelling_what_is_over_says_so(capsys: pytest.CaptureFixture[str]) -> 
     assert main(["run", write(text)]) == 0
     capsys.readouterr()
     assert main(["cancel"]) == 0
-    assert capsys.readouterr().err == "ok-1 is complete; there is nothing to stop\n"
+    assert capsys.readouterr().err == "ok-1 is complete; nothing to stop\n"
 
 
 @pytest.mark.parametrize("command", ["status", "watch", "report", "resume", "cancel"])

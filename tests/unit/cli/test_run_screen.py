@@ -43,7 +43,7 @@ def says(paths: RunPaths, **words: object) -> Told:
 
 def test_why_a_job_waits_is_in_all_that_is_shown(paths: RunPaths) -> None:
     told = says(paths, reasons={"0": "QOSMaxWallDurationPerJobLimit"}, trouble="")
-    because = "it asks for more than its QOS allows one job (QOSMaxWallDurationPerJobLimit)"
+    because = "it requests more than its QOS allows one job (QOSMaxWallDurationPerJobLimit)"
     rows, _ = run_screen.job_rows(told, 3.0)
     assert rows[0][-1] == because
     (warning,) = [line for line in run_screen.summary(told, 3.0) if line.startswith("warning: ")]

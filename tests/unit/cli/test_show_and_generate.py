@@ -130,6 +130,6 @@ def test_the_exact_measure_is_left_out_of_large_workflows_unless_asked_for(
     assert main(["show", str(file), "--json"]) == 0
     assert printed_json(capsys)["level_of_parallelism"] is None
     assert main(["show", str(file)]) == 0
-    assert "ask with --exact" in capsys.readouterr().out
+    assert "compute it with --exact" in capsys.readouterr().out
     assert main(["show", str(file), "--json", "--exact"]) == 0
     assert printed_json(capsys)["level_of_parallelism"] == 2

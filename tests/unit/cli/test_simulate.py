@@ -128,8 +128,8 @@ def test_the_table_for_people(log: Path, capsys: pytest.CaptureFixture[str]) -> 
 
 def test_a_report_is_written(log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     page = tmp_path / "report.html"
-    assert main(["simulate", str(log), "--policy", "easy", "--report", str(page)]) == 0
-    assert f"report: {page}" in capsys.readouterr().out
+    assert main(["simulate", str(log), "--policy", "easy", "--html", str(page)]) == 0
+    assert f"page: {page}" in capsys.readouterr().out
     text = page.read_text()
     assert POLICIES["easy"] in text
     assert "4 jobs on 4 nodes" in text

@@ -59,7 +59,8 @@ def test_the_table_has_a_row_for_each_policy_and_the_page_stands_alone(
 @pytest.mark.slow
 def test_the_same_under_any_hash_seed() -> None:
     code = (
-        "import argparse; from windrow.cli import stream as s; p = argparse.ArgumentParser(); s.add_arguments(p);"
+        "import argparse; from windrow.cli.commands import stream as s; p = argparse.ArgumentParser();"
+        "s.add_arguments(p);"
         f"s.run(p.parse_args({[*_SMALL, '--json', '--policy', 'slop:0.2', '--policy', 'due']!r}))"
     )
     told = [

@@ -155,10 +155,10 @@ workflows = [{{ recipe = "random", tasks = 30, {shape} = 3 }}]
         ('model = "lublin"', 'model = "lubin"', 6, "there is no log model 'lubin'"),
         ('model = "lublin"', 'file = "no.swf"', 7, "there is no file no.swf; paths count from"),
         ('model = "lublin"', 'model = "lublin"\nfile = "x"', 8, "either file or model is needed, and not both"),
-        ('recipe = "fork-join"', "recipe = 3", 13, "recipe of workflows: must be a text, not 3"),
+        ('recipe = "fork-join"', "recipe = 3", 13, "recipe of workflows: must be a string, not 3"),
         ("tasks = [12, 20]", "tasks = [12, 2]", 12, "fork-join needs at least"),
         ("tasks = [12, 20]", "tasks = []", 14, "tasks of workflows: is an empty list"),
-        ('work = "5h"', "work = true", 15, "work of workflows: must be seconds or a text like 4h"),
+        ('work = "5h"', "work = true", 15, 'work of workflows: must be seconds or a string like "4h"'),
         ('work = "5h"', 'name = "a/b"', 15, "cannot be part of a file's name"),
     ],
 )

@@ -285,7 +285,7 @@ def test_a_server_that_waits_sleeps(local: LocalHarness) -> None:
 def test_no_server_no_submission(local: LocalHarness, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "/bin/false")
     one = spec(local, ("true",))
-    with pytest.raises(QueueError, match="does not start: exit code 1"):
+    with pytest.raises(QueueError, match="failed to start: exit code 1"):
         local.queue.submit(one)
     assert dict(local.queue.find([one.tag])) == {}
     monkeypatch.undo()

@@ -218,7 +218,11 @@ def test_cancelling_what_is_over_is_no_error() -> None:
 
 def test_profiles_are_checked() -> None:
     assert pbs_profile({"queue": "workq"}) == PbsProfile(queue="workq")
-    for table, words in (({"qeue": "x"}, "did you mean queue"), ({"queue": 3}, "a text"), ({"queue": "-q x"}, "name")):
+    for table, words in (
+        ({"qeue": "x"}, "did you mean queue"),
+        ({"queue": 3}, "a string"),
+        ({"queue": "-q x"}, "name"),
+    ):
         with pytest.raises(UserError, match=words):
             pbs_profile(table)
 

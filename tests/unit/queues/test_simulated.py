@@ -86,7 +86,7 @@ def test_a_second_job_with_the_same_tag_is_refused(tmp_path: Path) -> None:
     harness = make("easy", tmp_path)
     one = spec(harness, harness.sleeping(1))
     harness.queue.submit(one)
-    with pytest.raises(SpecError, match="tag of its own"):
+    with pytest.raises(SpecError, match="its own tag"):
         harness.queue.submit(one)
 
 

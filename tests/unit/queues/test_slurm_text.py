@@ -221,8 +221,8 @@ def test_profiles_are_checked() -> None:
     assert slurm_profile(table).options == ["--partition=main", "--constraint=a&b", "--mail-type=END", "--comment=x y"]
     for wrong, words in (
         ({"partion": "x"}, "did you mean partition"),
-        ({"partition": 3}, "must be a text"),
-        ({"extra": "--x"}, "a list of texts"),
+        ({"partition": 3}, "must be a string"),
+        ({"extra": "--x"}, "a list of strings"),
         ({"partition": "a,b"}, "one name"),
         ({"account": "--wrap=x"}, "one name"),
         ({"extra": ["-N 3"]}, "must look like"),

@@ -39,10 +39,10 @@ def test_what_no_queue_could_run(wrong: JobSpec) -> None:
 @pytest.mark.parametrize(
     ("nodes", "walltime_s", "words"),
     [
-        (0, 60, "asks for 0 nodes; queue night gives 1 to 4"),
-        (5, 60, "asks for 5 nodes; queue night gives 1 to 4"),
-        (1, 0, "asks for 0 s; a job asks for at least 1 s"),
-        (1, 3601, "asks for 3601 s; queue night gives at most 3600 s"),
+        (0, 60, "requests 0 nodes; queue night allows 1 to 4"),
+        (5, 60, "requests 5 nodes; queue night allows 1 to 4"),
+        (1, 0, "requests 0 s; a job requests at least 1 s"),
+        (1, 3601, "requests 3601 s; queue night allows at most 3600 s"),
     ],
 )
 def test_what_the_limits_do_not_give(nodes: int, walltime_s: int, words: str) -> None:
@@ -59,7 +59,7 @@ def test_what_just_fits_is_taken() -> None:
 
 def test_tags_are_used_once_and_arrays_have_an_end() -> None:
     for specs in ([a_spec("a"), a_spec("a")], [a_spec("d")]):
-        with pytest.raises(SpecError, match="tag of its own"):
+        with pytest.raises(SpecError, match="its own tag"):
             check(specs, LIMITS, taken={"d"})
     with pytest.raises(SpecError, match="at most 3 jobs, not 4"):
         check([a_spec(tag) for tag in "abcd"], LIMITS)

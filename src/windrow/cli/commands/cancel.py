@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import time
 
-from windrow.cli import terminal
+from windrow.cli import options, terminal
 
-SUMMARY = "Stop a run: its jobs leave the queue; finished tasks stay finished, and resume continues it."
+SUMMARY = "Stop a run and cancel its jobs; finished tasks stay finished, and windrow resume continues it."
 
 _EPILOG = """
 examples:
@@ -19,7 +19,7 @@ examples:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.epilog = _EPILOG
-    parser.add_argument("run", nargs="?", metavar="RUN", help="which run (default: the latest)")
+    options.add_run(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -30,7 +30,7 @@ def run(args: argparse.Namespace) -> int:
     paths = find_own_run(args.run)
     told = Told(paths)
     if told.state not in ("running", "stopping", "interrupted"):
-        terminal.say(f"{paths.name} is {told.state}; there is nothing to stop")
+        terminal.say(f"{paths.name} is {told.state}; nothing to stop")
         return 0
     ask_to_stop(paths)
     while told.holder is not None:
@@ -45,5 +45,5 @@ def run(args: argparse.Namespace) -> int:
     if told.story.is_stopped and not told.story.is_complete:
         terminal.say(f"{paths.name} is stopped: {done}; windrow resume {paths.name} continues it")
     else:
-        terminal.say(f"{paths.name} had already ended before it could be stopped: it is {told.state}, {done}")
+        terminal.say(f"{paths.name} ended before it could be stopped: it is {told.state}, {done}")
     return 0

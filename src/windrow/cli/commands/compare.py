@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from windrow.cli import options, terminal
 from windrow.cli import scenario as shared
-from windrow.cli import terminal
 from windrow.cli.arguments import duration_s
 from windrow.errors import UserError
 
@@ -54,8 +54,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     when.add_argument("--at", dest="at_s", type=duration_s, metavar="T", help="submit once, at T")
     shared.add_cluster(parser)
     output = parser.add_argument_group("output")
-    output.add_argument("--html", metavar="FILE", help="write a page with pictures; it needs nothing but a browser")
-    output.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
+    options.add_html(output)
+    options.add_json(output)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -85,7 +85,7 @@ def run(args: argparse.Namespace) -> int:
         )
     lines = shared.words(scenario, is_embedded=args.log is None)
     if args.html:
-        shared.write_page(args.html, comparison_page(comparison, lines))
+        terminal.write_page(args.html, comparison_page(comparison, lines))
     if args.json:
         terminal.print_json(_as_json(comparison, is_embedded=args.log is None))
     else:
@@ -199,18 +199,15 @@ def _tables(comparison: Comparison) -> list[Table]:
 
 
 def _table(comparison: Comparison, shown: Sequence[Column]) -> Table:
-    from rich.table import Table
+    from rich.text import Text
 
     summaries = comparison.summaries()
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
-    table.add_column("strategy", no_wrap=True)
-    for column in shown:
-        table.add_column(column.title, justify="right", no_wrap=True)
     marks = [column.best_of(summaries) for column in shown]
-    for i, summary in enumerate(summaries):
-        cells = [f"[green]{c.write(summary)}[/]" if marks[k][i] else c.write(summary) for k, c in enumerate(shown)]
-        table.add_row(summary["strategy"], *cells)
-    return table
+    rows = [
+        [s["strategy"], *(Text(c.write(s), "green" if marks[k][i] else "") for k, c in enumerate(shown))]
+        for i, s in enumerate(summaries)
+    ]
+    return terminal.table(["strategy", *(column.title for column in shown)], rows)
 
 
 def _spread(comparison: Comparison) -> Text:

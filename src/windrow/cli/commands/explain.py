@@ -4,28 +4,28 @@ from __future__ import annotations
 
 import argparse
 
-from windrow.cli import terminal
+from windrow.cli import options, terminal
 from windrow.errors import UserError, printable
 
-SUMMARY = "Say why a task or a job ran where and when it did, or why it waits."
+SUMMARY = "Explain why a task or a job ran where and when it did, or why it waits."
 
 _EPILOG = """
 examples:
   windrow explain align-17             why this task ran where and when it did, or why it waits
   windrow explain 3 --run montage-3    why job 3 was cut and submitted as it was
-  windrow explain 3 --all              the same with all that was considered and predicted
+  windrow explain 3 --all              the same, with every alternative and prediction
 
-Jobs count from 0, as windrow status lists them; so do their folders, and the ends of their names in the queue.
+Jobs are numbered from 0: in windrow status, in the names of their folders, and at the end of their names in the queue.
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.epilog = _EPILOG
-    parser.add_argument("what", metavar="TASK|JOB", help="a task's id, or a job's number, or else its id in the queue")
-    parser.add_argument("--run", metavar="RUN", help="of which run (default: the latest)")
-    parser.add_argument("--all", action="store_true", help="everything that is known, such as what else was considered")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("what", metavar="TASK|JOB", help="a task's id, a job's number, or its id in the queue")
+    options.add_of_run(parser)
+    parser.add_argument("--all", action="store_true", help="show everything, such as the alternatives considered")
+    options.add_json(parser, "instead of text")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -58,5 +58,5 @@ def run(args: argparse.Namespace) -> int:
         return 0
     print(printable("\n".join(lines if args.all else short)))
     if not args.all and len(lines) > len(short):
-        terminal.say("more: --all")
+        terminal.say("for details: --all")
     return 0

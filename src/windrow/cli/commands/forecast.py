@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-from windrow.cli import terminal
+from windrow.cli import options, terminal
 from windrow.cli.arguments import duration_s, node_count
 
 if TYPE_CHECKING:
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from windrow.forecast.twin import Twin
     from windrow.queues.port import Limits, Queue, Snapshot
 
-SUMMARY = "Tell when jobs would start if they were submitted now, and how good past predictions were."
+SUMMARY = "Predict when jobs would start if they were submitted now, and show how good past predictions were."
 
 _EPILOG = """\
 sources:
-  twin     the live queue, read once and simulated here; requests are believed
-  system   the batch system's own estimate, asked for each job, at most 12 times
+  twin     the live queue, read once and simulated here; requested times are taken as run times
+  system   the batch system's own estimate, for at most 12 of the jobs
   history  past waits of such jobs: with 95 % confidence, half of them wait no longer
 
 times: seconds, or a number with a unit: 90, 30m, 4h, 2d
@@ -39,8 +39,8 @@ examples:
 _TIMES_S = (600, 3600, 4 * 3600)
 _PROBES = 12  # a person who asks once may ask for a handful at once; a probe takes some 10 ms of the controller
 _MEASURES = """\
-bias: the mean error; above zero, jobs start earlier than said, below zero later
-started by then: no later than said, give or take a minute"""
+bias: the mean error; positive: jobs started earlier than predicted, negative: later
+started by then: at most a minute later than predicted"""
 _SOURCES = ("twin", "system", "history")
 
 Reader = Callable[[], Sequence["PastPrediction"]]
@@ -49,12 +49,14 @@ Reader = Callable[[], Sequence["PastPrediction"]]
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.epilog = _EPILOG
-    parser.add_argument("--on", default="local", metavar="QUEUE", help="which queue: local or slurm (default: local)")
-    jobs = parser.add_argument_group("jobs, each number of nodes with each time")
+    parser.add_argument(
+        "--on", default="local", metavar="QUEUE", help="local, slurm, pbs, or a queue of windrow.toml (default: local)"
+    )
+    jobs = parser.add_argument_group("jobs to predict: each number of nodes with each time")
     jobs.add_argument("--nodes", type=_numbers, metavar="N,...", help="(default: 1, and a quarter, half, all of them)")
     jobs.add_argument("--time", dest="times_s", type=_times, metavar="T,...", help="walltimes (default: 10m,1h,4h)")
     jobs.add_argument("--policy", default="conservative", help="how the twin schedules (default: conservative)")
-    parser.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
+    options.add_json(parser, "instead of tables")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -104,7 +106,7 @@ def _say_at_once(queue: Queue, limits: Limits, *, as_json: bool) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class JobWaits:
     """A job and its wait by each source; None where a source cannot tell, or where the job does not fit."""
 
     nodes: int
@@ -124,7 +126,7 @@ class Facts:
     busy_nodes: int
     waiting_jobs: int
     left_out_jobs: int
-    candidates: list[Candidate]
+    candidates: list[JobWaits]
     past: list[Accuracy]
     trusted: str
 
@@ -143,7 +145,7 @@ class Facts:
             return [
                 *blocks,
                 Text(
-                    "No past predictions in this folder yet: each job that a run started here submits adds some.",
+                    "No past predictions in this folder yet: each job submitted by a run started here adds some.",
                     style="dim",
                 ),
             ]
@@ -172,7 +174,7 @@ def _numbers(text: str) -> list[int]:
 def _times(text: str) -> list[int]:
     seconds = sorted({math.ceil(duration_s(part)) for part in text.split(",")})
     if seconds[0] < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} holds a time of zero; a job asks for at least a second")
+        raise argparse.ArgumentTypeError(f"{text!r} contains a time of zero; a job needs at least a second")
     return seconds
 
 
@@ -193,7 +195,7 @@ def _default_times_s(longest_s: int | None) -> list[int]:
     return [seconds for seconds in _TIMES_S if seconds <= longest_s] or [longest_s]
 
 
-def _ask_all(queue: Queue, twin: Twin, clock: Clock, jobs: tuple[Ints, Ints]) -> list[Candidate]:
+def _ask_all(queue: Queue, twin: Twin, clock: Clock, jobs: tuple[Ints, Ints]) -> list[JobWaits]:
     """What every source says of these jobs."""
     from windrow.forecast.system import System
     from windrow.forecast.waits import FromHistory, History, default_path
@@ -211,7 +213,7 @@ def _ask_all(queue: Queue, twin: Twin, clock: Clock, jobs: tuple[Ints, Ints]) ->
     for i, (nodes, requested_s) in enumerate(zip(jobs[0].tolist(), jobs[1].tolist(), strict=True)):
         fits = answers["twin"][i] != NEVER_S
         said = {name: _or_none(answers[name][i]) if fits and name in answers else None for name in _SOURCES}
-        found.append(Candidate(nodes, requested_s, fits, said))
+        found.append(JobWaits(nodes, requested_s, fits, said))
     return found
 
 
@@ -221,7 +223,7 @@ def _or_none(wait_s: int) -> int | None:
     return None if wait_s == UNKNOWN_S else wait_s
 
 
-def _facts(queue: str, snapshot: Snapshot, candidates: list[Candidate], past: Sequence[PastPrediction]) -> Facts:
+def _facts(queue: str, snapshot: Snapshot, candidates: list[JobWaits], past: Sequence[PastPrediction]) -> Facts:
     from windrow.forecast.ledger import accuracies, choose
     from windrow.forecast.twin import left_out
 
@@ -240,21 +242,17 @@ def _facts(queue: str, snapshot: Snapshot, candidates: list[Candidate], past: Se
     )
 
 
-def _wait_table(candidates: Sequence[Candidate]) -> RenderableType:
-    from rich.table import Table
-
+def _wait_table(candidates: Sequence[JobWaits]) -> RenderableType:
     from windrow.model import format_duration
 
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
-    for title in ("nodes", "time", *(f"wait by {name}" for name in _SOURCES)):
-        table.add_column(title, justify="right", no_wrap=True)
-    for candidate in candidates:
-        cells = [_wait(candidate, name) for name in _SOURCES]
-        table.add_row(f"{candidate.nodes:,}", format_duration(candidate.requested_s), *cells)
-    return table
+    rows = [
+        [f"{job.nodes:,}", format_duration(job.requested_s), *(_wait(job, name) for name in _SOURCES)]
+        for job in candidates
+    ]
+    return terminal.table(["nodes", "time", *(f"wait by {name}" for name in _SOURCES)], rows, ">")
 
 
-def _wait(candidate: Candidate, source: str) -> str:
+def _wait(candidate: JobWaits, source: str) -> str:
     from windrow.model import format_duration
 
     wait = candidate.wait_s[source]
@@ -264,18 +262,19 @@ def _wait(candidate: Candidate, source: str) -> str:
 
 
 def _error_table(past: Sequence[Accuracy]) -> RenderableType:
-    from rich.table import Table
-
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
-    table.add_column("source", no_wrap=True)
-    for title in ("starts", "pending", "median error", "bias", "started by then"):
-        table.add_column(title, justify="right", no_wrap=True)
-    for one in past:
-        by_then = "-" if one.coverage is None else f"{one.coverage:.0%}"
-        table.add_row(
-            one.source, str(one.starts), str(one.pending), _error(one.median_error_s), _error(one.bias_s), by_then
+    heads = ("source", "starts", "pending", "median error", "bias", "started by then")
+    rows = [
+        (
+            one.source,
+            str(one.starts),
+            str(one.pending),
+            _error(one.median_error_s),
+            _error(one.bias_s),
+            "-" if one.coverage is None else f"{one.coverage:.0%}",
         )
-    return table
+        for one in past
+    ]
+    return terminal.table(heads, rows)
 
 
 def _error(seconds: float | None) -> str:

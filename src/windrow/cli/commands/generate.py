@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from windrow.recipes import Recipe
     from windrow.recipes.logs.models import LogModel
 
-SUMMARY = "Make a workflow by a recipe, or a log by a model; the same seed gives the same file."
+SUMMARY = "Generate a workflow from a recipe, or a log from a model; the same seed gives the same file."
 
 _EPILOG = """\
 RECIPE is the name of a recipe, or `log`, or `list` for all recipes and models with their parameters.
@@ -39,9 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o", "--output", metavar="FILE", help="where to write: .json or .json.gz (workflow), .swf or .swf.gz (log)"
     )
-    parser.add_argument(
-        "--seed", type=seed, default=0, metavar="S", help="chooses one of the random outcomes (default: 0)"
-    )
+    parser.add_argument("--seed", type=seed, default=0, metavar="S", help="random seed (default: 0)")
     parser.add_argument(
         "--set",
         type=assignment,
@@ -51,25 +49,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="set a parameter of the recipe or model; may be repeated (defaults: see `windrow generate list`)",
     )
     workflow = parser.add_argument_group("for a workflow")
-    workflow.add_argument("--tasks", type=positive, metavar="N", help="how many tasks (default: the recipe's own)")
+    workflow.add_argument("--tasks", type=positive, metavar="N", help="number of tasks (default: the recipe's own)")
     workflow.add_argument(
         "--work",
         type=some_time_s,
         metavar="TIME",
-        help="sum of all run times, like 500h; seconds without a unit (default: the recipe's own)",
+        help="sum of all run times, e.g. 500h; seconds without a unit (default: the recipe's own)",
     )
     log = parser.add_argument_group("for a log")
     log.add_argument("--model", metavar="M", help="which model (default: lublin)")
     log.add_argument(
-        "--jobs", type=whole(1, LOG_JOBS_MAX), metavar="N", help="how many jobs (default: the model's own length)"
+        "--jobs", type=whole(1, LOG_JOBS_MAX), metavar="N", help="number of jobs (default: the model's own length)"
     )
     log.add_argument(
         "--days",
         type=number(0, 36_500, above=True),
         metavar="D",
-        help="how many days of submissions (default: the model's own length)",
+        help="days of submissions (default: the model's own length)",
     )
-    log.add_argument("--nodes", type=node_count, metavar="N", help="nodes of the machine (default: the model's own)")
+    log.add_argument("--nodes", type=node_count, metavar="N", help="number of nodes (default: the model's own)")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -78,7 +76,9 @@ def run(args: argparse.Namespace) -> int:
         return _list()
     _check_recipe(args.recipe)
     if not args.output:
-        raise UserError(f"where to? add -o FILE, like -o {args.recipe}{'.swf.gz' if args.recipe == 'log' else '.json'}")
+        raise UserError(
+            f"name the file to write, for example -o {args.recipe}{'.swf.gz' if args.recipe == 'log' else '.json'}"
+        )
     return _log(args) if args.recipe == "log" else _workflow(args)
 
 
@@ -95,7 +95,7 @@ def _workflow(args: argparse.Namespace) -> int:
     from windrow.recipes import generate_workflow
 
     _refuse(args, _LOG_ONLY, "a log")
-    with terminal.waiting(f"making {args.output}"):
+    with terminal.waiting(f"generating {args.output}"):
         workflow = generate_workflow(
             args.recipe, tasks=args.tasks, work_s=args.work, seed=args.seed, parameters=once_each(args.set)
         )
@@ -111,7 +111,7 @@ def _log(args: argparse.Namespace) -> int:
     from windrow.recipes import generate_log
 
     _refuse(args, _WORKFLOW_ONLY, "a workflow")
-    with terminal.waiting(f"making {args.output}"):
+    with terminal.waiting(f"generating {args.output}"):
         log = generate_log(
             "lublin" if args.model is None else args.model,
             seed=args.seed,
@@ -122,14 +122,14 @@ def _log(args: argparse.Namespace) -> int:
         )
         write_log(log, args.output)
     span = format_duration(float(log.submit_s[-1] - log.submit_s[0]))
-    print(f"{args.output}: {len(log):,} jobs within {span} on {log.machine_nodes:,} nodes, load {log.load:.2f}")
+    print(f"{args.output}: {len(log):,} jobs over {span} on {log.machine_nodes:,} nodes, load {log.load:.2f}")
     return 0
 
 
 def _refuse(args: argparse.Namespace, options: Iterable[str], what: str) -> None:
     given = [f"--{name}" for name in options if getattr(args, name) is not None]
     if given:
-        raise UserError(f"{given[0]} is for {what}, and {args.recipe!r} does not make one; leave it out")
+        raise UserError(f"{given[0]} is for {what} only, which {args.recipe!r} does not generate; leave it out")
 
 
 def _list() -> int:
@@ -150,10 +150,7 @@ def _description(what: Recipe | LogModel, size: str) -> RenderableType:
     """Name, source, default size, and a table of the parameters with their defaults."""
     from rich.console import Group
     from rich.markup import escape
-    from rich.table import Table
 
-    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
-    for parameter in what.parameters:
-        table.add_row(f"  {parameter.name}", f"{parameter.default}", escape(parameter.meaning))
+    rows = [(f"  {parameter.name}", f"{parameter.default}", parameter.meaning) for parameter in what.parameters]
     head = f"[bold cyan]{what.name}[/]  {escape(what.summary)}\n  [dim]{escape(what.source)}; default: {size}[/]"
-    return Group(head, table) if what.parameters else head
+    return Group(head, terminal.table(None, rows, "l")) if rows else head

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from windrow.cli import terminal
+from windrow.cli import options, terminal
 from windrow.cli.arguments import assignment, once_each, place, whole
 from windrow.cli.progress import watching
 from windrow.errors import UserError
@@ -27,12 +27,12 @@ _EPILOG = """\
 A campaign may be stopped at any time, by kill -9 too: the same command continues where it was. The table is the same
 for any number of workers, shards and interruptions.
 
-With --on slurm, one array job runs the shards, and this command ends at once. Given again, it submits what is left.
+With --on slurm, one array job runs the shards, and this command ends at once. Run it again to submit what is missing.
 
 examples:
   windrow lab --example campaign.toml
-  windrow lab campaign.toml -o results
-  windrow lab campaign.toml -o results --on slurm --array 32 --partition short --set time=2:00:00 --set cpus-per-task=8
+  windrow lab campaign.toml --out results
+  windrow lab campaign.toml --out results --on slurm --array 32 --set time=2:00:00 --set cpus-per-task=8
   windrow lab --summary results --by log,cap
 """
 
@@ -61,13 +61,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         const="-",
         help="write a campaign file with every key explained, or print it where no FILE is named",
     )
-    what.add_argument("--summary", type=place, metavar="DIR", help="sum up what is finished in a folder; runs nothing")
+    what.add_argument(
+        "--summary", type=place, metavar="FOLDER", help="summarize what is finished in a folder; run nothing"
+    )
     add = parser.add_argument
-    add("-o", "--out", type=place, metavar="DIR", help="the folder of the results (default: windrow-NAME)")
-    add("--workers", type=whole(1, 1000), metavar="N", help="processes at work (default: one per core)")
-    add("--shard", type=_shard, metavar="I/N", help="run only number I of N equal shares")
-    add("--by", metavar="A,B,...", help="columns to sum up by, besides the strategy, such as log,cap")
-    add("--json", action="store_true", help="print one JSON object instead of a table")
+    options.add_out(parser, "where results go (default: windrow-NAME)", "-o")
+    options.add_workers(parser)
+    add("--shard", type=_shard, metavar="I/N", help="run only shard I of N")
+    add("--by", metavar="A,B,...", help="columns to group by, besides the strategy, such as log,cap")
+    options.add_json(parser)
     slurm = parser.add_argument_group("as an array job").add_argument
     slurm("--on", choices=("slurm",), help="submit the shards to this batch system instead of running here")
     slurm("--array", type=whole(1, 100_000), metavar="N", help="number of shards (default: as before, else 16)")
@@ -113,10 +115,10 @@ def _write_example(path: str) -> int:
         print(EXAMPLE, end="")
         return 0
     if Path(path).exists():
-        raise UserError(f"{path}: it already exists; delete it, or give another name")
+        raise UserError(f"{path} already exists; delete it, or give another name")
     with replace_bytes(path) as stream:
         stream.write(EXAMPLE.encode())
-    terminal.say(f"{path} is written: change it, then windrow lab {shlex.quote(path)}")
+    terminal.say(f"{path} written: edit it, then windrow lab {shlex.quote(path)}")
     return 0
 
 
@@ -150,7 +152,7 @@ def _check_options(args: argparse.Namespace) -> dict[str, str]:
         raise UserError("--array, --partition, --account and --set are for array jobs; give --on slurm too")
     if args.on is not None and (args.shard or args.workers):
         raise UserError(
-            "with --on slurm the elements have shards and workers of their own; leave out --shard, --workers"
+            "with --on slurm each array element has its own shard and workers; leave out --shard and --workers"
         )
     for name in options:
         if not name.replace("-", "").isalnum() or name in ("array", "output", "parsable", "wrap"):
@@ -175,7 +177,7 @@ def _submit(args: argparse.Namespace, sweep: Sweep, folder: str, options: Mappin
 
     array = submit_array(sweep, args.campaign, folder, count=args.array, options=options)
     if array is None:
-        terminal.say("nothing is left to run")
+        terminal.say("nothing left to run")
         return _sum_up(folder, args)
     if args.json:
         terminal.print_json(
@@ -193,10 +195,10 @@ def _submission(sweep: Sweep, folder: str, array: ArrayJob) -> list[str]:
     number = f"{len(array.shards):,} of {array.count:,} shards"
     return [
         f"submitted array job {array.job}: {number}, campaign {sweep.name} of {sweep.trials:,} trials",
-        f"how far it is:  squeue --job {array.job}",
-        f"what came out:  windrow lab --summary {here}",
-        f"what they say:  {here}/slurm/{array.job}_*.out",
-        "if some are lost, the same command submits what is left",
+        f"progress:  squeue --job {array.job}",
+        f"results:   windrow lab --summary {here}",
+        f"output:    {here}/slurm/{array.job}_*.out",
+        "if some are lost, the same command submits what is missing",
     ]
 
 
@@ -242,18 +244,12 @@ def _blocks(results: SweepResults, summaries: list[Summary], by: list[str]) -> I
 
 
 def _table(summaries: list[Summary], by: list[str]) -> RenderableType:
-    from rich.markup import escape
-    from rich.table import Table
-
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
-    for name in (*by, "strategy"):
-        table.add_column(name, no_wrap=True)
-    for title, *_ in _COLUMNS:
-        table.add_column(title, justify="right", no_wrap=True)
-    for summary in summaries:
-        keys = [escape(str(summary[name])) for name in (*by, "strategy")]  # names may hold brackets
-        table.add_row(*keys, *(_cell(summary[key], unit, form) for _, key, unit, form in _COLUMNS))
-    return table
+    names = (*by, "strategy")
+    rows = [
+        [*(str(s[name]) for name in names), *(_cell(s[key], unit, form) for _, key, unit, form in _COLUMNS)]
+        for s in summaries
+    ]
+    return terminal.table([*names, *(title for title, *_ in _COLUMNS)], rows, "<" * len(names) + ">")
 
 
 def _cell(value: object, unit: int, form: str) -> str:

@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from windrow.cli import terminal
+from windrow.cli import options, terminal
 from windrow.cli.arguments import whole
 from windrow.errors import InputError, UserError
 from windrow.model.bounds import COUNT_MAX
@@ -22,16 +22,16 @@ from windrow.model.bounds import COUNT_MAX
 if TYPE_CHECKING:
     from windrow.app.runs import Told
 
-SUMMARY = "Print what a task printed (both streams), or follow it while it runs."
+SUMMARY = "Print the output of a task (stdout and stderr), or follow it while the task runs."
 
 _EPILOG = """
-The text comes on stdout, a line about it (which attempt, which file) on stderr. Without --attempt it is the latest.
+The output goes to stdout, a line about it (attempt, file) to stderr. Without --attempt, the latest attempt is shown.
 
 examples:
   windrow logs align-17
   windrow logs align-17 -f
   windrow logs align-17 --attempt 1 --run montage-3 | grep -i error
-  windrow logs --job 0                 what the agent of job 0 said, for what went wrong around the tasks
+  windrow logs --job 0                 the output of job 0 itself, for problems outside its tasks
 """
 
 _BLOCK_BYTES = 1 << 16
@@ -49,15 +49,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.epilog = _EPILOG
     parser.add_argument("task", nargs="?", metavar="TASK", help="the task's id, as windrow tasks lists it")
-    parser.add_argument("-f", "--follow", action="store_true", help="go on printing until the task has ended")
+    parser.add_argument("-f", "--follow", action="store_true", help="keep printing until the task has ended")
     parser.add_argument("--attempt", type=whole(1, COUNT_MAX), metavar="N", help="which attempt (default: the latest)")
     parser.add_argument(
         "--job",
         type=whole(0, COUNT_MAX),
         metavar="N",
-        help="the attempt in this job; without TASK, the job's own words",
+        help="the attempt in this job; without TASK, the job's own output",
     )
-    parser.add_argument("--run", metavar="RUN", help="of which run (default: the latest)")
+    options.add_of_run(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -99,12 +99,12 @@ def _attempt(told: Told, args: argparse.Namespace, number: int) -> int:
     attempts = told.story.tasks[number].attempts
     if args.attempt is not None:
         if args.attempt > len(attempts):
-            raise UserError(f"{args.task} has {len(attempts)} attempts, so no number {args.attempt}")
+            raise UserError(f"{args.task} has {len(attempts)} attempt(s); there is no attempt {args.attempt}")
         return int(args.attempt)
     if args.job is not None:
         there = [i for i, attempt in enumerate(attempts, 1) if attempt.job == args.job]
         if not there:
-            raise UserError(f"{args.task} did not start in job {args.job}; windrow explain says where it ran")
+            raise UserError(f"{args.task} did not start in job {args.job}; windrow explain shows where it ran")
         return there[-1]
     return len(attempts)
 
@@ -112,11 +112,11 @@ def _attempt(told: Told, args: argparse.Namespace, number: int) -> int:
 def _state(told: Told, number: int) -> str:
     task = told.story.tasks[number]
     if task.kept is not None:
-        return f"it had finished in {task.kept.run}; windrow logs --run {task.kept.run} has what it printed there"
+        return f"it finished in {task.kept.run}; for its output: windrow logs --run {task.kept.run}"
     return {
-        "left": "it is in no job yet",
-        "in a job": "its job waits, or has not come to it",
-        "blocked": "a task that it needs failed",
+        "left": "it has not been submitted yet",
+        "in a job": "its job is waiting, or has not started it yet",
+        "blocked": "a task that it depends on failed",
     }.get(task.state, task.state)
 
 
@@ -128,7 +128,7 @@ def _head(told: Told, number: int, attempt: int, path: Path) -> str:
 
 
 def _printed(path: Path) -> str:
-    return str(path) if path.exists() else f"nothing was printed; it would be in {path}"
+    return str(path) if path.exists() else f"no output; it would be in {path}"
 
 
 def _follow(told: Told, args: argparse.Namespace, number: int) -> int:

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from windrow.cli import plan_on_queue, terminal
+from windrow.cli import options, plan_on_queue, terminal
 from windrow.cli import scenario as shared
 
 if TYPE_CHECKING:
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
     from windrow.strategies import Candidate, Decision
 
 SUMMARY = (
-    "Show how a strategy would cut a workflow into jobs, on a simulated cluster or with --on on a real one, and why."
+    "Show how a strategy would cut a workflow into jobs, and why: on a simulated cluster, or with --on on a real one."
 )
 
 _EPILOG = (
     shared.TIMES
     + """
-Without --on the cluster is a simulated one, busy as its log says (--log, or a synthetic log of 128 nodes).
-`windrow run -n WORKFLOW` plans on the queue where `windrow run` would go, with the same checks.
+Without --on, the cluster is a simulated one with the load of a log (--log, or a synthetic log of 128 nodes).
+`windrow run -n WORKFLOW` plans on the queue that `windrow run` would use, with the same checks.
 
 The first table is what would be submitted now. The second is the whole run, played in the simulation: what is submitted
-later depends on the queue of that time. Jobs count from 0, as those of a real run do, and levels too: level 0 are the
-tasks that need no other; in what was considered, of the tasks that are left.
+later depends on the queue at that time. Jobs are numbered from 0, as in a real run, and so are levels: level 0 has the
+tasks that depend on no other (among the alternatives: on no other unfinished one).
 
 examples:
   windrow plan montage.json --log KTH-SP2-1996-2.1-cln.swf.gz --at 3d
@@ -53,8 +53,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(margin=None)  # it depends on --on
     plan_on_queue.add_arguments(parser)
     output = parser.add_argument_group("output")
-    output.add_argument("--explain", action="store_true", help="also print what was considered, and why the winner won")
-    output.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
+    output.add_argument(
+        "--explain", action="store_true", help="also print the alternatives considered, and why the winner won"
+    )
+    options.add_json(output, "instead of tables")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -74,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
         about = {**shared.facts(scenario), "log_is_synthetic_default": args.log is None, "at_s": at_s}
         terminal.print_json({**about, **_as_json(plan)})
         return 0
-    simulated = "planned for a simulated cluster, not for this machine; windrow run -n plans where windrow run would go"
+    simulated = "planned for a simulated cluster, not for this machine; windrow run -n plans where it would run"
     lines = [simulated, *shared.words(scenario, is_embedded=args.log is None)]
     terminal.show(*_blocks(plan, lines, at_s, explain=args.explain))
     return 0
@@ -115,7 +117,7 @@ def _blocks(plan: SimulatedPlan, lines: Sequence[str], at_s: int, *, explain: bo
         yield from _explained(plan)
     else:
         yield Text(_why(plan.first))
-    visible = f"{format_duration(trial.visible_wait_s)} of it no task runs"
+    visible = f"no task runs for {format_duration(trial.visible_wait_s)} of it"
     yield terminal.heading(f"the whole run: {format_duration(trial.makespan_s)}; {visible}")
     yield _all_jobs(plan.jobs)
     yield _timeline(plan)
@@ -201,7 +203,7 @@ def _explained(plan: SimulatedPlan) -> Iterator[RenderableType]:
             yield _candidates(decision)
         yield Text(_why(decision))
     if len(telling) > _MOST_DECISIONS:
-        yield Text(f"and {len(telling) - _MOST_DECISIONS:,} more decisions; --json has them all")
+        yield Text(f"and {len(telling) - _MOST_DECISIONS:,} more decisions: see --json")
 
 
 def _candidates(decision: Decision) -> RenderableType:
@@ -236,16 +238,10 @@ def _chosen(decision: Decision) -> Candidate | None:
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], most: int, what: str) -> RenderableType:
     from rich.console import Group
-    from rich.table import Table
-    from rich.text import Text
 
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
-    for head in heads:
-        is_words = head in ("", "considered")
-        table.add_column(head, justify="left" if is_words else "right")
-    for row in rows[:most]:
-        table.add_row(*map(Text, row))
-    return Group(table, f"and {len(rows) - most:,} more {what}; --json has all") if len(rows) > most else table
+    align = "".join("l" if head in ("", "considered") else "r" for head in heads)
+    table = terminal.table(heads, rows[:most], align)
+    return Group(table, f"and {len(rows) - most:,} more {what}: see --json") if len(rows) > most else table
 
 
 def _timeline(plan: SimulatedPlan) -> Text:

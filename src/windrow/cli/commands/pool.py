@@ -8,7 +8,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from windrow.cli import terminal
+from windrow.cli import options, terminal
 from windrow.cli.arguments import node_count, place, positive, seed, size_bytes
 from windrow.errors import OutsideError, UserError
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from windrow.pool.story import WorkflowStory
     from windrow.pool.view import PoolView
 
-SUMMARY = "Serve a pool on this machine or inside an allocation: workflows arrive and share its processors."
+SUMMARY = "Run a pool on this machine or inside an allocation: workflows arrive and share its processors."
 
 _EPILOG = """
-The pool is kept in .windrow/pools/NAME of this folder; a NAME with a / is a path. Started inside a Slurm allocation it
-serves on the allocation's nodes. Ctrl-C or --stop end the tasks that run and stop serving; windrow pool NAME goes on
-from there, under the same settings unless others are given. Whatever ends the server, finished tasks stay finished.
+The pool is kept in .windrow/pools/NAME of this folder; a NAME with a / is a path. Started inside a Slurm allocation, it
+uses the nodes of the allocation. Ctrl-C or --stop stop the pool and its running tasks; windrow pool NAME continues it,
+with the same settings unless others are given. However the pool ends, finished tasks stay finished.
 
 examples:
   windrow pool lab --policy bf --cores 8 --detach
@@ -45,20 +45,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     from windrow.streams.help_texts import POOL_POLICY_FORMS, SELECTION_MEANINGS
 
     tables = (("policies", POOL_POLICY_FORMS), ("selections", SELECTION_MEANINGS))
-    parser.epilog = "\n".join(_listing(*table) for table in tables) + _EPILOG
-    parser.add_argument("pool", type=place, metavar="NAME", help="what the pool is called, or its folder (with a /)")
+    parser.epilog = "".join(options.listing(*table) for table in tables) + _EPILOG
+    parser.add_argument("pool", type=place, metavar="NAME", help="name of the pool, or its folder (with a /)")
     parser.add_argument("--policy", metavar="P", help="see below (default: bf)")
-    parser.add_argument("--selection", metavar="S", help="which task of a workflow first (default: random)")
-    parser.add_argument("--nodes", type=node_count, metavar="N", help="nodes (default: 1, or the allocation's)")
-    parser.add_argument("--cores", type=positive, metavar="C", help="slots of each node (default: its cores)")
+    parser.add_argument("--selection", metavar="S", help="which task of a workflow first, see below (default: random)")
     parser.add_argument(
-        "--memory", type=size_bytes, metavar="SIZE", help="of each node, as 16GB (default: not counted)"
+        "--nodes", type=node_count, metavar="N", help="number of nodes (default: 1, or the allocation's)"
     )
-    parser.add_argument("--seed", type=seed, metavar="N", help="of random selection (default: 0)")
-    parser.add_argument("--detach", action="store_true", help="return at once; the pool is served in the background")
+    parser.add_argument("--cores", type=positive, metavar="C", help="slots per node (default: its cores)")
+    parser.add_argument(
+        "--memory", type=size_bytes, metavar="SIZE", help="memory per node, e.g. 16GB (default: no limit)"
+    )
+    parser.add_argument("--seed", type=seed, metavar="N", help="seed of random selection (default: 0)")
+    parser.add_argument("--detach", action="store_true", help="return at once; the pool runs in the background")
     ask = parser.add_mutually_exclusive_group()
-    ask.add_argument("--stop", action="store_true", help="stop serving the pool")
-    ask.add_argument("--cancel", type=positive, metavar="WORKFLOW", help="take the workflow of this number out")
+    ask.add_argument("--stop", action="store_true", help="stop the pool")
+    ask.add_argument("--cancel", type=positive, metavar="WORKFLOW", help="cancel the workflow with this number")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -94,7 +96,7 @@ def _detach(folder: PoolFolder, wanted: dict[str, Any]) -> int:
     from windrow.manager.lock import holder_of
 
     if holder := holder_of(folder.lock):
-        raise UserError(f"pool {folder.name} is served already, by {holder}; --stop stops it")
+        raise UserError(f"pool {folder.name} is already running ({holder}); --stop stops it")
     folder.make()
     options = [f"--{name.removesuffix('_bytes')}={value}" for name, value in wanted.items() if value is not None]
     command = [sys.executable, "-P", "-m", "windrow.cli.main", "pool", str(folder.path), *options]
@@ -104,11 +106,11 @@ def _detach(folder: PoolFolder, wanted: dict[str, Any]) -> int:
     while server.poll() is None and time.time() < began_s + _BIRTH_S:
         if _opened_s(folder) >= began_s:
             hint = f"windrow status --pool {folder.address}"
-            terminal.say(f"pool {folder.name} is served by process {server.pid}; {hint}")
+            terminal.say(f"pool {folder.name} runs in process {server.pid}; {hint}")
             return 0
         time.sleep(0.05)
     said = folder.log.read_text(errors="replace").strip().rpartition("\n")[2]
-    raise OutsideError(f"pool {folder.name} does not start; its last words, in {folder.log}: {said}")
+    raise OutsideError(f"pool {folder.name} failed to start; last line of {folder.log}: {said}")
 
 
 def _opened_s(folder: PoolFolder) -> float:
@@ -126,15 +128,15 @@ def _stop(folder: PoolFolder) -> int:
     from windrow.manager.lock import holder_of
 
     if holder_of(folder.lock) is None:
-        terminal.say(f"pool {folder.name} is not served; there is nothing to stop")
+        terminal.say(f"pool {folder.name} is not running; nothing to stop")
         return 0
     folder.wish("stop")
     end = time.monotonic() + _STOP_S
     while holder_of(folder.lock) is not None:
         if time.monotonic() > end:
-            raise OutsideError(f"pool {folder.name} is still served by {holder_of(folder.lock)}; kill that process")
+            raise OutsideError(f"pool {folder.name} is still running ({holder_of(folder.lock)}); kill that process")
         time.sleep(0.05)
-    terminal.say(f"pool {folder.name} is stopped; windrow pool {folder.address} goes on from here")
+    terminal.say(f"pool {folder.name} is stopped; windrow pool {folder.address} continues it")
     return 0
 
 
@@ -147,14 +149,14 @@ def _cancel(folder: PoolFolder, number: int) -> int:
         hint = f"windrow status --pool {folder.address} lists them"
         raise UserError(f"pool {folder.name} has no workflow {number}; {hint}")
     if _outcome(told, number):
-        terminal.say(f"workflow {number} is {_outcome(told, number)}; there is nothing to cancel")
+        terminal.say(f"workflow {number} is {_outcome(told, number)}; nothing to cancel")
         return 0
     folder.wish(f"cancel-{number}")
     while told.holder is not None and not _outcome(told, number):
         time.sleep(0.05)
         told.refresh()
     if not _outcome(told, number):
-        terminal.say(f"workflow {number} will be cancelled as soon as pool {folder.name} is served again")
+        terminal.say(f"workflow {number} will be cancelled as soon as pool {folder.name} runs again")
     else:
         terminal.say(f"workflow {number} is {_outcome(told, number)}")
     return 0
@@ -184,7 +186,7 @@ def _summary(told: PoolView) -> list[str]:
     from windrow.cli.run_screen import span
 
     story, settings = told.story, told.settings
-    by = f"served by {told.holder}" if told.holder else "not served"
+    by = f"running ({told.holder})" if told.holder else "not running"
     lines = [f"pool {told.folder.name}: {by}"]
     if settings is not None:
         idle = f", {told.reserved} idle but reserved" if told.reserved else ""
@@ -196,11 +198,11 @@ def _summary(told: PoolView) -> list[str]:
     figures = story.figures()
     if figures:
         slowdown = figures.pop("slowdown")
-        times = (f"{name.removesuffix('_s')} {span(f.mean)} (at most {span(f.max)})" for name, f in figures.items())
+        times = (f"{name.removesuffix('_s')} {span(f.mean)} (max {span(f.max)})" for name, f in figures.items())
         lines.append(
-            f"means of the complete: slowdown {slowdown.mean:.2f} (at most {slowdown.max:.2f}), {', '.join(times)}"
+            f"mean of completed workflows: slowdown {slowdown.mean:.2f} (max {slowdown.max:.2f}), {', '.join(times)}"
         )
-    lines += [f"lost: node {host}" for host in story.lost_hosts]
+    lines += [f"lost node: {host}" for host in story.lost_hosts]
     return lines
 
 
@@ -209,20 +211,14 @@ _HEADS = ("workflow", "name", "state", "tasks", "waited", "ran", "slowdown", "")
 
 def _table(told: PoolView, most: int | None) -> Table:
     """The workflows that have not ended, and the latest others."""
-    from rich.table import Table
-    from rich.text import Text
-
-    shown = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
-    for i, head in enumerate(_HEADS):
-        shown.add_column(head, justify="right" if i in (0, 3, 4, 5, 6) else "left", no_wrap=i < 7)
     workflows = [told.story.workflows[number] for number in sorted(told.story.workflows)]
     kept = workflows
     if most is not None and len(workflows) > most:
         latest_first = sorted(workflows, key=lambda w: (bool(w.outcome), -w.number))
         kept = sorted(latest_first[:most], key=lambda w: w.number)
-        shown.caption = f"{len(workflows) - most} more: windrow status --pool {told.folder.address} --all"
-    for workflow in kept:
-        shown.add_row(*(Text(cell) for cell in _row(workflow, time.time())))
+    shown = terminal.table(_HEADS, [_row(workflow, time.time()) for workflow in kept], "><<>>>>l")
+    if len(kept) < len(workflows):
+        shown.caption = f"{len(workflows) - len(kept)} more: windrow status --pool {told.folder.address} --all"
     return shown
 
 
@@ -240,8 +236,3 @@ def _row(workflow: WorkflowStory, now_s: float) -> list[str]:
         "" if workflow.slowdown is None else f"{workflow.slowdown:.2f}",
         workflow.why,
     ]
-
-
-def _listing(title: str, meanings: dict[str, str]) -> str:
-    width = max(map(len, meanings))
-    return f"{title}:\n" + "".join(f"  {name:<{width}}  {words}\n" for name, words in meanings.items())

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from windrow.cli import terminal
+from windrow.cli import options, terminal
 from windrow.cli.arguments import place
 
 if TYPE_CHECKING:
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 SUMMARY = "Write one self-contained page about a run: its jobs, waits and tasks over time."
 
 _EPILOG = """
-The page tells of any run: one that goes on, was stopped or failed, too. It needs nothing but a browser.
+Any run can be shown, also one that is running, stopped or failed. The page opens in any browser.
 --crate makes a folder with ro-crate-metadata.json (Workflow Run RO-Crate 0.5) and the workflow. Files that tasks read
 and wrote are named there with size and SHA-256; they stay where they are.
 
 examples:
   windrow report
-  windrow report montage-3 -o montage.html
+  windrow report montage-3 --html montage.html
   windrow report --crate montage-crate
 """
 
@@ -32,8 +32,8 @@ examples:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.epilog = _EPILOG
-    parser.add_argument("run", nargs="?", metavar="RUN", help="which run (default: the latest)")
-    parser.add_argument("-o", "--output", metavar="FILE", help="the page (default: report.html in the run's folder)")
+    options.add_run(parser)
+    options.add_html(parser, "-o", "--output", words="the page to write (default: report.html in the run's folder)")
     parser.add_argument(
         "--crate", type=place, metavar="DIR", help="also export the run as an RO-Crate to this new folder"
     )
@@ -43,17 +43,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Read, write, and say where."""
     from windrow.app.runs import Told, find_run
-    from windrow.cli.scenario import write_page
     from windrow.report.run.page import run_page
 
     if args.crate is not None:
         _refuse_taken(Path(args.crate))
     told = Told(find_run(args.run))
     report = run_told(told, time.time())
-    page = Path(args.output) if args.output else told.paths.folder.path / "report.html"
-    write_page(str(page), run_page(report))
+    page = Path(args.html) if args.html else told.paths.folder.path / "report.html"
+    terminal.write_page(page, run_page(report))
     if args.crate is not None:
-        with terminal.waiting("looking at the files"):
+        with terminal.waiting("reading files"):
             write_crate(Path(args.crate), told, report)
     if args.json:
         terminal.print_json(_as_json(report, page, args.crate))
@@ -134,7 +133,7 @@ def write_crate(folder: Path, told: Told, report: RunTold) -> None:
         (folder / source.name).write_bytes(source.read_bytes())
         (folder / METADATA).write_text(json.dumps(crate_metadata(crate), indent=1) + "\n", encoding="utf-8")
     except OSError as error:
-        raise OutsideError(f"{error.filename or folder} cannot be used: {error.strerror}") from error
+        raise OutsideError(f"{error.filename or folder} cannot be written: {error.strerror}") from error
 
 
 def _workflow_file(told: Told) -> Path:

@@ -5,17 +5,20 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from windrow.cli import terminal
+from windrow.cli import options, terminal
 
 if TYPE_CHECKING:
     from windrow.app.continuing import Standing
     from windrow.app.runs import Told
 
-SUMMARY = "Continue a run: finished tasks stay finished, failed ones are tried again, changes of the file are taken."
+SUMMARY = (
+    "Resume a run: finished tasks stay finished, failed ones are retried, changes to the workflow file are applied."
+)
 
 _EPILOG = """
 If the workflow file has changed, a new run continues this one: tasks whose command, inputs, outputs, environment and
-working folder are the same stay finished; what changed and what depends on it runs again. Which and why is said first.
+working folder are the same stay finished; what changed and what depends on it runs again. Windrow first
+prints which tasks and why.
 If an output of a finished task is gone and needed (by a task that is still to run, or because the run is complete and
 no task reads it), that task runs again.
 
@@ -28,9 +31,9 @@ examples:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.epilog = _EPILOG
-    parser.add_argument("run", nargs="?", metavar="RUN", help="which run (default: the latest)")
+    options.add_run(parser)
     parser.add_argument("--detach", action="store_true", help="return at once; the run continues in the background")
-    parser.add_argument("--json", action="store_true", help="print one JSON object at the end instead of progress")
+    options.add_json(parser, "at the end instead of progress")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -54,7 +57,7 @@ def go_on(told: Told, *, detached: bool, as_json: bool) -> int:
         if now.unread:
             terminal.say(f"{now.unread}; {paths.name} continues with the workflow as it was started")
         if now.is_up_to_date:
-            terminal.say(f"{paths.name} is complete and up to date; there is nothing to do")
+            terminal.say(f"{paths.name} is complete and up to date; nothing to do")
             if as_json:
                 terminal.print_json(run_screen.as_json(told))
             return 0

@@ -1,4 +1,4 @@
-"""`windrow retry`: run chosen tasks of a run again, although they have finished or failed."""
+"""`windrow retry`: run chosen tasks of a run again, even if they have finished."""
 
 from __future__ import annotations
 
@@ -9,19 +9,18 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from windrow.cli import terminal
-from windrow.cli.arguments import place
+from windrow.cli import options, terminal
 from windrow.errors import UserError
 
 if TYPE_CHECKING:
     from windrow.app.runs import Told
     from windrow.model import Workflow
 
-SUMMARY = "Run chosen tasks of a run again, although they have finished or failed."
+SUMMARY = "Run chosen tasks of a run again, even if they have finished."
 
 _EPILOG = """
 Tasks that depend on them stay finished, unless --with-descendants is given. Like resume, retry stays with the run to
-its end and tries failed tasks again; if the run is being managed, its manager is asked.
+its end and retries failed tasks; if the run has a manager, that one does it.
 
 examples:
   windrow retry align-17
@@ -34,9 +33,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.epilog = _EPILOG
     parser.add_argument("tasks", nargs="+", metavar="TASK", help="a task's id; * stands for any characters")
-    parser.add_argument("--with-descendants", action="store_true", help="and all tasks that depend on them")
-    parser.add_argument("--run", type=place, metavar="RUN", help="of which run (default: the latest)")
-    parser.add_argument("--json", action="store_true", help="print one JSON object at the end instead of progress")
+    parser.add_argument("--with-descendants", action="store_true", help="also run all tasks that depend on them")
+    options.add_of_run(parser)
+    options.add_json(parser, "at the end instead of progress")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -55,11 +54,11 @@ def run(args: argparse.Namespace) -> int:
         tasks = sorted({*tasks, *_descendants(workflow, tasks)})
     if not standing(told).is_same:
         terminal.say(
-            f"the workflow file has changed; {paths.name} runs tasks as they were (windrow resume takes changes)"
+            f"the workflow file has changed; {paths.name} runs tasks as they were (windrow resume applies changes)"
         )
     terminal.say(f"{paths.name} runs {count(len(tasks), 'task')} again: {listed([workflow.ids[t] for t in tasks])}")
     if told.holder is not None and _was_taken(told, tasks):
-        terminal.say(f"{told.holder} manages it and was told; windrow watch {paths.name} shows it")
+        terminal.say(f"{told.holder} manages it and has been notified; windrow watch {paths.name} shows it")
         if args.json:
             terminal.print_json({"run": paths.name, "again": [workflow.ids[task] for task in tasks]})
         return 0
@@ -101,7 +100,7 @@ def _was_taken(told: Told, tasks: Sequence[int]) -> bool:
     busy = [task for task in sorted(_descendants(workflow, tasks)) if states[task] in ("in a job", "running")]
     if busy:
         raise UserError(
-            f"task {workflow.ids[busy[0]]} depends on what is to run again, and is in a job already; "
+            f"task {workflow.ids[busy[0]]} depends on what is to run again, and is already in a job; "
             f"wait for it, or stop the run first (windrow cancel {told.paths.name})"
         )
     request = ask_to_retry(told.paths, [workflow.ids[task] for task in tasks])

@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from windrow.cli import terminal
+from windrow.cli import options, terminal
 from windrow.cli.arguments import margin, node_count, number, positive, some_time_s, whole
 from windrow.errors import OutsideError, UserError
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from windrow.app.runs import RunPaths, Told
     from windrow.manager.lost_files import LostFile
 
-SUMMARY = "Execute a workflow: cut it into jobs, submit them, watch them to the end."
+SUMMARY = "Run a workflow: cut it into jobs, submit them, and follow them to the end."
 
 _EPILOG = """
 The run is kept in .windrow/runs/NAME of this folder. Interrupting (Ctrl-C) stops watching and submitting, and nothing
 else: queued jobs keep running. `windrow resume` continues, `windrow cancel` cancels them. Closing the output (`| head`)
 does not end the run.
 
-exit codes: 0 every task finished, 1 some did not, 2 nothing was started because something is wrong with the input
+exit codes: 0 every task finished, 1 some did not, 2 the input is wrong, and nothing was started
 
 examples:
   windrow run workflow.yaml
@@ -55,8 +55,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     how.add_argument(
         "--resume", action="store_true", help="continue the latest run of this workflow, with the settings of that run"
     )
-    how.add_argument("--again", action="store_true", help="run every task again, although there is a run of it")
-    parser.add_argument("--json", action="store_true", help="print one JSON object at the end instead of progress")
+    how.add_argument(
+        "--again", action="store_true", help="run every task again, even if there is a run of this workflow"
+    )
+    options.add_json(parser, "at the end instead of progress")
 
 
 def add_order(parser: argparse.ArgumentParser) -> None:
@@ -82,7 +84,9 @@ def add_order(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="foresight: spend N times the planning effort on each decision (default: 1)",
     )
-    parser.add_argument("--cap", type=positive, default=16, metavar="N", help="most jobs in the queue (default: 16)")
+    parser.add_argument(
+        "--cap", type=positive, default=16, metavar="N", help="maximum number of jobs queued or running (default: 16)"
+    )
     parser.add_argument(
         "--margin",
         type=margin,
@@ -91,7 +95,7 @@ def add_order(parser: argparse.ArgumentParser) -> None:
         help="requested time as a multiple of the expected run (default: 1.2)",
     )
     parser.add_argument(
-        "--max-nodes", type=node_count, metavar="N", help="most nodes of one job (default: the queue's)"
+        "--max-nodes", type=node_count, metavar="N", help="maximum number of nodes per job (default: the queue's)"
     )
     parser.add_argument(
         "--risk",
@@ -101,7 +105,11 @@ def add_order(parser: argparse.ArgumentParser) -> None:
         help="accepted chance that a learned run time is too short (default: 0.1)",
     )
     parser.add_argument(
-        "--guess", type=some_time_s, default=60.0, metavar="T", help="run time where nothing is known (default: 1m)"
+        "--guess",
+        type=some_time_s,
+        default=60.0,
+        metavar="T",
+        help="run time of tasks about which nothing is known (default: 1m)",
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import time
 
-from windrow.cli import terminal
+from windrow.cli import options, terminal
 from windrow.errors import WindrowError
 
 SUMMARY = "List the runs of this folder."
@@ -20,13 +20,11 @@ examples:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.epilog = _EPILOG
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    options.add_json(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Read and show."""
-    from rich.table import Table
-
     from windrow.app.runs import RunPaths, Told, all_runs
     from windrow.cli.run_screen import as_json, clock, span
 
@@ -46,16 +44,15 @@ def run(args: argparse.Namespace) -> int:
     if not told and not unreadable:
         terminal.say("no runs here yet; windrow run WORKFLOW starts one")
         return 0
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
-    for head in ("run", "state", "tasks", "jobs", "strategy", "on", "started", "took"):
-        table.add_column(head, justify="right" if head in ("tasks", "jobs", "took") else "left")
+    rows: list[list[str]] = []
     for t in told:
         done = f"{t.story.count('finished')}/{len(t.story.tasks)}"
         end_s = time.time() if t.state in ("running", "stopping") else t.story.last_s
         took = span(end_s - t.story.begun_s) if t.story.begun_s is not None else ""
         row = (t.paths.name, t.state, done, str(len(t.story.jobs)), t.facts["strategy"], t.facts["queue"])
-        table.add_row(*map(str, row), clock(t.story.begun_s), took)
-    for paths, _ in unreadable:
-        table.add_row(paths.name, "unreadable")
-    terminal.show(table)
+        rows.append([*map(str, row), clock(t.story.begun_s), took])
+    rows += [[paths.name, "unreadable"] for paths, _ in unreadable]
+    terminal.show(
+        terminal.table(("run", "state", "tasks", "jobs", "strategy", "on", "started", "took"), rows, "llrrlllr")
+    )
     return 0

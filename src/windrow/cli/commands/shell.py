@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from windrow.cli import terminal
+from windrow.cli import options, terminal
 from windrow.errors import UserError
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 SUMMARY = "Start a shell in a task's folder and environment, and show the task's exact command."
 
 _EPILOG = """
-What runs in that shell is yours: Windrow neither sees it nor counts it. The environment is this shell's with the task's
+Windrow does not track what runs in that shell. The environment is this shell's with the task's
 variables added, as an agent adds them to its own; what a batch job adds (SLURM_..., modules) is not there.
 
 examples:
@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.epilog = _EPILOG
     parser.add_argument("task", metavar="TASK", help="the task's id, as windrow tasks lists it")
-    parser.add_argument("--run", metavar="RUN", help="of which run (default: the latest)")
+    options.add_of_run(parser)
     what = parser.add_mutually_exclusive_group()
     what.add_argument("-c", nargs="?", const=_OWN, metavar="COMMAND", help="run this (default: the task's command)")
     what.add_argument("--print", action="store_true", help="only show folder, environment and command")
@@ -99,7 +99,7 @@ def _go(there: _Place, command: list[str]) -> int:
     try:
         os.chdir(there.folder)
     except OSError as error:
-        raise UserError(f"{there.folder}: {error.strerror}; the task's folder is not there") from None
+        raise UserError(f"{there.folder}: {error.strerror}; the task's folder does not exist") from None
     sys.stdout.flush()
     try:
         os.execvpe(command[0], command, {**os.environ, **there.env})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from windrow.cli import terminal
+from windrow.cli import options, terminal
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -31,15 +31,9 @@ example:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.epilog = _EPILOG
-    parser.add_argument(
-        "workflow",
-        metavar="WORKFLOW",
-        help="a workflow: native (.yaml), WfFormat (.json) or Pegasus DAX (.dax, .xml), plain or .gz",
-    )
-    parser.add_argument(
-        "--html", metavar="FILE", help="also write a page with pictures; it needs nothing but a browser"
-    )
-    parser.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
+    options.add_workflow(parser)
+    options.add_html(parser)
+    options.add_json(parser, "instead of tables")
     parser.add_argument(
         "--exact",
         action="store_true",
@@ -58,7 +52,9 @@ def run(args: argparse.Namespace) -> int:
         figures, token = shape(workflow), token_parallelism(workflow)
         exact = level_of_parallelism(workflow) if args.exact or figures.edges <= _EXACT_UP_TO else None
     if args.html:
-        _write_page(args.html, workflow, figures, token, exact)
+        from windrow.report.workflow.page import workflow_page
+
+        terminal.write_page(args.html, workflow_page(workflow, figures, token=token, exact=exact))
     if args.json:
         terminal.print_json(_as_json(workflow, figures, token, exact))
     else:
@@ -67,14 +63,6 @@ def run(args: argparse.Namespace) -> int:
             terminal.heading(workflow.name), *workflow.repairs(), *blocks, *terminal.files_written(page=args.html)
         )
     return 0
-
-
-def _write_page(path: str, workflow: Workflow, figures: Shape, token: int, exact: int | None) -> None:
-    from windrow.formats.disk import replace_bytes
-    from windrow.report.workflow.page import workflow_page
-
-    with replace_bytes(path) as stream:
-        stream.write(workflow_page(workflow, figures, token=token, exact=exact).encode())
 
 
 def _as_json(workflow: Workflow, figures: Shape, token: int, exact: int | None) -> dict[str, object]:
@@ -94,45 +82,41 @@ def _as_json(workflow: Workflow, figures: Shape, token: int, exact: int | None) 
 
 
 def _facts(workflow: Workflow, figures: Shape, token: int, exact: int | None) -> Table:
-    from rich.table import Table
-
     from windrow.model import format_duration
     from windrow.model.size import format_size
 
-    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
-    table.add_row("tasks", f"{figures.tasks:,}")
-    table.add_row("dependencies", f"{figures.edges:,}")
-    table.add_row("files", f"{figures.files:,}, {format_size(figures.size_bytes)} in all")
-    table.add_row("levels", f"{figures.levels:,}")
-    table.add_row("width", f"{figures.width:,} tasks on the widest level")
-    table.add_row("work", f"{format_duration(figures.work_s)}{terminal.guesses(workflow)}")
     path = f"{format_duration(figures.critical_path_s)} along {len(figures.critical_tasks):,} tasks"
-    table.add_row("critical path", path)
-    unknown = f"not computed above {_EXACT_UP_TO:,} dependencies; ask with --exact"
-    table.add_row("level of parallelism", unknown if exact is None else f"{exact:,}")
-    table.add_row("  by tokens", f"{token:,}")
-    return table
+    unknown = f"not computed above {_EXACT_UP_TO:,} dependencies; compute it with --exact"
+    rows = {
+        "tasks": f"{figures.tasks:,}",
+        "dependencies": f"{figures.edges:,}",
+        "files": f"{figures.files:,}, {format_size(figures.size_bytes)} in all",
+        "levels": f"{figures.levels:,}",
+        "width": f"{figures.width:,} tasks on the widest level",
+        "work": f"{format_duration(figures.work_s)}{terminal.guesses(workflow)}",
+        "critical path": path,
+        "level of parallelism": unknown if exact is None else f"{exact:,}",
+        "  by tokens": f"{token:,}",
+    }
+    return terminal.table(None, list(rows.items()), "l")
 
 
 def _levels(figures: Shape) -> Table:
     """One row per level, or per range of levels where there are many: then the widest of them counts."""
-    from rich.table import Table
+    from rich.text import Text
 
     from windrow.model import format_duration
 
     step = -(-figures.levels // _MOST_ROWS)
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
-    table.add_column("level" if step == 1 else "levels")
-    table.add_column("tasks" if step == 1 else "at most", justify="right")
-    table.add_column("")
-    table.add_column("work", justify="right")
+    heads = ("level", "tasks", "", "work") if step == 1 else ("levels", "at most", "", "work")
+    rows = []
     for first in range(0, figures.levels, step):
         last = min(first + step, figures.levels) - 1
         width = max(figures.widths[first : last + 1])
         bar = _bar(width / figures.width)
         work = format_duration(sum(figures.level_work_s[first : last + 1]))
-        table.add_row(f"{first}" if first == last else f"{first}–{last}", f"{width:,}", f"[cyan]{bar}[/]", work)
-    return table
+        rows.append((f"{first}" if first == last else f"{first}–{last}", f"{width:,}", Text(bar, "cyan"), work))
+    return terminal.table(heads, rows, "lrlr")
 
 
 def _bar(share: float) -> str:
@@ -142,20 +126,14 @@ def _bar(share: float) -> str:
 
 
 def _kinds(workflow: Workflow) -> Table:
-    from rich.table import Table
-    from rich.text import Text
-
     from windrow.model import format_duration
     from windrow.shape import kinds
 
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
-    table.add_column("kind")
-    for name in ("tasks", "mean run", "work"):
-        table.add_column(name, justify="right")
     found = kinds(workflow)
+    rows: list[tuple[str, ...]] = []
     for kind in found[:_MOST_ROWS]:
         mean = format_duration(kind.work_s / kind.tasks)
-        table.add_row(Text(kind.name or "(no name)"), f"{kind.tasks:,}", mean, format_duration(kind.work_s))
+        rows.append((kind.name or "(no name)", f"{kind.tasks:,}", mean, format_duration(kind.work_s)))
     if len(found) > _MOST_ROWS:
-        table.add_row(f"and {len(found) - _MOST_ROWS:,} more", "", "", "")
-    return table
+        rows.append((f"and {len(found) - _MOST_ROWS:,} more",))
+    return terminal.table(("kind", "tasks", "mean run", "work"), rows, "lr")

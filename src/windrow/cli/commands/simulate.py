@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from windrow.cli import jobs_out, terminal
+from windrow.cli import jobs_out, options, terminal
 from windrow.cli.arguments import duration_s, node_count, positive
 from windrow.errors import UserError
 
@@ -23,7 +22,7 @@ Times and durations are seconds, or a number with a unit: 90, 30m, 4h, 30d. Time
 
 examples:
   windrow simulate KTH-SP2-1996-2.1-cln.swf.gz
-  windrow simulate log.swf --policy fcfs --policy easy --policy conservative --report report.html
+  windrow simulate log.swf --policy fcfs --policy easy --policy conservative --html report.html
   windrow simulate log.swf --policy easy --from 30d --to 60d --jobs-out jobs.parquet --json
 """
 
@@ -35,21 +34,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_window(parser.add_argument_group("which jobs count"))
     output = parser.add_argument_group("output")
     output.add_argument("--jobs-out", metavar="FILE", help="write each job's times to a .csv, .csv.gz or .parquet file")
-    output.add_argument("--report", metavar="FILE", help="write a page with pictures; it needs nothing but a browser")
-    output.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
+    options.add_html(output, "--report")
+    options.add_json(output)
 
 
 def _add_settings(parser: argparse.ArgumentParser) -> None:
     from windrow.sim.settings import EVENTS, PLACEMENTS, POLICIES, PRIORITIES
 
     tables = {"policies": POLICIES, "priorities": PRIORITIES, "events": EVENTS, "placements": PLACEMENTS}
-    parser.epilog = "".join(_meanings(title, names) for title, names in tables.items()) + _EPILOG
+    parser.epilog = "".join(options.listing(title, names) for title, names in tables.items()) + _EPILOG
     add = parser.add_argument
     add(
         "--nodes",
         type=node_count,
         metavar="N",
-        help="nodes of the machine; wider jobs are dropped (default: the log's)",
+        help="number of nodes; wider jobs are dropped (default: the log's)",
     )
     add("--policy", action="append", metavar="P", help="see below; repeat it to compare (default: conservative)")
     add("--priority", default="arrival", metavar="Q", help="order of the queue, see below (default: arrival)")
@@ -61,7 +60,12 @@ def _add_settings(parser: argparse.ArgumentParser) -> None:
     )
     add("--events", default="batched", metavar="E", help="what happens within a second, see below (default: batched)")
     add("--placement", default="count", metavar="L", help="whether nodes have identities, see below (default: count)")
-    add("--cap", type=positive, metavar="K", help="the most jobs one user may have in the system (default: no cap)")
+    add(
+        "--cap",
+        type=positive,
+        metavar="K",
+        help="maximum number of jobs of one user queued or running (default: no cap)",
+    )
 
 
 def _add_window(group: argparse._ArgumentGroup) -> None:
@@ -71,7 +75,7 @@ def _add_window(group: argparse._ArgumentGroup) -> None:
         type=duration_s,
         default=0.0,
         metavar="TIME",
-        help="count jobs submitted from then on; earlier ones only warm the machine up (default: 0)",
+        help="count jobs submitted from then on; earlier ones only fill the machine (default: 0)",
     )
     group.add_argument(
         "--to",
@@ -86,13 +90,8 @@ def _add_window(group: argparse._ArgumentGroup) -> None:
         dest="warmup_s",
         type=duration_s,
         metavar="TIME",
-        help="begin only so long before --from, with an empty machine (default: begin with the log)",
+        help="start this long before --from, with an empty machine (default: start with the log)",
     )
-
-
-def _meanings(title: str, names: Mapping[str, str]) -> str:
-    width = max(map(len, names))
-    return f"{title}:\n" + "".join(f"  {name:<{width}}  {meaning}\n" for name, meaning in names.items()) + "\n"
 
 
 def run(args: argparse.Namespace) -> int:
@@ -104,7 +103,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         terminal.print_json(outcome.as_json())
     else:
-        terminal.show(*outcome.as_blocks(), *terminal.files_written(jobs=args.jobs_out, report=args.report))
+        terminal.show(*outcome.as_blocks(), *terminal.files_written(jobs=args.jobs_out, page=args.html))
     return 0
 
 
@@ -115,9 +114,9 @@ def _check(args: argparse.Namespace, policies: list[str]) -> None:
     for policy in policies:
         Settings(policy, args.priority, args.events, args.placement, args.cap)
     if args.from_s >= args.to_s:
-        raise UserError("--from must be before --to: as given, no job counts")
+        raise UserError("--from must be before --to; no job would be counted")
     if args.warmup_s is not None and args.from_s == 0:
-        raise UserError("--warmup says how long before --from to begin; give --from too")
+        raise UserError("--warmup says how long before --from to start; give --from too")
     if args.jobs_out:
         jobs_out.check_suffix(args.jobs_out)
 
@@ -129,7 +128,7 @@ def _read(args: argparse.Namespace) -> Log:
         log = read_log(args.log, nodes=args.nodes)
     times_s = log.submit_s - log.submit_s[0]
     if not ((times_s >= args.from_s) & (times_s < args.to_s)).any():
-        last = f"the last of {args.log} comes {int(times_s[-1]):,} s after the first"
+        last = f"the last of {args.log} is submitted {int(times_s[-1]):,} s after the first"
         raise UserError(f"no job is submitted between --from and --to: {last}; widen the window")
     return log
 
@@ -164,15 +163,8 @@ def _simulate(args: argparse.Namespace, log: Log, policy: str, begin_s: int) -> 
 def _write_files(args: argparse.Namespace, outcome: Simulated) -> None:
     if args.jobs_out:
         jobs_out.write_jobs(args.jobs_out, outcome.simulations, outcome.from_s, outcome.to_s)
-    if args.report:
-        from windrow.formats.disk import replace_bytes
+    if args.html:
+        from windrow.report.simulation.page import simulation_page
 
-        with replace_bytes(args.report) as stream:
-            stream.write(_page(outcome).encode())
-
-
-def _page(outcome: Simulated) -> str:
-    from windrow.report.simulation.page import simulation_page
-
-    window = {"from_s": outcome.from_s, "to_s": outcome.to_s}
-    return simulation_page(outcome.simulations, repairs=outcome.repairs, **window)
+        window = {"from_s": outcome.from_s, "to_s": outcome.to_s}
+        terminal.write_page(args.html, simulation_page(outcome.simulations, repairs=outcome.repairs, **window))

@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import time
 
-from windrow.cli import terminal
+from windrow.cli import options, terminal
 from windrow.cli.arguments import place
 
-SUMMARY = "Show how a run stands: its jobs, its tasks, the time left."
+SUMMARY = "Show the state of a run: its jobs, its tasks, the time left."
 
 _EPILOG = """
 examples:
@@ -22,10 +22,10 @@ examples:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.epilog = _EPILOG
-    parser.add_argument("run", nargs="?", metavar="RUN", help="which run (default: the latest)")
-    parser.add_argument("--pool", type=place, metavar="NAME", help="how a pool stands, instead of a run")
-    parser.add_argument("--all", action="store_true", help="every job, however many")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    options.add_run(parser)
+    parser.add_argument("--pool", type=place, metavar="NAME", help="show a pool instead of a run")
+    parser.add_argument("--all", action="store_true", help="show all jobs")
+    options.add_json(parser)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from windrow.cli import terminal
+from windrow.cli import options, terminal
 from windrow.cli.arguments import number, seed, whole
 
 if TYPE_CHECKING:
@@ -33,29 +33,37 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         ("selections", SELECTION_MEANINGS),
         ("estimates (for due)", ESTIMATE_MEANINGS),
     )
-    parser.epilog = "\n".join(_listing(*table) for table in tables) + _EXAMPLES
-    parser.add_argument("--policy", action="append", metavar="P", help="see below; may be given again (default: four)")
+    parser.epilog = "".join(options.listing(*table) for table in tables) + _EXAMPLES
+    parser.add_argument(
+        "--policy", action="append", metavar="P", help="see below; may be repeated (default: four of them)"
+    )
     parser.add_argument("--workload", default="mixture", metavar="W", help="see below (default: mixture)")
     parser.add_argument(
         "--utilization",
         type=number(0.001, 2, what="a utilization"),
         default=0.5,
         metavar="U",
-        help="share of the pool asked for (default: 0.5)",
+        help="offered load, as a share of the pool (default: 0.5)",
     )
     parser.add_argument("--nodes", type=whole(1, 100_000), default=100, metavar="N", help="processors (default: 100)")
     parser.add_argument(
-        "--workflows", type=whole(1, 100_000), default=3000, metavar="N", help="how many (default: 3000)"
+        "--workflows", type=whole(1, 100_000), default=3000, metavar="N", help="number of workflows (default: 3000)"
     )
     parser.add_argument(
         "--jobs", type=number(0, 1, what="a share"), default=0.0, metavar="F", help="share of batch jobs (default: 0)"
     )
-    parser.add_argument("--selection", default="random", metavar="S", help="which task first (default: random)")
-    parser.add_argument("--estimates", default="exact", metavar="E", help="of run times (default: exact)")
-    parser.add_argument("--seed", type=seed, default=0, metavar="N", help="of workload and draws (default: 0)")
+    parser.add_argument(
+        "--selection", default="random", metavar="S", help="which task of a workflow first, see below (default: random)"
+    )
+    parser.add_argument(
+        "--estimates", default="exact", metavar="E", help="estimates of run times, see below (default: exact)"
+    )
+    parser.add_argument(
+        "--seed", type=seed, default=0, metavar="N", help="seed of the workload and of random choices (default: 0)"
+    )
     output = parser.add_argument_group("output")
-    output.add_argument("--html", metavar="FILE", help="write a page with pictures; it needs nothing but a browser")
-    output.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
+    options.add_html(output)
+    options.add_json(output)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -76,24 +84,12 @@ def run(args: argparse.Namespace) -> int:
             jobs=args.jobs,
         )
     if args.html:
-        _write(args.html, stream_page(comparison))
+        terminal.write_page(args.html, stream_page(comparison))
     if args.json:
         terminal.print_json(stream_json(comparison))
     else:
         _show(comparison, args.html)
     return 0
-
-
-def _listing(title: str, meanings: dict[str, str]) -> str:
-    width = max(map(len, meanings))
-    return f"{title}:\n" + "".join(f"  {name:<{width}}  {words}\n" for name, words in meanings.items())
-
-
-def _write(path: str, page: str) -> None:
-    from windrow.formats.disk import replace_bytes
-
-    with replace_bytes(path) as stream:
-        stream.write(page.encode())
 
 
 def _show(comparison: StreamComparison, page: str | None) -> None:
@@ -110,13 +106,6 @@ def _show(comparison: StreamComparison, page: str | None) -> None:
 
 
 def _table(comparison: StreamComparison) -> Table:
-    from rich.table import Table
-
     from windrow.report.stream import head, rows
 
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
-    for k, name in enumerate(head(comparison)):
-        table.add_column(name, justify="right" if k else "left", no_wrap=True)
-    for row in rows(comparison):
-        table.add_row(*row)
-    return table
+    return terminal.table(list(head(comparison)), rows(comparison))

@@ -7,21 +7,21 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from windrow.cli import terminal
+from windrow.cli import options, terminal
 from windrow.cli.arguments import place
 
 if TYPE_CHECKING:
     from windrow.pool.story import WorkflowStory
     from windrow.pool.view import PoolView
 
-SUMMARY = "Put a workflow into a pool that many workflows share."
+SUMMARY = "Submit a workflow to a pool that many workflows share."
 
 _EPILOG = """
-Any number of shells may submit at once. The number that is printed names the workflow in the pool. The workflow is on
-disk when this returns, also where nobody serves the pool at the moment. Its tasks run where its file lies, in the
-environment of the pool, not of this shell.
+Any number of shells may submit at once. The number printed identifies the workflow in the pool. The workflow is on disk
+when this returns, even if the pool is not running. Its tasks run in the folder of its file, in the environment of the
+pool, not of this shell.
 
-exit codes: 0 it is in the pool (--wait: every task finished), 1 --wait: it failed or was cancelled, 2 it cannot run
+exit codes: 0 submitted (--wait: every task finished), 1 --wait: it failed or was cancelled, 2 it cannot run
 
 examples:
   windrow submit workflow.yaml --pool lab
@@ -37,10 +37,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EPILOG
     parser.add_argument("workflow", metavar="WORKFLOW", help="native YAML, WfFormat (.json) or DAX file with commands")
     parser.add_argument(
-        "--pool", required=True, type=place, metavar="NAME", help="which pool, by name or by path (with a /)"
+        "--pool", required=True, type=place, metavar="NAME", help="the pool: its name, or its folder (with a /)"
     )
     parser.add_argument("--wait", action="store_true", help="return when the workflow has ended")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    options.add_json(parser, "")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -57,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
     refuse_conflicts(ROOT, Path(args.workflow), runnable)
     number = folder.submit(runnable)
     if told.holder is None:
-        terminal.say(f"pool {folder.name} is not served now; windrow pool {folder.address} serves it")
+        terminal.say(f"pool {folder.name} is not running; windrow pool {folder.address} starts it")
     if args.wait:
         return _wait(told, number, as_json=args.json)
     name, tasks = runnable.workflow.name, len(runnable.workflow)

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from windrow.cli import terminal
+from windrow.cli import options, terminal
 from windrow.errors import UserError, printable
 
 if TYPE_CHECKING:
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 SUMMARY = "List the tasks of a run: state, job, attempts, times, exit codes, and why one failed or waits."
 
 _EPILOG = """
-states: finished, running, failed, blocked (a task that it needs failed), in-a-job (its job waits or has not come to
-it), left (in no job yet)
+states: finished, running, failed, blocked (a task that it depends on failed), in-a-job (its job is waiting or has
+not started it yet), left (not submitted yet)
 
 examples:
   windrow tasks
@@ -38,8 +38,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for state in ("failed", "running"):
         which.add_argument(f"--{state}", dest="state", action="store_const", const=state, help=f"only the {state} ones")
     which.add_argument("--state", choices=STATES, metavar="S", help="only those in this state, see below")
-    parser.add_argument("--run", metavar="RUN", help="of which run (default: the latest)")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    options.add_of_run(parser)
+    options.add_json(parser)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import argparse
 
+from windrow.cli import options, terminal
 from windrow.cli import scenario as shared
-from windrow.cli import terminal
 
-SUMMARY = "Draw one simulated run of a workflow: its jobs, their waits, the tasks on their nodes, and the load behind."
+SUMMARY = (
+    "Draw one simulated run of a workflow: its jobs, their waits, the tasks on their nodes, and the load of others."
+)
 
 _EPILOG = (
     shared.TIMES
     + """
 examples:
-  windrow timeline montage.json -o run.html
-  windrow timeline montage.json --log KTH-SP2-1996-2.1-cln.swf.gz --at 3d --strategy zhang -o run.html
+  windrow timeline montage.json --html run.html
+  windrow timeline montage.json --log KTH-SP2-1996-2.1-cln.swf.gz --at 3d --strategy zhang --html run.html
 """
 )
 
@@ -25,13 +27,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     shared.add_workflow_and_log(parser)
     shared.add_moment(parser)
     shared.add_strategy(parser)
-    parser.add_argument(
-        "-o",
-        "--output",
-        default="timeline.html",
-        metavar="FILE",
-        help="the page to write; it needs nothing but a browser (default: timeline.html)",
-    )
+    words = "the page to write; it opens in any browser (default: timeline.html)"
+    options.add_html(parser, "-o", "--output", default="timeline.html", words=words)
     shared.add_cluster(parser)
 
 
@@ -40,6 +37,7 @@ def run(args: argparse.Namespace) -> int:
     from windrow.app.strategies import find_strategy
     from windrow.lab.background import run_with_background
     from windrow.model import format_duration
+    from windrow.model.wording import count
     from windrow.report.run.trial_gantt import gantt_page
 
     strategy = find_strategy(args.strategy)
@@ -48,8 +46,8 @@ def run(args: argparse.Namespace) -> int:
     with terminal.waiting(f"running {scenario.workflow.name}"):
         trial, background = run_with_background(scenario, strategy, at_s)
     lines = [*shared.words(scenario, is_embedded=args.log is None), f"submitted {format_duration(at_s)} into the log"]
-    shared.write_page(args.output, gantt_page(trial, background, lines))
+    terminal.write_page(args.html, gantt_page(trial, background, lines))
     done = f"{scenario.workflow.name} by {trial.strategy}: done in {format_duration(trial.makespan_s)}"
-    jobs = f"{len(trial.jobs):,} job" + ("s" if len(trial.jobs) != 1 else "")
-    print(f"{args.output}: {done}, with {jobs}, {format_duration(trial.visible_wait_s)} of visible wait")
+    jobs = count(len(trial.jobs), "job")
+    print(f"{args.html}: {done}, with {jobs}, {format_duration(trial.visible_wait_s)} of visible wait")
     return 0

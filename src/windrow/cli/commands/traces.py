@@ -24,24 +24,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.epilog = _EPILOG
     actions = parser.add_subparsers(title="actions", dest="action", metavar="ACTION", required=True)
-    actions.add_parser("list", help="the logs this version knows", description="List the logs this version knows.")
+    actions.add_parser(
+        "list", help="list the logs that can be fetched", description="List the logs that can be fetched."
+    )
     fetch = actions.add_parser(
         "fetch",
         help="download logs and verify their checksums",
-        description="Download logs and verify their checksums. What is there already is verified, not fetched again.",
+        description="Download logs and verify their checksums. Existing files are verified, not fetched again.",
         epilog="example: windrow traces fetch KTH-SP2 --to logs",
     )
     fetch.add_argument("names", nargs="+", metavar="NAME", help="as listed, like KTH-SP2")
     fetch.add_argument("--to", default=".", metavar="FOLDER", help="where to put the files (default: here)")
     describe = actions.add_parser(
         "describe",
-        help="what a log holds",
-        description="Say what a log holds: an archive log by its name, or any SWF file by its path.",
+        help="describe a log",
+        description="Describe a log: an archive log by its name, or any SWF file by its path.",
         epilog="example: windrow traces describe KTH-SP2-1996-2.1-cln.swf.gz",
     )
     describe.add_argument("log", metavar="NAME|FILE", help="an archive log by its name, or an SWF file")
     describe.add_argument(
-        "--nodes", type=node_count, metavar="N", help="nodes of the machine, for a file (default: as its header says)"
+        "--nodes", type=node_count, metavar="N", help="number of nodes, for a file (default: as in its header)"
     )
 
 
@@ -53,19 +55,12 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _list(_args: argparse.Namespace) -> None:
-    from rich.table import Table
-
     from windrow.formats.archive import ARCHIVE
 
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
-    table.add_column("name", no_wrap=True)
-    table.add_column("jobs", justify="right")
-    table.add_column("processors", justify="right")
-    table.add_column("recorded", no_wrap=True)
-    table.add_column("machine")
-    for log in ARCHIVE:
-        table.add_row(log.name, f"{log.jobs:,}", f"{log.processors:,}", f"{log.start} to {log.end}", log.title)
-    terminal.show(table)
+    rows = [
+        (log.name, f"{log.jobs:,}", f"{log.processors:,}", f"{log.start} to {log.end}", log.title) for log in ARCHIVE
+    ]
+    terminal.show(terminal.table(("name", "jobs", "processors", "recorded", "machine"), rows, "<rr<l"))
 
 
 def _fetch(args: argparse.Namespace) -> None:

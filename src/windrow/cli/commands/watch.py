@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import time
 
-SUMMARY = "Follow a run until it is over."
+from windrow.cli import options
+
+SUMMARY = "Follow a run until it ends."
 
 _EVERY_S = 1.0
 
@@ -19,7 +21,7 @@ examples:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.epilog = _EPILOG
-    parser.add_argument("run", nargs="?", metavar="RUN", help="which run (default: the latest)")
+    options.add_run(parser)
 
 
 def run(args: argparse.Namespace) -> int:

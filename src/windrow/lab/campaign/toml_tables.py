@@ -92,7 +92,7 @@ class TomlTable:
         """A text."""
         value = self.take(key, default)
         if not isinstance(value, str):
-            raise self.fault(key, f"must be a text, not {_shown(value)}", 'put it in quotes: "..."')
+            raise self.fault(key, f"must be a string, not {_shown(value)}", 'put it in quotes: "..."')
         return value
 
     def whole(self, key: str, default: int | None, least: int, most: int = COUNT_MAX) -> int | None:
@@ -121,7 +121,7 @@ class TomlTable:
                 return parse_duration(str(value))
             except UserError as error:
                 raise self.fault(key, str(error)) from None
-        raise self.fault(key, f"must be seconds or a text like 4h, not {_shown(value)}")
+        raise self.fault(key, f'must be seconds or a string like "4h", not {_shown(value)}')
 
     def several(self, key: str, default: list[Any]) -> list[Any]:
         """A list; a single value stands for a list of one."""

@@ -82,7 +82,7 @@ def _head_start(head: Wanted, holding: Sequence[Held], free: int, now_s: float) 
         free += nodes
         if free >= head.nodes and (place + 1 == len(ends) or ends[place + 1][0] > end_s):
             return end_s, free - head.nodes
-    raise AssertionError("a job that is wider than the machine was let in")
+    raise AssertionError("a job wider than the machine was accepted")
 
 
 def expected_starts(

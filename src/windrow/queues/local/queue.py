@@ -78,7 +78,7 @@ class LocalQueue:
         given = {"grace_s": grace_s, "idle_s": idle_s}
         times = {name: value for name, value in given.items() if value is not None}
         if any(value < 0 for value in times.values()):
-            raise UserError(f"times are not negative: grace_s {grace_s}, idle_s {idle_s}")
+            raise UserError(f"grace_s and idle_s must not be negative: {grace_s}, {idle_s}")
         had = self._store.settings()
         self.settings = replace(had or wanted, nodes=nodes, policy=wanted.policy, **times)
         if had != self.settings:

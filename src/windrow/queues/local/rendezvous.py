@@ -39,7 +39,7 @@ def check_machine() -> None:
     try:
         os.close(os.pidfd_open(os.getpid()))
     except (AttributeError, OSError) as error:
-        raise UserError("the local queue needs Linux 5.4 or later, for its way to watch processes (pidfd)") from error
+        raise UserError("the local queue needs Linux 5.4 or later (pidfd, to watch processes)") from error
 
 
 def make_folder(folder: Path) -> None:
@@ -49,9 +49,11 @@ def make_folder(folder: Path) -> None:
         (folder / "jobs").mkdir(mode=0o700, exist_ok=True)
         found = folder.stat()
     except OSError as error:
-        raise UserError(f"{folder}: {error.strerror}; a queue needs a folder of its own that you may write") from error
+        raise UserError(f"{folder}: {error.strerror}; a queue needs its own folder that you can write to") from error
     if found.st_uid != os.getuid() or found.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
-        raise UserError(f"{folder}: a queue's folder must be yours and closed to others; chmod 700 it, or name another")
+        raise UserError(
+            f"{folder}: a queue's folder must belong to you and be closed to others; chmod 700 it, or name another"
+        )
 
 
 def is_served(folder: Path) -> bool:
@@ -104,10 +106,10 @@ def start_server(folder: Path) -> None:
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise QueueError(f"the server of the queue in {folder} does not start: {error}") from error
+        raise QueueError(f"the server of the queue in {folder} failed to start: {error}") from error
     if done.returncode != 0:
         said = done.stderr.strip().rpartition("\n")[2] or f"exit code {done.returncode}"
-        raise QueueError(f"the server of the queue in {folder} does not start: {said}")
+        raise QueueError(f"the server of the queue in {folder} failed to start: {said}")
 
 
 def lock(folder: Path, limit_s: float = 5.0) -> int | None:
@@ -123,7 +125,7 @@ def lock(folder: Path, limit_s: float = 5.0) -> int | None:
                 os.close(file)
                 return None
             if time.monotonic() > give_up_s:
-                raise QueueError(f"{folder / 'lock'}: held by a process that does not serve the queue") from None
+                raise QueueError(f"{folder / 'lock'}: held by a process that is not the server of the queue") from None
             time.sleep(0.02)
         else:
             return file

@@ -228,7 +228,7 @@ def _verdict(told: JobOutcome, is_unwanted: bool) -> tuple[JobState, int | None,
     if told.stop == STOPPED and is_unwanted:
         return JobState.CANCELLED, code, "cancelled"
     if told.stop in (STOPPED, NEVER_RAN):
-        return JobState.KILLED, code, told.detail or "somebody stopped it"
+        return JobState.KILLED, code, told.detail or "someone stopped it"
     if told.code == -signal.SIGKILL:
         return JobState.KILLED, code, "SIGKILL from outside, as when memory runs out"
     reason = "" if told.code is None or told.code >= 0 else f"signal {-told.code}"

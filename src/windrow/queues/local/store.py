@@ -151,7 +151,7 @@ class QueueStore:
                 return [self._insert(db, spec, found[0], now_s) for spec in specs]
         except sqlite3.IntegrityError:
             tags = ", ".join(sorted(self.find([spec.tag for spec in specs])))
-            raise SpecError(f"there is a job with this tag: {tags}; every job needs a tag of its own") from None
+            raise SpecError(f"a job with this tag already exists: {tags}; every job needs its own tag") from None
 
     def unwant(self, jobs: Collection[int]) -> bool:
         """Note that these jobs should go. False where none of them is left."""

@@ -74,7 +74,7 @@ def pbs_profile(table: Mapping[str, object]) -> PbsProfile:
         if key not in known:
             raise unknown_name("option of the PBS queue", key, known)
         if not isinstance(value, str):
-            raise UserError(f"{key} of the PBS queue must be a text")
+            raise UserError(f"{key} of the PBS queue must be a string")
     return PbsProfile(**{key: str(value) for key, value in table.items()})
 
 

@@ -40,7 +40,7 @@ def parse_json(out: str, section: str) -> dict[str, Record]:
         whole = json.loads(out, strict=False) if out.strip() else {}
     except ValueError as error:
         # Known of PBS: it does not escape everything that users put into a job's environment.
-        raise QueueError(f"PBS printed what is no JSON ({error}); its answer cannot be used") from error
+        raise QueueError(f"PBS output is not valid JSON ({error})") from error
     return dict(whole.get(section, {}))
 
 

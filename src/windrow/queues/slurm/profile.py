@@ -89,7 +89,7 @@ def slurm_profile(table: Mapping[str, object]) -> SlurmProfile:
         if key not in known:
             raise unknown_name("option of the Slurm queue", key, known)
         if not (_is_texts(value) if key == "extra" else isinstance(value, str)):
-            raise UserError(f"{key} of the Slurm queue must be {'a list of texts' if key == 'extra' else 'a text'}")
+            raise UserError(f"{key} of the Slurm queue must be {'a list of strings' if key == 'extra' else 'a string'}")
     extra = table.get("extra", ())
     assert isinstance(extra, list | tuple)
     return SlurmProfile(**{k: str(v) for k, v in table.items() if k != "extra"}, extra=tuple(map(str, extra)))

@@ -1,0 +1,65 @@
+"""Options that several commands have in common, declared once, so that each is called and explained alike everywhere.
+
+Rule: a page is `--html`, a folder of results `--out`. Earlier spellings still work, and help does not show them.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from typing import Any
+
+from windrow.cli.arguments import place, whole
+
+WORKFLOW_FILES = "native (.yaml), WfFormat (.json) or Pegasus DAX (.dax, .xml), plain or .gz"
+PAGE = "write a page with pictures; it opens in any browser"
+
+_Options = argparse.ArgumentParser | argparse._ArgumentGroup
+
+
+def add_workflow(parser: argparse.ArgumentParser) -> None:
+    """The workflow to look at or to simulate; it needs no commands."""
+    parser.add_argument("workflow", metavar="WORKFLOW", help=f"a workflow: {WORKFLOW_FILES}")
+
+
+def add_json(options: _Options, when: str = "instead of a table") -> None:
+    """`--json`."""
+    options.add_argument("--json", action="store_true", help=f"print one JSON object {when}".rstrip())
+
+
+def add_html(options: _Options, *earlier: str, default: str | None = None, words: str = PAGE) -> None:
+    """`--html FILE`, also under its earlier names."""
+    options.add_argument("--html", default=default, metavar="FILE", help=words)
+    _add_earlier(options, earlier, "html")
+
+
+def add_out(options: _Options, words: str, *earlier: str) -> None:
+    """`--out FOLDER`, also under its earlier names."""
+    options.add_argument("--out", type=place, metavar="FOLDER", help=words)
+    _add_earlier(options, earlier, "out", type=place)
+
+
+def add_workers(options: _Options) -> None:
+    """`--workers N`."""
+    options.add_argument("--workers", type=whole(1, 1000), metavar="N", help="worker processes (default: one per core)")
+
+
+def add_run(parser: argparse.ArgumentParser) -> None:
+    """The run that a command is about."""
+    parser.add_argument("run", nargs="?", metavar="RUN", help="which run (default: the latest)")
+
+
+def add_of_run(parser: argparse.ArgumentParser) -> None:
+    """`--run RUN`, where the command is about something in a run."""
+    parser.add_argument("--run", type=place, metavar="RUN", help="which run (default: the latest)")
+
+
+def listing(title: str, meanings: Mapping[str, str]) -> str:
+    """Names that an option may take, with a sentence each, for the end of a help page."""
+    width = max(map(len, meanings))
+    return f"{title}:\n" + "".join(f"  {name:<{width}}  {words}\n" for name, words in meanings.items()) + "\n"
+
+
+def _add_earlier(options: _Options, names: tuple[str, ...], dest: str, **more: Any) -> None:
+    if names:  # its default would else win over that of the new name
+        options.add_argument(*names, dest=dest, default=argparse.SUPPRESS, help=argparse.SUPPRESS, **more)
