@@ -11,8 +11,8 @@ import pytest
 from tests.slurm.cluster import SlurmCluster
 
 from windrow.app.runs import Told, find_run
-from windrow.foresight.observed_file import SeenFile
-from windrow.foresight.observer import Watch
+from windrow.foresight.observed_file import ObservedFile
+from windrow.foresight.observer import Observer
 from windrow.queues.port import JobSpec
 from windrow.queues.slurm.queue import SlurmQueue
 
@@ -43,9 +43,9 @@ def test_accounts_tell_of_all_jobs_but_our_own(slurm_with_accounting: SlurmClust
     assert jobs[runs].ended_s is None
     assert jobs[waits].started_s is None
     assert all(began - 2 <= job.submitted_s <= time.time() for job in jobs.values())
-    watch = Watch(accounts=queue)
+    watch = Observer(accounts=queue)
     watch.look(queue.snapshot(), ())
-    assert watch.seen.jobs[ended] == jobs[ended]
+    assert watch.observed.jobs[ended] == jobs[ended]
     assert not watch.needs_readings
     cluster.clear()
 
@@ -58,7 +58,7 @@ def _is_settled(queue: SlurmQueue, since_s: float, ended: str, runs: str) -> boo
 def test_without_accounts_nothing_is_remembered(slurm: SlurmCluster) -> None:
     queue = SlurmQueue(env=slurm.env)
     assert queue.past_jobs(0.0) is None
-    watch = Watch(accounts=queue)
+    watch = Observer(accounts=queue)
     watch.look(queue.snapshot(), ())
     assert watch.needs_readings
 
@@ -93,7 +93,7 @@ def test_a_run_looks_ahead_with_what_the_accounts_tell(slurm_with_accounting: Sl
     assert "futures" in told.story.decisions[0].decision.why
     assert told.facts["promise"]["took_s"] > 1.0
     told.close()
-    kept = SeenFile(queue.place, tmp_path / "state" / "windrow" / "seen").load()
+    kept = ObservedFile(queue.place, tmp_path / "state" / "windrow" / "seen").load()
     assert kept.ends >= 24
     cluster.clear()
 

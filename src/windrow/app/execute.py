@@ -351,7 +351,7 @@ def managed(paths: RunPaths, *, wait_s: float = 0.0, writes: bool = True) -> Ite
             live_runs.leave(paths)
         journal.set_fact("trouble", manager.core.trouble or left)
         if manager.ahead is not None:
-            manager.ahead.watch.keep()
+            manager.ahead.observer.keep()
             if manager.core.is_complete and (kept := promise.kept()) is not None:
                 journal.set_fact("promise", asdict(kept))
     finally:

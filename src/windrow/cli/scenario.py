@@ -107,9 +107,9 @@ def read_scenario(args: argparse.Namespace) -> Scenario:
     from windrow.formats import read_log, read_workflow
     from windrow.lab.scenario import Scenario, embedded_log
     from windrow.model import NodeShape
-    from windrow.sim.settings import Settings
+    from windrow.sim.settings import ClusterSettings
 
-    Settings(args.policy, args.priority, placement=args.placement)  # refuses unknown names before anything is read
+    ClusterSettings(args.policy, args.priority, placement=args.placement)  # refuses unknown names first
     with terminal.waiting(f"reading {args.workflow}"):
         workflow = read_workflow(args.workflow)
         log = embedded_log() if args.log is None else read_log(args.log)

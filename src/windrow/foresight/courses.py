@@ -22,8 +22,9 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
+from windrow.foresight.course import Course, Later
 from windrow.model import is_never
-from windrow.strategies.base import Course, Group, JobPlan, View, best_nodes
+from windrow.strategies.base import JobPlan, View, best_nodes
 from windrow.strategies.individual import single_jobs
 from windrow.strategies.leeway import binary_leeway
 from windrow.strategies.levels import levels_text
@@ -70,22 +71,22 @@ class Courses:
             for cut in range(last):
                 yield from self._cut(cut)
         if "single" in self.kinds and view.ready:
-            yield 0, Course("task by task", single_jobs(view), (Group(0, last, "by task"),))
+            yield 0, Course("task by task", single_jobs(view), (Later(0, last, "by task"),))
         if "splits" in self.kinds and view.cap - view.jobs > 1:
             for cut in range(last + 1):
                 yield from self._splits(cut)
         if "hold" in self.kinds and view.jobs_running:
-            yield 0, Course("nothing now", (), (Group(0, last, "when done"),))
+            yield 0, Course("nothing now", (), (Later(0, last, "when done"),))
 
     def _cut(self, cut: int) -> Iterator[tuple[int, Course]]:
         """Levels up to `cut` as one job, and the ways to go on."""
         view, last, busy = self.view, self.view.levels.last, self.view.busy_s
         done = levels_text(0, cut)
         job = self._job(0, cut, busy)
-        yield 0, Course(f"{done}, then the rest", (job,), (Group(cut + 1, last, "when started"),))
-        yield 2, Course(f"{done}, then task by task", (job,), (Group(cut + 1, last, "by task"),))
+        yield 0, Course(f"{done}, then the rest", (job,), (Later(cut + 1, last, "when started"),))
+        yield 2, Course(f"{done}, then task by task", (job,), (Later(cut + 1, last, "by task"),))
         if cut + 1 < last:
-            one_by_one = tuple(Group(level, level, "when done") for level in range(cut + 1, last + 1))
+            one_by_one = tuple(Later(level, level, "when done") for level in range(cut + 1, last + 1))
             yield 3, Course(f"{done}, then level by level", (job,), one_by_one)
         if "pairs" in self.kinds and view.cap - view.jobs > 1:
             until = max(busy, view.wait_s(job.nodes, job.run_s + job.leeway_s)) + job.run_s
@@ -105,8 +106,8 @@ class Courses:
                 if jobs and cut == last:
                     yield rank, Course(name, jobs)
                 elif jobs:
-                    yield rank, Course(f"{name}, then the rest", jobs, (Group(cut + 1, last, "when started"),))
-                    yield rank, Course(f"{name}, then task by task", jobs, (Group(cut + 1, last, "by task"),))
+                    yield rank, Course(f"{name}, then the rest", jobs, (Later(cut + 1, last, "when started"),))
+                    yield rank, Course(f"{name}, then task by task", jobs, (Later(cut + 1, last, "by task"),))
 
     def _job(self, first: int, last: int, busy_s: int) -> JobPlan:
         """These levels on the number of nodes that ends first by estimate."""

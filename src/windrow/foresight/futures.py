@@ -1,8 +1,8 @@
 """Futures of a simulated cluster, and courses of action played in them.
 
 Each future is a copy of the cluster as it is, in which the others' run times are drawn from the past and past days
-arrive again (`futures_past`); own tasks err as those that are done did. A course is played to the end of the workflow
-by one call of a kernel (`rollout`).
+arrive again (`past`); own tasks err as those that are done did. A course is played to the end of the workflow
+by one call of a kernel (`kernels.run.play`).
 
 Rule 1: the cluster that is looked at does not change. Rule 2: neither true run times nor the log's future are read
 (`TrueFutures` apart, which is there to measure what that costs).
@@ -19,13 +19,14 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from windrow.foresight.course import LONG_QUEUE, Course, CourseEnd, Sampling
 from windrow.foresight.past import TURNS, QueuePast, RunPredictor, arrivals, past_of
 from windrow.foresight.task_errors import OwnErrors
 from windrow.kernels.cluster.state import FOREVER
 from windrow.kernels.run import play as r
 from windrow.model import NEVER_S, Adjacency, NodeShape, Workflow
 from windrow.sim.cluster import Cluster
-from windrow.strategies.base import LONG_QUEUE, Course, JobPlan, Outcome, Sampling, View
+from windrow.strategies.base import JobPlan, View
 
 Ints = NDArray[np.int64]
 
@@ -146,10 +147,10 @@ class SampledFutures:
         """How many jobs of others wait: what a play costs depends on it."""
         return self._cluster.jobs_waiting - len(self.waiting)
 
-    def play(self, course: Course, future: int, within_s: int | None = None) -> Outcome:
+    def play(self, course: Course, future: int, within_s: int | None = None) -> CourseEnd:
         """What comes of the course in that future. One that gets stuck, or submits without end, never ends."""
         if any(job.nodes > self._cluster.nodes for job in course.jobs):  # the kernel would start them all the same
-            return Outcome(NEVER_S, NEVER_S)
+            return CourseEnd(NEVER_S, NEVER_S)
         limit, room = NEVER_S if within_s is None else within_s, self._room
         for _ in range(_ROOM_DOUBLES):
             if (end := self._play(course, future, limit)).makespan_s != r.NO_ROOM:
@@ -158,9 +159,9 @@ class SampledFutures:
             self._drawn.clear()
         self._room = room  # which was not what it lacked; the next course needs no more for it
         self._drawn.clear()
-        return Outcome(NEVER_S, NEVER_S)
+        return CourseEnd(NEVER_S, NEVER_S)
 
-    def _play(self, course: Course, future: int, limit_s: int) -> Outcome:
+    def _play(self, course: Course, future: int, limit_s: int) -> CourseEnd:
         base = self._tables
         tasks, ends = (table.copy() for table in self._own_tasks(future))
         jobs, book = self._job_rows(course), self._book(course)
@@ -178,10 +179,10 @@ class SampledFutures:
             self._requests.numbers(self._errors.late(future)),
         )  # fmt: skip
         if end == r.STUCK:
-            return Outcome(NEVER_S, NEVER_S)
+            return CourseEnd(NEVER_S, NEVER_S)
         if end == r.NO_ROOM:
-            return Outcome(r.NO_ROOM, 0)
-        return Outcome(int(end) - self._cluster.now_s, int(book[r.NODE_S]))
+            return CourseEnd(r.NO_ROOM, 0)
+        return CourseEnd(int(end) - self._cluster.now_s, int(book[r.NODE_S]))
 
     def _own_tasks(self, future: int) -> tuple[Ints, Ints]:
         """The open tasks with what they take in that future, and the heap of the ends of those that run."""

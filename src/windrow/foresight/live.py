@@ -1,7 +1,7 @@
 """Futures of a live queue: what `foresight` plays its courses in, from what anybody can see of the queue.
 
 The twin's reading becomes a simulated cluster in which our own jobs are clients, so that courses may wait for them, end
-them and submit more. How long others run, and who comes, is drawn from what was seen of them (`seen`).
+them and submit more. How long others run, and who comes, is drawn from what was seen of them (`observed`).
 
 Rule: a look ahead that knows little is worse than none (docs/reproductions/real-slurm.md). While others are there,
 there are no futures before enough of them was seen; nor where earlier looks ahead have promised too much.
@@ -18,15 +18,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from windrow.forecast.twin import Twin, simulated, waiting_jobs
+from windrow.foresight.course import Course, CourseEnd, Futures, Sampling
 from windrow.foresight.futures import OwnJob, Requests, SampledFutures
-from windrow.foresight.observed_file import SeenFile
-from windrow.foresight.observer import LOOK_S, Watch
+from windrow.foresight.observed_file import ObservedFile
+from windrow.foresight.observer import LOOK_S, Observer
 from windrow.kernels.jit import in_python, is_small
 from windrow.model import NEVER_S
 from windrow.queues.accounts import Accounts
 from windrow.queues.port import Queue, Snapshot
 from windrow.sim.cluster import Cluster
-from windrow.strategies.base import Course, Futures, JobPlan, Outcome, Sampling, View, best_nodes
+from windrow.strategies.base import JobPlan, View, best_nodes
 
 Floats = NDArray[np.float64]
 
@@ -45,13 +46,13 @@ class Ahead:
     def __init__(
         self,
         twin: Twin,
-        watch: Watch | None = None,
+        observer: Observer | None = None,
         errors: Callable[[], Floats | None] = lambda: None,
         *,
         is_trusted: bool = True,
     ) -> None:
         self._twin, self._errors, self._is_trusted = twin, errors, is_trusted
-        self.watch = watch or Watch()
+        self.observer = observer or Observer()
         self._last: Snapshot | None = None
         self._mine: set[str] = set()
         self._looked_s = -math.inf
@@ -69,7 +70,7 @@ class Ahead:
         """A look ahead on this queue; `keeps` False: what is seen meanwhile is not kept for other runs."""
         accounts = queue if isinstance(queue, Accounts) else None
         place = queue.name if accounts is None else accounts.place
-        return cls(twin, Watch(SeenFile(place), accounts, keeps=keeps), errors, is_trusted=is_trusted)
+        return cls(twin, Observer(ObservedFile(place), accounts, keeps=keeps), errors, is_trusted=is_trusted)
 
     def futures(
         self, view: View, own: Mapping[str, OwnJob], done: NDArray[np.bool_], requests: Requests
@@ -86,16 +87,17 @@ class Ahead:
         if not view.can_submit or not self._knows_enough(view, snapshot):
             return None
         known = [job.id for job in sorted(snapshot.jobs, key=lambda job: not job.is_running) if job.id in own]
-        cluster = with_clients(snapshot, known, self.watch.seen.user, self._twin.policy)
+        cluster = with_clients(snapshot, known, self.observer.observed.user, self._twin.policy)
         if cluster is None or len(known) < len(own):  # just submitted, and not in the reading yet
             return None
         mine = [_shifted(own[job_id], -number, snapshot.at_s) for number, job_id in enumerate(known, 1)]
-        past, errors = self.watch.seen.past(), self._errors()
+        past, errors = self.observer.observed.past(), self._errors()
         return lambda sampling: LiveFutures(cluster, view, mine, done, requests, sampling, past, errors)
 
     def glance(self, own: Collection[str], now_s: float) -> None:
         """Between decisions: read the queue, if that is worth it and the last time is long enough ago."""
-        if self.watch.needs_readings and not 0 <= now_s - self._looked_s < LOOK_S:  # below zero the clock was set back
+        is_due = not 0 <= now_s - self._looked_s < LOOK_S  # below zero the clock was set back
+        if is_due and self.observer.needs_readings:
             self._looked_s = now_s
             self._twin.freshen(LOOK_S / 2)
             self._read(own)
@@ -105,7 +107,7 @@ class Ahead:
         self._mine.update(own)
         snapshot = self._twin.snapshot()
         if snapshot is not self._last:
-            self.watch.look(snapshot, self._mine)
+            self.observer.look(snapshot, self._mine)
             self._last = snapshot
         return snapshot
 
@@ -115,7 +117,7 @@ class Ahead:
             return True
         _, wait_s, run_s = best_nodes(view, 0, view.levels.last, view.busy_s)
         length_s = max(wait_s, view.busy_s) + run_s
-        return self._is_trusted and length_s < NEVER_S and self.watch.seen.is_enough(length_s)
+        return self._is_trusted and length_s < NEVER_S and self.observer.observed.is_enough(length_s)
 
 
 class LiveFutures(SampledFutures):
@@ -126,7 +128,7 @@ class LiveFutures(SampledFutures):
 
     _handovers: dict[Course, int] | None = None
 
-    def play(self, course: Course, future: int, within_s: int | None = None) -> Outcome:
+    def play(self, course: Course, future: int, within_s: int | None = None) -> CourseEnd:
         """What comes of the course in that future, and of starting its jobs."""
         if self._handovers is None:
             self._handovers = {}

@@ -1,7 +1,7 @@
 """What was seen of a queue: who came, what they asked for, how long they ran, and when anybody was looking.
 
 It comes from readings of the queue, and from the site's accounts where these tell. A reading shows who is there; who is
-gone at the next one ended in between. Pure: `watch` does the reading, `seen_file` the keeping.
+gone at the next one ended in between. Pure: `observer` does the reading, `observed_file` the keeping.
 
 Rule 1: `spans` are the times in which no arrival went unseen. A job counts as an arrival only if it came in one of
 them; of the others no more is used than how long they ran.
@@ -33,7 +33,7 @@ _GAP_S = 300.0  # readings further apart than this do not tell who came between 
 
 
 @dataclass
-class Seen:
+class Observed:
     """The others' jobs by id, and the spans of time in which all arrivals are known. Ids of own jobs are not in it."""
 
     jobs: dict[str, PastJob] = field(default_factory=dict)
@@ -71,7 +71,7 @@ class Seen:
         self._add_span((since_s, until_s))
         self._trim(until_s)
 
-    def merge(self, other: Seen) -> None:
+    def merge(self, other: Observed) -> None:
         """Take in what somebody else has seen, too."""
         for job in other.jobs.values():
             self._keep(job, is_newer=False)

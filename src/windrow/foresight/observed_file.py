@@ -16,7 +16,7 @@ import msgspec
 
 from windrow.errors import OutsideError
 from windrow.files import held, replacing
-from windrow.foresight.observed import Seen, Span
+from windrow.foresight.observed import Observed, Span
 from windrow.places import user_folder
 from windrow.queues.accounts import PastJob
 
@@ -28,7 +28,7 @@ Say = Callable[[str], None]
 _Row = tuple[str, str, int, int, float, float | None, float | None]
 
 
-class _SeenRecord(msgspec.Struct):
+class _ObservedRecord(msgspec.Struct):
     """The file as it is written. Rows are the fields of a PastJob in their order."""
 
     format: int
@@ -37,46 +37,47 @@ class _SeenRecord(msgspec.Struct):
     jobs: tuple[_Row, ...]
 
 
-class SeenFile:
+class ObservedFile:
     """The file of one queue. `place` says which queue of which cluster it is."""
 
     def __init__(self, place: str, folder: Path | None = None, say: Say = logger.warning) -> None:
         name = re.sub(r"[^A-Za-z0-9._-]+", "-", place).strip(".-") or "queue"
         self.place, self.path, self._say = place, (folder or default_folder()) / f"{name}.json", say
 
-    def load(self) -> Seen:
+    def load(self) -> Observed:
         """What was kept; nothing where there is no file, or none that can be understood. OutsideError: unreadable."""
         try:
-            content = msgspec.json.decode(self.path.read_bytes(), type=_SeenRecord)
+            content = msgspec.json.decode(self.path.read_bytes(), type=_ObservedRecord)
         except FileNotFoundError:
-            return Seen()
+            return Observed()
         except OSError as error:
             raise OutsideError(f"{self.path}: {error.strerror}") from None
         except msgspec.DecodeError:
             self._say(f"{self.path} is broken; what was seen of this queue is learned again")
-            return Seen()
+            return Observed()
         if (content.format, content.place) != (FORMAT, self.place):
             self._say(f"{self.path} is of another queue or version; what was seen of this queue is learned again")
-            return Seen()
+            return Observed()
         jobs = [PastJob(*row) for row in content.jobs]
-        return Seen({job.id: job for job in jobs}, content.spans)
+        return Observed({job.id: job for job in jobs}, content.spans)
 
-    def keep(self, seen: Seen) -> None:
-        """Add this to the file, and to `seen` what others have added since. OutsideError where that cannot be."""
+    def keep(self, observed: Observed) -> None:
+        """Add this to the file, and to `observed` what others have added since. OutsideError where that cannot be."""
         try:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             with held(self.path.with_suffix(".lock")):
-                seen.merge(self.load())
-                self._replace(seen)
+                observed.merge(self.load())
+                self._replace(observed)
         except OSError as error:
             raise OutsideError(f"{self.path}: cannot be written: {error.strerror}") from None
 
-    def _replace(self, seen: Seen) -> None:
+    def _replace(self, observed: Observed) -> None:
         rows = tuple(
-            (j.id, j.user, j.nodes, j.requested_s, j.submitted_s, j.started_s, j.ended_s) for j in seen.jobs.values()
+            (j.id, j.user, j.nodes, j.requested_s, j.submitted_s, j.started_s, j.ended_s)
+            for j in observed.jobs.values()
         )
         with replacing(self.path, lasting=False) as file:
-            file.write(msgspec.json.encode(_SeenRecord(FORMAT, self.place, seen.spans, rows)))
+            file.write(msgspec.json.encode(_ObservedRecord(FORMAT, self.place, observed.spans, rows)))
 
 
 def default_folder() -> Path:

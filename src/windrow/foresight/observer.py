@@ -14,8 +14,8 @@ from collections.abc import Collection
 
 from windrow.errors import WindrowError
 from windrow.forecast.best_effort import Memory, Say
-from windrow.foresight.observed import JOBS_KEPT, Seen
-from windrow.foresight.observed_file import SeenFile
+from windrow.foresight.observed import JOBS_KEPT, Observed
+from windrow.foresight.observed_file import ObservedFile
 from windrow.foresight.past import DAY_S
 from windrow.queues.accounts import Accounts, PastJob
 from windrow.queues.port import QueueError, Snapshot
@@ -30,12 +30,12 @@ _MOST_PAUSE_S = 3600.0
 _KNOWN_PART = 0.9  # of the jobs that a reading shows running must be in the accounts
 
 
-class Watch:
+class Observer:
     """What is known of one queue. Without a file nothing is kept; without accounts, only readings count."""
 
     def __init__(
         self,
-        file: SeenFile | None = None,
+        file: ObservedFile | None = None,
         accounts: Accounts | None = None,
         *,
         keeps: bool = True,
@@ -43,12 +43,12 @@ class Watch:
     ) -> None:
         """`keeps` False: the file is read, and nothing is written."""
         self._accounts = accounts
-        self._memory: Memory[Seen] | None = None
+        self._memory: Memory[Observed] | None = None
         if file is not None and keeps:
             self._memory = Memory(lambda seen: file.keep(seen[0]), "readings of the queue", say)
-        self.seen = Seen() if file is None else _loaded(file, say)
-        is_much = self.seen.known_s >= _BACK_S[0]
-        self._told_until_s = self.seen.spans[-1][1] if is_much else None
+        self.observed = Observed() if file is None else _loaded(file, say)
+        is_much = self.observed.known_s >= _BACK_S[0]
+        self._told_until_s = self.observed.spans[-1][1] if is_much else None
         self._next_ask_s = self._next_keep_s = -math.inf
         self._pause_s = LOOK_S
 
@@ -59,18 +59,18 @@ class Watch:
 
     def look(self, snapshot: Snapshot, own: Collection[str]) -> None:
         """Take in a reading, and whatever else there is to know by now."""
-        self.seen.look(snapshot, own, sees_all=self._accounts is None)
+        self.observed.look(snapshot, own, sees_all=self._accounts is None)
         if self._accounts is not None and snapshot.at_s >= self._next_ask_s:
             self._ask(self._accounts, snapshot, own)
         if snapshot.at_s >= self._next_keep_s:
             self._next_keep_s = snapshot.at_s + LOOK_S
             self.keep()
-            self.seen.forget(own)  # to the user's other runs, whose readings are in the file, we are others
+            self.observed.forget(own)  # to the user's other runs, whose readings are in the file, we are others
 
     def keep(self) -> None:
         """Write down what was seen, for the runs to come; nothing where nobody else was there."""
-        if self._memory is not None and self.seen.jobs:
-            self._memory.keep([self.seen])
+        if self._memory is not None and self.observed.jobs:
+            self._memory.keep([self.observed])
 
     def _ask(self, accounts: Accounts, snapshot: Snapshot, own: Collection[str]) -> None:
         now = snapshot.at_s
@@ -88,7 +88,7 @@ class Watch:
         if self._told_until_s is None:  # accounts may have begun, or been purged, after the time that was asked for
             since_s = max(since_s, min((job.submitted_s for job in jobs), default=now))
         self._next_ask_s, self._pause_s, self._told_until_s = now + LOOK_S, LOOK_S, now
-        self.seen.learn((job for job in jobs if job.id not in own), since_s, now)
+        self.observed.learn((job for job in jobs if job.id not in own), since_s, now)
 
     def _asked(self, accounts: Accounts, now_s: float) -> tuple[list[PastJob] | None, float]:
         """What they say, and since when: what is new, or as much as is worth having where little is known."""
@@ -113,9 +113,9 @@ def _is_complete(jobs: Collection[PastJob], snapshot: Snapshot, own: Collection[
     return sum(job_id in known for job_id in running) >= _KNOWN_PART * len(running)
 
 
-def _loaded(file: SeenFile, say: Say) -> Seen:
+def _loaded(file: ObservedFile, say: Say) -> Observed:
     try:
         return file.load()
     except WindrowError as error:
         say(f"what was seen of this queue before is not used: {error}")
-        return Seen()
+        return Observed()

@@ -1,6 +1,6 @@
 """Look ahead: play every course of action on likely futures of the cluster, and take the one with the best outcome.
 
-A course (`foresight_courses`) is a few jobs to submit now and a simple way to go on. A future is the cluster as it is,
+A course (`courses`) is a few jobs to submit now and a simple way to go on. A future is the cluster as it is,
 in which others run as long as their past says, and past days arrive again (`View.futures`). Courses are compared in the
 same futures, so luck does not decide between them. All are played in one or two; the best third goes on to the next,
 and so on: most of the work goes to those that are hard to tell apart.
@@ -19,9 +19,10 @@ from dataclasses import dataclass, field, replace
 from statistics import fmean, pstdev
 
 from windrow.errors import UserError
+from windrow.foresight.course import LONG_QUEUE, Course, Futures, Sampling
 from windrow.foresight.courses import KINDS, Courses, padded, unhurried
 from windrow.model import NEVER_S, format_duration, is_never
-from windrow.strategies.base import LONG_QUEUE, Candidate, Course, Decision, Futures, JobPlan, Objective, Sampling, View
+from windrow.strategies.base import Candidate, Decision, JobPlan, Objective, View
 from windrow.strategies.glume import Glume
 from windrow.strategies.individual import single_jobs
 

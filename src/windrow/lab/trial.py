@@ -14,6 +14,7 @@ from typing import assert_never
 import numpy as np
 from numpy.typing import NDArray
 
+from windrow.foresight.course import Futures, Sampling
 from windrow.foresight.futures import SampledFutures, TrueFutures
 from windrow.manager.actions import Abandon, Action, Decide, StopJob, SubmitJob
 from windrow.manager.core import Core
@@ -31,7 +32,7 @@ from windrow.manager.terms import Terms
 from windrow.model import Workflow
 from windrow.model.allocation import Allocation
 from windrow.sim.cluster import Cluster, EventKind
-from windrow.strategies import Decision, Futures, JobPlan, Sampling, Strategy, View, Work
+from windrow.strategies import Decision, JobPlan, Strategy, View, Work
 from windrow.strategies import whole_seconds as whole_seconds  # noqa: PLC0414  (others take it from here)
 
 Ints = NDArray[np.int64]

@@ -15,7 +15,7 @@ from windrow.manager import translate
 from windrow.manager.core import Core
 from windrow.manager.events import JobEnded, JobStarted, JobTaken
 from windrow.manager.journal import Record
-from windrow.manager.polling import Pace
+from windrow.manager.polling import PollTimes
 from windrow.queues.port import JobStatus, Queue, QueueError
 
 PATIENCE_S = 3.0
@@ -63,7 +63,7 @@ class Hearing:
     placed: dict[int, Placed]
     now_s: Callable[[], float]
     steady_s: Callable[[], float]
-    pace: Pace = field(default_factory=Pace)
+    pace: PollTimes = field(default_factory=PollTimes)
     _turn: int = 0
     given_up: dict[int, GivenUp] = field(default_factory=dict)
     """Jobs that are over for the core, whose agents may live."""

@@ -39,7 +39,7 @@ from windrow.manager.events import (
 from windrow.manager.inbox import LATE_S, MANY, GivenUp, Hearing, Placed
 from windrow.manager.journal import Journal, Record
 from windrow.manager.lost_files import LostFile, lost_files
-from windrow.manager.polling import Pace
+from windrow.manager.polling import PollTimes
 from windrow.manager.predictions import Predictions
 from windrow.queues.port import JobState, OutcomeUnknown, Queue, QueueError, SpecError
 from windrow.strategies import Strategy, View, decided
@@ -70,9 +70,9 @@ class Manager:
     hearing: Hearing = field(init=False)
     predictions: Predictions = field(init=False)
     begun_s: float | None = None
-    asking: Pace = field(default_factory=Pace)
+    asking: PollTimes = field(default_factory=PollTimes)
     """When to try again what the queue would not do."""
-    deciding: Pace = field(default_factory=Pace)
+    deciding: PollTimes = field(default_factory=PollTimes)
     """When to ask the strategy again, where nothing that is left can start."""
     held_back: str = ""
     """Why nothing more is submitted although tasks are left, while that lasts."""
@@ -254,7 +254,7 @@ class Manager:
             self.hearing.trouble = str(error)
             self.asking.asked(self.steady_s())
         else:
-            self.asking = Pace()
+            self.asking = PollTimes()
 
     def _stop_jobs(self) -> None:
         wanted = [n for n in self._wants_stop if n in self.placed]
@@ -292,7 +292,7 @@ class Manager:
     def _hold_back(self, why: str) -> None:
         """Nothing that is left can start as the queue stands (nodes are drained, say): ask again, ever more rarely."""
         self.held_back = f"nothing more can be submitted: {why}" if why else ""
-        self.deciding = self.deciding if why else Pace()
+        self.deciding = self.deciding if why else PollTimes()
         if why:
             self.deciding.asked(self.steady_s())
 

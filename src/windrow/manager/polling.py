@@ -11,7 +11,7 @@ _SLOWER = 1.5
 
 
 @dataclass(slots=True)
-class Pace:
+class PollTimes:
     """When to ask the queue next: soon after something happened, ever more rarely while nothing does."""
 
     gap_s: float = POLL_S

@@ -9,14 +9,14 @@ from windrow.sim.settings import EVENTS, PLACEMENTS, POLICIES, PRIORITIES, REQUE
 from windrow.sim.simulation import Simulation, Summary
 
 if TYPE_CHECKING:
-    from windrow.sim.cluster import Cluster, Event, EventKind, QueuedJob, RunningJob
+    from windrow.sim.cluster import Cluster, Event, EventKind, RunningJob, WaitingJob
     from windrow.sim.replay import simulate
 
 _LAZY = {
     "Cluster": "cluster",
     "Event": "cluster",
     "EventKind": "cluster",
-    "QueuedJob": "cluster",
+    "WaitingJob": "cluster",
     "RunningJob": "cluster",
     "simulate": "replay",
 }
@@ -30,10 +30,10 @@ __all__ = [
     "Cluster",
     "Event",
     "EventKind",
-    "QueuedJob",
     "RunningJob",
     "Simulation",
     "Summary",
+    "WaitingJob",
     "parse_policy",
     "parse_priority",
     "simulate",

@@ -19,7 +19,7 @@ from windrow.kernels.cluster.advance import EVENTS_HAPPENED, NEEDS_ROOM, advance
 from windrow.kernels.cluster.estimate import estimate
 from windrow.model import Log
 from windrow.sim.job_rows import Runs, adopt, held_rows, redraw, running_rows, waiting_rows
-from windrow.sim.settings import REQUESTS, Settings, choice
+from windrow.sim.settings import REQUESTS, ClusterSettings, choice
 
 Ints = NDArray[np.int64]
 
@@ -47,7 +47,7 @@ class Event(NamedTuple):
     job: int
 
 
-class QueuedJob(NamedTuple):
+class WaitingJob(NamedTuple):
     """A waiting job as anyone may see it. `planned_s` is None where the policy gave it no reservation."""
 
     job: int
@@ -98,7 +98,7 @@ class Cluster:
 
         `record` keeps the starts of the log's jobs (see `log_starts_s`), which a clone does not take along.
         """
-        self.settings = Settings(policy=policy, priority=priority, events=events, placement=placement, cap=cap)
+        self.settings = ClusterSettings(policy=policy, priority=priority, events=events, placement=placement, cap=cap)
         self.nodes = _machine_nodes(log, nodes)
         choice("kind of requests", requests, REQUESTS)
         source = log.accurate() if log is not None and requests == "accurate" else log
@@ -279,10 +279,10 @@ class Cluster:
         estimate(self._state, _NO_LOG, wanted, lengths, owner, exact, answers)
         return answers
 
-    def queue(self) -> list[QueuedJob]:
+    def queue(self) -> list[WaitingJob]:
         """The waiting jobs, in the order of the queue."""
         return [
-            QueuedJob(int(r[k.JOB]), int(r[k.NODES]), int(r[k.REQUESTED]), int(r[k.USER]), _planned(int(r[k.PLANNED])))
+            WaitingJob(int(r[k.JOB]), int(r[k.NODES]), int(r[k.REQUESTED]), int(r[k.USER]), _planned(int(r[k.PLANNED])))
             for r in waiting_rows(self._state)
         ]
 

@@ -89,7 +89,7 @@ _NAMED = {
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class ClusterSettings:
     """The rules of one simulated cluster, checked."""
 
     policy: str = "conservative"

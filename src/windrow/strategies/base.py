@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,77 +62,9 @@ class Decision:
     is_played: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
-    """Levels of what is left that are one job later on. `how` says when it is submitted."""
-
-    first: int
-    last: int
-    how: Literal["when started", "when done", "by task"] = "when started"
-
-
-@dataclass(frozen=True, slots=True)
-class Course:
-    """A course of action: jobs to submit now, and what to do with the levels that are left then.
-
-    Levels by task are one job for each task, as they become ready. No later job asks for more than `max_nodes`.
-    """
-
-    name: str
-    jobs: tuple[JobPlan, ...] = ()
-    then: tuple[Group, ...] = ()
-    max_nodes: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Sampling:
-    """How futures are drawn: how run times are predicted, whether others go on to arrive, and the seed.
-
-    `spread` is by how much own task times are off, as a part, where that is known before the first tasks have shown it.
-    With "truth" the one future that comes is shown; only a simulation can do that, and only a study should.
-    """
-
-    runs: Literal["mixed", "shares", "last two", "requests", "truth"] = "mixed"
-    arrivals: bool = True
-    spread: float = 0.0
-    seed: int = 0
-
-
-LONG_QUEUE = 70
-"""Jobs of others that wait, beyond which plays cost so much that they are cut as short as they can be."""
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """How a course ends in one future: when the last task is done, counted from now, and what jobs held."""
-
-    makespan_s: int
-    node_s: int
-
-
-class Futures(Protocol):
-    """Ways in which the cluster may go on from now, drawn from what a user can see. Numbered from 0, without end."""
-
-    @property
-    def waiting(self) -> tuple[JobPlan, ...]:
-        """Own jobs that wait."""
-
-    @property
-    def is_exact(self) -> bool:
-        """Whether own tasks are known to keep their expected times."""
-
-    def late_s(self, job: JobPlan) -> int:
-        """How much longer than expected the job may run, as far as own tasks may err: time to ask for as well."""
-
-    @property
-    def others_waiting(self) -> int:
-        """How many jobs of others wait: what a play costs depends on it."""
-
-    def play(self, course: Course, future: int, within_s: int | None = None) -> Outcome:
-        """What comes of the course in that future. The same course in the same future ends the same way.
-
-        One that takes longer than `within_s` need not be played to its end: its makespan is then any above that.
-        """
+LookAhead = Callable[[Any], Any]
+"""Draws ways in which the cluster may go on. Of what kind they are is between those who draw and those who look ahead
+(`foresight.course`); nobody else needs to know."""
 
 
 @dataclass(frozen=True)
@@ -158,7 +90,7 @@ class View:
     requests: Callable[[Ints], Ints]
     forecast_with_margin: bool
     forecast: Forecast
-    futures: Callable[[Sampling], Futures] | None = None
+    futures: LookAhead | None = None
     elapsed_s: int = 0
 
     @cached_property

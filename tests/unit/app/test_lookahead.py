@@ -11,6 +11,7 @@ import pytest
 from windrow.app.learning import FirstPromise, TaskErrors, earlier_errors, expected_s
 from windrow.forecast.ledger import Promise, promised_too_much
 from windrow.forecast.runtimes import PastRun, RunTimes, fill
+from windrow.foresight.course import Course, CourseEnd, Sampling
 from windrow.foresight.strategy import Foresight
 from windrow.manager import events as e
 from windrow.manager.core import Core
@@ -19,7 +20,7 @@ from windrow.manager.terms import Terms
 from windrow.model import NodeShape, Runnable, Task, Workflow
 from windrow.model.runnable import Step
 from windrow.strategies import Decision, JobPlan, Work
-from windrow.strategies.base import Candidate, Course, Outcome, Sampling
+from windrow.strategies.base import Candidate
 
 DAY_S = 86_400.0
 
@@ -82,9 +83,9 @@ class Same:
         del job
         return 0
 
-    def play(self, course: Course, future: int, within_s: int | None = None) -> Outcome:
+    def play(self, course: Course, future: int, within_s: int | None = None) -> CourseEnd:
         del course, future, within_s
-        return Outcome(77, 100)
+        return CourseEnd(77, 100)
 
 
 def test_a_decision_of_foresight_is_told_from_a_plain_one() -> None:

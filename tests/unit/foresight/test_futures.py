@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from tests.unit.sim.test_invariants import random_log
 from tests.unit.strategies.test_listing import workflows
 
+from windrow.foresight.course import Course, CourseEnd, Futures, Later, Sampling
 from windrow.foresight.futures import SampledFutures
 from windrow.foresight.past import RunPredictor, arrivals, past_of
 from windrow.kernels.cluster import state as k
@@ -21,22 +22,7 @@ from windrow.manager.terms import Terms
 from windrow.model import NEVER_S, Log, NodeShape, Task, Workflow
 from windrow.sim import Cluster
 from windrow.sim.job_rows import heap_rows, running_rows, waiting_rows
-from windrow.strategies import (
-    Course,
-    Decision,
-    Futures,
-    Group,
-    Individual,
-    JobPlan,
-    LevelByLevel,
-    OneJob,
-    Outcome,
-    Sampling,
-    Strategy,
-    View,
-    Work,
-    whole_seconds,
-)
+from windrow.strategies import Decision, Individual, JobPlan, LevelByLevel, OneJob, Strategy, View, Work, whole_seconds
 
 NODES = 6
 TERMS = Terms(NODES, NodeShape(4, 8), cap=4, round_s=3)
@@ -51,7 +37,7 @@ class Playing:
     how: Sampling = field(default_factory=Sampling)
     name: str = "playing"
     asked: int = 0
-    outcomes: list[Outcome] = field(default_factory=list)
+    outcomes: list[CourseEnd] = field(default_factory=list)
 
     def decide(self, view: View) -> Decision:
         decision = self.inner.decide(view)
@@ -70,9 +56,9 @@ class Playing:
         last = view.levels.last
         match self.inner:
             case Individual():
-                return Course("by task", decision.jobs, (Group(0, last, "by task"),))
+                return Course("by task", decision.jobs, (Later(0, last, "by task"),))
             case LevelByLevel():
-                return Course("levels", decision.jobs, tuple(Group(k, k, "when done") for k in range(1, last + 1)))
+                return Course("levels", decision.jobs, tuple(Later(k, k, "when done") for k in range(1, last + 1)))
             case _:
                 return Course("whole", decision.jobs)
 
@@ -110,19 +96,19 @@ class Probe:
 
     how: Sampling = field(default_factory=Sampling)
     name: str = "probe"
-    outcomes: list[Outcome] = field(default_factory=list)
+    outcomes: list[CourseEnd] = field(default_factory=list)
 
     def decide(self, view: View) -> Decision:
         decision = OneJob().decide(view)
         if decision.jobs and not self.outcomes:
             assert view.futures is not None
-            levels = tuple(Group(k, k, "when done") for k in range(view.levels.count))
+            levels = tuple(Later(k, k, "when done") for k in range(view.levels.count))
             courses = [Course("now", decision.jobs), Course("levels", (), levels)]
             self.outcomes = [view.futures(self.how).play(c, k) for c in courses for k in range(3)]
         return decision
 
 
-def seen_from(cluster: Cluster, workflow: Workflow, how: Sampling) -> list[Outcome]:
+def seen_from(cluster: Cluster, workflow: Workflow, how: Sampling) -> list[CourseEnd]:
     probe = Probe(how)
     run_trial(cluster, workflow, probe, terms=TERMS)
     return probe.outcomes
@@ -215,7 +201,7 @@ def test_a_course_that_cannot_succeed_never_ends() -> None:
 
     with pytest.raises(AskedError):
         run_trial(Cluster(nodes=2), workflow, Asks(), terms=Terms(2, max_request_s=60))
-    assert futures[0].play(Course("by task", (), (Group(0, 0, "by task"),)), 0).makespan_s == NEVER_S
+    assert futures[0].play(Course("by task", (), (Later(0, 0, "by task"),)), 0).makespan_s == NEVER_S
 
 
 @dataclass
@@ -233,7 +219,7 @@ class Late:
         futures = view.futures(Sampling(arrivals=False, spread=self.told))
         next_one = int(np.flatnonzero(view.left)[0])
         self.said.append(futures.late_s(JobPlan((next_one,), 1, 100, 110)))
-        course = Course("by task", decision.jobs, (Group(0, view.levels.last, "by task"),))
+        course = Course("by task", decision.jobs, (Later(0, view.levels.last, "by task"),))
         self.spread.append(len({futures.play(course, k).makespan_s for k in range(4)}))
         return decision
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from tests.unit.sim.test_invariants import random_log
 
 from windrow.forecast.twin import Twin, expected_starts_s
+from windrow.foresight.course import Course, Later, Sampling
 from windrow.foresight.futures import OwnJob
 from windrow.foresight.live import START_S, Ahead, handovers, with_clients
 from windrow.manager.core import Core
@@ -17,7 +18,6 @@ from windrow.model import NodeShape, Task, Workflow
 from windrow.queues.port import OthersJob, Snapshot
 from windrow.sim.cluster import Cluster, Event, EventKind
 from windrow.strategies import JobPlan, View, Work
-from windrow.strategies.base import Course, Group, Sampling
 
 
 def job(job_id: str, nodes: int, requested_s: int, started_s: float | None = None, user: str = "u") -> OthersJob:
@@ -216,11 +216,11 @@ def plan(*tasks: int) -> JobPlan:
         (Course("all levels", (plan(0, 1, 2, 3, 4, 5),)), 0),
         (Course("one and the rest", (plan(0, 1), plan(2, 3, 4, 5))), 1),
         (Course("side by side", (plan(0, 2, 4), plan(1, 3, 5))), 0),
-        (Course("one, then the rest", (plan(0, 1),), (Group(1, 2),)), 1),
-        (Course("level by level", (plan(0, 1),), (Group(1, 1, "when done"), Group(2, 2, "when done"))), 2),
-        (Course("task by task", (plan(0), plan(1)), (Group(0, 2, "by task"),)), 2),
-        (Course("one, then task by task", (plan(0, 1),), (Group(1, 2, "by task"),)), 2),
-        (Course("nothing now", (), (Group(0, 2, "when done"),)), 1),
+        (Course("one, then the rest", (plan(0, 1),), (Later(1, 2),)), 1),
+        (Course("level by level", (plan(0, 1),), (Later(1, 1, "when done"), Later(2, 2, "when done"))), 2),
+        (Course("task by task", (plan(0), plan(1)), (Later(0, 2, "by task"),)), 2),
+        (Course("one, then task by task", (plan(0, 1),), (Later(1, 2, "by task"),)), 2),
+        (Course("nothing now", (), (Later(0, 2, "when done"),)), 1),
     ],
 )
 def test_work_is_passed_on(course: Course, expected: int) -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windrow.foresight.observed import JOBS_KEPT, Seen
+from windrow.foresight.observed import JOBS_KEPT, Observed
 from windrow.queues.accounts import PastJob
 from windrow.queues.port import OthersJob, Snapshot
 
@@ -28,8 +28,8 @@ def reading(at_s: float, jobs: list[PastJob]) -> Snapshot:
     return Snapshot(at_s, 4, tuple(shown))
 
 
-def watched(jobs: list[PastJob], times: list[float]) -> Seen:
-    seen = Seen()
+def watched(jobs: list[PastJob], times: list[float]) -> Observed:
+    seen = Observed()
     for at_s in times:
         seen.look(reading(at_s, jobs))
     return seen
@@ -59,7 +59,7 @@ def test_readings_tell_runs_and_arrivals_within_their_distance(rows: list[tuple[
 
 
 def test_what_waited_and_is_gone_may_or_may_not_have_run() -> None:
-    seen = Seen()
+    seen = Observed()
     seen.look(Snapshot(0.0, 4, (OthersJob("a", 1, 60, False, None, 0.0, "u"),)))
     seen.look(Snapshot(60.0, 4, ()))
     assert seen.ends == 0
@@ -76,7 +76,7 @@ def test_nobody_knows_who_came_between_two_looks_far_apart() -> None:
 
 
 def test_times_in_which_nobody_looked_are_left_out_of_the_past() -> None:
-    seen = Seen()
+    seen = Observed()
     seen.learn([past("a", 10.0, 10.0, 40.0)], 0.0, 100_000.0)
     seen.learn([past("b", 500_010.0, 500_020.0, 500_050.0)], 500_000.0, 500_100.0)
     found = seen.past()  # a: 90 s before the end of its span, which 100 s follow
@@ -86,7 +86,7 @@ def test_times_in_which_nobody_looked_are_left_out_of_the_past() -> None:
 
 
 def test_own_jobs_are_nobody_elses() -> None:
-    seen = Seen()
+    seen = Observed()
     job = OthersJob("mine", 1, 60, True, 0.0, 0.0, "me")
     seen.look(Snapshot(10.0, 4, (job,)), own={"mine"})
     seen.look(Snapshot(70.0, 4, ()), own={"mine"})
@@ -97,7 +97,7 @@ def test_an_end_that_is_known_stays_known() -> None:
     """squeue shows a job that is completing while the accounts have its end; accounts lag behind at other times."""
     ended, lagging = past("a", 0.0, 5.0, 50.0), past("a", 0.0, 5.0, None)
     for first, second in ((ended, lagging), (lagging, ended)):
-        seen = Seen()
+        seen = Observed()
         seen.learn([first], 0.0, 60.0)
         seen.learn([second], 0.0, 61.0)
         seen.look(reading(40.0, [ended]))
@@ -105,7 +105,7 @@ def test_an_end_that_is_known_stays_known() -> None:
 
 
 def test_merging_is_knowing_what_both_know() -> None:
-    one, other = Seen(), Seen()
+    one, other = Observed(), Observed()
     one.learn([past("a", 10.0, 20.0, None), past("b", 30.0, 40.0, 90.0)], 0.0, 100.0)
     other.learn([past("a", 10.0, 20.0, 120.0), past("c", 140.0, 150.0, 180.0)], 80.0, 200.0)
     one.merge(other)
@@ -114,7 +114,7 @@ def test_merging_is_knowing_what_both_know() -> None:
 
 
 def test_it_stays_small_and_claims_no_more_than_it_keeps() -> None:
-    seen = Seen()
+    seen = Observed()
     jobs = [past(f"j{i}", float(i), float(i), float(i + 5)) for i in range(JOBS_KEPT + 1000)]
     seen.learn(jobs, 0.0, 6000.0)
     assert len(seen.jobs) == JOBS_KEPT
@@ -124,7 +124,7 @@ def test_it_stays_small_and_claims_no_more_than_it_keeps() -> None:
 
 
 def test_enough_is_twenty_ends_and_twice_the_run_or_a_day() -> None:
-    seen = Seen()
+    seen = Observed()
     seen.learn([past(f"j{i}", float(i), float(i), float(i + 5)) for i in range(19)], 0.0, 1000.0)
     assert not seen.is_enough(10.0)
     seen.learn([past("last", 20.0, 20.0, 25.0)], 0.0, 1000.0)
@@ -136,7 +136,7 @@ def test_enough_is_twenty_ends_and_twice_the_run_or_a_day() -> None:
 
 def test_a_short_past_comes_again_at_once_and_at_the_same_rate() -> None:
     """An hour with a job every 20 s: in every day of the past, the first hours have about as many."""
-    seen = Seen()
+    seen = Observed()
     seen.learn([past(f"j{i}", 20.0 * i, 20.0 * i, 20.0 * i + 5) for i in range(180)], 0.0, 3600.0)
     found = seen.past()
     assert found.since_s == -7 * DAY_S

@@ -14,6 +14,7 @@ from tests.unit.strategies.test_listing import workflows
 
 from windrow.app.strategies import STRATEGIES
 from windrow.errors import UserError
+from windrow.foresight.course import Course, CourseEnd, Futures, Sampling
 from windrow.foresight.courses import Courses, deal, independent_parts, unhurried
 from windrow.foresight.strategy import Foresight
 from windrow.lab.trial import run_trial
@@ -21,7 +22,7 @@ from windrow.manager.terms import Terms
 from windrow.model import NodeShape, Task, Workflow
 from windrow.reproductions.foresight.oracle import HINDSIGHT
 from windrow.sim import Cluster
-from windrow.strategies import Course, Decision, Futures, Glume, JobPlan, Outcome, Sampling, View, Work
+from windrow.strategies import Decision, Glume, JobPlan, View, Work
 
 Ends = dict[str, list[tuple[int, int]]]
 
@@ -40,11 +41,11 @@ class Told:
     def late_s(self, job: JobPlan) -> int:
         return round(job.run_s * self.late)
 
-    def play(self, course: Course, future: int, within_s: int | None = None) -> Outcome:
+    def play(self, course: Course, future: int, within_s: int | None = None) -> CourseEnd:
         assert within_s is None or within_s > 0
         self.played.append(course.name)
         told = self.ends.get(course.name, [(10**9, 10**9)])
-        return Outcome(*told[future % len(told)])
+        return CourseEnd(*told[future % len(told)])
 
 
 def chain_of_forks() -> Workflow:

@@ -25,7 +25,7 @@ from windrow.manager.terms import Terms
 from windrow.model import Log, NodeShape, Task, Workflow
 from windrow.recipes import generate_log, generate_workflow
 from windrow.sim import Cluster
-from windrow.sim.settings import Settings
+from windrow.sim.settings import ClusterSettings
 from windrow.strategies import Glume, whole_seconds
 
 LOG = generate_log("lublin", seed=3, days=6, nodes=32)
@@ -238,4 +238,4 @@ def test_the_estimates_are_shared_and_harmless() -> None:
 
 def test_the_order_of_the_queue_and_identities_of_nodes_are_the_clusters() -> None:
     found = compare(WORKFLOW, LOG, times=[86400], strategies=["giant"], priority="fl", placement="contiguous")
-    assert found.scenario.cluster().settings == Settings("conservative", "fl", placement="contiguous")
+    assert found.scenario.cluster().settings == ClusterSettings("conservative", "fl", placement="contiguous")

@@ -21,7 +21,7 @@ from windrow.manager.events import (
 )
 from windrow.manager.inbox import FORGOTTEN_S
 from windrow.manager.journal import Journal, Record
-from windrow.manager.polling import POLL_S, SLOWEST_POLL_S, Pace
+from windrow.manager.polling import POLL_S, SLOWEST_POLL_S, PollTimes
 from windrow.queues.port import JobSpec, JobState, OutcomeUnknown, SpecError
 from windrow.strategies import Decision, JobPlan
 
@@ -32,7 +32,7 @@ def run(tmp_path: Path) -> ToyRun:
 
 
 def test_a_pace_slows_down_and_hurries() -> None:
-    pace, now, gaps = Pace(), 0.0, []
+    pace, now, gaps = PollTimes(), 0.0, []
     assert pace.is_due(now)
     for _ in range(12):
         pace.asked(now)

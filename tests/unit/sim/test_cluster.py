@@ -7,8 +7,8 @@ import pytest
 
 from windrow.errors import UserError
 from windrow.model import Log
-from windrow.sim import Cluster, Event, EventKind, QueuedJob, RunningJob, parse_policy, parse_priority, simulate
-from windrow.sim.settings import Settings
+from windrow.sim import Cluster, Event, EventKind, RunningJob, WaitingJob, parse_policy, parse_priority, simulate
+from windrow.sim.settings import ClusterSettings
 
 
 def test_a_job_starts_ends_and_is_killed() -> None:
@@ -41,7 +41,7 @@ def test_what_anyone_may_see() -> None:
     a, b = cluster.submit(2, 60, run_s=5, user=7), cluster.submit(2, 70, user=8)
     cluster.advance()
     assert cluster.running() == [RunningJob(a, 2, 60, 7, 60)]
-    assert cluster.queue() == [QueuedJob(b, 2, 70, 8, None)]
+    assert cluster.queue() == [WaitingJob(b, 2, 70, 8, None)]
     assert cluster.free_nodes == 1
 
 
@@ -102,7 +102,7 @@ def test_what_is_refused() -> None:
 )
 def test_settings_are_checked(setting: str, value: object, hint: str) -> None:
     with pytest.raises(UserError, match=hint.replace("?", r"\?")):
-        Settings(**{setting: value})  # type: ignore[arg-type]
+        ClusterSettings(**{setting: value})  # type: ignore[arg-type]
 
 
 def test_names_and_weights() -> None:

@@ -10,13 +10,14 @@ import pytest
 
 from windrow.app.strategies import STRATEGIES
 from windrow.forecast.twin import Twin
+from windrow.foresight.course import Course, Sampling
 from windrow.foresight.live import Ahead
 from windrow.manager.core import Core
 from windrow.manager.terms import Terms
 from windrow.model import NEVER_S, NodeShape, Task, Workflow, format_duration
 from windrow.queues.port import OthersJob, Snapshot
 from windrow.strategies import Decision, View, Work, decided
-from windrow.strategies.base import Course, JobPlan, Sampling
+from windrow.strategies.base import JobPlan
 
 ALL = 6
 

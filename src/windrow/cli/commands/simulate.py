@@ -109,10 +109,10 @@ def run(args: argparse.Namespace) -> int:
 
 def _check(args: argparse.Namespace, policies: list[str]) -> None:
     """Refuse what cannot work before the log is read."""
-    from windrow.sim.settings import Settings
+    from windrow.sim.settings import ClusterSettings
 
     for policy in policies:
-        Settings(policy, args.priority, args.events, args.placement, args.cap)
+        ClusterSettings(policy, args.priority, args.events, args.placement, args.cap)
     if args.from_s >= args.to_s:
         raise UserError("--from must be before --to; no job would be counted")
     if args.warmup_s is not None and args.from_s == 0:

@@ -17,7 +17,7 @@ from itertools import product
 from windrow.errors import UserError
 from windrow.lab.campaign.code import code_digest
 from windrow.lab.campaign.sources import LogSource, WorkflowSource
-from windrow.sim.settings import REQUESTS, Settings, choice
+from windrow.sim.settings import REQUESTS, ClusterSettings, choice
 from windrow.strategies import Strategy
 
 Option = int | float | bool
@@ -116,7 +116,7 @@ class Campaign:
         for kind in self.requests:
             choice("kind of requests", kind, REQUESTS)
         for rules in self.rules:
-            Settings(**asdict(rules))
+            ClusterSettings(**asdict(rules))
         if min(self.submit_s) < 0 or min(self.caps) < 1 or not 0 <= self.noise < 10:
             raise UserError(f"campaign {self.name}: times count from 0, caps from 1, and noise is from 0 to below 10")
         if self.noise == 0 and len(self.seeds) > 1:

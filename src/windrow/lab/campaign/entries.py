@@ -23,7 +23,7 @@ from windrow.model import Workflow
 from windrow.model.bounds import COUNT_MAX, NODES_MAX, SEED_MAX
 from windrow.recipes import generate_workflow
 from windrow.recipes.workflows.catalog import WORKFLOW_RECIPES
-from windrow.sim.settings import Settings
+from windrow.sim.settings import ClusterSettings
 from windrow.strategies import Strategy
 
 T = TypeVar("T")
@@ -169,5 +169,5 @@ def rules(table: TomlTable, _words: str) -> Iterator[BatchRules]:
     """The rules of a batch system."""
     usual = BatchRules()
     found = BatchRules(**{f.name: table.text(f.name, getattr(usual, f.name)) for f in fields(usual)})
-    Settings(**asdict(found))  # refuses unknown names while the line is known
+    ClusterSettings(**asdict(found))  # refuses unknown names while the line is known
     yield found

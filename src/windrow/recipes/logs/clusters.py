@@ -45,7 +45,7 @@ _CORRECT_FROM_JOBS = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Cluster:
+class ClusterProfile:
     """One row of figure 11 (up to `requested_load`) and of figure 8 (`site`, `days`), and what we chose for it."""
 
     name: str
@@ -72,26 +72,26 @@ class Cluster:
         return self.work_node_h / (self.width * self.run_h)
 
 
-CLUSTERS: Mapping[str, Cluster] = {
+CLUSTERS: Mapping[str, ClusterProfile] = {
     cluster.name: cluster
     for cluster in (
-        Cluster(
+        ClusterProfile(
             "lonestar", "Texas Advanced Computing Center", 365, 5000, 932, 26.18, 3.03, 274, 0.81, 2.13,
             WidthShape(serial=0.25, power_of_two=0.75, low=1.0, medium=6.5, widest=0.5), limit_h=48,
         ),
-        Cluster(
+        ClusterProfile(
             "ada", "Rice University", 365, 520, 1342, 3.57, 3.57, 25, 0.81, 2.76,
             WidthShape(serial=0.60, power_of_two=0.75, low=0.8, medium=4.0, widest=0.5), limit_h=48,
         ),
-        Cluster(
+        ClusterProfile(
             "lemieux", "Pittsburgh Supercomputing Center", 365, 2048, 251, 43.80, 3.30, 329, 0.91, 1.68,
             WidthShape(serial=0.15, power_of_two=0.75, low=1.0, medium=7.5, widest=1.0), limit_h=48,
         ),
-        Cluster(
+        ClusterProfile(
             "rtc", "Rice University", 365, 270, 108, 2.43, 13.69, 112, 0.57, 1.87,
             WidthShape(serial=0.70, power_of_two=0.75, low=0.8, medium=3.5, widest=0.5), limit_h=336,
         ),
-        Cluster(
+        ClusterProfile(
             "star", "University of Arkansas", 304, 1200, 108, 13.16, 16.93, 1050, 0.83, 3.94,
             WidthShape(serial=0.40, power_of_two=0.75, low=1.0, medium=6.0, widest=0.5), limit_h=720,
         ),
@@ -101,7 +101,7 @@ CLUSTERS: Mapping[str, Cluster] = {
 
 def cluster_log(
     name: str,
-    cluster: Cluster,
+    cluster: ClusterProfile,
     stream: Callable[[str], Generator],
     *,
     nodes: int,
@@ -136,7 +136,7 @@ def cluster_log(
     )
 
 
-def _widths(cluster: Cluster, nodes: int) -> WidthLaw:
+def _widths(cluster: ClusterProfile, nodes: int) -> WidthLaw:
     law = fit_widths(cluster.shape, nodes, cluster.width)
     if law is None:
         least, enough = nodes, cluster.nodes
@@ -152,7 +152,9 @@ def _widths(cluster: Cluster, nodes: int) -> WidthLaw:
     return law
 
 
-def _jobs(cluster: Cluster, law: WidthLaw, jobs: int, stream: Callable[[str], Generator]) -> tuple[Ints, Ints, Ints]:
+def _jobs(
+    cluster: ClusterProfile, law: WidthLaw, jobs: int, stream: Callable[[str], Generator]
+) -> tuple[Ints, Ints, Ints]:
     """Widths, run times and requested times in random order, evenly sampled."""
     limit_s = cluster.limit_h * 3600
     start = stream("jobs").random(3)
@@ -166,7 +168,7 @@ def _jobs(cluster: Cluster, law: WidthLaw, jobs: int, stream: Callable[[str], Ge
     return widths[order], runs[order], requests[order]
 
 
-def _runs(cluster: Cluster, law: WidthLaw, widths: Ints, draw: Floats) -> Ints:
+def _runs(cluster: ClusterProfile, law: WidthLaw, widths: Ints, draw: Floats) -> Ints:
     """Run times whose mean, and whose mean product with the widths, are those of the table on these very draws."""
     target_s, target_work = cluster.run_h * 3600, cluster.work_node_h * 3600
     mean_s, correlation = target_s, cluster.correlation

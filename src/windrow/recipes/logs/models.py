@@ -23,7 +23,7 @@ from numpy.random import Generator
 from windrow.errors import UserError
 from windrow.model import Log
 from windrow.model.bounds import NODES_MAX
-from windrow.recipes.logs.clusters import CLUSTERS, Cluster, cluster_log
+from windrow.recipes.logs.clusters import CLUSTERS, ClusterProfile, cluster_log
 from windrow.recipes.logs.lublin import PUBLISHED, lublin_log, refuse_too_many
 
 Value = str | int | float
@@ -74,7 +74,7 @@ def _lublin_model() -> LogModel:
     )
 
 
-def _cluster_model(cluster: Cluster) -> LogModel:
+def _cluster_model(cluster: ClusterProfile) -> LogModel:
     return LogModel(
         name=cluster.name,
         summary=f"stand-in for the cluster {cluster.name.capitalize()} ({cluster.site})",

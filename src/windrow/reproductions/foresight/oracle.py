@@ -17,10 +17,11 @@ from typing import Generic, TypeVar
 
 import pyarrow as pa
 
+from windrow.foresight.course import Sampling
 from windrow.foresight.strategy import Foresight
 from windrow.lab.campaign.campaign import Chunk
 from windrow.lab.campaign.rows import SCHEMA, Row, chunk_table
-from windrow.strategies import Decision, Sampling, View
+from windrow.strategies import Decision, View
 
 Ranks = tuple[int, ...]
 T = TypeVar("T")

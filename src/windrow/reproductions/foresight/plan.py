@@ -23,13 +23,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from windrow.app.strategies import STRATEGIES
+from windrow.foresight.course import Sampling
 from windrow.foresight.courses import KINDS
 from windrow.foresight.strategy import Foresight
 from windrow.lab.campaign.campaign import BatchRules, Campaign
 from windrow.lab.campaign.sources import LogSource, WorkflowSource
 from windrow.reproductions.foresight.oracle import HINDSIGHT, Oracle
 from windrow.reproductions.glume.plan import SUBMIT_S, plan_glume
-from windrow.strategies import Sampling, Strategy
+from windrow.strategies import Strategy
 
 RIVALS = ("individual", "one-job", "level-by-level", "zhang", "glume")
 """The fixed strategies that it must not lose to."""
