@@ -1,1 +1,9 @@
-"""Experiments of papers done again, one folder for each. Nothing imports them but the command."""
+"""Papers, run again: a folder for each, over one mechanism (`paper`). Nothing but `windrow reproduce` knows them."""
+
+PAPERS = {
+    "foresight": "the strategy foresight beside all others: where it was tuned, elsewhere, with noise, in parts",
+    "glume": "grouping levels of a workflow by estimated makespan: figures 5.2, 5.3, 7.1-7.4, A.1, B.1-B.4, table 7.1",
+    "ilyushkin": "reservations for workflows that share a pool: figures 2, 4-8, tables I and II",
+    "zhang": "hybrid against individual and giant submission on five clusters and more: figures 10-15, paired t-tests",
+}
+"""What each folder redoes. A paper is found by its line here: `PAPER` in the folder's module `page`."""

@@ -59,3 +59,11 @@ def test_what_needs_it_says_so_before_any_work(command: tuple[str, ...]) -> None
     assert answer.stderr.startswith("windrow: error: ")
     assert answer.stderr.endswith(INSTALL)
     assert sorted(Path().iterdir()) == before
+
+
+def test_what_tests_need_is_an_extra_too() -> None:
+    program = WITHOUT.replace("pyarrow", "scipy")
+    command = [sys.executable, "-c", program, "reproduce", "zhang"]
+    answer = subprocess.run(command, capture_output=True, text=True, check=False)
+    words = "windrow reproduce zhang needs scipy, which is not installed; pip install 'windrow[papers]'"
+    assert (answer.returncode, answer.stderr) == (2, f"windrow: error: {words}\n")

@@ -20,10 +20,11 @@ from windrow.foresight.strategy import Foresight
 from windrow.lab.campaign.campaign import BatchRules, Campaign
 from windrow.lab.campaign.rows import SCHEMA
 from windrow.lab.campaign.sources import LogSource, WorkflowSource
-from windrow.reproductions.foresight.decision_times import Pace
+from windrow.reproductions.foresight.decision_times import DecisionTimes
 from windrow.reproductions.foresight.oracle import HINDSIGHT, Oracle
-from windrow.reproductions.foresight.plan import ABLATIONS, OBJECTIVES, TOLD, Plan
-from windrow.reproductions.foresight.results import Results
+from windrow.reproductions.foresight.plan import ABLATIONS, OBJECTIVES, TOLD
+from windrow.reproductions.foresight.results import ForesightResults
+from windrow.reproductions.paper import PaperPlan
 from windrow.strategies import Strategy
 
 SDSC = LogSource("SDSC", model="lublin", days=1, nodes=128)
@@ -46,14 +47,15 @@ NODE_S: Mapping[str, int] = {"foresight": 1080, "node-hours": 500, "no slack": 2
 """What a run of each holds; all others 900."""
 
 
-def made_up(changes: Mapping[str, Mapping[str, Spans]] | None = None) -> Results:
+def made_up(changes: Mapping[str, Mapping[str, Spans]] | None = None) -> ForesightResults:
     """The results of every campaign; `changes` are other makespans, by campaign and strategy (0: the run failed)."""
-    plan = Plan("quick", campaigns(), ("A stand-in.",))
+    plan = PaperPlan("quick", campaigns(), ("A stand-in.",))
     told = beside() | {"noise": {**GRID, TOLD.name: (70, 140, 400, 300)}}
     for name, spans in (changes or {}).items():
         told[name] = {**told.get(name, GRID), **spans}
     tables = [table(campaign, told.get(campaign.name, GRID)) for campaign in plan.campaigns]
-    return Results(plan, tables, [Pace("C-500-medium", 206, 128, (0.5, 0.75)), Pace("S-500-medium", 206, 128, (0.25,))])
+    times = [DecisionTimes("C-500-medium", 206, 128, (0.5, 0.75)), DecisionTimes("S-500-medium", 206, 128, (0.25,))]
+    return ForesightResults(plan, tables, times)
 
 
 def beside() -> dict[str, Mapping[str, Spans]]:

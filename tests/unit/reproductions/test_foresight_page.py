@@ -9,7 +9,7 @@ import pytest
 from tests.unit.reproductions.made_up_foresight import made_up
 
 from windrow.report.block import Block
-from windrow.reproductions.foresight.page import foresight_json, foresight_markdown, foresight_page, summary
+from windrow.reproductions.foresight.page import report_of
 from windrow.reproductions.foresight.plan import RIVALS
 from windrow.reproductions.foresight.plots import around
 from windrow.reproductions.foresight.tables import blocks
@@ -111,7 +111,7 @@ def test_how_long_decisions_take(tables: dict[str, Block]) -> None:
 
 
 def test_the_findings_in_sentences() -> None:
-    lines = summary(made_up({"easy": {"zhang": (90, 0, 400, 300)}}))
+    lines = report_of(made_up({"easy": {"zhang": (90, 0, 400, 300)}})).summary
     assert lines[0].startswith("Where it was tuned: at most 1 % above the best fixed strategy in 2 of 2 cells, -2.1 %")
     assert "in 0 of 2, 1.20 times in the worst" in lines[0]
     assert "Where glume loses to zhang in print: 5 % better than glume in 2 of 2 cells" in lines[1]
@@ -123,12 +123,13 @@ def test_the_findings_in_sentences() -> None:
 
 def test_three_forms_hold_the_same() -> None:
     results = made_up()
-    text, html = foresight_markdown(results), foresight_page(results)
+    report = report_of(results)
+    text, html = report.markdown(), report.html()
     for block in blocks(results):
         assert f"## {block.title}\n" in text
         for row in block.rows:
             assert row[0] in html
-    numbers = json.loads(json.dumps(foresight_json(results), allow_nan=False))
+    numbers = json.loads(json.dumps(report.json(), allow_nan=False))
     actual = next(cell for cell in numbers["cells"]["grid"] if cell["requests"] == "actual")
     assert actual["makespan_s"]["foresight"] == 235
     assert actual["wins"]["glume"] == [1, 0]

@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 from tests.unit.reproductions.made_up_foresight import made_up
 
-from windrow.reproductions.foresight.plan import BESIDE, Plan, plan_foresight
-from windrow.reproductions.foresight.results import BEST_KNOWN, Cell
+from windrow.reproductions.foresight.plan import BESIDE, plan_foresight
+from windrow.reproductions.foresight.results import BEST_KNOWN, RunsCell
+from windrow.reproductions.paper import PaperPlan
 
 
-def cell_of(campaign: str, requests: str = "actual") -> Cell:
+def cell_of(campaign: str, requests: str = "actual") -> RunsCell:
     [cell] = [cell for cell in made_up().cells[campaign] if cell.requests == requests]
     return cell
 
@@ -111,11 +112,11 @@ def test_lengths_together() -> None:
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["quick", "full"])
-def plan(request: pytest.FixtureRequest, data: Path) -> Plan:
+def plan(request: pytest.FixtureRequest, data: Path) -> PaperPlan:
     return plan_foresight(data, full=request.param)
 
 
-def test_what_judges_was_not_used_for_tuning(plan: Plan) -> None:
+def test_what_judges_was_not_used_for_tuning(plan: PaperPlan) -> None:
     campaigns = {c.name: c for c in plan.campaigns}
     weeks = [c for name, c in campaigns.items() if name.startswith("weeks-")]
     assert {log.name for c in weeks for log in c.logs} == {"KTH", "SDSC"}
@@ -124,7 +125,7 @@ def test_what_judges_was_not_used_for_tuning(plan: Plan) -> None:
     assert max(campaigns["grid"].submit_s) <= 7 * 86_400
 
 
-def test_what_stands_beside_the_grid_is_in_it(plan: Plan) -> None:
+def test_what_stands_beside_the_grid_is_in_it(plan: PaperPlan) -> None:
     campaigns = {c.name: c for c in plan.campaigns}
     grid = campaigns["grid"]
     for name in BESIDE:

@@ -13,12 +13,14 @@ import pytest
 from windrow.cli.main import main
 from windrow.lab.campaign.campaign import BatchRules, Campaign
 from windrow.lab.campaign.rows import KEY, SCHEMA
-from windrow.report.svg.bars import improvement_bars, percent_axis
+from windrow.reproductions.bars import grouped_bars, percent_axis
 from windrow.reproductions.glume import plan as glume
 from windrow.reproductions.glume.claims import claims
-from windrow.reproductions.glume.page import reproduction_json, reproduction_markdown, reproduction_page, summary
-from windrow.reproductions.glume.plan import SUBMIT_S, VERSIONS, Plan, configurations, plan_glume
-from windrow.reproductions.glume.results import PRINTED_WINS, Results, compare_wins
+from windrow.reproductions.glume.page import report
+from windrow.reproductions.glume.plan import VERSIONS, GlumePlan, plan_glume
+from windrow.reproductions.glume.results import GlumeResults, compare_wins
+from windrow.reproductions.grid import PRINTED_WINS, SUBMIT_S, configurations
+from windrow.reproductions.paper import Report
 
 MAKESPAN_S = 100_000
 
@@ -42,18 +44,21 @@ def made_up(campaign: Campaign, makespan_s: dict[tuple[str, ...], int]) -> pa.Ta
     return table.sort_by([(column, "ascending") for column in KEY])
 
 
-def real(plan: Plan) -> Plan:
+def real(plan: GlumePlan) -> GlumePlan:
     """As if the logs had been found; nothing opens them."""
     logs = tuple(replace(log, path=__file__, model="") for log in plan.cap_16.logs)
-    parts = {name: replace(getattr(plan, name), logs=logs) for name in ("cap_16", "cap_128", "enhancements")}
-    return replace(plan, **parts, stand_ins=())
+    return replace(plan, campaigns=tuple(replace(c, logs=logs) for c in plan.campaigns), stand_ins=())
 
 
 PLAN = real(plan_glume(None, full=False))
 
 
-def results(makespan_s: dict[tuple[str, ...], int], plan: Plan = PLAN) -> Results:
-    return Results(plan, [made_up(campaign, makespan_s) for campaign in plan.campaigns])
+def results(makespan_s: dict[tuple[str, ...], int], plan: GlumePlan = PLAN) -> GlumeResults:
+    return GlumeResults(plan, [made_up(campaign, makespan_s) for campaign in plan.campaigns])
+
+
+def reported(makespan_s: dict[tuple[str, ...], int], plan: GlumePlan = PLAN) -> Report:
+    return report(plan, [made_up(campaign, makespan_s) for campaign in plan.campaigns])
 
 
 def test_the_full_grid_is_that_of_the_thesis() -> None:
@@ -61,8 +66,8 @@ def test_the_full_grid_is_that_of_the_thesis() -> None:
     assert plan.cap_16.trials == 208_080 == 2 * 2 * 36 * 289 * 5
     assert (SUBMIT_S[0], SUBMIT_S[-1], len(SUBMIT_S)) == (86_400, 604_800, 48 * 6 + 1)
     assert len(set(configurations())) == 36
-    assert {w.name for w in plan.cap_128.workflows} == {n for n in configurations() if "-250-" in n}
-    assert (plan.cap_128.caps, plan.cap_128.requests, plan.cap_16.caps) == ((128,), ("accurate",), (16,))
+    assert {w.name for w in plan.campaigns[1].workflows} == {n for n in configurations() if "-250-" in n}
+    assert (plan.campaigns[1].caps, plan.campaigns[1].requests, plan.cap_16.caps) == ((128,), ("accurate",), (16,))
     sizes = {(v.global_search, v.sizing, v.binary) for v in VERSIONS.values()}
     assert len(sizes) == len(VERSIONS) == 5
 
@@ -129,7 +134,7 @@ def test_improvement_is_the_mean_of_ratios_not_the_ratio_of_means() -> None:
     numbers[last & (np.array(table["strategy"]) == "glume")] = None  # a failed trial is left out
     column = table.schema.get_field_index("makespan_s")
     table = table.set_column(column, "makespan_s", pa.array(numbers.tolist(), pa.int64()))
-    found = Results(PLAN, [table, *(made_up(c, {}) for c in PLAN.campaigns[1:])])
+    found = GlumeResults(PLAN, [table, *(made_up(c, {}) for c in PLAN.campaigns[1:])])
     assert found.improvement(*name, "glume") == pytest.approx(-200 / 24)
     assert found.improvement(*name, "one-job") == pytest.approx((10 - MAKESPAN_S) / 10 * 100 / 25)
 
@@ -201,15 +206,16 @@ def test_what_print_has_and_we_never_see_differs() -> None:
 
 
 def test_synthetic_logs_neither_agree_nor_differ() -> None:
-    found = results({}, plan_glume(None, full=False))
+    synthetic = plan_glume(None, full=False)
+    found = results({}, synthetic)
     assert {c.agrees for c in found.cells()} == {None}
     assert {c.agrees for c in claims(found)} == {None}
-    assert "nothing here can be compared" in summary(found)[0]
+    assert "nothing here can be compared" in reported({}, synthetic).summary[0]
 
 
 def test_page_markdown_and_json_hold_the_same_wins() -> None:
-    found = results({("KTH", "accurate", "C-50-short", "glume"): 50_000})
-    html, text, numbers = reproduction_page(found), reproduction_markdown(found), reproduction_json(found)
+    found = reported({("KTH", "accurate", "C-50-short", "glume"): 50_000})
+    html, text, numbers = found.html(), found.markdown(), found.json()
     assert "<td>1/0 of 8</td>" in html
     assert "| KTH, accurate, short | 3/1 of 12 | 1/0 of 8 |" in text
     back = json.loads(json.dumps(numbers, allow_nan=False))
@@ -222,7 +228,7 @@ def test_failures_are_told_first_hand() -> None:
     tables = [made_up(campaign, {}) for campaign in PLAN.campaigns]
     errors = pa.array(["boom", *[None] * (len(tables[0]) - 1)], pa.string())
     tables[0] = tables[0].set_column(SCHEMA.get_field_index("error"), "error", errors)
-    assert any("WARNING: 1 of" in line for line in summary(Results(PLAN, tables)))
+    assert any("WARNING: 1 of" in line for line in report(PLAN, tables).summary)
 
 
 def test_bars_hang_from_zero_and_deep_ones_are_cut_with_their_value() -> None:
@@ -230,8 +236,8 @@ def test_bars_hang_from_zero_and_deep_ones_are_cut_with_their_value() -> None:
     assert axis.low == -100
     assert axis.high >= 33
     assert (0, "0") in axis.ticks
-    svg = improvement_bars(["a", "b"], {"x": [-340, 33], "y": [float("nan"), 0.0]}, "label")
-    assert svg.count("<rect") == 3
+    svg = grouped_bars(["a", "b"], {"x": [-340, 33], "y": [float("nan"), 0.0]}, axis, "label", str)
+    assert svg.count('<rect class="bar') == 3
     assert ">-340</text>" in svg
 
 
@@ -255,7 +261,7 @@ def test_the_command_runs_from_end_to_end(
 
 def test_a_difference_done_away_with_is_not_listed() -> None:
     neighbours = real(plan_glume(None, full=False, rules=BatchRules(placement="contiguous")))
-    there, gone = reproduction_markdown(results({})), reproduction_markdown(results({}, neighbours))
+    there, gone = reported({}).markdown(), reported({}, neighbours).markdown()
     assert "neighbouring nodes only" in there
     assert "neighbouring nodes only" not in gone
     assert "batch system: conservative contiguous" in gone

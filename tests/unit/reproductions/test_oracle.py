@@ -15,7 +15,7 @@ from windrow.lab.campaign.sources import LogSource, WorkflowSource
 from windrow.lab.campaign.workers import run_campaigns
 from windrow.lab.trial import Trial, run_trial
 from windrow.manager.terms import Terms
-from windrow.reproductions.foresight.decision_times import crowded, paces
+from windrow.reproductions.foresight.decision_times import crowded, decision_times
 from windrow.reproductions.foresight.oracle import HINDSIGHT, Oracle, _Beam, _Scripted
 from windrow.sim import Cluster
 
@@ -100,10 +100,10 @@ def test_a_campaign_of_the_oracle_is_kept_like_any_other(tmp_path: pytest.TempPa
     assert table.column("makespan_s").to_pylist() == rows_of(chunk()).column("makespan_s").to_pylist()
 
 
-def test_paces_are_of_foresight_in_a_crowd() -> None:
+def test_decisions_are_of_foresight_in_a_crowd() -> None:
     cluster = crowded(LOG)
-    [pace] = paces(cluster, [WORKFLOW])
-    assert pace.workflow == WORKFLOW.name
-    assert pace.waiting == len(cluster.queue()) > 50
-    assert 1 <= len(pace.decisions_s) <= 3
-    assert all(took_s > 0 for took_s in pace.decisions_s)
+    [times] = decision_times(cluster, [WORKFLOW])
+    assert times.workflow == WORKFLOW.name
+    assert times.waiting == len(cluster.queue()) > 50
+    assert 1 <= len(times.decisions_s) <= 3
+    assert all(took_s > 0 for took_s in times.decisions_s)

@@ -14,7 +14,7 @@ import pytest
 from windrow.lab.campaign.campaign import Campaign
 from windrow.lab.campaign.rows import KEY, SCHEMA, chunk_table
 from windrow.model import Log, NodeShape
-from windrow.reproductions.claim import Claim
+from windrow.reproductions.paper import Claim
 from windrow.reproductions.zhang.claims import claims
 from windrow.reproductions.zhang.clusters import figure_11, printed_usage, usage
 from windrow.reproductions.zhang.plan import (
@@ -26,12 +26,12 @@ from windrow.reproductions.zhang.plan import (
     WIDTHS,
     WORK_H,
     Configuration,
-    Plan,
+    ZhangPlan,
     all_configurations,
     plan_zhang,
     submission_times,
 )
-from windrow.reproductions.zhang.results import PRINTED_WAIT_S, Results, of_application, ranking
+from windrow.reproductions.zhang.results import PRINTED_WAIT_S, ZhangResults, of_application, ranking
 from windrow.strategies import Work, whole_seconds
 
 ALONE_S = 10_000
@@ -41,9 +41,9 @@ Wait = Callable[[str, str, str, str, int], int]
 """From cluster, policy, workflow, strategy and the number of the submission time to a wait in seconds."""
 
 
-def made_up(plan: Plan, wait_s: Wait, cpu_s: dict[str, int] | None = None) -> Results:
+def made_up(plan: ZhangPlan, wait_s: Wait, cpu_s: dict[str, int] | None = None) -> ZhangResults:
     """Results of runs that take 10,000 s alone and wait as told."""
-    return Results(plan, [_table(campaign, wait_s, cpu_s or {}) for campaign in plan.campaigns])
+    return ZhangResults(plan, [_table(campaign, wait_s, cpu_s or {}) for campaign in plan.campaigns])
 
 
 def _table(campaign: Campaign, wait_s: Wait, cpu_s: dict[str, int]) -> pa.Table:
@@ -193,7 +193,7 @@ def test_a_failed_run_is_left_out_of_means_and_pairs() -> None:
     lost = next(row for row in first if row["strategy"] == "zhang" and row["policy"] == "easy fcfs")
     lost |= {"makespan_s": None, "queue_wait_s": None, "used_node_s": None, "individually": None, "error": "boom"}
     tables[0] = pa.Table.from_pylist(first, schema=SCHEMA)
-    found = Results(PLAN, tables)
+    found = ZhangResults(PLAN, tables)
     assert (found.failed, found.trials) == (1, 5 * 3 * 10 * 6 * 3)
     test = found.compare("Lonestar", "FCFS", "giant", "zhang")
     assert (test.by_run.pairs, test.by_time.pairs) == (59, 5)

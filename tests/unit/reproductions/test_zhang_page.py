@@ -10,12 +10,12 @@ import pytest
 
 from windrow.lab.campaign.campaign import Campaign
 from windrow.lab.campaign.rows import KEY, SCHEMA
-from windrow.reproductions.zhang.page import summary, zhang_json, zhang_markdown, zhang_page
+from windrow.reproductions.bars import grouped_bars, short, value_axis
+from windrow.reproductions.paper import Report
+from windrow.reproductions.zhang.page import report
+from windrow.reproductions.zhang.paired import PairedTest
 from windrow.reproductions.zhang.plan import STRATEGY_NAMES, plan_zhang
-from windrow.reproductions.zhang.plots import grouped_bars, short, value_axis
-from windrow.reproductions.zhang.results import Results
 from windrow.reproductions.zhang.tables import p_words
-from windrow.reproductions.zhang.ttest import PairedTest
 
 PLAN = plan_zhang(None, full=False)
 WAIT_S = {"individual": 7200, "giant": 10_800, "zhang": 3600}
@@ -38,13 +38,13 @@ def table(campaign: Campaign, *, fail_first: bool = False) -> pa.Table:
 
 
 @pytest.fixture(scope="module")
-def results() -> Results:
-    return Results(PLAN, [table(campaign) for campaign in PLAN.campaigns])
+def results() -> Report:
+    return report(PLAN, [table(campaign) for campaign in PLAN.campaigns])
 
 
-def test_page_markdown_and_json_hold_the_same_numbers(results: Results) -> None:
-    html, text = zhang_page(results), zhang_markdown(results)
-    numbers = json.loads(json.dumps(zhang_json(results), allow_nan=False))
+def test_page_markdown_and_json_hold_the_same_numbers(results: Report) -> None:
+    html, text = results.html(), results.markdown()
+    numbers = json.loads(json.dumps(results.json(), allow_nan=False))
     assert '<td class="best">1.00 h</td>' in html
     assert "| FS, Star | 2.00 h | 3.00 h | **1.00 h** | 2.00 / 3.00 / 1.00 | 2.00 / 2.00 / 2.00 |" in text
     assert numbers["means"][0]["wait_h"] == [2, 3, 1]
@@ -53,15 +53,15 @@ def test_page_markdown_and_json_hold_the_same_numbers(results: Results) -> None:
     assert len(numbers["figure_11"]) == 5
 
 
-def test_print_stands_beside_ours(results: Results) -> None:
-    text = zhang_markdown(results)
+def test_print_stands_beside_ours(results: Report) -> None:
+    text = results.markdown()
     assert "| RTC | 6.42 / 25.2 / 4.43 | 2.00 / 3.00 / 1.00 | 0.69 / 0.18 | 0.50 / 0.33 | agrees |" in text
     assert "| Ada | 20.2 / 7.81 / 7.20 | 2.00 / 3.00 / 1.00 | 0.36 / 0.92 | 0.50 / 0.33 | differs |" in text
     assert "figure 10: clusters and policies where hybrid waits least | 14 of 15 and a tie | 15 of 15 | agrees" in text
 
 
-def test_the_summary_says_what_is_not_the_papers_own(results: Results) -> None:
-    lines = summary(results)
+def test_the_summary_says_what_is_not_the_papers_own(results: Report) -> None:
+    lines = results.summary
     assert any("private" in line for line in lines)
     assert any("KTH was not found" in line for line in lines)
     assert any("A quick run" in line for line in lines)
@@ -70,13 +70,13 @@ def test_the_summary_says_what_is_not_the_papers_own(results: Results) -> None:
 
 def test_failures_are_told_first_hand() -> None:
     tables = [table(campaign, fail_first=i == 0) for i, campaign in enumerate(PLAN.campaigns)]
-    found = Results(PLAN, tables)
-    assert any("WARNING: 1 of 2,700" in line for line in summary(found))
-    json.dumps(zhang_json(found), allow_nan=False)
+    found = report(PLAN, tables)
+    assert any("WARNING: 1 of 2,700" in line for line in found.summary)
+    json.dumps(found.json(), allow_nan=False)
 
 
 def test_bars_rise_in_proportion_and_carry_their_value() -> None:
-    svg = grouped_bars(["a", "b"], {"x": [4.0, 8.0], "y": [float("nan"), 0.0]}, "h", "label")
+    svg = grouped_bars(["a", "b"], {"x": [4.0, 8.0], "y": [float("nan"), 0.0]}, value_axis(8.0, "h"), "label", short)
     heights = [float(h) for h in re.findall(r'<rect class="bar[^>]* height="([\d.]+)"', svg)]
     assert len(heights) == 3
     assert heights[1] == pytest.approx(2 * heights[0], abs=0.2)

@@ -19,7 +19,7 @@ from windrow.foresight.strategy import Foresight
 from windrow.lab.campaign.sources import LogSource, WorkflowSource
 from windrow.lab.trial import run_trial
 from windrow.manager.terms import Terms
-from windrow.reproductions.glume.plan import plan_glume
+from windrow.reproductions.grid import find_grid
 from windrow.sim.cluster import Cluster
 from windrow.strategies import Decision, Strategy, View
 
@@ -30,7 +30,7 @@ _DECISIONS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class DecisionTimes:
     """What the first decisions of a run took, in seconds of processor time; `waiting` jobs were in the queue."""
 
     workflow: str
@@ -59,22 +59,22 @@ class _Timed:
         return decision
 
 
-def measure_paces(data: str | Path | None, *, full: bool) -> list[Pace]:
-    """The paces of the workflows of 500 tasks of the GLUME grid; not `full`: those of medium length alone."""
-    plan = plan_glume(data, full=True).cap_16
-    sources = [w for w in plan.workflows if "-500-" in w.name and (full or w.name.endswith("medium"))]
-    log = next(log for log in plan.logs if log.name == "SDSC")
-    return paces(crowded(log), sources)
+def measure_decisions(data: str | Path | None, *, full: bool) -> list[DecisionTimes]:
+    """The decisions on the workflows of 500 tasks of the GLUME grid; not `full`: those of medium length alone."""
+    grid = find_grid(data, (500,))
+    sources = [w for w in grid.workflows if full or w.name.endswith("medium")]
+    log = next(log for log in grid.logs if log.name == "SDSC")
+    return decision_times(crowded(log), sources)
 
 
-def paces(cluster: Cluster, sources: Sequence[WorkflowSource]) -> list[Pace]:
-    """The paces of these workflows on clones of the cluster, where there was a choice to make.
+def decision_times(cluster: Cluster, sources: Sequence[WorkflowSource]) -> list[DecisionTimes]:
+    """The times of these workflows on clones of the cluster, where there was a choice to make.
 
     The first is run twice: kernels are loaded then, which is not to be counted.
     """
-    _pace(cluster, sources[0], 1)
-    measured = (_pace(cluster, source, _DECISIONS) for source in sources)
-    return [pace for pace in measured if pace.decisions_s]
+    _timed(cluster, sources[0], 1)
+    measured = (_timed(cluster, source, _DECISIONS) for source in sources)
+    return [one for one in measured if one.decisions_s]
 
 
 def crowded(source: LogSource) -> Cluster:
@@ -90,7 +90,7 @@ def crowded(source: LogSource) -> Cluster:
     return cluster
 
 
-def _pace(cluster: Cluster, source: WorkflowSource, decisions: int) -> Pace:
+def _timed(cluster: Cluster, source: WorkflowSource, decisions: int) -> DecisionTimes:
     timed = _Timed(Foresight(), decisions)
     run_trial(cluster.clone(), source.load(), timed, terms=Terms(cluster.nodes, cap=_CAP))
-    return Pace(source.name, len(cluster.queue()), cluster.nodes, tuple(timed.took_s))
+    return DecisionTimes(source.name, len(cluster.queue()), cluster.nodes, tuple(timed.took_s))

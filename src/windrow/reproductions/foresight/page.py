@@ -1,62 +1,53 @@
-"""The trials of `foresight` for people and programs: one page, the same as Markdown, the same as JSON."""
+"""The trials of `foresight`: what was asked of it beside what came out."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from statistics import fmean
-from textwrap import fill
+from typing import Any
 
-from windrow.report.block import Block, html_table, markdown_table
-from windrow.report.page import facts, note, notes, page, section
+from windrow.reproductions.foresight.plan import plan_wished
 from windrow.reproductions.foresight.plots import frontiers
-from windrow.reproductions.foresight.results import BEST_KNOWN, COST, OURS, Cell, Results
-from windrow.reproductions.foresight.tables import Group, blocks, count, groups, percent
-
-TITLE = "Foresight, put to the test"
-_COLUMNS = 120
+from windrow.reproductions.foresight.results import BEST_KNOWN, COST, OURS, ForesightResults, RunsCell
+from windrow.reproductions.foresight.tables import CellGroup, blocks, count, groups, percent
+from windrow.reproductions.paper import Fact, Gallery, Listing, Paper, PaperPlan, Picture, Report
 
 
-def foresight_page(results: Results) -> str:
-    """The page as one HTML document."""
-    sections = [section("In short", notes(summary(results)))]
-    for block in blocks(results):
-        pictures = frontiers(results) if block.title == "Objectives" else ()
-        sections.append(section(block.title, note(block.words), html_table(block), *pictures))
-    sections.append(section("What was run", facts(_what(results))))
-    return page(TITLE, _lead(results), sections)
+def report(plan: PaperPlan, found: Sequence[Any]) -> Report:
+    """What campaigns and timed decisions came to."""
+    return report_of(ForesightResults(plan, found[:-1], found[-1]))
 
 
-def foresight_markdown(results: Results) -> str:
-    """The same numbers as Markdown, in lines as long as those of the documentation, which has them from here."""
-    parts = [f"# {TITLE}", fill(_lead(results), _COLUMNS), _list(summary(results))]
-    for block in blocks(results):
-        parts += [f"## {block.title}", fill(block.words, _COLUMNS), markdown_table(block)]
-    parts += ["## What was run", _list(f"{name}: {words}" for name, words in _what(results))]
-    return "\n\n".join(parts) + "\n"
-
-
-def _list(lines: Iterable[str]) -> str:
-    return "\n".join(fill(line, _COLUMNS, initial_indent="- ", subsequent_indent="  ") for line in lines)
-
-
-def foresight_json(results: Results) -> dict[str, object]:
-    """The same numbers for programs."""
+def report_of(results: ForesightResults) -> Report:
+    """The same, of results that were read."""
     plan = results.plan
-    return {
-        "reproduction": "foresight",
-        "scale": plan.scale,
-        "trials": results.trials,
-        "failed": results.failed,
-        "stand_ins": list(plan.stand_ins),
-        "digests": {campaign.name: campaign.digest() for campaign in plan.campaigns},
-        "cells": {name: [_numbers(cell) for cell in cells] for name, cells in results.cells.items()},
-        "ablation": [asdict(change) for change in results.changes("ablation")],
-        "decisions": [asdict(pace) for pace in results.paces],
-    }
+    lead = (
+        f"{results.trials:,} trials ({plan.scale}): foresight against the best of five fixed strategies, where "
+        "it was tuned and where it was not, and what is left of it without each of its ingredients."
+    )
+    return Report(
+        plan,
+        "Foresight, put to the test",
+        lead,
+        _all_findings(results),
+        "seven times in the week. --full runs more.",
+        [
+            *blocks(results),
+            Gallery("Objectives, drawn", "", [*map(Picture, frontiers(results))]),
+            Listing("What was run", [*_what(plan)]),
+        ],
+        {
+            "cells": {name: [_numbers(cell) for cell in cells] for name, cells in results.cells.items()},
+            "ablation": [asdict(change) for change in results.changes("ablation")],
+            "decisions": [asdict(times) for times in results.decisions],
+        },
+        results.trials,
+        results.failed,
+    )
 
 
-def _numbers(cell: Cell) -> dict[str, object]:
+def _numbers(cell: RunsCell) -> dict[str, object]:
     return {
         "log": cell.log,
         "requests": cell.requests,
@@ -71,21 +62,15 @@ def _numbers(cell: Cell) -> dict[str, object]:
     }
 
 
-def summary(results: Results) -> list[str]:
-    """The findings, in sentences."""
+def _all_findings(results: ForesightResults) -> list[str]:
     lines = [line for group in groups(results) for line in _findings(group)]
     lines += _distances(results)
-    if results.paces:
-        lines.append(f"The longest decision took {max(s for p in results.paces for s in p.decisions_s):.1f} s.")
-    lines += results.plan.stand_ins
-    if results.plan.scale == "quick":
-        lines.append("A quick run: seven times in the week. --full runs more.")
-    if results.failed:
-        lines.append(f"WARNING: {results.failed:,} of {results.trials:,} trials failed and are left out.")
+    if results.decisions:
+        lines.append(f"The longest decision took {max(s for d in results.decisions for s in d.decisions_s):.1f} s.")
     return lines
 
 
-def _findings(group: Group) -> Iterator[str]:
+def _findings(group: CellGroup) -> Iterator[str]:
     cells, name = [cell for _, cell in group.cells], group.name
     ahead = fmean(cell.against(name, cell.best) for cell in cells)
     dearest = max(cell.cost(name) for cell in cells)
@@ -101,12 +86,12 @@ def _findings(group: Group) -> Iterator[str]:
         yield _where(f"{group.title}, and glume loses to zhang here", lost, name)
 
 
-def _where(place: str, cells: Sequence[tuple[str, Cell]], name: str) -> str:
+def _where(place: str, cells: Sequence[tuple[str, RunsCell]], name: str) -> str:
     each = ", ".join(f"{text} {percent(cell.against(name, 'glume'))}" for text, cell in cells)
     return f"{place}: 5 % better than glume in {count([c.is_better(name) for _, c in cells])} cells ({each})."
 
 
-def _distances(results: Results) -> Iterator[str]:
+def _distances(results: ForesightResults) -> Iterator[str]:
     for campaign, what in (("hindsight", "hindsight"), ("oracle", BEST_KNOWN)):
         if cells := results.cells[campaign]:
             ours = fmean(cell.against(OURS, what) for cell in cells)
@@ -115,15 +100,8 @@ def _distances(results: Results) -> Iterator[str]:
             yield f"Above {words}, as the mean over cells: foresight {percent(ours)}, glume {percent(glumes)}."
 
 
-def _lead(results: Results) -> str:
-    return (
-        f"{results.trials:,} trials ({results.plan.scale}): foresight against the best of five fixed strategies, where "
-        "it was tuned and where it was not, and what is left of it without each of its ingredients."
-    )
-
-
-def _what(results: Results) -> Iterator[tuple[str, str]]:
-    for c in results.plan.campaigns:
+def _what(plan: PaperPlan) -> Iterator[Fact]:
+    for c in plan.campaigns:
         logs, policies = ", ".join(log.name for log in c.logs), ", ".join(rules.label for rules in c.rules)
         yield (
             c.name,
@@ -132,4 +110,4 @@ def _what(results: Results) -> Iterator[tuple[str, str]]:
         )
 
 
-__all__ = ["TITLE", "Block", "blocks", "foresight_json", "foresight_markdown", "foresight_page", "summary"]
+PAPER = Paper(plan_wished, report, "own fixed experiments", options=("data",))

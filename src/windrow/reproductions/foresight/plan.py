@@ -19,7 +19,8 @@ already and is not run again (`BESIDE`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from windrow.app.strategies import STRATEGIES
@@ -28,8 +29,11 @@ from windrow.foresight.courses import KINDS
 from windrow.foresight.strategy import Foresight
 from windrow.lab.campaign.campaign import BatchRules, Campaign
 from windrow.lab.campaign.sources import LogSource, WorkflowSource
+from windrow.reproductions.data import find_log, missing_log
+from windrow.reproductions.foresight.decision_times import measure_decisions
 from windrow.reproductions.foresight.oracle import HINDSIGHT, Oracle
-from windrow.reproductions.glume.plan import SUBMIT_S, plan_glume
+from windrow.reproductions.grid import SUBMIT_S, find_grid
+from windrow.reproductions.paper import PaperPlan, Wishes
 from windrow.strategies import Strategy
 
 RIVALS = ("individual", "one-job", "level-by-level", "zhang", "glume")
@@ -66,36 +70,34 @@ _WEEKS_OF_OTHERS = (5, 10, 20, 30)
 _EVERY = 42  # of the half hours of the grid: every 21 hours, so that each of the seven is at another time of day
 _EVERY_OF_FULL = 6  # every three hours; the seven are among them
 
-_OTHERS = {"CTC": "CTC-SP2-1996-3.1-cln.swf.gz", "SDSC-BLUE": "SDSC-BLUE-2000-4.2-cln.swf.gz"}
+_OTHERS = ("CTC", "SDSC-BLUE")
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What to run. `stand_ins` says in words what was generated or left out."""
-
-    scale: str
-    campaigns: tuple[Campaign, ...]
-    stand_ins: tuple[str, ...]
+def plan_wished(wishes: Wishes) -> PaperPlan:
+    """As the command says."""
+    return plan_foresight(wishes.data, full=wishes.full)
 
 
-def plan_foresight(data: str | Path | None, *, full: bool) -> Plan:
-    """The campaigns, on what is found in the folder `data` (see `plan_glume`); logs that are missing are left out.
+def plan_foresight(data: str | Path | None, *, full: bool) -> PaperPlan:
+    """The campaigns, on what is found in the folder `data`; logs that judge are left out where they are missing.
 
     Not `full`: seven times in the week.
     """
-    glume = plan_glume(data, full=True)
+    found = find_grid(data)
     fixed: tuple[Strategy, ...] = tuple(STRATEGIES[name] for name in RIVALS)
     seven = SUBMIT_S[::_EVERY]
-    grid = replace(
-        glume.cap_16,
-        name="grid",
-        submit_s=SUBMIT_S[::_EVERY_OF_FULL] if full else seven,
-        strategies=(*fixed, Foresight()),
+    grid = Campaign(
+        "grid",
+        found.logs,
+        found.workflows,
+        SUBMIT_S[::_EVERY_OF_FULL] if full else seven,
+        (*fixed, Foresight()),
+        requests=("accurate", "actual"),
     )
     actual = replace(grid, requests=("actual",), submit_s=seven)
     some = replace(actual, workflows=_some(actual.workflows))
     few = replace(some, submit_s=seven if full else seven[::2])
-    others = _others(data)
+    others = tuple(log for name in _OTHERS if (log := find_log(name, data)))
     campaigns = (
         grid,
         *(_weeks(some, log, full=full) for log in some.logs if log.path),
@@ -107,8 +109,15 @@ def plan_foresight(data: str | Path | None, *, full: bool) -> Plan:
         replace(some, name="objectives", strategies=OBJECTIVES),
         replace(few, name="ablation", strategies=ABLATIONS),
     )
-    missing = [f"The log {name} was not found and is left out." for name in _OTHERS if name not in _names(others)]
-    return Plan("full" if full else "quick", campaigns, (*glume.stand_ins, *missing))
+    there = {log.name for log in others}
+    missing = [missing_log(name, "it is left out") for name in _OTHERS if name not in there]
+    return PaperPlan(
+        "full" if full else "quick",
+        campaigns,
+        (*found.stand_ins, *missing),
+        (partial(measure_decisions, data, full=full),),
+        "timing decisions in a long queue",
+    )
 
 
 def _some(workflows: tuple[WorkflowSource, ...]) -> tuple[WorkflowSource, ...]:
@@ -128,16 +137,3 @@ def _times(weeks: tuple[int, ...], *, full: bool) -> tuple[int, ...]:
 def _week(number: int) -> tuple[int, ...]:
     """A time on each day of a week, each at another hour."""
     return tuple(number * _WEEK_S + day * 86_400 + day * 3 * 3600 for day in range(7))
-
-
-def _others(data: str | Path | None) -> tuple[LogSource, ...]:
-    folder = Path(data) if data is not None else None
-    found = []
-    for name, file in _OTHERS.items():
-        places = (folder / "swf" / file, folder / file) if folder else ()
-        found += [LogSource(name, path=str(place)) for place in places if place.is_file()][:1]
-    return tuple(found)
-
-
-def _names(logs: tuple[LogSource, ...]) -> set[str]:
-    return {log.name for log in logs}

@@ -9,21 +9,21 @@ from windrow.report.svg import plot
 from windrow.report.svg.axis import Axis, round_step
 from windrow.report.svg.plot import Frame
 from windrow.reproductions.foresight.plan import OBJECTIVES
-from windrow.reproductions.foresight.results import Cell, Results
+from windrow.reproductions.foresight.results import ForesightResults, RunsCell
 from windrow.reproductions.foresight.tables import by_objective, shown
 
 _TICKS = 7
 _FAR = 2.0  # times the shortest makespan or the fewest node-hours: what is beyond lies at the edge
 
 
-def frontiers(results: Results) -> Iterator[str]:
+def frontiers(results: ForesightResults) -> Iterator[str]:
     """A figure for each log."""
     for cell in results.by_log("objectives"):
         names = by_objective(cell)
         yield figure(_frontier(cell, names), _caption(cell), plot.legend([shown(name) for name in names]))
 
 
-def _frontier(cell: Cell, names: Sequence[str]) -> str:
+def _frontier(cell: RunsCell, names: Sequence[str]) -> str:
     spans = [cell.makespan_s(name) / 3600 for name in names]
     costs = [cell.node_h(name) for name in names]
     frame = Frame(74, 22, 620, 300, around(costs, "mean node-hours"), around(spans, "mean makespan, hours"))
@@ -36,7 +36,7 @@ def _frontier(cell: Cell, names: Sequence[str]) -> str:
     return plot.picture(720, 370, f"Makespan over node-hours on {cell.log}", [plot.axes(frame), line, *marks])
 
 
-def _caption(cell: Cell) -> str:
+def _caption(cell: RunsCell) -> str:
     far = [shown(name) for name in cell.names if _is_far(cell, name)]
     edge = f" At the edge, beyond the scale: {', '.join(far)}." if far else ""
     return (
@@ -45,7 +45,7 @@ def _caption(cell: Cell) -> str:
     )
 
 
-def _is_far(cell: Cell, name: str) -> bool:
+def _is_far(cell: RunsCell, name: str) -> bool:
     least_s, least_h = min(map(cell.makespan_s, cell.names)), min(map(cell.node_h, cell.names))
     return cell.makespan_s(name) > _FAR * least_s or cell.node_h(name) > _FAR * least_h
 

@@ -16,10 +16,10 @@ from typing import NamedTuple, cast
 
 import pyarrow as pa
 
-from windrow.reproductions.foresight.decision_times import Pace
-from windrow.reproductions.foresight.plan import BESIDE, RIVALS, Plan
-from windrow.reproductions.glume.plan import LENGTHS
-from windrow.reproductions.glume.results import BEATS, PRINTED_WINS
+from windrow.reproductions.foresight.decision_times import DecisionTimes
+from windrow.reproductions.foresight.plan import BESIDE, RIVALS
+from windrow.reproductions.grid import BEATS, LENGTHS, PRINTED_WINS
+from windrow.reproductions.paper import PaperPlan, TableResults
 
 OURS = "foresight"
 BEST_KNOWN = "best known"
@@ -48,7 +48,7 @@ class RunFigures(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class RunsCell:
     """The runs of one cell that every strategy finished. `length` is "all" where lengths are taken together."""
 
     log: str
@@ -146,31 +146,22 @@ class Change:
     """Times the other's, as the mean over cells."""
 
 
-class Results:
+class ForesightResults(TableResults):
     """Tables of all campaigns, in the plan's order, and how long decisions took."""
 
-    def __init__(self, plan: Plan, tables: Sequence[pa.Table], paces: Sequence[Pace] = ()) -> None:
-        self.plan, self.paces = plan, paces
+    def __init__(self, plan: PaperPlan, tables: Sequence[pa.Table], decisions: Sequence[DecisionTimes] = ()) -> None:
+        super().__init__(tables)
+        self.plan, self.decisions = plan, decisions
         self._rows: dict[str, list[dict[str, object]]] = {
             c.name: table.to_pylist() for c, table in zip(plan.campaigns, tables, strict=True)
         }
 
-    @property
-    def trials(self) -> int:
-        """Rows of all tables."""
-        return sum(len(rows) for rows in self._rows.values())
-
-    @property
-    def failed(self) -> int:
-        """Trials that failed."""
-        return sum(row["error"] is not None for rows in self._rows.values() for row in rows)
-
     @cached_property
-    def cells(self) -> dict[str, list[Cell]]:
+    def cells(self) -> dict[str, list[RunsCell]]:
         """The cells of each campaign, those without a run that all finished left out."""
         return {name: _cells(self._compared(name), _length) for name in self._rows}
 
-    def by_log(self, campaign: str) -> list[Cell]:
+    def by_log(self, campaign: str) -> list[RunsCell]:
         """The same with all lengths together."""
         return _cells(self._compared(campaign), lambda _: "all")
 
@@ -190,7 +181,7 @@ class Results:
         return [*both, *_best_known(both)] if campaign == "oracle" else both
 
 
-def _change(cells: Sequence[Cell], name: str, base: str) -> Change:
+def _change(cells: Sequence[RunsCell], name: str, base: str) -> Change:
     parts = [cell.against(name, base) for cell in cells]
     return Change(name, fmean(parts), max(parts), fmean(cell.cost(name, base) for cell in cells))
 
@@ -217,7 +208,7 @@ def _figures(row: Mapping[str, object]) -> RunFigures:
     return RunFigures(*(cast(int, row[name]) for name in ("makespan_s", "used_node_s", "jobs", "killed_jobs")))
 
 
-def _cells(rows: Iterable[Mapping[str, object]], length: Callable[[str], str]) -> list[Cell]:
+def _cells(rows: Iterable[Mapping[str, object]], length: Callable[[str], str]) -> list[RunsCell]:
     by_cell: dict[Key, dict[str, dict[Run, RunFigures]]] = {}
     for row in rows:
         workflow, at, seed = str(row["workflow"]), cast(int, row["submit_s"]), cast(int, row["seed"])
@@ -227,7 +218,7 @@ def _cells(rows: Iterable[Mapping[str, object]], length: Callable[[str], str]) -
             runs[workflow, at, seed] = _figures(row)
     order = [*LENGTHS, "all"]
     keys = sorted(by_cell, key=lambda key: (*key[:3], order.index(key[3])))
-    cells = [Cell(*key, _common(by_cell[key])) for key in keys]
+    cells = [RunsCell(*key, _common(by_cell[key])) for key in keys]
     return [cell for cell in cells if cell.runs]
 
 

@@ -12,44 +12,44 @@ from statistics import fmean
 
 from windrow.report.block import Block
 from windrow.reproductions.foresight.plan import OBJECTIVES, RIVALS, TOLD
-from windrow.reproductions.foresight.results import BEST_KNOWN, OURS, Cell, Results
-from windrow.reproductions.glume.results import PRINTED_WINS
+from windrow.reproductions.foresight.results import BEST_KNOWN, OURS, ForesightResults, RunsCell
+from windrow.reproductions.grid import PRINTED_WINS
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class CellGroup:
     """Cells that are told of together; `name` is the strategy that is put to the test in them."""
 
     title: str
     words: str
-    cells: tuple[tuple[str, Cell], ...]
+    cells: tuple[tuple[str, RunsCell], ...]
     name: str = OURS
     is_printed: bool = False
     """Whether print has these cells."""
 
 
-def groups(results: Results) -> list[Group]:
+def groups(results: ForesightResults) -> list[CellGroup]:
     """All cells in which foresight meets every fixed strategy; groups without cells are left out."""
     found = results.cells
     grid = [(label(cell), cell) for cell in found["grid"]]
     judges = [(_short(c, _place(name)), c) for name, cells in found.items() if _is_judge(name) for c in cells]
     noisy = tuple((_short(cell), cell) for cell in found["noise"])
     all_of_them = (
-        Group("Where it was tuned", "The GLUME grid: days 1-7 of both logs.", tuple(grid), is_printed=True),
-        Group(
+        CellGroup("Where it was tuned", "The GLUME grid: days 1-7 of both logs.", tuple(grid), is_printed=True),
+        CellGroup(
             "Where it was not",
             "Later weeks of both logs, other logs, and days 1-7 under EASY; workflows of 250 tasks, actual requests.",
             tuple(judges),
         ),
-        Group(
+        CellGroup(
             "Task times off by 20 %", "Days 1-7, workflows of 250 tasks, actual requests. Foresight is not told.", noisy
         ),
-        Group("Task times off by 20 %, and told so", "The same. Foresight knows by how much.", noisy, TOLD.name),
+        CellGroup("Task times off by 20 %, and told so", "The same. Foresight knows by how much.", noisy, TOLD.name),
     )
     return [group for group in all_of_them if group.cells]
 
 
-def blocks(results: Results) -> list[Block]:
+def blocks(results: ForesightResults) -> list[Block]:
     """Every table, in the order of the page."""
     tables = [block for group in groups(results) for block in _of_group(group)]
     tables += [
@@ -60,18 +60,18 @@ def blocks(results: Results) -> list[Block]:
         objectives(results),
         ablation(results),
     ]
-    tables += [pace(results)] if results.paces else []
+    tables += [pace(results)] if results.decisions else []
     return [block for block in tables if block.rows]
 
 
-def _of_group(group: Group) -> Iterator[Block]:
+def _of_group(group: CellGroup) -> Iterator[Block]:
     yield makespans(group)
     yield asked(group)
     if group.name == OURS:
         yield wins(group)
 
 
-def makespans(group: Group) -> Block:
+def makespans(group: CellGroup) -> Block:
     """Mean makespans of all six, in hours, and the line of 1 % above the best fixed strategy."""
     names = (*RIVALS, group.name)
     rows, best = [], set()
@@ -89,7 +89,7 @@ def makespans(group: Group) -> Block:
     return Block(f"{group.title}: makespans", words, head, tuple(rows), frozenset(best))
 
 
-def asked(group: Group) -> Block:
+def asked(group: CellGroup) -> Block:
     """The other two demands: 5 % below glume where that loses, and no more than 1.1 times its node-hours."""
     printed = ("in print", "5 %") if group.is_printed else ()
     head = ("cell", "against glume", *printed, "here", "5 %", "node-hours", "1.1 times")
@@ -102,7 +102,7 @@ def asked(group: Group) -> Block:
     return Block(f"{group.title}: against glume", words, head, rows)
 
 
-def _asked(group: Group, c: Cell) -> Iterator[str]:
+def _asked(group: CellGroup, c: RunsCell) -> Iterator[str]:
     better = _met(c.is_better(group.name))
     yield percent(c.against(group.name, "glume"))
     if group.is_printed:
@@ -114,7 +114,7 @@ def _asked(group: Group, c: Cell) -> Iterator[str]:
     yield _met(c.is_cheap(group.name))
 
 
-def wins(group: Group) -> Block:
+def wins(group: CellGroup) -> Block:
     """Wins and losses of foresight by configuration."""
     rows = tuple(
         (text, f"{len(c.workflows)}", *(_pair(c.wins(group.name, rival)) for rival in RIVALS))
@@ -124,7 +124,7 @@ def wins(group: Group) -> Block:
     return Block(f"{group.title}: wins / losses by workflow", words, ("cell", "workflows", *RIVALS), rows)
 
 
-def jobs(results: Results) -> Block:
+def jobs(results: ForesightResults) -> Block:
     """How many jobs each strategy submits, and how many of them are killed."""
     rows = []
     for group in groups(results):
@@ -134,7 +134,7 @@ def jobs(results: Results) -> Block:
     return Block("Jobs, and jobs in vain", words, ("", *RIVALS, OURS), tuple(rows))
 
 
-def configurations(results: Results) -> Block:
+def configurations(results: ForesightResults) -> Block:
     """Each workflow of the grid: by how much foresight is above glume, over all times."""
     columns: dict[str, dict[str, str]] = {}
     for cell in results.cells["grid"]:
@@ -147,7 +147,7 @@ def configurations(results: Results) -> Block:
     return Block("The grid, workflow by workflow", words, ("workflow", *columns), rows)
 
 
-def hindsight(results: Results) -> Block:
+def hindsight(results: ForesightResults) -> Block:
     """The distance to foresight that knows the future."""
     words = (
         "Hindsight is foresight that knows the future: who will come, and how long everybody runs. Actual requests, "
@@ -158,7 +158,7 @@ def hindsight(results: Results) -> Block:
     return Block("Distance to hindsight", words, head, rows)
 
 
-def oracle(results: Results) -> Block:
+def oracle(results: ForesightResults) -> Block:
     """The distance to the best run that was found."""
     words = (
         "The oracle searches with a beam, two courses wide and two decisions deep, on the true future. The best known "
@@ -169,13 +169,13 @@ def oracle(results: Results) -> Block:
     return Block("Distance to the best that could be known", words, head, rows)
 
 
-def _distance(cell: Cell, ours: tuple[str, str], *knowing: str) -> tuple[str, ...]:
+def _distance(cell: RunsCell, ours: tuple[str, str], *knowing: str) -> tuple[str, ...]:
     hours = [_hours(cell.makespan_s(name)) for name in (*ours, *knowing)]
     above = [percent(cell.against(name, knowing[-1])) for name in ours]
     return (label(cell), f"{len(cell.runs)}", *hours, *above)
 
 
-def objectives(results: Results) -> Block:
+def objectives(results: ForesightResults) -> Block:
     """Makespan and node-hours of each objective and fixed strategy, by log."""
     logs = results.by_log("objectives")
     head = ("strategy", *(f"{c.log} {what}" for c in logs for what in ("makespan", "node-hours")))
@@ -187,7 +187,7 @@ def objectives(results: Results) -> Block:
     return Block("Objectives", words, head, tuple(rows))
 
 
-def by_objective(cell: Cell) -> tuple[str, ...]:
+def by_objective(cell: RunsCell) -> tuple[str, ...]:
     """The strategies of a cell, those with objectives first."""
     ours = (OURS, *(strategy.name for strategy in OBJECTIVES))
     return (*ours, *(name for name in cell.names if name not in ours))
@@ -199,7 +199,7 @@ def shown(name: str) -> str:
     return f"foresight: {names[name]}" if name in names else name
 
 
-def ablation(results: Results) -> Block:
+def ablation(results: ForesightResults) -> Block:
     """Each ingredient left out, beside all of foresight."""
     runs = sum(len(cell.runs) for cell in results.cells["ablation"])
     rows = tuple(
@@ -213,12 +213,12 @@ def ablation(results: Results) -> Block:
     return Block("Ablation", words, ("", "makespan", "worst cell", "node-hours, times"), rows)
 
 
-def pace(results: Results) -> Block:
+def pace(results: ForesightResults) -> Block:
     """How long decisions take."""
-    first = results.paces[0]
+    first = results.decisions[0]
     rows = tuple(
         (p.workflow, f"{len(p.decisions_s)}", f"{p.decisions_s[0]:.2f} s", f"{max(p.decisions_s):.2f} s")
-        for p in results.paces
+        for p in results.decisions
     )
     words = (
         "The first decisions of a run, at most three, in seconds of processor time, with "
@@ -228,12 +228,12 @@ def pace(results: Results) -> Block:
     return Block("How long a decision takes", words, ("workflow", "decisions", "the first", "the longest"), rows)
 
 
-def label(cell: Cell) -> str:
+def label(cell: RunsCell) -> str:
     """A cell in words."""
     return f"{cell.log} {cell.requests} {cell.length}"
 
 
-def _short(cell: Cell, where: str = "") -> str:
+def _short(cell: RunsCell, where: str = "") -> str:
     """The same where all requests are actual ones, and policies differ."""
     policy = "" if cell.policy == "conservative" else cell.policy.upper()
     return " ".join(part for part in (cell.log, cell.length, where, policy) if part)

@@ -12,64 +12,64 @@ from dataclasses import replace
 
 import numpy as np
 
-from windrow.reproductions.claim import Claim
-from windrow.reproductions.glume.results import BEATS, Floats, Results
+from windrow.reproductions.glume.results import Floats, GlumeResults
+from windrow.reproductions.grid import BEATS
+from windrow.reproductions.paper import Claim, printed
 
 _POINTS = 3.0
 _PART = 0.25
+_PRINTED = printed("glume")
+_OF = 12  # workflows of 250 tasks, in print
 
 
-def claims(results: Results) -> list[Claim]:
+def claims(results: GlumeResults) -> list[Claim]:
     """All of them, in the order of the text."""
     parts = (_cap_128(results), _cap_16(results), _enhanced(results), _chapter_7(results))
     all_claims = [claim for part in parts for claim in part]
     return [replace(c, agrees=None) for c in all_claims] if results.is_synthetic else all_claims
 
 
-def _cap_128(r: Results) -> Iterator[Claim]:
-    names = r.workflows("-250-")
-    where = "figure 5.2"
-    single = _means(r, "KTH", 128, names, "individual")
-    better = single[single > 0]
-    yield _count(where, "workflows on which individual is better than zhang", 9, 12, len(better), len(names))
-    yield _figure(where, "its improvement there, mean", 11.16, _mean(better), absent=False)
-    yield _figure(where, "its improvement there, at most", 21.06, _most(better), absent=False)
-    yield _figure(where, "runs in which zhang goes task by task", 23.79, _share(_alone(r, 128, names)))
+def _cap_128(r: GlumeResults) -> Iterator[Claim]:
+    names, where, there = r.workflows("-250-"), "figure 5.2", _PRINTED["figure_5_2"]
+    of = len(names)
+    alone, better = _alone(r, 128, names), _means(r, "KTH", 128, names, "individual")
+    better = better[better > 0]
+    what = "workflows on which individual is better than zhang"
+    yield _count(where, what, there["individual_better"], len(better), of)
+    what = "its improvement there, mean"
+    yield _figure(where, what, there["individual_better_mean"], _mean(better), absent=False)
+    what = "its improvement there, at most"
+    yield _figure(where, what, there["individual_better_most"], _most(better), absent=False)
+    yield _figure(where, "runs in which zhang goes task by task", there["zhang_task_by_task"], _share(alone))
     gains = np.concatenate([r.gains("KTH", "accurate", 128, n, "individual") for n in names])
-    grouped = gains[~_alone(r, 128, names)] if len(gains) == len(_alone(r, 128, names)) else gains[:0]
+    grouped = gains[~alone] if len(gains) == len(alone) else gains[:0]
     ahead = _share(grouped < 0)
     is_so = None if ahead is None else ahead < 30
     yield Claim(where, "of the others, those in which zhang beats individual", "under 30 %", _percent(ahead), is_so)
-    one = _means(r, "KTH", 128, names, "one-job")
-    yield _count(where, "workflows on which one-job is similar or better", 6, 12, int((one > -BEATS).sum()), len(names))
-    level = _means(r, "KTH", 128, names, "level-by-level")
-    number = int((level >= BEATS).sum())
-    yield _count(where, "workflows on which level-by-level is better by 5 %", 2, 12, number, len(names))
+    one = int((_means(r, "KTH", 128, names, "one-job") > -BEATS).sum())
+    yield _count(where, "workflows on which one-job is similar or better", there["one_job_similar"], one, of)
+    level = int((_means(r, "KTH", 128, names, "level-by-level") >= BEATS).sum())
+    yield _count(where, "workflows on which level-by-level is better by 5 %", there["level_by_level_better"], level, of)
 
 
-def _cap_16(r: Results) -> Iterator[Claim]:
-    names = r.workflows("-250-")
-    where = "figure 5.3"
-    one = _means(r, "KTH", 16, names, "one-job")
-    yield _count(where, "workflows on which one-job is better than zhang", 9, 12, int((one > 0).sum()), len(names))
-    single = _means(r, "KTH", 16, names, "individual")
-    yield _count(where, "workflows on which individual loses to zhang", 9, 12, int((single < 0).sum()), len(names))
+def _cap_16(r: GlumeResults) -> Iterator[Claim]:
+    names, where, there = r.workflows("-250-"), "figure 5.3", _PRINTED["figure_5_3"]
+    one = int((_means(r, "KTH", 16, names, "one-job") > 0).sum())
+    yield _count(where, "workflows on which one-job is better than zhang", there["one_job_better"], one, len(names))
+    single = int((_means(r, "KTH", 16, names, "individual") < 0).sum())
+    yield _count(where, "workflows on which individual loses to zhang", there["individual_worse"], single, len(names))
     runs = [r.runs("KTH", "accurate", 16, name, "zhang") for name in names]
     whole = np.concatenate([(run.jobs == 1) & ~run.individually for run in runs])
-    yield _figure(where, "runs in which zhang sends one job", 48.32, _share(whole))
+    yield _figure(where, "runs in which zhang sends one job", there["zhang_one_job"], _share(whole))
     gains = np.concatenate([r.gains("KTH", "accurate", 16, n, "one-job") for n in names])
     cut = gains[~whole] if len(gains) == len(whole) else gains[:0]
-    yield _figure(where, "of the others, those in which zhang beats one-job", 52.53, _share(cut < 0))
+    what = "of the others, those in which zhang beats one-job"
+    yield _figure(where, what, there["zhang_beats_one_job"], _share(cut < 0))
 
 
-def _enhanced(r: Results) -> Iterator[Claim]:
-    printed = {
-        ("SDSC", "short"): (88, 1068, 3.57),
-        ("KTH", "long"): (222, 822, 6.52),
-        ("SDSC", "long"): (425, 819, 5.36),
-    }
+def _enhanced(r: GlumeResults) -> Iterator[Claim]:
     rows = {(e.log, e.length, e.version): e for e in r.enhancements()}
-    for (log, length), (improved, runs, by) in printed.items():
+    for log, length, (improved, runs, by) in (row.values() for row in _PRINTED["section_5_3"]):
         ours = rows[log, length, "2"]
         share, there = 100 * ours.improved / max(1, ours.runs), 100 * improved / runs
         words = f"{ours.improved} of {ours.runs}, by {ours.improvement:.2f} %"
@@ -87,30 +87,28 @@ def _enhanced(r: Results) -> Iterator[Claim]:
         )
 
 
-def _chapter_7(r: Results) -> Iterator[Claim]:
-    lost = _means(r, "SDSC", 16, r.workflows("-medium"), "glume", "actual")
-    lost = -lost[lost <= -BEATS]
-    where = "7.1.2"
-    yield _figure(where, "by how much zhang beats glume where it does, mean", 24.6, _mean(lost), absent=False)
-    yield _figure(where, "the same, at most", 55.3, _most(lost), absent=False)
+def _chapter_7(r: GlumeResults) -> Iterator[Claim]:
+    there = _PRINTED["chapter_7"]
+    lost = -_means(r, "SDSC", 16, r.workflows("-medium"), "glume", "actual")
+    lost = lost[lost >= BEATS]
+    what = "by how much zhang beats glume where it does, mean"
+    yield _figure("7.1.2", what, there["medium_lost_mean"], _mean(lost), absent=False)
+    yield _figure("7.1.2", "the same, at most", there["medium_lost_most"], _most(lost), absent=False)
     short = -_means(r, "SDSC", 16, r.workflows("-short"), "glume")
-    yield _figure("7.2, accurate", "by how much zhang beats glume, at most", 8.0, float(short.max()))
-    worst = -_means(r, "SDSC", 16, r.workflows("-short"), "glume", "actual")
-    is_so = bool(worst.mean() >= 50)
-    yield Claim(
-        "7.2, actual",
-        "by how much zhang beats glume, mean",
-        "a factor of 2",
-        _percent(worst.mean()),
-        is_so,
-    )
+    what = "by how much zhang beats glume, at most"
+    yield _figure("7.2, accurate", what, there["short_lost_most"], float(short.max()))
+    worst = float(-_means(r, "SDSC", 16, r.workflows("-short"), "glume", "actual").mean())
+    what = "by how much zhang beats glume, mean"
+    yield Claim("7.2, actual", what, "a factor of 2", _percent(worst), worst >= 50)
 
 
-def _means(r: Results, log: str, cap: int, names: Sequence[str], strategy: str, requests: str = "accurate") -> Floats:
+def _means(
+    r: GlumeResults, log: str, cap: int, names: Sequence[str], strategy: str, requests: str = "accurate"
+) -> Floats:
     return np.array([r.improvement(log, requests, cap, name, strategy) for name in names])
 
 
-def _alone(r: Results, cap: int, names: Sequence[str]) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+def _alone(r: GlumeResults, cap: int, names: Sequence[str]) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     return np.concatenate([r.runs("KTH", "accurate", cap, name, "zhang").individually for name in names])
 
 
@@ -130,11 +128,11 @@ def _percent(value: float | None) -> str:
     return "no such run" if value is None else f"{value:.2f} %"
 
 
-def _count(where: str, what: str, printed: int, of: int, ours: int, ours_of: int) -> Claim:
-    agrees = (2 * printed > of) == (2 * ours > ours_of)
-    if 2 * printed == of:
-        agrees = abs(ours / ours_of - printed / of) <= 0.25
-    return Claim(where, what, f"{printed} of {of}", f"{ours} of {ours_of}", agrees)
+def _count(where: str, what: str, printed: int, ours: int, of: int) -> Claim:
+    agrees = (2 * printed > _OF) == (2 * ours > of)
+    if 2 * printed == _OF:
+        agrees = abs(ours / of - printed / _OF) <= 0.25
+    return Claim(where, what, f"{printed} of {_OF}", f"{ours} of {of}", agrees)
 
 
 def _is_close(printed: float, ours: float) -> bool:

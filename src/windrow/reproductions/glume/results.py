@@ -14,33 +14,18 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from windrow.reproductions.glume.plan import LENGTHS, RIVALS, VERSIONS, Plan
+from windrow.reproductions.glume.plan import RIVALS, VERSIONS, GlumePlan
+from windrow.reproductions.grid import BEATS, PRINTED_WINS
+from windrow.reproductions.paper import TableResults
 
 Floats = NDArray[np.float64]
 
-BEATS = 5.0
 DECISIVE = 3
 """A difference in wins that print must be matched on; smaller ones may be chance."""
 
-PRINTED_WINS: dict[tuple[str, str, str], tuple[int, int]] = {
-    ("KTH", "accurate", "short"): (3, 1),
-    ("KTH", "accurate", "medium"): (5, 0),
-    ("KTH", "accurate", "long"): (2, 0),
-    ("KTH", "actual", "short"): (5, 2),
-    ("KTH", "actual", "medium"): (6, 0),
-    ("KTH", "actual", "long"): (2, 0),
-    ("SDSC", "accurate", "short"): (0, 6),
-    ("SDSC", "accurate", "medium"): (7, 0),
-    ("SDSC", "accurate", "long"): (4, 0),
-    ("SDSC", "actual", "short"): (0, 12),
-    ("SDSC", "actual", "medium"): (0, 10),
-    ("SDSC", "actual", "long"): (4, 0),
-}
-"""Table 7.1: wins of GLUME and of Zhang, of 12 workflows."""
-
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class WinsCell:
     """One cell of table 7.1. Wins are (GLUME's, Zhang's); `near` counts workflows within a point of the 5 % line."""
 
     log: str
@@ -55,7 +40,7 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
-class Bars:
+class GlumeFigure:
     """A figure of the thesis: mean improvement over Zhang in percent, for each workflow and strategy."""
 
     figure: str
@@ -100,14 +85,13 @@ class _Runs:
     individually: NDArray[np.bool_]
 
 
-class Results:
+class GlumeResults(TableResults):
     """Looks up runs by (log, requests, cap, workflow, strategy)."""
 
-    def __init__(self, plan: Plan, tables: Sequence[pa.Table]) -> None:
+    def __init__(self, plan: GlumePlan, tables: Sequence[pa.Table]) -> None:
+        super().__init__(tables)
         self.plan = plan
         self.table = pa.concat_tables(tables[:2])
-        self.failed = sum(len(t) - t.column("error").null_count for t in tables)
-        self.trials = sum(len(t) for t in tables)
         self._runs: dict[tuple[str, str, int, str, str], _Runs] = {}
         for table in tables:
             self._runs |= _grouped(table)
@@ -136,11 +120,11 @@ class Results:
         """The workflows that were run whose name holds `part`, like -250- or -short."""
         return tuple(w.name for w in self.plan.cap_16.workflows if part in w.name)
 
-    def cells(self) -> list[Cell]:
+    def cells(self) -> list[WinsCell]:
         """Table 7.1."""
         return [self._cell(*key, printed) for key, printed in PRINTED_WINS.items()]
 
-    def _cell(self, log: str, requests: str, length: str, printed: tuple[int, int]) -> Cell:
+    def _cell(self, log: str, requests: str, length: str, printed: tuple[int, int]) -> WinsCell:
         names = self.workflows(f"-{length}")
         gain = np.array([self.improvement(log, requests, 16, name, "glume") for name in names])
         ours = int((gain >= BEATS).sum()), int((gain <= -BEATS).sum())
@@ -148,9 +132,9 @@ class Results:
         agrees, words = compare_wins(printed, ours)
         if self.is_synthetic:
             agrees, words = None, "a synthetic log: not to be compared"
-        return Cell(log, requests, length, printed, ours, len(names), near, agrees, words)
+        return WinsCell(log, requests, length, printed, ours, len(names), near, agrees, words)
 
-    def figures(self) -> list[Bars]:
+    def figures(self) -> list[GlumeFigure]:
         """Every bar chart of the thesis, in its order."""
         three = RIVALS[:-1]
         wanted = [
@@ -173,10 +157,10 @@ class Results:
             wanted += [(f"{number} {side}", log, requests, 16, length, RIVALS) for side, log in sides]
         return [self._bars(*figure) for figure in wanted]
 
-    def _bars(self, figure: str, log: str, requests: str, cap: int, part: str, rivals: tuple[str, ...]) -> Bars:
+    def _bars(self, figure: str, log: str, requests: str, cap: int, part: str, rivals: tuple[str, ...]) -> GlumeFigure:
         names = self.workflows(part)
         values = {s: tuple(self.improvement(log, requests, cap, name, s) for name in names) for s in rivals}
-        return Bars(figure, log, requests, cap, names, values)
+        return GlumeFigure(figure, log, requests, cap, names, values)
 
     def enhancements(self) -> list[Enhancement]:
         """Section 5.3, with a cap of 16."""
@@ -244,6 +228,3 @@ def _grouped(table: pa.Table) -> dict[tuple[str, str, int, str, str], _Runs]:
     begins = [i for i, key in enumerate(keys) if i == 0 or key != keys[i - 1]]
     ends = [*begins[1:], len(keys)]
     return {keys[a]: _Runs(makespan[a:b], jobs[a:b], alone[a:b]) for a, b in zip(begins, ends, strict=True)}
-
-
-__all__ = ["BEATS", "LENGTHS", "PRINTED_WINS", "Bars", "Cell", "Cost", "Enhancement", "Results", "compare_wins"]

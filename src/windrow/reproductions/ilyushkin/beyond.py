@@ -15,7 +15,6 @@ from windrow.streams import Backfilling, DueDates
 from windrow.streams.estimates import Exact, Learnt, Noisy
 
 UTILIZATION = 0.9
-CHOSEN_ON = (11, 12)
 JUDGED_ON = (21, 22, 23, 24, 25)
 
 

@@ -1,75 +1,62 @@
-"""The reproduction of Ilyushkin, Ghit and Epema (2015) for people and programs: a page, Markdown, JSON.
-
-Rule: every number that print has stands beside it, and every row says in words whether they agree.
-"""
+"""Ilyushkin, Ghit and Epema (2015), run again: four policies to share a pool, their tables and figures beside ours."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
+from typing import Any
 
 import numpy as np
 
 from windrow.lab.stream.metrics import StreamFigures
 from windrow.lab.stream.workload import SIZES, WORKLOADS
-from windrow.report.block import Block, html_table, markdown_table
-from windrow.report.page import note, notes, page, section
-from windrow.report.stream import plain
+from windrow.report.block import Block
 from windrow.reproductions.ilyushkin.beyond import UTILIZATION
-from windrow.reproductions.ilyushkin.plan import (
-    NEAR,
-    POLICIES,
-    PRINTED_EMPTY_S,
-    PRINTED_MAXIMAL,
-    PRINTED_TIMES,
-    Results,
-)
-from windrow.reproductions.ilyushkin.plots import pictures_of
+from windrow.reproductions.ilyushkin.plan import POLICIES, IlyushkinResults, gathered, plan_ilyushkin
+from windrow.reproductions.ilyushkin.plots import galleries
 from windrow.reproductions.ilyushkin.readings import READINGS, RULES, Reading
+from windrow.reproductions.paper import Paper, PaperPlan, Report, printed
 
-TITLE = "Streams of workflows with unknown run times, run again"
-_LEAD = "Ilyushkin, Ghit and Epema (2015): four policies to share a pool, their tables and figures beside ours."
+PRINTED = printed("ilyushkin")
+PRINTED_MAXIMAL: dict[str, list[float]] = PRINTED["table_1"]
+"""Table I; workloads in the order of `WORKLOADS`."""
 
-
-def ilyushkin_page(results: Results) -> str:
-    """The page as one HTML document."""
-    tables = [section(b.title, note(b.words), html_table(b)) for b in blocks(results)]
-    return page(TITLE, _LEAD, [section("In short", notes(summary(results))), *tables, *pictures_of(results)])
-
-
-def ilyushkin_markdown(results: Results) -> str:
-    """The same tables as Markdown."""
-    parts = [f"# {TITLE}", _LEAD, "\n".join(f"- {line}" for line in summary(results))]
-    for b in blocks(results):
-        parts += [f"## {b.title}", b.words, markdown_table(b)]
-    return "\n\n".join(parts) + "\n"
+NEAR = 0.05
+"""How far a maximal utilization may be from print to agree."""
 
 
-def ilyushkin_json(results: Results) -> dict[str, object]:
-    """The same numbers for programs."""
-    return {
-        "reproduction": "ilyushkin",
-        "scale": results.scale,
-        "repetitions": results.repetitions,
-        "table_1": [
-            {
-                "policy": policy,
-                "workload": workload,
-                "printed": PRINTED_MAXIMAL[policy][k],
-                "ours": results.maximal(workload, policy),
-                "saturation": results.saturation(workload, policy),
-            }
-            for policy in POLICIES
-            for k, workload in enumerate(WORKLOADS)
-        ],
-        "curves": plain([asdict(curve) for curve in results.curves]),
-        "parallelism": [asdict(p) for p in results.pictures.parallelism],
-        "duels": plain([asdict(duel) for duel in results.duels]),
-        "readings": [asdict(reading) for reading in results.readings],
-    }
+def report(plan: PaperPlan, found: Sequence[Any]) -> Report:
+    """What the calls came to."""
+    results = gathered(plan, found)
+    return Report(
+        plan,
+        "Streams of workflows with unknown run times, run again",
+        "Ilyushkin, Ghit and Epema (2015): four policies to share a pool, their tables and figures beside ours.",
+        findings(results),
+        "one repetition. --full runs three, and other readings of the reservations.",
+        [*blocks(results), *galleries(results)],
+        {
+            "repetitions": results.repetitions,
+            "table_1": [
+                {
+                    "policy": policy,
+                    "workload": workload,
+                    "printed": PRINTED_MAXIMAL[policy][k],
+                    "ours": results.maximal(workload, policy),
+                    "saturation": results.saturation(workload, policy),
+                }
+                for policy in POLICIES
+                for k, workload in enumerate(WORKLOADS)
+            ],
+            "curves": [asdict(curve) for curve in results.curves],
+            "parallelism": [asdict(p) for p in results.pictures.parallelism],
+            "duels": [asdict(duel) for duel in results.duels],
+            "readings": [asdict(reading) for reading in results.readings],
+        },
+    )
 
 
-def summary(results: Results) -> list[str]:
+def findings(results: IlyushkinResults) -> list[str]:
     """The findings, in sentences."""
     agree = [_agrees(results, p, k) for p in POLICIES for k in range(len(WORKLOADS))]
     lines = [f"Table I: {sum(agree)} of {len(agree)} maximal utilizations within {NEAR} of print."]
@@ -78,23 +65,21 @@ def summary(results: Results) -> list[str]:
     missed = max(p.most_missed for p in results.pictures.parallelism)
     lines.append(f"Figure 2: tokens miss the exact level of parallelism by at most {missed} processors.")
     lines.append(_due_words(results))
-    if results.scale == "quick":
-        lines.append("A quick run: one repetition. --full runs three, and other readings of the reservations.")
     return lines
 
 
-def blocks(results: Results) -> list[Block]:
+def blocks(results: IlyushkinResults) -> list[Block]:
     """Every table of the page."""
     found = [_maximal(results), _saturation(results), _times(results), _parallelism(results), _duels(results)]
     return [*found, _readings(results), _nearest(results)] if results.readings else found
 
 
-def _agrees(results: Results, policy: str, k: int) -> bool:
+def _agrees(results: IlyushkinResults, policy: str, k: int) -> bool:
     workload = list(WORKLOADS)[k]
     return abs(results.maximal(workload, policy) - PRINTED_MAXIMAL[policy][k]) <= NEAR + 1e-9
 
 
-def _same_order(results: Results) -> str:
+def _same_order(results: IlyushkinResults) -> str:
     """How often two policies that differ in print differ the same way here."""
     same = told = 0
     for k, workload in enumerate(WORKLOADS):
@@ -107,7 +92,7 @@ def _same_order(results: Results) -> str:
     return f"{same} of {told}"
 
 
-def _maximal(results: Results) -> Block:
+def _maximal(results: IlyushkinResults) -> Block:
     rows = []
     for policy in POLICIES:
         cells = []
@@ -122,7 +107,7 @@ def _maximal(results: Results) -> Block:
     return Block("Table I: maximal utilization", words, ("policy", *WORKLOADS), tuple(rows))
 
 
-def _saturation(results: Results) -> Block:
+def _saturation(results: IlyushkinResults) -> Block:
     rows = tuple((p, *(f"{results.saturation(w, p):.3f}" for w in WORKLOADS)) for p in POLICIES)
     words = (
         "The same without steps: the utilization while all workflows are there from the start and a backlog remains."
@@ -130,14 +115,14 @@ def _saturation(results: Results) -> Block:
     return Block("What the pool can take", words, ("policy", *WORKLOADS), rows)
 
 
-def _times(results: Results) -> Block:
+def _times(results: IlyushkinResults) -> Block:
     points = results.mean_at("mixture", "bf", 0.05)
-    rows = [("empty system", "", *("-",) * 3, *_beside(PRINTED_EMPTY_S, _means(points, "empty_s")))]
+    rows = [("empty system", "", *("-",) * 3, *_beside(PRINTED["empty"]["makespan_s"], _means(points, "empty_s")))]
     for policy in POLICIES:
         utilization = results.maximal("mixture", policy)
         points = results.mean_at("mixture", policy, utilization)
         ours = [*_means(points, "wait_s"), *_means(points, "makespan_s")]
-        rows.append((policy, f"{utilization:.2f}", *_beside(PRINTED_TIMES[policy], ours)))
+        rows.append((policy, f"{utilization:.2f}", *_beside(PRINTED["table_2"][policy], ours)))
     head = ("policy", "at", *(f"wait {s}" for s in SIZES), *(f"makespan {s}" for s in SIZES))
     words = (
         "Mixture, each policy at its own maximal utilization; seconds, print / here. Waits near saturation are noisy."
@@ -155,7 +140,7 @@ def _beside(printed: Sequence[float], ours: Sequence[float]) -> list[str]:
     return [f"{p:,.0f} / {o:,.0f}" for p, o in zip(printed, ours, strict=True)]
 
 
-def _parallelism(results: Results) -> Block:
+def _parallelism(results: IlyushkinResults) -> Block:
     rows = tuple(
         (p.workload, str(p.tasks), f"{p.exact:.1f}", f"{p.tokens:.1f}", str(p.most_missed))
         for p in results.pictures.parallelism
@@ -164,7 +149,7 @@ def _parallelism(results: Results) -> Block:
     return Block("Figure 2: level of parallelism", "Means over workflows not yet begun.", head, rows)
 
 
-def _duels(results: Results) -> Block:
+def _duels(results: IlyushkinResults) -> Block:
     rows = []
     for duel in results.duels:
         f = duel.figures
@@ -184,7 +169,7 @@ def _duels(results: Results) -> Block:
     return Block("Beyond the paper: due against bf", words, head, tuple(rows))
 
 
-def _due_words(results: Results) -> str:
+def _due_words(results: IlyushkinResults) -> str:
     means = {
         kind: float(np.mean([d.figures.slowdown for d in results.duels if d.estimates == kind]))
         for kind in ("", "exact", "noisy", "learnt")
@@ -193,7 +178,7 @@ def _due_words(results: Results) -> str:
     return f"At {UTILIZATION} on the mixture, mean slowdown {means['']:.2f} under bf; under due {told}."
 
 
-def _readings(results: Results) -> Block:
+def _readings(results: IlyushkinResults) -> Block:
     found = {(r.workload, r.reading, r.policy): r.saturation for r in results.readings}
     rows = []
     for k, workload in enumerate(WORKLOADS):
@@ -205,7 +190,7 @@ def _readings(results: Results) -> Block:
     return Block("Looking for the cause", words, ("reading", *RULES), tuple(rows))
 
 
-def _nearest(results: Results) -> Block:
+def _nearest(results: IlyushkinResults) -> Block:
     rows = []
     for name in READINGS:
         off = [abs(r.step - _printed(r)) for r in results.readings if r.reading == name]
@@ -217,3 +202,6 @@ def _nearest(results: Results) -> Block:
 
 def _printed(reading: Reading) -> float:
     return PRINTED_MAXIMAL[reading.policy][list(WORKLOADS).index(reading.workload)]
+
+
+PAPER = Paper(plan_ilyushkin, report, "own workloads")

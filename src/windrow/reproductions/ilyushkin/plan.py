@@ -7,13 +7,11 @@ under all policies. Law: results do not depend on the number of workers.
 
 from __future__ import annotations
 
-import multiprocessing
-from collections.abc import Callable, Mapping
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
-from windrow.errors import UserError
 from windrow.lab.stream.metrics import StreamFigures
 from windrow.lab.stream.simulation import Simulator
 from windrow.lab.stream.stability import climb, keeps_up, saturation
@@ -21,39 +19,12 @@ from windrow.lab.stream.workload import WORKFLOWS, WORKLOADS, draw_workload
 from windrow.reproductions.ilyushkin.beyond import Duel, duels
 from windrow.reproductions.ilyushkin.pictures import Pictures, pictures
 from windrow.reproductions.ilyushkin.readings import Reading, readings
+from windrow.reproductions.paper import PaperPlan, Wishes
 from windrow.streams import find_policy
 
+T = TypeVar("T")
+
 POLICIES = ("sr", "slop:0.9", "slop:0.8", "slop:0.2", "fes:10", "fes:2", "fes:1", "bf")
-
-PRINTED_MAXIMAL: Mapping[str, tuple[float, float, float, float]] = {
-    "sr": (0.55, 0.70, 0.20, 0.35),
-    "slop:0.9": (0.55, 0.70, 0.20, 0.35),
-    "slop:0.8": (0.55, 0.70, 0.25, 0.40),
-    "slop:0.2": (0.75, 0.85, 0.50, 0.65),
-    "fes:10": (0.55, 0.70, 0.20, 0.35),
-    "fes:2": (0.55, 0.70, 0.20, 0.35),
-    "fes:1": (0.55, 0.95, 0.80, 0.80),
-    "bf": (0.95, 0.95, 0.95, 0.95),
-}
-"""Table I; workloads in the order of `WORKLOADS`."""
-
-PRINTED_TIMES: Mapping[str, tuple[int, int, int, int, int, int]] = {
-    "sr": (636, 628, 658, 1162, 484, 263),
-    "slop:0.9": (584, 578, 645, 1188, 492, 249),
-    "slop:0.8": (3195, 3121, 3329, 1174, 546, 295),
-    "slop:0.2": (879, 892, 938, 1291, 597, 297),
-    "fes:10": (637, 632, 652, 1160, 480, 264),
-    "fes:2": (526, 525, 547, 1189, 503, 278),
-    "fes:1": (596, 631, 581, 1191, 530, 273),
-    "bf": (703, 707, 694, 1199, 546, 271),
-}
-"""Table II: mean wait, then mean makespan, in seconds, of small, medium and large workflows of the mixture."""
-
-PRINTED_EMPTY_S = (1136, 429, 130)
-NEAR = 0.05
-"""How far a maximal utilization may be from print to agree."""
-
-Watch = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +40,9 @@ class Curve:
 
 
 @dataclass(frozen=True, slots=True)
-class Results:
+class IlyushkinResults:
     """All that was run."""
 
-    scale: str
     repetitions: int
     curves: tuple[Curve, ...]
     pictures: Pictures
@@ -107,27 +77,30 @@ class Results:
         ]
 
 
-def reproduce_ilyushkin(*, full: bool, workers: int = 1, watch: Watch | None = None) -> Results:
-    """Run everything; `watch` hears how many of how many parts are done."""
-    if workers < 1:
-        raise UserError(f"a reproduction needs at least 1 worker, not {workers}")
-    seeds = (1, 2, 3) if full else (1,)
-    tell = watch or (lambda _done, _total: None)
-    with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
-        curves = [pool.submit(run_part, workload, seed) for workload in WORKLOADS for seed in seeds]
-        drawn, fought = pool.submit(pictures, full=full), pool.submit(duels, full=full)
-        read = [pool.submit(readings, workload) for workload in (WORKLOADS if full else ())]
-        futures: list[Future[Any]] = [*curves, drawn, fought, *read]
-        try:
-            for done, future in enumerate(as_completed(futures), start=1):
-                future.result()
-                tell(done, len(futures))
-        finally:  # after an interruption, what has not begun need not
-            pool.shutdown(wait=False, cancel_futures=True)
-    found = tuple(curve for part in curves for curve in part.result())
-    other = tuple(reading for part in read for reading in part.result())
-    scale = "full" if full else "quick"
-    return Results(scale, len(seeds), found, drawn.result(), fought.result(), other)
+def plan_ilyushkin(wishes: Wishes) -> PaperPlan:
+    """Pictures, duels, the curves of each workload and seed, and where all is wanted other readings of the paper."""
+    full = wishes.full
+    calls: list[partial[Any]] = [partial(pictures, full=full), partial(duels, full=full)]
+    calls += [partial(run_part, workload, seed) for workload in WORKLOADS for seed in _seeds(full=full)]
+    calls += [partial(readings, workload) for workload in (WORKLOADS if full else ())]
+    return PaperPlan("full" if full else "quick", calls=tuple(calls), calls_are="simulating streams")
+
+
+def gathered(plan: PaperPlan, found: Sequence[Any]) -> IlyushkinResults:
+    """What the calls gave."""
+    seeds = _seeds(full=plan.scale == "full")
+    drawn, fought, *others = found
+    count = len(WORKLOADS) * len(seeds)
+    curves, read = others[:count], others[count:]
+    return IlyushkinResults(len(seeds), _joined(curves), drawn, fought, _joined(read))
+
+
+def _seeds(*, full: bool) -> tuple[int, ...]:
+    return (1, 2, 3) if full else (1,)
+
+
+def _joined(parts: Iterable[Iterable[T]]) -> tuple[T, ...]:
+    return tuple(item for part in parts for item in part)
 
 
 def run_part(workload: str, seed: int, workflows: int = WORKFLOWS) -> list[Curve]:

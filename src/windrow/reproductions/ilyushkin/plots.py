@@ -5,29 +5,31 @@ from __future__ import annotations
 import numpy as np
 
 from windrow.lab.stream.workload import WORKLOADS
-from windrow.report.page import figure, section
+from windrow.report.page import figure
 from windrow.report.stream import dots, log_axis, steps
 from windrow.report.svg import plot
 from windrow.report.svg.axis import Axis, count_axis, time_axis
 from windrow.reproductions.ilyushkin.pictures import RUNTIME_EDGES_S, SIZES, TRACE_S, WORK_EDGES_S
-from windrow.reproductions.ilyushkin.plan import POLICIES, Results
+from windrow.reproductions.ilyushkin.plan import POLICIES, IlyushkinResults
+from windrow.reproductions.paper import Gallery, Picture
 
 _WIDTH = 920
 _ONE_KIND = ("montage", "ligo", "sipht")
 
 
-def pictures_of(results: Results) -> list[str]:
-    """A section for each figure."""
-    return [
-        section("Figure 2", _parallelism(results)),
-        section("Figures 4 and 5", _work(results), _runtimes(results)),
-        section("Figure 6", *(_slowdowns(results, policy) for policy in POLICIES)),
-        section("Figure 7", _scatter(results)),
-        section("Figure 8", _reserved(results)),
-    ]
+def galleries(results: IlyushkinResults) -> list[Gallery]:
+    """One for each figure."""
+    figures = {
+        "Figure 2": [_parallelism(results)],
+        "Figures 4 and 5": [_work(results), _runtimes(results)],
+        "Figure 6": [_slowdowns(results, policy) for policy in POLICIES],
+        "Figure 7": [_scatter(results)],
+        "Figure 8": [_reserved(results)],
+    }
+    return [Gallery(title, "", [*map(Picture, drawn)]) for title, drawn in figures.items()]
 
 
-def _parallelism(results: Results) -> str:
+def _parallelism(results: IlyushkinResults) -> str:
     found = results.pictures.parallelism
     frame = _frame(count_axis(max(SIZES), "tasks"), count_axis(max(p.exact for p in found), "level of parallelism"))
     parts = [plot.axes(frame)]
@@ -41,7 +43,7 @@ def _parallelism(results: Results) -> str:
     return figure(picture, "Lines: exact. Marks: by tokens.", plot.legend(_ONE_KIND))
 
 
-def _work(results: Results) -> str:
+def _work(results: IlyushkinResults) -> str:
     counts = results.pictures.work_counts / results.pictures.work_counts.sum()
     y = Axis(0, 0.25, tuple((t / 20, f"{5 * t} %") for t in range(6)), "workflows")
     frame = _frame(time_axis(0, float(WORK_EDGES_S[-1]), "of work"), y, height=180)
@@ -49,7 +51,7 @@ def _work(results: Results) -> str:
     return figure(plot.picture(_WIDTH, 260, "Distribution of work", parts), "Work of a workflow: 100,000 draws.")
 
 
-def _runtimes(results: Results) -> str:
+def _runtimes(results: IlyushkinResults) -> str:
     low, high = float(RUNTIME_EDGES_S[0]), float(RUNTIME_EDGES_S[-1])
     frame = _frame(log_axis(low, high, "seconds"), log_axis(1e-1, 100, "% of tasks"), height=220)
     parts = [plot.axes(frame)]
@@ -61,7 +63,7 @@ def _runtimes(results: Results) -> str:
     return figure(picture, "Run times of tasks, normalised.", plot.legend(_ONE_KIND, marks=False))
 
 
-def _slowdowns(results: Results, policy: str) -> str:
+def _slowdowns(results: IlyushkinResults, policy: str) -> str:
     """The mean slowdown by utilization, a line per workload, to the last stable one."""
     lines = {w: _points(results, w, policy) for w in WORKLOADS}
     highest = max([y for points in lines.values() for _, y in points], default=2.0)
@@ -77,14 +79,14 @@ def _slowdowns(results: Results, policy: str) -> str:
     return figure(picture, f"{policy}: the last point is the highest stable utilization.", plot.legend(list(WORKLOADS)))
 
 
-def _points(results: Results, workload: str, policy: str) -> list[tuple[float, float]]:
+def _points(results: IlyushkinResults, workload: str, policy: str) -> list[tuple[float, float]]:
     maximal = results.maximal(workload, policy)
     offered = sorted({p.offered for c in results.curves_of(workload, policy) for p in c.points if p.offered <= maximal})
     found = ((u, results.mean_at(workload, policy, u)) for u in offered)
     return [(u, float(np.mean([p.slowdown for p in points]))) for u, points in found if points]
 
 
-def _scatter(results: Results) -> str:
+def _scatter(results: IlyushkinResults) -> str:
     scatters = results.pictures.scatters
     highest = max(float(s.slowdown.max(initial=1.0)) for s in scatters)
     frame = _frame(log_axis(25, 700, "tasks"), log_axis(0.9, max(10.0, 1.1 * highest), "slowdown"), height=300)
@@ -94,7 +96,7 @@ def _scatter(results: Results) -> str:
     return figure(picture, "One dot per workflow of the mixture.", plot.legend(names, marks=False))
 
 
-def _reserved(results: Results) -> str:
+def _reserved(results: IlyushkinResults) -> str:
     trace = results.pictures.trace
     times = trace[:, 0] - trace[0, 0]
     frame = _frame(time_axis(0, TRACE_S, "from the middle of the stream"), count_axis(110, "processors"), height=200)

@@ -9,20 +9,20 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from windrow.reproductions.claim import Claim
+from windrow.reproductions.paper import Claim
 from windrow.reproductions.zhang.plan import CLUSTERS, POLICIES, STRATEGY_NAMES, WIDTHS
-from windrow.reproductions.zhang.results import PRINTED_WAIT_S, Chosen, Results, every_one, of_application, ranking
+from windrow.reproductions.zhang.results import PRINTED_WAIT_S, Chosen, ZhangResults, every_one, of_application, ranking
 
-Cell = tuple[str, str]
+Place = tuple[str, str]
 
 
-def claims(results: Results) -> list[Claim]:
+def claims(results: ZhangResults) -> list[Claim]:
     """All of them, in the order of the text."""
     parts = (_overall, _clusters, _ada, _cpu, _star, _rtc, _lemieux, _applications)
     return [claim for part in parts for claim in part(results)]
 
 
-def _overall(r: Results) -> Iterator[Claim]:
+def _overall(r: ZhangResults) -> Iterator[Claim]:
     cells = _cells()
     least = [cell for cell in cells if ranking(_waits(r, *cell))[0] == "zhang"]
     words, of = "clusters and policies where hybrid waits least", len(cells)
@@ -42,7 +42,7 @@ def _overall(r: Results) -> Iterator[Claim]:
     yield _count("figure 10", words, len(CLUSTERS), len(same), len(CLUSTERS))
 
 
-def _clusters(r: Results) -> Iterator[Claim]:
+def _clusters(r: ZhangResults) -> Iterator[Claim]:
     lone = [p for p in POLICIES if all(_waits(r, "Lonestar", p)[2] < _waits(r, c, p)[2] for c in CLUSTERS[1:])]
     yield _count("figure 10", "policies under which waits are least on Lonestar", 3, len(lone), 3)
     for clusters, worse, better in ((("Ada", "LeMieux"), 0, 1), (("RTC", "Star"), 1, 0)):
@@ -52,7 +52,7 @@ def _clusters(r: Results) -> Iterator[Claim]:
         yield _count("figure 10", words, len(cells), len(here), len(cells))
 
 
-def _ada(r: Results) -> Iterator[Claim]:
+def _ada(r: ZhangResults) -> Iterator[Claim]:
     relative = {p: [r.mean("relative_wait", ("Ada",), p, s) for s in STRATEGY_NAMES] for p in POLICIES}
     giant = {p: values[1] for p, values in relative.items()}
     words = "giant's relative wait on Ada is longest under"
@@ -63,7 +63,7 @@ def _ada(r: Results) -> Iterator[Claim]:
     yield _count("figure 12", "policies under which hybrid's relative wait is least", 3, len(least), 3)
 
 
-def _cpu(r: Results) -> Iterator[Claim]:
+def _cpu(r: ZhangResults) -> Iterator[Claim]:
     used = {s: r.mean("cpu_s", CLUSTERS, "FS", s) / 3600 for s in STRATEGY_NAMES}
     ratio = _share(used["giant"], used["individual"])
     yield _about("figure 13", "CPU hours of giant over those of individual", "almost 3", 3, ratio, f"{ratio:.2f}")
@@ -76,13 +76,13 @@ def _cpu(r: Results) -> Iterator[Claim]:
     yield Claim("figure 13", "CPU hours of a giant job on Star", "under 600", f"{star_h:.0f}", star_h < 600)
 
 
-def _star(r: Results) -> Iterator[Claim]:
+def _star(r: ZhangResults) -> Iterator[Claim]:
     waits = {p: _waits(r, "Star", p) for p in POLICIES}
     best = [s for i, s in enumerate(STRATEGY_NAMES) if min(POLICIES, key=lambda p: waits[p][i]) == "FS"]
     yield _count("text, Star", "strategies that wait least under FS", 3, len(best), 3)
 
 
-def _rtc(r: Results) -> Iterator[Claim]:
+def _rtc(r: ZhangResults) -> Iterator[Claim]:
     large = [c.is_large for c in r.plan.configurations]
     share = sum(large) / len(large)
     yield _about("text, RTC", "workflows wider than 128", "about 30 %", 0.3, share, _percent(share))
@@ -96,7 +96,7 @@ def _rtc(r: Results) -> Iterator[Claim]:
     yield Claim("text, RTC", words, "virtually all", _percent(mean), mean >= 0.9)
 
 
-def _lemieux(r: Results) -> Iterator[Claim]:
+def _lemieux(r: ZhangResults) -> Iterator[Claim]:
     printed = {c: _advantage(waits) for c, waits in PRINTED_WAIT_S.items()}
     ours = {c: _advantage(_waits(r, c, "FCFS")) for c in CLUSTERS}
     there, here = (max(cuts, key=lambda c: cuts[c]) for cuts in (printed, ours))
@@ -110,7 +110,7 @@ def _lemieux(r: Results) -> Iterator[Claim]:
     )
 
 
-def _applications(r: Results) -> Iterator[Claim]:
+def _applications(r: ZhangResults) -> Iterator[Claim]:
     waits = {app: [r.mean("wait_s", CLUSTERS, "FL", s, of_application(app)) for s in STRATEGY_NAMES] for app in WIDTHS}
     gauss = waits["gauss"]
     words = "gauss: giant waits less than individual"
@@ -122,19 +122,19 @@ def _applications(r: Results) -> Iterator[Claim]:
     yield _count("figure 15", "applications for which hybrid waits least", 5, len(least), 5)
 
 
-def _cells(clusters: Sequence[str] = CLUSTERS) -> list[Cell]:
+def _cells(clusters: Sequence[str] = CLUSTERS) -> list[Place]:
     return [(cluster, policy) for cluster in clusters for policy in POLICIES]
 
 
-def _waits(r: Results, cluster: str, policy: str, chosen: Chosen = every_one) -> list[float]:
+def _waits(r: ZhangResults, cluster: str, policy: str, chosen: Chosen = every_one) -> list[float]:
     return [r.mean("wait_s", (cluster,), policy, s, chosen) for s in STRATEGY_NAMES]
 
 
-def _is_beaten(r: Results, cluster: str, policy: str) -> bool:
+def _is_beaten(r: ZhangResults, cluster: str, policy: str) -> bool:
     return "zhang" not in r.leaders(cluster, policy)
 
 
-def _named(cells: Sequence[Cell]) -> str:
+def _named(cells: Sequence[Place]) -> str:
     return f"{len(cells)}: " + ", ".join(" ".join(cell) for cell in cells) if cells else "none"
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from windrow.model import Log
 from windrow.recipes.logs.clusters import CLUSTERS
-from windrow.reproductions.zhang.plan import Plan
+from windrow.reproductions.zhang.plan import ZhangPlan
 
 _DAY_S = 86_400
 _HOUR_S = 3600
@@ -28,7 +28,7 @@ class Usage:
     requested_load: float
 
 
-def figure_11(plan: Plan) -> Iterator[tuple[str, Usage, Usage | None]]:
+def figure_11(plan: ZhangPlan) -> Iterator[tuple[str, Usage, Usage | None]]:
     """For each cluster of the plan its name, our row, and the printed one where there is one."""
     for source in plan.logs:
         yield source.name, usage(source.load("actual")), printed_usage(source.name)

@@ -1,25 +1,29 @@
-"""The reproduction of Zhang, Koelbel and Cooper for people and programs: one page, the same as Markdown and as JSON.
-
-Rule: every number stands beside the printed one where there is one, and every such row says whether they agree.
-"""
+"""Zhang, Koelbel and Cooper, run again: their figures and claims beside ours."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 
-from windrow.report.block import Block, html_table, markdown_table
-from windrow.report.page import facts, figure, note, notes, page, section
-from windrow.report.svg import plot
+import pyarrow as pa
+
+from windrow.report.block import Block
+from windrow.reproductions.bars import grouped_bars, known, short, value_axis
+from windrow.reproductions.paper import (
+    Fact,
+    Gallery,
+    Listing,
+    Paper,
+    Picture,
+    Report,
+    campaign_facts,
+    claims_words,
+)
 from windrow.reproductions.zhang.claims import claims
 from windrow.reproductions.zhang.clusters import figure_11
-from windrow.reproductions.zhang.plan import CLUSTERS, POLICIES, STRATEGY_NAMES
-from windrow.reproductions.zhang.plots import grouped_bars, short
-from windrow.reproductions.zhang.results import Bars, Means, Results, ranking
+from windrow.reproductions.zhang.plan import CLUSTERS, POLICIES, STRATEGY_NAMES, ZhangPlan, plan_wished
+from windrow.reproductions.zhang.results import Means, ZhangFigure, ZhangResults, ranking
 from windrow.reproductions.zhang.tables import HYBRID, blocks
-
-TITLE = "Zhang, Koelbel and Cooper, run again"
 
 _REASONS = (
     "Its logs are private. Ours have the same means, but no weeks that are fuller than others.",
@@ -32,69 +36,48 @@ _REASONS = (
 )
 
 
-def zhang_page(results: Results) -> str:
-    """The page as one HTML document."""
-    tables = [section(b.title, note(b.words), html_table(b)) for b in blocks(results)]
-    sections = [
-        section("In short", notes(summary(results))),
-        *tables[:2],
-        section("The figures", note(_HOW_TO_READ), *_pictures(results.figures())),
-        *tables[2:],
-        section("What was run", facts(_what(results))),
-        section("Why numbers may differ from print", notes(_REASONS)),
-    ]
-    return page(TITLE, _lead(results), sections)
-
-
-def zhang_markdown(results: Results) -> str:
-    """The same numbers as Markdown; figures become tables."""
-    parts = [f"# {TITLE}", _lead(results), _list(summary(results))]
-    for b in (*blocks(results), *map(_figure_block, results.figures())):
-        parts += [f"## {b.title}", b.words, markdown_table(b)]
-    parts += ["## What was run", _list([f"{k}: {v}" for k, v in _what(results)])]
-    parts += ["## Why numbers may differ from print", _list(_REASONS)]
-    return "\n\n".join(parts) + "\n"
-
-
-def zhang_json(results: Results) -> dict[str, object]:
-    """The same numbers for programs; a mean over no run is null."""
-    plan = results.plan
-    clusters = ((name, asdict(ours), asdict(printed) if printed else None) for name, ours, printed in figure_11(plan))
-    return {
-        "reproduction": "zhang",
-        "scale": plan.scale,
-        "cap": plan.cap,
-        "trials": results.trials,
-        "failed": results.failed,
-        "stand_ins": list(plan.stand_ins),
-        "digests": {campaign.name: campaign.digest() for campaign in plan.campaigns},
-        "strategies": list(STRATEGY_NAMES),
-        "means": [_without_nan(asdict(m) | {"agrees": m.agrees}) for m in results.means()],
-        "groups": [_without_nan(asdict(g)) for g in results.groups()],
-        "claims": [asdict(c) for c in claims(results)],
-        "t_tests": [_without_nan(asdict(c)) for c in results.comparisons()],
-        "figures": [_without_nan(asdict(f)) for f in results.figures()],
-        "figure_11": [{"cluster": name, "ours": ours, "printed": printed} for name, ours, printed in clusters],
-    }
-
-
-def summary(results: Results) -> list[str]:
-    """The findings, in sentences."""
-    said = claims(results)
-    lines = [
-        f"The text: {sum(c.agrees is True for c in said)} of {len(said)} claims agree, "
-        f"{sum(c.agrees is False for c in said)} differ.",
-        _figure_10(results.means()),
-        _advice(results),
-        *results.plan.stand_ins,
-    ]
-    if results.plan.cap is not None:
-        lines.append(f"A run may have {results.plan.cap} jobs in the system at once, a bound that print does not have.")
-    if results.plan.scale == "quick":
-        lines.append("A quick run: 2 of 25 workflows of each application, at 6 times instead of 100. --full runs all.")
-    if results.failed:
-        lines.append(f"WARNING: {results.failed:,} of {results.trials:,} trials failed and are left out.")
-    return lines
+def report(plan: ZhangPlan, tables: Sequence[pa.Table]) -> Report:
+    """What the campaigns came to."""
+    results = ZhangResults(plan, tables)
+    said, drawn = claims(results), results.figures()
+    lead = (
+        f"{results.trials:,} simulated runs of five applications on {len(results.clusters)} clusters under three "
+        "policies, by three ways of submitting them: our figures beside those of the paper that introduced zhang."
+    )
+    findings = [claims_words(said), _figure_10(results.means()), _advice(results)]
+    if plan.cap is not None:
+        findings.append(f"A run may have {plan.cap} jobs in the system at once, a bound that print does not have.")
+    first, second, *others = blocks(results)
+    return Report(
+        plan,
+        "Zhang, Koelbel and Cooper, run again",
+        lead,
+        findings,
+        "2 of 25 workflows of each application, at 6 times instead of 100. --full runs all.",
+        [
+            first,
+            second,
+            Gallery("The figures", _HOW_TO_READ, [*map(_picture, drawn)]),
+            *others,
+            Listing("What was run", [*_what(results)]),
+            Listing("Why numbers may differ from print", _REASONS),
+        ],
+        {
+            "cap": plan.cap,
+            "strategies": STRATEGY_NAMES,
+            "means": [asdict(m) | {"agrees": m.agrees} for m in results.means()],
+            "groups": [asdict(g) for g in results.groups()],
+            "claims": [asdict(c) for c in said],
+            "t_tests": [asdict(c) for c in results.comparisons()],
+            "figures": [asdict(f) for f in drawn],
+            "figure_11": [
+                {"cluster": name, "ours": asdict(ours), "printed": asdict(there) if there else None}
+                for name, ours, there in figure_11(plan)
+            ],
+        },
+        results.trials,
+        results.failed,
+    )
 
 
 def _figure_10(means: Sequence[Means]) -> str:
@@ -106,7 +89,7 @@ def _figure_10(means: Sequence[Means]) -> str:
     )
 
 
-def _advice(results: Results) -> str:
+def _advice(results: ZhangResults) -> str:
     counts = dict.fromkeys(STRATEGY_NAMES, 0)
     cells = [(cluster, policy) for cluster in results.clusters for policy in POLICIES]
     for place in cells:
@@ -126,25 +109,14 @@ _HOW_TO_READ = (
 )
 
 
-def _pictures(figures: Sequence[Bars]) -> Iterator[str]:
-    for f in figures:
-        words = f"Figure {f.figure}. {f.caption}"
-        yield figure(grouped_bars(f.groups, f.values, f.unit, words), words, plot.legend(list(f.values), marks=False))
-
-
-def _figure_block(f: Bars) -> Block:
+def _picture(f: ZhangFigure) -> Picture:
     rows = tuple((name, *(short(values[i]) for values in f.values.values())) for i, name in enumerate(f.groups))
-    return Block(f"Figure {f.figure}", f"{f.caption} Values: {f.unit}.", ("", *f.values), rows)
+    block = Block(f"Figure {f.figure}", f"{f.caption} Values: {f.unit}.", ("", *f.values), rows)
+    y, caption = value_axis(max(known(f.values)), f.unit), f"Figure {f.figure}. {f.caption}"
+    return Picture(grouped_bars(f.groups, f.values, y, caption, short), block)
 
 
-def _lead(results: Results) -> str:
-    return (
-        f"{results.trials:,} simulated runs of five applications on {len(results.clusters)} clusters under three "
-        "policies, by three ways of submitting them: our figures beside those of the paper that introduced zhang."
-    )
-
-
-def _what(results: Results) -> Iterator[tuple[str, str]]:
+def _what(results: ZhangResults) -> Iterator[Fact]:
     plan = results.plan
     first = plan.campaigns[0]
     yield "scale", plan.scale
@@ -156,22 +128,7 @@ def _what(results: Results) -> Iterator[tuple[str, str]]:
     cap = "no cap on jobs" if plan.cap is None else f"a cap of {plan.cap} jobs"
     yield "terms", f"{cap}, " + ", ".join(f"{name} {value}" for name, value in first.terms)
     yield "averages over clusters", ", ".join(CLUSTERS)
-    for campaign in plan.campaigns:
-        yield f"campaign {campaign.name}", f"{campaign.trials:,} trials, digest {campaign.digest()}"
+    yield from campaign_facts(plan)
 
 
-def _list(lines: Sequence[str]) -> str:
-    return "\n".join(f"- {line}" for line in lines)
-
-
-def _without_nan(value: object) -> object:
-    """JSON has no NaN."""
-    match value:
-        case float():
-            return value if math.isfinite(value) else None
-        case dict():
-            return {key: _without_nan(item) for key, item in value.items()}
-        case list() | tuple():
-            return [_without_nan(item) for item in value]
-        case _:
-            return value
+PAPER = Paper(plan_wished, report, "own three policies", options=("data", "cap"), needs=("scipy",))

@@ -22,6 +22,8 @@ from random import Random
 from windrow.app.strategies import STRATEGIES
 from windrow.lab.campaign.campaign import BatchRules, Campaign, Option
 from windrow.lab.campaign.sources import LogSource, WorkflowSource
+from windrow.reproductions.data import find_log, missing_log
+from windrow.reproductions.paper import PaperPlan, Wishes
 from windrow.strategies import Strategy, Zhang
 
 CLUSTERS = ("Lonestar", "Ada", "LeMieux", "RTC", "Star")
@@ -58,7 +60,7 @@ _QUICK_TIMES = 6
 _QUICK_DAYS = 60
 _QUICK_PLACES = ((1, 1), (3, 3))
 _DAYS = {"Lonestar": 365, "Ada": 365, "LeMieux": 365, "RTC": 365, "Star": 304, "KTH": 330, "SDSC": 700}
-_FILES = {"KTH": "KTH-SP2-1996-2.1-cln.swf.gz", "SDSC": "SDSC-SP2-1998-4.2-cln.swf.gz"}
+_PUBLIC = ("KTH", "SDSC")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,13 +88,10 @@ class Configuration:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """What to run: one campaign for each log, under its name. `stand_ins` says in words what is not the paper's own."""
+class ZhangPlan(PaperPlan):
+    """One campaign for each log, under its name."""
 
-    scale: str
-    campaigns: tuple[Campaign, ...]
-    configurations: tuple[Configuration, ...]
-    stand_ins: tuple[str, ...]
+    configurations: tuple[Configuration, ...] = ()
 
     @property
     def cap(self) -> int | None:
@@ -106,17 +105,28 @@ class Plan:
         return tuple(campaign.logs[0] for campaign in self.campaigns)
 
 
-def plan_zhang(data: str | Path | None, *, full: bool, cap: int = NO_CAP) -> Plan:
+def plan_wished(wishes: Wishes) -> ZhangPlan:
+    """As the options of the command say."""
+    return plan_zhang(wishes.data, full=wishes.full, cap=wishes.options.get("cap") or NO_CAP)
+
+
+def plan_zhang(data: str | Path | None, *, full: bool, cap: int = NO_CAP) -> ZhangPlan:
     """The campaigns; KTH and SDSC are in it where their logs lie in the folder `data` or in `swf/` there.
 
     Not `full`: two of the 25 configurations of each application, and 6 submission times in the log's first 60 days.
     `cap` bounds a run's jobs in the system; it serves to look for the cause of a difference from print.
     """
     logs = [LogSource(name, model=name.lower(), seed=1) for name in CLUSTERS]
-    logs += [log for name in _FILES if (log := _real_log(name, data))]
+    logs += [log for name in _PUBLIC if (log := find_log(name, data))]
     configurations = tuple(all_configurations() if full else quick_configurations())
     campaigns = tuple(_campaign(log, configurations, cap, full=full) for log in logs)
-    return Plan("full" if full else "quick", campaigns, configurations, tuple(_stand_ins(logs)))
+    return ZhangPlan(
+        "full" if full else "quick",
+        campaigns,
+        tuple(_stand_ins(logs)),
+        variant="" if cap == NO_CAP else f"-cap-{cap}",
+        configurations=configurations,
+    )
 
 
 def all_configurations() -> Iterator[Configuration]:
@@ -150,19 +160,11 @@ def _campaign(log: LogSource, configurations: tuple[Configuration, ...], cap: in
     )
 
 
-def _real_log(name: str, data: str | Path | None) -> LogSource | None:
-    folders = (Path(data) / "swf", Path(data)) if data is not None else ()
-    found = (folder / _FILES[name] for folder in folders if (folder / _FILES[name]).is_file())
-    path = next(found, None)
-    return LogSource(name, path=str(path)) if path else None
-
-
 def _stand_ins(logs: list[LogSource]) -> Iterator[str]:
     yield (
         "The logs of the paper's five clusters are private: synthetic ones with the means of its figure 11 stand in. "
         "So its orders and ratios can be compared, its seconds cannot."
     )
-    there = {log.name for log in logs}
-    for name, file in _FILES.items():
-        if name not in there:
-            yield f"The log {name} was not found ({file}): that cluster, which print does not have, is left out."
+    for name in _PUBLIC:
+        if name not in {log.name for log in logs}:
+            yield missing_log(name, "that cluster, which print does not have, is left out")

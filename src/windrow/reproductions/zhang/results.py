@@ -19,20 +19,15 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from windrow.lab.campaign.campaign import Campaign
-from windrow.reproductions.zhang.plan import CLUSTERS, POLICIES, STRATEGY_NAMES, WIDTHS, Configuration, Plan
-from windrow.reproductions.zhang.ttest import PairedTest, paired_t_test
+from windrow.reproductions.paper import TableResults, printed
+from windrow.reproductions.zhang.paired import PairedTest, paired_t_test
+from windrow.reproductions.zhang.plan import CLUSTERS, POLICIES, STRATEGY_NAMES, WIDTHS, Configuration, ZhangPlan
 
 Floats = NDArray[np.float64]
 Chosen = Callable[[Configuration], bool]
 
-PRINTED_WAIT_S: dict[str, tuple[int, int, int]] = {
-    "Lonestar": (7070, 8936, 4927),
-    "Ada": (72559, 28122, 25924),
-    "LeMieux": (84861, 62851, 33987),
-    "RTC": (23122, 90681, 15960),
-    "Star": (36099, 81992, 33861),
-}
-"""Figure 10 (a), FCFS: mean waits of individual, giant and hybrid. The other figures print no numbers."""
+PRINTED_WAIT_S: dict[str, list[int]] = printed("zhang")["figure_10a"]
+"""Figure 10 (a), FCFS: mean waits of individual, giant and hybrid."""
 
 _HOUR_S = 3600
 
@@ -51,7 +46,7 @@ _SIZES: dict[str, Chosen] = {"small": lambda c: not c.is_large, "large": lambda 
 
 
 @dataclass(frozen=True, slots=True)
-class Bars:
+class ZhangFigure:
     """A figure of the paper: one group of bars for each place, one bar for each strategy."""
 
     figure: str
@@ -62,7 +57,7 @@ class Bars:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class StrategyPair:
     """Two strategies on one cluster under one policy. `by_run` pairs all runs, as the paper does; `by_time` pairs the
     means over all workflows at each submission time, which are nearer to being independent."""
 
@@ -92,7 +87,7 @@ class Means:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class WorkflowGroup:
     """The runs of an application, or of small or large workflows, on the five clusters under one policy.
 
     Means are as (individual, giant, zhang); tests, by run, are of individual and of giant against zhang.
@@ -116,13 +111,12 @@ class _Grid:
     individually: Floats
 
 
-class Results:
+class ZhangResults(TableResults):
     """Looks up runs by cluster, policy and strategy."""
 
-    def __init__(self, plan: Plan, tables: Sequence[pa.Table]) -> None:
+    def __init__(self, plan: ZhangPlan, tables: Sequence[pa.Table]) -> None:
+        super().__init__(tables)
         self.plan = plan
-        self.trials = sum(len(t) for t in tables)
-        self.failed = sum(len(t) - t.column("error").null_count for t in tables)
         self.clusters = tuple(log.name for log in plan.logs)
         pairs = zip(plan.campaigns, tables, strict=True)
         self._grids = {campaign.logs[0].name: _grid(campaign, table) for campaign, table in pairs}
@@ -153,12 +147,12 @@ class Results:
             cluster, policy, _hours(wait_s), relative, _hours(cpu_s), None if printed is None else _hours(printed)
         )
 
-    def groups(self) -> list[Group]:
+    def groups(self) -> list[WorkflowGroup]:
         """Every application, then small and large workflows, under every policy."""
         parts = {app: of_application(app) for app in WIDTHS} | _SIZES
         return [self._group(name, policy, chosen) for policy in POLICIES for name, chosen in parts.items()]
 
-    def _group(self, name: str, policy: str, chosen: Chosen) -> Group:
+    def _group(self, name: str, policy: str, chosen: Chosen) -> WorkflowGroup:
         wait_s, relative, cpu_s = (
             tuple(self.mean(what, CLUSTERS, policy, s, chosen) for s in STRATEGY_NAMES)
             for what in ("wait_s", "relative_wait", "cpu_s")
@@ -166,19 +160,19 @@ class Results:
         each = [[self.runs("wait_s", c, policy, s, chosen).ravel() for c in CLUSTERS] for s in STRATEGY_NAMES]
         individual, giant, zhang = (np.concatenate(waits) for waits in each)
         tests = (paired_t_test(individual, zhang), paired_t_test(giant, zhang))
-        return Group(name, policy, _hours(wait_s), relative, _hours(cpu_s), tests)
+        return WorkflowGroup(name, policy, _hours(wait_s), relative, _hours(cpu_s), tests)
 
-    def comparisons(self) -> list[Comparison]:
+    def comparisons(self) -> list[StrategyPair]:
         """Every pair of strategies on every cluster under every policy."""
         cells = [(cluster, policy) for policy in POLICIES for cluster in self.clusters]
         return [self.compare(*cell, *pair) for cell in cells for pair in combinations(STRATEGY_NAMES, 2)]
 
-    def compare(self, cluster: str, policy: str, first: str, second: str, chosen: Chosen = every_one) -> Comparison:
+    def compare(self, cluster: str, policy: str, first: str, second: str, chosen: Chosen = every_one) -> StrategyPair:
         """The paired t-tests of two strategies' waits, in seconds."""
         a, b = (self.runs("wait_s", cluster, policy, strategy, chosen) for strategy in (first, second))
         at_once = paired_t_test(a, b)
         # A mean over workflows is only taken where all of them ran: another set would be another quantity.
-        return Comparison(cluster, policy, first, second, at_once, paired_t_test(a.mean(axis=0), b.mean(axis=0)))
+        return StrategyPair(cluster, policy, first, second, at_once, paired_t_test(a.mean(axis=0), b.mean(axis=0)))
 
     def leaders(self, cluster: str, policy: str) -> tuple[str, ...]:
         """The strategies that none beats there: no other's mean wait is less with p below 0.05, by run."""
@@ -190,34 +184,36 @@ class Results:
         test = self.compare(cluster, policy, one, other).by_run
         return test.difference < 0 and test.is_significant()
 
-    def figures(self) -> list[Bars]:
+    def figures(self) -> list[ZhangFigure]:
         """Every bar chart of the paper, in its order; figure 10 (a) as printed, too."""
-        printed = {s: _hours([PRINTED_WAIT_S[c][i] for c in CLUSTERS]) for i, s in enumerate(STRATEGY_NAMES)}
+        there = {s: _hours([PRINTED_WAIT_S[c][i] for c in CLUSTERS]) for i, s in enumerate(STRATEGY_NAMES)}
         parts = dict(zip(POLICIES, "abc", strict=True))
         overall = [self._overall(f"10 ({part})", policy) for policy, part in parts.items()]
-        as_printed = Bars("10 (a) in print", "Mean wait under FCFS, as printed.", "mean wait, h", CLUSTERS, printed)
+        as_printed = ZhangFigure(
+            "10 (a) in print", "Mean wait under FCFS, as printed.", "mean wait, h", CLUSTERS, there
+        )
         return [as_printed, *overall, self._policies(), self._cpu(), self._sizes(), self._applications()]
 
-    def _overall(self, figure: str, policy: str) -> Bars:
+    def _overall(self, figure: str, policy: str) -> ZhangFigure:
         places = [((cluster,), policy, every_one) for cluster in self.clusters]
         return self._bars(figure, f"Mean wait under {policy}.", "wait_s", self.clusters, places)
 
-    def _policies(self) -> Bars:
+    def _policies(self) -> ZhangFigure:
         caption = "Mean relative wait on Ada: wait over the time that the workflow takes alone."
         places = [(("Ada",), policy, every_one) for policy in POLICIES]
         return self._bars("12", caption, "relative_wait", POLICIES, places)
 
-    def _cpu(self) -> Bars:
+    def _cpu(self) -> ZhangFigure:
         places = [((cluster,), "FS", every_one) for cluster in self.clusters]
         return self._bars("13", "Mean CPU hours that jobs held, under FS.", "cpu_s", self.clusters, places)
 
-    def _sizes(self) -> Bars:
+    def _sizes(self) -> ZhangFigure:
         groups = [f"{policy}, {size}" for size in _SIZES for policy in POLICIES]
         places = [(("RTC",), policy, chosen) for chosen in _SIZES.values() for policy in POLICIES]
         caption = "Mean wait on RTC of small workflows, up to 128 wide, and of large ones."
         return self._bars("14", caption, "wait_s", groups, places)
 
-    def _applications(self) -> Bars:
+    def _applications(self) -> ZhangFigure:
         places = [(CLUSTERS, "FL", of_application(app)) for app in WIDTHS]
         return self._bars("15", "Mean wait by application, over the five clusters, under FL.", "wait_s", WIDTHS, places)
 
@@ -228,10 +224,10 @@ class Results:
         what: str,
         groups: Iterable[str],
         places: Sequence[tuple[Sequence[str], str, Chosen]],
-    ) -> Bars:
+    ) -> ZhangFigure:
         unit, scale = _UNITS[what]
         values = {s: tuple(self.mean(what, c, p, s, chosen) / scale for c, p, chosen in places) for s in STRATEGY_NAMES}
-        return Bars(figure, caption, unit, tuple(groups), values)
+        return ZhangFigure(figure, caption, unit, tuple(groups), values)
 
 
 _UNITS = {

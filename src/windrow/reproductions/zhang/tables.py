@@ -6,38 +6,32 @@ import math
 from collections.abc import Sequence
 
 from windrow.report.block import Block
-from windrow.reproductions.claim import Claim
+from windrow.reproductions.bars import short
+from windrow.reproductions.paper import AGREEMENT, claims_block
 from windrow.reproductions.zhang.claims import claims
 from windrow.reproductions.zhang.clusters import Usage, figure_11
+from windrow.reproductions.zhang.paired import PairedTest
 from windrow.reproductions.zhang.plan import STRATEGY_NAMES
-from windrow.reproductions.zhang.plots import short
-from windrow.reproductions.zhang.results import Comparison, Group, Means, Results
-from windrow.reproductions.zhang.ttest import PairedTest
+from windrow.reproductions.zhang.results import Means, StrategyPair, WorkflowGroup, ZhangResults
 
 HYBRID = "zhang is the paper's hybrid."
-_AGREEMENT = {True: "agrees", False: "differs", None: ""}
+_CLAIMS = (
+    "A claim about order agrees only where our means come in that order in every case it speaks of. 'About', "
+    "'almost' and ranges allow a quarter either way. Claims are about the paper's five clusters. " + HYBRID
+)
 
 
-def blocks(results: Results) -> list[Block]:
+def blocks(results: ZhangResults) -> list[Block]:
     """Every table of the page."""
     means = results.means()
     return [
-        _claims(claims(results)),
+        claims_block(claims(results), _CLAIMS),
         _printed_waits([m for m in means if m.printed_h]),
         _all_means(results, means),
         _groups(results.groups()),
         _tests(results.comparisons()),
         _figure_11(results),
     ]
-
-
-def _claims(said: Sequence[Claim]) -> Block:
-    rows = tuple((f"{c.where}: {c.what}", c.printed, c.ours, _AGREEMENT[c.agrees]) for c in said)
-    words = (
-        "A claim about order agrees only where our means come in that order in every case it speaks of. 'About', "
-        "'almost' and ranges allow a quarter either way. Claims are about the paper's five clusters. " + HYBRID
-    )
-    return Block("Claims of the text", words, ("", "print", "here", ""), rows)
 
 
 def _printed_waits(means: Sequence[Means]) -> Block:
@@ -47,7 +41,7 @@ def _printed_waits(means: Sequence[Means]) -> Block:
         both = (m.printed_h, m.wait_h)
         numbers = [_three(values) for values in both]
         ratios = [f"{_ratio(values, 0)} / {_ratio(values, 1)}" for values in both]
-        rows.append((m.cluster, *numbers, *ratios, _AGREEMENT[m.agrees]))
+        rows.append((m.cluster, *numbers, *ratios, AGREEMENT[m.agrees]))
     words = (
         "Mean wait of individual / giant / zhang under FCFS, in hours; then zhang's wait over that of individual / "
         "giant. It agrees where all three come in print's order."
@@ -56,7 +50,7 @@ def _printed_waits(means: Sequence[Means]) -> Block:
     return Block("Figure 10 (a): mean waits", words, head, tuple(rows))
 
 
-def _all_means(results: Results, means: Sequence[Means]) -> Block:
+def _all_means(results: ZhangResults, means: Sequence[Means]) -> Block:
     rows, best = [], set()
     for i, m in enumerate(means):
         best |= {(i, 1 + STRATEGY_NAMES.index(s)) for s in results.leaders(m.cluster, m.policy)}
@@ -70,7 +64,7 @@ def _all_means(results: Results, means: Sequence[Means]) -> Block:
     return Block("Waits and CPU hours by cluster and policy", words, head, tuple(rows), frozenset(best))
 
 
-def _groups(groups: Sequence[Group]) -> Block:
+def _groups(groups: Sequence[WorkflowGroup]) -> Block:
     rows = tuple(
         (
             f"{g.policy}, {g.name}",
@@ -89,7 +83,7 @@ def _groups(groups: Sequence[Group]) -> Block:
     return Block("Waits and CPU hours by application and width", words, head, rows)
 
 
-def _tests(comparisons: Sequence[Comparison]) -> Block:
+def _tests(comparisons: Sequence[StrategyPair]) -> Block:
     rows = tuple(
         (
             f"{c.policy}, {c.cluster}: {c.first} - {c.second}",
@@ -110,7 +104,7 @@ def _tests(comparisons: Sequence[Comparison]) -> Block:
     return Block("Paired t-tests", words, head, rows)
 
 
-def _figure_11(results: Results) -> Block:
+def _figure_11(results: ZhangResults) -> Block:
     rows = []
     for name, ours, printed in figure_11(results.plan):
         rows.append((f"{name}, here", *_usage(ours)))

@@ -1,0 +1,83 @@
+"""The grid of the GLUME thesis, on which more than one paper runs: two logs, 36 workflows, 289 submission times.
+
+KTH and SDSC; four applications of 50, 250 and 500 tasks and 100, 500 and 1000 hours of work ("short", "medium",
+"long"); every half hour from day 1 to day 7 of the log. Three of the thesis's workflows, SIPHT with 500 tasks, are not
+public: they are generated. Where a log or a workflow is not found (workflows are looked for in `dax/glume/` of the data
+folder), a generated one of the same size stands in, and the grid says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from windrow.lab.campaign.sources import LogSource, WorkflowSource
+from windrow.reproductions.data import find_log, missing_log
+from windrow.reproductions.paper import printed
+
+APPLICATIONS: Mapping[str, str] = {"C": "cybershake", "G": "genome", "M": "montage", "S": "sipht"}
+SIZES = (50, 250, 500)
+LENGTHS: Mapping[str, int] = {"short": 360_000, "medium": 1_800_000, "long": 3_600_000}
+"""Work in seconds, by the thesis's word for it."""
+
+SUBMIT_S = tuple(range(86_400, 604_801, 1800))
+BEATS = 5.0
+"""One strategy beats another on a workflow where its makespan is so many percent below, as a mean over submissions."""
+
+PRINTED_WINS: dict[tuple[str, str, str], tuple[int, int]] = {
+    (log, requests, length): tuple(wins)
+    for log, kinds in printed("glume")["table_7_1"].items()
+    for requests, lengths in kinds.items()
+    for length, wins in lengths.items()
+}
+"""Table 7.1: wins of GLUME and of Zhang, of 12 workflows."""
+
+_STAND_INS = {"KTH": (100, "0.7", "1.0"), "SDSC": (128, "0.83", "3.0")}
+_SYNTHETIC_DAYS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """What is there to run on."""
+
+    logs: tuple[LogSource, ...]
+    workflows: tuple[WorkflowSource, ...]
+    stand_ins: tuple[str, ...]
+
+
+def find_grid(data: str | Path | None, sizes: tuple[int, ...] = SIZES) -> Grid:
+    """The grid on what is found in the folder `data`, with workflows of these sizes."""
+    found = {name: find_log(name, data) for name in _STAND_INS}
+    logs = tuple(log or _drawn(name) for name, log in found.items())
+    workflows = tuple(_workflow(name, data) for name in configurations(sizes))
+    words = [
+        missing_log(
+            log.name, f"a synthetic one on {log.nodes} nodes stands in, so its figures cannot be compared with print"
+        )
+        for log in logs
+        if log.model
+    ]
+    if made := [w.name for w in workflows if w.recipe]:
+        words.append(f"Generated workflows, {len(made)} of {len(workflows)}: {', '.join(made)}.")
+    return Grid(logs, workflows, tuple(words))
+
+
+def configurations(sizes: tuple[int, ...] = SIZES) -> Iterator[str]:
+    """Names as the thesis writes them: C-50-short, ..."""
+    return (f"{app}-{size}-{length}" for app in APPLICATIONS for size in sizes for length in LENGTHS)
+
+
+def _drawn(name: str) -> LogSource:
+    nodes, load, overestimate = _STAND_INS[name]
+    parameters = (("load", load), ("overestimate", overestimate))
+    return LogSource(name, model="lublin", seed=1, days=_SYNTHETIC_DAYS, nodes=nodes, parameters=parameters)
+
+
+def _workflow(name: str, data: str | Path | None) -> WorkflowSource:
+    app, size, length = name.split("-")
+    recipe, tasks, work_s = APPLICATIONS[app], int(size), LENGTHS[length]
+    file = f"{recipe.upper()}_{size}_{work_s}.dax.gz"
+    if data is not None and (path := Path(data, "dax", "glume", file)).is_file():
+        return WorkflowSource(name, path=str(path), tasks=tasks)
+    return WorkflowSource(name, recipe=recipe, tasks=tasks, work_s=work_s, seed=1)

@@ -1,0 +1,253 @@
+"""What a paper is to us, and the one way to run it and to write down what came out.
+
+A `Paper` turns what a user wishes into a `PaperPlan`: campaigns, and calls for whatever is no campaign. What these
+give, in the plan's order, becomes a `Report`: findings in sentences, tables, pictures, and the same numbers for
+programs. The report is written as one page, as Markdown and as JSON, here and nowhere else.
+
+Rule: every number that print has stands beside it, and every such row says whether they agree.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass, field
+from importlib import import_module
+from importlib.resources import files
+from importlib.util import find_spec
+from pathlib import Path
+from textwrap import fill
+from typing import TYPE_CHECKING, Any
+
+from windrow.errors import UserError
+from windrow.formats.disk import replace_bytes
+from windrow.report.block import Block, html_table, markdown_table
+from windrow.report.page import facts, note, notes, page, section
+from windrow.report.stream import plain
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from windrow.lab.campaign.campaign import Campaign
+
+_COLUMNS = 120
+
+Fact = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What a user asks for: everything or a sample, on what is in the folder `data`, with options of that paper."""
+
+    full: bool = False
+    data: Path | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class PaperPlan:
+    """What to run. `stand_ins` says in words what is not the paper's own data; `variant` is part of folder names."""
+
+    scale: str
+    campaigns: tuple[Campaign, ...] = ()
+    stand_ins: tuple[str, ...] = ()
+    calls: tuple[Callable[[], Any], ...] = ()
+    calls_are: str = ""
+    """What the calls do, while they do it."""
+    variant: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What a text says, what our runs say, and whether they agree; `agrees` is None where ours cannot say."""
+
+    where: str
+    what: str
+    printed: str
+    ours: str
+    agrees: bool | None
+
+
+AGREEMENT = {True: "agrees", False: "differs", None: "open"}
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A drawn figure, and the table that stands for it where nothing can be drawn."""
+
+    html: str
+    block: Block | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Gallery:
+    """Pictures under one heading."""
+
+    title: str
+    words: str
+    pictures: Sequence[Picture]
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Sentences under one heading, or names with their values."""
+
+    title: str
+    lines: Sequence[str | Fact]
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What came out. `quick` is said of a run that is not full; the first block is shown on the terminal."""
+
+    plan: PaperPlan
+    title: str
+    lead: str
+    findings: Sequence[str]
+    quick: str
+    parts: Sequence[Block | Gallery | Listing]
+    numbers: Mapping[str, object]
+    trials: int = 0
+    failed: int = 0
+
+    @property
+    def summary(self) -> list[str]:
+        """The findings, and what is to be known about them."""
+        lines = [*self.findings, *self.plan.stand_ins]
+        if self.plan.scale == "quick":
+            lines.append(f"A quick run: {self.quick}")
+        if self.failed:
+            lines.append(f"WARNING: {self.failed:,} of {self.trials:,} trials failed and are left out.")
+        return lines
+
+    @property
+    def blocks(self) -> list[Block]:
+        """The tables, without those that stand for pictures."""
+        return [part for part in self.parts if isinstance(part, Block)]
+
+    def html(self) -> str:
+        """The page as one document."""
+        return page(self.title, self.lead, [section("In short", notes(self.summary)), *map(_section, self.parts)])
+
+    def markdown(self) -> str:
+        """The same numbers as Markdown, in lines as long as those of the documentation; figures become tables."""
+        galleries = [part for part in self.parts if isinstance(part, Gallery)]
+        drawn = [picture.block for gallery in galleries for picture in gallery.pictures if picture.block]
+        parts = [f"# {self.title}", _filled(self.lead), _listed(self.summary)]
+        for b in (*self.blocks, *drawn):
+            parts += [f"## {b.title}", _filled(b.words), markdown_table(b)]
+        for part in self.parts:
+            if isinstance(part, Listing):
+                parts += [f"## {part.title}", _listed(part.lines)]
+        return "\n\n".join(part for part in parts if part) + "\n"
+
+    def json(self) -> dict[str, object]:
+        """The same numbers for programs; a mean over no run is null."""
+        told: dict[str, object] = {"scale": self.plan.scale}
+        if self.plan.campaigns:
+            told |= {"trials": self.trials, "failed": self.failed, "stand_ins": list(self.plan.stand_ins)}
+            told["digests"] = {campaign.name: campaign.digest() for campaign in self.plan.campaigns}
+        return {name: plain(value) for name, value in (told | dict(self.numbers)).items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Paper:
+    """`options` are those of the command that it takes; of others it `has_own`. `needs` are modules of the extra."""
+
+    plan: Callable[[Wishes], Any]
+    report: Callable[[Any, Sequence[Any]], Report]
+    has_own: str
+    options: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
+
+
+class TableResults:
+    """The tables of a plan's campaigns, in its order."""
+
+    def __init__(self, tables: Sequence[pa.Table]) -> None:
+        self.trials = sum(len(t) for t in tables)
+        self.failed = sum(len(t) - t.column("error").null_count for t in tables)
+
+
+def find_paper(name: str) -> Paper:
+    """The paper in that folder. UserError where what it needs is not installed."""
+    paper: Paper = import_module(f"windrow.reproductions.{name}.page").PAPER
+    for module in paper.needs:
+        if find_spec(module) is None:
+            raise UserError(
+                f"windrow reproduce {name} needs {module}, which is not installed; pip install 'windrow[papers]'"
+            )
+    return paper
+
+
+def printed(name: str) -> dict[str, Any]:
+    """The numbers that a paper prints: `printed.toml` in its folder."""
+    return tomllib.loads(files(__package__).joinpath(name, "printed.toml").read_text(encoding="utf-8"))
+
+
+def run_calls(calls: Sequence[Callable[[], Any]], workers: int, tell: Callable[[int, int], None]) -> list[Any]:
+    """What the calls give, in their order, whatever the number of processes; `tell` hears how many are done."""
+    if len(calls) < 2:
+        return [call() for call in calls]
+    with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
+        futures = [pool.submit(call) for call in calls]
+        try:
+            for done, future in enumerate(as_completed(futures), start=1):
+                future.result()
+                tell(done, len(futures))
+        finally:  # after an interruption, what has not begun need not
+            pool.shutdown(wait=False, cancel_futures=True)
+    return [future.result() for future in futures]
+
+
+def write_report(report: Report, stem: Path) -> dict[str, str]:
+    """Write its three forms beside each other; the files by what is in them."""
+    name = stem.name
+    numbers = json.dumps({"reproduction": name} | report.json(), indent=2, allow_nan=False) + "\n"
+    stem.parent.mkdir(parents=True, exist_ok=True)
+    texts = {"page": ("html", report.html()), "text": ("md", report.markdown()), "numbers": ("json", numbers)}
+    for suffix, text in texts.values():
+        with replace_bytes(stem.with_suffix(f".{suffix}")) as stream:
+            stream.write(text.encode())
+    return {what: f"{stem}.{suffix}" for what, (suffix, _) in texts.items()}
+
+
+def claims_block(said: Iterable[Claim], words: str) -> Block:
+    """The claims of a text, each beside what our runs say."""
+    rows = tuple((f"{c.where}: {c.what}", c.printed, c.ours, AGREEMENT[c.agrees]) for c in said)
+    return Block("Claims of the text", words, ("", "print", "here", ""), rows)
+
+
+def claims_words(said: Sequence[Claim]) -> str:
+    """How many of them agree, in a sentence."""
+    agree, differ = (sum(c.agrees is verdict for c in said) for verdict in (True, False))
+    return f"The text: {agree} of {len(said)} claims agree, {differ} differ."
+
+
+def campaign_facts(plan: PaperPlan) -> Iterator[Fact]:
+    """What each campaign was, under which digest it is kept."""
+    for campaign in plan.campaigns:
+        yield f"campaign {campaign.name}", f"{campaign.trials:,} trials, digest {campaign.digest()}"
+
+
+def _section(part: Block | Gallery | Listing) -> str:
+    match part:
+        case Block():
+            return section(part.title, note(part.words), html_table(part))
+        case Gallery():
+            words = [note(part.words)] if part.words else []
+            return section(part.title, *words, *(picture.html for picture in part.pictures))
+    pairs = [line for line in part.lines if not isinstance(line, str)]
+    return section(part.title, facts(pairs) if pairs else notes([line for line in part.lines if isinstance(line, str)]))
+
+
+def _filled(words: str) -> str:
+    return fill(words, _COLUMNS)
+
+
+def _listed(lines: Iterable[str | Fact]) -> str:
+    texts = (line if isinstance(line, str) else ": ".join(line) for line in lines)
+    return "\n".join(fill(text, _COLUMNS, initial_indent="- ", subsequent_indent="  ") for text in texts)
