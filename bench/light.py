@@ -257,7 +257,7 @@ def make_journal() -> None:
     # loaded here only: all other parts are timed from outside
     from windrow.app.execute import RunRequest, prepare, start_run
     from windrow.manager import events as e
-    from windrow.manager.journal import Journal, Record
+    from windrow.manager.journal import Record, RunJournal
     from windrow.strategies import Decision, JobPlan
 
     prepared = prepare(RunRequest(Path("long.yaml"), strategy="one-job"))
@@ -271,7 +271,7 @@ def make_journal() -> None:
         usage = {"attempt": 1, "begun": begun, "cpu_s": 0.001, "peak_bytes": 0}
         records.append(Record(e.TaskFinished(int(begun), task), usage, begun + 0.002))
     records.append(Record(e.JobKilled(at + tasks, 0, is_expiry=False, why="a node failed")))
-    journal = Journal.open(start_run(prepared).journal, writable=True)
+    journal = RunJournal.open(start_run(prepared).journal, writable=True)
     journal.append(records)
     journal.close()
 

@@ -45,7 +45,7 @@ from tests.slurm.settings import Settings  # noqa: E402
 from bench.pays_cases import HORIZON_S, LEAD_S, Case, all_cases, drawn_cases, write_native  # noqa: E402
 from bench.pays_tables import POLICIES, STRATEGIES, Cell, markdown, means, report  # noqa: E402
 from windrow.app.execute import terms_for  # noqa: E402
-from windrow.app.runs import Told, find_run  # noqa: E402
+from windrow.app.runs import RunView, find_run  # noqa: E402
 from windrow.app.strategies import find_strategy  # noqa: E402
 from windrow.forecast.ledger import PastPrediction  # noqa: E402
 from windrow.lab.trial import Trial, run_trial  # noqa: E402
@@ -241,7 +241,7 @@ class Replaying:
             self.late_s = max(self.late_s, time.time() - due_s if job.submit_s else 0.0)
 
 
-def execute(case: Case, strategy: str, cluster: SlurmCluster, folder: Path) -> Told:
+def execute(case: Case, strategy: str, cluster: SlurmCluster, folder: Path) -> RunView:
     """Run the workflow as a user would; its story. ChildProcessError where it does not end well."""
     private = {"XDG_DATA_HOME": str(folder / "share"), "XDG_STATE_HOME": str(folder / "state")}
     order = case.order
@@ -253,10 +253,10 @@ def execute(case: Case, strategy: str, cluster: SlurmCluster, folder: Path) -> T
     )
     if done.returncode:
         raise ChildProcessError(f"{case.name} by {strategy} ended with {done.returncode}: {done.stderr}{done.stdout}")
-    return Told(find_run(None, folder / ".windrow" / "runs"))
+    return RunView(find_run(None, folder / ".windrow" / "runs"))
 
 
-def _cell(case: Case, strategy: str, told: Told, replaying: Replaying) -> Cell:
+def _cell(case: Case, strategy: str, told: RunView, replaying: Replaying) -> Cell:
     jobs = [job for job in told.story.jobs.values() if job.submitted_s is not None]
     begun = min(job.submitted_s for job in jobs if job.submitted_s is not None)
     ended = max(a.ended_s for task in told.story.tasks for a in task.attempts if a.ended_s is not None)
@@ -280,7 +280,7 @@ def _cell(case: Case, strategy: str, told: Told, replaying: Replaying) -> Cell:
     )
 
 
-def _predictions(told: Told) -> list[PastPrediction]:
+def _predictions(told: RunView) -> list[PastPrediction]:
     """What forecasters said of each job when it was submitted, and when it started."""
     return [
         PastPrediction(p.source, told.tag(p.job), p.at_s, p.start_s, told.story.jobs[p.job].started_s)

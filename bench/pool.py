@@ -35,7 +35,7 @@ from windrow.model import Runnable, Step, Workflow  # noqa: E402
 from windrow.model.workflow import Floats  # noqa: E402
 from windrow.pool.events import PoolTaskFinished, PoolTaskStarted  # noqa: E402
 from windrow.pool.folder import PoolFolder  # noqa: E402
-from windrow.pool.journal import Journal  # noqa: E402
+from windrow.pool.journal import PoolJournal  # noqa: E402
 from windrow.pool.story import PoolStory, WorkflowStory  # noqa: E402
 from windrow.pool.view import PoolView  # noqa: E402
 from windrow.recipes import generate_workflow  # noqa: E402
@@ -198,7 +198,7 @@ def slot_times_s(folder: PoolFolder) -> dict[tuple[int, int], float]:
     """For how long each task held its slot: from the decision to start it until its end was noticed."""
     begun_s: dict[tuple[int, int], float] = {}
     found: dict[tuple[int, int], float] = {}
-    for _, event in Journal.open(folder.journal).events():
+    for _, event in PoolJournal.open(folder.journal).records():
         if isinstance(event, PoolTaskStarted):
             begun_s[event.number, event.task] = event.at_s
         elif isinstance(event, PoolTaskFinished):

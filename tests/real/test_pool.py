@@ -25,13 +25,13 @@ from tests.slurm.cluster import SlurmCluster, missing
 from tests.slurm.settings import Settings
 from tests.waiting import children, wait_until
 
-from windrow.manager.lock import holder_of
 from windrow.model import Task, Workflow
 from windrow.pool import events as e
 from windrow.pool.folder import PoolFolder
-from windrow.pool.journal import Journal
+from windrow.pool.journal import PoolJournal
 from windrow.pool.view import PoolView
 from windrow.recipes import generate_workflow
+from windrow.records.lock import holder_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="needs /proc and prctl")]
 
@@ -137,7 +137,7 @@ class World:
         self.until(lambda: sum(bool(outcome) for outcome in self.outcomes().values()) == workflows)
 
     def finished(self) -> set[tuple[int, int]]:
-        events = [event for _, event in Journal.open(self.pool.journal).events()]
+        events = [event for _, event in PoolJournal.open(self.pool.journal).records()]
         return {(event.number, event.task) for event in events if isinstance(event, e.PoolTaskFinished)}
 
     def clean(self) -> None:
@@ -380,7 +380,7 @@ def test_inside_an_allocation_it_uses_all_nodes_and_survives_the_loss_of_one(wor
     story = PoolView(world.pool).story
     assert world.outcomes() == {1: "complete"}
     assert len(story.lost_hosts) == 1
-    events = [event for _, event in Journal.open(world.pool.journal).events()]
+    events = [event for _, event in PoolJournal.open(world.pool.journal).records()]
     assert {event.nodes[0] for event in events if isinstance(event, e.PoolTaskStarted)} == {0, 1, 2}
     assert Counter(event.task for event in events if isinstance(event, e.PoolTaskFinished)) == Counter(
         range(len(workflow))
@@ -419,7 +419,7 @@ def test_inside_an_allocation_a_cancelled_workflow_is_stopped_on_every_node(worl
     assert world.windrow("pool", pool, "--cancel", "1").returncode == 0
     world.wait_for(2)
     assert world.outcomes() == {1: "cancelled", 2: "complete"}
-    events = [event for _, event in Journal.open(world.pool.journal).events()]
+    events = [event for _, event in PoolJournal.open(world.pool.journal).records()]
     started = {
         event.task: event.nodes for event in events if isinstance(event, e.PoolTaskStarted) and event.number == 1
     }
@@ -464,7 +464,7 @@ def test_inside_a_slurm_allocation_until_that_ends_and_then_in_the_next(world: W
     second = begin()
     world.wait_for(1)
     assert world.outcomes() == {1: "complete"}
-    events = [event for _, event in Journal.open(world.pool.journal).events()]
+    events = [event for _, event in PoolJournal.open(world.pool.journal).records()]
     assert not any(isinstance(event, e.PoolTaskFailed) for event in events)
     assert {event.nodes[0] for event in events if isinstance(event, e.PoolTaskStarted)} == {0, 1, 2}
     starts = Counter(s.task for s in world.stamps() if s.what == "start")

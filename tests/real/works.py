@@ -22,7 +22,7 @@ from typing import Any
 
 from tests.real_workflows import RECIPES, output_checksums, run_serially, write_real
 
-from windrow.app.runs import Told, find_run
+from windrow.app.runs import RunView, find_run
 from windrow.app.strategies import STRATEGIES
 from windrow.formats import read_runnable
 
@@ -74,7 +74,7 @@ def check(case: Case, *, on: str, folder: Path, env: Mapping[str, str]) -> None:
     said = windrow_run(path, case.strategy, on, env)
     assert said["state"] == "complete", said
     assert output_checksums(path) == serial_checksums(case.recipe, case.tasks)
-    told = Told(find_run(None, folder / ".windrow" / "runs"))
+    told = RunView(find_run(None, folder / ".windrow" / "runs"))
     ran = [[attempt.outcome for attempt in task.attempts] for task in told.story.tasks]
     assert ran == [["finished"]] * len(told.runnable.workflow)
     assert {job.outcome for job in told.story.jobs.values()} == {"ended"}

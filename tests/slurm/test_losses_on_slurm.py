@@ -26,7 +26,7 @@ from windrow.app.execute import drive
 from windrow.formats import read_runnable
 from windrow.manager.core import Core
 from windrow.manager.dispatch import Dispatch
-from windrow.manager.journal import Journal
+from windrow.manager.journal import RunJournal
 from windrow.manager.losses import PATIENCE
 from windrow.manager.manager import Manager
 from windrow.manager.story import RunStory
@@ -134,7 +134,7 @@ def manager_of(world: World, slurm: SlurmCluster) -> Manager:
     terms = Terms(limits.nodes, shape=limits.shape, overhead_s=15, patience=PATIENCE)
     return Manager(
         folder=folder,
-        journal=Journal.create(folder.path / "journal.sqlite", {"uid": f"two{time.time_ns() % 10**9}"}),
+        journal=RunJournal.create(folder.path / "journal.sqlite", {"uid": f"two{time.time_ns() % 10**9}"}),
         core=Core(Work(workflow, whole_seconds(workflow), terms.shape, terms.cluster_nodes), terms),
         queue=queue,
         strategy=InTwo(),

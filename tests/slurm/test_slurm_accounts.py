@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.slurm.cluster import SlurmCluster
 
-from windrow.app.runs import Told, find_run
+from windrow.app.runs import RunView, find_run
 from windrow.foresight.observed_file import ObservedFile
 from windrow.foresight.observer import Observer
 from windrow.queues.port import JobSpec
@@ -89,7 +89,7 @@ def test_a_run_looks_ahead_with_what_the_accounts_tell(slurm_with_accounting: Sl
         capture_output=True, text=True, timeout=600, check=False,  # it may have to compile first
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    told = Told(find_run(None, tmp_path / ".windrow" / "runs"))
+    told = RunView(find_run(None, tmp_path / ".windrow" / "runs"))
     assert "futures" in told.story.decisions[0].decision.why
     assert told.facts["promise"]["took_s"] > 1.0
     told.close()

@@ -16,7 +16,7 @@ from tests.survival import odd
 from tests.survival.world import World, braid
 
 from windrow.agent.event_file import AgentStarted, Tail
-from windrow.app.runs import Told
+from windrow.app.runs import RunView
 from windrow.queues.script import tag_of
 from windrow.queues.slurm.queue import SlurmQueue
 from windrow.queues.slurm.text import array_index
@@ -42,7 +42,7 @@ def slurm_world(slurm: SlurmCluster, folder: Path) -> Iterator[World]:
     queue = SlurmQueue(env=slurm.env)
 
     def tags() -> list[str]:
-        told = Told(made.latest)
+        told = RunView(made.latest)
         told.close()
         every = [tag_of(row.name, array_index(row.status.id)) for row in queue._squeue()]
         return [tag for tag in every if tag is not None and told.facts["uid"] in tag]
@@ -161,7 +161,7 @@ def test_the_controller_is_down_for_a_while(world: World, slurm: SlurmCluster) -
         world.wait_for(lambda: world.has_run("first"))
         slurm.stop_controller()
         try:
-            world.wait_for(lambda: "does not answer" in Told(world.latest).trouble_with_queue)
+            world.wait_for(lambda: "does not answer" in RunView(world.latest).trouble_with_queue)
             assert process.poll() is None
         finally:
             slurm.start_controller()

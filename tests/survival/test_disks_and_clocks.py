@@ -19,7 +19,7 @@ from windrow.formats import read_runnable
 from windrow.manager.core import Core
 from windrow.manager.dispatch import Dispatch
 from windrow.manager.events import JobKilled, JobsPlanned
-from windrow.manager.journal import Journal
+from windrow.manager.journal import RunJournal
 from windrow.manager.losses import PATIENCE
 from windrow.manager.manager import Manager
 from windrow.manager.terms import Terms
@@ -145,7 +145,7 @@ def manager_of(world: World, now_s: Callable[[], float], overhead_s: int) -> Man
     folder = RunFolder.at(world.folder / ".windrow" / "runs" / "braid-1")
     folder.path.mkdir(parents=True, mode=0o700)
     facts = {"uid": "clocks", "created_s": 0.0, "queue": "local", "strategy": "glume"}
-    journal = Journal.create(folder.path / "journal.sqlite", facts)
+    journal = RunJournal.create(folder.path / "journal.sqlite", facts)
     workflow, shape = runnable.workflow, queue.limits().shape
     given = Terms(4, shape=shape, round_s=1, patience=PATIENCE, overhead_s=overhead_s)
     return Manager(

@@ -16,7 +16,7 @@ from tests.survival.world import World, braid
 
 from windrow.agent.event_file import AgentStarted, Tail
 from windrow.app.execute import managed
-from windrow.app.runs import Told
+from windrow.app.runs import RunView
 from windrow.errors import UserError
 from windrow.queues.local.queue import LocalQueue
 
@@ -53,7 +53,7 @@ def test_jobs_go_on_without_their_manager(world: World) -> None:
         process.kill()
         process.communicate()
     world.wait_for(lambda: world.has_run("last"))
-    assert Told(world.latest).state == "interrupted"
+    assert RunView(world.latest).state == "interrupted"
     assert world.windrow("resume")[0] == 0
     world.check_complete()
 
@@ -115,7 +115,7 @@ def test_a_run_that_is_cancelled_leaves_nothing_and_goes_on(world: World) -> Non
         process.communicate(timeout=200)
     world.check_nothing_left()
     world.check_nothing_twice()
-    assert Told(world.latest).state == "stopped"
+    assert RunView(world.latest).state == "stopped"
     world.open_gate()
     assert world.windrow("resume")[0] == 0
     world.check_complete()
@@ -207,7 +207,7 @@ def test_whoever_continues_a_changed_workflow_is_killed_again_and_again(world: W
     code, said = world.windrow("resume")
     assert code == 0, said
     world.check_nothing_left()
-    told = Told(world.latest)
+    told = RunView(world.latest)
     assert told.state == "complete"
     assert told.facts["continues"] == "braid-1"
     ran = Counter(world.ran())

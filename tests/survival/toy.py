@@ -27,7 +27,7 @@ from windrow.app.strategies import find_strategy
 from windrow.forecast.base import Ints
 from windrow.manager.core import Core
 from windrow.manager.dispatch import Dispatch
-from windrow.manager.journal import Journal, PredictedStart, Record
+from windrow.manager.journal import PredictedStart, Record, RunJournal
 from windrow.manager.losses import PATIENCE
 from windrow.manager.manager import Manager
 from windrow.manager.story import RunStory
@@ -279,7 +279,7 @@ class MortalQueue:
         self._fate.reach()
 
 
-class MortalJournal(Journal):
+class MortalJournal(RunJournal):
     """A journal whose writer may die before and after each commit. Commits themselves are SQLite's promise."""
 
     fate: Fate
@@ -352,15 +352,14 @@ class ToyRun:
 
     def __post_init__(self) -> None:
         self.path.mkdir(mode=0o700)
-        Journal.create(self.path / "journal.sqlite", {"uid": "toy"}).close()
+        RunJournal.create(self.path / "journal.sqlite", {"uid": "toy"}).close()
 
     def hire(self, fate: Fate) -> Manager:
         """A new manager in the place of the old one, restored from the journal."""
         if self.manager is not None:
             self.manager.journal.close()  # what was not committed goes, as with its process
-        found = Journal.open(self.path / "journal.sqlite", writable=True)
-        found._db.execute("PRAGMA synchronous=OFF")  # processes die here, not machines
-        journal = MortalJournal(found.path, found._db)
+        journal = MortalJournal.open(self.path / "journal.sqlite", writable=True)
+        journal._db.execute("PRAGMA synchronous=OFF")  # processes die here, not machines
         journal.fate = fate
         workflow, terms = self.runnable.workflow, Terms(self.cluster.nodes, round_s=1, overhead_s=8, patience=PATIENCE)
         folder = RunFolder.at(self.path)
@@ -415,7 +414,7 @@ class ToyRun:
             self.cluster.tick()
 
     def records(self) -> list[Record]:
-        journal = Journal.open(self.path / "journal.sqlite")
+        journal = RunJournal.open(self.path / "journal.sqlite")
         found = [record for _, record in journal.records()]
         journal.close()
         return found

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from windrow.app.runs import RunPaths, Told, all_runs
+from windrow.app.runs import RunPaths, RunView, all_runs
 
 MARK = "WINDROW_TEST_WORLD"
 
@@ -181,7 +181,7 @@ class World:
         self.check_nothing_left()
         self.check_nothing_twice()
         assert len(self.ran()) == tasks
-        told = Told(self.latest)
+        told = RunView(self.latest)
         assert told.state == "complete"
         told.close()
 

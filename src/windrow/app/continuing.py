@@ -19,23 +19,23 @@ import msgspec
 
 from windrow.app import live_runs
 from windrow.app.execute import drive, managed, order_of_run, prepare, start_run
-from windrow.app.runs import RunPaths, Told, all_runs, facts_of
+from windrow.app.runs import RunPaths, RunView, all_runs, facts_of
 from windrow.errors import UserError, WindrowError
 from windrow.formats import read_runnable as read_workflow_file
 from windrow.manager import events as e
 from windrow.manager.changes import Changes, changes
-from windrow.manager.journal import Journal, Record
-from windrow.manager.lock import RunLock
+from windrow.manager.journal import Record, RunJournal
 from windrow.manager.lost_files import LostFile, lost_files
-from windrow.manager.run_file import made_files, outside_inputs
+from windrow.manager.outside_inputs import made_files, outside_inputs
 from windrow.manager.story import Kept
+from windrow.records.lock import RunLock
 
 
 @dataclass(frozen=True)
 class Standing:
     """A run beside its workflow file as it is now. Without `changes` the file cannot be read, and `unread` says why."""
 
-    told: Told
+    told: RunView
     changes: Changes | None
     lost: tuple[LostFile, ...] = ()
     """Finished tasks that would run again because files are gone; numbered as in the file, where that has changed."""
@@ -59,7 +59,7 @@ class Standing:
         return self.is_same and self.to_run == 0
 
 
-def standing(told: Told) -> Standing:
+def standing(told: RunView) -> Standing:
     """How the run stands beside its file. Nothing is changed."""
     story, runnable = told.story, told.runnable
     try:
@@ -79,14 +79,14 @@ def standing(told: Told) -> Standing:
     return Standing(told, found, tuple(lost_files(found.runnable, left, found.kept.__contains__)))
 
 
-def _lost(told: Told) -> tuple[LostFile, ...]:
+def _lost(told: RunView) -> tuple[LostFile, ...]:
     story = told.story
     left = [number for number, task in enumerate(story.tasks) if task.state in ("left", "failed", "blocked")]
     done = [task.state == "finished" for task in story.tasks]
     return tuple(lost_files(told.runnable, left, done.__getitem__, results=story.is_complete))
 
 
-def _changed(told: Told, task: int, made: Container[str], before: Mapping[str, tuple[int, int]]) -> str | None:
+def _changed(told: RunView, task: int, made: Container[str], before: Mapping[str, tuple[int, int]]) -> str | None:
     """An input of a finished task that no task makes, and that is another than when the task read it.
 
     By time and size. One that is gone says nothing: whoever needs it will.
@@ -105,7 +105,7 @@ def _changed(told: Told, task: int, made: Container[str], before: Mapping[str, t
     return None
 
 
-def _finished(told: Told, task: int) -> Kept:
+def _finished(told: RunView, task: int) -> Kept:
     """Where and when a finished task did its work."""
     story = told.story.tasks[task]
     if story.kept is not None:
@@ -126,7 +126,7 @@ def _read_inputs(paths: RunPaths) -> dict[str, tuple[int, int]]:
         return {}
 
 
-def continued_run(told: Told, *, wait_s: float) -> RunPaths:
+def continued_run(told: RunView, *, wait_s: float) -> RunPaths:
     """A new run that continues this one with the workflow file as it is now. Jobs of the old one are stopped first."""
     if any(not job.outcome for job in told.story.jobs.values()):
         with managed(told.paths, wait_s=wait_s, writes=False) as manager:
@@ -158,14 +158,14 @@ def _detail(kept: Kept) -> dict[str, object]:
 
 def mark_continued(paths: RunPaths, by: str) -> None:
     """Note in a run which one continues it."""
-    journal = Journal.open(paths.journal, writable=True)
+    journal = RunJournal.open(paths.journal, writable=True)
     try:
         journal.set_fact("continued_by", by)
     finally:
         journal.close()
 
 
-def refuse_continued(told: Told) -> None:
+def refuse_continued(told: RunView) -> None:
     """UserError where another run continues this one."""
     by = told.facts.get("continued_by")
     if by is None:  # whoever made the other one may have died before it was noted here
@@ -177,15 +177,15 @@ def refuse_continued(told: Told) -> None:
         raise UserError(f"{told.paths.name} is continued by {by}; use windrow resume {by}")
 
 
-def latest_of(workflow: Path, root: Path) -> Told | None:
+def latest_of(workflow: Path, root: Path) -> RunView | None:
     """The latest run of this workflow file in this folder; UserError where one of them is being managed right now."""
     file = str(workflow.absolute())
-    latest: Told | None = None
+    latest: RunView | None = None
     for paths in all_runs(root):
         if facts_of(paths).get("workflow") != file:
             continue
         try:
-            latest = Told(paths)
+            latest = RunView(paths)
         except WindrowError:  # it says nothing, and stops no other
             continue
         if latest.holder is not None:
@@ -196,7 +196,7 @@ def latest_of(workflow: Path, root: Path) -> Told | None:
     return latest
 
 
-def refuse_moved(told: Told) -> None:
+def refuse_moved(told: RunView) -> None:
     """UserError where the run is not where it was started: its commands and files are named by that place."""
     now = told.paths.folder.path.parent
     was = Path(str(told.facts.get("root") or now))  # older versions did not keep it

@@ -34,16 +34,17 @@ from windrow.formats import read_runnable as read_workflow_file
 from windrow.manager import events as e
 from windrow.manager.core import Core
 from windrow.manager.dispatch import Dispatch, alike
-from windrow.manager.journal import Journal, Record
-from windrow.manager.lock import RunLock
+from windrow.manager.journal import Record, RunJournal
 from windrow.manager.losses import PATIENCE
 from windrow.manager.manager import Manager
-from windrow.manager.run_file import read_runnable, write_inputs, write_runnable
+from windrow.manager.outside_inputs import write_inputs
 from windrow.manager.terms import Terms
 from windrow.model import Runnable, format_duration
 from windrow.model.runnable import refuse_missing_inputs
 from windrow.model.size import format_memory
 from windrow.queues.port import Checked, Limits, Queue, QueueError
+from windrow.records.lock import RunLock
+from windrow.records.runnable_file import read_runnable, write_runnable
 from windrow.strategies import Decision, LooksAhead, Objective, Strategy, Work, decided, whole_seconds
 from windrow.strategies.levels import misfits
 from windrow.version import __version__
@@ -287,7 +288,7 @@ def start_run(
         write_runnable(paths.workflow, runnable)
         write_inputs(paths.inputs, runnable)
         more = {"root": str(root.absolute()), "continues": continues}
-        journal = Journal.create(paths.journal, _facts(prepared) | more)
+        journal = RunJournal.create(paths.journal, _facts(prepared) | more)
         journal.append(kept)
         journal.close()
 
@@ -337,7 +338,7 @@ def managed(paths: RunPaths, *, wait_s: float = 0.0, writes: bool = True) -> Ite
     lock = RunLock(paths.lock, wait_s)
     lock.lend()
     paths.stop.unlink(missing_ok=True)  # of an earlier manager; from here on whoever cancels means us
-    journal = Journal.open(paths.journal, writable=True)
+    journal = RunJournal.open(paths.journal, writable=True)
     try:
         promise = FirstPromise()
         manager = _manager(paths, journal, promise)
@@ -369,7 +370,7 @@ def _enter(paths: RunPaths, manager: Manager) -> None:
         raise
 
 
-def _manager(paths: RunPaths, journal: Journal, promise: FirstPromise) -> Manager:
+def _manager(paths: RunPaths, journal: RunJournal, promise: FirstPromise) -> Manager:
     facts = journal.facts()
     runnable = read_runnable(paths.workflow)
     order = order_of_run(facts)

@@ -14,6 +14,7 @@ from windrow.forecast.ledger import Promise
 from windrow.forecast.runtimes import FilledTime, PastRun, RunTimes, Source
 from windrow.forecast.waits import History, PastWait
 from windrow.manager import events as e
+from windrow.manager.dispatch import job_tag
 from windrow.manager.journal import Record
 from windrow.model import Runnable
 from windrow.strategies import Decision
@@ -53,7 +54,7 @@ class Learning:
             case e.JobSubmitted(job=job):
                 self._submitted_s[job] = record.at_s
             case e.JobStarted(job=job) if (submitted_s := self._submitted_s.pop(job, None)) is not None:
-                return PastWait(f"{self._uid}-{job}", *self._sizes[job], submitted_s, record.at_s)
+                return PastWait(job_tag(self._uid, job), *self._sizes[job], submitted_s, record.at_s)
             case _:
                 pass
         return None

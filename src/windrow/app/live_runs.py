@@ -23,11 +23,11 @@ from windrow.app.runs import RunPaths, facts_of
 from windrow.errors import UserError, WindrowError
 from windrow.files import held
 from windrow.manager.events import JobEnded, JobKilled, JobRejected, JobsPlanned
-from windrow.manager.journal import Journal
-from windrow.manager.lock import holder_of
-from windrow.manager.run_file import read_runnable
+from windrow.manager.journal import RunJournal
 from windrow.model import Runnable
 from windrow.places import NoHome, user_folder
+from windrow.records.lock import holder_of
+from windrow.records.runnable_file import read_runnable
 
 logger = logging.getLogger(__name__)
 
@@ -107,7 +107,7 @@ def _is_live(run: RunPaths) -> bool:
     try:
         if holder_of(run.lock) is not None:
             return True
-        journal = Journal.open(run.journal)
+        journal = RunJournal.open(run.journal)
     except (WindrowError, OSError):
         return False
     try:

@@ -17,12 +17,13 @@ from windrow.agent.folder import RunFolder
 from windrow.app.ownership import refuse_foreign, refuse_shared
 from windrow.errors import OutsideError, UserError, WindrowError, unknown_name
 from windrow.forecast.ledger import PastPrediction, Promise
+from windrow.manager.dispatch import job_tag
 from windrow.manager.events import JobStarted
-from windrow.manager.journal import Journal, PredictedStart
-from windrow.manager.lock import holder_of
-from windrow.manager.run_file import read_runnable
+from windrow.manager.journal import PredictedStart, Record, RunJournal
 from windrow.manager.story import RunStory
 from windrow.model import Runnable
+from windrow.records.runnable_file import read_runnable
+from windrow.records.view import JournalView
 
 ROOT = Path(".windrow") / "runs"
 _UNBORN = ".new-"
@@ -197,7 +198,7 @@ def _is_run_folder(name: str) -> bool:
 def _refuse_unreadable(run: RunPaths) -> None:
     """UserError where the latest run cannot be read: the one before it is not what is meant."""
     try:
-        Journal.open(run.journal).close()
+        RunJournal.open(run.journal).close()
         read_runnable(run.workflow)
     except WindrowError as error:
         raise UserError(
@@ -211,7 +212,7 @@ def _created_s(run: RunPaths) -> float:
     oldest = run.workflow if run.workflow.exists() else run.folder.path
     made_s = oldest.stat().st_mtime
     try:
-        journal = Journal.open(run.journal)
+        journal = RunJournal.open(run.journal)
         made_s = float(journal.facts().get("created_s", 0.0))
         journal.close()
     except WindrowError:
@@ -222,7 +223,7 @@ def _created_s(run: RunPaths) -> float:
 def facts_of(paths: RunPaths) -> dict[str, Any]:
     """What is known of a run; nothing where it cannot be read."""
     try:
-        journal = Journal.open(paths.journal)
+        journal = RunJournal.open(paths.journal)
     except WindrowError:
         return {}
     try:
@@ -231,32 +232,26 @@ def facts_of(paths: RunPaths) -> dict[str, Any]:
         journal.close()
 
 
-def job_tag(uid: str, job: int) -> str:
-    """The name in the queue of a job of the run with this uid."""
-    return f"windrow-{uid}-{job}"
+class RunView(JournalView[Record]):
+    """A run: facts, workflow, story, who manages it."""
 
-
-class Told:
-    """A run as it can be told: facts, workflow, story. Reading changes nothing; `refresh` reads what is new."""
+    _journal: RunJournal
 
     def __init__(self, paths: RunPaths) -> None:
         self.paths = paths
-        self._journal = Journal.open(paths.journal)
+        journal = RunJournal.open(paths.journal)
         self.runnable: Runnable = read_runnable(paths.workflow)
         self.story = RunStory.of(self.runnable.workflow, ())
-        self._seen = 0
-        self.refresh()
+        super().__init__(journal, paths.lock)
 
     def refresh(self) -> None:
         """Take in what has happened since the last look."""
-        self.facts: dict[str, Any] = self._journal.facts()
-        for seq, record in self._journal.records(self._seen):
-            self.story.hear(record)
-            self._seen = seq
+        super().refresh()
         self.story.trouble = self.story.trouble or str(self.facts.get("trouble") or "")
         self._take_queue_words()
-        self.holder = holder_of(self.paths.lock)
-        """Who manages the run now; None: nobody."""
+
+    def _hear(self, record: Record) -> None:
+        self.story.hear(record)
 
     def _take_queue_words(self) -> None:
         words = self.facts.get("queue_words") or {}
@@ -288,10 +283,6 @@ class Told:
             return "stopped"
         return "failed" if self.story.count("failed") or self.story.trouble else "interrupted"
 
-    def close(self) -> None:
-        """Let go of the journal."""
-        self._journal.close()
-
 
 def past_predictions(root: Path | None = None, queue: str | None = None) -> list[PastPrediction]:
     """What was predicted in all runs of this folder (on this queue), and what came true.
@@ -314,11 +305,11 @@ def past_promises(root: Path | None = None, queue: str | None = None) -> list[Pr
     return [Promise(**promise) for _, facts in _past(root, queue) if (promise := facts.get("promise"))]
 
 
-def _past(root: Path | None, queue: str | None) -> Iterator[tuple[Journal, dict[str, Any]]]:
+def _past(root: Path | None, queue: str | None) -> Iterator[tuple[RunJournal, dict[str, Any]]]:
     """Journals and facts of earlier runs on this queue. A run that cannot be read tells nothing, and stops nobody."""
     for run in all_runs(root):
         try:
-            journal = Journal.open(run.journal)
+            journal = RunJournal.open(run.journal)
         except WindrowError:
             continue
         facts = journal.facts()

@@ -17,7 +17,7 @@ from windrow.model.wording import count
 from windrow.report.run.waiting import waits_because
 
 if TYPE_CHECKING:
-    from windrow.app.runs import Told
+    from windrow.app.runs import RunView
     from windrow.manager.manager import Manager
 
 _EVERY_S = 0.5
@@ -28,7 +28,7 @@ _QUIET_LINE_S = 60.0  # the same, where a line stays
 
 @contextmanager
 def showing(
-    told: Told, *, quiet: bool = False, outlives_reader: bool = False
+    told: RunView, *, quiet: bool = False, outlives_reader: bool = False
 ) -> Iterator[Callable[[Manager | None], None]]:
     """Yields what is to be called again and again while the run goes on; shows what is new.
 
@@ -49,7 +49,7 @@ def showing(
 
 
 @contextmanager
-def _picture(told: Told) -> Iterator[Callable[[Manager | None], None]]:
+def _picture(told: RunView) -> Iterator[Callable[[Manager | None], None]]:
     from rich.console import Console
     from rich.live import Live
 
@@ -75,7 +75,7 @@ def _picture(told: Told) -> Iterator[Callable[[Manager | None], None]]:
 class _Lines:
     """One line for each thing that happens to a job or goes wrong with a task, and at times one on how far it is."""
 
-    def __init__(self, told: Told, emit: Callable[[str], None]) -> None:
+    def __init__(self, told: RunView, emit: Callable[[str], None]) -> None:
         self._told = told
         self._emit = emit
         self._states: dict[int, str] = {}

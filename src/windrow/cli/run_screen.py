@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
 
-    from windrow.app.runs import Told
+    from windrow.app.runs import RunView
     from windrow.manager.story import JobStory, RunStory
 
 _SHOWN_JOBS = 12
@@ -40,7 +40,7 @@ def span(seconds: float) -> str:
     return format_duration(round(max(0.0, seconds)))
 
 
-def left_s(told: Told, now_s: float) -> float | None:
+def left_s(told: RunView, now_s: float) -> float | None:
     """How long the run will need yet. None where nobody knows: nothing is done, and all run times are guesses."""
     from windrow.report.run.time_left import time_left_s
 
@@ -50,7 +50,7 @@ def left_s(told: Told, now_s: float) -> float | None:
     return time_left_s(told.story, told.predictions(), int(facts.get("node_cores") or 1), now_s)
 
 
-def summary(told: Told, now_s: float) -> list[str]:
+def summary(told: RunView, now_s: float) -> list[str]:
     """The run in a few lines."""
     story, facts = told.story, told.facts
     total, done = len(story.tasks), story.count("finished")
@@ -92,7 +92,7 @@ def _waits(story: RunStory, end_s: float) -> list[str]:
     return [f"jobs waited {span(waited_s)} in the queue, {span(hidden_s)} of that while other tasks of the run ran"]
 
 
-def _last_words(told: Told) -> list[str]:
+def _last_words(told: RunView) -> list[str]:
     """What a manager in the background died of, where it could say so: a full disk, say."""
     try:
         with told.paths.log.open("rb") as log:
@@ -105,7 +105,7 @@ def _last_words(told: Told) -> list[str]:
     return [f"its manager ended: {words.removeprefix(mark)}" for words in said if words.startswith(mark)]
 
 
-def warnings(told: Told) -> list[str]:
+def warnings(told: RunView) -> list[str]:
     """What keeps the run from going on while it is meant to."""
     from windrow.report.run.waiting import nothing_can_start
 
@@ -115,14 +115,14 @@ def warnings(told: Told) -> list[str]:
     return [f"warning: {words}" for words in found if words]
 
 
-def missed_by_s(told: Told, end_s: float) -> float | None:
+def missed_by_s(told: RunView, end_s: float) -> float | None:
     """By how much the run is, or was, late; None where it has no deadline or is in time."""
     deadline_s, begun_s = told.facts.get("deadline_s"), told.story.begun_s
     late_s = 0.0 if deadline_s is None or begun_s is None else end_s - begun_s - deadline_s
     return late_s if late_s > 0 else None
 
 
-def _deadline(told: Told, end_s: float) -> list[str]:
+def _deadline(told: RunView, end_s: float) -> list[str]:
     late_s = missed_by_s(told, end_s)
     return [] if late_s is None else [f"missed its deadline of {span(told.facts['deadline_s'])} by {span(late_s)}"]
 
@@ -133,7 +133,7 @@ def _gone(state: str, seconds: float) -> str:
     return f"last heard of after {span(seconds)}" if state == "interrupted" else f"took {span(seconds)}"
 
 
-def failures(told: Told) -> list[str]:
+def failures(told: RunView) -> list[str]:
     """Which tasks failed and with what last words, the first few of them, and how to learn more."""
     story, ids = told.story, told.runnable.workflow.ids
     failed = [number for number, task in enumerate(story.tasks) if task.state == "failed" and task.attempts]
@@ -155,7 +155,7 @@ def _bar(done: int, total: int) -> str:
     return "█" * full + "░" * (_BAR - full)
 
 
-def job_rows(told: Told, now_s: float, most: int | None = _SHOWN_JOBS) -> tuple[list[list[str]], int]:
+def job_rows(told: RunView, now_s: float, most: int | None = _SHOWN_JOBS) -> tuple[list[list[str]], int]:
     """The jobs as rows of text, those in the system and the latest others, and how many were left out."""
     jobs = sorted(told.story.jobs.items())
     if most is not None and len(jobs) > most:
@@ -192,7 +192,7 @@ def _row(number: int, job: JobStory, story: RunStory, now_s: float) -> list[str]
 HEADS = ("job", "id", "state", "nodes", "requested", "tasks", "waited", "ran", "")
 
 
-def table(told: Told, now_s: float, most: int | None = _SHOWN_JOBS) -> Table:
+def table(told: RunView, now_s: float, most: int | None = _SHOWN_JOBS) -> Table:
     """The jobs as a table."""
     from rich.text import Text
 
@@ -205,7 +205,7 @@ def table(told: Told, now_s: float, most: int | None = _SHOWN_JOBS) -> Table:
     return shown
 
 
-def screen(told: Told) -> RenderableType:
+def screen(told: RunView) -> RenderableType:
     """Everything, as it is redrawn while a run goes on."""
     from rich.console import Group
     from rich.text import Text
@@ -215,7 +215,7 @@ def screen(told: Told) -> RenderableType:
     return Group(lines, Text(""), table(told, now))
 
 
-def as_json(told: Told) -> dict[str, Any]:
+def as_json(told: RunView) -> dict[str, Any]:
     """The run for programs."""
     story, workflow = told.story, told.runnable.workflow
     states = ("finished", "running", "in a job", "left", "failed", "blocked")

@@ -22,6 +22,11 @@ from windrow.model import Runnable
 from windrow.queues.port import JobSpec
 
 
+def job_tag(uid: str, job: int) -> str:
+    """The name of a job in the queue, and of its wait in the history: `uid` is the run's. No two jobs have the same."""
+    return f"windrow-{uid}-{job}"
+
+
 def alike(numbers: Sequence[int], core: Core, most: int) -> Iterator[list[int]]:
     """Jobs that can go out together: consecutive numbers, the same nodes and times; at most so many at once."""
     group: list[int] = []
@@ -56,7 +61,7 @@ class Dispatch:
 
     def tag(self, number: int) -> str:
         """The name of a job in the queue."""
-        return f"windrow-{self.uid}-{number}"
+        return job_tag(self.uid, number)
 
     def count_attempt(self, task: int) -> None:
         """A task was started once more."""

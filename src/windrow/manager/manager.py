@@ -37,7 +37,7 @@ from windrow.manager.events import (
     TaskUndone,
 )
 from windrow.manager.inbox import LATE_S, MANY, GivenUp, Hearing, Placed
-from windrow.manager.journal import Journal, Record
+from windrow.manager.journal import Record, RunJournal
 from windrow.manager.lost_files import LostFile, lost_files
 from windrow.manager.polling import PollTimes
 from windrow.manager.predictions import Predictions
@@ -50,7 +50,7 @@ class Manager:
     """Runs one workflow on a queue. Give it to one process at a time (see `lock`)."""
 
     folder: RunFolder
-    journal: Journal
+    journal: RunJournal
     core: Core
     queue: Queue
     strategy: Strategy

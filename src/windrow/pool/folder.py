@@ -17,12 +17,10 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-import msgspec
-
-from windrow.errors import InputError, OutsideError, UserError, unknown_name
-from windrow.manager.run_file import encoded
-from windrow.model import File, Runnable, Step, Task, Workflow
+from windrow.errors import OutsideError, UserError, unknown_name
+from windrow.model import Runnable
 from windrow.queues.local.rendezvous import knock
+from windrow.records.runnable_file import read_submission, runnable_json
 
 ROOT = Path(".windrow") / "pools"
 _OWN = ("lock", "out", "server.log", "wake", "wishes", "workflows")
@@ -35,15 +33,6 @@ class Submission:
 
     submitted_s: float
     runnable: Runnable
-
-
-@dataclass(frozen=True, slots=True)
-class _Content:
-    submitted_s: float
-    name: str
-    tasks: list[Task]
-    files: list[File]
-    steps: list[Step]
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,9 +107,7 @@ class PoolFolder:
 
     def submit(self, runnable: Runnable) -> int:
         """Put the workflow in; its number. When this returns the workflow is on disk and will be served."""
-        workflow = runnable.workflow
-        content = _Content(time.time(), workflow.name, list(workflow), list(workflow.files), list(runnable.steps))
-        data = encoded(content)
+        data = runnable_json(runnable, time.time())
         draft = self.workflows / f".{secrets.token_hex(8)}.part"
         try:
             with draft.open("xb") as file:
@@ -149,13 +136,8 @@ class PoolFolder:
 
     def read(self, number: int) -> Submission:
         """The workflow of this number. InputError where it cannot be used."""
-        path = self.workflow(number)
-        try:
-            content = msgspec.json.decode(path.read_bytes(), type=_Content)
-            workflow = Workflow.from_tasks(content.name, content.tasks, content.files)
-        except (OSError, msgspec.DecodeError, UserError) as error:
-            raise InputError(path, f"cannot be read ({error})", fix="submit the workflow again") from error
-        return Submission(content.submitted_s, Runnable(workflow, tuple(content.steps)))
+        runnable, submitted_s = read_submission(self.workflow(number))
+        return Submission(submitted_s, runnable)
 
     def wish(self, what: str) -> None:
         """Ask the server for something: `stop`, `cancel-N`."""

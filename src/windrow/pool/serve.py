@@ -12,11 +12,11 @@ from typing import Any
 from windrow.agent.guard import guarded
 from windrow.agent.signals import Wake
 from windrow.errors import UserError
-from windrow.manager.lock import RunLock, holder_of
 from windrow.pool.folder import PoolFolder
-from windrow.pool.journal import Journal
+from windrow.pool.journal import PoolJournal
 from windrow.pool.server import PoolServer
 from windrow.pool.settings import choose
+from windrow.records.lock import RunLock, holder_of
 from windrow.version import __version__
 
 _LOCK_WAIT_S = 5.0
@@ -33,8 +33,8 @@ def serve(folder: PoolFolder, wanted: Mapping[str, Any], say: Callable[[str], No
     lock = _lock(folder)
     if not folder.journal.exists():
         facts = {"id": secrets.token_hex(8), "created_s": time.time(), "version": __version__}
-        Journal.create(folder.journal, facts)
-    journal = Journal.open(folder.journal)
+        PoolJournal.create(folder.journal, facts)
+    journal = PoolJournal.open(folder.journal)
     kept = journal.facts().get("settings", {})
     journal.close()
     settings, hosts = choose(wanted, kept, os.environ)

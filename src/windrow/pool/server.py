@@ -27,7 +27,7 @@ from windrow.pool import events as e
 from windrow.pool.admission import refuse_misfits
 from windrow.pool.core import PoolAttempt, PoolCore
 from windrow.pool.folder import PoolFolder
-from windrow.pool.journal import Journal
+from windrow.pool.journal import PoolJournal
 from windrow.pool.metrics import alone_s
 from windrow.pool.orders import order_for
 from windrow.pool.orphans import kill_leftovers
@@ -59,7 +59,7 @@ class PoolServer:
         self, folder: PoolFolder, settings: PoolSettings, hosts: Hosts, wake: Wake, say: Callable[[str], None]
     ) -> None:
         self._folder, self._settings, self._hosts, self._wake, self._say = folder, settings, hosts, wake, say
-        self._journal = Journal.open(folder.journal, writable=True, is_cluster=hosts.is_cluster)
+        self._journal = PoolJournal.open(folder.journal, writable=True, is_cluster=hosts.is_cluster)
         self._facts = self._journal.facts()
         self._address = shlex.quote(folder.address)  # told before tasks change the working folder
         self._clock = SteadyClock()
@@ -102,7 +102,7 @@ class PoolServer:
         killed = kill_leftovers(self._facts["id"])
         if killed:
             self._say(f"killed {killed} processes that an earlier server left behind")
-        story = PoolStory.of(event for _, event in self._journal.events())
+        story = PoolStory.of(event for _, event in self._journal.records())
         settings, now_s = self._settings, self._clock.now()
         names = (settings.policy, settings.selection, settings.slots)
         self._note(e.PoolOpened(now_s, *names, self._crew.names))

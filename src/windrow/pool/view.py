@@ -5,34 +5,31 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from windrow.manager.lock import holder_of
+from windrow.pool.events import Event
 from windrow.pool.folder import PoolFolder
-from windrow.pool.journal import Journal
+from windrow.pool.journal import PoolJournal
 from windrow.pool.settings import PoolSettings
 from windrow.pool.story import PoolStory, WorkflowStory
+from windrow.records.view import JournalView
 
 
-class PoolView:
-    """Reads the journal; `refresh` reads what is new."""
+class PoolView(JournalView[Event]):
+    """A pool: facts, story, who serves it."""
 
     def __init__(self, folder: PoolFolder) -> None:
         self.folder = folder
         self.story = PoolStory()
-        self._journal = Journal.open(folder.journal)
-        self._seen = 0
-        self.refresh()
+        super().__init__(PoolJournal.open(folder.journal), folder.lock)
 
     def refresh(self) -> None:
         """Take in what has happened since the last look."""
-        for seq, event in self._journal.events(self._seen):
-            self.story.hear(event)
-            self._seen = seq
-        self.facts: dict[str, Any] = self._journal.facts()
-        self.holder = holder_of(self.folder.lock)
-        """Who serves the pool now; None: nobody."""
+        super().refresh()
         if self.holder is None:  # a server that was killed could not say that its tasks were, too
             for workflow in self.story.workflows.values():
                 workflow.running.clear()
+
+    def _hear(self, record: Event) -> None:
+        self.story.hear(record)
 
     @property
     def settings(self) -> PoolSettings | None:
@@ -49,10 +46,6 @@ class PoolView:
         """Workflows that were submitted and that no server has seen yet."""
         found = [int(p.stem) for p in self.folder.workflows.glob("*.json") if p.stem.isdecimal()]
         return sum(number not in self.story.workflows for number in found)
-
-    def close(self) -> None:
-        """Let go of the journal."""
-        self._journal.close()
 
 
 def as_json(told: PoolView) -> dict[str, Any]:

@@ -71,7 +71,7 @@ def run(argv: Sequence[str], *, stdin: str, env: Mapping[str, str], timeout_s: f
             text=True,
             errors="replace",
             check=False,
-            close_fds=False,  # it may hold the run's lock until it ends (manager/lock.py); all else is not inheritable
+            close_fds=False,  # it may hold the run's lock until it ends (records/lock.py); all else is not inheritable
         )
     except subprocess.TimeoutExpired:
         return Answer(None, "", "")

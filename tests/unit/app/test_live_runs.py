@@ -15,12 +15,12 @@ from windrow.app.runs import RunPaths, new_run
 from windrow.cli.main import main
 from windrow.errors import UserError
 from windrow.manager import events as e
-from windrow.manager.journal import Journal, Record
-from windrow.manager.lock import RunLock
-from windrow.manager.run_file import write_runnable
+from windrow.manager.journal import Record, RunJournal
 from windrow.model import Runnable, Task, Workflow
 from windrow.pool.folder import PoolFolder
-from windrow.pool.journal import Journal as PoolJournal
+from windrow.pool.journal import PoolJournal
+from windrow.records.lock import RunLock
+from windrow.records.runnable_file import write_runnable
 from windrow.strategies import Decision, JobPlan
 
 
@@ -38,7 +38,7 @@ def writing(folder: Path, *outputs: str) -> Runnable:
 def made(runnable: Runnable, root: Path, workflow: str = "w.yaml") -> RunPaths:
     def fill(paths: RunPaths) -> None:
         write_runnable(paths.workflow, runnable)
-        Journal.create(paths.journal, {"created_s": 1.0, "workflow": str(root.parent.parent / workflow)}).close()
+        RunJournal.create(paths.journal, {"created_s": 1.0, "workflow": str(root.parent.parent / workflow)}).close()
 
     return new_run("w", root, fill)
 
@@ -69,7 +69,7 @@ def test_a_run_without_a_manager_lives_while_its_jobs_do(tmp_path: Path) -> None
     runnable = writing(tmp_path / "a", "x")
     root = tmp_path / "a" / ".windrow" / "runs"
     run = made(runnable, root)
-    journal = Journal.open(run.journal, writable=True)
+    journal = RunJournal.open(run.journal, writable=True)
     journal.append([Record(e.JobsPlanned(1, Decision((JobPlan((0,), 1, 5, 60),))))])
     live_runs.enter(run, runnable)
     with pytest.raises(UserError, match="has jobs that are not over and runs the same workflow file"):

@@ -12,9 +12,9 @@ import pytest
 from windrow.app.ownership import refuse_foreign
 from windrow.app.runs import RunPaths, all_runs, find_own_run, find_run, new_run, past_predictions, past_promises
 from windrow.errors import UserError
-from windrow.manager.journal import Journal
-from windrow.manager.run_file import write_runnable
+from windrow.manager.journal import RunJournal
 from windrow.model import Runnable, Task, Workflow
+from windrow.records.runnable_file import write_runnable
 
 
 def made(name: str, root: Path, created_s: float = 1.0) -> RunPaths:
@@ -23,7 +23,7 @@ def made(name: str, root: Path, created_s: float = 1.0) -> RunPaths:
     def fill(paths: RunPaths) -> None:
         runnable = Runnable.of(Workflow.from_tasks(name, [Task("t", 1.0, command=("true",))]), str(root))
         write_runnable(paths.workflow, runnable)
-        Journal.create(paths.journal, {"created_s": created_s}).close()
+        RunJournal.create(paths.journal, {"created_s": created_s}).close()
 
     return new_run(name, root, fill)
 
@@ -66,7 +66,7 @@ def test_two_who_start_at_once_get_two_names(tmp_path: Path) -> None:
 
     def other_first(paths: RunPaths) -> None:
         names.append(made("w", root).name)
-        Journal.create(paths.journal, {"created_s": 2.0}).close()
+        RunJournal.create(paths.journal, {"created_s": 2.0}).close()
 
     names.append(new_run("w", root, other_first).name)
     assert sorted(names) == ["w-1", "w-2"]

@@ -12,9 +12,9 @@ import pytest
 
 from windrow.app import continuing
 from windrow.app.queues import open_queue
-from windrow.app.runs import Told, find_run
+from windrow.app.runs import RunView, find_run
 from windrow.cli.main import main
-from windrow.manager.journal import Journal
+from windrow.manager.journal import RunJournal
 
 pytestmark = pytest.mark.slow
 
@@ -90,7 +90,7 @@ def test_what_depends_on_a_change_runs_again_and_chains_hold(capsys: pytest.Capt
     assert "1 task is no longer in the file: extra" in words
     assert "m-3 continues m-2" in words
     assert ran() == {"gen": 1, "side": 1, "use": 3, "plot": 3, "extra": 1}
-    assert Told(find_run(None)).story.tasks[0].kept.run == "m-1"  # type: ignore[union-attr]
+    assert RunView(find_run(None)).story.tasks[0].kept.run == "m-1"  # type: ignore[union-attr]
 
 
 def test_a_changed_input_runs_its_readers_again(capsys: pytest.CaptureFixture[str]) -> None:
@@ -127,7 +127,7 @@ def test_a_second_run_asks_what_is_meant(capsys: pytest.CaptureFixture[str]) -> 
     write(GOOD)
     assert main(["run", "m.yaml", "--again"]) == 0
     assert ran() == {"gen": 2, "side": 2, "use": 1, "plot": 1}
-    assert not Told(find_run("m-1")).facts.get("continued_by")
+    assert not RunView(find_run("m-1")).facts.get("continued_by")
 
 
 def test_a_deleted_result_is_made_again_alone(capsys: pytest.CaptureFixture[str]) -> None:
@@ -170,7 +170,7 @@ def test_a_moved_or_copied_project_is_told_before_anything_starts(
         words = said(capsys)
         assert f"m-1 was started in {tmp_path / 'p'} and has been {how} to {tmp_path / place}" in words
         assert f"move it back, or start it from the beginning with windrow run {tmp_path / place / 'm.yaml'}" in words
-        assert len(Told(find_run(None)).story.jobs) == 1
+        assert len(RunView(find_run(None)).story.jobs) == 1
     (tmp_path / "q").rename(tmp_path / "p")
     assert main(["resume"]) == 2
     assert f"has been copied to {tmp_path / 'copy'}" in said(capsys)
@@ -190,7 +190,7 @@ def test_whoever_dies_while_continuing_loses_nothing(
 
     with monkeypatch.context() as patched:
         if place == "making":
-            patched.setattr(Journal, "append", die)
+            patched.setattr(RunJournal, "append", die)
         else:
             patched.setattr(continuing, "mark_continued", die)
         assert main(["resume"]) == 130
@@ -198,7 +198,7 @@ def test_whoever_dies_while_continuing_loses_nothing(
     if place == "marking":
         assert main(["resume", "m-1"]) == 2
         assert "m-1 is continued by m-2" in said(capsys)
-        assert Told(find_run("m-1")).state == "continued by m-2"
+        assert RunView(find_run("m-1")).state == "continued by m-2"
     assert main(["resume"]) == 0
     assert ran() == {"gen": 1, "use": 1, "plot": 1, "side": 1}
 
@@ -235,7 +235,7 @@ def test_retry_of_a_failed_task_and_of_one_in_a_run_that_is_managed(capsys: pyte
     )
     Path("m.yaml").write_text(text)
     assert main(["run", "m.yaml", "--detach", "--strategy", "individual"]) == 0
-    told = Told(find_run(None))
+    told = RunView(find_run(None))
 
     def until(task: int, state: str) -> None:
         while told.story.tasks[task].state != state:
@@ -263,7 +263,7 @@ def test_retry_of_a_failed_task_and_of_one_in_a_run_that_is_managed(capsys: pyte
 def test_a_changed_file_stops_what_the_old_run_still_has_in_the_queue(capsys: pytest.CaptureFixture[str]) -> None:
     text = write("touch began; sleep 600")
     assert main(["run", text, "--detach"]) == 0
-    told = Told(find_run(None))
+    told = RunView(find_run(None))
     while told.story.tasks[1].state != "running" or told.story.tasks[3].state != "finished":
         told.refresh()
     write(GOOD)

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from windrow.app.runs import RunPaths, Told, new_run
+from windrow.app.runs import RunPaths, RunView, new_run
 from windrow.cli import progress_lines, run_screen
 from windrow.manager import events as e
-from windrow.manager.journal import Journal, Record
-from windrow.manager.run_file import write_runnable
+from windrow.manager.journal import Record, RunJournal
 from windrow.model import Runnable, Task, Workflow
 from windrow.model.cause import Cause
+from windrow.records.runnable_file import write_runnable
 from windrow.strategies import Decision, JobPlan
 
 
@@ -26,7 +26,7 @@ def paths(tmp_path: Path) -> RunPaths:
         runnable = Runnable.of(Workflow.from_tasks("w", [Task("t", 1.0, command=("true",))]), str(tmp_path))
         write_runnable(paths.workflow, runnable)
         facts = {"uid": "1", "queue": "slurm", "strategy": "glume", "created_s": 1.0}
-        journal = Journal.create(paths.journal, facts)
+        journal = RunJournal.create(paths.journal, facts)
         planned = e.JobsPlanned(1, Decision((JobPlan((0,), 1, 5, 60),)))
         journal.append([Record(e.RunBegan(1)), Record(planned), Record(e.JobSubmitted(2, 0, "17"))])
         journal.close()
@@ -34,11 +34,11 @@ def paths(tmp_path: Path) -> RunPaths:
     return new_run("w", tmp_path / "runs", fill)
 
 
-def says(paths: RunPaths, **words: object) -> Told:
-    journal = Journal.open(paths.journal, writable=True)
+def says(paths: RunPaths, **words: object) -> RunView:
+    journal = RunJournal.open(paths.journal, writable=True)
     journal.set_fact("queue_words", words)
     journal.close()
-    return Told(paths)
+    return RunView(paths)
 
 
 def test_why_a_job_waits_is_in_all_that_is_shown(paths: RunPaths) -> None:
@@ -55,7 +55,7 @@ def test_why_a_job_waits_is_in_all_that_is_shown(paths: RunPaths) -> None:
 
 
 def test_a_job_of_which_the_queue_said_nothing_waits_for_no_reason(paths: RunPaths) -> None:
-    told = Told(paths)
+    told = RunView(paths)
     assert run_screen.job_rows(told, 3.0)[0][0][-1] == ""
     assert run_screen.as_json(told)["jobs"][0]["reason"] == ""
     assert not run_screen.warnings(told)
@@ -65,7 +65,7 @@ def test_a_job_of_which_the_queue_said_nothing_waits_for_no_reason(paths: RunPat
 def test_what_a_manager_died_of_is_told(paths: RunPaths) -> None:
     words = "journal.sqlite: the journal cannot be used: database or disk is full"
     paths.log.write_text(f"00:00:01  0/1 tasks  job 0 waiting\nwindrow: error: {words}\n")
-    told = Told(paths)
+    told = RunView(paths)
     assert told.state == "interrupted"
     assert f"its manager ended: {words}" in run_screen.summary(told, time.time())
     os.utime(paths.log, (0, 0))  # another one managed the run since then
@@ -92,13 +92,13 @@ def test_progress_lines_tell_each_reason_once_and_warn_on_stderr(
 def test_causes_and_avoided_nodes_are_told(paths: RunPaths, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two jobs in a row lost the same node."""
     now = int(time.time())
-    journal = Journal.open(paths.journal, writable=True)
+    journal = RunJournal.open(paths.journal, writable=True)
     planned = e.JobsPlanned(now, Decision((JobPlan((0,), 1, 5, 60),)))
     killed = [e.JobKilled(now, job, why="a node failed", cause=Cause.NODE_FAILED, node="n3") for job in (0, 1)]
     journal.append([Record(event) for event in (killed[0], planned, e.JobSubmitted(now, 1, "18"), killed[1])])
     journal.close()
-    told = Told(paths)
-    monkeypatch.setattr(Told, "state", "running")
+    told = RunView(paths)
+    monkeypatch.setattr(RunView, "state", "running")
     until = run_screen.clock(now + 3600)
     assert f"avoiding n3 until {until}: 2 jobs failed on it" in run_screen.summary(told, now + 1.0)
     shown = run_screen.as_json(told)

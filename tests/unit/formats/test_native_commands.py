@@ -9,8 +9,8 @@ import pytest
 from windrow.errors import InputError
 from windrow.formats.native import commands as native_commands
 from windrow.formats.native.reader import read_native
-from windrow.manager.run_file import read_runnable, write_runnable
 from windrow.model import Step
+from windrow.records.runnable_file import read_runnable, write_runnable
 
 STRICT = ("/bin/bash", "-euo", "pipefail", "-c")
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from windrow.errors import InputError, OutsideError
 from windrow.manager import events as e
-from windrow.manager.journal import Journal, PredictedStart, Record
+from windrow.manager.journal import PredictedStart, Record, RunJournal
 from windrow.strategies import Candidate, Decision, JobPlan
 
 NUMBERS = st.integers(0, 2**40)
@@ -42,12 +42,12 @@ RECORDS = st.builds(Record, EVENTS, DETAILS, st.floats(0, 2**40))
 
 
 @pytest.fixture
-def journal(tmp_path: Path) -> Journal:
-    return Journal.create(tmp_path / "journal.sqlite", {"uid": "x"})
+def journal(tmp_path: Path) -> RunJournal:
+    return RunJournal.create(tmp_path / "journal.sqlite", {"uid": "x"})
 
 
 def read(path: Path) -> list[Record]:
-    journal = Journal.open(path)
+    journal = RunJournal.open(path)
     found = [record for _, record in journal.records()]
     journal.close()
     return found
@@ -57,7 +57,7 @@ def read(path: Path) -> list[Record]:
 def test_what_goes_in_comes_out(tmp_path: Path, batches: list[list[Record]]) -> None:
     path = tmp_path / "journal.sqlite"
     path.unlink(missing_ok=True)
-    journal = Journal.create(path, {})
+    journal = RunJournal.create(path, {})
     journal._db.execute("PRAGMA synchronous=OFF")
     for batch in batches:
         journal.append(batch)
@@ -65,14 +65,14 @@ def test_what_goes_in_comes_out(tmp_path: Path, batches: list[list[Record]]) -> 
     assert read(path) == [record for batch in batches for record in batch]
 
 
-def test_numbers_of_numpy_come_out_as_numbers(journal: Journal) -> None:
+def test_numbers_of_numpy_come_out_as_numbers(journal: RunJournal) -> None:
     plan = JobPlan((np.int64(3),), np.int64(2), np.int64(5), np.int64(6))  # type: ignore[arg-type]
     journal.append([Record(e.JobsPlanned(1, Decision((plan,))))])
     (record,) = read(journal.path)
     assert record.event == e.JobsPlanned(1, Decision((JobPlan((3,), 2, 5, 6),)))
 
 
-def test_events_and_offsets_are_one(journal: Journal) -> None:
+def test_events_and_offsets_are_one(journal: RunJournal) -> None:
     """Whoever dies in between loses both: the words are read again and journaled once."""
     journal.append([Record(e.RunBegan(1))], {0: 10})
     journal._db.execute("BEGIN IMMEDIATE")
@@ -80,21 +80,21 @@ def test_events_and_offsets_are_one(journal: Journal) -> None:
     journal._db.execute("INSERT OR REPLACE INTO offsets VALUES (0, 99)")
     journal.close()  # without a commit, as when its process is killed
     assert read(journal.path) == [Record(e.RunBegan(1))]
-    again = Journal.open(journal.path, writable=True)
+    again = RunJournal.open(journal.path, writable=True)
     assert again.offsets() == {0: 10}
     again.append([], {0: 20, 1: 5})
     assert again.offsets() == {0: 20, 1: 5}
 
 
-def test_readers_see_what_is_committed_while_it_is_written(journal: Journal) -> None:
-    reader = Journal.open(journal.path)
+def test_readers_see_what_is_committed_while_it_is_written(journal: RunJournal) -> None:
+    reader = RunJournal.open(journal.path)
     journal.append([Record(e.RunBegan(1)), Record(e.RunStopped(2))])
     assert [seq for seq, _ in reader.records()] == [1, 2]
     journal.append([Record(e.RunBegan(3))])
     assert [(seq, record.event) for seq, record in reader.records(after=2)] == [(3, e.RunBegan(3))]
 
 
-def test_facts_and_predictions(journal: Journal) -> None:
+def test_facts_and_predictions(journal: RunJournal) -> None:
     journal.set_fact("trouble", "none")
     journal.set_fact("trouble", "some")
     assert journal.facts() == {"format": 1, "uid": "x", "trouble": "some"}
@@ -103,25 +103,25 @@ def test_facts_and_predictions(journal: Journal) -> None:
     assert journal.predictions() == said
 
 
-def test_a_reader_cannot_write(journal: Journal) -> None:
+def test_a_reader_cannot_write(journal: RunJournal) -> None:
     with pytest.raises(OutsideError, match=r"journal\.sqlite: the journal cannot be used"):
-        Journal.open(journal.path).append([Record(e.RunBegan(1))])
+        RunJournal.open(journal.path).append([Record(e.RunBegan(1))])
 
 
 def test_what_is_no_journal_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "journal.sqlite"
     with pytest.raises(InputError, match="there is no journal here; windrow runs lists"):
-        Journal.open(path)
+        RunJournal.open(path)
     path.write_bytes(b"something else, and long enough to be looked at" * 100)
     with pytest.raises(OutsideError, match="not a database"):
-        Journal.open(path)
+        RunJournal.open(path)
     path.unlink()
-    Journal.create(path, {"format": 7}).close()
+    RunJournal.create(path, {"format": 7}).close()
     with pytest.raises(InputError, match="format 7 is not 1"):
-        Journal.open(path)
+        RunJournal.open(path)
 
 
-def test_what_could_not_be_kept_leaves_no_trace(journal: Journal) -> None:
+def test_what_could_not_be_kept_leaves_no_trace(journal: RunJournal) -> None:
     with pytest.raises(OutsideError, match="the journal cannot be used"):
         journal.append([Record(e.RunBegan(1))], {0: object()})  # type: ignore[dict-item]
     journal.append([Record(e.RunBegan(2))], {0: 5})
@@ -131,13 +131,13 @@ def test_what_could_not_be_kept_leaves_no_trace(journal: Journal) -> None:
 @pytest.mark.parametrize(
     ("kind", "body"), [("JobWasEaten", '{"at_s":1}'), ("RunBegan", '{"at_s":'), ("RunBegan", "{}")]
 )
-def test_a_record_that_nobody_knows_is_named_not_traced(journal: Journal, kind: str, body: str) -> None:
+def test_a_record_that_nobody_knows_is_named_not_traced(journal: RunJournal, kind: str, body: str) -> None:
     journal._db.execute("INSERT INTO events (at_s, kind, body) VALUES (1, ?, ?)", (kind, body))
     with pytest.raises(InputError, match=rf"journal\.sqlite: record 1 \({kind}\) cannot be read; use the version"):
         read(journal.path)
 
 
-def test_a_damaged_journal_is_named_not_traced(journal: Journal) -> None:
+def test_a_damaged_journal_is_named_not_traced(journal: RunJournal) -> None:
     journal.append([Record(e.RunBegan(n), {"filler": "x" * 500}) for n in range(200)])
     journal.close()
     with sqlite3.connect(journal.path) as db:

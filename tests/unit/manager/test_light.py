@@ -29,7 +29,7 @@ from windrow.forecast.waits import default_path as waits_path
 from windrow.manager.core import Core
 from windrow.manager.dispatch import Dispatch
 from windrow.manager.events import Event, JobsPlanned, JobStarted, JobSubmitted, TaskStarted
-from windrow.manager.journal import Journal, PredictedStart, Record
+from windrow.manager.journal import PredictedStart, Record, RunJournal
 from windrow.manager.losses import PATIENCE
 from windrow.manager.manager import Manager
 from windrow.manager.polling import POLL_S, SLOWEST_POLL_S
@@ -112,7 +112,7 @@ def hired(folder: Path, tasks: int, strategy: str, clock: Clock, queue: Counting
     runnable = Runnable(workflow, tuple(Step(("true",), "/") for _ in range(tasks)))
     terms = Terms(8, cap=cap, margin=1.2, overhead_s=15, patience=PATIENCE)
     path = folder / "journal.sqlite"
-    journal = Journal.open(path, writable=True) if path.exists() else Journal.create(path, {"uid": "u"})
+    journal = RunJournal.open(path, writable=True) if path.exists() else RunJournal.create(path, {"uid": "u"})
     return Manager(
         folder=RunFolder(folder),
         journal=journal,
@@ -249,7 +249,7 @@ def test_what_the_manager_looks_back_at_does_not_grow_with_the_run(
 
 
 def test_predictions_of_many_jobs_are_one_write(tmp_path: Path) -> None:
-    journal = Journal.create(tmp_path / "journal.sqlite", {})
+    journal = RunJournal.create(tmp_path / "journal.sqlite", {})
     said = [PredictedStart(n, "twin", 5.0, 1, 60, 7.0, 0) for n in range(100)]
     statements: list[str] = []
     journal._db.set_trace_callback(statements.append)
@@ -260,7 +260,7 @@ def test_predictions_of_many_jobs_are_one_write(tmp_path: Path) -> None:
 
 
 def test_a_journal_reads_only_the_kinds_asked_for(tmp_path: Path) -> None:
-    journal = Journal.create(tmp_path / "journal.sqlite", {})
+    journal = RunJournal.create(tmp_path / "journal.sqlite", {})
     events: list[Event] = [JobSubmitted(1, 0, "a"), JobStarted(2, 0), TaskStarted(3, 0, 7), JobStarted(4, 1)]
     journal.append([Record(event) for event in events])
     assert [record.event for _, record in journal.records()] == events
@@ -273,7 +273,7 @@ def test_past_predictions_come_with_the_starts_of_their_own_runs(tmp_path: Path)
     for name, uid, queue in (("a-1", "aa", "local"), ("a-2", "bb", "local"), ("a-3", "cc", "slurm")):
         folder = tmp_path / name
         folder.mkdir()
-        journal = Journal.create(folder / "journal.sqlite", {"uid": uid, "queue": queue})
+        journal = RunJournal.create(folder / "journal.sqlite", {"uid": uid, "queue": queue})
         journal.append([Record(JobStarted(100, 0), at_s=100.5)] if uid == "aa" else [])
         journal.predict([PredictedStart(0, "twin", 90.0 + len(name), 1, 60, 99.0, 1)])
         journal.close()
@@ -296,7 +296,7 @@ def test_waits_are_learnt_once_from_submission_to_start() -> None:
     learning([Record(JobStarted(50, 0), at_s=50.0)])
     with closing(sqlite3.connect(waits_path())) as database:
         rows = database.execute("SELECT queue, tag, submitted_s, wait_s FROM waits").fetchall()
-    assert rows == [("here", "u-0", 10.5, 29.75)]
+    assert rows == [("here", "windrow-u-0", 10.5, 29.75)]
 
 
 def test_jobs_submitted_together_are_predicted_one_behind_the_other(tmp_path: Path) -> None:

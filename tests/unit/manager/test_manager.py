@@ -20,7 +20,7 @@ from windrow.manager.events import (
     TaskStarted,
 )
 from windrow.manager.inbox import FORGOTTEN_S
-from windrow.manager.journal import Journal, Record
+from windrow.manager.journal import Record, RunJournal
 from windrow.manager.polling import POLL_S, SLOWEST_POLL_S, PollTimes
 from windrow.queues.port import JobSpec, JobState, OutcomeUnknown, SpecError
 from windrow.strategies import Decision, JobPlan
@@ -198,7 +198,7 @@ def test_a_job_that_is_put_off_is_foretold_once(run: ToyRun) -> None:
     full_until = run.cluster.now_s + 60
     run.cluster.mood = lambda call: "down" if call == "submit" and run.cluster.now_s < full_until else ""
     assert run.go_on(Fate())
-    journal = Journal.open(run.path / "journal.sqlite")
+    journal = RunJournal.open(run.path / "journal.sqlite")
     said = [(prediction.job, prediction.source) for prediction in journal.predictions()]
     journal.close()
     assert sorted(said) == [(job, "none") for job in range(8)]

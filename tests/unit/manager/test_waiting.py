@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.survival.toy import Fate, ToyCluster, ToyRun
 
-from windrow.manager.journal import Journal
+from windrow.manager.journal import RunJournal
 from windrow.manager.story import RunStory
 from windrow.queues.port import JobState
 from windrow.report.run.explanation import explain_job, explain_task
@@ -21,7 +21,7 @@ def run(tmp_path: Path) -> ToyRun:
 
 
 def queue_words(run: ToyRun) -> dict[str, object]:
-    journal = Journal.open(run.path / "journal.sqlite")
+    journal = RunJournal.open(run.path / "journal.sqlite")
     words: dict[str, object] = journal.facts().get("queue_words", {})
     journal.close()
     return words

@@ -14,15 +14,15 @@ from typing import Any, get_args
 import pytest
 
 from windrow.errors import InputError, OutsideError, UserError
-from windrow.manager.lock import RunLock
 from windrow.model import File, Runnable, Step, Task, Workflow
 from windrow.pool import events as e
 from windrow.pool.folder import PoolFolder, find_pool, pool_at
-from windrow.pool.journal import Journal
+from windrow.pool.journal import PoolJournal
 from windrow.pool.orphans import VARIABLE, kill_leftovers
 from windrow.pool.settings import choose
 from windrow.pool.story import PoolFigure
 from windrow.pool.view import PoolView
+from windrow.records.lock import RunLock
 
 
 def small(name: str = "one") -> Runnable:
@@ -115,7 +115,7 @@ def test_who_asks_for_an_unknown_pool_hears_of_the_known(folder: PoolFolder, tmp
     root = tmp_path / "pools"
     with pytest.raises(UserError, match="windrow pool lab starts one"):
         find_pool("lab", root)
-    Journal.create(folder.journal, {})
+    PoolJournal.create(folder.journal, {})
     assert find_pool("lab", root) == folder
     assert find_pool(str(folder.path)) == folder
     with pytest.raises(UserError, match="did you mean lab"):
@@ -136,27 +136,27 @@ def _example(kind: Any) -> e.Event:
 
 
 def test_every_kind_of_event_comes_back_as_it_was(folder: PoolFolder) -> None:
-    Journal.create(folder.journal, {"id": "7"})
+    PoolJournal.create(folder.journal, {"id": "7"})
     written = [_example(kind) for kind in get_args(e.Event)]
-    journal = Journal.open(folder.journal, writable=True)
+    journal = PoolJournal.open(folder.journal, writable=True)
     journal.append(written[:3], {"reserved": 2})
     journal.append(written[3:])
-    reader = Journal.open(folder.journal)
-    assert [event for _, event in reader.events()] == written
-    assert [seq for seq, _ in reader.events(after=2)] == list(range(3, len(written) + 1))
+    reader = PoolJournal.open(folder.journal)
+    assert [event for _, event in reader.records()] == written
+    assert [seq for seq, _ in reader.records(after=2)] == list(range(3, len(written) + 1))
     assert reader.facts() == {"format": 1, "id": "7", "reserved": 2}
 
 
 def test_a_journal_is_never_made_over_another(folder: PoolFolder) -> None:
-    Journal.create(folder.journal, {"id": "first"})
-    Journal.create(folder.journal, {"id": "second"})
-    assert Journal.open(folder.journal).facts()["id"] == "first"
+    PoolJournal.create(folder.journal, {"id": "first"})
+    PoolJournal.create(folder.journal, {"id": "second"})
+    assert PoolJournal.open(folder.journal).facts()["id"] == "first"
 
 
 def test_a_journal_of_rubbish_is_named(folder: PoolFolder) -> None:
     folder.journal.write_bytes(b"rubbish" * 1000)
     with pytest.raises(OutsideError, match=r"journal\.sqlite"):
-        Journal.open(folder.journal)
+        PoolJournal.open(folder.journal)
 
 
 def test_names_in_a_journal_are_those_of_the_first_version(folder: PoolFolder) -> None:
@@ -185,18 +185,18 @@ def test_names_in_a_journal_are_those_of_the_first_version(folder: PoolFolder) -
         ),
         (e.PoolClosed(19.0, "x"), "PoolClosed", b'{"at_s":19.0,"why":"x"}'),
     ]
-    Journal.create(folder.journal, {})
-    Journal.open(folder.journal, writable=True).append([event for event, _, _ in written])
+    PoolJournal.create(folder.journal, {})
+    PoolJournal.open(folder.journal, writable=True).append([event for event, _, _ in written])
     with sqlite3.connect(folder.journal) as db:
         rows = db.execute("SELECT kind, body FROM events ORDER BY seq").fetchall()
     assert rows == [(kind, body) for _, kind, body in written]
-    assert [event for _, event in Journal.open(folder.journal).events()] == [event for event, _, _ in written]
+    assert [event for _, event in PoolJournal.open(folder.journal).records()] == [event for event, _, _ in written]
 
 
 def test_wait_makespan_response_and_slowdown_by_hand(folder: PoolFolder) -> None:
     """Submitted at 10, first start at 12, end at 20, 4 seconds alone."""
-    Journal.create(folder.journal, {})
-    journal = Journal.open(folder.journal, writable=True)
+    PoolJournal.create(folder.journal, {})
+    journal = PoolJournal.open(folder.journal, writable=True)
     journal.append([e.WorkflowAccepted(10.0, 1, "w", 2), e.WorkflowAccepted(11.0, 2, "v", 1)])
     journal.append([e.PoolTaskStarted(12.0, 1, 0, 1, (0,), 2), e.PoolTaskFinished(15.0, 1, 0, 1, 12.0)])
     told = PoolView(folder)

@@ -25,10 +25,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Ask the manager to stop the run, or do it ourselves where nobody manages it."""
     from windrow.app.execute import ask_to_stop, drive, managed
-    from windrow.app.runs import Told, find_own_run
+    from windrow.app.runs import RunView, find_own_run
 
     paths = find_own_run(args.run)
-    told = Told(paths)
+    told = RunView(paths)
     if told.state not in ("running", "stopping", "interrupted"):
         terminal.say(f"{paths.name} is {told.state}; nothing to stop")
         return 0

@@ -30,12 +30,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Find it and explain it."""
-    from windrow.app.runs import Told, find_run
+    from windrow.app.runs import RunView, find_run
     from windrow.report.run.answer import LINES_MAX, answer_job, answer_task
     from windrow.report.run.explanation import explain_job, explain_task
     from windrow.report.run.waiting import nothing_can_start
 
-    told = Told(find_run(args.run))
+    told = RunView(find_run(args.run))
     workflow, story = told.runnable.workflow, told.story
     # Numbers win: the local queue counts from 1, so that its `1` is the id of job 0.
     jobs = {job.id: n for n, job in story.jobs.items() if job.id} | {str(number): number for number in story.jobs}

@@ -20,7 +20,7 @@ from windrow.errors import InputError, UserError
 from windrow.model.bounds import COUNT_MAX
 
 if TYPE_CHECKING:
-    from windrow.app.runs import Told
+    from windrow.app.runs import RunView
 
 SUMMARY = "Print the output of a task (stdout and stderr), or follow it while the task runs."
 
@@ -62,10 +62,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Find the file and copy it out."""
-    from windrow.app.runs import Told, find_run
+    from windrow.app.runs import RunView, find_run
     from windrow.cli.commands.tasks import task_number
 
-    told = Told(find_run(args.run))
+    told = RunView(find_run(args.run))
     if args.task is None:
         return _job(told, args)
     number = task_number(told, args.task)
@@ -82,7 +82,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _job(told: Told, args: argparse.Namespace) -> int:
+def _job(told: RunView, args: argparse.Namespace) -> int:
     if args.job is None:
         raise UserError("name a task, or a job with --job; windrow tasks lists the tasks")
     if args.job not in told.story.jobs:
@@ -94,7 +94,7 @@ def _job(told: Told, args: argparse.Namespace) -> int:
     return 0
 
 
-def _attempt(told: Told, args: argparse.Namespace, number: int) -> int:
+def _attempt(told: RunView, args: argparse.Namespace, number: int) -> int:
     """Which attempt is meant, from 1; 0 where there is none yet."""
     attempts = told.story.tasks[number].attempts
     if args.attempt is not None:
@@ -109,7 +109,7 @@ def _attempt(told: Told, args: argparse.Namespace, number: int) -> int:
     return len(attempts)
 
 
-def _state(told: Told, number: int) -> str:
+def _state(told: RunView, number: int) -> str:
     task = told.story.tasks[number]
     if task.kept is not None:
         return f"it finished in {task.kept.run}; for its output: windrow logs --run {task.kept.run}"
@@ -120,7 +120,7 @@ def _state(told: Told, number: int) -> str:
     }.get(task.state, task.state)
 
 
-def _head(told: Told, number: int, attempt: int, path: Path) -> str:
+def _head(told: RunView, number: int, attempt: int, path: Path) -> str:
     task, name = told.story.tasks[number], told.runnable.workflow.ids[number]
     about = task.attempts[attempt - 1]
     why = f" ({about.why})" if about.why else ""
@@ -131,7 +131,7 @@ def _printed(path: Path) -> str:
     return str(path) if path.exists() else f"no output; it would be in {path}"
 
 
-def _follow(told: Told, args: argparse.Namespace, number: int) -> int:
+def _follow(told: RunView, args: argparse.Namespace, number: int) -> int:
     """Print attempt after attempt until the task has ended, or the run is managed no more."""
     is_one = args.attempt is not None or args.job is not None
     attempt = max(1, _attempt(told, args, number))
@@ -148,7 +148,7 @@ def _follow(told: Told, args: argparse.Namespace, number: int) -> int:
     return 0
 
 
-def _has_started(told: Told, number: int, attempt: int) -> bool:
+def _has_started(told: RunView, number: int, attempt: int) -> bool:
     """Wait for the attempt; False where it will not come."""
     has_said = False
     while len(told.story.tasks[number].attempts) < attempt:
@@ -162,12 +162,12 @@ def _has_started(told: Told, number: int, attempt: int) -> bool:
     return True
 
 
-def _is_over(told: Told, number: int) -> bool:
+def _is_over(told: RunView, number: int) -> bool:
     is_done = told.story.tasks[number].state in ("finished", "failed", "blocked")
     return is_done or told.state not in ("running", "stopping")
 
 
-def _follow_attempt(told: Told, number: int, attempt: int, printer: _Printer) -> None:
+def _follow_attempt(told: RunView, number: int, attempt: int, printer: _Printer) -> None:
     path, at = told.paths.folder.task_out(number, attempt), 0
     while True:
         is_running = told.story.tasks[number].attempts[attempt - 1].outcome == "running"

@@ -93,7 +93,7 @@ def _wanted(args: argparse.Namespace) -> dict[str, Any]:
 
 def _detach(folder: PoolFolder, wanted: dict[str, Any]) -> int:
     """Let a process of its own serve the pool; return when it does."""
-    from windrow.manager.lock import holder_of
+    from windrow.records.lock import holder_of
 
     if holder := holder_of(folder.lock):
         raise UserError(f"pool {folder.name} is already running ({holder}); --stop stops it")
@@ -125,7 +125,7 @@ def _opened_s(folder: PoolFolder) -> float:
 
 
 def _stop(folder: PoolFolder) -> int:
-    from windrow.manager.lock import holder_of
+    from windrow.records.lock import holder_of
 
     if holder_of(folder.lock) is None:
         terminal.say(f"pool {folder.name} is not running; nothing to stop")

@@ -11,7 +11,7 @@ from windrow.cli import options, terminal
 from windrow.cli.arguments import place
 
 if TYPE_CHECKING:
-    from windrow.app.runs import Told
+    from windrow.app.runs import RunView
     from windrow.report.run.crate import CrateFile
     from windrow.report.run.figures import RunTold
 
@@ -42,12 +42,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Read, write, and say where."""
-    from windrow.app.runs import Told, find_run
+    from windrow.app.runs import RunView, find_run
     from windrow.report.run.page import run_page
 
     if args.crate is not None:
         _refuse_taken(Path(args.crate))
-    told = Told(find_run(args.run))
+    told = RunView(find_run(args.run))
     report = run_told(told, time.time())
     page = Path(args.html) if args.html else told.paths.folder.path / "report.html"
     terminal.write_page(page, run_page(report))
@@ -63,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def run_told(told: Told, now_s: float) -> RunTold:
+def run_told(told: RunView, now_s: float) -> RunTold:
     """The run as a report needs it. Its time goes on while somebody manages it."""
     from windrow.report.run.figures import RunTold
 
@@ -118,7 +118,7 @@ def _refuse_taken(folder: Path) -> None:
         raise UserError(f"{folder} already exists and is not empty; name a new folder for the crate")
 
 
-def write_crate(folder: Path, told: Told, report: RunTold) -> None:
+def write_crate(folder: Path, told: RunView, report: RunTold) -> None:
     """Make the folder, with the workflow and the metadata in it."""
     import getpass
     import json
@@ -136,7 +136,7 @@ def write_crate(folder: Path, told: Told, report: RunTold) -> None:
         raise OutsideError(f"{error.filename or folder} cannot be written: {error.strerror}") from error
 
 
-def _workflow_file(told: Told) -> Path:
+def _workflow_file(told: RunView) -> Path:
     """The user's file, unless it changed since the run began; then the workflow as the run took it."""
     named = Path(told.facts["workflow"])
     try:

@@ -9,7 +9,7 @@ from windrow.cli import options, terminal
 
 if TYPE_CHECKING:
     from windrow.app.continuing import Standing
-    from windrow.app.runs import Told
+    from windrow.app.runs import RunView
 
 SUMMARY = (
     "Resume a run: finished tasks stay finished, failed ones are retried, changes to the workflow file are applied."
@@ -38,12 +38,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Find it and stay with it."""
-    from windrow.app.runs import Told, find_own_run
+    from windrow.app.runs import RunView, find_own_run
 
-    return go_on(Told(find_own_run(args.run)), detached=args.detach, as_json=args.json)
+    return go_on(RunView(find_own_run(args.run)), detached=args.detach, as_json=args.json)
 
 
-def go_on(told: Told, *, detached: bool, as_json: bool) -> int:
+def go_on(told: RunView, *, detached: bool, as_json: bool) -> int:
     """Continue the run, as it is or, where its file has changed, by a new one."""
     from windrow.app.continuing import continued_run, refuse_continued, refuse_moved, standing
     from windrow.cli import run_screen
@@ -81,7 +81,7 @@ def _plan(now: Standing) -> list[str]:
     return [*change_lines(now.changes), f"{stay}, {now.changes.to_run:,} to run"]
 
 
-def choose(told: Told, *, as_json: bool) -> int:
+def choose(told: RunView, *, as_json: bool) -> int:
     """There is a run of this workflow already: say what each choice would do, and do nothing."""
     from windrow.app.continuing import standing
     from windrow.model.wording import count, listed

@@ -13,7 +13,7 @@ from windrow.cli import options, terminal
 from windrow.errors import UserError
 
 if TYPE_CHECKING:
-    from windrow.app.runs import Told
+    from windrow.app.runs import RunView
     from windrow.model import Workflow
 
 SUMMARY = "Run chosen tasks of a run again, even if they have finished."
@@ -41,11 +41,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Find the tasks; ask the run's manager, or manage it."""
     from windrow.app.continuing import refuse_continued, refuse_moved, standing
-    from windrow.app.runs import Told, find_own_run
+    from windrow.app.runs import RunView, find_own_run
     from windrow.cli.commands.run import stay
     from windrow.model.wording import count, listed
 
-    told = Told(find_own_run(args.run))
+    told = RunView(find_own_run(args.run))
     refuse_continued(told)
     refuse_moved(told)
     workflow, paths = told.runnable.workflow, told.paths
@@ -92,7 +92,7 @@ def _descendants(workflow: Workflow, tasks: Sequence[int]) -> set[int]:
     return found
 
 
-def _was_taken(told: Told, tasks: Sequence[int]) -> bool:
+def _was_taken(told: RunView, tasks: Sequence[int]) -> bool:
     """Ask whoever manages the run; whether it was heard before its manager left."""
     from windrow.app.execute import ask_to_retry
 

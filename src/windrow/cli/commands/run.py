@@ -17,7 +17,7 @@ from windrow.errors import OutsideError, UserError
 
 if TYPE_CHECKING:
     from windrow.app.execute import Prepared, RunRequest
-    from windrow.app.runs import RunPaths, Told
+    from windrow.app.runs import RunPaths, RunView
     from windrow.manager.lost_files import LostFile
 
 SUMMARY = "Run a workflow: cut it into jobs, submit them, and follow them to the end."
@@ -174,7 +174,7 @@ def _guessed(prepared: Prepared) -> str:
 def stay(paths: RunPaths, *, as_json: bool, again: Sequence[int] = ()) -> int:
     """Manage the run to its end in this process. `again`: tasks that are to run though they have finished."""
     from windrow.app.execute import drive, managed
-    from windrow.app.runs import Told
+    from windrow.app.runs import RunView
     from windrow.cli import progress_lines, run_screen
 
     _say_who_has_it(paths)
@@ -182,7 +182,7 @@ def stay(paths: RunPaths, *, as_json: bool, again: Sequence[int] = ()) -> int:
         with ExitStack() as planning:
             if not sys.stdout.isatty():  # on a terminal there is the picture
                 planning.enter_context(terminal.waiting("planning"))
-            told = Told(paths)
+            told = RunView(paths)
             # The picture is the outer one: what it shows last is the run as it is when nobody manages it any more.
             with (
                 progress_lines.showing(told, quiet=as_json, outlives_reader=True) as show,
@@ -206,7 +206,7 @@ def stay(paths: RunPaths, *, as_json: bool, again: Sequence[int] = ()) -> int:
     return 0 if told.story.is_complete else 1
 
 
-def _say_what_runs_again(told: Told, lost: Sequence[LostFile]) -> None:
+def _say_what_runs_again(told: RunView, lost: Sequence[LostFile]) -> None:
     from windrow.report.run.explanation import runs_again
 
     for one in lost[:_SHOWN_LOST]:
@@ -216,7 +216,7 @@ def _say_what_runs_again(told: Told, lost: Sequence[LostFile]) -> None:
 
 
 def _say_who_has_it(paths: RunPaths) -> None:
-    from windrow.manager.lock import holder_of
+    from windrow.records.lock import holder_of
 
     if (holder := holder_of(paths.lock)) is not None:
         terminal.say(f"{paths.name} is managed by {holder}; waiting up to {PATIENCE_S:.0f} s for that to end ...")
@@ -242,11 +242,11 @@ def detach(paths: RunPaths, *, as_json: bool) -> int:
 
 def _wait_for_manager(paths: RunPaths) -> None:
     """Return when the new process manages the run, so that what the user types next finds it running."""
-    from windrow.app.runs import Told
-    from windrow.manager.lock import holder_of
+    from windrow.app.runs import RunView
+    from windrow.records.lock import holder_of
 
     until = time.monotonic() + _BIRTH_S
-    while holder_of(paths.lock) is None and not Told(paths).story.is_complete:
+    while holder_of(paths.lock) is None and not RunView(paths).story.is_complete:
         if time.monotonic() > until:
             raise OutsideError(f"the run's manager did not start; see {paths.log}")
         time.sleep(0.05)

@@ -25,14 +25,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Read and show."""
-    from windrow.app.runs import RunPaths, Told, all_runs
+    from windrow.app.runs import RunPaths, RunView, all_runs
     from windrow.cli.run_screen import as_json, clock, span
 
-    told: list[Told] = []
+    told: list[RunView] = []
     unreadable: list[tuple[RunPaths, str]] = []
     for paths in all_runs():
         try:
-            told.append(Told(paths))
+            told.append(RunView(paths))
         except WindrowError as error:
             unreadable.append((paths, str(error)))
     if args.json:

@@ -14,7 +14,7 @@ from windrow.cli import options, terminal
 from windrow.errors import UserError
 
 if TYPE_CHECKING:
-    from windrow.app.runs import Told
+    from windrow.app.runs import RunView
 
 SUMMARY = "Start a shell in a task's folder and environment, and show the task's exact command."
 
@@ -60,9 +60,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Show the place; go there."""
-    from windrow.app.runs import Told, find_run
+    from windrow.app.runs import RunView, find_run
 
-    there = _place(Told(find_run(args.run)), args.task)
+    there = _place(RunView(find_run(args.run)), args.task)
     if args.json:
         value = {"task": there.task, "folder": there.folder, "env": dict(there.env), "command": list(there.command)}
         terminal.print_json({**value, "line": there.line})
@@ -78,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
     return _go(there, [shell] if args.c is None else list(there.command) if args.c == _OWN else [shell, "-c", args.c])
 
 
-def _place(told: Told, task_id: str) -> _Place:
+def _place(told: RunView, task_id: str) -> _Place:
     from windrow.agent.order import task_env
     from windrow.cli.commands.tasks import task_number
 

@@ -36,10 +36,10 @@ def run(args: argparse.Namespace) -> int:
         return show_status(args.pool, everything=args.all, as_json=args.json)
     from rich.text import Text
 
-    from windrow.app.runs import Told, find_run
+    from windrow.app.runs import RunView, find_run
     from windrow.cli import run_screen
 
-    told = Told(find_run(args.run))
+    told = RunView(find_run(args.run))
     if args.json:
         terminal.print_json(run_screen.as_json(told))
         return 0

@@ -12,7 +12,7 @@ from windrow.cli import options, terminal
 from windrow.errors import UserError, printable
 
 if TYPE_CHECKING:
-    from windrow.app.runs import Told
+    from windrow.app.runs import RunView
 
 SUMMARY = "List the tasks of a run: state, job, attempts, times, exit codes, and why one failed or waits."
 
@@ -44,9 +44,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Read and show."""
-    from windrow.app.runs import Told, find_run
+    from windrow.app.runs import RunView, find_run
 
-    told = Told(find_run(args.run))
+    told = RunView(find_run(args.run))
     wanted = None if args.state is None else args.state.replace("-", " ")
     rows = [row for row in _rows(told) if wanted in (None, row["state"])]
     if args.json:
@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def task_number(told: Told, task_id: str) -> int:
+def task_number(told: RunView, task_id: str) -> int:
     """The number of the task with this id. UserError, with what was likely meant, where there is none."""
     ids = told.runnable.workflow.ids
     if task_id not in ids:
@@ -68,7 +68,7 @@ def task_number(told: Told, task_id: str) -> int:
     return told.runnable.workflow.number(task_id)
 
 
-def _rows(told: Told) -> Iterator[dict[str, Any]]:
+def _rows(told: RunView) -> Iterator[dict[str, Any]]:
     """All that is told of each task, in the order of the workflow."""
     workflow, now_s = told.runnable.workflow, time.time()
     for number, task in enumerate(told.story.tasks):
@@ -92,7 +92,7 @@ def _rows(told: Told) -> Iterator[dict[str, Any]]:
         }
 
 
-def _why(told: Told, number: int) -> str:
+def _why(told: RunView, number: int) -> str:
     task, workflow = told.story.tasks[number], told.runnable.workflow
     if task.state == "blocked":
         parents = workflow.parents.of(number).tolist()

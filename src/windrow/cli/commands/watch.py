@@ -26,10 +26,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Follow the journal; Ctrl-C stops watching only."""
-    from windrow.app.runs import Told, find_run
+    from windrow.app.runs import RunView, find_run
     from windrow.cli import progress_lines
 
-    told = Told(find_run(args.run))
+    told = RunView(find_run(args.run))
     with progress_lines.showing(told) as show:
         try:
             while told.state in ("running", "stopping"):

@@ -14,13 +14,13 @@ from pathlib import Path
 import pytest
 
 from windrow.errors import OutsideError, UserError
-from windrow.manager.lock import RunLock, holder_of
 from windrow.queues.command import run
+from windrow.records.lock import RunLock, holder_of
 
 HOLDER = """
 import sys, time
 from pathlib import Path
-from windrow.manager.lock import RunLock
+from windrow.records.lock import RunLock
 lock = RunLock(Path(sys.argv[1]))
 print("held", flush=True)
 time.sleep(600)
@@ -30,7 +30,7 @@ time.sleep(600)
 LENDER = """
 import os, sys
 from pathlib import Path
-from windrow.manager.lock import RunLock
+from windrow.records.lock import RunLock
 from windrow.queues.command import run
 lock = RunLock(Path(sys.argv[1]))
 lock.lend()

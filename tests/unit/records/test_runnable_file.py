@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from windrow.errors import InputError, UserError
-from windrow.manager.run_file import read_runnable, write_runnable
 from windrow.model import File, Runnable, Step, Task, Workflow
 from windrow.pool.folder import PoolFolder
+from windrow.records.runnable_file import read_runnable, write_runnable
 
 
 def one(workdir: str = "/") -> Runnable:

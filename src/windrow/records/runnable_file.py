@@ -1,0 +1,64 @@
+"""A workflow with its commands as a run or a pool took it: it does not change when the user's file does."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import msgspec
+
+from windrow.errors import InputError, UserError
+from windrow.formats.disk import replace_bytes
+from windrow.model import File, Runnable, Step, Task, Workflow
+
+
+class RunnableRecord(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The file as it is written. `submitted_s` is in that of a pool only."""
+
+    name: str
+    tasks: list[Task]
+    files: list[File]
+    steps: list[Step]
+    submitted_s: float = 0.0
+
+
+def runnable_json(runnable: Runnable, submitted_s: float = 0.0) -> bytes:
+    """The content of the file. UserError as for `as_json`."""
+    workflow = runnable.workflow
+    content = (workflow.name, list(workflow), list(workflow.files), list(runnable.steps), submitted_s)
+    return as_json(RunnableRecord(*content))
+
+
+def write_runnable(path: Path, runnable: Runnable) -> None:
+    """Write it."""
+    write_private(path, runnable_json(runnable))
+
+
+def read_runnable(path: Path, fix: str = "start the workflow again with windrow run") -> Runnable:
+    """Read what `write_runnable` wrote. InputError where it cannot be used."""
+    return read_submission(path, fix)[0]
+
+
+def read_submission(path: Path, fix: str = "submit the workflow again") -> tuple[Runnable, float]:
+    """Read it, and when it was submitted. InputError where it cannot be used."""
+    try:
+        content = msgspec.json.decode(path.read_bytes(), type=RunnableRecord)
+        workflow = Workflow.from_tasks(content.name, content.tasks, content.files)
+    except (OSError, msgspec.DecodeError, UserError) as error:
+        raise InputError(path, f"cannot be read ({error})", fix=fix) from error
+    return Runnable(workflow, tuple(content.steps)), content.submitted_s
+
+
+def write_private(path: Path, content: bytes) -> None:
+    """Whole or not at all; private, since commands may hold what is nobody's business."""
+    with replace_bytes(path) as file:
+        os.fchmod(file.fileno(), 0o600)
+        file.write(content)
+
+
+def as_json(content: object) -> bytes:
+    """As JSON. UserError where a text in it is none: names of files and folders may be any bytes."""
+    try:
+        return msgspec.json.encode(content)
+    except UnicodeEncodeError as error:
+        raise UserError(f"{error.object!a} has bytes that are not UTF-8; rename it, or run it from elsewhere") from None
