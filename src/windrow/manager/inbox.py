@@ -15,7 +15,7 @@ from windrow.manager import translate
 from windrow.manager.core import Core
 from windrow.manager.events import JobEnded, JobStarted, JobTaken
 from windrow.manager.journal import Record
-from windrow.manager.polling import PollTimes
+from windrow.manager.polling import MANY, PollTimes
 from windrow.queues.port import JobStatus, Queue, QueueError
 
 PATIENCE_S = 3.0
@@ -24,15 +24,14 @@ FORGOTTEN_S = 60.0
 """How long the queue may not know a job before it is given up for lost."""
 LATE_S = 600.0
 """How long after its walltime a job that was given up is listened to."""
-MANY = 32
-"""Of more jobs than these, those that the queue does not call running are listened to in turn, so many at a time."""
 
 
 @dataclass(slots=True)
 class Placed:
     """A job that is in the core, as the shell sees it. `id` is None while the queue has not accepted it.
 
-    `is_taken`: the agent of another job runs it, and `id` is that job's.
+    `is_taken`: the agent of another job runs it, and `id` is that job's. `claimant` is what the queue calls the job
+    that has its claim, once that was looked at; a claim never changes.
     """
 
     tail: event_file.Tail
@@ -44,6 +43,7 @@ class Placed:
     missing_since_s: float | None = None
     over_since_s: float | None = None
     last_word: str | None = None
+    claimant: str = ""
 
 
 @dataclass(slots=True)

@@ -36,10 +36,10 @@ from windrow.manager.events import (
     TaskStarted,
     TaskUndone,
 )
-from windrow.manager.inbox import LATE_S, MANY, GivenUp, Hearing, Placed
+from windrow.manager.inbox import LATE_S, GivenUp, Hearing, Placed
 from windrow.manager.journal import Record, RunJournal
 from windrow.manager.lost_files import LostFile, lost_files
-from windrow.manager.polling import PollTimes
+from windrow.manager.polling import PollTimes, next_look_s
 from windrow.manager.predictions import Predictions
 from windrow.queues.port import JobState, OutcomeUnknown, Queue, QueueError, SpecError
 from windrow.strategies import Strategy, View, decided
@@ -175,7 +175,7 @@ class Manager:
 
     def next_look_s(self, *, happened: bool) -> float:
         """How long to sleep before the next step."""
-        return 0.1 if happened else 0.5 if len(self.placed) <= MANY else 1.0
+        return next_look_s(len(self.placed), happened=happened)
 
     def _take_in(self, records: Sequence[Record], offsets: dict[int, int] | None = None) -> None:
         """Journal, then believe. Decisions wait until all has been heard."""
@@ -389,9 +389,10 @@ class Manager:
         A submission that seemed lost may arrive after all, behind or before the second one. The first to start has the
         claim, and is the job; the other was turned away, which says nothing of the work.
         """
-        silent = [n for n, job in self.placed.items() if job.over_since_s is not None and job.last_word is None]
-        claims = {number: claimant(self.folder.claim(number)) for number in silent}
-        others = {n: queue_id for n, queue_id in claims.items() if queue_id not in ("", self.placed[n].id)}
+        silent = {n: job for n, job in self.placed.items() if job.over_since_s is not None and job.last_word is None}
+        for number, job in silent.items():
+            job.claimant = job.claimant or claimant(self.folder.claim(number))
+        others = {n: job.claimant for n, job in silent.items() if job.claimant not in ("", job.id)}
         if others:
             now = int(self.now_s())
             self._take_in([Record(JobSubmitted(now, n, queue_id), {"found": True}) for n, queue_id in others.items()])

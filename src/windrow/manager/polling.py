@@ -1,4 +1,4 @@
-"""How often the queue is asked: its controller serves everybody."""
+"""How often a manager looks: at the queue, whose controller serves everybody, and at what agents write."""
 
 from __future__ import annotations
 
@@ -8,6 +8,14 @@ POLL_S = 2.0
 """The least time between two queries of the queue."""
 SLOWEST_POLL_S = 30.0
 _SLOWER = 1.5
+MANY = 32
+"""Of more jobs than these, those that the queue does not call running are listened to in turn, so many at a time."""
+_BUSY_S, _IDLE_S, _IDLE_WITH_MANY_S = 0.1, 0.5, 1.0
+
+
+def next_look_s(jobs: int, *, happened: bool) -> float:
+    """How long to sleep before agents of so many jobs are listened to again; `happened`: one of them spoke."""
+    return _BUSY_S if happened else _IDLE_S if jobs <= MANY else _IDLE_WITH_MANY_S
 
 
 @dataclass(slots=True)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ import numpy as np
 import pytest
 
 from windrow.agent import event_file
+from windrow.agent.claim import claim
 from windrow.agent.folder import RunFolder
 from windrow.app.learning import Learning
 from windrow.app.runs import past_predictions
@@ -29,6 +31,7 @@ from windrow.forecast.waits import default_path as waits_path
 from windrow.manager.core import Core
 from windrow.manager.dispatch import Dispatch
 from windrow.manager.events import Event, JobsPlanned, JobStarted, JobSubmitted, TaskStarted
+from windrow.manager.inbox import PATIENCE_S
 from windrow.manager.journal import PredictedStart, Record, RunJournal
 from windrow.manager.losses import PATIENCE
 from windrow.manager.manager import Manager
@@ -58,6 +61,7 @@ class CountingQueue:
     name: str = "counting"
     policy: str = "conservative"
     running: set[str] = field(default_factory=set)
+    over: set[str] = field(default_factory=set)
     submitted: int = 0
     asked: list[tuple[float, str, int]] = field(default_factory=list)
 
@@ -79,6 +83,8 @@ class CountingQueue:
     def _status(self, number: str) -> JobStatus:
         if number in self.running:
             return JobStatus(number, JobState.RUNNING, started_s=self.clock.at_s)
+        if number in self.over:
+            return JobStatus(number, JobState.ENDED, started_s=self.clock.at_s, exit_code=1)
         return JobStatus(number, JobState.WAITING)
 
     def cancel(self, ids: Collection[str]) -> None:
@@ -165,6 +171,29 @@ def test_a_thousand_waiting_jobs_are_asked_for_together_and_ever_more_rarely(tmp
     assert max(gaps) <= SLOWEST_POLL_S + 1
     assert len(sizes) <= 600 / SLOWEST_POLL_S + 10
     assert steps <= 601, "it sleeps a second between looks"
+
+
+def test_a_thousand_silent_jobs_cost_one_look_at_each_claim(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The queue calls them over, their agents have not said a word, and claims never change."""
+    clock, folder = Clock(), RunFolder(tmp_path)
+    queue = CountingQueue(clock)
+    manager = hired(tmp_path, 1000, "individual", clock, queue)
+    manager.begin()
+    for number in range(1000):
+        assert not claim(folder.claim(number), "here", manager.placed[number].id or "", clock.at_s)
+    queue.running = {str(number) for number in range(1000)}
+    drive(manager, clock, 5)
+    seen: Counter[str] = Counter()
+    read, listed, found = Path.read_bytes, os.listdir, os.stat
+    monkeypatch.setattr(Path, "read_bytes", lambda path: (seen.update([path.name]), read(path))[1])
+    monkeypatch.setattr(os, "listdir", lambda *args: (seen.update(["list"]), listed(*args))[1])
+    monkeypatch.setattr(os, "stat", lambda *args, **how: (seen.update(["stat"]), found(*args, **how))[1])
+    queue.running, queue.over = set(), queue.running
+    while not all(job.over_since_s is not None for job in manager.placed.values()):
+        drive(manager, clock, 1)
+    assert drive(manager, clock, PATIENCE_S - 1) >= 2
+    assert len(manager.placed) == 1000, "their agents may still speak"
+    assert seen == {"claim": 1000}
 
 
 @pytest.mark.slow
