@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from windrow.foresight.past import DAY_S, QueuePast
+from windrow.foresight.past import DAY_S, SUBMIT, QueuePast
 
 Ints = NDArray[np.int64]
 
@@ -23,21 +23,21 @@ _TIMES = 4  # how many times the known time is filled at the beginning of each d
 
 def stretched(past: QueuePast, seed: int = 0) -> QueuePast:
     """A past of seven days that looks like this one, which is known for less than a day. Times count from now."""
-    known_s = -past.since_s
-    arrivals = np.flatnonzero(past.submit_s >= past.since_s)
+    known_s, came = -past.since_s, past.rows[:, SUBMIT]
+    arrivals = np.flatnonzero(came >= past.since_s)
     rooms_s = [DAY_S - known_s, *[DAY_S] * (DAYS - 1)]  # the known time is the end of the last day
     draw = np.random.default_rng([seed, known_s, len(arrivals)])
-    since_0 = past.submit_s[arrivals] + known_s
+    since_0 = came[arrivals] + known_s
     picks = [_day(since_0, known_s, min(_TIMES * known_s, room_s), draw) for room_s in rooms_s]
     rows = [arrivals[pick] for pick, _ in picks]
     times = [at - (day + 1) * DAY_S for day, (_, at) in enumerate(picks)]
-    own = np.where(past.submit_s < past.since_s, -DAYS * DAY_S - 1, past.submit_s)
-    every = np.concatenate([*rows, np.arange(len(past.submit_s))])
+    own = np.where(came < past.since_s, -DAYS * DAY_S - 1, came)
+    every = np.concatenate([*rows, np.arange(len(came))])
     submit = np.concatenate([*times, own])
     order = np.argsort(submit, kind="stable")
-    every = every[order]
-    columns = (past.nodes[every], past.requested_s[every], past.run_s[every], past.user[every])
-    return QueuePast(submit[order], *columns, -DAYS * DAY_S)
+    week = past.rows[every[order]]
+    week[:, SUBMIT] = submit[order]
+    return QueuePast(week, -DAYS * DAY_S)
 
 
 def _day(submit_s: Ints, known_s: int, filled_s: int, draw: np.random.Generator) -> tuple[Ints, Ints]:

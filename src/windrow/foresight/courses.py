@@ -14,7 +14,7 @@ neither paid. The numbers are in docs/reproductions/foresight.md.)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from heapq import heapify, heapreplace
 from itertools import islice
@@ -118,13 +118,7 @@ class Courses:
 
 def padded(view: View, jobs: tuple[JobPlan, ...], late_s: Callable[[JobPlan], int] | None) -> tuple[JobPlan, ...]:
     """The same jobs, asking for as much more as they may be late."""
-    if late_s is None:
-        return jobs
-    leeways = [job.leeway_s + late_s(job) for job in jobs]
-    return tuple(
-        replace(job, leeway_s=leeway, requested_s=view.request(job.run_s + leeway))
-        for job, leeway in zip(jobs, leeways, strict=True)
-    )
+    return jobs if late_s is None else _longer(view, jobs, map(late_s, jobs))
 
 
 def unhurried(view: View, jobs: tuple[JobPlan, ...]) -> tuple[JobPlan, ...]:
@@ -143,10 +137,13 @@ def unhurried(view: View, jobs: tuple[JobPlan, ...]) -> tuple[JobPlan, ...]:
     for part in _SPARE:
         tried = np.where((waits == 0) | (part <= _SPARE_WAITING), (part * runs).astype(np.int64), more)
         more = np.where(view.waits_s(nodes, least + tried) <= waits, tried, more)
-    return tuple(
-        replace(job, leeway_s=job.leeway_s + spare, requested_s=view.request(job.run_s + job.leeway_s + spare))
-        for job, spare in zip(jobs, more.tolist(), strict=True)
-    )
+    return _longer(view, jobs, more.tolist())
+
+
+def _longer(view: View, jobs: Iterable[JobPlan], more_s: Iterable[int]) -> tuple[JobPlan, ...]:
+    """The same jobs, each with so much more leeway."""
+    leeways = ((job, job.leeway_s + more) for job, more in zip(jobs, more_s, strict=True))
+    return tuple(replace(job, leeway_s=s, requested_s=view.request(job.run_s + s)) for job, s in leeways)
 
 
 def independent_parts(view: View, last: int) -> list[list[int]]:
@@ -205,8 +202,7 @@ def _patient(view: View, job: JobPlan, first: Ints) -> JobPlan:
     """The same job, with leeway where its first tasks wait for a job that runs."""
     if not view.busy_s or set(first.tolist()) <= set(view.ready):
         return job
-    leeway, _ = binary_leeway(view, job.nodes, job.run_s, view.busy_s)
-    return replace(job, leeway_s=leeway, requested_s=view.request(job.run_s + leeway))
+    return _longer(view, [job], binary_leeway(view, job.nodes, job.run_s, view.busy_s)[:1])[0]
 
 
 def _job_of(view: View, tasks: Ints, nodes: int) -> JobPlan:

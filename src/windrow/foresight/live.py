@@ -146,7 +146,7 @@ class LiveFutures(SampledFutures):
     @cached_property
     def _is_small(self) -> bool:
         """Whether there is so little to play that kernels need not be loaded."""
-        jobs = self._cluster.jobs_running + self._cluster.jobs_waiting + len(self._past.submit_s)
+        jobs = self._cluster.jobs_running + self._cluster.jobs_waiting + len(self._past.rows)
         return is_small(len(self._tables.tasks) + _MANY * jobs)
 
 

@@ -107,10 +107,9 @@ class Observed:
         known_s = int(self.known_s)
         # Who was there before anybody looked is no arrival: they come first, and before the time that is known.
         submit = np.where(np.isnan(came), -known_s - 1, -np.nan_to_num(came)).astype(np.int64)
-        rows = [(j.nodes, j.requested_s, _whole(j), self.user(j.user)) for j in self.jobs.values()]
-        nodes, requested, run, user = np.array(rows, dtype=np.int64).reshape(-1, 4).T
-        order = np.argsort(submit, kind="stable")
-        past = QueuePast(submit[order], nodes[order], requested[order], run[order], user[order], -known_s)
+        found = [(j.nodes, j.requested_s, _whole(j), self.user(j.user)) for j in self.jobs.values()]
+        rows = np.column_stack([submit, np.array(found, dtype=np.int64).reshape(-1, 4)])
+        past = QueuePast(rows[np.argsort(submit, kind="stable")], -known_s)
         return past if known_s >= DAY_S else stretched(past)
 
     def _ago(self, at_s: float) -> float:

@@ -32,33 +32,32 @@ _OF_ALL = 200  # ended jobs that stand for a user without a past
 _FEW = 3  # ended jobs below which a user has no past
 
 
+SUBMIT, NODES, REQUESTED, RUN, USER = range(5)
+
+
 @dataclass(frozen=True)
 class QueuePast:
-    """Jobs that others have submitted, in order. `run_s` is 0 for those that have not ended."""
+    """Jobs that others have submitted, in order, as rows of the columns above. RUN is 0 for those that have not ended.
 
-    submit_s: Ints
-    nodes: Ints
-    requested_s: Ints
-    run_s: Ints
-    user: Ints
+    `since_s`: from when on all submissions are known.
+    """
+
+    rows: Ints
     since_s: int
-    """From when on all submissions are known."""
+
+    @cached_property
+    def _ended(self) -> Ints:
+        return self.rows[self.rows[:, RUN] > 0]
 
     @cached_property
     def shares(self) -> Floats:
         """The part of its request that each ended job ran, in order."""
-        ended = self.run_s > 0
-        shares: Floats = self.run_s[ended] / self.requested_s[ended]
+        shares: Floats = self._ended[:, RUN] / self._ended[:, REQUESTED]
         return shares
-
-    @cached_property
-    def users(self) -> Ints:
-        """The users of the ended jobs, in order."""
-        return self.user[self.run_s > 0]
 
     def shares_of(self, user: int, last: int = _OF_USER) -> Floats:
         """The shares of a user's last jobs, ascending; of everybody's, where there are too few."""
-        own = self.shares[self.users == user][-last:]
+        own = self.shares[self._ended[:, USER] == user][-last:]
         return np.sort(own if len(own) >= min(_FEW, last) else self.everybody)
 
     @cached_property
@@ -68,15 +67,14 @@ class QueuePast:
 
     def mean_run_s(self, user: int) -> float:
         """The mean of what the user's last two jobs ran; 0 where there are none."""
-        own = self.run_s[(self.user == user) & (self.run_s > 0)][-2:]
+        own = self._ended[self._ended[:, USER] == user, RUN][-2:]
         return float(own.mean()) if len(own) else 0.0
 
 
 def past_of(cluster: Cluster) -> QueuePast:
     """The past of a simulated cluster: the log's jobs up to now, with the run times of those that are gone."""
     rows = cluster.arrived(_REMEMBERED)
-    submit, nodes, requested, run, user = rows.T
-    return QueuePast(submit, nodes, requested, run, user, int(submit[0]) if len(rows) else cluster.now_s)
+    return QueuePast(rows, int(rows[0, SUBMIT]) if len(rows) else cluster.now_s)
 
 
 class RunPredictor:
@@ -118,15 +116,14 @@ class RunPredictor:
 def arrivals(past: QueuePast, now_s: int, runs: RunPredictor, days: int, draw: np.random.Generator) -> Ints:
     """Who arrives from now on, as rows of a log: day by day, each day one of the last seven at the same hours."""
     known = min(7, max(1, (now_s - past.since_s) // DAY_S))
-    ended = past.run_s.copy()
-    open_jobs = ended == 0
-    asked = np.stack([past.requested_s[open_jobs], past.user[open_jobs]], axis=1)
-    ended[open_jobs] = runs.draw(asked, np.zeros(len(asked), dtype=np.int64), draw)
-    rows = np.stack([past.submit_s, past.nodes, past.requested_s, np.maximum(ended, 1), past.user], axis=1)
+    rows = past.rows.copy()
+    still = np.flatnonzero(rows[:, RUN] == 0)
+    none = np.zeros(len(still), dtype=np.int64)
+    rows[still, RUN] = np.maximum(1, runs.draw(rows[still][:, [REQUESTED, USER]], none, draw))
     blocks = []
     for day, ago in enumerate(draw.integers(1, known, days, endpoint=True).tolist()):
-        low, high = np.searchsorted(past.submit_s, [now_s - ago * DAY_S, now_s - (ago - 1) * DAY_S], side="right")
+        low, high = np.searchsorted(rows[:, SUBMIT], [now_s - ago * DAY_S, now_s - (ago - 1) * DAY_S], side="right")
         block = rows[low:high].copy()
-        block[:, 0] += (ago + day) * DAY_S
+        block[:, SUBMIT] += (ago + day) * DAY_S
         blocks.append(block)
     return np.concatenate(blocks)

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from windrow.foresight.observed import JOBS_KEPT, Observed
+from windrow.foresight.past import RUN, SUBMIT
 from windrow.queues.accounts import PastJob
 from windrow.queues.port import OthersJob, Snapshot
 
@@ -63,7 +64,7 @@ def test_what_waited_and_is_gone_may_or_may_not_have_run() -> None:
     seen.look(Snapshot(0.0, 4, (OthersJob("a", 1, 60, False, None, 0.0, "u"),)))
     seen.look(Snapshot(60.0, 4, ()))
     assert seen.ends == 0
-    assert seen.past().run_s.tolist() == [0]
+    assert seen.past().rows[:, RUN].tolist() == [0]
 
 
 def test_nobody_knows_who_came_between_two_looks_far_apart() -> None:
@@ -81,8 +82,8 @@ def test_times_in_which_nobody_looked_are_left_out_of_the_past() -> None:
     seen.learn([past("b", 500_010.0, 500_020.0, 500_050.0)], 500_000.0, 500_100.0)
     found = seen.past()  # a: 90 s before the end of its span, which 100 s follow
     assert found.since_s == -100_100
-    assert found.submit_s.tolist() == [-100_090, -90]
-    assert found.run_s.tolist() == [30, 30]
+    assert found.rows[:, SUBMIT].tolist() == [-100_090, -90]
+    assert found.rows[:, RUN].tolist() == [30, 30]
 
 
 def test_own_jobs_are_nobody_elses() -> None:
@@ -140,8 +141,8 @@ def test_a_short_past_comes_again_at_once_and_at_the_same_rate() -> None:
     seen.learn([past(f"j{i}", 20.0 * i, 20.0 * i, 20.0 * i + 5) for i in range(180)], 0.0, 3600.0)
     found = seen.past()
     assert found.since_s == -7 * DAY_S
-    assert (np.diff(found.submit_s) >= 0).all()
+    assert (np.diff(found.rows[:, SUBMIT]) >= 0).all()
     for day in range(1, 8):
-        hours = np.histogram(found.submit_s, bins=[-day * DAY_S + 3600 * h for h in range(5)])[0]
+        hours = np.histogram(found.rows[:, SUBMIT], bins=[-day * DAY_S + 3600 * h for h in range(5)])[0]
         assert hours.tolist() == pytest.approx([180] * 4, abs=10)
-    assert (found.submit_s > -3600).sum() == 179  # what was really seen is there once, at the end
+    assert (found.rows[:, SUBMIT] > -3600).sum() == 179  # what was really seen is there once, at the end
