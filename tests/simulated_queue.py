@@ -2,7 +2,7 @@
 
 Rule 1: time moves in `advance` and nowhere else. Rule 2: nothing is run; `play` says how long a job would run and how
 it would end. Without it a job runs until `end` or its walltime.
-It loads numba, unlike every other queue.
+It loads numba, unlike every other queue. Only tests use it so far.
 """
 
 from __future__ import annotations
