@@ -51,11 +51,12 @@ def cases(queue: str) -> list[Case]:
 
 
 def sample(queue: str) -> list[Case]:
-    """Each strategy once. Shapes go on from queue to queue, so that all come up, and by another strategy each time."""
-    number, names = QUEUES.index(queue), list(STRATEGIES)
-    shapes = [RECIPES[(number * len(names) + i) % len(RECIPES)] for i in range(len(names))]
-    turned = names[number:] + names[:number]
-    return [Case(shape, _small(shape), strategy) for shape, strategy in zip(shapes, turned, strict=True)]
+    """Each strategy once on this machine, and once on one of the Slurms. Shapes go on from queue to queue."""
+    names = list(STRATEGIES)
+    of_queue = {"local": names, "slurm": names[::2], "slurm with accounting": names[1::2]}
+    shape = sum(len(of_queue[earlier]) for earlier in QUEUES[: QUEUES.index(queue)])
+    shapes = [RECIPES[(shape + i) % len(RECIPES)] for i in range(len(of_queue[queue]))]
+    return [Case(shape, _small(shape), strategy) for shape, strategy in zip(shapes, of_queue[queue], strict=True)]
 
 
 def _full(queue: str) -> list[Case]:

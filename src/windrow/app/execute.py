@@ -8,8 +8,9 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
@@ -26,10 +27,7 @@ from windrow.forecast.base import AtOnce, Forecaster
 from windrow.forecast.best_effort import filled, past_waits
 from windrow.forecast.ledger import promised_too_much
 from windrow.forecast.runtimes import DEFAULT_RISK, FilledTime, RunTimes, Source
-from windrow.forecast.system import System
-from windrow.forecast.twin import Twin
 from windrow.forecast.waits import FromHistory, History
-from windrow.foresight.live import Ahead
 from windrow.formats import read_runnable as read_workflow_file
 from windrow.manager import events as e
 from windrow.manager.core import Core
@@ -58,6 +56,10 @@ GUESS_S = 60.0
 
 _REQUEST = "retry-"
 
+if TYPE_CHECKING:
+    from windrow.forecast.twin import Twin
+    from windrow.foresight.live import Ahead
+
 Hear = Callable[[Sequence[Record]], None]
 
 
@@ -80,6 +82,16 @@ class RunRequest:
     risk: float = DEFAULT_RISK
     guess_s: float = GUESS_S
     shell: Mapping[str, str] | None = None
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it aims at what every strategy aims at."""
+        return self.objective == "makespan" and self.deadline_s is None and self.think == 1
+
+    @property
+    def is_default(self) -> bool:
+        """Whether the user leaves it to us how the workflow is cut into jobs."""
+        return self.strategy == AUTO and self.is_plain
 
 
 @dataclass(frozen=True)
@@ -124,7 +136,8 @@ def prepare(order: RunRequest, runnable: Runnable | None = None, finished: Colle
 
     `runnable`: what the workflow file says, where that was read before; `finished`: tasks of it that will not run.
     """
-    strategy_of(order)
+    if not order.is_default:
+        strategy_of(order)
     runnable, times = filled(runnable or read_workflow_file(order.workflow), order.guess_s, order.risk)
     queue = open_queue(order.on, order.shell)
     try:
@@ -146,8 +159,7 @@ def strategy_of(order: RunRequest, *, starts_at_once: bool = False) -> Strategy:
 
     Where no job ever waits there is nothing to choose: by default everything that is left is one job.
     """
-    is_plain = order.objective == "makespan" and order.deadline_s is None and order.think == 1
-    if starts_at_once and order.strategy == AUTO and is_plain:
+    if starts_at_once and order.is_default:
         return find_strategy("giant")
     strategy = find_strategy(order.strategy)
     if isinstance(strategy, LooksAhead):
@@ -158,7 +170,7 @@ def strategy_of(order: RunRequest, *, starts_at_once: bool = False) -> Strategy:
             max_nodes=order.max_nodes,
             job_s=JOB_S,
         )
-    if not is_plain:
+    if not order.is_plain:
         options = "--objective, --deadline and --think"
         raise UserError(f"{options} are for foresight; {strategy.name} has no such choice: leave them out")
     return strategy
@@ -251,16 +263,18 @@ def dry_run(prepared: Prepared, root: Path = ROOT) -> DryRun:
     """Decide as a run would, now, on the live queue. Nothing is written or submitted."""
     workflow, terms = prepared.runnable.workflow, prepared.terms
     core = Core(Work(workflow, whole_seconds(workflow), terms.shape, terms.cluster_nodes), terms)
-    at_once, twin = prepared.limits.starts_at_once, twin_of(prepared.queue)
-    forecaster: Forecaster = AtOnce() if at_once else twin
+    at_once, twin = prepared.limits.starts_at_once, cache(lambda: twin_of(prepared.queue))
+    forecaster: Forecaster = AtOnce() if at_once else twin()
     strategy = strategy_of(prepared.order, starts_at_once=at_once)
     now = int(time.time())
     view = core.view(now, forecaster.waits_s)
     if not at_once:
-        view = view.within(twin.snapshot().open_nodes)
+        view = view.within(twin().snapshot().open_nodes)
     if isinstance(strategy, LooksAhead):
+        from windrow.foresight.live import Ahead  # noqa: PLC0415
+
         nothing_done = np.zeros(len(workflow), dtype=bool)
-        ahead = Ahead.on(prepared.queue, twin, keeps=False).futures(view, {}, nothing_done, terms.requests())
+        ahead = Ahead.on(prepared.queue, twin(), keeps=False).futures(view, {}, nothing_done, terms.requests())
         view = replace(view, futures=ahead)
     decision = decided(strategy, view)
     dispatch = Dispatch(RunFolder.at(root / f"{workflow.name}-N"), prepared.runnable, "UID", workflow.name)
@@ -379,14 +393,16 @@ def _manager(paths: RunPaths, journal: RunJournal, promise: FirstPromise) -> Man
     terms = terms_for(order, limits)
     workflow = runnable.workflow
     past = (record for _, record in journal.records(kinds=(e.JobsPlanned, e.JobSubmitted, e.JobStarted)))
-    strategy, twin, waits = strategy_of(order), twin_of(queue), past_waits()
+    strategy, twin, waits = strategy_of(order), cache(lambda: twin_of(queue)), past_waits()
     root, expected_s = paths.folder.path.parent, whole_seconds(workflow)
     hearers: list[Hear] = [Learning(runnable, queue.name, facts["uid"], past, waits)]
     ahead: Ahead | None = None
     if isinstance(strategy, LooksAhead):
+        from windrow.foresight.live import Ahead  # noqa: PLC0415
+
         errors = TaskErrors(expected_s, facts.get("errors", ()))
         is_trusted = not promised_too_much(past_promises(root, order.on), time.time())
-        ahead = Ahead.on(queue, twin, errors, is_trusted=is_trusted)
+        ahead = Ahead.on(queue, twin(), errors, is_trusted=is_trusted)
         hearers += [errors.hear, promise.hear]
         _tell(hearers[1:], [record for _, record in journal.records(kinds=(e.JobsPlanned, e.TaskFinished))])
     return Manager(
@@ -396,9 +412,9 @@ def _manager(paths: RunPaths, journal: RunJournal, promise: FirstPromise) -> Man
         queue=queue,
         strategy=strategy,
         dispatch=Dispatch(paths.folder, runnable, facts["uid"], paths.name),
-        forecasters=[] if limits.starts_at_once else forecasters(queue, twin, waits),
+        forecasters=[] if limits.starts_at_once else forecasters(queue, twin(), waits),
         ahead=ahead,
-        open_nodes=None if limits.starts_at_once else lambda: twin.snapshot().open_nodes,
+        open_nodes=None if limits.starts_at_once else lambda: twin().snapshot().open_nodes,
         on_records=lambda records: _tell(hearers, records),
         earlier=past_predictions(root, order.on),
         max_array=limits.max_array,
@@ -426,13 +442,20 @@ def order_of_run(facts: Mapping[str, Any]) -> RunRequest:
     )
 
 
+# Who foretells or looks ahead is loaded where somebody has to wait: on this machine, nobody does.
+
+
 def twin_of(queue: Queue) -> Twin:
     """The most trusted of those who are asked for starts on this queue."""
+    from windrow.forecast.twin import Twin  # noqa: PLC0415
+
     return Twin(queue, time.time, policy=queue.policy, refresh_s=5.0)
 
 
 def forecasters(queue: Queue, twin: Twin, waits: History | None) -> list[Forecaster]:
     """All who are asked for starts on this queue, the most trusted first."""
+    from windrow.forecast.system import System  # noqa: PLC0415
+
     asked: list[Forecaster] = [twin, System(queue, time.time, twin)]
     return asked if waits is None else [*asked, FromHistory(waits, queue.name, time.time, twin)]
 

@@ -316,3 +316,22 @@ def _past(root: Path | None, queue: str | None) -> Iterator[tuple[RunJournal, di
         if queue is None or facts["queue"] == queue:
             yield journal, facts
         journal.close()
+
+
+def latest_of(workflow: Path, root: Path) -> RunView | None:
+    """The latest run of this workflow file in this folder; UserError where one of them is being managed right now."""
+    file = str(workflow.absolute())
+    latest: RunView | None = None
+    for paths in all_runs(root):
+        if facts_of(paths).get("workflow") != file:
+            continue
+        try:
+            latest = RunView(paths)
+        except WindrowError:  # it says nothing, and stops no other
+            continue
+        if latest.holder is not None:
+            raise UserError(
+                f"{paths.name} of this workflow is running, managed by {latest.holder}; "
+                f"windrow watch {paths.name} shows it, windrow cancel {paths.name} stops it"
+            )
+    return latest

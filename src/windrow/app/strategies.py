@@ -2,21 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from functools import cache
 
+from windrow import strategies
 from windrow.errors import unknown_name
-from windrow.foresight.strategy import Foresight
-from windrow.strategies import Giant, Glume, Individual, LevelByLevel, OneJob, Strategy, Zhang
+from windrow.strategies import Strategy
 
-STRATEGIES: Mapping[str, Strategy] = {
-    "individual": Individual(),
-    "giant": Giant(),
-    "one-job": OneJob(),
-    "level-by-level": LevelByLevel(),
-    "zhang": Zhang(),
-    "glume": Glume(),
-    "foresight": Foresight(),
+_CLASSES = {
+    "individual": "Individual",
+    "giant": "Giant",
+    "one-job": "OneJob",
+    "level-by-level": "LevelByLevel",
+    "zhang": "Zhang",
+    "glume": "Glume",
+    "foresight": "Foresight",
 }
+
+
+@cache
+def _made(name: str) -> Strategy:
+    if name == "foresight":
+        from windrow.foresight.strategy import Foresight  # noqa: PLC0415  (with all that plays futures)
+
+        return Foresight()
+    made: Strategy = getattr(strategies, _CLASSES[name])()
+    return made
+
+
+class _Strategies(Mapping[str, Strategy]):
+    """By name. Each is loaded when it is first asked for."""
+
+    def __getitem__(self, name: str) -> Strategy:
+        return _made(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_CLASSES)
+
+    def __len__(self) -> int:
+        return len(_CLASSES)
+
+
+STRATEGIES: Mapping[str, Strategy] = _Strategies()
 
 MEANINGS: Mapping[str, str] = {
     "individual": "one job per ready task, under the cap",

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -26,7 +26,7 @@ from windrow.kernels.cluster.state import FOREVER
 from windrow.kernels.run import play as r
 from windrow.model import NEVER_S, Adjacency, NodeShape, Workflow
 from windrow.sim.cluster import Cluster
-from windrow.strategies.base import JobPlan, View
+from windrow.strategies.base import JobPlan, OwnJob, View
 
 Ints = NDArray[np.int64]
 
@@ -36,18 +36,6 @@ _LEEWAY_ROUNDS = 3
 _ROOM_DOUBLES = 10  # then it is not the room: jobs too short for their tasks are killed and submitted again for ever
 _HOW = {"when started": r.WHEN_STARTED, "when done": r.WHEN_DONE, "by task": r.BY_TASK}
 _NOBODY: Ints = np.zeros(0, dtype=np.int64)
-
-
-@dataclass(frozen=True, slots=True)
-class OwnJob:
-    """A job of this run that is in the system. `running_since_s` are its running tasks with their starts."""
-
-    number: int
-    plan: JobPlan
-    open_tasks: tuple[int, ...]
-    is_running: bool
-    expected_end_s: int
-    running_since_s: dict[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

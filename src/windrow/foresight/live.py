@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from windrow.forecast.twin import Twin, simulated, waiting_jobs
 from windrow.foresight.course import Course, CourseEnd, Futures, Sampling
-from windrow.foresight.futures import OwnJob, Requests, SampledFutures
+from windrow.foresight.futures import Requests, SampledFutures
 from windrow.foresight.observed_file import ObservedFile
 from windrow.foresight.observer import LOOK_S, Observer
 from windrow.kernels.jit import in_python, is_small
@@ -27,7 +27,7 @@ from windrow.model import NEVER_S
 from windrow.queues.accounts import Accounts
 from windrow.queues.port import Queue, Snapshot
 from windrow.sim.cluster import Cluster
-from windrow.strategies.base import JobPlan, View, best_nodes
+from windrow.strategies.base import JobPlan, OwnJob, View, best_nodes
 
 Floats = NDArray[np.float64]
 

@@ -6,31 +6,49 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from windrow.errors import STEERING, InputError, UserError
-from windrow.formats.dax import read_dax
 from windrow.formats.disk import AnyPath, format_suffix
-from windrow.formats.native.reader import read_native
-from windrow.formats.swf import reader as swf
-from windrow.formats.wfformat.reader import read_wfformat
-from windrow.formats.wfformat.writer import write_wfformat
 from windrow.model import Log, Runnable, Workflow, WorkflowError
 
 NATIVE_SUFFIXES = (".yaml", ".yml")
 """Suffixes of native workflows, whose tasks all have commands."""
 
 
-def _native_workflow(path: AnyPath) -> Workflow:
-    return read_native(path).workflow
+# Each format is loaded where a file has it.
+
+
+def _native(path: AnyPath) -> Runnable:
+    from windrow.formats.native.reader import read_native
+
+    return read_native(path)
+
+
+def _wfformat(path: AnyPath) -> Workflow:
+    from windrow.formats.wfformat.reader import read_wfformat
+
+    return read_wfformat(path)
+
+
+def _dax(path: AnyPath) -> Workflow:
+    from windrow.formats.dax import read_dax
+
+    return read_dax(path)
+
+
+def _to_wfformat(workflow: Workflow, path: AnyPath) -> None:
+    from windrow.formats.wfformat.writer import write_wfformat
+
+    write_wfformat(workflow, path)
 
 
 WORKFLOW_READERS: Mapping[str, Callable[[AnyPath], Workflow]] = {
-    ".json": read_wfformat,
-    ".dax": read_dax,
-    ".xml": read_dax,
-    **dict.fromkeys(NATIVE_SUFFIXES, _native_workflow),
+    ".json": _wfformat,
+    ".dax": _dax,
+    ".xml": _dax,
+    **dict.fromkeys(NATIVE_SUFFIXES, lambda path: _native(path).workflow),
 }
 """Who reads workflows with which suffix."""
 
-WORKFLOW_WRITERS: Mapping[str, Callable[[Workflow, AnyPath], None]] = {".json": write_wfformat}
+WORKFLOW_WRITERS: Mapping[str, Callable[[Workflow, AnyPath], None]] = {".json": _to_wfformat}
 """Who writes workflows with which suffix."""
 
 LOG_SUFFIXES = (".swf", ".txt")
@@ -69,7 +87,7 @@ def read_runnable(path: AnyPath) -> Runnable:
     InputError, as from `read_workflow`, and where tasks have no commands.
     """
     if format_suffix(path) in NATIVE_SUFFIXES:
-        runnable = read_native(path)
+        runnable = _native(path)
         _presentable(path, runnable.workflow)
         return runnable
     workflow = read_workflow(path)
@@ -91,14 +109,18 @@ def read_log(path: AnyPath, *, nodes: int | None = None, keep_cancelled: bool = 
     """The log in an SWF file (`.swf`, `.txt`), cleaned; `nodes` overrides the machine's size. See `swf.reader`."""
     if format_suffix(path) not in LOG_SUFFIXES:
         raise _unknown(path, "a log", LOG_SUFFIXES)
-    return swf.read_log(path, nodes=nodes, keep_cancelled=keep_cancelled)
+    from windrow.formats.swf import reader
+
+    return reader.read_log(path, nodes=nodes, keep_cancelled=keep_cancelled)
 
 
 def write_log(log: Log, path: AnyPath, *, header: Mapping[str, str] | None = None) -> None:
     """Write the log as SWF 2.2 (`.swf`, `.txt`), packed or not; `header` adds or overrides header lines."""
     if format_suffix(path) not in LOG_SUFFIXES:
         raise _unknown(path, "a log to write", LOG_SUFFIXES)
-    swf.write_log(log, path, header=header)
+    from windrow.formats.swf import reader
+
+    reader.write_log(log, path, header=header)
 
 
 def _unknown(path: AnyPath, what: str, suffixes: tuple[str, ...]) -> UserError:

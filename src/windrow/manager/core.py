@@ -20,7 +20,6 @@ from typing import assert_never
 import numpy as np
 from numpy.typing import NDArray
 
-from windrow.foresight.futures import OwnJob
 from windrow.manager.actions import Abandon, Action, Decide, StopJob, SubmitJob
 from windrow.manager.avoidance import Avoidance
 from windrow.manager.events import (
@@ -48,6 +47,7 @@ from windrow.model.allocation import Member
 from windrow.model.cause import Cause
 from windrow.model.nodes import Need
 from windrow.strategies import Forecast, JobPlan, View, Work
+from windrow.strategies.base import OwnJob
 
 
 @dataclass(slots=True)

@@ -10,14 +10,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from windrow.agent import event_file
 from windrow.agent.claim import claimant
 from windrow.agent.folder import RunFolder
 from windrow.forecast.base import Forecaster
 from windrow.forecast.ledger import PastPrediction
-from windrow.foresight.futures import OwnJob
-from windrow.foresight.live import Ahead
 from windrow.manager import translate
 from windrow.manager.actions import Abandon, Action, Decide, StopJob, SubmitJob
 from windrow.manager.core import Core
@@ -43,6 +42,10 @@ from windrow.manager.polling import PollTimes, next_look_s
 from windrow.manager.predictions import Predictions
 from windrow.queues.port import JobState, OutcomeUnknown, Queue, QueueError, SpecError
 from windrow.strategies import Strategy, View, decided
+from windrow.strategies.base import OwnJob
+
+if TYPE_CHECKING:
+    from windrow.foresight.live import Ahead
 
 
 @dataclass

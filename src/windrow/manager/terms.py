@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from windrow.errors import UserError
-from windrow.foresight.futures import Requests
 from windrow.model import NodeShape
 from windrow.model.cause import Cause
+
+if TYPE_CHECKING:
+    from windrow.foresight.futures import Requests
 
 Ints = NDArray[np.int64]
 
@@ -49,6 +52,8 @@ class Terms:
 
     def requests(self) -> Requests:
         """The same, for those who play courses ahead."""
+        from windrow.foresight.futures import Requests  # noqa: PLC0415  (with kernels that few runs need)
+
         return Requests(self.margin, self.round_s, self.overhead_s, self.max_request_s)
 
     def request_s(self, run_s: int) -> int:

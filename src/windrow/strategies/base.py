@@ -8,7 +8,7 @@ Rule 3: it does not know whether the cluster is real.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal, Protocol, runtime_checkable
 
@@ -33,6 +33,18 @@ class JobPlan:
     run_s: int
     requested_s: int
     leeway_s: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class OwnJob:
+    """A job of this run that is in the system. `running_since_s` are its running tasks with their starts."""
+
+    number: int
+    plan: JobPlan
+    open_tasks: tuple[int, ...]
+    is_running: bool
+    expected_end_s: int
+    running_since_s: dict[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

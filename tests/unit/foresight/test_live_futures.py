@@ -10,7 +10,6 @@ from tests.unit.sim.test_invariants import random_log
 
 from windrow.forecast.twin import Twin, expected_starts_s
 from windrow.foresight.course import Course, Later, Sampling
-from windrow.foresight.futures import OwnJob
 from windrow.foresight.live import START_S, Ahead, handovers, with_clients
 from windrow.manager.core import Core
 from windrow.manager.terms import Terms
@@ -18,6 +17,7 @@ from windrow.model import NodeShape, Task, Workflow
 from windrow.queues.port import OthersJob, Snapshot
 from windrow.sim.cluster import Cluster, Event, EventKind
 from windrow.strategies import JobPlan, View, Work
+from windrow.strategies.base import OwnJob
 
 
 def job(job_id: str, nodes: int, requested_s: int, started_s: float | None = None, user: str = "u") -> OthersJob:

@@ -134,10 +134,8 @@ def order_of(args: argparse.Namespace) -> RunRequest:
 
 def run(args: argparse.Namespace) -> int:
     """Start it and stay with it."""
-    from windrow.app.continuing import latest_of
     from windrow.app.execute import prepare, start_run
-    from windrow.app.runs import ROOT
-    from windrow.cli.commands.resume import choose, go_on
+    from windrow.app.runs import ROOT, latest_of
 
     if args.dry_run:
         from windrow.cli.plan_on_queue import show_order
@@ -147,6 +145,8 @@ def run(args: argparse.Namespace) -> int:
     if earlier is None and args.resume:
         raise UserError(f"there is no run of {args.workflow} here to resume; leave --resume out")
     if earlier is not None and not args.again:
+        from windrow.cli.commands.resume import choose, go_on
+
         if not args.resume:
             return choose(earlier, as_json=args.json)
         return go_on(earlier, detached=args.detach, as_json=args.json)
@@ -207,6 +207,8 @@ def stay(paths: RunPaths, *, as_json: bool, again: Sequence[int] = ()) -> int:
 
 
 def _say_what_runs_again(told: RunView, lost: Sequence[LostFile]) -> None:
+    if not lost:
+        return
     from windrow.report.run.explanation import runs_again
 
     for one in lost[:_SHOWN_LOST]:
