@@ -83,16 +83,6 @@ class RunRequest:
     guess_s: float = GUESS_S
     shell: Mapping[str, str] | None = None
 
-    @property
-    def is_plain(self) -> bool:
-        """Whether it aims at what every strategy aims at."""
-        return self.objective == "makespan" and self.deadline_s is None and self.think == 1
-
-    @property
-    def is_default(self) -> bool:
-        """Whether the user leaves it to us how the workflow is cut into jobs."""
-        return self.strategy == AUTO and self.is_plain
-
 
 @dataclass(frozen=True)
 class Prepared:
@@ -136,7 +126,7 @@ def prepare(order: RunRequest, runnable: Runnable | None = None, finished: Colle
 
     `runnable`: what the workflow file says, where that was read before; `finished`: tasks of it that will not run.
     """
-    if not order.is_default:
+    if order.strategy != AUTO or not _is_plain(order):
         strategy_of(order)
     runnable, times = filled(runnable or read_workflow_file(order.workflow), order.guess_s, order.risk)
     queue = open_queue(order.on, order.shell)
@@ -154,12 +144,17 @@ def prepare(order: RunRequest, runnable: Runnable | None = None, finished: Colle
     return prepared
 
 
+def _is_plain(order: RunRequest) -> bool:
+    """Whether it aims at what every strategy aims at."""
+    return order.objective == "makespan" and order.deadline_s is None and order.think == 1
+
+
 def strategy_of(order: RunRequest, *, starts_at_once: bool = False) -> Strategy:
     """The strategy that the user wants, with what it is to aim at. Only who looks ahead can aim at different things.
 
     Where no job ever waits there is nothing to choose: by default everything that is left is one job.
     """
-    if starts_at_once and order.is_default:
+    if starts_at_once and order.strategy == AUTO and _is_plain(order):
         return find_strategy("giant")
     strategy = find_strategy(order.strategy)
     if isinstance(strategy, LooksAhead):
@@ -170,7 +165,7 @@ def strategy_of(order: RunRequest, *, starts_at_once: bool = False) -> Strategy:
             max_nodes=order.max_nodes,
             job_s=JOB_S,
         )
-    if not order.is_plain:
+    if not _is_plain(order):
         options = "--objective, --deadline and --think"
         raise UserError(f"{options} are for foresight; {strategy.name} has no such choice: leave them out")
     return strategy
@@ -442,12 +437,9 @@ def order_of_run(facts: Mapping[str, Any]) -> RunRequest:
     )
 
 
-# Who foretells or looks ahead is loaded where somebody has to wait: on this machine, nobody does.
-
-
 def twin_of(queue: Queue) -> Twin:
     """The most trusted of those who are asked for starts on this queue."""
-    from windrow.forecast.twin import Twin  # noqa: PLC0415
+    from windrow.forecast.twin import Twin  # noqa: PLC0415  (not on this machine, where nobody waits)
 
     return Twin(queue, time.time, policy=queue.policy, refresh_s=5.0)
 
