@@ -22,7 +22,7 @@ from windrow.app.learning import FirstPromise, Learning, TaskErrors, earlier_err
 from windrow.app.queues import no_answer, open_queue
 from windrow.app.runs import ROOT, RunPaths, new_run, past_predictions, past_promises
 from windrow.app.strategies import AUTO, find_strategy
-from windrow.errors import OutsideError, UserError, WindrowError
+from windrow.errors import OutsideError, UserError
 from windrow.forecast.base import AtOnce, Forecaster
 from windrow.forecast.best_effort import filled, past_waits
 from windrow.forecast.ledger import promised_too_much
@@ -324,18 +324,10 @@ def _facts(prepared: Prepared) -> dict[str, Any]:
         "node_cores": terms.shape.cores,
         "guesses": prepared.guesses,
         "learnt": prepared.learnt,
-        "errors": _earlier_errors(prepared),
+        "errors": earlier_errors(prepared.runnable, prepared.times, RunTimes),
         "created_s": time.time(),
         "version": __version__,
     }
-
-
-def _earlier_errors(prepared: Prepared) -> list[float]:
-    """How far run times that were learnt are off, by those that they were learnt from."""
-    try:
-        return earlier_errors(prepared.runnable, prepared.times, RunTimes())
-    except WindrowError:  # it was said when they were to be used
-        return []
 
 
 @contextmanager

@@ -4,11 +4,12 @@ how good its look ahead was."""
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+from windrow.errors import WindrowError
 from windrow.forecast.best_effort import Memory
 from windrow.forecast.ledger import Promise
 from windrow.forecast.runtimes import FilledTime, PastRun, RunTimes, Source
@@ -121,7 +122,7 @@ def expected_s(decision: Decision) -> float:
     return float(decision.candidates[0].makespan_s or 0) if decision.is_played else 0.0
 
 
-def earlier_errors(runnable: Runnable, times: Sequence[FilledTime], past: RunTimes) -> list[float]:
+def earlier_errors(runnable: Runnable, times: Sequence[FilledTime], past: Callable[[], RunTimes]) -> list[float]:
     """What tasks of the same kinds took in earlier runs, as parts of what is expected of them now.
 
     Only where expected times come from there: a time that the workflow states is not the same for each task of a kind.
@@ -130,9 +131,12 @@ def earlier_errors(runnable: Runnable, times: Sequence[FilledTime], past: RunTim
     workflow = runnable.workflow
     rows = zip(workflow.kinds, workflow.cores.tolist(), times, strict=True)
     learnt = dict.fromkeys((kind, cores, time.runtime_s) for kind, cores, time in rows if time.source is Source.LEARNT)
-    found = sorted(
-        max(1, round(took_s)) / max(1, math.ceil(expected_s))
-        for kind, cores, expected_s in learnt
-        for took_s in past.times(workflow.name, kind, cores=cores)
-    )
+    try:
+        found = sorted(
+            max(1, round(took_s)) / max(1, math.ceil(expected_s))
+            for kind, cores, expected_s in learnt
+            for took_s in past().times(workflow.name, kind, cores=cores)
+        )
+    except WindrowError:  # it was said when they were to be used
+        return []
     return found[:: -(-len(found) // ERRORS_KEPT)] if found else []

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 
 from windrow.cli import run_screen, terminal
 from windrow.model.wording import count
-from windrow.report.run.waiting import waits_because
 
 if TYPE_CHECKING:
     from windrow.app.runs import RunView
     from windrow.manager.manager import Manager
+    from windrow.manager.story import JobStory
 
 _EVERY_S = 0.5
 _MOST_REASONS = 100  # lines about why jobs wait; windrow status tells of all of them
@@ -85,6 +85,14 @@ class _Lines:
         self._said_s = time.monotonic()
         self._done = 0
 
+    def _say_why(self, number: int, job: JobStory) -> None:
+        from windrow.report.run.waiting import waits_because
+
+        because = waits_because(job)
+        if (number, because) not in self._reasons and len(self._reasons) < _MOST_REASONS:
+            self._reasons.add((number, because))
+            self._say(f"job {number} waits because {because}")
+
     def show(self, _manager: Manager | None) -> None:
         told = self._told
         told.refresh()
@@ -94,10 +102,8 @@ class _Lines:
                 why = f": {job.note}" if job.note else ""
                 tasks, nodes = count(len(job.plan.tasks), "task"), count(job.plan.nodes, "node")
                 self._say(f"job {number} ({tasks} on {nodes}) {job.state}{why}")
-            because = waits_because(job)
-            if because and (number, because) not in self._reasons and len(self._reasons) < _MOST_REASONS:
-                self._reasons.add((number, because))
-                self._say(f"job {number} waits because {because}")
+            if job.reason:
+                self._say_why(number, job)
         for number, task in enumerate(told.story.tasks):
             if task.state == "failed" and number not in self._failed:
                 self._failed.add(number)

@@ -83,11 +83,12 @@ def summary(told: RunView, now_s: float) -> list[str]:
 
 def _waits(story: RunStory, end_s: float) -> list[str]:
     """What the queue cost, and what of it nobody had to wait for."""
+    if sum(job.started_s is not None for job in story.jobs.values()) < 2:
+        return []
     from windrow.report.run.figures import queue_waits_s
 
     waited_s, hidden_s = queue_waits_s(story, end_s)
-    jobs = sum(job.started_s is not None for job in story.jobs.values())
-    if waited_s < _SHORT_S or jobs < 2:
+    if waited_s < _SHORT_S:
         return []
     return [f"jobs waited {span(waited_s)} in the queue, {span(hidden_s)} of that while other tasks of the run ran"]
 
@@ -107,11 +108,13 @@ def _last_words(told: RunView) -> list[str]:
 
 def warnings(told: RunView) -> list[str]:
     """What keeps the run from going on while it is meant to."""
-    from windrow.report.run.waiting import nothing_can_start
-
     if told.state not in ("running", "interrupted"):
         return []
-    found = [told.trouble_with_queue if told.state == "running" else "", nothing_can_start(told.story)]
+    found = [told.trouble_with_queue] if told.state == "running" else []
+    if any(job.reason for job in told.story.jobs.values()):
+        from windrow.report.run.waiting import nothing_can_start
+
+        found.append(nothing_can_start(told.story))
     return [f"warning: {words}" for words in found if words]
 
 

@@ -57,7 +57,7 @@ def test_what_was_learnt_tells_how_far_it_is_off(tmp_path: Path) -> None:
     tasks = [Task("a", 0.0, kind="blast"), Task("b", 0.0, kind="blast"), Task("c", 50.0, kind="stated")]
     steps = (Step(("a",), "/", runtime_known=False), Step(("b",), "/", runtime_known=False), Step(("c",), "/"))
     runnable, times = fill(Runnable(Workflow.from_tasks("w", tasks), steps), history, 60.0)
-    assert earlier_errors(runnable, times, history) == pytest.approx([s / 9 for s in range(1, 10)])
+    assert earlier_errors(runnable, times, lambda: history) == pytest.approx([s / 9 for s in range(1, 10)])
 
 
 def test_the_first_promise_and_what_came_of_it() -> None:

@@ -213,3 +213,18 @@ def test_a_forecast_says_that_jobs_start_at_once(capsys: pytest.CaptureFixture[s
 def test_every_strategy_works_here(strategy: str) -> None:
     tasks = ["id: a, command: 'true'", *(f"id: b{n}, command: 'true', after: [a]" for n in range(3))]
     assert main(["run", write(*tasks), "--strategy", strategy]) == 0
+
+
+def test_a_run_loads_few_modules(tmp_path: Path) -> None:
+    """On this machine nobody waits: no simulator, no look ahead, no format but the file's, one strategy."""
+    program = (
+        "import sys\n"
+        "from windrow.cli.main import main\n"
+        "assert main(['run', sys.argv[1]]) == 0\n"
+        "print(*(name for name in sys.modules if name.partition('.')[0] == 'windrow'))\n"
+    )
+    command = [sys.executable, "-c", program, write("id: a, command: 'true'")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=200)
+    loaded = done.stdout.splitlines()[-1].split()
+    assert not [name for name in loaded if name.startswith(("windrow.sim", "windrow.foresight", "windrow.lab"))]
+    assert len(loaded) < 110, sorted(loaded)

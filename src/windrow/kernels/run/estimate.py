@@ -6,9 +6,11 @@ Times are whole seconds. The papers' case, one core per node and one task per no
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
-from windrow.kernels.cluster.state import Ints
 from windrow.kernels.jit import kernel
+
+Ints = NDArray[np.int64]
 
 
 @kernel
