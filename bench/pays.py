@@ -49,6 +49,7 @@ from windrow.app.runs import RunView, find_run  # noqa: E402
 from windrow.app.strategies import find_strategy  # noqa: E402
 from windrow.forecast.ledger import PastPrediction  # noqa: E402
 from windrow.lab.trial import Trial, run_trial  # noqa: E402
+from windrow.manager.figures import node_time  # noqa: E402
 from windrow.model import Log, NodeShape  # noqa: E402
 from windrow.queues.accounts import PastJob  # noqa: E402
 from windrow.queues.port import Limits  # noqa: E402
@@ -271,9 +272,9 @@ def _cell(case: Case, strategy: str, told: RunView, replaying: Replaying) -> Cel
         real_s=ended - begun,
         simulated_s={policy: trial.makespan_s for policy, trial in trials.items()},
         jobs=len(jobs),
-        simulated_jobs=len(plain.jobs) if plain else 0,
+        simulated_jobs=len(plain.story.jobs) if plain else 0,
         node_s=sum(nodes * time_s for nodes, time_s in held),
-        simulated_node_s=plain.used_node_s if plain else 0,
+        simulated_node_s=round(node_time(plain.recorded).held_s) if plain else 0,
         begun_s=offset,
         late_s=replaying.late_s,
         predictions=_predictions(told),
@@ -293,7 +294,7 @@ def _forecast_lines(cases: Sequence[Case]) -> list[str]:
     for case in cases:
         for strategy in STRATEGIES:
             trials = [simulated(case, strategy, policy, LEAD_S) for policy in POLICIES]
-            rows.append((case.name, strategy, *(str(t.makespan_s) for t in trials), str(len(trials[0].jobs))))
+            rows.append((case.name, strategy, *(str(t.makespan_s) for t in trials), str(len(trials[0].story.jobs))))
     return markdown(("case", "strategy", *POLICIES, "jobs"), rows)
 
 

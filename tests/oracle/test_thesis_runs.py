@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from windrow.formats import read_workflow
+from windrow.lab.figures import Figures
 from windrow.lab.trial import Trial, run_trial
 from windrow.manager.terms import Terms
 from windrow.reproductions.glume.log import ThesisLog
@@ -44,10 +45,10 @@ def thesis_run(
 
 def test_cybershake_is_cut_after_its_first_level_and_then_goes_out_task_by_task(data: Path) -> None:
     trial = thesis_run(data, "CYBERSHAKE_250_3600000", 104_400, 100, binary=False)
-    first = trial.jobs[0]
+    first = trial.story.jobs[0]
     assert (first.plan.nodes, len(first.plan.tasks), first.started_s) == (2, 2, 104_400)
-    assert [len(job.plan.tasks) for job in trial.jobs[1:]] == [1] * 248
-    assert trial.used_node_s - trial.work_s == pytest.approx(
+    assert [len(job.plan.tasks) for job in list(trial.story.jobs.values())[1:]] == [1] * 248
+    assert Figures.of(trial).used_node_s - Figures.of(trial).work_s == pytest.approx(
         1948.12, abs=2
     )  # the second node idles while the first runs on
     assert trial.makespan_s == pytest.approx(90_928.53, abs=LEVELS)
@@ -64,7 +65,7 @@ def test_neither_another_order_nor_another_margin_gives_that_makespan(
 def test_counted_nodes_would_not_have_done_so(data: Path) -> None:
     """The placing of jobs decides: with counted nodes the queue at that time is three times as long."""
     trial = thesis_run(data, "CYBERSHAKE_250_3600000", 104_400, 100, binary=False, placement="count")
-    assert len(trial.jobs) == 2
+    assert len(trial.story.jobs) == 2
 
 
 @pytest.mark.parametrize(

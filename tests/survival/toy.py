@@ -420,7 +420,9 @@ class ToyRun:
         return found
 
     def story(self) -> RunStory:
-        return RunStory.of(self.runnable.workflow, self.records())
+        story = RunStory.of(self.runnable.workflow, self.records())
+        assert not story.strays, "states that do not follow each other by the tables"
+        return story
 
     def check_nothing_twice(self) -> None:
         """No finished task ran again, no job was submitted twice, none is left, and the journal tells it so."""

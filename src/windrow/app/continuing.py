@@ -27,6 +27,7 @@ from windrow.manager.changes import Changes, changes
 from windrow.manager.journal import Record, RunJournal
 from windrow.manager.lost_files import LostFile, lost_files
 from windrow.manager.outside_inputs import made_files, outside_inputs
+from windrow.manager.states import AttemptState, TaskState
 from windrow.manager.story import Kept
 from windrow.records.lock import RunLock
 
@@ -51,7 +52,7 @@ class Standing:
         """How many tasks would run now."""
         if self.changes is not None and not self.changes.is_same:
             return self.changes.to_run + len(self.lost)
-        return len(self.told.story.tasks) - self.told.story.count("finished") + len(self.lost)
+        return len(self.told.story.tasks) - self.told.story.count(TaskState.FINISHED) + len(self.lost)
 
     @property
     def is_up_to_date(self) -> bool:
@@ -70,7 +71,7 @@ def standing(told: RunView) -> Standing:
     found = changes(
         runnable,
         new,
-        lambda task: story.tasks[task].state == "finished",
+        lambda task: story.tasks[task].state is TaskState.FINISHED,
         lambda task: _changed(told, task, made, before),
     )
     if found.is_same:
@@ -81,8 +82,12 @@ def standing(told: RunView) -> Standing:
 
 def _lost(told: RunView) -> tuple[LostFile, ...]:
     story = told.story
-    left = [number for number, task in enumerate(story.tasks) if task.state in ("left", "failed", "blocked")]
-    done = [task.state == "finished" for task in story.tasks]
+    left = [
+        number
+        for number, task in enumerate(story.tasks)
+        if task.state in (TaskState.PENDING, TaskState.FAILED, TaskState.BLOCKED)
+    ]
+    done = [task.state is TaskState.FINISHED for task in story.tasks]
     return tuple(lost_files(told.runnable, left, done.__getitem__, results=story.is_complete))
 
 
@@ -110,7 +115,7 @@ def _finished(told: RunView, task: int) -> Kept:
     story = told.story.tasks[task]
     if story.kept is not None:
         return story.kept
-    attempts = [attempt for attempt in story.attempts if attempt.outcome == "finished"]
+    attempts = [attempt for attempt in story.attempts if attempt.outcome is AttemptState.FINISHED]
     if not attempts:  # its start was lost with its node
         return Kept(told.paths.name, told.story.begun_s or 0.0, told.story.last_s)
     last = attempts[-1]

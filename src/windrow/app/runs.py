@@ -19,7 +19,9 @@ from windrow.errors import OutsideError, UserError, WindrowError, unknown_name
 from windrow.forecast.ledger import PastPrediction, Promise
 from windrow.manager.dispatch import job_tag
 from windrow.manager.events import JobStarted
+from windrow.manager.figures import RecordedRun
 from windrow.manager.journal import PredictedStart, Record, RunJournal
+from windrow.manager.states import ACTIVE, JobStage, RunState, TaskState
 from windrow.manager.story import RunStory
 from windrow.model import Runnable
 from windrow.records.runnable_file import read_runnable
@@ -258,7 +260,22 @@ class RunView(JournalView[Record]):
         self.trouble_with_queue = str(words.get("trouble", ""))
         """What keeps jobs from being submitted or heard of, by the latest word of the run's manager."""
         for number, job in self.story.jobs.items():
-            job.reason = words.get("reasons", {}).get(str(number), "") if job.state == "waiting" else ""
+            job.reason = words.get("reasons", {}).get(str(number), "") if job.state is JobStage.WAITING else ""
+
+    def recorded(self, now_s: float) -> RecordedRun:
+        """The run as figures and pages take it. Its time goes on while somebody manages it."""
+        last_s = self.story.last_s
+        return RecordedRun(
+            name=self.paths.name,
+            state=self.state,
+            strategy=str(self.facts["strategy"]),
+            queue=str(self.facts["queue"]),
+            story=self.story,
+            predictions=self.predictions(),
+            until_s=max(now_s, last_s) if self.state in ACTIVE else last_s,
+            cores=int(self.facts.get("node_cores", 1)),
+            version=str(self.facts.get("version", "")),
+        )
 
     def predictions(self) -> list[PredictedStart]:
         """What forecasters said of the run's jobs."""
@@ -270,18 +287,18 @@ class RunView(JournalView[Record]):
 
     @property
     def state(self) -> str:
-        """In words: "complete", "running", "stopping", "stopped", "failed", "interrupted", or "continued by ..."."""
+        """A RunState; or, where another run continues it, `continued by` that one."""
         if by := self.facts.get("continued_by"):
-            return f"continued by {by}"
+            return f"{RunState.CONTINUED} by {by}"
         if self.story.is_complete:
-            return "complete"
+            return RunState.COMPLETE
         if self.holder is not None:
-            return "stopping" if self.story.is_stopped else "running"
-        if any(not job.outcome for job in self.story.jobs.values()):
-            return "interrupted"
+            return RunState.STOPPING if self.story.is_stopped else RunState.RUNNING
+        if any(job.outcome is None for job in self.story.jobs.values()):
+            return RunState.INTERRUPTED
         if self.story.is_stopped:
-            return "stopped"
-        return "failed" if self.story.count("failed") or self.story.trouble else "interrupted"
+            return RunState.STOPPED
+        return RunState.FAILED if self.story.count(TaskState.FAILED) or self.story.trouble else RunState.INTERRUPTED
 
 
 def past_predictions(root: Path | None = None, queue: str | None = None) -> list[PastPrediction]:

@@ -13,7 +13,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from windrow.cli import run_screen, terminal
+from windrow.manager.states import JobStage, TaskState
 from windrow.model.wording import count
+from windrow.report.run.standing import warnings as warnings_of
 
 if TYPE_CHECKING:
     from windrow.app.runs import RunView
@@ -105,23 +107,23 @@ class _Lines:
             if job.reason:
                 self._say_why(number, job)
         for number, task in enumerate(told.story.tasks):
-            if task.state == "failed" and number not in self._failed:
+            if task.state is TaskState.FAILED and number not in self._failed:
                 self._failed.add(number)
                 self._say(f"task {told.runnable.workflow.ids[number]} failed: {task.attempts[-1].why}")
-        warnings = run_screen.warnings(told)
+        warnings = warnings_of(told)
         for words in [words for words in warnings if words not in self._warnings]:
             if told.trouble_with_queue and words.endswith(told.trouble_with_queue):
                 self._say(words)
             else:  # which does not pass by itself
                 terminal.say(f"windrow: {words}")
         self._warnings = warnings
-        done, gone_s = told.story.count("finished"), time.monotonic() - self._said_s
+        done, gone_s = told.story.count(TaskState.FINISHED), time.monotonic() - self._said_s
         if gone_s >= (terminal.LINE_S if done != self._done else _QUIET_LINE_S):
             states = [job.state for job in told.story.jobs.values()]
-            jobs = [f"{states.count(s)} {s}" for s in ("running", "waiting") if s in states]
+            jobs = [f"{states.count(s)} {s}" for s in (JobStage.RUNNING, JobStage.WAITING) if s in states]
             self._say(f"jobs: {', '.join(jobs) or 'none'}")
 
     def _say(self, words: str) -> None:
-        done, total = self._told.story.count("finished"), len(self._told.story.tasks)
+        done, total = self._told.story.count(TaskState.FINISHED), len(self._told.story.tasks)
         self._said_s, self._done = time.monotonic(), done
         self._emit(f"{time.strftime('%H:%M:%S')}  {done}/{total} tasks  {words}")

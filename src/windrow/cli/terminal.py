@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, TextIO
 from windrow.errors import printable
 
 if TYPE_CHECKING:
+    from msgspec import Struct
     from rich.console import RenderableType
     from rich.table import Table
     from rich.text import Text
@@ -115,11 +116,13 @@ def send_nowhere(stream: TextIO) -> None:
     os.close(nowhere)
 
 
-def print_json(value: Mapping[str, object]) -> None:
-    """Exactly one JSON object on stdout."""
+def print_json(value: Mapping[str, object] | Struct) -> None:
+    """Exactly one JSON object on stdout; views of a run may be in it."""
     import json
 
-    print(json.dumps(value, indent=2, allow_nan=False))
+    from msgspec import to_builtins
+
+    print(json.dumps(value, indent=2, allow_nan=False, default=to_builtins))
 
 
 @contextmanager

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from windrow.lab.scenario import Scenario
-from windrow.lab.trial import Trial
+from windrow.manager.figures import RecordedRun
 from windrow.strategies import Strategy
 
 Ints = NDArray[np.int64]
@@ -36,27 +36,28 @@ class Background:
     jobs_waiting: Steps
 
 
-def run_with_background(scenario: Scenario, strategy: Strategy, at_s: int) -> tuple[Trial, Background]:
+def run_with_background(scenario: Scenario, strategy: Strategy, at_s: int) -> tuple[RecordedRun, Background]:
     """One run, and what went on around it: from a tenth of its length before to as much after."""
     cluster = scenario.warm(scenario.cluster(record=True), at_s)
     trial = scenario.trial(cluster, strategy)
     around = max(60, trial.makespan_s // 10)
-    begin, end = max(scenario.zero_s, trial.begun_s - around), trial.ended_s + around
+    run = trial.recorded
+    begin, end = max(scenario.zero_s, int(run.begun_s) - around), int(run.until_s) + around
     cluster.advance(end)
     log, starts = scenario.log, cluster.log_starts_s
     start = np.where(starts < 0, _NEVER, starts)
     ended = np.where(starts < 0, _NEVER, starts + np.minimum(log.run_s, log.requested_s))
     others = within(start, ended, log.nodes, begin, end)
     waiting = within(log.submit_s, start, np.ones(len(log), dtype=np.int64), begin, end)
-    own_start, own_end, own_nodes = _own(trial)
+    own_start, own_end, own_nodes = _own(run)
     all_starts, all_ends = np.concatenate([start, own_start]), np.concatenate([ended, own_end])
     busy = within(all_starts, all_ends, np.concatenate([log.nodes, own_nodes]), begin, end)
-    return trial, Background(begin, end, cluster.nodes, others, busy, waiting)
+    return run, Background(begin, end, cluster.nodes, others, busy, waiting)
 
 
-def _own(trial: Trial) -> Ints:
+def _own(run: RecordedRun) -> Ints:
     """Starts, ends and nodes of the run's jobs that started, as three rows."""
-    jobs = [(j.started_s, j.ended_s, j.plan.nodes) for j in trial.jobs if j.started_s is not None]
+    jobs = [(j.started_s, j.ended_s, j.plan.nodes) for j in run.story.jobs.values() if j.started_s is not None]
     return np.array(jobs, dtype=np.int64).T
 
 

@@ -1,7 +1,8 @@
 """Strategies side by side: the same workflow on the same cluster at the same times, once by each strategy.
 
 One warm cluster is moved through the submission times and cloned for every trial, so that nothing is simulated twice.
-What a row holds is measured here from the trial's records, in whole seconds; summaries are plain statistics over rows.
+What a row holds is measured as that of a real run is (`manager.figures`), in whole seconds; summaries are plain
+statistics over rows.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from windrow.app.strategies import STRATEGIES, find_strategy
 from windrow.errors import UserError
 from windrow.formats.parquet import need_parquet
 from windrow.lab.scenario import Scenario, embedded_log, submission_times
-from windrow.lab.trial import Trial
+from windrow.manager.figures import RecordedRun, node_time, queue_waits_s, visible_wait_s
 from windrow.model import Log, NodeShape, Workflow
 from windrow.strategies import Strategy
 
@@ -133,45 +134,21 @@ def _rows(scenario: Scenario, strategies: Sequence[Strategy], times: Sequence[in
     for at_s in times:
         scenario.warm(cluster, at_s)
         for strategy in strategies:
-            rows.append({"at_s": at_s, **measured(scenario.trial(cluster.clone(), strategy), scenario.shape)})
+            rows.append({"at_s": at_s, **measured(scenario.trial(cluster.clone(), strategy).recorded)})
             tell(len(rows), len(times) * len(strategies))
     return rows
 
 
-def measured(trial: Trial, shape: NodeShape) -> Row:
-    """What one trial counts for in a comparison."""
+def measured(run: RecordedRun) -> Row:
+    """What one run counts for in a comparison. Wasted is what jobs held and no task used for work that counted."""
+    used = node_time(run)
     return {
-        "strategy": trial.strategy,
-        "makespan_s": trial.makespan_s,
-        "visible_wait_s": trial.visible_wait_s,
-        "hidden_wait_s": hidden_wait_s(trial),
-        "used_node_s": trial.used_node_s,
-        "wasted_node_s": trial.used_node_s - useful_node_s(trial, shape),
-        "jobs": len(trial.jobs),
-        "killed_jobs": sum(job.outcome == "killed" for job in trial.jobs),
+        "strategy": run.strategy,
+        "makespan_s": int(run.makespan_s),
+        "visible_wait_s": int(visible_wait_s(run)),
+        "hidden_wait_s": round(queue_waits_s(run)[1]),
+        "used_node_s": int(used.held_s),
+        "wasted_node_s": used.held_s - used.used_s,
+        "jobs": len(run.story.jobs),
+        "killed_jobs": run.killed_jobs,
     }
-
-
-def hidden_wait_s(trial: Trial) -> int:
-    """Time that jobs waited in the queue while tasks of the same run were at work, summed over the jobs.
-
-    Only jobs that started count, as in `Trial.queue_wait_s`.
-    """
-    spans = np.array(sorted((a.started_s, a.ended_s) for a in trial.attempts if a.ended_s is not None), dtype=np.int64)
-    until = np.maximum.accumulate(spans[:, 1])
-    begin = np.maximum(spans[:, 0], np.concatenate([[trial.begun_s], until[:-1]]))
-    end = np.maximum(begin, until)
-    # The time with tasks at work before each corner; it grows evenly between `begin` and `end` and rests otherwise.
-    corners = np.stack([begin, end], axis=1).ravel()
-    worked = np.repeat(np.cumsum(end - begin), 2)
-    worked[::2] -= end - begin
-    waits = np.array([(j.submitted_s, j.started_s) for j in trial.jobs if j.started_s is not None])
-    before = np.interp(waits, corners, worked)
-    return round(float((before[:, 1] - before[:, 0]).sum()))
-
-
-def useful_node_s(trial: Trial, shape: NodeShape) -> float:
-    """Node-seconds of work that counted; a task on some of a node's cores counts for that part of the node."""
-    workflow = trial.workflow
-    part = np.where(workflow.nodes > 0, workflow.nodes, workflow.cores / shape.cores)
-    return float(sum(part[a.task] * (a.ended_s - a.started_s) for a in trial.attempts if a.ended_s is not None))

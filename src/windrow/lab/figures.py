@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from windrow.kernels.cluster import state as k
 from windrow.kernels.run import trial as b
 from windrow.lab.trial import Trial, run_trial
+from windrow.manager.figures import attempt_s, attempts, node_time, queue_waits_s, visible_wait_s
+from windrow.manager.states import AttemptState
 from windrow.manager.terms import Terms
 from windrow.model import Workflow
 from windrow.sim.cluster import Cluster
@@ -28,7 +30,10 @@ _NOBODY: Ints = np.empty(0, dtype=np.int64)
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """See the properties of `Trial` of the same names."""
+    """In whole seconds, as `manager.figures` says. `used_node_s` was held by jobs.
+
+    `work_s` are node-seconds of work that counted, where a task on part of a node counts for the whole node.
+    """
 
     makespan_s: int
     visible_wait_s: int
@@ -42,15 +47,17 @@ class Figures:
     @classmethod
     def of(cls, trial: Trial) -> Figures:
         """Those of a trial with records."""
+        run = trial.recorded
+        done = [a for _, a in attempts(run.story) if a.outcome is AttemptState.FINISHED]
         return cls(
-            trial.makespan_s,
-            trial.visible_wait_s,
-            trial.queue_wait_s,
-            trial.used_node_s,
-            trial.work_s,
-            len(trial.jobs),
-            sum(job.outcome == "killed" for job in trial.jobs),
-            any(decision.individually for _, decision in trial.decisions),
+            makespan_s=trial.makespan_s,
+            visible_wait_s=int(visible_wait_s(run)),
+            queue_wait_s=int(queue_waits_s(run)[0]),
+            used_node_s=int(node_time(run).held_s),
+            work_s=int(sum(max(1, len(a.nodes)) * attempt_s(a, run.until_s) for a in done)),
+            jobs=len(run.story.jobs),
+            killed_jobs=run.killed_jobs,
+            individually=any(told.decision.individually for told in run.story.decisions),
         )
 
 

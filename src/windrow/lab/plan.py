@@ -12,7 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from windrow.lab.scenario import Scenario
-from windrow.lab.trial import JobRecord, Trial
+from windrow.lab.trial import Trial
+from windrow.manager.states import JobStage
+from windrow.manager.story import JobStory
 from windrow.sim.cluster import Cluster
 from windrow.strategies import Decision, Strategy, View
 
@@ -93,14 +95,17 @@ def make_plan(scenario: Scenario, strategy: Strategy, at_s: int) -> SimulatedPla
     cluster = scenario.warm(scenario.cluster(), at_s)
     asking = _Asking(strategy, cluster, began_s=cluster.now_s)
     trial = scenario.trial(cluster, asking)
-    levels = scenario.workflow.levels
-    records = zip(trial.jobs, asking.waits_s, strict=True)
-    jobs = [_planned(i, record, wait, levels, trial.begun_s) for i, (record, wait) in enumerate(records)]
+    levels, begun_s = scenario.workflow.levels, trial.story.begun_s or 0
+    told = zip(trial.story.jobs.items(), asking.waits_s, strict=True)
+    jobs = [_planned(number, job, wait, levels, int(begun_s)) for (number, job), wait in told]
     return SimulatedPlan(trial, jobs, asking.decisions)
 
 
-def _planned(number: int, record: JobRecord, wait_s: int, levels: NDArray[np.int64], zero_s: int) -> PlannedJob:
-    plan = record.plan
+def _planned(number: int, job: JobStory, wait_s: int, levels: NDArray[np.int64], zero_s: int) -> PlannedJob:
+    def since(at_s: float | None) -> int | None:
+        return None if at_s is None else int(at_s) - zero_s
+
+    plan = job.plan
     mine = levels[list(plan.tasks)]
     return PlannedJob(
         job=number,
@@ -112,8 +117,8 @@ def _planned(number: int, record: JobRecord, wait_s: int, levels: NDArray[np.int
         expected_wait_s=wait_s,
         expected_run_s=plan.run_s,
         leeway_s=plan.leeway_s,
-        submitted_s=record.submitted_s - zero_s,
-        started_s=None if record.started_s is None else record.started_s - zero_s,
-        ended_s=None if record.ended_s is None else record.ended_s - zero_s,
-        outcome=record.outcome,
+        submitted_s=since(job.submitted_s) or 0,
+        started_s=since(job.started_s),
+        ended_s=since(job.ended_s),
+        outcome="cancelled" if job.state is JobStage.STOPPED else job.state,  # in a plan, the run takes jobs back
     )

@@ -1,13 +1,16 @@
 """One trial: a workflow run by a strategy on a simulated cluster. The driver between the core and virtual time.
 
+It keeps what a journal would keep, in memory. What is to be known of the run is told from there, as of a real one
+(`manager.story`, `manager.figures`), and only if someone asks: most trials are run for their makespan.
 Tasks take whole seconds. At one instant the log comes first, then tasks that finish, then what the queue says of jobs.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from heapq import heappop, heappush
 from typing import assert_never
 
@@ -24,84 +27,60 @@ from windrow.manager.events import (
     JobKilled,
     JobsPlanned,
     JobStarted,
+    JobSubmitted,
     RunBegan,
     TaskFinished,
     TaskStarted,
 )
+from windrow.manager.figures import RecordedRun
+from windrow.manager.journal import Record
+from windrow.manager.states import RunState
+from windrow.manager.story import RunStory
 from windrow.manager.terms import Terms
 from windrow.model import Workflow
 from windrow.model.allocation import Allocation
 from windrow.sim.cluster import Cluster, EventKind
-from windrow.strategies import Decision, JobPlan, Strategy, View, Work
+from windrow.strategies import Strategy, View, Work
 from windrow.strategies import whole_seconds as whole_seconds  # noqa: PLC0414  (others take it from here)
 
 Ints = NDArray[np.int64]
-
-
-@dataclass(slots=True)
-class JobRecord:
-    """What became of one job. Times are None where it never came so far."""
-
-    plan: JobPlan
-    submitted_s: int
-    started_s: int | None = None
-    ended_s: int | None = None
-    outcome: str = ""
-
-
-@dataclass(slots=True)
-class TaskRecord:
-    """One attempt at a task."""
-
-    task: int
-    job: int
-    nodes: tuple[int, ...]
-    started_s: int
-    ended_s: int | None = None
+Nodes = tuple[int, ...]
 
 
 @dataclass
 class Trial:
-    """A finished run: its jobs, its tasks, its decisions."""
+    """A finished run in simulation: its events, with the nodes of each task that started."""
 
     workflow: Workflow
     strategy: str
-    begun_s: int
-    ended_s: int = 0
-    jobs: list[JobRecord] = field(default_factory=list)
-    attempts: list[TaskRecord] = field(default_factory=list)
-    decisions: list[tuple[int, Decision]] = field(default_factory=list)
+    cores: int
+    events: list[tuple[Event, Nodes]] = field(default_factory=list)
+
+    def records(self) -> Iterator[Record]:
+        """As a journal would have them."""
+        for event, nodes in self.events:
+            yield Record(event, {"nodes": nodes} if nodes else None)
+
+    @cached_property
+    def story(self) -> RunStory:
+        """What became of its jobs and tasks."""
+        story = RunStory.of(self.workflow, ())
+        for event, nodes in self.events:
+            story.take_in(event, event.at_s, {"nodes": nodes} if nodes else None)
+        return story
+
+    @cached_property
+    def recorded(self) -> RecordedRun:
+        """The run as figures, pages and explanations take it."""
+        name, until_s = self.workflow.name, self.story.last_s
+        return RecordedRun(
+            name, RunState.COMPLETE, self.strategy, "simulated", self.story, (), until_s, self.cores, is_simulated=True
+        )
 
     @property
     def makespan_s(self) -> int:
-        """From the first submission to the end of the last task."""
-        return self.ended_s - self.begun_s
-
-    @property
-    def used_node_s(self) -> int:
-        """Node-seconds that jobs held."""
-        return sum(j.plan.nodes * (j.ended_s - j.started_s) for j in self.jobs if j.started_s is not None and j.ended_s)
-
-    @property
-    def work_s(self) -> int:
-        """Node-seconds in which tasks did work that counted; a task on part of a node counts for the whole node."""
-        return sum(max(1, len(a.nodes)) * (a.ended_s - a.started_s) for a in self.attempts if a.ended_s is not None)
-
-    @property
-    def queue_wait_s(self) -> int:
-        """All waits in the queue, hidden or not."""
-        return sum(j.started_s - j.submitted_s for j in self.jobs if j.started_s is not None)
-
-    @property
-    def visible_wait_s(self) -> int:
-        """Time in which no task ran."""
-        spans = sorted((a.started_s, a.ended_s) for a in self.attempts if a.ended_s is not None)
-        covered, until = 0, self.begun_s
-        for begin, end in spans:
-            if end > until:
-                covered += end - max(begin, until)
-                until = end
-        return self.makespan_s - covered
+        """From the first submission to the end of the last task, when the last jobs go."""
+        return self.events[-1][0].at_s - self.events[0][0].at_s
 
 
 class _Driver:
@@ -114,7 +93,8 @@ class _Driver:
         self.number_of: dict[int, int] = {}
         self.id_of: dict[int, int] = {}
         self.allocations: dict[int, Allocation] = {}
-        self.finishing: list[tuple[int, int, TaskRecord]] = []
+        self.finishing: list[tuple[int, int, int, int]] = []  # when, how many started before, which task, in which job
+        self.started = 0
 
     def run(self, check: Callable[[], None] | None) -> None:
         self.feed(RunBegan(self.cluster.now_s))
@@ -127,7 +107,6 @@ class _Driver:
             assert happened or until is not None, "nothing will ever happen again, and tasks are left"
             if check is not None:
                 check()
-        self.trial.ended_s = max(a.ended_s for a in self.trial.attempts if a.ended_s is not None)
         self.release_all()
 
     def release_all(self) -> None:
@@ -135,14 +114,13 @@ class _Driver:
         for job_id in list(self.number_of):
             self.cluster.cancel(job_id)
         for event in self.cluster.advance(self.cluster.now_s):
-            self.close_job(event.kind, event.job)
+            self.job_event(event.kind, event.job)
 
     def finish_tasks(self) -> None:
         while self.finishing and self.finishing[0][0] <= self.cluster.now_s:
-            at, _, record = heappop(self.finishing)
-            if record.job in self.allocations:  # else it was lost with its job, which was killed or stopped
-                record.ended_s = at
-                self.finish_task(record.task, record.job)
+            _, _, task, job = heappop(self.finishing)
+            if job in self.allocations:  # else it was lost with its job, which was killed or stopped
+                self.finish_task(task, job)
 
     def finish_task(self, task: int, job: int) -> None:
         """Tell the allocations, as agents would tell each other; then the core."""
@@ -162,37 +140,33 @@ class _Driver:
     def start_tasks(self, job: int) -> None:
         now = self.cluster.now_s
         for task, nodes in self.allocations[job].start():
-            record = TaskRecord(task, job, nodes, now)
-            self.trial.attempts.append(record)
-            heappush(self.finishing, (now + self.actual_s[task], len(self.trial.attempts), record))
-            self.core.handle(TaskStarted(now, job, task))
+            self.started += 1
+            heappush(self.finishing, (now + self.actual_s[task], self.started, task, job))
+            event = TaskStarted(now, job, task)
+            self.trial.events.append((event, nodes))
+            self.core.handle(event)
 
     def job_event(self, kind: EventKind, job_id: int) -> None:
         number, now = self.number_of[job_id], self.cluster.now_s
+        job = self.core.jobs[number]
         if kind is EventKind.STARTED:
-            self.trial.jobs[number].started_s = now
-            plan = self.trial.jobs[number].plan
-            self.allocations[number] = Allocation(plan.nodes, self.core.terms.shape, self.core.members(number))
-            actions = self.core.handle(JobStarted(now, number))
+            self.allocations[number] = Allocation(job.plan.nodes, self.core.terms.shape, self.core.members(number))
+            actions = self.heard(JobStarted(now, number))
             self.start_tasks(number)
             self.perform(actions)
             return
-        self.close_job(kind, job_id)
-        self.feed(JobKilled(now, number) if kind is EventKind.KILLED else JobEnded(now, number))
-
-    def close_job(self, kind: EventKind, job_id: int) -> None:
-        number = self.number_of.pop(job_id)
+        del self.number_of[job_id]
         self.allocations.pop(number, None)
-        record = self.trial.jobs[number]
-        record.ended_s = self.cluster.now_s
-        if record.started_s is None:
-            record.outcome = "cancelled"
-        else:  # a job whose last task ends just when its time is up has done what it was for
-            is_lost = kind is EventKind.KILLED and bool(self.core.jobs[number].open_tasks)
-            record.outcome = "killed" if is_lost else "ended"
+        # A job whose last task ends just when its time is up has done what it was for.
+        is_lost = kind is EventKind.KILLED and bool(job.open_tasks)
+        self.feed(JobKilled(now, number) if is_lost else JobEnded(now, number))
+
+    def heard(self, event: Event) -> list[Action]:
+        self.trial.events.append((event, ()))
+        return self.core.handle(event)
 
     def feed(self, event: Event) -> None:
-        self.perform(self.core.handle(event))
+        self.perform(self.heard(event))
 
     def perform(self, wanted: list[Action]) -> None:
         actions = deque(wanted)
@@ -204,8 +178,7 @@ class _Driver:
             case SubmitJob():
                 job_id = self.cluster.submit(action.plan.nodes, action.plan.requested_s)
                 self.number_of[job_id], self.id_of[action.job] = action.job, job_id
-                self.trial.jobs.append(JobRecord(action.plan, self.cluster.now_s))
-                return []
+                return self.heard(JobSubmitted(self.cluster.now_s, action.job, str(job_id)))
             case StopJob():
                 self.cluster.cancel(self.id_of[action.job])
                 return []
@@ -213,16 +186,15 @@ class _Driver:
                 raise AssertionError("no task fails in a trial")
             case Decide():
                 decision = self.strategy.decide(self.view())
-                if decision.jobs or decision.candidates:
-                    self.trial.decisions.append((self.cluster.now_s, decision))
-                return self.core.handle(JobsPlanned(self.cluster.now_s, decision))
+                planned = JobsPlanned(self.cluster.now_s, decision)
+                return self.heard(planned) if decision.jobs or decision.candidates else self.core.handle(planned)
             case _:
                 assert_never(action)
 
     def view(self) -> View:
         """What the strategy may know, with a look ahead for those that want one: it costs nothing before."""
         plain = self.core.view(self.cluster.now_s, self.forecast)
-        elapsed = self.cluster.now_s - self.trial.begun_s
+        elapsed = self.cluster.now_s - self.trial.events[0][0].at_s
         return replace(plain, elapsed_s=elapsed, futures=lambda sampling: self.futures(plain, sampling))
 
     def futures(self, view: View, sampling: Sampling) -> Futures:
@@ -233,10 +205,16 @@ class _Driver:
         return ahead(self.cluster, view, own, core.done(), core.terms.requests(), sampling, errors=self.errors())
 
     def errors(self) -> NDArray[np.float64]:
-        """What the tasks that are done took, as parts of what was expected at first."""
-        done = [
-            (a.ended_s - a.started_s) / self.expected_s[a.task] for a in self.trial.attempts if a.ended_s is not None
-        ]
+        """What the tasks that are done took, as parts of what was expected at first, in the order of their starts."""
+        since: dict[int, int] = {}
+        took: dict[int, int] = {}
+        for event, _ in self.trial.events:
+            if isinstance(event, TaskStarted):
+                since.pop(event.task, None)  # an attempt that was lost
+                since[event.task] = event.at_s
+            elif isinstance(event, TaskFinished):
+                took[event.task] = event.at_s - since[event.task]
+        done = [took[task] / self.expected_s[task] for task in since if task in took]
         return np.array(done, dtype=np.float64)
 
     def forecast(self, nodes: Ints, requested_s: Ints) -> Ints:
@@ -262,7 +240,7 @@ def run_trial(
     terms = terms or Terms(cluster.nodes)
     work = work or Work(workflow, whole_seconds(workflow), terms.shape, terms.cluster_nodes)
     core = Core(work, terms)
-    trial = Trial(workflow, strategy.name, cluster.now_s)
+    trial = Trial(workflow, strategy.name, terms.shape.cores)
     actual = whole_seconds(workflow) if actual_s is None else actual_s
     _Driver(cluster, core, strategy, actual, trial).run(core.check if checked else None)
     return trial

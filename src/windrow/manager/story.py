@@ -1,31 +1,34 @@
-"""The story of a run, told from its journal: what became of each job and each task. Pure.
+"""The story of a run, told from its records: what became of each job and each task. Pure.
 
-What people see (status, report, explanations) comes from here, never from the core, whose memory ends with a job.
+What people see (status, report, explanations) comes from here, never from the core, whose memory ends with a job. A
+journal keeps the records of a real run; a simulated run (`lab.trial`) makes the same ones, so that its story is told by
+the same code. States and what may follow what are in `manager.states`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, get_args
 
 from windrow.manager import events as e
 from windrow.manager.avoidance import Avoidance
 from windrow.manager.journal import Record
 from windrow.manager.lost_files import LostFile
+from windrow.manager.states import JOB_MOVES, TASK_MOVES, AttemptState, JobStage, TaskState
 from windrow.model import Workflow
 from windrow.strategies import Decision, JobPlan
 
 
 @dataclass(slots=True)
 class TaskAttempt:
-    """One try at a task. `outcome` is "running", "finished", "failed" or "lost"."""
+    """One try at a task."""
 
     job: int
     started_s: float
     nodes: tuple[int, ...] = ()
     ended_s: float | None = None
-    outcome: str = "running"
+    outcome: AttemptState = AttemptState.RUNNING
     exit: int | None = None
     signal: int | None = None
     why: str = ""
@@ -47,9 +50,9 @@ class Kept:
 
 @dataclass(slots=True)
 class TaskStory:
-    """What became of a task. `state` is "left", "in a job", "running", "finished", "failed" or "blocked"."""
+    """What became of a task."""
 
-    state: str = "left"
+    state: TaskState = TaskState.PENDING
     job: int | None = None
     attempts: list[TaskAttempt] = field(default_factory=list)
     dropped: list[tuple[int, str]] = field(default_factory=list)
@@ -61,10 +64,7 @@ class TaskStory:
 
 @dataclass(slots=True)
 class JobStory:
-    """What became of a job.
-
-    `outcome`: "" while it is in the system, else "ended", "killed", "cancelled", "stopped" or "rejected".
-    """
+    """What became of a job. `outcome`: None while it is in the system."""
 
     plan: JobPlan
     decision: int
@@ -73,7 +73,7 @@ class JobStory:
     submitted_s: float | None = None
     started_s: float | None = None
     ended_s: float | None = None
-    outcome: str = ""
+    outcome: JobStage | None = None
     why: str = ""
     cause: str = ""
     hosts: tuple[str, ...] = ()
@@ -97,13 +97,13 @@ class JobStory:
         return self.started_s if self.taken_by is None else None
 
     @property
-    def state(self) -> str:
+    def state(self) -> JobStage:
         """In one word."""
-        if self.outcome:
+        if self.outcome is not None:
             return self.outcome
         if self.started_s is not None:
-            return "running"
-        return "waiting" if self.id is not None else "planned"
+            return JobStage.RUNNING
+        return JobStage.WAITING if self.id is not None else JobStage.PLANNED
 
 
 @dataclass(slots=True)
@@ -128,8 +128,10 @@ class RunStory:
     last_s: float = 0.0
     trouble: str = ""
     is_stopped: bool = False
-    avoidance: Avoidance = field(default_factory=Avoidance)
+    avoidance: Avoidance = field(default_factory=Avoidance, compare=False)
     """Nodes on which jobs failed."""
+    strays: list[tuple[str, str]] = field(default_factory=list)
+    """States that followed each other although the tables say that they do not."""
 
     @staticmethod
     def of(workflow: Workflow, records: Iterable[Record]) -> RunStory:
@@ -139,7 +141,7 @@ class RunStory:
             story.hear(record)
         return story
 
-    def count(self, state: str) -> int:
+    def count(self, state: TaskState) -> int:
         """How many tasks are in this state."""
         return sum(task.state == state for task in self.tasks)
 
@@ -151,52 +153,51 @@ class RunStory:
     @property
     def is_complete(self) -> bool:
         """Whether every task is done."""
-        return all(task.state == "finished" for task in self.tasks)
+        return all(task.state == TaskState.FINISHED for task in self.tasks)
 
     def hear(self, record: Record) -> None:
         """One record more."""
-        event, detail = record.event, record.detail or {}
-        at = record.at_s
-        self.last_s = max(self.last_s, at)
-        match event:
-            case e.RunBegan() | e.RunStopped() | e.JobsPlanned():
-                self._run(event, at, detail)
-            case e.JobSubmitted() | e.JobStarted() | e.JobTaken() | e.JobEnded() | e.JobKilled() | e.JobRejected():
-                self._job(event, at, detail)
-            case _:
-                self._task(event, at, detail)
+        self.take_in(record.event, record.at_s, record.detail)
 
-    def _run(self, event: e.RunBegan | e.RunStopped | e.JobsPlanned, at_s: float, detail: Any) -> None:
-        match event:
-            case e.RunBegan():
-                if self.begun_s is None:
-                    self.begun_s = at_s
-                else:
-                    self.resumed_s.append(at_s)
-                self.is_stopped, self.trouble = False, ""
-                for task in self.tasks:
-                    if task.state in ("failed", "blocked"):
-                        task.state = "left"
-            case e.RunStopped():
-                self.is_stopped = True
-                for job in self.jobs.values():
-                    job.is_asked_to_stop |= not job.outcome
-            case e.JobsPlanned():
-                self.decisions.append(DecisionStory(at_s, event.decision, str(detail.get("forecast", ""))))
-                for plan in event.decision.jobs:
-                    number = len(self.jobs)
-                    limit_s = detail.get("limit_s", plan.requested_s)
-                    self.jobs[number] = JobStory(plan, len(self.decisions) - 1, at_s, limit_s=limit_s)
-                    for member in plan.tasks:
-                        self.tasks[member].state, self.tasks[member].job = "in a job", number
+    def take_in(self, event: e.Event, at_s: float, detail: Mapping[str, Any] | None = None) -> None:
+        """One event more, with its exact time and what is known of it beyond what the core needs."""
+        self.last_s = max(self.last_s, at_s)
+        _TOLD[type(event)](self, event, at_s, detail or _NOTHING)
 
-    def _job(
-        self,
-        event: e.JobSubmitted | e.JobStarted | e.JobTaken | e.JobEnded | e.JobKilled | e.JobRejected,
-        at_s: float,
-        detail: Any,
-    ) -> None:
+    def _move(self, task: TaskStory, state: TaskState) -> None:
+        if state is not task.state and state not in TASK_MOVES[task.state]:
+            self.strays.append((task.state, state))
+        task.state = state
+
+    def _run_began(self, _event: e.RunBegan, at_s: float, _detail: Any) -> None:
+        if self.begun_s is None:
+            self.begun_s = at_s
+        else:
+            self.resumed_s.append(at_s)
+        self.is_stopped, self.trouble = False, ""
+        for task in self.tasks:
+            if task.state in (TaskState.FAILED, TaskState.BLOCKED):
+                self._move(task, TaskState.PENDING)
+
+    def _run_stopped(self, _event: e.RunStopped, _at_s: float, _detail: Any) -> None:
+        self.is_stopped = True
+        for job in self.jobs.values():
+            job.is_asked_to_stop |= job.outcome is None
+
+    def _jobs_planned(self, event: e.JobsPlanned, at_s: float, detail: Any) -> None:
+        self.decisions.append(DecisionStory(at_s, event.decision, str(detail.get("forecast", ""))))
+        for plan in event.decision.jobs:
+            number = len(self.jobs)
+            limit_s = detail.get("limit_s", plan.requested_s)
+            self.jobs[number] = JobStory(plan, len(self.decisions) - 1, at_s, limit_s=limit_s)
+            for member in plan.tasks:
+                task = self.tasks[member]
+                self._move(task, TaskState.SUBMITTED)
+                task.job = number
+
+    def _job(self, event: _JobEvent, at_s: float, detail: Any) -> None:
         job = self.jobs[event.job]
+        before = job.state
         match event:
             case e.JobSubmitted():
                 job.id = event.id
@@ -206,91 +207,117 @@ class RunStory:
                 job.hosts = tuple(detail.get("hosts", ()))
                 job.taken_by = event.by if isinstance(event, e.JobTaken) else job.taken_by
             case e.JobEnded():
-                has_more = any(self.tasks[task].state != "finished" for task in job.plan.tasks)
-                ended = "ended" if job.started_s is not None else "stopped"
-                self._close(event.job, at_s, "cancelled" if job.is_asked_to_stop and has_more else ended, "")
+                has_more = any(self.tasks[task].state != TaskState.FINISHED for task in job.plan.tasks)
+                ended = JobStage.ENDED if job.started_s is not None else JobStage.STOPPED
+                self._close(event.job, at_s, JobStage.CANCELLED if job.is_asked_to_stop and has_more else ended, "")
             case e.JobKilled():
                 job.cause = str(event.cause)
                 if event.node:
                     self.avoidance.failed(event.node, event.at_s)
-                self._close(event.job, at_s, "killed", event.why)
+                self._close(event.job, at_s, JobStage.KILLED, event.why)
             case e.JobRejected():
                 self.trouble = event.why
-                self._close(event.job, at_s, "rejected", event.why)
+                self._close(event.job, at_s, JobStage.REJECTED, event.why)
+        after = job.state
+        if after is not before and after not in JOB_MOVES[before]:
+            self.strays.append((before, after))
 
-    def _close(self, number: int, at_s: float, outcome: str, why: str) -> None:
+    def _close(self, number: int, at_s: float, outcome: JobStage, why: str) -> None:
         job = self.jobs[number]
         job.ended_s, job.outcome, job.why = at_s, outcome, why
         for task in [self.tasks[t] for t in job.plan.tasks]:
             for attempt in task.attempts[-1:]:
-                if attempt.job == number and attempt.outcome == "running":
-                    attempt.outcome, attempt.ended_s = "lost", at_s
+                if attempt.job == number and attempt.outcome == AttemptState.RUNNING:
+                    attempt.outcome, attempt.ended_s = AttemptState.LOST, at_s
                     attempt.why, attempt.cause = why or "its job ended", job.cause
-            if task.job == number and task.state in ("in a job", "running"):
-                task.state, task.job = "left", None
+            if task.job == number and task.state in (TaskState.SUBMITTED, TaskState.RUNNING):
+                self._move(task, TaskState.PENDING)
+                task.job = None
 
-    def _task(self, event: e.Event, at_s: float, detail: Any) -> None:
-        match event:
-            case e.TaskStarted():
-                task = self.tasks[event.task]
-                task.job = event.job
-                task.state = "running" if task.state != "finished" else task.state  # by a job that was given up
-                nodes = tuple(detail.get("nodes", ()))
-                task.attempts.append(TaskAttempt(event.job, at_s, nodes))
-            case e.TaskFinished():
-                self._attempt_over(event.task, "finished", at_s, detail)
-                self.tasks[event.task].state = "finished"
-            case e.TaskUndone():
-                self._undone(self.tasks[event.task], at_s, LostFile(**detail))
-            case e.TaskKept():
-                self.tasks[event.task].state = "finished"
-                self.tasks[event.task].kept = Kept(**{**detail, "hosts": tuple(detail.get("hosts", ()))})
-            case e.TaskRetried():
-                self._attempt_over(event.task, "failed", at_s, detail)
-                if self.tasks[event.task].state != "finished":
-                    self.tasks[event.task].state = "in a job"
-            case e.TaskFailed():
-                self._attempt_over(event.task, "failed", at_s, detail)
-                if self.tasks[event.task].state != "finished":
-                    self.tasks[event.task].state = "failed"
-                    self._block(event.task)
-            case e.TaskDropped():
-                task = self.tasks[event.task]
-                task.dropped.append((event.job, str(detail.get("why", ""))))
-                if task.job == event.job and task.state == "in a job":
-                    task.state, task.job = "left", None
-            case _:
-                raise AssertionError(f"unknown event {event}")
+    def _task_started(self, event: e.TaskStarted, at_s: float, detail: Any) -> None:
+        task = self.tasks[event.task]
+        task.job = event.job
+        if task.state != TaskState.FINISHED:  # else in a job that was given up
+            self._move(task, TaskState.RUNNING)
+        task.attempts.append(TaskAttempt(event.job, at_s, tuple(detail.get("nodes", ()))))
 
-    def _undone(self, task: TaskStory, at_s: float, why: LostFile) -> None:
-        had_failed = task.state == "failed"
-        task.state, task.job, task.kept = "left", None, None
-        task.undone.append((at_s, why))
-        if had_failed:
-            for other in self.tasks:
-                other.state = "left" if other.state == "blocked" else other.state
-            for number, other in enumerate(self.tasks):
-                if other.state == "failed":
-                    self._block(number)
+    def _task_finished(self, event: e.TaskFinished, at_s: float, detail: Any) -> None:
+        self._attempt_over(event.task, AttemptState.FINISHED, at_s, detail)
+        self._move(self.tasks[event.task], TaskState.FINISHED)
+
+    def _task_kept(self, event: e.TaskKept, _at_s: float, detail: Any) -> None:
+        task = self.tasks[event.task]
+        self._move(task, TaskState.FINISHED)
+        task.kept = Kept(**{**detail, "hosts": tuple(detail.get("hosts", ()))})
+
+    def _task_retried(self, event: e.TaskRetried, at_s: float, detail: Any) -> None:
+        self._attempt_over(event.task, AttemptState.FAILED, at_s, detail)
+        if self.tasks[event.task].state != TaskState.FINISHED:
+            self._move(self.tasks[event.task], TaskState.SUBMITTED)
+
+    def _task_failed(self, event: e.TaskFailed, at_s: float, detail: Any) -> None:
+        self._attempt_over(event.task, AttemptState.FAILED, at_s, detail)
+        if self.tasks[event.task].state != TaskState.FINISHED:
+            self._move(self.tasks[event.task], TaskState.FAILED)
+            self._block(event.task)
+
+    def _task_dropped(self, event: e.TaskDropped, _at_s: float, detail: Any) -> None:
+        task = self.tasks[event.task]
+        task.dropped.append((event.job, str(detail.get("why", ""))))
+        if task.job == event.job and task.state == TaskState.SUBMITTED:
+            self._move(task, TaskState.PENDING)
+            task.job = None
+
+    def _task_undone(self, event: e.TaskUndone, at_s: float, detail: Any) -> None:
+        task = self.tasks[event.task]
+        had_failed = task.state == TaskState.FAILED
+        self._move(task, TaskState.PENDING)
+        task.job, task.kept = None, None
+        task.undone.append((at_s, LostFile(**detail)))
+        if not had_failed:
+            return
+        for other in self.tasks:
+            if other.state == TaskState.BLOCKED:
+                self._move(other, TaskState.PENDING)
+        for number, other in enumerate(self.tasks):
+            if other.state == TaskState.FAILED:
+                self._block(number)
 
     def _block(self, failed: int) -> None:
         stack = self.workflow.children.of(failed).tolist()
         while stack:
             number = stack.pop()
-            if self.tasks[number].state in ("left", "in a job"):
-                self.tasks[number].state = "blocked"
+            if self.tasks[number].state in (TaskState.PENDING, TaskState.SUBMITTED):
+                self._move(self.tasks[number], TaskState.BLOCKED)
                 stack += self.workflow.children.of(number).tolist()
 
-    def _attempt_over(self, number: int, outcome: str, at_s: float, detail: Any) -> None:
+    def _attempt_over(self, number: int, outcome: AttemptState, at_s: float, detail: Any) -> None:
         """The latest attempt is over, or the one in the job that was given up and has finished it all the same."""
-        task = self.tasks[number]
-        job = detail.get("job")
-        attempts = [a for a in task.attempts if job is None or a.job == job]
-        if not attempts:
+        attempts, job = self.tasks[number].attempts, detail.get("job")
+        attempt = next((a for a in reversed(attempts) if a.job == job or job is None), None)
+        if attempt is None:
             return
-        attempt = attempts[-1]
         attempt.outcome, attempt.ended_s = outcome, at_s
         attempt.started_s = detail.get("begun", attempt.started_s)
-        for name in ("exit", "signal", "why", "cause", "tail", "peak_bytes", "cpu_s"):
-            if name in detail:
+        if detail:
+            for name in _MEASURED.intersection(detail):
                 setattr(attempt, name, detail[name])
+
+
+_NOTHING: Mapping[str, Any] = {}
+_MEASURED = frozenset(("exit", "signal", "why", "cause", "tail", "peak_bytes", "cpu_s"))
+_JobEvent = e.JobSubmitted | e.JobStarted | e.JobTaken | e.JobEnded | e.JobKilled | e.JobRejected
+_TOLD: Mapping[type[e.Event], Callable[[RunStory, Any, float, Any], None]] = {
+    e.RunBegan: RunStory._run_began,
+    e.RunStopped: RunStory._run_stopped,
+    e.JobsPlanned: RunStory._jobs_planned,
+    **dict.fromkeys(get_args(_JobEvent), RunStory._job),
+    e.TaskStarted: RunStory._task_started,
+    e.TaskRetried: RunStory._task_retried,
+    e.TaskFinished: RunStory._task_finished,
+    e.TaskUndone: RunStory._task_undone,
+    e.TaskKept: RunStory._task_kept,
+    e.TaskFailed: RunStory._task_failed,
+    e.TaskDropped: RunStory._task_dropped,
+}
+"""What each event says."""

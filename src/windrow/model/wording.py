@@ -1,8 +1,10 @@
-"""Numbers with their nouns, as sentences need them."""
+"""Numbers with their nouns and units, as sentences need them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+
+from windrow.model.duration import format_duration
 
 
 def count(number: int, what: str) -> str:
@@ -14,3 +16,15 @@ def listed(names: Sequence[str], most: int = 4) -> str:
     """`a, b, c`; of many the first few, and how many more there are."""
     more = f" and {len(names) - most:,} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
+
+
+def span(seconds: float) -> str:
+    """A duration for people; below a second, hundredths are enough."""
+    return format_duration(round(seconds, 2) if abs(seconds) < 1 else seconds)
+
+
+def node_span(node_s: float) -> str:
+    """Node time for people, in the unit that fits: `12 node-s`, `3.5 node-min`, `1,204 node-h`."""
+    if node_s < 120:
+        return f"{node_s:.0f} node-s" if node_s >= 1 else f"{node_s:.2g} node-s"
+    return f"{node_s / 60:.1f} node-min" if node_s < 7200 else f"{node_s / 3600:,.1f} node-h"

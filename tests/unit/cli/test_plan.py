@@ -39,11 +39,13 @@ def test_the_cut_is_the_one_that_is_run(strategy: str, capsys: pytest.CaptureFix
     cluster.advance(int(LOG.submit_s[0]) + AT_S)
     trial = run_trial(cluster, WORKFLOW, STRATEGIES[strategy], terms=Terms(24))
     assert (found["strategy"], found["at_s"], found["makespan_s"]) == (strategy, AT_S, trial.makespan_s)
-    assert [job["job"] for job in found["jobs"]] == list(range(len(trial.jobs))), "as the jobs of a real run"
-    assert [job["nodes"] for job in found["jobs"]] == [job.plan.nodes for job in trial.jobs]
-    assert [job["tasks"] for job in found["jobs"]] == [len(job.plan.tasks) for job in trial.jobs]
-    assert [job["outcome"] for job in found["jobs"]] == [job.outcome for job in trial.jobs]
-    first = trial.decisions[0][1]
+    assert [job["job"] for job in found["jobs"]] == list(range(len(trial.story.jobs))), "as the jobs of a real run"
+    assert [job["nodes"] for job in found["jobs"]] == [job.plan.nodes for job in trial.story.jobs.values()]
+    assert [job["tasks"] for job in found["jobs"]] == [len(job.plan.tasks) for job in trial.story.jobs.values()]
+    assert [job["outcome"] for job in found["jobs"]] == [
+        "cancelled" if job.outcome == "stopped" else job.outcome for job in trial.story.jobs.values()
+    ]
+    first = trial.story.decisions[0].decision
     assert found["jobs_now"] == found["jobs"][: len(first.jobs)]
     assert found["decisions"][0]["why"] == first.why
     assert len(found["decisions"][0]["candidates"]) == len(first.candidates)

@@ -47,7 +47,7 @@ def test_a_failed_run_has_a_page_and_a_crate(tmp_path: Path, capsys: pytest.Capt
     assert main(["report", "two-1", "-o", "mine.html", "--crate", "crate", "--json"]) == 0
     figures = json.loads(capsys.readouterr().out)
     assert (figures["state"], figures["finished"], figures["failed_attempts"]) == ("failed", 1, 1)
-    assert 0 < figures["useful_node_s"] + figures["in_vain_node_s"] <= figures["held_node_s"]
+    assert 0 < figures["useful_node_s"] + figures["lost_node_s"] <= figures["held_node_s"]
     assert Path(figures["page"]).samefile("mine.html")
     assert Path("crate/two.yaml").read_text() == WORKFLOW
     graph = json.loads(Path("crate/ro-crate-metadata.json").read_text())["@graph"]

@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
+from msgspec import to_builtins
 
 from windrow.app.runs import RunPaths, RunView, new_run
 from windrow.cli import progress_lines, run_screen
@@ -15,6 +16,8 @@ from windrow.manager.journal import Record, RunJournal
 from windrow.model import Runnable, Task, Workflow
 from windrow.model.cause import Cause
 from windrow.records.runnable_file import write_runnable
+from windrow.report.run.standing import warnings
+from windrow.report.run.view import status_view
 from windrow.strategies import Decision, JobPlan
 
 
@@ -48,7 +51,7 @@ def test_why_a_job_waits_is_in_all_that_is_shown(paths: RunPaths) -> None:
     assert rows[0][-1] == because
     (warning,) = [line for line in run_screen.summary(told, 3.0) if line.startswith("warning: ")]
     assert warning.startswith(f"warning: nothing of this run can start: job 0 (17) waits because {because}; fix: ")
-    shown = run_screen.as_json(told)
+    shown = to_builtins(status_view(told))
     assert shown["jobs"][0]["reason"] == "QOSMaxWallDurationPerJobLimit"
     assert shown["warnings"] == [warning]
     told.close()
@@ -57,8 +60,8 @@ def test_why_a_job_waits_is_in_all_that_is_shown(paths: RunPaths) -> None:
 def test_a_job_of_which_the_queue_said_nothing_waits_for_no_reason(paths: RunPaths) -> None:
     told = RunView(paths)
     assert run_screen.job_rows(told, 3.0)[0][0][-1] == ""
-    assert run_screen.as_json(told)["jobs"][0]["reason"] == ""
-    assert not run_screen.warnings(told)
+    assert to_builtins(status_view(told))["jobs"][0]["reason"] == ""
+    assert not warnings(told)
     told.close()
 
 
@@ -101,7 +104,7 @@ def test_causes_and_avoided_nodes_are_told(paths: RunPaths, monkeypatch: pytest.
     monkeypatch.setattr(RunView, "state", "running")
     until = run_screen.clock(now + 3600)
     assert f"avoiding n3 until {until}: 2 jobs failed on it" in run_screen.summary(told, now + 1.0)
-    shown = run_screen.as_json(told)
+    shown = to_builtins(status_view(told))
     assert [job["cause"] for job in shown["jobs"]] == ["node failed", "node failed"]
     assert shown["avoided_nodes"] == [{"node": "n3", "why": "2 jobs failed on it", "until_s": now + 3600}]
     told.close()

@@ -18,6 +18,7 @@ from windrow.foresight.past import RunPredictor, arrivals, past_of
 from windrow.kernels.cluster import state as k
 from windrow.lab.trial import run_trial
 from windrow.manager.core import Core
+from windrow.manager.figures import node_time
 from windrow.manager.terms import Terms
 from windrow.model import NEVER_S, Log, NodeShape, Task, Workflow
 from windrow.sim import Cluster
@@ -83,11 +84,11 @@ def test_a_course_ends_in_the_true_future_as_the_run_does(
     playing = Playing(strategy, turn, Sampling("truth"))
     trial = run_trial(cluster_at(random_log(seed, 60, NODES), at), workflow, playing, terms=TERMS, checked=True)
     if playing.outcomes:
-        decided = [when for when, decision in trial.decisions if decision.jobs][turn]
+        decided = [told.at_s for told in trial.story.decisions if told.decision.jobs][turn]
         ends = [decided + outcome.makespan_s for outcome in playing.outcomes]
-        assert ends == [trial.ended_s, trial.ended_s]
+        assert ends == [trial.recorded.until_s] * 2
         if turn == 0:
-            assert playing.outcomes[0].node_s == trial.used_node_s
+            assert playing.outcomes[0].node_s == node_time(trial.recorded).held_s
 
 
 @dataclass
@@ -303,5 +304,5 @@ def test_looking_ahead_changes_nothing(workflow: Workflow, seed: int, at: float,
     alone = run_trial(cluster.clone(), workflow, strategy, terms=TERMS)
     looking = [Playing(strategy, 1), Playing(strategy, 1)]
     watched = [run_trial(cluster.clone(), workflow, one, terms=TERMS) for one in looking]
-    assert watched[0].jobs == watched[1].jobs == alone.jobs
+    assert watched[0].story.jobs == watched[1].story.jobs == alone.story.jobs
     assert looking[0].outcomes == looking[1].outcomes

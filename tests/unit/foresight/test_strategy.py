@@ -125,7 +125,7 @@ def test_no_job_is_wider_than_allowed() -> None:
     assert options
     assert all(job.nodes <= 3 for one in options for job in one.course.jobs)
     trial = run_trial(Cluster(nodes=16), chain_of_forks(), Foresight(max_nodes=3), terms=Terms(16))
-    assert max(job.plan.nodes for job in trial.jobs) <= 3
+    assert max(job.plan.nodes for job in trial.story.jobs.values()) <= 3
 
 
 def test_says_so_where_no_job_may_be_wide_enough() -> None:

@@ -23,6 +23,7 @@ from windrow.lab.campaign.store import ChunkStore
 from windrow.lab.campaign.workers import CampaignProgress, run_campaigns
 from windrow.lab.noise import task_times
 from windrow.lab.trial import run_trial
+from windrow.manager.figures import node_time
 from windrow.manager.terms import Terms
 from windrow.recipes import generate_workflow
 from windrow.sim import Cluster
@@ -82,10 +83,10 @@ def test_rows_agree_with_trials_run_by_hand(reference: pa.Table) -> None:
         actual = task_times(workflow, source.name, 0.2, row["seed"], row["submit_s"])
         trial = run_trial(cluster, workflow, strategy, terms=Terms(16, cap=4), actual_s=actual)
         assert row["makespan_s"] == trial.makespan_s
-        assert row["jobs"] == len(trial.jobs)
+        assert row["jobs"] == len(trial.story.jobs)
         assert row["work_s"] == actual.sum()
-        assert row["used_node_s"] == trial.used_node_s == row["work_s"] + row["wasted_node_s"]
-        assert row["killed_jobs"] == sum(job.outcome == "killed" for job in trial.jobs)
+        assert row["used_node_s"] == node_time(trial.recorded).held_s == row["work_s"] + row["wasted_node_s"]
+        assert row["killed_jobs"] == sum(job.outcome == "killed" for job in trial.story.jobs.values())
         assert (row["tasks"], row["error"]) == (source.tasks, None)
 
 

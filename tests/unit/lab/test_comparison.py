@@ -17,10 +17,13 @@ from windrow.lab.background import run_with_background, within
 from windrow.lab.campaign.campaign import Campaign
 from windrow.lab.campaign.sources import LogSource, WorkflowSource
 from windrow.lab.campaign.workers import run_campaigns
-from windrow.lab.compare import Comparison, compare, hidden_wait_s, measured, useful_node_s
+from windrow.lab.compare import Comparison, compare, measured
+from windrow.lab.figures import Figures
 from windrow.lab.plan import make_plan
 from windrow.lab.scenario import Scenario, embedded_log, submission_times
 from windrow.lab.trial import Trial, run_trial
+from windrow.manager.figures import attempts, node_time, queue_waits_s
+from windrow.manager.states import AttemptState
 from windrow.manager.terms import Terms
 from windrow.model import Log, NodeShape, Task, Workflow
 from windrow.recipes import generate_log, generate_workflow
@@ -48,11 +51,12 @@ def test_rows_are_trials_run_one_by_one(comparison: Comparison) -> None:
             cluster = Cluster(LOG, policy="easy")
             cluster.advance(zero + at_s)
             trial = run_trial(cluster, WORKFLOW, strategy, terms=Terms(32, cap=4, margin=1.2))
-            killed = len([job for job in trial.jobs if job.outcome == "killed"])
+            found = Figures.of(trial)
+            killed = len([job for job in trial.story.jobs.values() if job.outcome == "killed"])
             expected.append(
-                (at_s, name, trial.makespan_s, trial.visible_wait_s, trial.used_node_s, len(trial.jobs), killed)
+                (at_s, name, found.makespan_s, found.visible_wait_s, found.used_node_s, len(trial.story.jobs), killed)
             )
-            assert trial.work_s == useful_node_s(trial, NodeShape())
+            assert found.work_s == node_time(trial.recorded).used_s
     keys = ("at_s", "strategy", "makespan_s", "visible_wait_s", "used_node_s", "jobs", "killed_jobs")
     assert [tuple(row[key] for key in keys) for row in comparison.rows] == expected
 
@@ -116,10 +120,11 @@ def test_a_comparison_and_a_campaign_give_the_same_trials(tmp_path: Path) -> Non
 def counted_hidden_s(trial: Trial) -> int:
     """By looking at every second."""
     works: set[int] = set()
-    for a in trial.attempts:
-        if a.ended_s is not None:
-            works.update(range(a.started_s, a.ended_s))
-    waits = [range(j.submitted_s, j.started_s) for j in trial.jobs if j.started_s is not None]
+    for _, a in attempts(trial.story):
+        if a.outcome is AttemptState.FINISHED:
+            works.update(range(int(a.started_s), int(a.ended_s or 0)))
+    jobs = trial.story.jobs.values()
+    waits = [range(int(j.submitted_s or 0), int(j.started_s)) for j in jobs if j.started_s is not None]
     return sum(second in works for wait in waits for second in wait)
 
 
@@ -135,9 +140,8 @@ def test_waits_and_waste_by_counting(seed: int, name: str, cores: int) -> None:
     log = Log("small", 4, jobs, submit, nodes, run + 60, run, jobs % 3)
     scenario = Scenario(Workflow.from_tasks("tiny", tasks), log, cap=3, shape=NodeShape(cores), noise=0.3, seed=seed)
     trial = scenario.trial(scenario.warm(scenario.cluster(), scenario.last_s // 2), STRATEGIES[name])
-    assert hidden_wait_s(trial) == counted_hidden_s(trial)
-    row = measured(trial, scenario.shape)
-    assert row["hidden_wait_s"] <= trial.queue_wait_s
+    row = measured(trial.recorded)
+    assert row["hidden_wait_s"] == counted_hidden_s(trial) <= queue_waits_s(trial.recorded)[0]
     assert -1e-6 <= row["wasted_node_s"] < row["used_node_s"]
     if cores == 1 and name == "individual" and row["killed_jobs"] == 0:
         assert row["wasted_node_s"] == 0  # a job of one task on one node ends with it
@@ -150,9 +154,9 @@ def _parents(rng: np.random.Generator, task: int) -> tuple[str, ...]:
 def test_part_of_a_node_counts_for_that_part() -> None:
     workflow = Workflow.from_tasks("two", [Task("a", 100, cores=1), Task("b", 100, cores=3)])
     trial = run_trial(Cluster(nodes=1), workflow, STRATEGIES["giant"], terms=Terms(1, NodeShape(8)))
-    assert trial.used_node_s == 100
-    assert useful_node_s(trial, NodeShape(8)) == 100 * (1 + 3) / 8
-    assert measured(trial, NodeShape(8))["wasted_node_s"] == 50
+    used = node_time(trial.recorded)
+    assert (used.held_s, used.used_s) == (100, 100 * (1 + 3) / 8)
+    assert measured(trial.recorded)["wasted_node_s"] == 50
 
 
 def test_times_of_the_thesis_and_of_short_logs() -> None:
@@ -187,23 +191,23 @@ def test_looking_at_a_plan_changes_nothing(name: str) -> None:
     scenario = Scenario(WORKFLOW, LOG, cap=5)
     plan = make_plan(scenario, STRATEGIES[name], TIMES[1])
     plain = scenario.trial(scenario.warm(scenario.cluster(), TIMES[1]), STRATEGIES[name])
-    assert plan.trial.jobs == plain.jobs
-    assert plan.trial.attempts == plain.attempts
-    assert [job.submitted_s for job in plan.jobs] == [job.submitted_s - plain.begun_s for job in plain.jobs]
+    assert plan.trial.story == plain.story
+    jobs, begun_s = list(plain.story.jobs.values()), plain.story.begun_s or 0
+    assert [job.submitted_s for job in plan.jobs] == [(job.submitted_s or 0) - begun_s for job in jobs]
     first = plan.first.jobs[0]
     cluster = scenario.warm(scenario.cluster(), TIMES[1])
     told = int(cluster.estimate(first.nodes, first.requested_s)[0]) - cluster.now_s
     assert plan.jobs_now[0].expected_wait_s == told
-    assert sum(len(job.plan.tasks) for job in plain.jobs if job.outcome == "ended") >= len(WORKFLOW)
+    assert sum(len(job.plan.tasks) for job in jobs if job.outcome == "ended") >= len(WORKFLOW)
     levels = WORKFLOW.levels[list(first.tasks)]
     assert (plan.jobs[0].first_level, plan.jobs[0].last_level) == (levels.min(), levels.max())
 
 
 def test_recording_the_background_changes_nothing() -> None:
     scenario = Scenario(WORKFLOW, LOG)
-    trial, background = run_with_background(scenario, Glume(), TIMES[0])
+    run, background = run_with_background(scenario, Glume(), TIMES[0])
     plain = scenario.trial(scenario.warm(scenario.cluster(), TIMES[0]), Glume())
-    assert trial.jobs == plain.jobs
+    assert run.story == plain.story
     times, busy = background.busy_nodes
     assert (busy >= 0).all()
     assert (busy <= LOG.machine_nodes).all()

@@ -14,7 +14,11 @@ from tests.unit.sim.test_invariants import random_log
 from tests.unit.strategies.test_listing import workflows
 
 from windrow.app.strategies import STRATEGIES
+from windrow.lab.figures import Figures
 from windrow.lab.trial import Ints, Trial, run_trial
+from windrow.manager.figures import attempt_s, attempts, visible_wait_s, wait_s
+from windrow.manager.states import AttemptState
+from windrow.manager.story import RunStory
 from windrow.manager.terms import Terms
 from windrow.model import Log, NodeShape, Task, Workflow
 from windrow.sim import Cluster
@@ -27,33 +31,41 @@ ALL = [
 ]
 
 
-def known(time_s: int | None) -> int:
+def known(time_s: float | None) -> int:
     assert time_s is not None
-    return time_s
+    return int(time_s)
 
 
 def check(trial: Trial, actual: Ints, terms: Terms) -> None:
-    done = [a for a in trial.attempts if a.ended_s is not None]
-    assert sorted(a.task for a in done) == list(range(len(trial.workflow)))  # each task exactly once
-    end = {a.task: known(a.ended_s) for a in done}
-    for a in trial.attempts:
-        assert known(trial.jobs[a.job].started_s) <= a.started_s
-        assert all(end[p] <= a.started_s for p in trial.workflow.parents.of(a.task).tolist())  # precedence in time
-    for a in done:
-        assert end[a.task] == a.started_s + actual[a.task]
-        assert end[a.task] <= known(trial.jobs[a.job].ended_s)
+    story = trial.story
+    assert story.is_complete
+    assert not story.strays
+    assert replayed(trial) == story
+    done = [(task, a) for task, a in attempts(story) if a.outcome is AttemptState.FINISHED]
+    assert [task for task, _ in done] == list(range(len(trial.workflow)))  # each task exactly once
+    end = {task: known(a.ended_s) for task, a in done}
+    for task, a in attempts(story):
+        assert known(story.jobs[a.job].started_s) <= a.started_s
+        assert all(end[p] <= a.started_s for p in trial.workflow.parents.of(task).tolist())  # precedence in time
+    for task, a in done:
+        assert end[task] == a.started_s + actual[task]
+        assert end[task] <= known(story.jobs[a.job].ended_s)
     check_allocations(trial, terms)
     check_cap(trial, terms.cap)
     check_makespan(trial, actual)
 
 
+def replayed(trial: Trial) -> RunStory:
+    """The story that its records tell, as a journal would hand them out."""
+    return RunStory.of(trial.workflow, trial.records())
+
+
 def check_allocations(trial: Trial, terms: Terms) -> None:
     """At no time do the tasks on a node need more than it has."""
-    for number in {a.job for a in trial.attempts}:
-        mine = [a for a in trial.attempts if a.job == number]
-        last = known(trial.jobs[number].ended_s)
-        for at, node in itertools.product({a.started_s for a in mine}, range(trial.jobs[number].plan.nodes)):
-            here = [a.task for a in mine if node in a.nodes and a.started_s <= at < (a.ended_s or last)]
+    for number, job in trial.story.jobs.items():
+        mine = [(task, a) for task, a in attempts(trial.story) if a.job == number]
+        for at, node in itertools.product({a.started_s for _, a in mine}, range(job.plan.nodes)):
+            here = [task for task, a in mine if node in a.nodes and a.started_s <= at < known(a.ended_s)]
             whole = [t for t in here if trial.workflow.nodes[t]]
             assert not whole or len(here) == 1
             if not whole:
@@ -62,9 +74,9 @@ def check_allocations(trial: Trial, terms: Terms) -> None:
 
 
 def check_cap(trial: Trial, cap: int) -> None:
-    for job in trial.jobs:
-        at = job.submitted_s
-        assert len([j for j in trial.jobs if j.submitted_s <= at < known(j.ended_s)]) <= cap
+    jobs = trial.story.jobs.values()
+    for at in [known(job.submitted_s) for job in jobs]:
+        assert len([j for j in jobs if known(j.submitted_s) <= at < known(j.ended_s)]) <= cap
 
 
 def check_makespan(trial: Trial, actual: Ints) -> None:
@@ -72,8 +84,9 @@ def check_makespan(trial: Trial, actual: Ints) -> None:
     for v in trial.workflow.order.tolist():
         longest[v] = max((longest[p] for p in trial.workflow.parents.of(v).tolist()), default=0) + int(actual[v])
     assert trial.makespan_s >= max(longest.values())
-    tried = sum((a.ended_s or known(trial.jobs[a.job].ended_s)) - a.started_s for a in trial.attempts)
-    waited = sum(known(j.ended_s if j.started_s is None else j.started_s) - j.submitted_s for j in trial.jobs)
+    story, until_s = trial.story, trial.recorded.until_s
+    tried = sum(attempt_s(a, until_s) for _, a in attempts(story))
+    waited = sum(wait_s(job, until_s) for job in story.jobs.values())
     assert trial.makespan_s <= tried + waited  # whenever no task runs, some job waits
 
 
@@ -129,8 +142,9 @@ EXACT = Terms(4, cap=16, margin=1.0, round_s=1)
 )
 def test_fork_join_on_an_empty_cluster(name: str, makespan: int, node_s: int, jobs: int) -> None:
     trial = run_trial(Cluster(nodes=4), fork_join(), STRATEGIES[name], terms=EXACT)
-    assert (trial.makespan_s, trial.used_node_s, len(trial.jobs)) == (makespan, node_s, jobs)
-    assert (trial.visible_wait_s, trial.work_s) == (0, 65)
+    found = Figures.of(trial)
+    assert (found.makespan_s, found.used_node_s, found.jobs) == (makespan, node_s, jobs)
+    assert (found.visible_wait_s, found.work_s) == (0, 65)
 
 
 def held_by_others(nodes: int, busy: list[tuple[int, int]]) -> Cluster:
@@ -154,8 +168,9 @@ def test_the_wait_of_the_next_job_hides_behind_the_run_of_this_one() -> None:
     }
     assert runs["giant"].makespan_s == 96 + 150
     assert runs["glume"].makespan_s == runs["individual"].makespan_s == 150
-    first, second = runs["glume"].jobs
-    assert (first.started_s, second.submitted_s, second.started_s, runs["glume"].visible_wait_s) == (0, 0, 96, 0)
+    first, second = runs["glume"].story.jobs.values()
+    visible_s = visible_wait_s(runs["glume"].recorded)
+    assert (first.started_s, second.submitted_s, second.started_s, visible_s) == (0, 0, 96, 0)
 
 
 def test_a_killed_job_loses_what_ran_and_its_followers_are_cut_anew() -> None:
@@ -168,8 +183,8 @@ def test_a_killed_job_loses_what_ran_and_its_followers_are_cut_anew() -> None:
         terms=EXACT,
         actual_s=np.array([300, 50]),
     )
-    assert [job.outcome for job in trial.jobs] == ["killed", "ended"]
-    assert [a.task for a in trial.attempts if a.ended_s is None] == [0]
+    assert [job.outcome for job in trial.story.jobs.values()] == ["killed", "ended"]
+    assert [task for task, a in attempts(trial.story) if a.outcome is AttemptState.LOST] == [0]
     assert trial.makespan_s == 150 + 350  # after 150 s in vain, twice that is expected, and asked for
 
 

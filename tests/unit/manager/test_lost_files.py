@@ -15,6 +15,7 @@ from windrow.manager import events as e
 from windrow.manager.core import Core
 from windrow.manager.journal import Record
 from windrow.manager.lost_files import LostFile, is_gone_from, lost_files
+from windrow.manager.states import TaskState
 from windrow.manager.story import Kept, RunStory
 from windrow.manager.terms import Terms
 from windrow.model import NodeShape, Runnable, Task, Workflow
@@ -208,7 +209,7 @@ def test_the_story_tells_why_a_task_runs_again() -> None:
     lost = {"maker": 0, "file": "f", "reader": 1}
     before = [Record(event) for event in (e.RunBegan(0), plan, e.TaskStarted(1, 0, 0), e.TaskFinished(2, 0))]
     story = RunStory.of(workflow, [*before, Record(e.JobEnded(3, 0)), Record(e.TaskUndone(9, 0), lost)])
-    assert (story.tasks[0].state, story.count("finished")) == ("left", 0)
+    assert (story.tasks[0].state, story.count(TaskState.FINISHED)) == ("pending", 0)
     assert story.tasks[0].undone == [(9.0, LostFile(0, "f", 1))]
     assert any(
         "task maker runs again: its output f is gone, and reader needs it" in line for line in explain_task(story, 0)

@@ -22,6 +22,7 @@ from windrow.manager.events import (
 from windrow.manager.inbox import FORGOTTEN_S
 from windrow.manager.journal import Record, RunJournal
 from windrow.manager.polling import POLL_S, SLOWEST_POLL_S, PollTimes
+from windrow.manager.states import TaskState
 from windrow.queues.port import JobSpec, JobState, OutcomeUnknown, SpecError
 from windrow.strategies import Decision, JobPlan
 
@@ -266,7 +267,7 @@ def test_tasks_that_cannot_run_are_abandoned_once(run: ToyRun) -> None:
     run.cluster.succeeds = lambda task: task != 1
     assert run.go_on(Fate())
     assert abandoned(run.path / "abandoned") == [1, 4, 7]
-    assert [task.state for task in run.story().tasks].count("finished") == 5
+    assert [task.state for task in run.story().tasks].count(TaskState.FINISHED) == 5
     run.cluster.succeeds = lambda _: True
     before = len([r for r in run.records() if isinstance(r.event, TaskDropped)])
     run.strategy = "individual"

@@ -35,7 +35,7 @@ def test_a_run_from_beginning_to_end() -> None:
         Record(e.TaskStarted(21, 0, A), {"nodes": [0]}, 21.5),
         Record(e.TaskFinished(22, A), {"begun": 21.5, "peak_bytes": 7, "cpu_s": 0.5}, 22.75),
     )
-    assert states(story) == ["finished", "in a job", "in a job", "in a job"]
+    assert states(story) == ["finished", "submitted", "submitted", "submitted"]
     job = story.jobs[0]
     assert (job.state, job.id, job.submitted_s, job.started_s, job.hosts) == ("running", "77", 11.25, 20.0, ("n1",))
     assert story.decisions[0].forecast == "twin"
@@ -58,7 +58,7 @@ def test_a_job_found_under_another_id_was_submitted_when_it_first_was() -> None:
 def test_a_job_is_killed_and_what_it_ran_is_lost() -> None:
     started = (plan(A, FREE), e.JobSubmitted(11, 0, "77"), e.JobStarted(20, 0), e.TaskStarted(21, 0, A))
     story = told(e.RunBegan(1), *started, e.JobKilled(30, 0, False, "a node failed"))
-    assert states(story) == ["left"] * 4
+    assert states(story) == ["pending"] * 4
     (attempt,) = story.tasks[A].attempts
     assert (attempt.outcome, attempt.why, attempt.ended_s) == ("lost", "a node failed", 30.0)
     assert (story.jobs[0].outcome, story.jobs[0].why) == ("killed", "a node failed")
@@ -77,16 +77,16 @@ def test_failures_block_what_comes_after_until_the_run_goes_on() -> None:
         e.TaskStarted(23, 0, A),
         Record(e.TaskFailed(24, A), {"why": "exit code 2", "exit": 2, "tail": "help"}),
     )
-    assert states(story) == ["failed", "blocked", "blocked", "in a job"]
+    assert states(story) == ["failed", "blocked", "blocked", "submitted"]
     assert [(a.outcome, a.exit, a.tail) for a in story.tasks[A].attempts] == [("failed", 1, ""), ("failed", 2, "help")]
     story.hear(Record(e.RunBegan(50)))
-    assert states(story) == ["left", "left", "left", "in a job"]
+    assert states(story) == ["pending", "pending", "pending", "submitted"]
     assert (story.begun_s, story.resumed_s) == (1.0, [50.0])
 
 
 def test_drops_rejections_and_stops() -> None:
     story = told(e.RunBegan(1), plan(A, B), Record(e.TaskDropped(5, 0, B), {"why": "no time left"}))
-    assert states(story)[B] == "left"
+    assert states(story)[B] == "pending"
     assert story.tasks[B].dropped == [(0, "no time left")]
     assert story.jobs[0].state == "planned"
     story.hear(Record(e.JobSubmitted(6, 0, "7")))
@@ -97,4 +97,8 @@ def test_drops_rejections_and_stops() -> None:
     story.hear(Record(e.JobEnded(8, 0)))
     assert story.jobs[0].outcome == "cancelled"
     rejected = told(e.RunBegan(1), plan(A), e.JobRejected(2, 0, "no such account"))
-    assert (rejected.trouble, rejected.jobs[0].outcome, states(rejected)[A]) == ("no such account", "rejected", "left")
+    assert (rejected.trouble, rejected.jobs[0].outcome, states(rejected)[A]) == (
+        "no such account",
+        "rejected",
+        "pending",
+    )

@@ -13,17 +13,20 @@ from windrow.app.strategies import STRATEGIES
 from windrow.lab.background import Background, run_with_background
 from windrow.lab.compare import compare
 from windrow.lab.scenario import Scenario
-from windrow.lab.trial import Trial
+from windrow.manager.figures import RecordedRun, attempts
+from windrow.manager.states import AttemptState
+from windrow.manager.story import TaskAttempt
 from windrow.model import Log, NodeShape, Task, Workflow
 from windrow.recipes import generate_log, generate_workflow
 from windrow.report.comparison.page import comparison_page, unit_of, verdict
-from windrow.report.run.trial_gantt import _end, _lanes, _slots, gantt_page
+from windrow.report.run.gantt import _bars, _lanes
+from windrow.report.run.page import run_page
 
 LOG = generate_log("lublin", seed=3, days=6, nodes=32)
 WORKFLOW = generate_workflow("montage", tasks=40, work_s=60 * 3600, seed=2)
 
 
-def run_of(name: str, *, noise: float = 0.0, cores: int = 1) -> tuple[Trial, Background]:
+def run_of(name: str, *, noise: float = 0.0, cores: int = 1) -> tuple[RecordedRun, Background]:
     scenario = Scenario(WORKFLOW, LOG, shape=NodeShape(cores), noise=noise, seed=1, margin=1.0)
     return run_with_background(scenario, STRATEGIES[name], 90_000)
 
@@ -34,36 +37,40 @@ def boxes(svg: ElementTree.Element, css: str) -> list[ElementTree.Element]:
 
 @pytest.mark.parametrize(("name", "cores"), [("glume", 1), ("zhang", 4), ("individual", 1), ("giant", 2)])
 def test_every_attempt_and_every_job_is_drawn(name: str, cores: int) -> None:
-    trial, background = run_of(name, noise=0.5, cores=cores)
-    page = gantt_page(trial, background, ["a <line> & more"])
+    run, background = run_of(name, noise=0.5, cores=cores)
+    page = run_page(run, background, ["a <line> & more"])
     assert_self_contained(page)
     (svg,) = pictures(page)
     assert_inside(svg)
-    done = [attempt for attempt in trial.attempts if attempt.ended_s is not None]
-    lost = [attempt for attempt in trial.attempts if attempt.ended_s is None]
+    done = [attempt for _, attempt in attempts(run.story) if attempt.outcome is AttemptState.FINISHED]
+    lost = [attempt for _, attempt in attempts(run.story) if attempt.outcome is AttemptState.LOST]
     assert len(boxes(svg, "bar")) == len(done) == len(WORKFLOW)
     assert len(boxes(svg, "area")) == len(lost)
     assert len([path for path in svg.iter("path") if "lost" in (path.get("class") or "")]) == len(lost)
-    assert len(boxes(svg, "axis")) == sum(job.started_s is not None for job in trial.jobs)
+    assert len(boxes(svg, "axis")) == sum(job.started_s is not None for job in run.story.jobs.values())
     hints = [title.text or "" for title in svg.iter("title")]
     assert any(f": job {done[0].job}, node {done[0].nodes[0]}, " in hint for hint in hints), "as in status and explain"
-    assert ("crossed out" in page) == bool(lost)
+    assert ("Crossed out" in page) == bool(lost)
     assert "a <line> & more" in Outline(page).texts
 
 
 def test_some_run_loses_tasks() -> None:
     """So that the marks above are put to the test at all."""
-    trial, _ = run_of("zhang", noise=0.5, cores=4)
-    assert any(attempt.ended_s is None for attempt in trial.attempts)
+    run, _ = run_of("zhang", noise=0.5, cores=4)
+    assert any(attempt.outcome is AttemptState.LOST for _, attempt in attempts(run.story))
+
+
+def in_order_of_starts(run: RecordedRun) -> list[TaskAttempt]:
+    return [a for _, a in sorted(attempts(run.story), key=lambda pair: (pair[1].started_s, pair[0]))]
 
 
 @pytest.mark.parametrize("name", ["glume", "individual"])
 def test_boxes_are_to_scale(name: str) -> None:
-    trial, background = run_of(name)
-    (svg,) = pictures(gantt_page(trial, background, []))
+    run, background = run_of(name)
+    (svg,) = pictures(run_page(run, background))
     span = background.end_s - background.begin_s
     width = 960 - 74 - 20
-    for rect, attempt in zip(boxes(svg, "bar"), sorted(trial.attempts, key=lambda a: a.job), strict=True):
+    for rect, attempt in zip(boxes(svg, "bar"), in_order_of_starts(run), strict=True):
         assert attempt.ended_s is not None
         assert float(rect.attrib["width"]) == pytest.approx(
             (attempt.ended_s - attempt.started_s) / span * width, abs=0.51
@@ -74,29 +81,31 @@ def test_boxes_are_to_scale(name: str) -> None:
 
 
 def test_rows_are_shared_only_one_after_the_other() -> None:
-    trial, _ = run_of("individual")
-    lanes = _lanes(trial.jobs)
-    assert max(lanes) < 16, "no more rows than the cap allows jobs"
-    for (a, i), (b, k) in itertools.combinations(zip(trial.jobs, lanes, strict=True), 2):
-        assert i != k or (a.ended_s or 0) <= b.submitted_s or (b.ended_s or 0) <= a.submitted_s
+    run, _ = run_of("individual")
+    jobs = run.story.jobs
+    lanes = _lanes(run, jobs)
+    assert max(lanes.values()) < 16, "no more rows than the cap allows jobs"
+    for (i, a), (k, b) in itertools.combinations(jobs.items(), 2):
+        apart = (a.ended_s or 0) <= (b.submitted_s or 0) or (b.ended_s or 0) <= (a.submitted_s or 0)
+        assert lanes[i] != lanes[k] or apart
 
 
 @pytest.mark.parametrize("name", ["giant", "zhang"])
 def test_tasks_on_a_node_lie_beside_each_other(name: str) -> None:
-    trial, _ = run_of(name, noise=0.5, cores=4)
-    slots = _slots(trial)
-    assert max(most for _, most in slots) > 1
-    for (a, (i, _)), (b, (k, _)) in itertools.combinations(zip(trial.attempts, slots, strict=True), 2):
-        if (a.job, a.nodes, i) == (b.job, b.nodes, k):
-            assert _end(trial, a) <= b.started_s or _end(trial, b) <= a.started_s
+    run, _ = run_of(name, noise=0.5, cores=4)
+    bars, slots = _bars(run, run.story.jobs)
+    assert max(slots.values()) > 1
+    for a, b in itertools.combinations(bars, 2):
+        if (a.job, a.attempt.nodes, a.slot) == (b.job, b.attempt.nodes, b.slot):
+            assert a.end_s <= b.begin_s or b.end_s <= a.begin_s
 
 
 def test_a_run_of_one_task_on_an_empty_cluster() -> None:
     one = np.array([1])
     log = Log("one", 2, one, one - 1, one, one * 5, one * 5, one - 1)
     scenario = Scenario(Workflow.from_tasks("tiny & <small>", [Task("t", 1)]), log)
-    trial, background = run_with_background(scenario, STRATEGIES["one-job"], 0)
-    page = gantt_page(trial, background, [])
+    run, background = run_with_background(scenario, STRATEGIES["one-job"], 0)
+    page = run_page(run, background)
     assert_self_contained(page)
     assert_inside(pictures(page)[0])
 

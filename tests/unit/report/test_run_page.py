@@ -9,10 +9,10 @@ import pytest
 from tests.unit.report import told_runs as run
 
 from windrow.manager import events as e
+from windrow.manager.figures import RecordedRun
 from windrow.manager.journal import PredictedStart, Record
 from windrow.model import Task, Workflow
 from windrow.report.run.details import MOST_FAILURES
-from windrow.report.run.figures import RunTold
 from windrow.report.run.gantt import kind_colours, run_gantt
 from windrow.report.run.page import run_page
 from windrow.report.run.starts import starts
@@ -41,7 +41,7 @@ class Balance(HTMLParser):
         assert self.open.pop() == tag
 
 
-def checked(told: RunTold) -> str:
+def checked(told: RecordedRun) -> str:
     """The page, which is well formed and needs nothing else."""
     page = run_page(told)
     parser = Balance()

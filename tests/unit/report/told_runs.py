@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from windrow.manager import events as e
+from windrow.manager.figures import RecordedRun
 from windrow.manager.journal import PredictedStart, Record
 from windrow.manager.story import RunStory
 from windrow.model import Task, Workflow
-from windrow.report.run.figures import RunTold
 from windrow.strategies import Decision, JobPlan
 
 
@@ -20,10 +20,10 @@ def told(
     state: str = "running",
     predictions: Sequence[PredictedStart] = (),
     cores: int = 1,
-) -> RunTold:
+) -> RecordedRun:
     """The run that these records tell."""
     story = RunStory.of(workflow, records)
-    return RunTold("toy-1", state, "glume", "local", story, predictions, until_s, cores)
+    return RecordedRun("toy-1", state, "glume", "local", story, predictions, until_s, cores)
 
 
 def independent(count: int, *, kind: str = "work", cores: int = 1) -> Workflow:

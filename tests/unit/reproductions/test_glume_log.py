@@ -110,7 +110,7 @@ def test_tasks_go_out_in_their_order_or_the_longest_first(by_number: bool, order
     """A cap of two lets the order show. Four tasks of 100, 400, 200 and 300 s on two nodes."""
     workflow = Workflow.from_tasks("bag", [Task(f"t{k}", run) for k, run in enumerate((100, 400, 200, 300))])
     trial = run_trial(Cluster(nodes=2), workflow, Individual(by_number=by_number), terms=Terms(2, cap=2))
-    assert [job.plan.tasks[0] for job in trial.jobs] == order
+    assert [job.plan.tasks[0] for job in trial.story.jobs.values()] == order
 
 
 @pytest.mark.parametrize(("by_number", "order"), [(False, [1, 3, 2, 0]), (True, [0, 1, 2, 3])])
@@ -120,4 +120,4 @@ def test_so_they_do_once_zhang_has_given_up_groups(by_number: bool, order: list[
     zero, one, long = np.array([0]), np.array([1]), np.array([5000])
     busy = Log("busy", 1, job=one, submit_s=zero, nodes=one, requested_s=long, run_s=long, user=zero)
     trial = run_trial(Cluster(busy), workflow, Zhang(by_number=by_number), terms=Terms(1, cap=2))
-    assert [job.plan.tasks for job in trial.jobs] == [(task,) for task in order]
+    assert [job.plan.tasks for job in trial.story.jobs.values()] == [(task,) for task in order]

@@ -17,6 +17,7 @@ import pytest
 
 from windrow.lab.trial import Ints, Trial, run_trial
 from windrow.manager.core import Core
+from windrow.manager.figures import attempts, visible_wait_s
 from windrow.manager.terms import Terms
 from windrow.model import NodeShape, Task, Workflow
 from windrow.sim import Cluster
@@ -340,14 +341,19 @@ def test_four_jobs_as_in_figure_5_1() -> None:
         by_length({1000: 1900}),
     ]
     trial = played(chain(1000, 1000, 1000, 1000), waits)
-    assert [job.plan.tasks for job in trial.jobs] == [(0,), (1,), (2,), (3,)]
-    assert [job.submitted_s for job in trial.jobs] == [0, 500, 1500, 1950]
-    assert [job.started_s for job in trial.jobs] == [500, 1500, 1950, 3850]
-    assert [job.plan.leeway_s for job in trial.jobs] == [0, 0, 550, 0]
-    assert [job.plan.requested_s for job in trial.jobs] == [1000, 1000, 1550, 1000]
-    assert [(a.started_s, a.ended_s) for a in trial.attempts] == [(500, 1500), (1500, 2500), (2500, 3500), (3850, 4850)]
-    assert [job.outcome for job in trial.jobs] == ["ended"] * 4
-    assert (trial.makespan_s, trial.visible_wait_s) == (4850, 850)
+    assert [job.plan.tasks for job in trial.story.jobs.values()] == [(0,), (1,), (2,), (3,)]
+    assert [job.submitted_s for job in trial.story.jobs.values()] == [0, 500, 1500, 1950]
+    assert [job.started_s for job in trial.story.jobs.values()] == [500, 1500, 1950, 3850]
+    assert [job.plan.leeway_s for job in trial.story.jobs.values()] == [0, 0, 550, 0]
+    assert [job.plan.requested_s for job in trial.story.jobs.values()] == [1000, 1000, 1550, 1000]
+    assert [(a.started_s, a.ended_s) for _, a in attempts(trial.story)] == [
+        (500, 1500),
+        (1500, 2500),
+        (2500, 3500),
+        (3850, 4850),
+    ]
+    assert [job.outcome for job in trial.story.jobs.values()] == ["ended"] * 4
+    assert (trial.makespan_s, visible_wait_s(trial.recorded)) == (4850, 850)
 
 
 @pytest.mark.parametrize(("second_wait_s", "visible_s"), [(1600, 600), (1000, 0)])
@@ -359,6 +365,6 @@ def test_waits_overlap_with_runs_as_in_zhang_figure_2(second_wait_s: int, visibl
     """
     waits = [by_length({1000: 0, 2000: 1900}), by_length({1000: second_wait_s})]
     trial = played(chain(1000, 1000), waits)
-    assert [job.submitted_s for job in trial.jobs] == [0, 0]
-    assert trial.visible_wait_s == visible_s
+    assert [job.submitted_s for job in trial.story.jobs.values()] == [0, 0]
+    assert visible_wait_s(trial.recorded) == visible_s
     assert trial.makespan_s == 2000 + visible_s

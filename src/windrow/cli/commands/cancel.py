@@ -6,6 +6,7 @@ import argparse
 import time
 
 from windrow.cli import options, terminal
+from windrow.manager.states import ACTIVE, RunState, TaskState
 
 SUMMARY = "Stop a run and cancel its jobs; finished tasks stay finished, and windrow resume continues it."
 
@@ -29,19 +30,19 @@ def run(args: argparse.Namespace) -> int:
 
     paths = find_own_run(args.run)
     told = RunView(paths)
-    if told.state not in ("running", "stopping", "interrupted"):
+    if told.state not in (*ACTIVE, RunState.INTERRUPTED):
         terminal.say(f"{paths.name} is {told.state}; nothing to stop")
         return 0
     ask_to_stop(paths)
     while told.holder is not None:
         time.sleep(0.2)
         told.refresh()
-    if told.state == "interrupted":
+    if told.state == RunState.INTERRUPTED:
         with managed(paths, wait_s=15.0, writes=False) as manager:
             manager.stop()
             drive(manager)
         told.refresh()
-    done = f"{told.story.count('finished')} of {len(told.story.tasks)} tasks are done"
+    done = f"{told.story.count(TaskState.FINISHED)} of {len(told.story.tasks)} tasks are done"
     if told.story.is_stopped and not told.story.is_complete:
         terminal.say(f"{paths.name} is stopped: {done}; windrow resume {paths.name} continues it")
     else:

@@ -33,6 +33,7 @@ def run(args: argparse.Namespace) -> int:
     from windrow.app.runs import RunView, find_run
     from windrow.report.run.answer import LINES_MAX, answer_job, answer_task
     from windrow.report.run.explanation import explain_job, explain_task
+    from windrow.report.run.view import ExplanationView
     from windrow.report.run.waiting import nothing_can_start
 
     told = RunView(find_run(args.run))
@@ -54,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
         lines.append(f"warning: {warning}")
         short = [*short[: LINES_MAX - 1], lines[-1]]
     if args.json:
-        terminal.print_json({"run": told.paths.name, "what": args.what, "answer": short, "lines": lines})
+        terminal.print_json(ExplanationView(told.paths.name, args.what, short, lines))
         return 0
     print(printable("\n".join(lines if args.all else short)))
     if not args.all and len(lines) > len(short):

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from windrow.cli import options, terminal
 from windrow.cli.arguments import whole
 from windrow.errors import InputError, UserError
+from windrow.manager.states import ACTIVE, AttemptState, TaskState
 from windrow.model.bounds import COUNT_MAX
 
 if TYPE_CHECKING:
@@ -114,9 +115,9 @@ def _state(told: RunView, number: int) -> str:
     if task.kept is not None:
         return f"it finished in {task.kept.run}; for its output: windrow logs --run {task.kept.run}"
     return {
-        "left": "it has not been submitted yet",
-        "in a job": "its job is waiting, or has not started it yet",
-        "blocked": "a task that it depends on failed",
+        TaskState.PENDING: "it has not been submitted yet",
+        TaskState.SUBMITTED: "its job is waiting, or has not started it yet",
+        TaskState.BLOCKED: "a task that it depends on failed",
     }.get(task.state, task.state)
 
 
@@ -163,15 +164,14 @@ def _has_started(told: RunView, number: int, attempt: int) -> bool:
 
 
 def _is_over(told: RunView, number: int) -> bool:
-    is_done = told.story.tasks[number].state in ("finished", "failed", "blocked")
-    return is_done or told.state not in ("running", "stopping")
+    return told.story.tasks[number].state.is_out or told.state not in ACTIVE
 
 
 def _follow_attempt(told: RunView, number: int, attempt: int, printer: _Printer) -> None:
     path, at = told.paths.folder.task_out(number, attempt), 0
     while True:
-        is_running = told.story.tasks[number].attempts[attempt - 1].outcome == "running"
-        goes_on = is_running and told.state in ("running", "stopping")
+        is_running = told.story.tasks[number].attempts[attempt - 1].outcome is AttemptState.RUNNING
+        goes_on = is_running and told.state in ACTIVE
         if path.exists():  # looked at after the state, so that nothing is missed at the end
             at = _copy(path, at, printer)
         if not goes_on:

@@ -85,11 +85,13 @@ def run(args: argparse.Namespace) -> int:
 def _as_json(plan: SimulatedPlan) -> dict[str, object]:
     from dataclasses import asdict
 
+    from windrow.manager.figures import visible_wait_s
+
     trial = plan.trial
     return {
         "strategy": trial.strategy,
         "makespan_s": trial.makespan_s,
-        "visible_wait_s": trial.visible_wait_s,
+        "visible_wait_s": int(visible_wait_s(trial.recorded)),
         "jobs_now": [asdict(job) for job in plan.jobs_now],
         "jobs": [asdict(job) for job in plan.jobs],
         "decisions": [
@@ -107,6 +109,7 @@ def _as_json(plan: SimulatedPlan) -> dict[str, object]:
 def _blocks(plan: SimulatedPlan, lines: Sequence[str], at_s: int, *, explain: bool) -> Iterator[RenderableType]:
     from rich.text import Text
 
+    from windrow.manager.figures import visible_wait_s
     from windrow.model import format_duration
 
     trial = plan.trial
@@ -117,7 +120,7 @@ def _blocks(plan: SimulatedPlan, lines: Sequence[str], at_s: int, *, explain: bo
         yield from _explained(plan)
     else:
         yield Text(_why(plan.first))
-    visible = f"no task runs for {format_duration(trial.visible_wait_s)} of it"
+    visible = f"no task runs for {format_duration(visible_wait_s(trial.recorded))} of it"
     yield terminal.heading(f"the whole run: {format_duration(trial.makespan_s)}; {visible}")
     yield _all_jobs(plan.jobs)
     yield _timeline(plan)

@@ -5,15 +5,15 @@ from __future__ import annotations
 import argparse
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from windrow.cli import options, terminal
 from windrow.cli.arguments import place
 
 if TYPE_CHECKING:
     from windrow.app.runs import RunView
+    from windrow.manager.figures import RecordedRun
     from windrow.report.run.crate import CrateFile
-    from windrow.report.run.figures import RunTold
 
 SUMMARY = "Write one self-contained page about a run: its jobs, waits and tasks over time."
 
@@ -44,71 +44,24 @@ def run(args: argparse.Namespace) -> int:
     """Read, write, and say where."""
     from windrow.app.runs import RunView, find_run
     from windrow.report.run.page import run_page
+    from windrow.report.run.view import report_view
 
     if args.crate is not None:
         _refuse_taken(Path(args.crate))
     told = RunView(find_run(args.run))
-    report = run_told(told, time.time())
+    report = told.recorded(time.time())
     page = Path(args.html) if args.html else told.paths.folder.path / "report.html"
     terminal.write_page(page, run_page(report))
     if args.crate is not None:
         with terminal.waiting("reading files"):
             write_crate(Path(args.crate), told, report)
     if args.json:
-        terminal.print_json(_as_json(report, page, args.crate))
+        terminal.print_json(report_view(report, page, args.crate))
     else:
         print(page)
         if args.crate is not None:
             print(args.crate)
     return 0
-
-
-def run_told(told: RunView, now_s: float) -> RunTold:
-    """The run as a report needs it. Its time goes on while somebody manages it."""
-    from windrow.report.run.figures import RunTold
-
-    goes_on = told.state in ("running", "stopping")
-    return RunTold(
-        name=told.paths.name,
-        state=told.state,
-        strategy=str(told.facts["strategy"]),
-        queue=str(told.facts["queue"]),
-        story=told.story,
-        predictions=told.predictions(),
-        until_s=max(now_s, told.story.last_s) if goes_on else told.story.last_s,
-        cores=int(told.facts.get("node_cores", 1)),
-        version=str(told.facts.get("version", "")),
-    )
-
-
-def _as_json(report: RunTold, page: Path, crate: str | None) -> dict[str, Any]:
-    from windrow.report.run.details import failed_attempts
-    from windrow.report.run.figures import node_time, queue_waits_s, visible_wait_s
-    from windrow.report.run.starts import past
-
-    story, used = report.story, node_time(report)
-    waited_s, hidden_s = queue_waits_s(story, report.until_s)
-    return {
-        "run": report.name,
-        "state": report.state,
-        "page": str(page.absolute()),
-        "crate": None if crate is None else str(Path(crate).absolute()),
-        "tasks": len(story.tasks),
-        "finished": story.count("finished"),
-        "jobs": len(story.jobs),
-        "took_s": report.until_s - report.begun_s,
-        "visible_wait_s": visible_wait_s(report),
-        "queue_wait_s": waited_s,
-        "hidden_wait_s": hidden_s,
-        "held_node_s": used.held_s,
-        "useful_node_s": used.useful_s,
-        "in_vain_node_s": used.in_vain_s,
-        "failed_attempts": len(failed_attempts(report)),
-        "predictions": [
-            {"job": int(p.tag), "source": p.source, "predicted_s": p.predicted_s, "started_s": p.started_s}
-            for p in past(report)
-        ],
-    }
 
 
 def _refuse_taken(folder: Path) -> None:
@@ -118,7 +71,7 @@ def _refuse_taken(folder: Path) -> None:
         raise UserError(f"{folder} already exists and is not empty; name a new folder for the crate")
 
 
-def write_crate(folder: Path, told: RunView, report: RunTold) -> None:
+def write_crate(folder: Path, told: RunView, report: RecordedRun) -> None:
     """Make the folder, with the workflow and the metadata in it."""
     import getpass
     import json

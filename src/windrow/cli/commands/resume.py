@@ -46,8 +46,8 @@ def run(args: argparse.Namespace) -> int:
 def go_on(told: RunView, *, detached: bool, as_json: bool) -> int:
     """Continue the run, as it is or, where its file has changed, by a new one."""
     from windrow.app.continuing import continued_run, refuse_continued, refuse_moved, standing
-    from windrow.cli import run_screen
     from windrow.cli.commands.run import PATIENCE_S, detach, stay
+    from windrow.report.run.view import status_view
 
     refuse_continued(told)
     refuse_moved(told)
@@ -59,7 +59,7 @@ def go_on(told: RunView, *, detached: bool, as_json: bool) -> int:
         if now.is_up_to_date:
             terminal.say(f"{paths.name} is complete and up to date; nothing to do")
             if as_json:
-                terminal.print_json(run_screen.as_json(told))
+                terminal.print_json(status_view(told))
             return 0
         if not now.is_same:
             for line in _plan(now):

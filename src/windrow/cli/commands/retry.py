@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from windrow.cli import options, terminal
 from windrow.errors import UserError
+from windrow.manager.states import TaskState
 
 if TYPE_CHECKING:
     from windrow.app.runs import RunView
@@ -97,7 +98,11 @@ def _was_taken(told: RunView, tasks: Sequence[int]) -> bool:
     from windrow.app.execute import ask_to_retry
 
     workflow, states = told.runnable.workflow, [task.state for task in told.story.tasks]
-    busy = [task for task in sorted(_descendants(workflow, tasks)) if states[task] in ("in a job", "running")]
+    busy = [
+        task
+        for task in sorted(_descendants(workflow, tasks))
+        if states[task] in (TaskState.SUBMITTED, TaskState.RUNNING)
+    ]
     if busy:
         raise UserError(
             f"task {workflow.ids[busy[0]]} depends on what is to run again, and is already in a job; "

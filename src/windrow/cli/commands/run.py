@@ -175,7 +175,7 @@ def stay(paths: RunPaths, *, as_json: bool, again: Sequence[int] = ()) -> int:
     """Manage the run to its end in this process. `again`: tasks that are to run though they have finished."""
     from windrow.app.execute import drive, managed
     from windrow.app.runs import RunView
-    from windrow.cli import progress_lines, run_screen
+    from windrow.cli import progress_lines
 
     _say_who_has_it(paths)
     try:
@@ -200,7 +200,9 @@ def stay(paths: RunPaths, *, as_json: bool, again: Sequence[int] = ()) -> int:
         raise
     told.refresh()
     if as_json:
-        terminal.print_json(run_screen.as_json(told))
+        from windrow.report.run.view import status_view
+
+        terminal.print_json(status_view(told))
     elif told.story.is_complete:
         terminal.say("for an HTML report: windrow report")
     return 0 if told.story.is_complete else 1

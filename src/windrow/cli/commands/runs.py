@@ -7,6 +7,7 @@ import time
 
 from windrow.cli import options, terminal
 from windrow.errors import WindrowError
+from windrow.manager.states import ACTIVE, TaskState
 
 SUMMARY = "List the runs of this folder."
 
@@ -26,7 +27,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Read and show."""
     from windrow.app.runs import RunPaths, RunView, all_runs
-    from windrow.cli.run_screen import as_json, clock, span
+    from windrow.cli.run_screen import clock, span
+    from windrow.report.run.view import status_view
 
     told: list[RunView] = []
     unreadable: list[tuple[RunPaths, str]] = []
@@ -37,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
             unreadable.append((paths, str(error)))
     if args.json:
         lost = [{"run": paths.name, "state": "unreadable", "why": why} for paths, why in unreadable]
-        terminal.print_json({"runs": [*(as_json(t) for t in told), *lost]})
+        terminal.print_json({"runs": [*(status_view(t) for t in told), *lost]})
         return 0
     for paths, why in unreadable:
         terminal.say(f"{paths.name} cannot be read: {why}")
@@ -46,8 +48,8 @@ def run(args: argparse.Namespace) -> int:
         return 0
     rows: list[list[str]] = []
     for t in told:
-        done = f"{t.story.count('finished')}/{len(t.story.tasks)}"
-        end_s = time.time() if t.state in ("running", "stopping") else t.story.last_s
+        done = f"{t.story.count(TaskState.FINISHED)}/{len(t.story.tasks)}"
+        end_s = time.time() if t.state in ACTIVE else t.story.last_s
         took = span(end_s - t.story.begun_s) if t.story.begun_s is not None else ""
         row = (t.paths.name, t.state, done, str(len(t.story.jobs)), t.facts["strategy"], t.facts["queue"])
         rows.append([*map(str, row), clock(t.story.begun_s), took])

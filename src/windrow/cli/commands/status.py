@@ -38,10 +38,11 @@ def run(args: argparse.Namespace) -> int:
 
     from windrow.app.runs import RunView, find_run
     from windrow.cli import run_screen
+    from windrow.report.run.view import status_view
 
     told = RunView(find_run(args.run))
     if args.json:
-        terminal.print_json(run_screen.as_json(told))
+        terminal.print_json(status_view(told))
         return 0
     now = time.time()
     terminal.show(Text("\n".join(run_screen.summary(told, now))), run_screen.table(told, now, None if args.all else 12))

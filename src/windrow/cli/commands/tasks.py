@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import argparse
 import difflib
-import time
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from windrow.cli import options, terminal
 from windrow.errors import UserError, printable
+from windrow.manager.states import TaskState
 
 if TYPE_CHECKING:
     from windrow.app.runs import RunView
+    from windrow.report.run.view import TaskView
 
 SUMMARY = "List the tasks of a run: state, job, attempts, times, exit codes, and why one failed or waits."
 
 _EPILOG = """
-states: finished, running, failed, blocked (a task that it depends on failed), in-a-job (its job is waiting or has
-not started it yet), left (not submitted yet)
+states: finished, running, failed, blocked (a task that it depends on failed), submitted (its job is waiting or has
+not started it yet), pending (not submitted yet)
 
 examples:
   windrow tasks
@@ -26,7 +27,9 @@ examples:
   windrow tasks --state blocked --run montage-3 --json
 """
 
-STATES = ("finished", "running", "failed", "blocked", "in-a-job", "left")
+_OLD_NAMES: dict[str | None, str] = {"in-a-job": TaskState.SUBMITTED, "left": TaskState.PENDING}
+"""What `--state` was called with before states had the names that people know."""
+STATES = (*TaskState, *_OLD_NAMES)
 _HEADS = ("task", "state", "job", "attempts", "started", "ran", "exit", "why")
 _NUMBERS = ("job", "attempts", "ran", "exit")
 
@@ -45,10 +48,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Read and show."""
     from windrow.app.runs import RunView, find_run
+    from windrow.report.run.view import task_views
 
     told = RunView(find_run(args.run))
-    wanted = None if args.state is None else args.state.replace("-", " ")
-    rows = [row for row in _rows(told) if wanted in (None, row["state"])]
+    wanted = _OLD_NAMES.get(args.state, args.state)
+    rows = [row for row in task_views(told) if wanted in (None, row.state)]
     if args.json:
         terminal.print_json({"run": told.paths.name, "state": told.state, "tasks": rows})
     elif rows:
@@ -68,54 +72,19 @@ def task_number(told: RunView, task_id: str) -> int:
     return told.runnable.workflow.number(task_id)
 
 
-def _rows(told: RunView) -> Iterator[dict[str, Any]]:
-    """All that is told of each task, in the order of the workflow."""
-    workflow, now_s = told.runnable.workflow, time.time()
-    for number, task in enumerate(told.story.tasks):
-        last = task.attempts[-1] if task.attempts else None
-        out = told.paths.folder.task_out(number, len(task.attempts))
-        yield {
-            "task": workflow.ids[number],
-            "kind": workflow.kinds[number],
-            "state": task.state,
-            "job": task.job if last is None else last.job,
-            "attempts": len(task.attempts),
-            "started_s": last and last.started_s,
-            "ended_s": last and last.ended_s,
-            "ran_s": None if last is None else (last.ended_s or now_s) - last.started_s,
-            "exit": last and last.exit,
-            "signal": last and last.signal,
-            "why": _why(told, number),
-            "peak_bytes": last and last.peak_bytes,
-            "cpu_s": last and last.cpu_s,
-            "output": str(out) if last is not None and out.exists() else None,
-        }
-
-
-def _why(told: RunView, number: int) -> str:
-    task, workflow = told.story.tasks[number], told.runnable.workflow
-    if task.state == "blocked":
-        parents = workflow.parents.of(number).tolist()
-        bad = [workflow.ids[p] for p in parents if told.story.tasks[p].state in ("failed", "blocked")]
-        return f"needs {', '.join(bad[:3])}" + (f" and {len(bad) - 3} more" if len(bad) > 3 else "")
-    if task.kept is not None:
-        return f"finished in {task.kept.run}"
-    return task.attempts[-1].why if task.attempts else ""
-
-
-def _cells(row: dict[str, Any]) -> tuple[str, ...]:
+def _cells(row: TaskView) -> tuple[str, ...]:
     from windrow.cli.run_screen import clock, span
 
-    job, ran_s, how = row["job"], row["ran_s"], row["exit"]
+    job, ran_s, how = row.job, row.ran_s, row.exit
     return (
-        row["task"],
-        row["state"],
+        row.task,
+        row.state,
         "" if job is None else str(job),
-        str(row["attempts"] or ""),
-        clock(row["started_s"]),
+        str(row.attempts or ""),
+        clock(row.started_s),
         "" if ran_s is None else span(ran_s),
-        str(how) if how is not None else f"signal {row['signal']}" if row["signal"] else "",
-        row["why"],
+        str(how) if how is not None else f"signal {row.signal}" if row.signal else "",
+        row.why,
     )
 
 

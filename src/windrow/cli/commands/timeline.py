@@ -36,18 +36,19 @@ def run(args: argparse.Namespace) -> int:
     """Read, run, draw."""
     from windrow.app.strategies import find_strategy
     from windrow.lab.background import run_with_background
+    from windrow.manager.figures import visible_wait_s
     from windrow.model import format_duration
     from windrow.model.wording import count
-    from windrow.report.run.trial_gantt import gantt_page
+    from windrow.report.run.page import run_page
 
     strategy = find_strategy(args.strategy)
     scenario = shared.read_scenario(args)
     at_s = shared.moment_s(args, scenario)
     with terminal.waiting(f"running {scenario.workflow.name}"):
-        trial, background = run_with_background(scenario, strategy, at_s)
+        played, background = run_with_background(scenario, strategy, at_s)
     lines = [*shared.words(scenario, is_embedded=args.log is None), f"submitted {format_duration(at_s)} into the log"]
-    terminal.write_page(args.html, gantt_page(trial, background, lines))
-    done = f"{scenario.workflow.name} by {trial.strategy}: done in {format_duration(trial.makespan_s)}"
-    jobs = count(len(trial.jobs), "job")
-    print(f"{args.html}: {done}, with {jobs}, {format_duration(trial.visible_wait_s)} of visible wait")
+    terminal.write_page(args.html, run_page(played, background, lines))
+    done = f"{scenario.workflow.name} by {played.strategy}: done in {format_duration(played.makespan_s)}"
+    jobs, visible = count(len(played.story.jobs), "job"), format_duration(visible_wait_s(played))
+    print(f"{args.html}: {done}, with {jobs}, {visible} of visible wait")
     return 0

@@ -6,6 +6,7 @@ import argparse
 import time
 
 from windrow.cli import options
+from windrow.manager.states import ACTIVE, RunState
 
 SUMMARY = "Follow a run until it ends."
 
@@ -32,9 +33,9 @@ def run(args: argparse.Namespace) -> int:
     told = RunView(find_run(args.run))
     with progress_lines.showing(told) as show:
         try:
-            while told.state in ("running", "stopping"):
+            while told.state in ACTIVE:
                 show(None)
                 time.sleep(_EVERY_S)
         except KeyboardInterrupt:
             return 0
-    return 0 if told.state == "complete" else 1
+    return 0 if told.state == RunState.COMPLETE else 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from windrow.manager.states import TaskState
 from windrow.manager.story import JobStory, RunStory
 from windrow.model import format_duration
 from windrow.report.run.explanation import explain_job, explain_task, happened
@@ -14,7 +15,7 @@ def answer_task(story: RunStory, number: int) -> list[str]:
     task = story.tasks[number]
     full = explain_task(story, number)
     attempts = [line for line in full[1:] if line.startswith("attempt ")]
-    said = [line for line in full if line.startswith("  | ")] if task.state == "failed" else []
+    said = [line for line in full if line.startswith("  | ")] if task.state is TaskState.FAILED else []
     others = [line for line in full[1:] if line not in attempts and not line.startswith("  | ")]
     job = [] if task.job is None else answer_job(story, task.job)[:2]
     return [full[0], *attempts[-1:], *said[-1:], *others[-1:], *job][:LINES_MAX]

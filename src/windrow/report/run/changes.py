@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from windrow.manager.changes import Changes
+from windrow.manager.states import TaskState
 from windrow.manager.story import RunStory
 from windrow.model.wording import count, listed
 
@@ -39,7 +40,7 @@ def unfinished_line(story: RunStory) -> str:
     """The tasks of a run that have not finished: those that failed by name."""
     ids = story.workflow.ids
     failed = [ids[number] for number, task in enumerate(story.tasks) if task.state == "failed"]
-    others = sum(task.state not in ("finished", "failed") for task in story.tasks)
+    others = sum(task.state not in (TaskState.FINISHED, TaskState.FAILED) for task in story.tasks)
     parts = [f"{listed(failed)} (failed)"] if failed else []
     if others:
         parts.append(f"{others:,} that {'has' if others == 1 else 'have'} not run")

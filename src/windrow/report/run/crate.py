@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from windrow.manager.figures import RecordedRun
+from windrow.manager.states import ACTIVE, AttemptState, RunState, TaskState
 from windrow.manager.story import TaskAttempt
 from windrow.model import Step
-from windrow.report.run.figures import RunTold
 from windrow.version import __version__
 
 CONTEXT = ("https://w3id.org/ro/crate/1.1/context", "https://w3id.org/ro/terms/workflow-run/context")
@@ -29,7 +30,7 @@ PROFILES = {
 }
 METADATA = "ro-crate-metadata.json"
 _LANGUAGES = {".yaml": "Windrow", ".yml": "Windrow", ".dax": "DAX", ".xml": "DAX", ".json": "WfFormat"}
-_STATUS = {"finished": "CompletedActionStatus", "running": "ActiveActionStatus"}
+_STATUS = {AttemptState.FINISHED: "CompletedActionStatus", AttemptState.RUNNING: "ActiveActionStatus"}
 
 Entity = dict[str, Any]
 
@@ -54,7 +55,7 @@ class CrateOf:
     `look` says how a file is now; None where it is not there.
     """
 
-    told: RunTold
+    told: RecordedRun
     steps: Sequence[Step]
     who: str
     workflow_name: str
@@ -145,7 +146,9 @@ def _run_action(crate: CrateOf, files: Mapping[str, Entity]) -> Entity:
     made = set(workflow.outputs.index.tolist())
     read = [f for f in dict.fromkeys(workflow.inputs.index.tolist()) if f not in made]
     paths = _paths(crate)
-    status = {"complete": "CompletedActionStatus", "running": "ActiveActionStatus", "stopping": "ActiveActionStatus"}
+    goes_on = told.state in ACTIVE
+    is_complete = told.state == RunState.COMPLETE
+    status = "Active" if goes_on else "Completed" if is_complete else "Failed"
     action: Entity = {
         "@id": "#run",
         "@type": "CreateAction",
@@ -153,14 +156,14 @@ def _run_action(crate: CrateOf, files: Mapping[str, Entity]) -> Entity:
         "instrument": _ref(quote(crate.workflow_name)),
         "agent": _ref("#agent"),
         "startTime": _iso(told.begun_s),
-        "actionStatus": _schema(status.get(told.state, "FailedActionStatus")),
+        "actionStatus": _schema(f"{status}ActionStatus"),
         "object": _present(files, (paths[f] for f in sorted(read))),
         "result": _present(files, (paths[f] for f in sorted(made))),
     }
-    if told.state not in ("running", "stopping"):
+    if not goes_on:
         action["endTime"] = _iso(told.until_s)
-    if told.state not in ("complete", "running", "stopping"):
-        failed = told.story.count("failed")
+    if not goes_on and not is_complete:
+        failed = told.story.count(TaskState.FAILED)
         action["error"] = told.story.trouble or (f"{failed} tasks failed" if failed else f"the run was {told.state}")
     return action
 
@@ -187,9 +190,9 @@ def _task_action(crate: CrateOf, files: Mapping[str, Entity], number: int, i: in
     }
     if attempt.ended_s is not None:
         action["endTime"] = _iso(attempt.ended_s)
-    if attempt.outcome == "finished":
+    if attempt.outcome is AttemptState.FINISHED:
         action["result"] = _present(files, (_path(step, name) for name in task.outputs))
-    elif attempt.outcome != "running":
+    elif attempt.outcome is not AttemptState.RUNNING:
         action["error"] = attempt.why or attempt.outcome
     return action
 

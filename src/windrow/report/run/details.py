@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from html import escape
 
+from windrow.manager.figures import RecordedRun, attempt_s
+from windrow.manager.states import AttemptState, TaskState
 from windrow.manager.story import DecisionStory, TaskAttempt
-from windrow.model.wording import count
+from windrow.model.wording import count, span
 from windrow.report.page import note
 from windrow.report.run.explanation import candidate_lines
-from windrow.report.run.figures import RunTold, attempt_s, span
 
 MOST_FAILURES = 40
 MOST_DECISIONS = 60
@@ -30,25 +31,25 @@ class Failure:
     is_final: bool
 
 
-def failed_attempts(told: RunTold) -> list[Failure]:
+def failed_attempts(told: RecordedRun) -> list[Failure]:
     """All attempts that came to nothing; first those of tasks that failed for good, then in the order of time."""
     story = told.story
     found = [
-        Failure(story.workflow.ids[number], i, attempt, task.state == "failed" and attempt is task.attempts[-1])
+        Failure(story.workflow.ids[number], i, attempt, task.state is TaskState.FAILED and attempt is task.attempts[-1])
         for number, task in enumerate(story.tasks)
         for i, attempt in enumerate(task.attempts, 1)
-        if attempt.outcome in ("failed", "lost")
+        if attempt.outcome.is_in_vain
     ]
     return sorted(found, key=lambda f: (not f.is_final, f.attempt.ended_s or f.attempt.started_s, f.task))
 
 
-def failures(told: RunTold) -> str:
+def failures(told: RecordedRun) -> str:
     """What failed, with the last lines that it printed."""
     found = failed_attempts(told)
     parts = [note(f"The run gave up: {told.story.trouble}")] if told.story.trouble else []
     if not found:
         return "\n".join([*parts, note("No attempt at a task failed or was lost.")])
-    blocked = told.story.count("blocked")
+    blocked = told.story.count(TaskState.BLOCKED)
     if blocked:
         parts.append(note(f"{count(blocked, 'task')} cannot run because of tasks that failed."))
     parts += [_failure(failure, told.until_s) for failure in found[:MOST_FAILURES]]
@@ -66,12 +67,12 @@ def _failure(failure: Failure, until_s: float) -> str:
     )
     is_open = " open" if failure.is_final else ""
     said = _pre(attempt.tail) if attempt.tail else note("It printed nothing.")
-    if attempt.outcome == "lost":
+    if attempt.outcome is AttemptState.LOST:
         said = note("It did not fail: it was running when its job, or its node, ended.")
     return f"<details{is_open}><summary>{escape(head)}</summary>{said}</details>"
 
 
-def decisions(told: RunTold) -> str:
+def decisions(told: RecordedRun) -> str:
     """Each decision with its reasons, folded."""
     story = told.story
     jobs: dict[int, list[int]] = {}
@@ -87,17 +88,17 @@ def decisions(told: RunTold) -> str:
     return "\n".join(parts)
 
 
-def _decision(told: RunTold, decision: DecisionStory, jobs: list[int]) -> str:
+def _decision(told: RecordedRun, decision: DecisionStory, jobs: list[int]) -> str:
     what = _jobs(jobs) if jobs else "nothing to submit now"
     when = span(max(0.0, decision.at_s - told.begun_s))
     return f"<details><summary>{escape(f'+{when}: {what}')}</summary>{_pre(_lines(told, decision, jobs))}</details>"
 
 
-def _lines(told: RunTold, decision: DecisionStory, jobs: list[int]) -> str:
+def _lines(told: RecordedRun, decision: DecisionStory, jobs: list[int]) -> str:
     return "\n".join(_said(told, decision, jobs)) or "No reason was given."
 
 
-def _said(told: RunTold, decision: DecisionStory, jobs: list[int]) -> Iterator[str]:
+def _said(told: RecordedRun, decision: DecisionStory, jobs: list[int]) -> Iterator[str]:
     if decision.decision.why:
         yield f"why: {decision.decision.why}"
     if decision.forecast:

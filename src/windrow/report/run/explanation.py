@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from windrow.manager.journal import PredictedStart
 from windrow.manager.lost_files import LostFile
+from windrow.manager.states import JobStage, TaskState
 from windrow.manager.story import JobStory, RunStory, TaskAttempt
 from windrow.model import Workflow, format_duration
 from windrow.model.size import format_size
@@ -124,24 +125,26 @@ def _attempt(number: int, attempt: TaskAttempt) -> list[str]:
 def _waits_for(story: RunStory, number: int) -> list[str]:
     task, workflow = story.tasks[number], story.workflow
     parents = workflow.parents.of(number).tolist()
-    open_parents = [p for p in parents if story.tasks[p].state != "finished"]
-    if task.state == "blocked":
-        failed = [workflow.ids[p] for p in open_parents if story.tasks[p].state in ("failed", "blocked")]
+    open_parents = [p for p in parents if story.tasks[p].state is not TaskState.FINISHED]
+    if task.state is TaskState.BLOCKED:
+        failed = [
+            workflow.ids[p] for p in open_parents if story.tasks[p].state in (TaskState.FAILED, TaskState.BLOCKED)
+        ]
         return [f"it cannot run because of {', '.join(failed[:5])}"]
-    if task.state not in ("left", "in a job"):
+    if task.state not in (TaskState.PENDING, TaskState.SUBMITTED):
         return []
     if open_parents:
         names = ", ".join(f"{workflow.ids[p]} ({story.tasks[p].state})" for p in open_parents[:5])
         more = f" and {len(open_parents) - 5} more" if len(open_parents) > 5 else ""
         return [f"it waits for {names}{more}"]
-    if task.state == "left":
+    if task.state is TaskState.PENDING:
         return ["all that it needs is done; it will be put into one of the next jobs"]
     home = story.jobs[task.job] if task.job is not None else None
-    state = home.state if home is not None else "planned"
+    state = home.state if home is not None else JobStage.PLANNED
     because = f", because {waits_because(home)}" if home is not None and home.reason else ""
     return [
         f"all that it needs is done; its job is {state}"
-        + (", its turn has not come" if state == "running" else because)
+        + (", its turn has not come" if state is JobStage.RUNNING else because)
     ]
 
 

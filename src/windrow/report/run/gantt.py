@@ -1,4 +1,4 @@
-"""The picture of a real run: each job's wait and its nodes over time, with the tasks on them.
+"""The picture of a run, real or simulated: each job's wait and its nodes over time, with the tasks on them.
 
 Jobs have a row each while they are few; when there are many, jobs that are never in the system together share rows.
 A row is as high as its job has nodes. Within a node, tasks that run at once lie above each other.
@@ -13,14 +13,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heapreplace
 from html import escape
+from typing import TYPE_CHECKING
 
+from windrow.manager.figures import RecordedRun, attempt_s, attempts, ran_s, wait_s
+from windrow.manager.states import AttemptState
 from windrow.manager.story import JobStory, TaskAttempt
 from windrow.model import Workflow
-from windrow.report.run.figures import RunTold, attempt_s, attempts, ran_s, span, wait_s
+from windrow.model.wording import span
+from windrow.report.run.background import CAPTION, HEIGHT, curves
 from windrow.report.svg import plot
 from windrow.report.svg.axis import Axis, time_axis
 from windrow.report.svg.plot import COLOURS, Frame
 from windrow.shape import kinds
+
+if TYPE_CHECKING:
+    from windrow.lab.background import Background
 
 MOST_JOBS = 2000
 """Jobs that are drawn; the rest is in the table's count."""
@@ -36,7 +43,7 @@ _NODE = (1.6, 14.0)  # the least and the most pixels of a node
 
 
 @dataclass(frozen=True, slots=True)
-class _Row:
+class _Place:
     """Where a job is drawn."""
 
     top: float
@@ -70,32 +77,37 @@ def kind_colours(workflow: Workflow) -> tuple[dict[str, int], list[str]]:
     return colours, [name or "tasks" for name in shown] + (["others"] if len(found) > len(shown) else [])
 
 
-def run_gantt(told: RunTold, colours: Mapping[str, int]) -> tuple[str, str]:
-    """The picture and its caption."""
+def run_gantt(told: RecordedRun, colours: Mapping[str, int], background: Background | None = None) -> tuple[str, str]:
+    """The picture and its caption; `background` is what the cluster did meanwhile, where that is known."""
     jobs = dict(list(told.story.jobs.items())[:MOST_JOBS])
     rows = _rows(told, jobs)
     bottom = max((row.top + row.height for row in rows.values()), default=_TOP + 20.0)
-    frame = Frame(_LEFT, _TOP, _WIDTH - _LEFT - _RIGHT, bottom - _TOP + 8, _axis(told), Axis(0, 1, ()))
+    frame = Frame(_LEFT, _TOP, _WIDTH - _LEFT - _RIGHT, bottom - _TOP + 8, _axis(told, background), Axis(0, 1, ()))
     bars, slots = _bars(told, jobs)
     drawn = _merged(bars, told, frame) if len(bars) > _MERGE_ABOVE else bars
-    parts = [_grid(frame)]
+    below = 0 if background is None else HEIGHT
+    parts = [_grid(frame, frame.bottom + below)]
     parts += [_wait(frame, told, number, job, rows[number]) for number, job in jobs.items()]
     parts += [_drawn(frame, told, bar, rows[bar.job], slots[bar.job, bar.node], colours) for bar in drawn]
     parts += [_outline(frame, told, number, job, rows[number]) for number, job in jobs.items()]
     parts += [_resumed(frame, at_s) for at_s in told.story.resumed_s]
-    parts.append(_bottom(frame))
-    picture = plot.picture(_WIDTH, frame.bottom + 46, f"Run {told.name}", parts)
-    return picture, _caption(told, len(jobs), are_merged=len(drawn) < len(bars))
+    parts += [_bottom(frame)] if background is None else curves(background, frame)
+    picture = plot.picture(_WIDTH, frame.bottom + below + 48, f"Run {told.name}", parts)
+    words = _caption(told, len(jobs), are_merged=len(drawn) < len(bars))
+    return picture, " ".join([*words, *([] if background is None else [CAPTION]), _HINTS])
 
 
-def _caption(told: RunTold, jobs: int, *, are_merged: bool) -> str:
+_HINTS = "Rest the pointer on anything for its figures."
+
+
+def _caption(told: RecordedRun, jobs: int, *, are_merged: bool) -> list[str]:
     rows = "Each job has a row" if jobs <= _ALONE else "Jobs one after the other share a row"
     words = [
         f"Time goes from left to right. {rows}: a job is grey while it waits in the queue, then a frame as high as its "
         "nodes are many, for as long as it holds them. In it are its tasks, each on its node, coloured by kind. Blank "
         "in a frame is a node that idles."
     ]
-    if any(attempt.outcome in ("failed", "lost") for _, attempt in attempts(told.story)):
+    if any(attempt.outcome.is_in_vain for _, attempt in attempts(told.story)):
         words.append("Crossed out: an attempt that failed or was lost with its job.")
     if told.story.resumed_s:
         words.append("A dashed line: the run was resumed.")
@@ -103,17 +115,22 @@ def _caption(told: RunTold, jobs: int, *, are_merged: bool) -> str:
         words.append("Tasks too short to be told apart are drawn as one bar.")
     if jobs < len(told.story.jobs):
         words.append(f"Only the first {jobs:,} of {len(told.story.jobs):,} jobs are drawn.")
-    return " ".join([*words, "Rest the pointer on anything for its figures."])
+    return words
 
 
-def _axis(told: RunTold) -> Axis:
-    """Labels count from the run's beginning; places are on the clock."""
+def _axis(told: RecordedRun, background: Background | None) -> Axis:
+    """Labels count from the run's beginning; places are on the clock, which is the log's for a simulated run."""
     zero = told.begun_s
-    axis = time_axis(0, max(1.0, told.until_s - zero), "since the run began")
-    return Axis(zero, zero + axis.high, tuple((value + zero, label) for value, label in axis.ticks), axis.title)
+    if background is None:
+        axis = time_axis(0, max(1.0, told.makespan_s), "since the run began")
+        low, high = zero, zero + axis.high
+    else:
+        low, high = background.begin_s, background.end_s
+        axis = time_axis(low - zero, high - zero, "since the workflow was submitted")
+    return Axis(low, high, tuple((value + zero, label) for value, label in axis.ticks), axis.title)
 
 
-def _rows(told: RunTold, jobs: Mapping[int, JobStory]) -> dict[int, _Row]:
+def _rows(told: RecordedRun, jobs: Mapping[int, JobStory]) -> dict[int, _Place]:
     if not jobs:
         return {}
     lane = {n: i for i, n in enumerate(jobs)} if len(jobs) <= _ALONE else _lanes(told, jobs)
@@ -126,10 +143,10 @@ def _rows(told: RunTold, jobs: Mapping[int, JobStory]) -> dict[int, _Row]:
     tops = [float(_TOP)]
     for nodes in widest:
         tops.append(tops[-1] + max(nodes * node, 4.0) + gap)
-    return {n: _Row(tops[lane[n]], max(job.plan.nodes * node, 4.0)) for n, job in jobs.items()}
+    return {n: _Place(tops[lane[n]], max(job.plan.nodes * node, 4.0)) for n, job in jobs.items()}
 
 
-def _lanes(told: RunTold, jobs: Mapping[int, JobStory]) -> dict[int, int]:
+def _lanes(told: RecordedRun, jobs: Mapping[int, JobStory]) -> dict[int, int]:
     """Rows such that jobs in one row are never in the system together: each takes the first that is free."""
     free_s: list[float] = []
     lanes = {}
@@ -145,7 +162,7 @@ def _begin_s(job: JobStory) -> float:
     return job.planned_s if job.submitted_s is None else job.submitted_s
 
 
-def _bars(told: RunTold, jobs: Mapping[int, JobStory]) -> tuple[list[_Bar], dict[tuple[int, int], int]]:
+def _bars(told: RecordedRun, jobs: Mapping[int, JobStory]) -> tuple[list[_Bar], dict[tuple[int, int], int]]:
     """The attempts in the order of their starts, each on a place of its node, and how many places each node needs."""
     bars = [
         _Bar(a.job, task, a, 0, a.started_s, a.started_s + attempt_s(a, told.until_s))
@@ -166,14 +183,14 @@ def _bars(told: RunTold, jobs: Mapping[int, JobStory]) -> tuple[list[_Bar], dict
     return bars, {place: len(node) for place, node in free.items()}
 
 
-def _merged(bars: Sequence[_Bar], told: RunTold, frame: Frame) -> list[_Bar]:
+def _merged(bars: Sequence[_Bar], told: RecordedRun, frame: Frame) -> list[_Bar]:
     gap_s = _MERGE_GAP / frame.width * (frame.x.high - frame.x.low)
-    open_bars: dict[tuple[int, int, int, str, str], _Bar] = {}
+    open_bars: dict[tuple[int, int, int, str, AttemptState], _Bar] = {}
     kept = []
     for bar in bars:
         key = bar.job, bar.node, bar.slot, told.story.workflow.kinds[bar.task], bar.attempt.outcome
         last = open_bars.get(key)
-        if last is not None and bar.begin_s - last.end_s < gap_s and bar.attempt.outcome in ("finished", "running"):
+        if last is not None and bar.begin_s - last.end_s < gap_s and not bar.attempt.outcome.is_in_vain:
             last.end_s, last.count = max(last.end_s, bar.end_s), last.count + 1
         else:
             open_bars[key] = bar
@@ -181,8 +198,9 @@ def _merged(bars: Sequence[_Bar], told: RunTold, frame: Frame) -> list[_Bar]:
     return kept
 
 
-def _grid(frame: Frame) -> str:
-    lines = (f"M{float(frame.across(value)):.1f} {frame.top:.1f}V{frame.bottom:.1f}" for value, _ in frame.x.ticks)
+def _grid(frame: Frame, bottom: float) -> str:
+    """Lines from each tick down through all pictures."""
+    lines = (f"M{float(frame.across(value)):.1f} {frame.top:.1f}V{bottom:.1f}" for value, _ in frame.x.ticks)
     return f'<path class="grid" d="{"".join(lines)}"/>'
 
 
@@ -199,7 +217,7 @@ def _resumed(frame: Frame, at_s: float) -> str:
     return f'<path class="axis" stroke-dasharray="4 4" d="M{x:.1f} {frame.top:.1f}V{frame.bottom:.1f}"/>'
 
 
-def _wait(frame: Frame, told: RunTold, number: int, job: JobStory, row: _Row) -> str:
+def _wait(frame: Frame, told: RecordedRun, number: int, job: JobStory, row: _Place) -> str:
     if job.submitted_s is None:
         return ""
     waited = wait_s(job, told.until_s)
@@ -210,7 +228,7 @@ def _wait(frame: Frame, told: RunTold, number: int, job: JobStory, row: _Row) ->
     return f'<rect class="veil" {box}><title>{escape(words)}</title></rect>'
 
 
-def _outline(frame: Frame, told: RunTold, number: int, job: JobStory, row: _Row) -> str:
+def _outline(frame: Frame, told: RecordedRun, number: int, job: JobStory, row: _Place) -> str:
     middle = row.top + row.height / 2 + 4
     is_alone = len(told.story.jobs) <= _ALONE
     label = plot.text(_LEFT - 8, middle, f"job {number}", "end") if is_alone else ""
@@ -221,7 +239,7 @@ def _outline(frame: Frame, told: RunTold, number: int, job: JobStory, row: _Row)
     return f'<rect fill="none" class="axis" {_box(a, row.top, max(b - a, 0.8), row.height)}></rect>{label}'
 
 
-def _drawn(frame: Frame, told: RunTold, bar: _Bar, row: _Row, slots: int, colours: Mapping[str, int]) -> str:
+def _drawn(frame: Frame, told: RecordedRun, bar: _Bar, row: _Place, slots: int, colours: Mapping[str, int]) -> str:
     a, b = frame.across([bar.begin_s, bar.end_s]).tolist()
     node = row.height / told.story.jobs[bar.job].plan.nodes
     wide = len(bar.attempt.nodes) > 1
@@ -229,7 +247,7 @@ def _drawn(frame: Frame, told: RunTold, bar: _Bar, row: _Row, slots: int, colour
     top = row.top + bar.node * node + (0 if wide else bar.slot * high)
     seam = min(0.8, high / 5)
     colour = f"c{colours[told.story.workflow.kinds[bar.task]]}"
-    is_gone = bar.attempt.outcome in ("failed", "lost")
+    is_gone = bar.attempt.outcome.is_in_vain
     words = f"<title>{escape(_hint(told, bar))}</title>"
     css = "area" if is_gone else "bar"
     rect = f'<rect class="{css} {colour}" {_box(a, top + seam / 2, max(b - a, 0.5), high - seam)}>{words}</rect>'
@@ -239,14 +257,15 @@ def _drawn(frame: Frame, told: RunTold, bar: _Bar, row: _Row, slots: int, colour
     return rect
 
 
-def _hint(told: RunTold, bar: _Bar) -> str:
+def _hint(told: RecordedRun, bar: _Bar) -> str:
     workflow, attempt = told.story.workflow, bar.attempt
     kind = workflow.kinds[bar.task]
     node = "nodes" if len(attempt.nodes) > 1 else "node"
     where = f"job {bar.job}, {node} {', '.join(map(str, attempt.nodes[:8]))}"
     if bar.count > 1:
         return f"{bar.count:,} tasks{f' ({kind})' if kind else ''}: {where}, {span(bar.end_s - bar.begin_s)}"
-    fate = {"finished": "ran", "running": "runs since"}.get(attempt.outcome, f"{attempt.outcome} after")
+    fates = {AttemptState.FINISHED: "ran", AttemptState.RUNNING: "runs since"}
+    fate = fates.get(attempt.outcome, f"{attempt.outcome} after")
     name = workflow.ids[bar.task] + (f" ({kind})" if kind else "")
     return f"{name}: {where}, {fate} {span(bar.end_s - bar.begin_s)}"
 

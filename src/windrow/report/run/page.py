@@ -1,34 +1,39 @@
-"""The page of one real run: what was done, what waited, what failed and why, on one page that needs nothing else.
+"""The page of one run: what was done, what waited, what failed and why, on one page that needs nothing else.
 
-It is told from the journal, so a run that goes on, was stopped, or failed has a page as well as a finished one.
+It is told from the records, so a run that goes on, was stopped, or failed has a page as well as a finished one, and a
+simulated one as well as a real one.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from html import escape
+from typing import TYPE_CHECKING
 
-from windrow.model.size import format_size
-from windrow.model.wording import count
-from windrow.report.page import cell, facts, figure, note, page, section, table
-from windrow.report.run.details import decisions, failures
-from windrow.report.run.figures import (
-    RunTold,
+from windrow.manager.figures import (
+    RecordedRun,
     attempt_s,
     attempts,
     kind_times,
-    node_span,
     node_time,
     queue_waits_s,
     ran_s,
-    span,
     visible_wait_s,
     wait_s,
 )
+from windrow.manager.states import ACTIVE, AttemptState, RunState, TaskState
+from windrow.model import format_duration
+from windrow.model.size import format_size
+from windrow.model.wording import count, node_span, span
+from windrow.report.page import cell, facts, figure, note, notes, page, section, table
+from windrow.report.run.details import decisions, failures
 from windrow.report.run.gantt import kind_colours, run_gantt
 from windrow.report.run.starts import starts
 from windrow.report.svg.plot import legend
+
+if TYPE_CHECKING:
+    from windrow.lab.background import Background
 
 _MOST_JOBS = 60
 _MOST_KINDS = 30
@@ -39,17 +44,17 @@ _BIG = "display: block; font-size: 1.35rem; font-weight: 650; font-variant-numer
 _SMALL = "color: var(--soft); font-size: .88rem"
 
 
-def run_page(told: RunTold) -> str:
-    """HTML about one run."""
+def run_page(told: RecordedRun, background: Background | None = None, what: Sequence[str] = ()) -> str:
+    """HTML about one run. `background` is what its cluster did meanwhile, `what` says in lines what was run where."""
     colours, keys = kind_colours(told.story.workflow)
-    picture, caption = run_gantt(told, colours)
+    picture, caption = run_gantt(told, colours, background)
     in_vain = section("What came to nothing", failures(told))
-    went_wrong = told.state == "failed"  # then it is what the reader came for
+    went_wrong = told.state == RunState.FAILED  # then it is what the reader came for
     sections = [
         _tiles(told),
         *([in_vain] if went_wrong else []),
-        section("The run over time", figure(picture, caption, legend(keys, marks=False))),
-        section("Predicted and actual starts", starts(told)),
+        section("The run over time", figure(picture, caption, legend(keys, marks=False)), notes(what) if what else ""),
+        *([] if told.is_simulated else [section("Predicted and actual starts", starts(told))]),
         section("Node-hours", facts(_node_hours(told)), note(_NODE_HOURS)),
         *([] if went_wrong else [in_vain]),
         section("Jobs", _jobs(told)),
@@ -57,7 +62,8 @@ def run_page(told: RunTold) -> str:
         section("Kinds of task", _kinds(told)),
         section("Slowest tasks", _slowest(told)),
     ]
-    return page(f"Run {told.name}", _lead(told), sections)
+    workflow = told.story.workflow.name
+    return page(f"{workflow} by {told.strategy}" if told.is_simulated else f"Run {told.name}", _lead(told), sections)
 
 
 _NODE_HOURS = (
@@ -66,9 +72,12 @@ _NODE_HOURS = (
 )
 
 
-def _lead(told: RunTold) -> str:
+def _lead(told: RecordedRun) -> str:
     story = told.story
-    done, total = story.count("finished"), len(story.tasks)
+    done, total = story.count(TaskState.FINISHED), len(story.tasks)
+    if told.is_simulated:
+        waited = f"for {format_duration(visible_wait_s(told))} of it no task ran"
+        return f"Done in {format_duration(told.makespan_s)}, with {count(len(story.jobs), 'job')}; {waited}."
     began = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(told.begun_s))
     words = (
         f"{told.state.capitalize()}: {done:,} of {count(total, 'task')} finished, by {told.strategy} on {told.queue}"
@@ -76,7 +85,7 @@ def _lead(told: RunTold) -> str:
     return f"{words}. Begun {began}." + (f" It gave up: {story.trouble}" if story.trouble else "")
 
 
-def _tiles(told: RunTold) -> str:
+def _tiles(told: RecordedRun) -> str:
     tiles = (
         f'<div style="{_TILE}"><span style="{_BIG}">{escape(value)}</span>'
         f'<span style="{_SMALL}">{escape(name)}</span></div>'
@@ -85,23 +94,26 @@ def _tiles(told: RunTold) -> str:
     return f'<div style="{_TILES}">{"".join(tiles)}</div>'
 
 
-def _figures(told: RunTold) -> Iterator[tuple[str, str]]:
+def _figures(told: RecordedRun) -> Iterator[tuple[str, str]]:
     story, used = told.story, node_time(told)
-    yield "tasks finished", f"{story.count('finished'):,} / {len(story.tasks):,}"
-    yield "so far" if told.state in ("running", "stopping") else "from begin to end", span(told.until_s - told.begun_s)
+    yield "tasks finished", f"{story.count(TaskState.FINISHED):,} / {len(story.tasks):,}"
+    yield (
+        "so far" if told.state in ACTIVE else "from begin to end",
+        span(told.makespan_s),
+    )
     yield "of it no task ran", span(visible_wait_s(told))
     yield "jobs", f"{len(story.jobs):,}"
     waits = [wait_s(job, told.until_s) for job in story.jobs.values()]
     yield "longest wait of a job", span(max(waits, default=0.0))
-    waited_s, hidden_s = queue_waits_s(story, told.until_s)
+    waited_s, hidden_s = queue_waits_s(told)
     if waited_s >= 1:
         yield f"of {span(waited_s)} in the queue, spent while tasks ran", span(hidden_s)
     yield "node time held", node_span(used.held_s)
     yield "of it used", "–" if used.share is None else f"{used.share:.0%}".replace("%", " %")
-    yield "wasted attempts", f"{sum(a.outcome in ('failed', 'lost') for _, a in attempts(story)):,}"
+    yield "wasted attempts", f"{sum(a.outcome.is_in_vain for _, a in attempts(story)):,}"
 
 
-def _node_hours(told: RunTold) -> Iterator[tuple[str, str]]:
+def _node_hours(told: RecordedRun) -> Iterator[tuple[str, str]]:
     used = node_time(told)
 
     def part(seconds: float) -> str:
@@ -109,20 +121,24 @@ def _node_hours(told: RunTold) -> Iterator[tuple[str, str]]:
         return node_span(seconds) + share
 
     yield "held", node_span(used.held_s)
-    yield "used", part(used.useful_s)
-    yield "wasted", part(used.in_vain_s)
+    yield "used", part(used.used_s)
+    yield "wasted", part(used.lost_s)
     yield "idle", part(used.idle_s)
-    yield "CPU time of tasks", span(sum(a.cpu_s for _, a in attempts(told.story)))
+    if not told.is_simulated:
+        yield "CPU time of tasks", span(sum(a.cpu_s for _, a in attempts(told.story)))
 
 
-def _jobs(told: RunTold) -> str:
-    rows = []
+def _jobs(told: RecordedRun) -> str:
+    rows, levels = [], told.story.workflow.levels
     for number, job in list(told.story.jobs.items())[:_MOST_JOBS]:
         share, ran = node_time(told, number).share, ran_s(job, told.until_s)
         submitted = "–" if job.submitted_s is None else f"+{span(job.submitted_s - told.begun_s)}"
+        mine = levels[list(job.plan.tasks)]
+        low, high = int(mine.min()), int(mine.max())
         rows.append(
             [
                 cell(f"job {number}", f"id {job.id}" if job.id else ""),
+                cell(f"{low}" if low == high else f"{low}–{high}"),
                 cell(f"{len(job.plan.tasks):,}"),
                 cell(f"{job.plan.nodes:,}"),
                 cell(submitted),
@@ -135,12 +151,12 @@ def _jobs(told: RunTold) -> str:
         )
     if not rows:
         return note("No job was planned.")
-    heads = ["", "tasks", "nodes", "submitted", "waited", "asked for", "ran", "used", "state"]
+    heads = ["", "levels", "tasks", "nodes", "submitted", "waited", "asked for", "ran", "used", "state"]
     hidden = len(told.story.jobs) - len(rows)
     return table(heads, rows) + (note(f"And {hidden:,} more: windrow status --all.") if hidden else "")
 
 
-def _kinds(told: RunTold) -> str:
+def _kinds(told: RecordedRun) -> str:
     found = kind_times(told.story)
     if not found:
         return note("No task has finished.")
@@ -161,9 +177,11 @@ def _kinds(told: RunTold) -> str:
     return table(heads, rows) + (note(f"And {hidden:,} more kinds.") if hidden else "")
 
 
-def _slowest(told: RunTold) -> str:
+def _slowest(told: RecordedRun) -> str:
     workflow = told.story.workflow
-    done = [(attempt_s(a, told.until_s), task, a) for task, a in attempts(told.story) if a.outcome == "finished"]
+    done = [
+        (attempt_s(a, told.until_s), task, a) for task, a in attempts(told.story) if a.outcome is AttemptState.FINISHED
+    ]
     done.sort(key=lambda item: (-item[0], item[1]))
     rows = [
         [

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from windrow.forecast.ledger import Accuracy, PastPrediction, accuracies
+from windrow.manager.figures import RecordedRun
+from windrow.model.wording import span
 from windrow.report.page import cell, figure, note, table
-from windrow.report.run.figures import RunTold, span
 from windrow.report.svg import plot
 from windrow.report.svg.axis import log_duration_axis
 from windrow.report.svg.plot import COLOURS, Frame, legend
@@ -17,7 +18,7 @@ _TOO_SHORT_S = 2.0
 _MOST_POINTS = 300  # of each forecaster
 
 
-def past(told: RunTold) -> list[PastPrediction]:
+def past(told: RecordedRun) -> list[PastPrediction]:
     """The run's predictions with what came true, in the order in which they were made."""
     jobs = told.story.jobs
     found = [
@@ -28,7 +29,7 @@ def past(told: RunTold) -> list[PastPrediction]:
     return sorted(found, key=lambda p: (p.at_s, p.source, int(p.tag)))
 
 
-def starts(told: RunTold) -> str:
+def starts(told: RecordedRun) -> str:
     """The section's HTML: a table, and a plot where anything can be plotted."""
     records = past(told)
     if not records:
@@ -40,7 +41,7 @@ def starts(told: RunTold) -> str:
     return _table(told, found) + _figure(known, [one.source for one in found])
 
 
-def _table(told: RunTold, found: Sequence[Accuracy]) -> str:
+def _table(told: RecordedRun, found: Sequence[Accuracy]) -> str:
     used = [p.source for p in told.predictions if p.used]
     rows = [
         [

@@ -12,13 +12,13 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 
 from windrow.manager.journal import PredictedStart
+from windrow.manager.states import AttemptState, JobStage, TaskState
 from windrow.manager.story import JobStory, RunStory
 
 _PATIENCE_S = 60.0
 """How much later than predicted a job may start before its prediction says nothing any more."""
 _LEAST_PART = 0.1
 """Of a task's time, what is left at least of one that runs longer than expected."""
-_OUT = ("finished", "failed", "blocked")
 
 
 def time_left_s(story: RunStory, predictions: Sequence[PredictedStart], cores: int, now_s: float) -> float | None:
@@ -31,8 +31,8 @@ def time_left_s(story: RunStory, predictions: Sequence[PredictedStart], cores: i
     homes: dict[int | None, list[int]] = defaultdict(list)
     for number in sorted(range(len(levels)), key=lambda task: levels[task]):
         task = story.tasks[number]
-        if task.state not in _OUT:
-            homes[None if task.state == "left" else task.job].append(number)
+        if not task.state.is_out:
+            homes[None if task.state is TaskState.PENDING else task.job].append(number)
     for job in sorted(homes, key=lambda job: levels[homes[job][0]]):
         _place(story, job, homes[job], begins.get(job, now_s), take_s, cores, ends)
     return max(0.0, max(ends.values(), default=now_s) - now_s)
@@ -42,7 +42,9 @@ def _promised_s(story: RunStory, now_s: float) -> float | None:
     """What the latest look ahead promised, if nothing was lost since."""
     for told in reversed(story.decisions):
         if told.decision.is_played and told.decision.candidates:
-            lost = any(job.outcome == "killed" and (job.ended_s or 0.0) > told.at_s for job in story.jobs.values())
+            lost = any(
+                job.outcome is JobStage.KILLED and (job.ended_s or 0.0) > told.at_s for job in story.jobs.values()
+            )
             makespan_s = told.decision.candidates[0].makespan_s
             end_s = None if makespan_s is None or lost else told.at_s + makespan_s
             return None if end_s is None or end_s <= now_s else end_s - now_s
@@ -78,7 +80,7 @@ def _begins(story: RunStory, predictions: Sequence[PredictedStart], now_s: float
     said = {p.job: p for p in predictions if p.used}
     begins: dict[int | None, float] = {}
     for number, job in story.jobs.items():
-        if job.outcome:
+        if job.outcome is not None:
             continue
         if job.started_s is not None:
             begins[number] = now_s
@@ -88,7 +90,7 @@ def _begins(story: RunStory, predictions: Sequence[PredictedStart], now_s: float
             return None
         else:
             begins[number] = now_s
-    if any(task.state == "left" for task in story.tasks):
+    if any(task.state is TaskState.PENDING for task in story.tasks):
         waits = [wait for job in story.jobs.values() if (wait := _wait_s(job)) is not None]
         if not waits:
             return None
@@ -110,7 +112,7 @@ def _times(story: RunStory, now_s: float) -> dict[int, float]:
     found: dict[str, list[float]] = defaultdict(list)
     for number, task in enumerate(story.tasks):
         for attempt in task.attempts[-1:]:
-            if attempt.outcome == "finished" and attempt.ended_s is not None and expected[number] > 0:
+            if attempt.outcome is AttemptState.FINISHED and attempt.ended_s is not None and expected[number] > 0:
                 found[kinds[number]].append((attempt.ended_s - attempt.started_s) / expected[number])
     every = [part for parts in found.values() for part in parts]
     usual = median(every) if every else 1.0
@@ -118,7 +120,7 @@ def _times(story: RunStory, now_s: float) -> dict[int, float]:
     times: dict[int, float] = {}
     for number, task in enumerate(story.tasks):
         take_s = expected[number] * parts.get(kinds[number], usual)
-        if task.state == "running" and task.attempts:
+        if task.state is TaskState.RUNNING and task.attempts:
             gone_s = now_s - task.attempts[-1].started_s
             times[number] = max(take_s - gone_s, _LEAST_PART * take_s)
         else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from windrow.manager.states import JobStage
 from windrow.manager.story import JobStory, RunStory
 from windrow.queues.reasons import reason
 
@@ -13,8 +14,8 @@ def waits_because(job: JobStory) -> str:
 
 def nothing_can_start(story: RunStory) -> str:
     """The warning for a run of which no job runs, while all that wait do so for reasons that time does not cure."""
-    alive = [(number, job) for number, job in story.jobs.items() if not job.outcome]
-    lasting = [(n, job) for n, job in alive if job.state == "waiting" and reason(job.reason).is_lasting]
+    alive = [(number, job) for number, job in story.jobs.items() if job.outcome is None]
+    lasting = [(n, job) for n, job in alive if job.state is JobStage.WAITING and reason(job.reason).is_lasting]
     if not alive or len(lasting) < len(alive):
         return ""
     number, job = lasting[0]

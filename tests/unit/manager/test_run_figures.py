@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from tests.unit.report import told_runs as run
 
 from windrow.manager import events as e
+from windrow.manager.figures import kind_times, node_time, queue_waits_s, visible_wait_s, wait_s
 from windrow.manager.journal import Record
-from windrow.report.run.figures import kind_times, node_span, node_time, queue_waits_s, visible_wait_s, wait_s
+from windrow.model.wording import node_span
 from windrow.strategies import JobPlan
 
 
@@ -24,8 +25,8 @@ def test_node_time_of_shared_and_of_whole_nodes() -> None:
     ]
     told = run.told(run.independent(3), records, until_s=1035, cores=2)
     assert node_time(told).held_s == 40
-    assert node_time(told).useful_s == 5
-    assert node_time(told).in_vain_s == 2
+    assert node_time(told).used_s == 5
+    assert node_time(told).lost_s == 2
     assert node_time(told).idle_s == 33
     assert node_time(told).share == pytest.approx(1 / 8)
     assert node_time(told, 0) == node_time(told)
@@ -34,7 +35,7 @@ def test_node_time_of_shared_and_of_whole_nodes() -> None:
 def test_what_is_not_over_counts_until_now() -> None:
     records = [*run.one_job(1), run.task_started(1016, 0, 0)]
     told = run.told(run.independent(1), records, until_s=1025)
-    assert (node_time(told).held_s, node_time(told).useful_s) == (10, 9)
+    assert (node_time(told).held_s, node_time(told).used_s) == (10, 9)
 
 
 def test_a_task_lost_with_its_job_was_in_vain() -> None:
@@ -42,7 +43,7 @@ def test_a_task_lost_with_its_job_was_in_vain() -> None:
     told = run.told(
         run.independent(1), [*run.one_job(1), run.task_started(1016, 0, 0), killed], until_s=1060, state="interrupted"
     )
-    assert (node_time(told).held_s, node_time(told).useful_s, node_time(told).in_vain_s) == (7, 0, 6)
+    assert (node_time(told).held_s, node_time(told).used_s, node_time(told).lost_s) == (7, 0, 6)
 
 
 def test_nothing_held_has_no_share() -> None:
@@ -88,10 +89,10 @@ def test_hidden_wait_is_the_seconds_in_which_a_job_waits_and_tasks_run(
         records += [run.task_started(begun, 0, task, task), run.finished(begun + length, task, begun)]
     plan = JobPlan((tasks - 1,), 1, 60, 120)
     records += [run.planned(1000 + since, plan), run.submitted(1000 + since, 1), run.started(1000 + since + wait, 1)]
-    story = run.told(run.independent(tasks), records, until_s=1200).story
+    told = run.told(run.independent(tasks), records, until_s=1200)
     waiting = range(since, since + wait)
     hidden = [s for s in waiting if any(begin <= s < begin + length for begin, length in spans)]
-    assert queue_waits_s(story, 1200) == pytest.approx((10 + wait, len(hidden)))
+    assert queue_waits_s(told) == pytest.approx((10 + wait, len(hidden)))
 
 
 def test_kinds_count_what_finished() -> None:

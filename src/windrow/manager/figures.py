@@ -1,8 +1,11 @@
-"""What a run came to, in numbers: who held which nodes for how long, and what came of it. Pure.
+"""What a run came to, in numbers: makespan, waits, node time held, used and lost. Pure; one definition of each figure
+for real and simulated runs, for pages, `--json` and comparisons.
 
 Rule 1: the node time of a job is its nodes times the time for which it held them. A task of one node uses its share
 of the node's cores; a task of whole nodes uses them all.
 Rule 2: what is not over counts until `until_s`: now for a run that goes on, else its last event.
+Rule 3: no task runs, and the wait is visible, while no attempt runs. Of a simulated run only attempts that did their
+work count, as in the papers, whose tables are compared with: what is lost is waited for again.
 """
 
 from __future__ import annotations
@@ -14,13 +17,16 @@ from itertools import accumulate
 from math import inf
 
 from windrow.manager.journal import PredictedStart
+from windrow.manager.states import AttemptState, JobStage
 from windrow.manager.story import JobStory, RunStory, TaskAttempt
-from windrow.model import format_duration
 
 
 @dataclass(frozen=True, slots=True)
-class RunTold:
-    """A run as a report needs it. `until_s` is where its time axis ends, `cores` how many a node has."""
+class RecordedRun:
+    """A run, real or simulated, as its records tell it: its story, and what pages say beside it.
+
+    `until_s` is where its time axis ends, `cores` how many a node has.
+    """
 
     name: str
     state: str
@@ -31,11 +37,22 @@ class RunTold:
     until_s: float
     cores: int = 1
     version: str = ""
+    is_simulated: bool = False
 
     @property
     def begun_s(self) -> float:
         """Where its time axis begins."""
         return self.until_s if self.story.begun_s is None else self.story.begun_s
+
+    @property
+    def makespan_s(self) -> float:
+        """From its beginning to the end of its last task, or until now."""
+        return self.until_s - self.begun_s
+
+    @property
+    def killed_jobs(self) -> int:
+        """How many jobs were ended by something else than the run."""
+        return sum(job.outcome is JobStage.KILLED for job in self.story.jobs.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,18 +60,18 @@ class NodeTime:
     """Node-seconds: held by jobs, used by attempts that did their work, and by attempts that failed or were lost."""
 
     held_s: float
-    useful_s: float
-    in_vain_s: float
+    used_s: float
+    lost_s: float
 
     @property
     def idle_s(self) -> float:
         """Held, but no task used it."""
-        return max(0.0, self.held_s - self.useful_s - self.in_vain_s)
+        return max(0.0, self.held_s - self.used_s - self.lost_s)
 
     @property
     def share(self) -> float | None:
         """The part of the held time that was useful; None where nothing was held."""
-        return min(1.0, self.useful_s / self.held_s) if self.held_s > 0 else None
+        return min(1.0, self.used_s / self.held_s) if self.held_s > 0 else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,18 +85,6 @@ class KindTimes:
     expected_s: float
     cpu_s: float
     peak_bytes: int
-
-
-def span(seconds: float) -> str:
-    """A duration for people; below a second, hundredths are enough."""
-    return format_duration(round(seconds, 2) if abs(seconds) < 1 else seconds)
-
-
-def node_span(node_s: float) -> str:
-    """Node time for people, in the unit that fits: `12 node-s`, `3.5 node-min`, `1,204 node-h`."""
-    if node_s < 120:
-        return f"{node_s:.0f} node-s" if node_s >= 1 else f"{node_s:.2g} node-s"
-    return f"{node_s / 60:.1f} node-min" if node_s < 7200 else f"{node_s / 3600:,.1f} node-h"
 
 
 def attempts(story: RunStory) -> Iterator[tuple[int, TaskAttempt]]:
@@ -106,40 +111,38 @@ def ran_s(job: JobStory, until_s: float) -> float | None:
 
 def attempt_s(attempt: TaskAttempt, until_s: float) -> float:
     """How long an attempt ran, or has been running."""
-    return max(0.0, (until_s if attempt.ended_s is None else attempt.ended_s) - attempt.started_s)
+    ran = (until_s if attempt.ended_s is None else attempt.ended_s) - attempt.started_s
+    return ran if ran > 0 else 0.0
 
 
-def node_time(told: RunTold, job: int | None = None) -> NodeTime:
+def node_time(run: RecordedRun, job: int | None = None) -> NodeTime:
     """The node time of the run, or of one of its jobs."""
-    story = told.story
+    story, until_s = run.story, run.until_s
     jobs = story.jobs if job is None else {job: story.jobs[job]}
-    held = sum(j.plan.nodes * (ran_s(j, told.until_s) or 0.0) for j in jobs.values() if j.taken_by is None)
-    sums = {"finished": 0.0, "failed": 0.0, "lost": 0.0, "running": 0.0}
-    members = range(len(story.tasks)) if job is None else story.jobs[job].plan.tasks
-    for task in members:
+    held = sum(j.plan.nodes * (ran_s(j, until_s) or 0.0) for j in jobs.values() if j.taken_by is None)
+    whole, cores = story.workflow.nodes.tolist(), story.workflow.cores.tolist()
+    used = lost = 0.0
+    for task in range(len(story.tasks)) if job is None else story.jobs[job].plan.tasks:
         for attempt in story.tasks[task].attempts:
             if job is None or attempt.job == job:
-                sums[attempt.outcome] += _nodes_used(told, task, attempt) * attempt_s(attempt, told.until_s)
-    return NodeTime(held, sums["finished"] + sums["running"], sums["failed"] + sums["lost"])
+                nodes = max(1, len(attempt.nodes)) if whole[task] else min(1.0, cores[task] / max(1, run.cores))
+                if attempt.outcome.is_in_vain:
+                    lost += nodes * attempt_s(attempt, until_s)
+                else:
+                    used += nodes * attempt_s(attempt, until_s)
+    return NodeTime(held, used, lost)
 
 
-def _nodes_used(told: RunTold, task: int, attempt: TaskAttempt) -> float:
-    workflow = told.story.workflow
-    if workflow.nodes[task]:
-        return float(max(1, len(attempt.nodes)))
-    return min(1.0, int(workflow.cores[task]) / max(1, told.cores))
-
-
-def visible_wait_s(told: RunTold) -> float:
+def visible_wait_s(run: RecordedRun) -> float:
     """For how long, from the run's beginning on, no task ran."""
-    worked_s = sum(end - begin for begin, end in _at_work(told.story, told.begun_s, told.until_s))
-    return max(0.0, told.until_s - told.begun_s - worked_s)
+    return max(0.0, run.makespan_s - sum(end - begin for begin, end in _at_work(run, run.begun_s)))
 
 
-def queue_waits_s(story: RunStory, until_s: float) -> tuple[float, float]:
+def queue_waits_s(run: RecordedRun) -> tuple[float, float]:
     """How long jobs that started had waited in the queue, summed; and for how much of it tasks of the run ran."""
-    waits = [(j.submitted_s, j.started_s) for j in story.jobs.values() if j.submitted_s and j.started_s]
-    at_work = _at_work(story, 0.0, until_s)
+    jobs = run.story.jobs.values()
+    waits = [(j.submitted_s, j.started_s) for j in jobs if j.submitted_s is not None and j.started_s is not None]
+    at_work = _at_work(run, 0.0)
     before = list(accumulate((end - begin for begin, end in at_work), initial=0.0))
 
     def worked_s(at_s: float) -> float:
@@ -151,10 +154,11 @@ def queue_waits_s(story: RunStory, until_s: float) -> tuple[float, float]:
     return total, sum(max(0.0, worked_s(started) - worked_s(submitted)) for submitted, started in waits)
 
 
-def _at_work(story: RunStory, from_s: float, until_s: float) -> list[tuple[float, float]]:
+def _at_work(run: RecordedRun, from_s: float) -> list[tuple[float, float]]:
     """The times in which some task ran, apart from each other and in order."""
+    counted = (a for _, a in attempts(run.story) if not (run.is_simulated and a.outcome.is_in_vain))
     found: list[tuple[float, float]] = []
-    for begin, end in sorted((a.started_s, a.started_s + attempt_s(a, until_s)) for _, a in attempts(story)):
+    for begin, end in sorted((a.started_s, a.started_s + attempt_s(a, run.until_s)) for a in counted):
         if found and begin <= found[-1][1]:
             found[-1] = found[-1][0], max(found[-1][1], end)
         elif end > from_s:
@@ -166,7 +170,7 @@ def kind_times(story: RunStory) -> list[KindTimes]:
     """The kinds of the tasks that finished, those with most work first."""
     found: dict[str, list[tuple[int, TaskAttempt]]] = {}
     for task, attempt in attempts(story):
-        if attempt.outcome == "finished":
+        if attempt.outcome is AttemptState.FINISHED:
             found.setdefault(story.workflow.kinds[task], []).append((task, attempt))
     times = [_kind(story, name, done) for name, done in found.items()]
     return sorted(times, key=lambda kind: (-kind.mean_s * kind.tasks, kind.name))
