@@ -239,9 +239,14 @@ def _section(part: Block | Gallery | Listing) -> str:
             return section(part.title, note(part.words), html_table(part))
         case Gallery():
             words = [note(part.words)] if part.words else []
-            return section(part.title, *words, *(picture.html for picture in part.pictures))
+            return section(part.title, *words, *map(_drawn, part.pictures))
     pairs = [line for line in part.lines if not isinstance(line, str)]
     return section(part.title, facts(pairs) if pairs else notes([line for line in part.lines if isinstance(line, str)]))
+
+
+def _drawn(picture: Picture) -> str:
+    numbers = f"<details><summary>the numbers</summary>{html_table(picture.block)}</details>" if picture.block else ""
+    return picture.html + numbers
 
 
 def _filled(words: str) -> str:

@@ -13,7 +13,6 @@ import pytest
 from windrow.cli.main import main
 from windrow.lab.campaign.campaign import BatchRules, Campaign
 from windrow.lab.campaign.rows import KEY, SCHEMA
-from windrow.reproductions.bars import grouped_bars, percent_axis
 from windrow.reproductions.glume import plan as glume
 from windrow.reproductions.glume.claims import claims
 from windrow.reproductions.glume.page import report
@@ -229,16 +228,6 @@ def test_failures_are_told_first_hand() -> None:
     errors = pa.array(["boom", *[None] * (len(tables[0]) - 1)], pa.string())
     tables[0] = tables[0].set_column(SCHEMA.get_field_index("error"), "error", errors)
     assert any("WARNING: 1 of" in line for line in report(PLAN, tables).summary)
-
-
-def test_bars_hang_from_zero_and_deep_ones_are_cut_with_their_value() -> None:
-    axis = percent_axis(-340, 33, "")
-    assert axis.low == -100
-    assert axis.high >= 33
-    assert (0, "0") in axis.ticks
-    svg = grouped_bars(["a", "b"], {"x": [-340, 33], "y": [float("nan"), 0.0]}, axis, "label", str)
-    assert svg.count('<rect class="bar') == 3
-    assert ">-340</text>" in svg
 
 
 @pytest.mark.slow

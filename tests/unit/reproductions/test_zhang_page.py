@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
 
 import pyarrow as pa
 import pytest
 
 from windrow.lab.campaign.campaign import Campaign
 from windrow.lab.campaign.rows import KEY, SCHEMA
-from windrow.reproductions.bars import grouped_bars, short, value_axis
+from windrow.reproductions.charts import short
 from windrow.reproductions.paper import Report
 from windrow.reproductions.zhang.page import report
 from windrow.reproductions.zhang.paired import PairedTest
@@ -73,25 +72,6 @@ def test_failures_are_told_first_hand() -> None:
     found = report(PLAN, tables)
     assert any("WARNING: 1 of 2,700" in line for line in found.summary)
     json.dumps(found.json(), allow_nan=False)
-
-
-def test_bars_rise_in_proportion_and_carry_their_value() -> None:
-    svg = grouped_bars(["a", "b"], {"x": [4.0, 8.0], "y": [float("nan"), 0.0]}, value_axis(8.0, "h"), "label", short)
-    heights = [float(h) for h in re.findall(r'<rect class="bar[^>]* height="([\d.]+)"', svg)]
-    assert len(heights) == 3
-    assert heights[1] == pytest.approx(2 * heights[0], abs=0.2)
-    assert ">4.00</text>" in svg
-    assert svg.count("<title>") == 3
-
-
-@pytest.mark.parametrize("highest", [0.0, 0.03, 0.7, 1.2, 4.9, 5.0, 99.0, 12_345.0])
-def test_axes_reach_from_zero_to_just_above_the_highest(highest: float) -> None:
-    axis = value_axis(highest, "h")
-    assert axis.low == 0
-    assert highest <= axis.high <= max(1.0, 2 * highest)
-    assert axis.ticks[0][0] == 0
-    assert axis.ticks[-1][0] == pytest.approx(axis.high)
-    assert 2 <= len(axis.ticks) <= 10
 
 
 def test_numbers_fit_over_bars() -> None:

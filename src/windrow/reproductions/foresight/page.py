@@ -110,4 +110,4 @@ def _what(plan: PaperPlan) -> Iterator[Fact]:
         )
 
 
-PAPER = Paper(plan_wished, report, "own fixed experiments", options=("data",))
+PAPER = Paper(plan_wished, report, "own fixed experiments", options=("data",), needs=("matplotlib",))

@@ -2,38 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from windrow.report.page import figure
-from windrow.report.svg import plot
-from windrow.report.svg.axis import Axis, round_step
-from windrow.report.svg.plot import Frame
+from windrow.reproductions.charts import MARKERS, chart
 from windrow.reproductions.foresight.plan import OBJECTIVES
 from windrow.reproductions.foresight.results import ForesightResults, RunsCell
 from windrow.reproductions.foresight.tables import by_objective, shown
 
-_TICKS = 7
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 _FAR = 2.0  # times the shortest makespan or the fewest node-hours: what is beyond lies at the edge
 
 
 def frontiers(results: ForesightResults) -> Iterator[str]:
     """A figure for each log."""
-    for cell in results.by_log("objectives"):
-        names = by_objective(cell)
-        yield figure(_frontier(cell, names), _caption(cell), plot.legend([shown(name) for name in names]))
+    return map(_frontier, results.by_log("objectives"))
 
 
-def _frontier(cell: RunsCell, names: Sequence[str]) -> str:
-    spans = [cell.makespan_s(name) / 3600 for name in names]
-    costs = [cell.node_h(name) for name in names]
-    frame = Frame(74, 22, 620, 300, around(costs, "mean node-hours"), around(spans, "mean makespan, hours"))
-    ours = sorted(list(zip(costs, spans, strict=True))[: 1 + len(OBJECTIVES)])
-    marks = [
-        plot.markers(frame, [cost], [span], k % plot.COLOURS, [f"{shown(name)}: {span:.1f} h, {cost:,.0f} node-hours"])
-        for k, (name, span, cost) in enumerate(zip(names, spans, costs, strict=True))
-    ]
-    line = plot.line(frame, [cost for cost, _ in ours], [span for _, span in ours], 0, thin=True)
-    return plot.picture(720, 370, f"Makespan over node-hours on {cell.log}", [plot.axes(frame), line, *marks])
+def _frontier(cell: RunsCell) -> str:
+    names = by_objective(cell)
+    costs = _near([cell.node_h(name) for name in names])
+    spans = _near([cell.makespan_s(name) / 3600 for name in names])
+
+    def draw(axes: Axes) -> None:
+        ours = sorted(list(zip(costs, spans, strict=True))[: 1 + len(OBJECTIVES)])
+        axes.plot(*zip(*ours, strict=True), linewidth=1)
+        for k, name in enumerate(names):
+            axes.plot(costs[k], spans[k], MARKERS[k], color=f"C{k}", label=shown(name), clip_on=False)
+
+    return chart(draw, _caption(cell), height=4, x="mean node-hours", y="mean makespan, hours")
+
+
+def _near(values: list[float]) -> list[float]:
+    return [min(value, _FAR * min(values)) for value in values]
 
 
 def _caption(cell: RunsCell) -> str:
@@ -48,23 +51,3 @@ def _caption(cell: RunsCell) -> str:
 def _is_far(cell: RunsCell, name: str) -> bool:
     least_s, least_h = min(map(cell.makespan_s, cell.names)), min(map(cell.node_h, cell.names))
     return cell.makespan_s(name) > _FAR * least_s or cell.node_h(name) > _FAR * least_h
-
-
-def around(values: Sequence[float], title: str) -> Axis:
-    """From a round number below the least value to one above the greatest that is not far from it."""
-    least = min(values)
-    most = max(value for value in values if value <= _FAR * least)
-    room = max(0.08 * (most - least), 0.01 * most)
-    low, high = least - room, most + room
-    step = _step(high - low)
-    first, last = int(low // step), int(-(-high // step))
-    ticks = tuple((k * step, f"{k * step:,.6g}") for k in range(first, last + 1))
-    return Axis(first * step, last * step, ticks, title)
-
-
-def _step(span: float) -> float:
-    """As `round_step`, for spans below its least step as well."""
-    scale = 1.0
-    while span * scale < _TICKS:
-        scale *= 10
-    return round_step(span * scale, _TICKS) / scale

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from windrow.app.strategies import MEANINGS
 from windrow.report.block import Block
-from windrow.reproductions.bars import FLOOR, grouped_bars, known, percent_axis
+from windrow.reproductions.charts import FLOOR, grouped_bars
 from windrow.reproductions.glume.claims import claims
 from windrow.reproductions.glume.plan import RIVALS, GlumePlan, plan_wished
 from windrow.reproductions.glume.results import DECISIVE, GlumeFigure, GlumeResults, WinsCell
@@ -169,12 +169,10 @@ _HOW_TO_READ = (
 
 
 def _picture(f: GlumeFigure) -> Picture:
-    values = known(f.improvement)
-    y = percent_axis(min(values), max(values), "better than zhang, %")
-    names = _short(f.configurations)
     rows = tuple((name, *(f"{v[i]:+.1f} %" for v in f.improvement.values())) for i, name in enumerate(f.configurations))
     block = Block(f"Figure {f.figure}", _caption(f), ("", *f.improvement), rows)
-    return Picture(grouped_bars(names, f.improvement, y, _caption(f), lambda v: f"{v:+.1f} %"), block)
+    names, unit = _short(f.configurations), "better than zhang, %"
+    return Picture(grouped_bars(names, f.improvement, unit, _caption(f), "{:.0f}".format), block)
 
 
 def _caption(f: GlumeFigure) -> str:
@@ -218,4 +216,5 @@ def _what(results: GlumeResults) -> Iterator[Fact]:
     yield from campaign_facts(plan)
 
 
-PAPER = Paper(plan_wished, report, "own caps, 16 and 128", options=("data", "policy", "placement", "as_thesis"))
+_OPTIONS = ("data", "policy", "placement", "as_thesis")
+PAPER = Paper(plan_wished, report, "own caps, 16 and 128", _OPTIONS, needs=("matplotlib",))

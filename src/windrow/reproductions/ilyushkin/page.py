@@ -204,4 +204,4 @@ def _printed(reading: Reading) -> float:
     return PRINTED_MAXIMAL[reading.policy][list(WORKLOADS).index(reading.workload)]
 
 
-PAPER = Paper(plan_ilyushkin, report, "own workloads")
+PAPER = Paper(plan_ilyushkin, report, "own workloads", needs=("matplotlib",))

@@ -8,7 +8,7 @@ from dataclasses import asdict
 import pyarrow as pa
 
 from windrow.report.block import Block
-from windrow.reproductions.bars import grouped_bars, known, short, value_axis
+from windrow.reproductions.charts import grouped_bars, short
 from windrow.reproductions.paper import (
     Fact,
     Gallery,
@@ -112,8 +112,7 @@ _HOW_TO_READ = (
 def _picture(f: ZhangFigure) -> Picture:
     rows = tuple((name, *(short(values[i]) for values in f.values.values())) for i, name in enumerate(f.groups))
     block = Block(f"Figure {f.figure}", f"{f.caption} Values: {f.unit}.", ("", *f.values), rows)
-    y, caption = value_axis(max(known(f.values)), f.unit), f"Figure {f.figure}. {f.caption}"
-    return Picture(grouped_bars(f.groups, f.values, y, caption, short), block)
+    return Picture(grouped_bars(f.groups, f.values, f.unit, f"Figure {f.figure}. {f.caption}", short), block)
 
 
 def _what(results: ZhangResults) -> Iterator[Fact]:
@@ -131,4 +130,4 @@ def _what(results: ZhangResults) -> Iterator[Fact]:
     yield from campaign_facts(plan)
 
 
-PAPER = Paper(plan_wished, report, "own three policies", options=("data", "cap"), needs=("scipy",))
+PAPER = Paper(plan_wished, report, "own three policies", options=("data", "cap"), needs=("matplotlib", "scipy"))

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from windrow.report.block import Block
-from windrow.reproductions.bars import short
+from windrow.reproductions.charts import short
 from windrow.reproductions.paper import AGREEMENT, claims_block
 from windrow.reproductions.zhang.claims import claims
 from windrow.reproductions.zhang.clusters import Usage, figure_11
