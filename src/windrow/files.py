@@ -49,6 +49,18 @@ def draft_beside(path: Path) -> Iterator[Path]:
         draft.unlink(missing_ok=True)
 
 
+def link_once(draft: Path, path: Path) -> bool:
+    """Give what is whole under another name this one, too. False where it is taken.
+
+    Unlike `create_once` it is never met half-written; the file system must know links.
+    """
+    try:
+        os.link(draft, path)
+    except FileExistsError:
+        return False
+    return True
+
+
 @contextlib.contextmanager
 def replacing(path: Path, mode: int = 0o600, *, lasting: bool = True) -> Iterator[BinaryIO]:
     """A stream for the file's new content, which is there, whole, when the `with` ends well.

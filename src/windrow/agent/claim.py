@@ -11,25 +11,17 @@ import os
 from pathlib import Path
 
 from windrow.errors import OutsideError
+from windrow.files import create_once
 
 
 def claim(path: Path, host: str, queue_id: str, at: float, by_job: int | None = None) -> str:
     """Claim the job; `by_job` takes it over where that is another. Empty if it is ours now, else who has it."""
     record = {"host": host, "pid": os.getpid(), "queue_id": queue_id, "at": at, "by_job": by_job}
     try:
-        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    except FileExistsError:
-        return _holder(path)
+        is_ours = create_once(path, json.dumps(record).encode() + b"\n")
     except OSError as error:
         raise OutsideError(f"{path} cannot be created: {error.strerror}") from error
-    try:
-        os.write(fd, json.dumps(record).encode() + b"\n")
-        os.fsync(fd)
-    except OSError as error:
-        raise OutsideError(f"{path} cannot be written: {error.strerror}") from error
-    finally:
-        os.close(fd)
-    return ""
+    return "" if is_ours else _holder(path)
 
 
 def claimant(path: Path) -> str:

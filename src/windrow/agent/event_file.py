@@ -10,7 +10,6 @@ Rule 3: what is written survives the agent; what is synced (within a second) sur
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import json
 import os
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import Any, ClassVar, get_args
 
 from windrow.errors import InputError, OutsideError
+from windrow.files import append_whole
 from windrow.model.cause import Cause
 
 
@@ -184,16 +184,10 @@ class Writer:
         data = "".join(self._waiting).encode()
         self._waiting.clear()
         try:
-            written = os.write(self._fd, data)
-            if written < len(data):  # the disk is nearly full; a second write has the error
-                written += os.write(self._fd, data[written:])
-            if written < len(data):
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            append_whole(self._fd, data, self._size)
         except OSError as error:
-            with contextlib.suppress(OSError):  # where not even this is allowed, readers skip the torn line
-                os.ftruncate(self._fd, self._size)
             raise _cannot_write(self._path, error) from error
-        self._size += written
+        self._size += len(data)
         if self._unsynced_since is None:
             self._unsynced_since = time.monotonic()
 

@@ -6,15 +6,14 @@ escapes that Python uses for it.
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from windrow.errors import InputError, OutsideError
+from windrow.files import replacing, sync_folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +78,6 @@ class JobFile:
 
 
 _NAMES = tuple(f.name for f in fields(TaskSpec))
-_NEW = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
 _LISTS = ("command", "inputs", "outputs", "parents", "children", "shared")
 
 
@@ -88,22 +86,11 @@ def write_job(path: Path, job: JobFile) -> None:
 
     OutsideError if it cannot be written; then nothing has changed.
     """
-    draft = path.with_name(path.name + ".new")
     try:
-        # For its owner alone, whatever the umask says: it has the environments of tasks.
-        with os.fdopen(os.open(draft, _NEW, 0o600), "w", encoding="ascii") as file:
-            file.writelines(_lines(job))
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(path)
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        with replacing(path) as file:  # for its owner alone: it has the environments of tasks
+            file.writelines(line.encode("ascii") for line in _lines(job))
+        sync_folder(path.parent)
     except OSError as error:
-        with contextlib.suppress(OSError):
-            draft.unlink(missing_ok=True)
         raise OutsideError(f"{path} cannot be written: {error.strerror}") from error
 
 

@@ -12,7 +12,6 @@ import hashlib
 import http.client
 import os
 import re
-import secrets
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -21,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from windrow.errors import InputError, OutsideError, UserError
+from windrow.files import draft_beside
 from windrow.formats.disk import AnyPath, bare_name, open_bytes
 from windrow.formats.swf.reader import read_log, read_swf_header
 from windrow.model import Log, format_duration
@@ -135,15 +135,12 @@ def fetch(
         return place
     url = f"{base_url.rstrip('/')}/{log.folder}/{log.file}"
     _make_folder(place.parent)
-    beside = place.with_name(f".{place.name}.{secrets.token_hex(4)}.part")
-    try:
+    with draft_beside(place) as beside:
         with _failures_explained(url, place):
             _download(url, beside, timeout_s, progress)
         if not _is_the_log(beside, log):
             raise OutsideError(f"{url}: what came is not {log.file} (checksum differs); try again later, or elsewhere")
         beside.replace(place)
-    finally:
-        beside.unlink(missing_ok=True)
     return place
 
 

@@ -14,7 +14,6 @@ import errno
 import gzip
 import io
 import os
-import secrets
 import stat
 import zlib
 from collections.abc import Iterator
@@ -23,6 +22,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from windrow.errors import InputError, OutsideError, UserError
+from windrow.files import draft_beside
 
 AnyPath = str | os.PathLike[str]
 
@@ -138,8 +138,7 @@ def replace_bytes(path: AnyPath) -> Iterator[BinaryIO]:
         place = Path(os.path.realpath(target))  # a link stays a link: what it points to is replaced
         if place.is_dir():
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(target))
-        beside = place.with_name(f".{place.name}.{secrets.token_hex(4)}.part")
-        try:
+        with draft_beside(place) as beside:
             with beside.open("xb") as file:
                 with _packed(target, file) as stream:
                     yield stream
@@ -147,8 +146,6 @@ def replace_bytes(path: AnyPath) -> Iterator[BinaryIO]:
                 os.fsync(file.fileno())
             _keep_mode(place, beside)
             beside.replace(place)
-        finally:
-            beside.unlink(missing_ok=True)
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import sys
@@ -17,6 +16,7 @@ from windrow.agent.folder import RunFolder
 from windrow.agent.job_file import JobFile, TaskSpec, write_job
 from windrow.agent.order import absolute
 from windrow.errors import OutsideError
+from windrow.files import append_whole
 from windrow.manager.core import Core
 from windrow.model import Runnable
 from windrow.queues.port import JobSpec
@@ -171,13 +171,9 @@ class Dispatch:
 
 
 def _append(path: Path, data: bytes) -> None:
-    """Append all of it or nothing: readers stumble over half a line."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     try:
-        size = os.fstat(descriptor).st_size
-        if os.write(descriptor, data) < len(data):
-            os.ftruncate(descriptor, size)
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        append_whole(descriptor, data, os.fstat(descriptor).st_size)
         os.fsync(descriptor)
     finally:
         os.close(descriptor)

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import os
 import re
-import secrets
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
 from windrow.errors import OutsideError, UserError, unknown_name
+from windrow.files import draft_beside, link_once, sync_folder
 from windrow.model import Runnable
 from windrow.queues.local.rendezvous import knock
 from windrow.records.runnable_file import read_submission, runnable_json
@@ -108,31 +108,20 @@ class PoolFolder:
     def submit(self, runnable: Runnable) -> int:
         """Put the workflow in; its number. When this returns the workflow is on disk and will be served."""
         data = runnable_json(runnable, time.time())
-        draft = self.workflows / f".{secrets.token_hex(8)}.part"
         try:
-            with draft.open("xb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            try:
-                number = self._link(draft)
-            finally:
-                draft.unlink(missing_ok=True)
-            _sync(self.workflows)
+            with draft_beside(self.workflows / "new") as draft:
+                with draft.open("xb") as file:
+                    file.write(data)
+                    file.flush()
+                    os.fsync(file.fileno())
+                number = max((int(p.stem) for p in self.workflows.glob("*.json") if p.stem.isdecimal()), default=0) + 1
+                while not link_once(draft, self.workflow(number)):  # someone else submits at the same time
+                    number += 1
+            sync_folder(self.workflows)
         except OSError as error:
             raise OutsideError(f"{self.workflows}: cannot be written: {error.strerror}") from error
         knock(self.path)
         return number
-
-    def _link(self, draft: Path) -> int:
-        number = max((int(p.stem) for p in self.workflows.glob("*.json") if p.stem.isdecimal()), default=0) + 1
-        while True:
-            try:
-                self.workflow(number).hardlink_to(draft)
-            except FileExistsError:  # someone else submits at the same time
-                number += 1
-            else:
-                return number
 
     def read(self, number: int) -> Submission:
         """The workflow of this number. InputError where it cannot be used."""
@@ -175,12 +164,3 @@ def find_pool(name: str, root: Path = ROOT) -> PoolFolder:
     if "/" in name or not known:
         raise UserError(f"there is no pool in {folder.path}; windrow pool {name} starts one")
     raise unknown_name("pool", name, known)
-
-
-def _sync(folder: Path) -> None:
-    """Make the names in a folder last through a crash of the machine."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

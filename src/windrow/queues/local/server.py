@@ -20,6 +20,7 @@ from pathlib import Path
 from windrow.agent import shares
 from windrow.agent.machine import Identity, identity
 from windrow.errors import WindrowError
+from windrow.files import kill_marked
 from windrow.queues.local.plan import jobs_to_start
 from windrow.queues.local.rendezvous import JOB_VARIABLES, job_id, lock, make_folder, open_door, sign
 from windrow.queues.local.store import LocalSettings, QueuedJob, QueueStore
@@ -248,11 +249,7 @@ def _job_variables(folder: Path, job: QueuedJob, *, is_machine: bool) -> Mapping
 def _kill_remains(folder: Path, job: int) -> None:
     """Kill what is left of a job that lost its keeper: processes that carry its mark in their environment."""
     marks = {os.fsencode(f"WINDROW_QUEUE_FOLDER={folder}"), f"WINDROW_JOB_ID={job_id(folder, job)}".encode()}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdecimal():
-            with contextlib.suppress(OSError):  # gone meanwhile, or somebody else's
-                if marks <= set((entry / "environ").read_bytes().split(b"\0")):
-                    os.kill(int(entry.name), signal.SIGKILL)
+    kill_marked(marks)
 
 
 def _daemonize(folder: Path, lock_file: int) -> None:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from windrow.agent.machine import Identity, identity
+from windrow.files import draft_beside, link_once, replacing
 from windrow.queues.local.store import Launch
 
 _SIGNALS = {signal.SIGTERM, signal.SIGCHLD}
@@ -51,15 +52,9 @@ class KeeperTerms:
 
 def claim(folder: Path, job: int, who: Identity) -> bool:
     """Make this job ours. False where somebody was first."""
-    draft = folder / "jobs" / f"{job}.claim.{os.getpid()}"
-    draft.write_text(json.dumps(asdict(who)))
-    try:
-        _claim_file(folder, job).hardlink_to(draft)
-    except FileExistsError:
-        return False
-    finally:
-        draft.unlink()
-    return True
+    with draft_beside(_claim_file(folder, job)) as draft:
+        draft.write_text(json.dumps(asdict(who)))
+        return link_once(draft, _claim_file(folder, job))
 
 
 def claimant(folder: Path, job: int) -> Identity | None:
@@ -195,12 +190,11 @@ def _has_ended(child: int) -> bool:
 
 def _write(file: Path, content: dict[str, object]) -> None:
     """Write a file whole. A full disk may get room again, and an exit code is worth waiting for."""
-    draft = file.with_suffix(".draft")
     give_up_s = time.monotonic() + _WRITE_LIMIT_S
     while True:
         try:
-            draft.write_text(json.dumps(content))
-            draft.replace(file)
+            with replacing(file, lasting=False) as draft:
+                draft.write(json.dumps(content).encode())
         except OSError as error:
             if error.errno not in (errno.ENOSPC, errno.EDQUOT) or time.monotonic() > give_up_s:
                 raise
