@@ -297,7 +297,7 @@ def test_bad_settings_and_folders_get_one_clear_message(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="chmod 700"):
         LocalQueue(tmp_path / "d")
     (tmp_path / "e").write_text("")
-    with pytest.raises(UserError, match="folder of its own"):
+    with pytest.raises(UserError, match="its own folder"):
         LocalQueue(tmp_path / "e")
 
 

@@ -25,6 +25,7 @@ from windrow.forecast.waits import History, PastWait
 from windrow.foresight.observed_file import ObservedFile
 from windrow.manager.core import Core
 from windrow.manager.journal import Record, RunJournal
+from windrow.manager.states import TaskState
 from windrow.manager.terms import Terms
 from windrow.model import NodeShape
 from windrow.pool import events as e
@@ -77,8 +78,7 @@ def test_runs_are_told_and_replayed(old: Path, name: str, state: str, finished: 
     paths = RunPaths(RunFolder.at(old / "runs" / name))
     view = RunView(paths)
     assert view.state == state
-    assert sum(record.state.endswith("finished") for record in view.story.tasks) == finished
-    assert view.story.count("failed") == failed
+    assert (view.story.count(TaskState.FINISHED), view.story.count(TaskState.FAILED)) == (finished, failed)
     assert view.tag(0) == f"windrow-{view.facts['uid']}-0"
     workflow, terms = view.runnable.workflow, Terms(2, shape=NodeShape(1))
     core = Core(Work(workflow, whole_seconds(workflow), terms.shape, terms.cluster_nodes), terms)
