@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import re
+from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -54,3 +56,60 @@ def test_nobody_but_the_simulation_reaches_into_a_cluster() -> None:
         if not (isinstance(node.value, ast.Name) and node.value.id == "self")
     ]
     assert private == []
+
+
+def _glossary() -> tuple[list[str], list[str]]:
+    """The entries' lines, and the words of the table of those not used; what a bracket explains needs a reader."""
+    used, unused = (ROOT / "GLOSSARY.md").read_text().split("## Words we use\n")[1].split("## Words we do not use\n")
+    cells = [line.split("|")[1].strip() for line in unused.splitlines() if line.startswith("|")]
+    return used.strip().splitlines(), cells[2:]
+
+
+def test_the_glossary_is_sorted_and_says_each_thing_in_one_line() -> None:
+    entries, unused = _glossary()
+    words = [re.fullmatch(r"- \*\*([a-z -]+)\*\*: .+\.", line) for line in entries]
+    assert not [line for line, found in zip(entries, words, strict=True) if found is None]
+    names = [found[1] for found in words if found]
+    assert names == sorted(set(names))
+    assert unused == sorted(set(unused))
+    assert not set(names) & set(unused)
+
+
+def test_words_that_the_glossary_rules_out_are_in_no_message() -> None:
+    unused = [word for word in _glossary()[1] if "(" not in word]
+    pattern = re.compile(rf"\b(?:{'|'.join(unused)})\b", re.IGNORECASE)
+    found = [
+        f"{path.relative_to(ROOT)}:{line}: {text}"
+        for path in SOURCES
+        if "src" in path.parts and "reproductions" not in path.parts  # which keep the names of published columns
+        for line, text in _messages(ast.parse(path.read_text()))
+        if pattern.search(text)
+    ]
+    assert not found
+
+
+_SAID = {"say", "tell", "fault", "heading", "note", "figure", "section", "waiting", "warning", "info"}
+_HELP = {"help", "description", "epilog", "what", "fix"}
+
+
+def _messages(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """What people may read: texts of help, of errors that are raised, and of calls that print or write pages."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Raise) and node.exc is not None:
+            yield from _texts(node.exc)
+        elif isinstance(node, ast.Call):
+            name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            for part in node.args if name in _SAID else ():
+                yield from _texts(part)
+            for keyword in node.keywords:
+                if keyword.arg in _HELP:
+                    yield from _texts(keyword.value)
+    for statement in tree.body:
+        if isinstance(statement, ast.Assign | ast.AnnAssign) and statement.value is not None:
+            yield from _texts(statement.value)
+
+
+def _texts(node: ast.AST) -> Iterator[tuple[int, str]]:
+    for part in ast.walk(node):
+        if isinstance(part, ast.Constant) and isinstance(part.value, str):
+            yield part.lineno, part.value

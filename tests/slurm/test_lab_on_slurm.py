@@ -60,7 +60,7 @@ def test_one_array_job_gives_the_table_of_a_run_here(
 
     held = told(capsys, *ask, "--set", "begin=now+1hour")
     assert main(["lab", *ask]) == 2
-    assert f"array job {held['job']} is in the queue yet" in capsys.readouterr().err
+    assert f"array job {held['job']} is still in the queue" in capsys.readouterr().err
     slurm.run("scancel", str(held["job"]))
     wait_for_the_end(slurm, held["job"])
 

@@ -222,7 +222,7 @@ def test_a_qos_of_the_shell_limits_the_time(accounted: World, slurm_with_account
         slurm.run("sacctmgr", "-i", "modify", "user", user, "set", "qos+=express")
     accounted.env["SBATCH_QOS"] = "express"
     accounted.write(fan(width=1, runtime="4m"))
-    check_refused(accounted, "needs 4.2 min, but slurm gives a job at most 3.0 min")
+    check_refused(accounted, "needs 4.2 min, but slurm allows a job at most 3.0 min")
     accounted.write(fan(width=2))
     code, said = accounted.run("--strategy", "one-job")
     assert code == 0, said

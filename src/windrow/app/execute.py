@@ -197,7 +197,7 @@ def _refuse_closed_queue(prepared: Prepared) -> None:
     widest = int(workflow.nodes.argmax())
     if usable < (needed := int(workflow.nodes[widest])) <= limits.nodes:
         offered = f"only {usable} of the {limits.nodes} nodes of {on} can be used now"
-        raise UserError(f"task {workflow.ids[widest]} needs {needed} nodes, but {offered}; ask for fewer nodes, {fix}")
+        raise UserError(f"task {workflow.ids[widest]} needs {needed} nodes, but {offered}; request fewer nodes, {fix}")
 
 
 def _refuse_misfits(prepared: Prepared) -> None:
@@ -239,7 +239,7 @@ def _refuse_long_tasks(prepared: Prepared) -> None:
     needed = float(workflow.runtime_s[longest]) + OVERHEAD_S
     if needed > limit:
         raise UserError(
-            f"task {workflow.ids[longest]} needs {format_duration(needed)}, but {prepared.order.on} gives a job "
+            f"task {workflow.ids[longest]} needs {format_duration(needed)}, but {prepared.order.on} allows a job "
             f"at most {format_duration(limit)}; split the task, or use a queue with longer times"
         )
 

@@ -91,14 +91,14 @@ def _refuse_conflicts(folder: Path, own: Path, workflow: str, runnable: Runnable
         except WindrowError:  # it cannot be told what it writes
             continue
         if (shared := _shared(ours, theirs)) is not None:
-            raise _conflict(other, f"writes {shared}, which this run would write, too")
+            raise _conflict(other, f"writes {shared}, which this run would also write")
 
 
 def _conflict(other: RunPaths, what: str) -> UserError:
-    how = "is running" if holder_of(other.lock) is not None else "has jobs that are not over"
+    how = "is running" if holder_of(other.lock) is not None else "has unfinished jobs"
     place = other.folder.path
     return UserError(
-        f"{other.name} in {place} {how} and {what}; wait until it is over (windrow watch {place}), "
+        f"{other.name} in {place} {how} and {what}; wait until it ends (windrow watch {place}), "
         f"or stop it (windrow cancel {place})"
     )
 

@@ -44,7 +44,7 @@ def refuse_shared(folder: Path) -> None:
     if is_shared and _keeps_modes(folder):
         raise UserError(
             f"{folder.absolute()} can be written by other users, and Windrow executes only what is yours; "
-            f"look at what is in it, then chmod -R go-w {folder.absolute()}"
+            f"check its contents, then chmod -R go-w {folder.absolute()}"
         )
 
 

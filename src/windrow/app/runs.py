@@ -97,7 +97,7 @@ def new_run(name: str, root: Path, fill: Callable[[RunPaths], None]) -> RunPaths
         finally:
             shutil.rmtree(unborn, ignore_errors=True)
     except OSError as error:
-        raise OutsideError(f"{root}: cannot make a folder for the run: {error.strerror}") from error
+        raise OutsideError(f"{root}: cannot create a folder for the run: {error.strerror}") from error
 
 
 def _make_root(root: Path) -> None:
@@ -114,7 +114,7 @@ def _make_root(root: Path) -> None:
             if time.time() - unborn.stat().st_mtime > _DAY_S:
                 shutil.rmtree(unborn, ignore_errors=True)
     except OSError as error:
-        raise OutsideError(f"{root}: cannot make a folder for the run: {error.strerror}") from error
+        raise OutsideError(f"{root}: cannot create a folder for the run: {error.strerror}") from error
 
 
 def _rename_new(old: Path, new: Path) -> None:

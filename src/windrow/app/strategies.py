@@ -52,7 +52,7 @@ MEANINGS: Mapping[str, str] = {
     "level-by-level": "one job per level, each when the one before is done",
     "zhang": "groups of levels by the ratio of wait to run, each submitted when the one before starts",
     "glume": "groups of levels by estimated makespan, each submitted when the one before starts",
-    "foresight": "whatever ends first when it is played on likely futures of the cluster",
+    "foresight": "the cut that finishes first in simulations of likely futures of the queue",
 }
 
 

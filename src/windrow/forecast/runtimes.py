@@ -196,7 +196,7 @@ class RunTimes:
                     Path(f"{self.path}{suffix}").unlink(missing_ok=True)
                 self.path.rename(target)
         except OSError as error:
-            raise OutsideError(f"{self.path}: broken, and cannot be set aside: {error.strerror}; remove it") from None
+            raise OutsideError(f"{self.path}: broken, and cannot be renamed: {error.strerror}; remove it") from None
         logger.warning("%s was broken; it is now %s, and run times are learned again", self.path, target.name)
 
     def _is_still_broken(self) -> bool:

@@ -73,7 +73,7 @@ class History:
 
     def __init__(self, path: str | Path, *, last: int = 200) -> None:
         self.path, self.last = Path(path), last
-        self._file = Database(self.path, "the history of waits", "move it away, and a new one is made")
+        self._file = Database(self.path, "the history of waits", "move it away, and a new one is created")
         self._file.make_folder("set WINDROW_WAITS to another file")
         with self._file.visit() as database:
             database.execute(_TABLE)

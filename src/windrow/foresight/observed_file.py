@@ -53,10 +53,10 @@ class ObservedFile:
         except OSError as error:
             raise OutsideError(f"{self.path}: {error.strerror}") from None
         except msgspec.DecodeError:
-            self._say(f"{self.path} is broken; what was seen of this queue is learned again")
+            self._say(f"{self.path} is broken; observations of this queue start again")
             return Observed()
         if (content.format, content.place) != (FORMAT, self.place):
-            self._say(f"{self.path} is of another queue or version; what was seen of this queue is learned again")
+            self._say(f"{self.path} is of another queue or version; observations of this queue start again")
             return Observed()
         jobs = [PastJob(*row) for row in content.jobs]
         return Observed({job.id: job for job in jobs}, content.spans)

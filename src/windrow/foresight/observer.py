@@ -77,12 +77,12 @@ class Observer:
         try:
             jobs, since_s = self._asked(accounts, now)
         except QueueError as error:
-            logger.debug("accounts did not answer: %s", error)
+            logger.debug("accounting did not answer: %s", error)
             self._pause_s = min(_MOST_PAUSE_S, 2 * self._pause_s)
             self._next_ask_s = now + self._pause_s
             return
         if jobs is None or not _is_complete(jobs, snapshot, own):
-            logger.debug("the accounts of this queue do not tell of others")
+            logger.debug("the accounting of this queue does not show other users' jobs")
             self._accounts = None
             return
         if self._told_until_s is None:  # accounts may have begun, or been purged, after the time that was asked for
@@ -117,5 +117,5 @@ def _loaded(file: ObservedFile, say: Say) -> Observed:
     try:
         return file.load()
     except WindrowError as error:
-        say(f"what was seen of this queue before is not used: {error}")
+        say(f"earlier observations of this queue are not used: {error}")
         return Observed()

@@ -109,7 +109,11 @@ class Foresight:
         wide = (view.work.workflow.nodes > view.work.cluster_nodes) & view.left
         if view.futures is None or wide.any():  # with tasks that cannot start now no future has an end
             plain = Glume().decide(view)
-            return replace(plain, why=f"no look ahead here, so as glume: {plain.why}") if plain.jobs else plain
+            return (
+                replace(plain, why=f"no simulated futures here, so decided as glume: {plain.why}")
+                if plain.jobs
+                else plain
+            )
         futures = view.futures(self.sampling)
         if view.jobs_waiting:
             return _followers(view, futures)
@@ -200,7 +204,7 @@ class Foresight:
         if rival is not None:
             why += f"; next best, {rival.course.name}: {_later(rival, best)}"
         if self._is_late(view, best):
-            why += "; no course keeps the deadline"
+            why += "; no course meets the deadline"
         by_task = any(group.how == "by task" and group.first == 0 for group in best.course.then)
         jobs = best.course.jobs if is_exact else unhurried(view, best.course.jobs)
         return Decision(jobs, seen, why, individually=by_task, is_played=True)
@@ -236,8 +240,8 @@ def _candidate(view: View, one: Tried, best: Tried) -> Candidate:
 def _give_or_take(one: Tried) -> str:
     count = len(one.makespan_s)
     if stuck := sum(map(is_never, one.makespan_s)):
-        return f"never done in {stuck} of {count} futures"
-    return f"give or take {format_duration(pstdev(one.makespan_s))} in {count} future{'s' if count > 1 else ''}"
+        return f"never done in {stuck} of {count} simulated futures"
+    return f"± {format_duration(pstdev(one.makespan_s))} over {count} simulated future{'s' if count > 1 else ''}"
 
 
 def _later(one: Tried, best: Tried) -> str:

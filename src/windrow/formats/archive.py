@@ -114,7 +114,7 @@ def find(name: str) -> ArchiveLog:
     for log in ARCHIVE:
         if wanted in (log.name.lower(), log.file.lower(), bare_name(log.file).lower()):
             return log
-    raise UserError(f"no log is called {name!r}; known are {', '.join(log.name for log in ARCHIVE)}")
+    raise UserError(f"no log is called {name!r}; known logs: {', '.join(log.name for log in ARCHIVE)}")
 
 
 def fetch(
@@ -139,7 +139,7 @@ def fetch(
         with _failures_explained(url, place):
             _download(url, beside, timeout_s, progress)
         if not _is_the_log(beside, log):
-            raise OutsideError(f"{url}: what came is not {log.file} (checksum differs); try again later, or elsewhere")
+            raise OutsideError(f"{url}: the download is not {log.file} (wrong checksum); try again later, or elsewhere")
         beside.replace(place)
     return place
 
@@ -220,7 +220,7 @@ def _make_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UserError(f"{folder}: cannot be made ({error.strerror}); give another folder") from None
+        raise UserError(f"{folder}: cannot be created ({error.strerror}); give another folder") from None
 
 
 @contextmanager

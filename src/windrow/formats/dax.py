@@ -177,7 +177,7 @@ class _Dax:
         except ValueError:
             value = math.nan
         if not abs(value) <= _LARGEST:
-            raise self._fault(element, f"{what} is {text!r}, not a number that can be", "fix it")
+            raise self._fault(element, f"{what} is {text!r}, not a valid number", "fix it")
         return value
 
     def _ref(self, element: Element) -> _Ref:

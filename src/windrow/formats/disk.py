@@ -86,7 +86,7 @@ class _Unpacked(io.RawIOBase):
         self._left -= count
         if self._left < 0:
             problem = f"unpacks to more than {self._most:,} bytes, which is too much for a file of its size"
-            raise InputError(self._path, problem, fix="unpack it and look what it holds")
+            raise InputError(self._path, problem, fix="unpack it and check its contents")
         return count
 
 
@@ -98,7 +98,7 @@ def _size_of_file(path: AnyPath) -> int:
     if not stat.S_ISREG(about.st_mode):
         raise InputError(path, "this is a pipe, a socket or a device, not a file", fix="give a regular file")
     if about.st_size > BYTES_MAX:
-        raise InputError(path, f"has {about.st_size:,} bytes, and {BYTES_MAX:,} are the most", fix="split it")
+        raise InputError(path, f"has {about.st_size:,} bytes; the maximum is {BYTES_MAX:,}", fix="split it")
     return about.st_size
 
 
@@ -200,7 +200,7 @@ def _refusals_explained(path: Path) -> Iterator[None]:
     except IsADirectoryError:
         raise UserError(f"{path}: this is a folder; give the name of a file in it") from None
     except (FileNotFoundError, NotADirectoryError):
-        raise UserError(f"{path}: there is no folder {path.parent}; make it first, or write elsewhere") from None
+        raise UserError(f"{path}: there is no folder {path.parent}; create it first, or write elsewhere") from None
     except PermissionError:
         raise UserError(f"{path}: not allowed to write there; check the permissions of {path.parent}") from None
     except OSError as error:

@@ -47,7 +47,7 @@ class Scenario:
 
     def __post_init__(self) -> None:
         if not 0 <= self.noise <= 5:
-            raise UserError(f"noise is a spread from 0 (task times are exact) to 5, not {self.noise:g}")
+            raise UserError(f"noise must be a spread from 0 (task times are exact) to 5, not {self.noise:g}")
         if not len(self.log):
             raise UserError(f"log {self.log.name} has no jobs; nothing can be tried on it")
 
@@ -87,7 +87,7 @@ class Scenario:
         """Move the cluster on to that time. UserError beyond the log, where the queue would only run dry."""
         if not 0 <= at_s <= self.last_s:
             last = f"{self.last_s:,} s ({format_duration(self.last_s)})"
-            raise UserError(f"time {at_s:,} s lies outside of log {self.log.name}, whose last job comes at {last}")
+            raise UserError(f"time {at_s:,} s is outside log {self.log.name}, whose last job is submitted at {last}")
         cluster.advance(self.zero_s + at_s)
         return cluster
 
@@ -110,7 +110,7 @@ def submission_times(log: Log, from_s: int | None = None, to_s: int | None = Non
     end = min(7 * _DAY_S, last) if to_s is None else to_s
     begin = min(_DAY_S, end // 7) if from_s is None else from_s
     if begin > end:
-        raise UserError(f"no time lies between {begin:,} s and {end:,} s; the first must not be after the second")
+        raise UserError(f"there is no time between {begin:,} s and {end:,} s; the first must not be after the second")
     gap = min(6 * _HOUR_S, max(1, (end - begin) // 4)) if every_s is None else every_s
     if gap < 1:
         raise UserError("times must be at least a second apart")

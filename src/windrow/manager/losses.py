@@ -60,4 +60,4 @@ class Losses:
             return ""
         what = _WHAT.get(cause, f"were lost ({cause})")
         advice = f"{_ADVICE.get(cause, 'fix the cause')}, then resume the run"
-        return f"{count} jobs in a row {what} before a task finished (the last one: {why}); {advice}"
+        return f"{count} jobs in a row {what} before a task finished (last: {why}); {advice}"

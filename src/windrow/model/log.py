@@ -62,12 +62,12 @@ _RULES = {
         "repaired: {n:,} jobs had no requested time; their run times were taken",
     ),
     "mended_ran_longer": (
-        "repaired: 1 job ran longer than it asked; it is killed at its request",
-        "repaired: {n:,} jobs ran longer than they asked; they are killed at their requests",
+        "repaired: 1 job ran longer than requested; it is killed at its requested time",
+        "repaired: {n:,} jobs ran longer than requested; they are killed at their requested times",
     ),
     "mended_unsorted": (
-        "repaired: 1 job came out of order; the log was sorted by submission",
-        "repaired: {n:,} jobs came out of order; the log was sorted by submission",
+        "repaired: 1 job was out of order; the log was sorted by submission",
+        "repaired: {n:,} jobs were out of order; the log was sorted by submission",
     ),
 }
 

@@ -67,5 +67,7 @@ def refuse_missing_inputs(
         for f in workflow.inputs.of(number).tolist():
             name = workflow.files[f].id
             if name not in made and not exists(Path(step.workdir, name)):
-                problem = f"task {workflow.ids[number]} reads {name}, which no task makes and is not in {step.workdir}"
-                raise InputError(file, problem, fix="make it, or correct the name")
+                problem = (
+                    f"task {workflow.ids[number]} reads {name}, which no task writes and which is not in {step.workdir}"
+                )
+                raise InputError(file, problem, fix="create it, or correct the name")

@@ -35,4 +35,4 @@ def refuse_misfits(runnable: Runnable, settings: PoolSettings) -> None:
     taken = in_processors(runnable.workflow, settings.shape).cores
     if int(taken.max()) > settings.slots:
         name, nodes = runnable.workflow.ids[int(taken.argmax())], int(runnable.workflow.nodes[taken.argmax()])
-        raise UserError(f"task {name} asks for {nodes} nodes, and the pool has {settings.nodes}; start it with more")
+        raise UserError(f"task {name} asks for {nodes} nodes, but the pool has {settings.nodes}; restart it with more")

@@ -94,7 +94,7 @@ class PoolFolder:
                 folder.mkdir(mode=0o700, exist_ok=True)
             self.path.chmod(0o700)
         except OSError as error:
-            raise OutsideError(f"{self.path}: cannot make a folder for the pool: {error.strerror}") from error
+            raise OutsideError(f"{self.path}: cannot create a folder for the pool: {error.strerror}") from error
 
     def _refuse_foreign(self) -> None:
         """A folder that others use must not be closed to them, nor filled with what is ours."""
@@ -103,7 +103,7 @@ class PoolFolder:
         found = sorted(p.name for p in self.path.iterdir())
         foreign = [name for name in found if name not in _OWN and not name.startswith(self.journal.name)]
         if foreign:
-            raise UserError(f"{self.path} is no pool: {foreign[0]} lies in it; name a folder that does not exist yet")
+            raise UserError(f"{self.path} is not a pool: it contains {foreign[0]}; name a folder that does not exist")
 
     def submit(self, runnable: Runnable) -> int:
         """Put the workflow in; its number. When this returns the workflow is on disk and will be served."""

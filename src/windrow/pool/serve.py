@@ -49,4 +49,4 @@ def _lock(folder: PoolFolder) -> RunLock:
     except UserError:
         holder = holder_of(folder.lock) or "another process"
         stop = f"windrow pool {shlex.quote(folder.address)} --stop"
-        raise UserError(f"pool {folder.name} is served already, by {holder}; {stop} stops it") from None
+        raise UserError(f"pool {folder.name} is already running ({holder}); {stop} stops it") from None

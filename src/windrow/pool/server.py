@@ -132,7 +132,7 @@ class PoolServer:
         self._settle()
         for wish in heard:
             self._folder.fulfil(wish)
-        return "stopped as asked" if "stop" in wishes else ""
+        return "stopped on request" if "stop" in wishes else ""
 
     def _hear(self, wish: str) -> bool:
         """Do something about a wish; whether that is all there is to do."""
@@ -166,7 +166,7 @@ class PoolServer:
         try:
             self._folder.out(number).mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
-            raise OutsideError(f"{self._folder.out(number)} cannot be made: {error.strerror}") from error
+            raise OutsideError(f"{self._folder.out(number)} cannot be created: {error.strerror}") from error
 
     def _ask(self, attempts: Iterable[PoolAttempt]) -> None:
         """These attempts may start as soon as there is room."""
@@ -196,7 +196,7 @@ class PoolServer:
         host, now_s = self._crew.names[node], self._clock.now()
         self._placement.lose(node)
         self._note(e.NodeLost(now_s, node, host))
-        self._say(f"node {host} was lost; what ran there starts again elsewhere")
+        self._say(f"node {host} was lost; its tasks start again elsewhere")
         for key in keys:
             self._let_go(key, f"node {host} was lost")
 
@@ -314,7 +314,7 @@ class PoolServer:
         self._end_tasks(why)
         self._note(e.PoolClosed(self._clock.now(), why))
         self._journal.append(self._events, {"reserved": 0})
-        self._say(f"pool {self._folder.name} is {why}; windrow pool {self._address} goes on from here")
+        self._say(f"pool {self._folder.name} is {why}; windrow pool {self._address} continues it")
 
     def _end_tasks(self, why: str) -> None:
         self._crew.end(_TERM_S, lambda result: None if result.why else self._ended(result))
@@ -328,7 +328,7 @@ class PoolServer:
         """End without hope that anything can be written; what can, is."""
         self._say(f"{error}; stopping")
         try:
-            self._close(f"broken off: {error}")
+            self._close(f"aborted: {error}")
         except WindrowError:  # said already
             self._crew.kill()
 

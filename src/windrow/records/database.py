@@ -19,7 +19,7 @@ _BROKEN = (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT)
 _FIXES = {
     sqlite3.SQLITE_BUSY: "another process is using it; try again",
     sqlite3.SQLITE_LOCKED: "another process is using it; try again",
-    sqlite3.SQLITE_FULL: "make room on the disk",
+    sqlite3.SQLITE_FULL: "free some disk space",
     sqlite3.SQLITE_READONLY: "check the permissions of the file and of its folder",
     sqlite3.SQLITE_CANTOPEN: "check the permissions of the file and of its folder",
 }
@@ -66,7 +66,7 @@ class Database:
         try:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
-            raise self._error(f"{self.path}: cannot be made: {error.strerror}; {fix}") from None
+            raise self._error(f"{self.path}: cannot be created: {error.strerror}; {fix}") from None
 
     def is_new(self, db: sqlite3.Connection, version: int, fix: str) -> bool:
         """Whether there are no tables yet. UserError where they are not those of this version of ours."""

@@ -29,7 +29,7 @@ def words(comparison: StreamComparison) -> list[str]:
     c = comparison
     return [
         f"{c.workflows:,} workflows ({c.workload}) arrive within {format_duration(c.last_arrival_s)} "
-        f"and ask for {c.utilization:.0%} of {c.slots} processors.".replace("%", " %"),
+        f"and need {c.utilization:.0%} of {c.slots} processors.".replace("%", " %"),
         *([f"{c.jobs:.0%} of the arrivals are ordinary batch jobs.".replace("%", " %")] if c.jobs else []),
         f"Tasks are selected by {c.selection}, run times estimated: {c.estimates}; seed {c.seed}.",
     ]
@@ -59,7 +59,9 @@ def summary(comparison: StreamComparison) -> list[str]:
             "arrival; figures of those rows grow with the length of the stream.".replace("%", " %")
         )
     if any(run.keeps_up is None for run in comparison.runs):
-        lines.append("The stream is too short to tell whether the pool keeps up where it says ?; take more workflows.")
+        lines.append(
+            "The stream is too short to tell whether the pool keeps up where the table has a ?; take more workflows."
+        )
     return lines
 
 

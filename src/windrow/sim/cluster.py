@@ -321,11 +321,11 @@ class Cluster:
         if not 1 <= nodes <= self.nodes:
             raise UserError(f"a job on this cluster needs 1 to {self.nodes} nodes, not {nodes}")
         if requested_s < 1:
-            raise UserError(f"a job asks for at least 1 s, not {requested_s}")
+            raise UserError(f"a job requests at least 1 s, not {requested_s}")
 
     def _user(self, user: int | None) -> int:
         if user is not None and user < 0:
-            raise UserError(f"users have numbers from 0 on, not {user}")
+            raise UserError(f"users are numbered from 0, not {user}")
         return self.log_users if user is None else user
 
 

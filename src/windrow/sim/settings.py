@@ -18,7 +18,7 @@ POLICIES: Mapping[str, str] = {
     "easy": "backfilling that never delays the head of the queue",
     "depth:K": "backfilling that never delays the first K blocked jobs; depth:1 is easy",
     "conservative": "every job has a reservation; a promised start never gets later",
-    "conservative-replan": "every job has a reservation; all are planned anew, in queue order, when a job ends early",
+    "conservative-replan": "every job has a reservation; all are planned again, in queue order, when a job ends early",
 }
 EVENTS: Mapping[str, str] = {
     "batched": "at one instant: all ends, then all arrivals, then one scheduling pass",
@@ -31,8 +31,8 @@ PLACEMENTS: Mapping[str, str] = {
     "contiguous": "as leftmost, but the nodes of a job must be neighbours",
 }
 REQUESTS: Mapping[str, str] = {
-    "actual": "jobs ask for as long as their users asked",
-    "accurate": "jobs ask for exactly as long as they run",
+    "actual": "requested times are those that users gave",
+    "accurate": "requested times are the run times",
 }
 PRIORITIES: Mapping[str, str] = {
     "arrival": "in the order of arrival",

@@ -169,14 +169,14 @@ class Work:
         w, shape, first, others = self.workflow, self.shape, tasks[0], len(tasks) - 1
         nodes, cores = int(w.nodes[first]), int(w.cores[first])
         if nodes > self.cluster_nodes:
-            problem = f"needs {nodes:,} nodes, and a job can have {self.cluster_nodes:,}"
+            problem = f"needs {nodes:,} nodes, but a job can have {self.cluster_nodes:,}"
         elif cores > shape.cores:
-            problem = f"needs {cores:,} cores of one node, and a node has {shape.cores:,}"
+            problem = f"needs {cores:,} cores of one node, but a node has {shape.cores:,}"
         else:
             there = format_size(shape.memory_bytes or 0)
-            problem = f"needs {format_size(w.memory_bytes[first])} of memory, and a node has {there}"
+            problem = f"needs {format_size(w.memory_bytes[first])} of memory, but a node has {there}"
         more = f" ({others:,} other tasks do not fit either)" if others else ""
-        raise UserError(f"task {w.ids[first]} {problem}{more}; ask for less, or use a larger cluster")
+        raise UserError(f"task {w.ids[first]} {problem}{more}; request less, or use a larger cluster")
 
 
 def misfits(workflow: Workflow, shape: NodeShape, nodes: int) -> list[int]:

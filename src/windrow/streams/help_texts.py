@@ -4,7 +4,7 @@ from __future__ import annotations
 
 POLICY_FORMS: dict[str, str] = {
     "bf": "start whatever is eligible, in the order of arrival",
-    "due:PATIENCE": "as bf, but those due first: at arrival + patience x their length alone (due: patience 1)",
+    "due:PATIENCE": "as bf, but earliest deadline first: arrival + PATIENCE x makespan alone (due: PATIENCE 1)",
     "fes:DEPTH": "hold processors for the widest of the next DEPTH eligible sets",
     "slop:F": "hold the fraction F of the level of parallelism",
     "sr": "hold the whole level of parallelism",
@@ -12,7 +12,7 @@ POLICY_FORMS: dict[str, str] = {
 
 POOL_POLICY_FORMS: dict[str, str] = {
     **POLICY_FORMS,
-    "sr-exact": "as sr, reckoned exactly: nobody is ever delayed by those behind",
+    "sr-exact": "as sr, computed exactly: no workflow is delayed by later arrivals",
 }
 """The policies of a real pool; simulated streams do not know the last one."""
 

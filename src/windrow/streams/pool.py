@@ -103,7 +103,7 @@ class Pool:
         workflow = event.workflow
         widest = int(workflow.cores.max())
         if widest > self.slots:
-            raise UserError(f"{workflow.name} has a task of {widest} cores, and the pool has {self.slots}")
+            raise UserError(f"{workflow.name} has a task of {widest} cores, but the pool has {self.slots}")
         assert event.number not in self._guests, "numbers name workflows"
         ranks = self._selection(workflow)
         ready = RandomReady(first_draw(self._seed, event.number)) if ranks is None else RankedReady(ranks)

@@ -88,7 +88,7 @@ def test_json_agrees_with_the_table(here: Path, capsys: pytest.CaptureFixture[st
     [
         ([], "give a campaign file; windrow lab --example FILE writes one"),
         (["no.toml"], "no.toml: no such file"),
-        (["c.toml", "--by", "caps"], "unknown column to sum up by 'caps'; did you mean cap?"),
+        (["c.toml", "--by", "caps"], "unknown column to group by 'caps'; did you mean cap?"),
         (["c.toml", "--shard", "3/2"], "'3/2' is no shard"),
         (["c.toml", "--array", "3"], "give --on slurm too"),
         (["c.toml", "--on", "slurm", "--workers", "3"], "leave out --shard and --workers"),
@@ -191,7 +191,7 @@ def test_an_array_job_gives_the_same_table_and_continues(
 
     (notes / "queue").write_text("4711_1\n")
     assert main(ask) == 2
-    assert "array job 4711 is in the queue yet; wait for it, or scancel 4711" in capsys.readouterr().err
+    assert "array job 4711 is still in the queue; wait for it, or scancel 4711" in capsys.readouterr().err
     assert not (notes / "sbatch").exists()
 
     (notes / "queue").unlink()

@@ -87,7 +87,7 @@ def test_takes_what_ends_first_on_the_mean() -> None:
     assert len(decision.jobs[0].tasks) == 9  # levels 0 and 1
     assert decision.candidates[0].makespan_s == 900
     assert "task by task: 25 s later" in decision.why  # the regret of task by task
-    assert "give or take 3.3 min in 8 futures" in decision.why  # 200 s
+    assert "± 3.3 min over 8 simulated futures" in decision.why  # 200 s
     assert [c.makespan_s for c in decision.candidates[:3]] == [900, 925, 1000]
 
 
@@ -114,7 +114,7 @@ def test_a_deadline_rules_out_what_may_miss_it() -> None:
     assert len(thrifty.decide(view_with(told)).jobs[0].tasks) == 9
     assert len(thrifty.decide(view_with(told, elapsed_s=300)).jobs[0].tasks) == 18
     hopeless = replace(thrifty, deadline_s=10).decide(view_with(told))
-    assert "no course keeps the deadline" in hopeless.why
+    assert "no course meets the deadline" in hopeless.why
     assert hopeless.jobs
 
 

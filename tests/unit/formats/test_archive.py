@@ -164,7 +164,7 @@ def test_describe_by_name_by_known_file_and_by_any_file(logs: Path, tmp_path: Pa
     (tmp_path / "renamed.swf").write_bytes(gzip.decompress((logs / find("KTH-SP2").file).read_bytes()))
     by_file = describe(tmp_path / "renamed.swf")
     assert (by_file.name, by_file.jobs, by_file.url) == ("KTH-SP2", 28_476, by_name.url)
-    assert "repaired: 475 jobs ran longer than they asked; they are killed at their requests" in by_file.lines()
+    assert "repaired: 475 jobs ran longer than requested; they are killed at their requested times" in by_file.lines()
     (tmp_path / "mine.swf").write_bytes(TEXT)
     mine = describe(tmp_path / "mine.swf", nodes=3)
     assert (mine.name, mine.nodes, mine.jobs, mine.url) == ("mine", 3, 1, "")

@@ -279,7 +279,7 @@ def test_noise_is_log_normal_and_the_same_for_every_strategy() -> None:
     ("change", "words"),
     [
         ({"workflows": ()}, "workflows is empty"),
-        ({"strategies": (Zhang(), Zhang(sizing=False))}, "zhang is there twice in strategies"),
+        ({"strategies": (Zhang(), Zhang(sizing=False))}, "zhang occurs twice in strategies"),
         ({"requests": ("exact",)}, "kind of requests"),
         ({"noise": 0.0}, "several seeds"),
         ({"caps": (0,)}, "caps from 1"),

@@ -57,7 +57,7 @@ def test_repairs_speak() -> None:
     assert (repairs.dropped, repairs.mended) == (1, 475)
     assert repairs.lines() == [
         "dropped: 1 job was wider than the machine",
-        "repaired: 475 jobs ran longer than they asked; they are killed at their requests",
+        "repaired: 475 jobs ran longer than requested; they are killed at their requested times",
     ]
 
 

@@ -21,7 +21,9 @@ def a_runnable() -> Runnable:
 
 @pytest.mark.parametrize("missing", ["/here/given", "/far/given"])
 def test_an_input_that_nobody_makes_must_be_there(missing: str) -> None:
-    with pytest.raises(InputError, match=r"w\.yaml: task a reads .*given, which no task makes and is not in /here"):
+    with pytest.raises(
+        InputError, match=r"w\.yaml: task a reads .*given, which no task writes and which is not in /here"
+    ):
         refuse_missing_inputs(Path("w.yaml"), a_runnable(), lambda path: str(path) != missing)
 
 

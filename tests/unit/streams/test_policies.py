@@ -162,7 +162,7 @@ def test_the_pool_names_what_it_cannot_take() -> None:
     with pytest.raises(UserError, match="at least 1 processor"):
         Pool(0, find_policy("bf"))
     wide = Workflow.from_tasks("wide", [Task("w", 1.0, cores=5)])
-    with pytest.raises(UserError, match="a task of 5 cores, and the pool has 4"):
+    with pytest.raises(UserError, match="a task of 5 cores, but the pool has 4"):
         Pool(4, find_policy("bf")).handle(WorkflowArrived(0, wide, 0.0))
 
 

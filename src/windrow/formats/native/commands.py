@@ -165,7 +165,7 @@ class Commands:
             fix = f"write {{{error.name}}} outside of quotes (Windrow quotes it), or make the command a list"
             if not _knows_quotes(form.shell):
                 problem = f"{{{error.name}}} is {error.value!r}, which Windrow cannot quote for {form.shell[0]}"
-                fix = "make the command a list with the value as an argument of its own, or put the value into env"
+                fix = "make the command a list with the value as a separate argument, or put the value into env"
             raise InputError(self._path, problem, line=field.line, fix=fix) from None
 
     def _argument(self, field: Field, single: Mapping[str, str], lists: Mapping[str, Sequence[str]]) -> str:
@@ -174,7 +174,7 @@ class Commands:
             if name in field.template.names:
                 if len(lists[name]) != 1:
                     problem = f"{{{name}}} stands for {len(lists[name])} files inside one argument"
-                    fix = f'make "{{{name}}}" an argument of its own, which becomes one for each file'
+                    fix = f'make "{{{name}}}" a separate argument, which becomes one for each file'
                     raise InputError(self._path, problem, line=field.line, fix=fix)
                 values[name] = lists[name][0]
         return field.template.fill(values)

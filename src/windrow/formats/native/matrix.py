@@ -70,7 +70,7 @@ class _MatrixReader:
             problem = f"the matrix name {key.text!r}"
             raise self._fault(key, problem, "use letters, digits and _, a letter or _ first")
         if key.text in RESERVED:
-            raise self._fault(key, f"the matrix name {key.text!r} has a meaning of its own", "use another name")
+            raise self._fault(key, f"the matrix name {key.text!r} is reserved", "use another name")
         match node:
             case Items():
                 values = tuple(self._text(item) for item in node.items)
@@ -107,7 +107,7 @@ class _MatrixReader:
             raise self._fault(node, f"the matrix list {key.text} is a mapping, but not a range", fix)
         ends = node.entries[0][1]
         if not isinstance(ends, Items) or len(ends.items) not in (2, 3):
-            raise self._fault(ends, "a range has a first number, a last one, and perhaps a step", fix)
+            raise self._fault(ends, "a range has a first number, a last one, and optionally a step", fix)
         numbers = [_whole(item) for item in ends.items]
         first, last, step = [*numbers, 1][:3]
         if first is None or last is None or step is None or step < 1:

@@ -206,7 +206,7 @@ class _Expansion:
             known = list(dict.fromkeys([*self._families, *list(self._number)[:10_000]]))
             near = difflib.get_close_matches(name, known, n=1)
             fix = f"did you mean {near[0]}?" if near else "name tasks of this file, by id, family or pattern"
-            raise self._fault(field.line, f"{row.id} comes after {name}, which is no task", fix)
+            raise self._fault(field.line, f"{row.id} comes after {name}, which is not a task", fix)
         return found
 
     def _workflow(self, draft: Draft) -> Workflow:

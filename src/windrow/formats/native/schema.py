@@ -39,7 +39,7 @@ _UNSUPPORTED = {
     "gpu": "Windrow does not schedule GPUs yet; give the whole node to the task with nodes: 1",
     "depends": "write after: with the ids of other tasks",
     "needs": "write after: with the ids of other tasks",
-    "timeout": "a task has no time limit of its own; runtime says how long it should take",
+    "timeout": "a task has no time limit of its own; runtime says how long it is expected to take",
 }
 _ENV_NAME = re.compile(r"[^=\0]+")
 
@@ -142,9 +142,9 @@ class _Reader:
     def command(self, node: Node, key: str) -> tuple[tuple[Field, ...], bool]:
         if isinstance(node, Scalar):
             return (self.text(node, key),), True
-        fix = "write command: [program, argument, ...], or a text for the shell"
+        fix = "write command: [program, argument, ...], or a string for the shell"
         if not isinstance(node, Items) or not node.items:
-            raise self._fault(node, "command is neither a text nor a list", fix)
+            raise self._fault(node, "command is neither a string nor a list", fix)
         first = node.items[0]
         if not isinstance(first, Scalar) or not first.text.strip():
             raise self._fault(first, "command does not begin with a program", fix)

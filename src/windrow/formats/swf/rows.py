@@ -138,7 +138,7 @@ def _whole(column: int, value: float, cell: str) -> int:
         return int(value)
     name = _ROUNDED_UP.get(column) or _ROUNDED_DOWN.get(column) or _WHOLE[column]
     if abs(value) > most:
-        raise ValueError(f"column {column} ({name}) is {cell[:40]}, and the most is {most:,}")
+        raise ValueError(f"column {column} ({name}) is {cell[:40]}; the maximum is {most:,}")
     if column in _WHOLE:
         raise ValueError(f"column {column} ({name}) is {cell}, not a whole number")
     return math.ceil(value) if column in _ROUNDED_UP and value > 0 else math.floor(value)

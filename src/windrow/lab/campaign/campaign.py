@@ -148,4 +148,4 @@ def _require_distinct(campaign: str, what: str, values: Sequence[object]) -> Non
         raise UserError(f"campaign {campaign}: {what} is empty; give at least one")
     if len(set(keys)) < len(keys):
         twice = next(key for key in keys if keys.count(key) > 1)
-        raise UserError(f"campaign {campaign}: {twice} is there twice in {what}; rows could not be told apart")
+        raise UserError(f"campaign {campaign}: {twice} occurs twice in {what}; rows could not be distinguished")

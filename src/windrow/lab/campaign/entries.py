@@ -75,7 +75,7 @@ def _refuse_twins(found: list[tuple[TomlTable, T]]) -> None:
     for table, value in found:
         name = getattr(value, "name", value)
         if name in seen:
-            raise table.fault("name", f"{name} is there twice", 'give each a name = "..." of its own')
+            raise table.fault("name", f"{name} occurs twice", 'give each its own name = "..."')
         seen.add(name)
 
 
@@ -135,7 +135,7 @@ def _files(table: TomlTable) -> list[tuple[str, str]]:
     is_literal = (folder / pattern).exists()  # brackets may be part of a name
     found = [str(pattern)] if is_literal else sorted(glob.glob(str(pattern), root_dir=folder))  # noqa: PTH207  (root_dir)
     if not found:
-        raise table.fault("file", f"there is no file {pattern}", f"paths count from {folder}")
+        raise table.fault("file", f"there is no file {pattern}", f"paths are relative to {folder}")
     if len(found) > 1 and "name" in table.values:
         raise table.fault("name", "several files cannot have one name", "leave it out, or give each file a table")
     return [(str(folder / path), bare_name(path)) for path in found]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 EXAMPLE = """\
 # A campaign: every combination of what is listed here is one trial, a workflow run once by one strategy on a simulated
-# cluster. Run it with: windrow lab campaign.toml -o results
-# Durations are seconds, or texts with a unit: "90s", "30m", "4h", "7d". Paths count from this file's folder.
+# cluster. Run it with: windrow lab campaign.toml --out results
+# Durations are seconds, or strings with a unit: "90s", "30m", "4h", "7d". Paths are relative to this file's folder.
 
 name = "example"                    # of the table; by default that of this file
 
@@ -14,8 +14,8 @@ submit = { from = "1d", to = "3d", every = "1d" }
 
 requests = ["accurate", "actual"]   # others' requested times: equal to their runs, or as users gave them ("actual")
 policies = ["conservative", "easy"] # of the batch system; or tables with policy, priority, events, placement
-caps = [4]                          # the most own jobs in the system at once (16)
-margins = [1.1, 1.5]                # ask for so many times the expected run (1.1)
+caps = [4]                          # maximum number of our jobs queued or running (16)
+margins = [1.1, 1.5]                # requested time as a multiple of the expected run (1.1)
 noise = [0, 0.3]                    # spread of task times around their estimates; 0 makes them exact (0)
 seeds = [0, 1]                      # of the noise; without noise only the first one is used (0)
 

@@ -118,7 +118,7 @@ def _numbers(top: TomlTable, key: str, default: list[float], least: float, most:
     if not all(is_number(value) and least <= value <= most for value in listed):
         raise top.fault(key, f"must be numbers from {least} to {most}")
     if len(set(listed)) < len(listed):
-        raise top.fault(key, "a value is there twice")
+        raise top.fault(key, "a value occurs twice")
     return [float(value) for value in listed]
 
 
@@ -128,7 +128,7 @@ def _checked_log(top: TomlTable, table: TomlTable, source: LogSource, last_submi
         log = source.load("actual")
     last = int(log.submit_s[-1] - log.submit_s[0])
     if last_submit_s > last:
-        words = f"{format_duration(last_submit_s)} lies beyond log {source.name}, whose last job comes"
+        words = f"{format_duration(last_submit_s)} is after the end of log {source.name}, whose last job is submitted"
         raise top.fault("submit", f"{words} {format_duration(last)} after its first", "give earlier times")
     return log.machine_nodes
 

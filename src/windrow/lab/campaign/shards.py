@@ -43,7 +43,7 @@ def parse_shard(text: str) -> Shard:
     match = re.fullmatch(r"([0-9]{1,9})/([0-9]{1,9})", text.strip())
     shard = Shard(int(match[1]), int(match[2])) if match else Shard(0, 0)
     if not 1 <= shard.index <= shard.count:
-        raise UserError(f"{text!r} is no shard; write which of how many, from 1/N to N/N, like 3/16")
+        raise UserError(f"{text!r} is not a shard; write which of how many, from 1/N to N/N, like 3/16")
     return shard
 
 
@@ -102,7 +102,7 @@ def _shared(store: ChunkStore, shard: Shard) -> Iterator[None]:
             fcntl.flock(everyone, fcntl.LOCK_SH | fcntl.LOCK_NB)
             fcntl.flock(own, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise UserError(f"{store.folder}: shard {shard} is being run there already; wait for it") from None
+            raise UserError(f"{store.folder}: shard {shard} is already running there; wait for it") from None
         except OSError as error:
             if error.errno not in _NO_LOCKS:
                 raise

@@ -54,7 +54,7 @@ def submit_array(
     place.mkdir(exist_ok=True)
     last = _last(place / "array.json")
     if last is not None and _is_queued(last.job):
-        raise UserError(f"{folder}: array job {last.job} is in the queue yet; wait for it, or scancel {last.job}")
+        raise UserError(f"{folder}: array job {last.job} is still in the queue; wait for it, or scancel {last.job}")
     chosen = count or (last.count if last else SHARDS)
     chosen = min(chosen, len({store.path(chunk) for chunk in sweep.chunks()}))
     shards = unfinished_shards(sweep, store, chosen)
@@ -135,4 +135,6 @@ def _last(path: Path) -> ArrayJob | None:
         found = json.loads(path.read_bytes())
         return ArrayJob(str(found["job"]), int(found["count"]), tuple(found["shards"]))
     except (OSError, ValueError, LookupError, TypeError):
-        raise OutsideError(f"{path}: cannot be read; look with squeue whether its job runs, then delete it") from None
+        raise OutsideError(
+            f"{path}: cannot be read; check with squeue whether its job is running, then delete it"
+        ) from None

@@ -34,7 +34,7 @@ class ChunkStore:
         try:
             self.chunks.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise UserError(f"{folder}: cannot be made a folder ({error.strerror}); give another") from None
+            raise UserError(f"{folder}: cannot be created ({error.strerror}); give another") from None
 
     @contextmanager
     def locked(self) -> Iterator[None]:

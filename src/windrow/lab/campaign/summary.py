@@ -40,7 +40,7 @@ def check_columns(by: Sequence[str]) -> None:
     known = [key for key in SWEEP_KEY if key != "strategy"]
     for column in by:
         if column not in known:
-            raise unknown_name("column to sum up by", column, known)
+            raise unknown_name("column to group by", column, known)
 
 
 def _rank(summary: Summary) -> float:

@@ -87,7 +87,7 @@ def write_manifest(sweep: Sweep, store: ChunkStore) -> None:
     """Say in the folder what belongs to this sweep. UserError where the folder is another's."""
     path = store.folder / MANIFEST
     if path.exists() and (other := _manifest(path)[0]) != sweep.name:
-        raise UserError(f"{store.folder}: it holds campaign {other!r}, not {sweep.name!r}; give another folder")
+        raise UserError(f"{store.folder}: it contains campaign {other!r}, not {sweep.name!r}; give another folder")
     parts = [
         {
             "margin": part.margin,
@@ -107,7 +107,7 @@ def read_results(folder: str | Path) -> SweepResults:
     place = Path(folder)
     path = place / MANIFEST
     if not path.is_file():
-        raise UserError(f"{place}: no campaign was run there (it has no {MANIFEST}); give the folder of -o")
+        raise UserError(f"{place}: no campaign was run there (it has no {MANIFEST}); give the folder of --out")
     name, parts = _manifest(path)
     there = [(part, [place / "chunks" / chunk for chunk in part.chunks]) for part in parts]
     is_complete = all(file.is_file() for _, files in there for file in files)

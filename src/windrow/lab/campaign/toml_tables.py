@@ -165,7 +165,7 @@ def tables(file: TomlFile, name: str, values: object, short: str) -> Iterator[To
         elif isinstance(value, dict):
             yield TomlTable(file, value, name, index)
         else:
-            raise file.fault(f"{name} must be texts or tables, not {_shown(value)}", table=name, index=index)
+            raise file.fault(f"{name} must be strings or tables, not {_shown(value)}", table=name, index=index)
 
 
 def variants(table: TomlTable) -> Iterator[tuple[TomlTable, str]]:

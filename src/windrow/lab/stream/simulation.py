@@ -62,7 +62,7 @@ class Simulator:
     def __init__(self, workload: Workload, slots: int = 100, *, selection: str = "random", seed: int = 0) -> None:
         widest = max(int(w.cores.max()) for w in workload.workflows)
         if widest > slots:
-            raise UserError(f"the workload has a task of {widest} cores, and the pool has {slots}")
+            raise UserError(f"the workload has a task of {widest} cores, but the pool has {slots}")
         self.workload = workload
         self.slots = slots
         self.seed = seed
@@ -146,7 +146,7 @@ def _code(policy: Policy) -> tuple[int, float, int]:
             return kernel.FES, 0.0, min(policy.depth, _NO_DEPTH)
         case _:
             raise UserError(
-                f"policy {policy.name} is for real pools and for run_by_pool; simulations know bf, due, fes, slop, sr"
+                f"policy {policy.name} is for real pools and run_by_pool; simulations support bf, due, fes, slop, sr"
             )
 
 

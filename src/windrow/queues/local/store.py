@@ -35,7 +35,7 @@ CREATE TABLE jobs (
     ended_s REAL,
     exit_code INTEGER,
     reason TEXT NOT NULL,
-    clock_s REAL,               -- when it started by the clock that nobody sets
+    clock_s REAL,               -- when it started by the clock that is never set
     boot TEXT,                  -- of the machine, when it started
     keepers INTEGER NOT NULL DEFAULT 0,     -- processes started for it, of which one can claim it
     is_unwanted INTEGER NOT NULL DEFAULT 0,
@@ -78,7 +78,7 @@ class QueuedJob:
 
     @property
     def held(self) -> Held:
-        """The nodes of a running job, and how long it may keep them by the clock that nobody sets."""
+        """The nodes of a running job, and how long it may keep them by the clock that is never set."""
         return Held(self.nodes, (self.clock_s or 0.0) + self.walltime_s)
 
     @property

@@ -223,4 +223,4 @@ def _twice(jobs: int) -> int:
 def refuse_too_many(jobs: float) -> None:
     """UserError where a log would not fit into memory."""
     if jobs > LOG_JOBS_MAX:
-        raise UserError(f"a log of more than {LOG_JOBS_MAX:,} jobs is not generated; ask for fewer days or fewer jobs")
+        raise UserError(f"a log of more than {LOG_JOBS_MAX:,} jobs is not generated; request fewer days or fewer jobs")

@@ -68,7 +68,7 @@ def _lublin_model() -> LogModel:
             ),
             LogParameter("kind", "batch", f"which published numbers: {', '.join(PUBLISHED)}"),
             LogParameter("widest", 0, "nodes of the widest job that may occur; 0 is the whole machine"),
-            LogParameter("overestimate", 2.0, "f: jobs ask for run * uniform(1, 1 + f), rounded up to round values"),
+            LogParameter("overestimate", 2.0, "f: jobs request run * uniform(1, 1 + f), rounded up to round values"),
             _USERS,
         ),
     )

@@ -106,7 +106,7 @@ CYBERSHAKE = Recipe(
         Parameter(
             "extracts", 0, "tasks ExtractSGT; 0: drawn, around 0.8 % of the tasks, at least 2 (1 where tasks is odd)"
         ),
-        Parameter("square_peaks", True, "work asked for: PeakValCalcOkaya grows with the square of the others' factor"),
+        Parameter("square_peaks", True, "requested work: PeakValCalcOkaya grows with the square of the others' factor"),
     ),
     build=build_cybershake,
     stretch=stretch_cybershake,

@@ -94,7 +94,7 @@ _FEW_TIMES = 10
 
 
 def verdict(comparison: Comparison) -> list[str]:
-    """What it comes to, in sentences."""
+    """Results, in sentences."""
     return [*_by_mean(comparison), _by_wins(comparison), _by_cost(comparison)]
 
 
@@ -106,7 +106,7 @@ def _by_mean(comparison: Comparison) -> Iterator[str]:
     over = "at one submission time" if times == 1 else f"over {times:,} submission times"
     first = f"{best['strategy']}, {unit.write(best['makespan_s_mean'])}"
     if len(ranked) == 1:
-        yield f"Mean makespan {over}: {first}; nothing else was tried."
+        yield f"Mean makespan {over}: {first}; no other strategy was tried."
         return
     other = ranked[1]
     second = f"{other['strategy']}, {unit.write(other['makespan_s_mean'])}"
@@ -119,7 +119,7 @@ def _by_mean(comparison: Comparison) -> Iterator[str]:
     is_beyond_chance = float(pairs.mean()) > 2 * error
     if not is_beyond_chance or less < 0.005:
         same = "less than 1 % apart" if is_beyond_chance else "a difference that chance alone could give"
-        same = "one time tells nothing about others" if times == 1 else same
+        same = "one submission time says nothing about others" if times == 1 else same
         yield f"Shortest mean makespans {over}: {first}, and {second}; {same}."
     else:
         yield f"Best by mean makespan {over}: {first}; next {second}, so {_percent(less)} less."
@@ -158,8 +158,8 @@ _WORDS = (
     ("makespan", "from the first submission to the end of the last task"),
     ("10–90 %", "at one time in ten the makespan is shorter, at one in ten longer"),
     ("visible wait", "time of the makespan in which no task ran"),
-    ("hidden wait", "time that jobs waited in the queue while other tasks of the run were at work, summed over jobs"),
-    ("node-hours", "what the jobs held; wasted: what of it did no work that counted"),
+    ("hidden wait", "time that jobs waited in the queue while other tasks of the run were running, summed over jobs"),
+    ("node-hours", "what the jobs had allocated; wasted: the part of it that did no useful work"),
     ("killed", "jobs that ran out of time with tasks in them; these start again"),
 )
 
@@ -170,7 +170,7 @@ def comparison_page(comparison: Comparison, what: Sequence[str]) -> str:
     several = len(comparison.times_s) > 1
     title = f"{scenario.workflow.name}: {len(comparison.strategies)} strategies"
     sections = [
-        section("What it comes to", *_paragraphs(verdict(comparison)[1:]), _table(comparison, unit), facts(_WORDS)),
+        section("Results", *_paragraphs(verdict(comparison)[1:]), _table(comparison, unit), facts(_WORDS)),
         section("How long it takes", figure(*plots.spread(comparison, unit.seconds, unit.long_name))),
         section("Where time and nodes go", figure(*plots.shares(comparison, unit.seconds, unit.long_name))),
     ]

@@ -35,7 +35,7 @@ def queue(simulations: Sequence[Simulation], window: Window) -> tuple[str, str]:
 
     axes = [count_axis(max(peaks) if alike else peak, "jobs waiting", most_ticks=3) for peak in peaks]
     names = [f"{s.label}: at most {peak:,} jobs wait" for s, peak in zip(simulations, peaks, strict=True)]
-    scale = "" if alike or len(peaks) == 1 else " Mind the scales: each row has its own."
+    scale = "" if alike or len(peaks) == 1 else " Each row has its own scale."
     caption = (
         "The height of the line is the number of jobs submitted but not yet started at that time: "
         f"the lower, the sooner jobs start.{scale}{_veil_words(window)}"

@@ -17,7 +17,7 @@ _WORDS = (
     ("wait", "from a job's submission to its start"),
     (
         "bounded slowdown",
-        f"(wait + run) / run, where runs under {BOUND_S} s count as {BOUND_S} s; 1 means served at once",
+        f"(wait + run) / run, where runs under {BOUND_S} s count as {BOUND_S} s; 1 means no wait",
     ),
     ("utilization", "node-seconds that the jobs counted ran, of all that the machine had during the makespan"),
     ("makespan", "from the first submission to the last end, of the jobs counted"),

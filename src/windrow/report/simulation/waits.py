@@ -49,11 +49,11 @@ def by_width(simulations: Sequence[Simulation], window: Window) -> tuple[str, st
     known = np.maximum(all_means[~np.isnan(all_means)], 1)
     y = log_duration_axis(float(known.min()), max(2.0, float(known.max())), "mean wait")
     ticks = tuple((float(i), _class_name(*c)) for i, c in enumerate(classes))
-    x = Axis(-0.5, len(classes) - 0.5, ticks, "nodes asked for")
+    x = Axis(-0.5, len(classes) - 0.5, ticks, "nodes requested")
     frame = Frame(_LEFT, 14, _WIDTH - _LEFT - 30, _HEIGHT - 64, x, y)
     parts = [plot.axes(frame), *(_class_marks(frame, i, s, means[i], classes) for i, s in enumerate(simulations))]
     caption = (
-        "Each mark is the mean wait of the jobs that ask for so many nodes: the lower, the better. The scale is "
+        "Each mark is the mean wait of the jobs that request that many nodes: the lower, the better. The scale is "
         "logarithmic, so equal steps up are equal factors. A line that climbs to the right means that wide jobs pay."
     )
     return plot.picture(_WIDTH, _HEIGHT, "Mean wait by width of job", parts), caption, _legend(simulations)

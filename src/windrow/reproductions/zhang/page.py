@@ -30,7 +30,7 @@ _REASONS = (
     "It does not say how many jobs a user may have in the system. Here any number, unless --cap sets a bound.",
     "The sizes and task times of its 125 workflows are not published; ours span the ranges that it names.",
     "The weights of its policies FL and FS are not published.",
-    "Its pseudo-code has errors that its prose and later work mend; zhang is built from the mended version.",
+    "Its pseudo-code has errors that its prose and later work correct; zhang is built from the corrected version.",
     "Runs that share a submission time share a queue, so a t-test over all runs finds too much. The test over "
     "submission times is the sounder one.",
 )
