@@ -68,7 +68,7 @@ def run_page(told: RecordedRun, background: Background | None = None, what: Sequ
 
 _NODE_HOURS = (
     "A task uses its share of its node's cores, or its whole nodes. Used: by attempts that did their work, or still "
-    "run. In vain: by attempts that failed or were lost. Idle: held by a job while no task used it."
+    "run. Wasted: by attempts that failed or were lost. Idle: held by a job while no task used it."
 )
 
 
