@@ -72,9 +72,9 @@ def test_a_run_without_a_manager_lives_while_its_jobs_do(tmp_path: Path) -> None
     journal = RunJournal.open(run.journal, writable=True)
     journal.append([Record(e.JobsPlanned(1, Decision((JobPlan((0,), 1, 5, 60),))))])
     live_runs.enter(run, runnable)
-    with pytest.raises(UserError, match="has jobs that are not over and runs the same workflow file"):
+    with pytest.raises(UserError, match="has unfinished jobs and runs the same workflow file"):
         live_runs.refuse_conflicts(root, tmp_path / "a" / "w.yaml", runnable)
-    with pytest.raises(UserError, match="has jobs that are not over and writes"):
+    with pytest.raises(UserError, match="has unfinished jobs and writes"):
         live_runs.refuse_conflicts(root, tmp_path / "a" / "other.yaml", runnable)
     journal.append([Record(e.JobEnded(2, 0))])
     journal.close()

@@ -219,7 +219,7 @@ def test_a_dry_run_plans_where_run_would_go_and_starts_nothing(
     assert [path.name for path in tmp_path.iterdir()] == ["w.yaml"]
     (tmp_path / "w.yaml").write_text("name: d\ntasks:\n  - {id: a, command: 'true', inputs: missing.txt}\n")
     assert main(["run", "--dry-run", "w.yaml"]) == 2
-    assert "task a reads missing.txt, which no task makes" in capsys.readouterr().err
+    assert "task a reads missing.txt, which no task writes" in capsys.readouterr().err
 
 
 def test_guesses_are_marked(

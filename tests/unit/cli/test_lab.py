@@ -89,7 +89,7 @@ def test_json_agrees_with_the_table(here: Path, capsys: pytest.CaptureFixture[st
         ([], "give a campaign file; windrow lab --example FILE writes one"),
         (["no.toml"], "no.toml: no such file"),
         (["c.toml", "--by", "caps"], "unknown column to group by 'caps'; did you mean cap?"),
-        (["c.toml", "--shard", "3/2"], "'3/2' is no shard"),
+        (["c.toml", "--shard", "3/2"], "'3/2' is not a shard"),
         (["c.toml", "--array", "3"], "give --on slurm too"),
         (["c.toml", "--on", "slurm", "--workers", "3"], "leave out --shard and --workers"),
         (["c.toml", "--on", "slurm", "--set", "array=1-3"], "--set array: this cannot be set"),

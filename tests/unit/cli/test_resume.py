@@ -275,7 +275,7 @@ def test_a_changed_file_stops_what_the_old_run_still_has_in_the_queue(capsys: py
     assert told.state == "interrupted"
     assert main(["run", "m.yaml", "--again"]) == 2
     assert "m-1 in" in (words := said(capsys))
-    assert "has jobs that are not over and runs the same workflow file" in words
+    assert "has unfinished jobs and runs the same workflow file" in words
     assert main(["resume"]) == 0
     assert "m-2 continues m-1" in said(capsys)
     assert ran() == {"gen": 1, "use": 1, "plot": 1, "side": 1}

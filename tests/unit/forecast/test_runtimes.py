@@ -145,7 +145,7 @@ def test_the_databases_of_others_are_left_alone(tmp_path: Path) -> None:
 
 def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(OutsideError, match=r"file/h\.sqlite: cannot be made"):
+    with pytest.raises(OutsideError, match=r"file/h\.sqlite: cannot be created"):
         RunTimes(tmp_path / "file" / "h.sqlite").record(runs(1.0))
     with pytest.raises(OutsideError, match="cannot be used"):
         RunTimes(tmp_path).record(runs(1.0))

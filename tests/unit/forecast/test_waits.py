@@ -148,7 +148,7 @@ def test_files_that_are_no_database(tmp_path: Path) -> None:
     assert text.read_text().startswith("buy milk")
     with pytest.raises(OutsideError, match="waits"):
         History(_folder(tmp_path / "waits"))
-    with pytest.raises(OutsideError, match="cannot be made"):
+    with pytest.raises(OutsideError, match="cannot be created"):
         History(text / "waits.sqlite")
 
 

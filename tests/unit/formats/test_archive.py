@@ -90,7 +90,7 @@ def test_a_broken_copy_is_downloaded_anew(tmp_path: Path) -> None:
 def test_anything_else_than_the_log_is_refused_and_not_kept(tmp_path: Path, body: bytes) -> None:
     with serving({PATH: body}) as (url, _), pytest.raises(OutsideError) as caught:
         fetch("KTH-SP2", tmp_path, base_url=url)
-    assert str(caught.value).startswith(f"{url}{PATH[1:]}: what came is not KTH-SP2-1996-2.1-cln.swf.gz (checksum")
+    assert str(caught.value).startswith(f"{url}{PATH[1:]}: the download is not KTH-SP2-1996-2.1-cln.swf.gz (wrong checksum")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -130,10 +130,10 @@ def test_a_server_that_says_nothing_runs_into_the_timeout(tmp_path: Path) -> Non
 
 
 def test_unknown_names_and_impossible_folders_are_the_users(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="no log is called 'KTH'; known are KTH-SP2, CTC-SP2, SDSC-SP2, SDSC-BLUE"):
+    with pytest.raises(UserError, match="no log is called 'KTH'; known logs: KTH-SP2, CTC-SP2, SDSC-SP2, SDSC-BLUE"):
         fetch("KTH", tmp_path)
     (tmp_path / "file").touch()
-    with pytest.raises(UserError, match="cannot be made"):
+    with pytest.raises(UserError, match="cannot be created"):
         fetch("KTH-SP2", tmp_path / "file" / "logs")
     with pytest.raises(UserError, match=r"no log is called 'nothing'.*and there is no such file"):
         describe("nothing")

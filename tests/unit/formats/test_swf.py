@@ -149,7 +149,7 @@ def test_decimal_times_are_rounded_so_that_no_run_vanishes(tmp_path: Path) -> No
         (row().replace(" -1", " nan", 1), "column 3 is 'nan', not a number"),
         (row(procs="1_0"), "column 5 is '1_0', not a number"),
         (row(procs="2.5"), "column 5 (allocated processors) is 2.5, not a whole number"),
-        (row(run=2**60), "column 4 (run time) is 1152921504606846976, and the most is 68,719,476,736"),
+        (row(run=2**60), "column 4 (run time) is 1152921504606846976; the maximum is 68,719,476,736"),
         (row(submit=-5), "the submit time is negative"),
         (row(run="٣"), "column 4 is '٣', not a number"),
     ],

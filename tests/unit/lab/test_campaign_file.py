@@ -153,7 +153,7 @@ workflows = [{{ recipe = "random", tasks = 30, {shape} = 3 }}]
         ("nodes = 16", "nodes = 1.5", 8, "nodes of logs: must be a whole number from 1 to 10,000,000, not 1.5"),
         ("nodes = 16", "node = 16", 6, "model lublin has no parameter 'node'"),
         ('model = "lublin"', 'model = "lubin"', 6, "there is no log model 'lubin'"),
-        ('model = "lublin"', 'file = "no.swf"', 7, "there is no file no.swf; paths count from"),
+        ('model = "lublin"', 'file = "no.swf"', 7, "there is no file no.swf; paths are relative to"),
         ('model = "lublin"', 'model = "lublin"\nfile = "x"', 8, "either file or model is needed, and not both"),
         ('recipe = "fork-join"', "recipe = 3", 13, "recipe of workflows: must be a string, not 3"),
         ("tasks = [12, 20]", "tasks = [12, 2]", 12, "fork-join needs at least"),
@@ -242,7 +242,7 @@ def test_an_unfinished_sweep_says_how_far_it_is(sweep: Sweep, tmp_path: Path) ->
 
 def test_shards_keep_out_of_each_others_way(sweep: Sweep, tmp_path: Path) -> None:
     part = tmp_path / "chunks" / ".another.parquet.1234.part"
-    with ChunkStore(tmp_path).locked(), pytest.raises(UserError, match="shard 1/3 is being run there"):
+    with ChunkStore(tmp_path).locked(), pytest.raises(UserError, match="shard 1/3 is already running there"):
         run_sweep(sweep, tmp_path, shard=Shard(1, 3), workers=1)
     part.write_bytes(b"another shard is writing this")
     run_sweep(sweep, tmp_path, shard=Shard(1, 30), workers=1)
@@ -251,7 +251,7 @@ def test_shards_keep_out_of_each_others_way(sweep: Sweep, tmp_path: Path) -> Non
 
 def test_a_folder_belongs_to_one_campaign(sweep: Sweep, tmp_path: Path) -> None:
     run_sweep(sweep, tmp_path, shard=Shard(30, 30), workers=1)
-    with pytest.raises(UserError, match="it holds campaign 'small', not 'other'"):
+    with pytest.raises(UserError, match="it contains campaign 'small', not 'other'"):
         run_sweep(replace(sweep, name="other"), tmp_path, workers=1)
 
 
@@ -280,5 +280,5 @@ def test_failed_trials_are_counted_and_left_out_of_the_means(whole: pa.Table) ->
 
 @pytest.mark.parametrize("text", ["", "0/3", "4/3", "1", "a/b", "1/0", "-1/3", "1/3/4"])
 def test_what_is_no_shard_is_refused(text: str) -> None:
-    with pytest.raises(UserError, match="is no shard"):
+    with pytest.raises(UserError, match="is not a shard"):
         parse_shard(text)

@@ -80,7 +80,7 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
     mine.mkdir(mode=0o755)
     mine.chmod(0o755)
     (mine / "outputs.csv").touch()
-    with pytest.raises(UserError, match=r"data is no pool: outputs\.csv lies in it; name a folder"):
+    with pytest.raises(UserError, match=r"data is not a pool: it contains outputs\.csv; name a folder"):
         PoolFolder(mine).make()
     assert stat.S_IMODE(mine.stat().st_mode) == 0o755
     assert [p.name for p in mine.iterdir()] == ["outputs.csv"]
