@@ -13,6 +13,8 @@ HERE = Path(__file__).parent
 DATA = Path(os.environ.get("WINDROW_DATA") or HERE.parents[1] / "shared" / "data")
 FIRST = ("slurm", "survival", "real")
 """Folders whose tests wait for daemons and clocks: started first, they wait while the others calculate."""
+SLOW = ("slurm", "real", "oracle", "docs")
+"""Folders of which no test is quick: they start daemons, read real logs, run every example that is shown."""
 CLUSTERS = int(os.environ.get("WINDROW_TEST_CLUSTERS") or 3)
 """Private Slurms without accounting that run side by side, where tests do; those with accounting share one."""
 NEEDS = {
@@ -44,16 +46,24 @@ def _data(*parts: str) -> Path:
     return DATA
 
 
+@pytest.hookimpl(tryfirst=True)  # before `-m` looks at marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Deal the tests to workers that run side by side (pytest -n): each private Slurm belongs to one of them."""
+    """Deal the tests to workers that run side by side (pytest -n).
+
+    Each private Slurm belongs to one of them; a file whose tests calculate stays whole, since they share what they read
+    and made; those that wait for daemons of their own are dealt one by one.
+    """
     items.sort(key=lambda item: FIRST.index(_folder(item)) if _folder(item) in FIRST else len(FIRST))
     dealt = 0
     for item in items:
-        if _folder(item) != "slurm":
-            continue
-        has_accounts = "slurm_with_accounting" in getattr(item, "fixturenames", ())
-        item.add_marker(pytest.mark.xdist_group("accounts" if has_accounts else f"slurm-{dealt % CLUSTERS}"))
-        dealt += not has_accounts
+        if _folder(item) in SLOW:
+            item.add_marker(pytest.mark.slow)
+        if _folder(item) == "slurm":
+            has_accounts = "slurm_with_accounting" in getattr(item, "fixturenames", ())
+            item.add_marker(pytest.mark.xdist_group("accounts" if has_accounts else f"slurm-{dealt % CLUSTERS}"))
+            dealt += not has_accounts
+        elif _folder(item) not in FIRST:
+            item.add_marker(pytest.mark.xdist_group(str(item.path.relative_to(HERE))))
 
 
 def _folder(item: pytest.Item) -> str:

@@ -113,3 +113,9 @@ def _texts(node: ast.AST) -> Iterator[tuple[int, str]]:
     for part in ast.walk(node):
         if isinstance(part, ast.Constant) and isinstance(part.value, str):
             yield part.lineno, part.value
+
+
+def test_no_two_files_of_tests_have_one_name() -> None:
+    """pytest would collect neither."""
+    names = [path.name for path in Path(__file__).parent.rglob("test_*.py")]
+    assert sorted(names) == sorted(set(names))

@@ -33,7 +33,7 @@ from windrow.pool.view import PoolView
 from windrow.recipes import generate_workflow
 from windrow.records.lock import holder_of
 
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="needs /proc and prctl")]
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc and prctl")
 
 WINDROW = [sys.executable, "-P", "-m", "windrow.cli.main"]
 SUBMITTER = """

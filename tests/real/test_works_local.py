@@ -24,7 +24,6 @@ def env(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return {**os.environ, **private(tmp_path_factory.mktemp("home"))}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("case", cases("local"), ids=str)
 def test_a_run_writes_what_a_serial_run_writes(case: Case, env: dict[str, str], tmp_path: Path) -> None:
     (tmp_path / "windrow.toml").write_text(SETTINGS)

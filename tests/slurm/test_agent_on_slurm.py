@@ -16,8 +16,6 @@ from tests.waiting import is_alive, read_pid, wait_until
 
 from windrow.agent.event_file import AgentLeft, AgentStarted, AttemptLost, AttemptStarted, TaskDeclined
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.fixture
 def run(slurm: SlurmCluster, tmp_path: Path) -> Iterator[Run]:

@@ -16,8 +16,6 @@ from windrow.lab.campaign.file import read_campaign
 from windrow.lab.campaign.shards import deal, run_sweep
 from windrow.lab.campaign.store import ChunkStore
 
-pytestmark = pytest.mark.slow
-
 CAMPAIGN = """\
 submit = ["1d", "30h"]
 strategies = ["one-job", "glume"]

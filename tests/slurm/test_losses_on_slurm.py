@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import tempfile
 import time
@@ -14,7 +13,16 @@ from pathlib import Path
 import pytest
 from tests.slurm.cluster import SlurmCluster, missing
 from tests.slurm.settings import Settings
-from tests.slurm.test_slurm_sites import NOBODY, as_nobody, drain, python_for_all, python_path, restored, up
+from tests.slurm.test_slurm_sites import (
+    NOBODY,
+    as_nobody,
+    copy_compiled,
+    drain,
+    python_for_all,
+    python_path,
+    restored,
+    up,
+)
 from tests.slurm.test_survival import slurm_world, started
 from tests.survival.test_out_of_order import InTwo
 from tests.survival.toy import NoWait
@@ -33,8 +41,6 @@ from windrow.manager.story import RunStory
 from windrow.manager.terms import Terms
 from windrow.queues.slurm.queue import SlurmQueue
 from windrow.strategies import Work, whole_seconds
-
-pytestmark = pytest.mark.slow
 
 TASKS = 24
 
@@ -58,7 +64,7 @@ def ordinary(slurm: SlurmCluster, tmp_path: Path) -> Iterator[World]:
         home = Path(name)
         env = {**slurm.env, "HOME": name, "USER": NOBODY, **python_path()}
         world = World(home / "here", home / "elsewhere", on="slurm", env=env, python=python, prefix=tuple(as_nobody()))
-        shutil.copytree(world.env["WINDROW_CACHE"], home / "cache", dirs_exist_ok=True)
+        copy_compiled(home / "cache")
         world.env["WINDROW_CACHE"] = f"{name}/cache"
         world.left = lambda: slurm.run("squeue", "--noheader", "--format=%i").split()
         subprocess.run(["chown", "-R", NOBODY, name], check=True)

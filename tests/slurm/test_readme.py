@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 from tests.docs.pages import ROOT, blocks, in_a_shell
 from tests.slurm.cluster import SlurmCluster
 
@@ -21,7 +20,6 @@ def _followed(page: Path, slurm: SlurmCluster, folder: Path) -> str:
     return "".join(in_a_shell(text, folder, slurm.env) for text in commands)
 
 
-@pytest.mark.slow
 def test_the_quick_start_on_slurm(slurm: SlurmCluster, tmp_path: Path) -> None:
     said = _followed(ROOT / "README.md", slurm, tmp_path)
     assert (tmp_path / "sum").read_text().split() == ["204"]
@@ -31,7 +29,6 @@ def test_the_quick_start_on_slurm(slurm: SlurmCluster, tmp_path: Path) -> None:
     assert slurm.is_free()
 
 
-@pytest.mark.slow
 def test_the_how_to_on_slurm(slurm: SlurmCluster, tmp_path: Path) -> None:
     _followed(HOW_TO, slurm, tmp_path)
     assert (tmp_path / "sum").read_text().split() == ["204"]

@@ -16,8 +16,6 @@ from windrow.foresight.observer import Observer
 from windrow.queues.port import JobSpec
 from windrow.queues.slurm.queue import SlurmQueue
 
-pytestmark = pytest.mark.slow
-
 
 def submit(cluster: SlurmCluster, nodes: int, seconds: int) -> str:
     options = (f"--nodes={nodes}", "--time=2", "--exclusive", "--mem=0", "--output=/dev/null", "--chdir=/")

@@ -9,8 +9,6 @@ from tests.slurm.cluster import SlurmCluster
 from tests.slurm.harness import slurm_harness
 from tests.unit.queues.contract import CommandContract, Harness, QueueContract, WalltimeContract
 
-pytestmark = pytest.mark.slow
-
 
 class TestSlurm(QueueContract, WalltimeContract, CommandContract):
     @pytest.fixture

@@ -21,8 +21,6 @@ from windrow.queues.port import JobState, OutcomeUnknown, QueueError, SpecError
 from windrow.queues.slurm.profile import SlurmProfile
 from windrow.queues.slurm.queue import SlurmQueue
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.fixture
 def harness(slurm: SlurmCluster, tmp_path: Path) -> SlurmHarness:

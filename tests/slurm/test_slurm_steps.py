@@ -14,8 +14,6 @@ from tests.unit.queues.contract import spec, wait_for, wait_state
 
 from windrow.queues.port import JobState
 
-pytestmark = pytest.mark.slow
-
 # Starts two steps on each node, then talks to each: had one to wait for another, the first line would never come.
 PROGRAM = """
 import json, os, subprocess, sys

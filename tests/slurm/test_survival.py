@@ -21,8 +21,6 @@ from windrow.queues.script import tag_of
 from windrow.queues.slurm.queue import SlurmQueue
 from windrow.queues.slurm.text import array_index
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.fixture
 def world(slurm: SlurmCluster, tmp_path: Path) -> Iterator[World]:

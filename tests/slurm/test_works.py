@@ -11,8 +11,6 @@ import pytest
 from tests.real.works import Case, cases, check, private
 from tests.slurm.cluster import SlurmCluster
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.mark.parametrize("case", cases("slurm"), ids=str)
 def test_without_accounting(case: Case, slurm: SlurmCluster, tmp_path: Path) -> None:

@@ -10,6 +10,8 @@ import pytest
 
 from windrow.cli.main import main
 
+pytestmark = pytest.mark.usefixtures("home")
+
 WORKFLOW = """
 name: two
 tasks:
@@ -22,16 +24,6 @@ tasks:
     inputs: ["a file"]
     runtime: 1s
 """
-
-
-@pytest.fixture(autouse=True)
-def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder, a queue and a history of their own."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
-    monkeypatch.setenv("WINDROW_HISTORY", str(tmp_path / "history.sqlite"))
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ from tests.waiting import read_pid, wait_until
 
 from windrow.cli.main import main
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("home")]
 
 IN_THE_MIDDLE = """
 name: middle
@@ -53,15 +53,6 @@ tasks:
       echo whole > {NAME}
     outputs: deep/a.txt
 """
-
-
-@pytest.fixture(autouse=True)
-def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder, a queue and a history of their own."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    monkeypatch.setenv("WINDROW_HISTORY", str(tmp_path / "history.sqlite"))
 
 
 def write(text: str) -> str:

@@ -30,13 +30,10 @@ GOOD = "cat x > y; echo use >> ran"
 
 
 @pytest.fixture(autouse=True)
-def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder, a queue and a history of their own."""
-    (tmp_path / "p").mkdir()
-    monkeypatch.chdir(tmp_path / "p")
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    monkeypatch.setenv("WINDROW_HISTORY", str(tmp_path / "history.sqlite"))
+def _here(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder in which somebody works."""
+    (home / "p").mkdir()
+    monkeypatch.chdir(home / "p")
     Path("data").write_text("1\n")
 
 

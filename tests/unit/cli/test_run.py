@@ -15,6 +15,8 @@ from windrow.app.queues import open_queue
 from windrow.cli.main import main
 from windrow.foresight.strategy import Foresight
 
+pytestmark = pytest.mark.usefixtures("home")
+
 FORK_JOIN = """
 name: fork-join
 tasks:
@@ -50,15 +52,6 @@ tasks:
     after: [bad]
     runtime: 1s
 """
-
-
-@pytest.fixture(autouse=True)
-def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder, a queue and a history of their own."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    monkeypatch.setenv("WINDROW_HISTORY", str(tmp_path / "history.sqlite"))
 
 
 def write(text: str) -> str:

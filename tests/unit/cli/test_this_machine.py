@@ -21,16 +21,9 @@ from windrow.cli.main import main
 from windrow.queues.local.queue import LocalQueue
 from windrow.queues.port import JobSpec, SpecError
 
+pytestmark = pytest.mark.usefixtures("home")
+
 CORES = this_machine().cores
-
-
-@pytest.fixture(autouse=True)
-def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder, a queue and a history of their own."""
-    monkeypatch.chdir(tmp_path)
-    for name in ("STATE", "CONFIG", "DATA"):
-        monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name.lower()))
-    monkeypatch.setenv("WINDROW_HISTORY", str(tmp_path / "history.sqlite"))
 
 
 def write(*tasks: str, folder: str = ".") -> str:

@@ -32,7 +32,6 @@ def test_the_shape_is_the_recipes(recipe: str, tmp_path: Path) -> None:
     assert edges[0] == edges[1]
 
 
-@pytest.mark.slow
 def test_it_runs_and_checksums_tell(tmp_path: Path) -> None:
     path = write_real("montage", 20, tmp_path, work_s=0)
     wanted = serial_checksums(path)
@@ -46,7 +45,6 @@ def test_it_runs_and_checksums_tell(tmp_path: Path) -> None:
     assert {name for name in wanted if wanted[name] != changed[name]}, "outputs do not depend on inputs"
 
 
-@pytest.mark.slow
 def test_wfformat_gives_the_same_outputs(tmp_path: Path) -> None:
     native = write_real("fft", 15, tmp_path / "a", work_s=0)
     other = write_real_wfformat("fft", 15, tmp_path / "b", work_s=0)
@@ -67,7 +65,6 @@ def test_the_demo_is_a_workflow_of_about_sixty_tasks() -> None:
     assert demo.depth >= 4
 
 
-@pytest.mark.slow
 def test_the_demo_finds_the_primes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A hundred times smaller: primes, twins and largest gap below ten million are in every table of primes."""
     text = (ROOT / "examples" / "demo.yaml").read_text()
