@@ -19,7 +19,7 @@ from windrow.agent.event_file import DONE, OUT_OF_TIME, Writer, node_lost
 from windrow.agent.folder import RunFolder
 from windrow.agent.hosts import Hosts, queue_id
 from windrow.agent.job_file import JobFile
-from windrow.agent.order import Order, Result, absolute, task_env
+from windrow.agent.order import Order, Result, order_for
 from windrow.agent.shares import LOOK_EVERY_S, VARIABLE, Shares
 from windrow.agent.signals import Wake
 from windrow.errors import WindrowError
@@ -128,26 +128,21 @@ class Loop:
             self._core.lost(task, why, now, Cause.NODE_FAILED)
 
     def _order(self, start: StartAttempt) -> Order:
-        spec, attempt = start.spec, start.attempt
-        cores = self._job.cores if spec.nodes else spec.cores
-        hosts = [self._hosts.names[place] for place in start.nodes] if spec.nodes else []
-        env = task_env(spec.env, run=self._job.run, task=spec.id, attempt=attempt, cores=cores, hosts=hosts)
-        inputs, outputs = absolute(spec.workdir, spec.inputs), absolute(spec.workdir, spec.outputs)
-        patience_s = self._job.patience_s if self._hosts.is_cluster else 0.0
-        out = str(self._folder.task_out(spec.task, attempt))
-        shared = absolute(spec.workdir, spec.shared)
-        files = inputs, outputs, patience_s, spec.elsewhere, shared
-        return Order(spec.task, attempt, spec.command, spec.workdir, env, out, *files)
+        return order_for(
+            start.spec,
+            start.attempt,
+            run=self._job.run,
+            out=self._folder.task_out(start.spec.task, start.attempt),
+            hosts=[self._hosts.names[place] for place in start.nodes],
+            node_cores=self._job.cores,
+            patience_s=self._job.patience_s if self._hosts.is_cluster else 0.0,
+        )
 
     def _stop(self, why: str) -> None:
         """End what runs, and record the end."""
-        now = self._clock.now()
-        self._core.drain(why, now)
-        self._end_tasks(why)
-        self._desk.end(why, self._clock.now())
-
-    def _end_tasks(self, why: str) -> None:
+        self._core.drain(why, self._clock.now())
         self._crew.end(self._job.grace_s * _TERM_PART, lambda result: self._take_last(result, why))
+        self._desk.end(why, self._clock.now())
 
     def _take_last(self, result: Result, why: str) -> None:
         """A task that still succeeded is done; one that did not was not given its time."""
@@ -159,8 +154,6 @@ class Loop:
     def _break_off(self, why: str) -> None:
         """End without hope that anything can be written; what can, is."""
         try:
-            self._core.drain(why, self._clock.now())
-            self._end_tasks(why)
-            self._desk.end(why, self._clock.now())
+            self._stop(why)
         except WindrowError:  # said already
             self._crew.kill()

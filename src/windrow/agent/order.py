@@ -13,6 +13,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from windrow.agent.job_file import TaskSpec
 from windrow.model.cause import Cause
 
 
@@ -87,6 +88,34 @@ def task_env(
         env.setdefault("OMP_NUM_THREADS", str(cores))
     own = {"WINDROW_RUN": run, "WINDROW_TASK": task, "WINDROW_ATTEMPT": str(attempt), "WINDROW_CORES": str(cores)}
     return env | own
+
+
+def order_for(
+    spec: TaskSpec,
+    attempt: int,
+    *,
+    run: str,
+    out: Path,
+    hosts: Sequence[str],
+    node_cores: int,
+    patience_s: float,
+    key: int | None = None,
+) -> Order:
+    """What a node is told to execute for an attempt on these nodes. It goes by the task's number, or by a key."""
+    cores, whole = (node_cores, hosts) if spec.nodes else (spec.cores, ())
+    return Order(
+        task=spec.task if key is None else key,
+        attempt=attempt,
+        command=spec.command,
+        workdir=spec.workdir,
+        env=task_env(spec.env, run=run, task=spec.id, attempt=attempt, cores=cores, hosts=whole),
+        out=str(out),
+        inputs=absolute(spec.workdir, spec.inputs),
+        outputs=absolute(spec.workdir, spec.outputs),
+        patience_s=patience_s,
+        elsewhere=spec.elsewhere,
+        shared=absolute(spec.workdir, spec.shared),
+    )
 
 
 def absolute(folder: str, paths: Iterable[str]) -> tuple[str, ...]:

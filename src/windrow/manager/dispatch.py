@@ -10,14 +10,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from windrow.agent import outputs
 from windrow.agent.fence import fence
 from windrow.agent.folder import RunFolder
 from windrow.agent.job_file import JobFile, TaskSpec, write_job
-from windrow.agent.order import absolute
 from windrow.errors import OutsideError
 from windrow.files import append_whole
 from windrow.manager.core import Core
+from windrow.manager.specs import clean_up, shared_outputs, task_spec
 from windrow.model import Runnable
 from windrow.queues.port import JobSpec
 
@@ -56,8 +55,7 @@ class Dispatch:
 
     @cached_property
     def _shared(self) -> frozenset[str]:
-        workflow = self.runnable.workflow
-        return outputs.shared(workflow.files[f].id for f in workflow.outputs.index.tolist())
+        return shared_outputs(self.runnable.workflow)
 
     def tag(self, number: int) -> str:
         """The name of a job in the queue."""
@@ -130,43 +128,20 @@ class Dispatch:
             raise OutsideError(f"{self.folder.abandoned} cannot be written: {error.strerror}") from error
 
     def clean_up(self, core: Core) -> str:
-        """When no job is left: throw away what tasks left that were started and have not finished.
-
-        Agents do that themselves; this is for those that were killed. What could not be done, in one sentence.
-        """
-        trouble = ""
-        for number, attempts in self.attempts.items():
-            if not core.is_done(number):
-                made = absolute(self.runnable.steps[number].workdir, self.runnable.workflow.task(number).outputs)
-                try:
-                    outputs.clean_up(made, attempts)
-                except OSError as error:
-                    trouble = f"{error.filename}, left unfinished by a task, cannot be removed: {error.strerror}"
-        return trouble
+        """When no job is left: throw away what tasks left that have not finished; what could not be done."""
+        return clean_up(self.runnable, self.attempts, core.is_done)
 
     def _tasks(self, core: Core, number: int) -> Iterator[TaskSpec]:
-        workflow, steps = self.runnable.workflow, self.runnable.steps
-        for number_of, member in core.members(number).items():
-            task, step = workflow.task(number_of), steps[number_of]
-            yield TaskSpec(
-                task=number_of,
-                id=task.id,
-                kind=task.kind,
-                command=step.command,
-                workdir=step.workdir,
-                env=dict(step.env),
-                inputs=task.inputs,
-                outputs=task.outputs,
-                cores=task.cores,
-                nodes=task.nodes,
-                memory_bytes=task.memory_bytes,
+        parents = self.runnable.workflow.parents
+        for task, member in core.members(number).items():
+            yield task_spec(
+                self.runnable,
+                task,
+                self._shared,
                 expected_s=member.expected_s,
-                retries=step.retries,
-                attempts=self.attempts.get(number_of, 0),
-                parents=tuple(p for p in workflow.parents.of(number_of).tolist() if not core.is_done(p)),
+                attempts=self.attempts.get(task, 0),
+                parents=tuple(p for p in parents.of(task).tolist() if not core.is_done(p)),
                 children=tuple(member.children),
-                elsewhere=step.elsewhere,
-                shared=tuple(name for name in task.outputs if name in self._shared),
             )
 
 

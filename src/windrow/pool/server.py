@@ -11,26 +11,25 @@ import shlex
 import signal
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from windrow.agent.clock import SteadyClock
 from windrow.agent.crew import Crew
 from windrow.agent.hosts import Hosts
-from windrow.agent.order import Order, Result, absolute
-from windrow.agent.outputs import clean_up
+from windrow.agent.order import Order, Result, order_for
 from windrow.agent.signals import Wake
 from windrow.errors import OutsideError, UserError, WindrowError
 from windrow.forecast.best_effort import Memory
 from windrow.forecast.runtimes import PastRun, RunTimes
+from windrow.manager.specs import clean_up, task_spec
 from windrow.pool import events as e
 from windrow.pool.admission import refuse_misfits
 from windrow.pool.core import PoolAttempt, PoolCore
 from windrow.pool.folder import PoolFolder
 from windrow.pool.journal import PoolJournal
 from windrow.pool.metrics import alone_s
-from windrow.pool.orders import order_for
-from windrow.pool.orphans import kill_leftovers
+from windrow.pool.orphans import VARIABLE, kill_leftovers
 from windrow.pool.placement import Placement
 from windrow.pool.settings import PoolSettings
 from windrow.pool.story import PoolStory
@@ -41,6 +40,7 @@ from windrow.streams import find_selection
 _LOOK_S = 0.5  # for those who cannot knock, since they are on another machine
 _KILL_AFTER_S = 3.0
 _TERM_S = 3.0
+_PATIENCE_S = 5.0  # how long a file written on another node may take to show up
 
 
 @dataclass(slots=True)
@@ -271,23 +271,26 @@ class PoolServer:
             self._to_kill.append((time.monotonic() + _KILL_AFTER_S, self._to_stop))
         for guest in self._to_learn:  # last: whoever waits for a slot must not wait for this
             self._learn(guest, self._clock.now())
-            self._clean_up(guest)
+            if trouble := clean_up(guest.runnable, guest.attempts, guest.took_s.__contains__):
+                self._say(trouble)
         self._to_start, self._to_stop, self._to_learn = [], [], []
         while self._to_kill and self._to_kill[0][0] <= time.monotonic():
             left = [key for key in self._to_kill.pop(0)[1] if key in self._live]
             self._crew.stop(left, signal.SIGKILL)
 
     def _order(self, key: int, live: _Live, guest: Guest) -> Order:
+        """Tasks find the variables that they find in a job of `windrow run`, and the mark of this pool."""
+        task, attempt = live.attempt.task, live.attempt.attempt
+        spec = task_spec(guest.runnable, task, guest.shared)
         return order_for(
-            key,
-            live.attempt,
-            guest,
-            nodes=[self._crew.names[node] for node in live.nodes],
-            node_cores=self._settings.cores,
+            replace(spec, env={**spec.env, VARIABLE: self._facts["id"]}),
+            attempt,
             run=f"{self._folder.name}/{guest.number}",
-            out=self._folder.out(guest.number),
-            pool_id=self._facts["id"],
-            is_cluster=self._hosts.is_cluster,
+            out=self._folder.out(guest.number) / f"{task}.{attempt}",
+            hosts=[self._crew.names[node] for node in live.nodes],
+            node_cores=self._settings.cores,
+            patience_s=_PATIENCE_S if self._hosts.is_cluster else 0.0,
+            key=key,
         )
 
     def _learn(self, guest: Guest, now_s: float) -> None:
@@ -298,16 +301,6 @@ class PoolServer:
             for task, took_s in sorted(guest.took_s.items())
         ]
         self._times.keep(runs)
-
-    def _clean_up(self, guest: Guest) -> None:
-        """Throw away what unfinished tasks left that were killed together with an earlier server."""
-        for task, attempts in guest.attempts.items():
-            if task not in guest.took_s:
-                made = absolute(guest.runnable.steps[task].workdir, guest.runnable.workflow.task(task).outputs)
-                try:
-                    clean_up(made, attempts)
-                except OSError as error:
-                    self._say(f"{error.filename}, left unfinished by a task, cannot be removed: {error.strerror}")
 
     def _close(self, why: str) -> None:
         """End what runs; it starts again with the next server."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from windrow.agent.outputs import shared
+from windrow.manager.specs import shared_outputs
 from windrow.model import Adjacency, NodeShape, Runnable, Workflow
 from windrow.model.nodes import Need
 from windrow.streams import in_processors
@@ -44,7 +44,7 @@ class Guest:
         self.is_withdrawn = False
         self.taken: list[int] = in_processors(workflow, shape).cores.tolist()
         """Of each task: how many of the pool's processors it takes."""
-        self.shared = shared(workflow.files[f].id for f in workflow.outputs.index.tolist())
+        self.shared = shared_outputs(workflow)
         """Outputs in which several tasks write."""
         self.blocked = self._below(past.given_up)
         out = self.blocked | self.given_up | set(self.took_s)

@@ -1,0 +1,54 @@
+"""From a task of a workflow to what a node executes, in a job and in a pool alike; and what is left to clean up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+
+from windrow.agent import outputs
+from windrow.agent.job_file import TaskSpec
+from windrow.agent.order import absolute
+from windrow.model import Runnable, Workflow
+
+
+def shared_outputs(workflow: Workflow) -> frozenset[str]:
+    """Outputs in which several tasks write."""
+    return outputs.shared(workflow.files[f].id for f in workflow.outputs.index.tolist())
+
+
+def task_spec(runnable: Runnable, number: int, shared: Collection[str], **more: Any) -> TaskSpec:
+    """This task for an agent. `shared` are outputs in which several tasks write, `more` what else is known of it."""
+    task, step = runnable.workflow.task(number), runnable.steps[number]
+    return TaskSpec(
+        task=number,
+        id=task.id,
+        kind=task.kind,
+        command=step.command,
+        workdir=step.workdir,
+        env=dict(step.env),
+        inputs=task.inputs,
+        outputs=task.outputs,
+        cores=task.cores,
+        nodes=task.nodes,
+        memory_bytes=task.memory_bytes,
+        retries=step.retries,
+        elsewhere=step.elsewhere,
+        shared=tuple(name for name in task.outputs if name in shared),
+        **more,
+    )
+
+
+def clean_up(runnable: Runnable, attempts: Mapping[int, int], is_done: Callable[[int], bool]) -> str:
+    """Throw away what tasks left that were started so often and have not finished; nothing may run any more.
+
+    Agents do that themselves; this is for those that were killed. What could not be done, in one sentence.
+    """
+    trouble = ""
+    for number, started in attempts.items():
+        if not is_done(number):
+            try:
+                made = absolute(runnable.steps[number].workdir, runnable.workflow.task(number).outputs)
+                outputs.clean_up(made, started)
+            except OSError as error:
+                trouble = f"{error.filename}, left unfinished by a task, cannot be removed: {error.strerror}"
+    return trouble
