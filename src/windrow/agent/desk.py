@@ -79,11 +79,7 @@ class Desk:
 
     def _unclaimed(self) -> Iterator[int]:
         """Jobs of the run that may not have started, the first one first."""
-        try:
-            names = [entry.name for entry in self._folder.jobs.iterdir() if entry.name.isdigit()]
-        except OSError:  # a hiccup; there will be another time
-            return
-        for number in sorted(map(int, names)):
+        for number in self._folder.numbers():
             is_old = number < self._job.over_below or number in self._job.over or number in self._writers
             if not is_old and not self._folder.claim(number).exists() and not is_fenced(self._folder, number):
                 yield number

@@ -26,6 +26,13 @@ class RunFolder:
         """One folder for each job, by number."""
         return self.path / "jobs"
 
+    def numbers(self) -> list[int]:
+        """The jobs that have a folder; none where the file system has a hiccup: there will be another look."""
+        try:
+            return sorted(int(entry.name) for entry in self.jobs.iterdir() if entry.name.isdigit())
+        except OSError:
+            return []
+
     @property
     def out(self) -> Path:
         """What tasks print."""

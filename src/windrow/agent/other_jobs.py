@@ -31,12 +31,12 @@ class Elsewhere:
     def __init__(self, folder: RunFolder, job: JobFile, mine: Iterable[int] = ()) -> None:
         """`mine`: other jobs that this agent works at."""
         self._folder = folder
-        self._passed_over = {str(number) for number in (job.job, *job.over, *mine)}
-        self._tails: dict[str, Tail] = {}
+        self._passed_over = {job.job, *job.over, *mine}
+        self._tails: dict[int, Tail] = {}
         self._first = job.over_below
         self._heard_bytes = job.heard_bytes
         self._abandoned = LineTail(folder.abandoned, job.abandoned_bytes)
-        self._given_up = {str(number) for number in job.given_up}
+        self._given_up = set(job.given_up)
         self._first_s = job.poll_s
         self.wait_s = 0.0
         """How long to wait before the next look."""
@@ -44,7 +44,7 @@ class Elsewhere:
     @property
     def may_have_our_tasks(self) -> bool:
         """Whether a job that was given up may still finish tasks that are also in this job."""
-        return any(name not in self._tails or not self._tails[name].has_ended for name in self._given_up)
+        return any(n not in self._tails or not self._tails[n].has_ended for n in self._given_up)
 
     def look(self) -> list[News]:
         """What is new since the last look."""
@@ -53,19 +53,15 @@ class Elsewhere:
         return news
 
     def _from_jobs(self) -> Iterator[News]:
-        try:
-            names = [entry.name for entry in self._folder.jobs.iterdir() if entry.name.isdigit()]
-        except OSError:  # a hiccup of the file system is no news; the next look may have some
-            names = []
-        for name in sorted(names, key=int):
-            if name not in self._passed_over and name not in self._tails and int(name) >= self._first:
-                self._tails[name] = Tail(self._folder.events(int(name)), self._heard_bytes.get(name, 0))
-        for name, tail in self._tails.items():
+        for number in self._folder.numbers():
+            if number not in self._passed_over and number not in self._tails and number >= self._first:
+                self._tails[number] = Tail(self._folder.events(number), self._heard_bytes.get(str(number), 0))
+        for number, tail in self._tails.items():
             while not tail.has_ended and (records := tail.read()):
                 for record in records:
                     if isinstance(record, AttemptFinished):
                         yield News(record.task)
-                    elif isinstance(record, AttemptFailed) and record.final and name not in self._given_up:
+                    elif isinstance(record, AttemptFailed) and record.final and number not in self._given_up:
                         yield News(record.task, f"task {record.task}, on which it depends, failed")
 
     def _from_manager(self) -> Iterator[News]:

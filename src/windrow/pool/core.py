@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from windrow.model import NodeShape, Runnable
 from windrow.pool.events import CANCELLED, COMPLETE, FAILED
@@ -20,8 +20,7 @@ from windrow.pool.workflow_state import Guest, WorkflowPast
 from windrow.streams import Pool, Start, TaskFinished, TaskLost, WorkflowArrived, WorkflowWithdrawn
 
 
-@dataclass(frozen=True, slots=True)
-class PoolAttempt:
+class PoolAttempt(NamedTuple):
     """Start this task of this workflow now."""
 
     number: int

@@ -179,17 +179,16 @@ class PoolServer:
         live = self._live.pop(result.task)
         self._placement.free(result.task)
         attempt, core, now_s = live.attempt, self._core, self._clock.now()
-        ids = (attempt.number, attempt.task, attempt.attempt)
         took_s = now_s - live.begun_s
         if not result.why:
-            self._note(e.PoolTaskFinished(now_s, *ids, live.begun_s, result.cpu_s, result.peak_bytes))
+            self._note(e.PoolTaskFinished(now_s, *attempt, live.begun_s, result.cpu_s, result.peak_bytes))
             self._ask(core.finished(attempt.number, attempt.task, took_s))
         elif core.guests[attempt.number].is_withdrawn or self._wake.stop_signal is not None:
-            self._note(e.PoolTaskLost(now_s, *ids, f"stopped: {result.why}"))
+            self._note(e.PoolTaskLost(now_s, *attempt, f"stopped: {result.why}"))
             self._ask(core.lost(attempt.number, attempt.task))
         else:
             final = core.is_final(attempt.number, attempt.task)
-            self._note(e.PoolTaskFailed(now_s, *ids, live.begun_s, result.why, final, result.tail))
+            self._note(e.PoolTaskFailed(now_s, *attempt, live.begun_s, result.why, final, result.tail))
             self._ask(core.failed(attempt.number, attempt.task, took_s))
 
     def _lost(self, node: int, keys: list[int]) -> None:
@@ -204,19 +203,18 @@ class PoolServer:
         """An attempt is over, or never began, and nobody is to blame."""
         live = self._live.pop(key)
         self._placement.free(key)
-        attempt = live.attempt
         if live.nodes:
-            self._note(e.PoolTaskLost(self._clock.now(), attempt.number, attempt.task, attempt.attempt, why))
-        self._ask(self._core.lost(attempt.number, attempt.task))
+            self._note(e.PoolTaskLost(self._clock.now(), *live.attempt, why))
+        self._ask(self._core.lost(live.attempt.number, live.attempt.task))
 
     def _give_up(self, key: int) -> None:
         """An attempt that waits for more nodes than are left fails: nobody brings back the lost ones."""
         attempt, now_s = self._live.pop(key).attempt, self._clock.now()
         self._placement.free(key)
-        number, task = attempt.number, attempt.task
+        number, task, _ = attempt
         final = self._core.is_final(number, task)
         why = "it needs more nodes than the pool has left"
-        self._note(e.PoolTaskFailed(now_s, number, task, attempt.attempt, now_s, why, final))
+        self._note(e.PoolTaskFailed(now_s, *attempt, now_s, why, final))
         self._ask(self._core.failed(number, task, 0.0))
 
     def _cancel(self, number: int) -> None:
@@ -240,9 +238,8 @@ class PoolServer:
         for key, nodes in self._placement.place():
             live = self._live[key]
             live.nodes = nodes
-            attempt = live.attempt
-            slots = self._core.guests[attempt.number].taken[attempt.task]
-            self._note(e.PoolTaskStarted(now_s, attempt.number, attempt.task, attempt.attempt, nodes, slots))
+            slots = self._core.guests[live.attempt.number].taken[live.attempt.task]
+            self._note(e.PoolTaskStarted(now_s, *live.attempt, nodes, slots))
             self._to_start.append(key)
         ended = self._core.take_ended()
         for guest, outcome in ended:
@@ -312,8 +309,7 @@ class PoolServer:
     def _end_tasks(self, why: str) -> None:
         self._crew.end(_TERM_S, lambda result: None if result.why else self._ended(result))
         for live in [live for live in self._live.values() if live.nodes]:
-            attempt = live.attempt
-            self._note(e.PoolTaskLost(self._clock.now(), attempt.number, attempt.task, attempt.attempt, why))
+            self._note(e.PoolTaskLost(self._clock.now(), *live.attempt, why))
         for guest, outcome in self._core.take_ended():
             self._note(self._ending(guest, outcome))
 
