@@ -4,7 +4,7 @@ Made once: of all who try, one makes the file. Replaced: a reader finds the old 
 Appended: a line is there whole or not at all. Held: one process at a time. And marked processes: whoever carries some
 variables in its environment passes them on to what it starts, so that all of it can be found, and killed.
 
-OSError where the disk refuses; what that means is for the caller to say.
+OSError where the disk refuses; what that means is for the caller to say, with `disk_faults` for one.
 """
 
 from __future__ import annotations
@@ -18,8 +18,19 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
+from windrow.errors import OutsideError
+
 _PROCESSES = Path("/proc")
 _WRITE_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+
+
+@contextlib.contextmanager
+def disk_faults(what: str) -> Iterator[None]:
+    """OutsideError, with these words before the system's, where the disk refuses what is done inside the `with`."""
+    try:
+        yield
+    except OSError as error:
+        raise OutsideError(f"{what}: {error.strerror}") from error
 
 
 def create_once(path: Path, content: bytes) -> bool:

@@ -10,17 +10,14 @@ import json
 import os
 from pathlib import Path
 
-from windrow.errors import OutsideError
-from windrow.files import create_once
+from windrow.files import create_once, disk_faults
 
 
 def claim(path: Path, host: str, queue_id: str, at: float, by_job: int | None = None) -> str:
     """Claim the job; `by_job` takes it over where that is another. Empty if it is ours now, else who has it."""
     record = {"host": host, "pid": os.getpid(), "queue_id": queue_id, "at": at, "by_job": by_job}
-    try:
+    with disk_faults(f"{path} cannot be created"):
         is_ours = create_once(path, json.dumps(record).encode() + b"\n")
-    except OSError as error:
-        raise OutsideError(f"{path} cannot be created: {error.strerror}") from error
     return "" if is_ours else _holder(path)
 
 

@@ -9,17 +9,15 @@ from __future__ import annotations
 import os
 
 from windrow.agent.folder import RunFolder
-from windrow.errors import OutsideError
+from windrow.files import disk_faults
 
 
 def fence(folder: RunFolder, job: int) -> None:
     """Let no agent begin a further task of this job. May be called again."""
     path = folder.over(job)
-    try:
+    with disk_faults(f"{path} cannot be created"):
         folder.make(job)
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
-    except OSError as error:
-        raise OutsideError(f"{path} cannot be created: {error.strerror}") from error
 
 
 def is_fenced(folder: RunFolder, job: int) -> bool:

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from windrow.errors import InputError, OutsideError
-from windrow.files import replacing, sync_folder
+from windrow.errors import InputError
+from windrow.files import disk_faults, replacing, sync_folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +86,10 @@ def write_job(path: Path, job: JobFile) -> None:
 
     OutsideError if it cannot be written; then nothing has changed.
     """
-    try:
+    with disk_faults(f"{path} cannot be written"):
         with replacing(path) as file:  # for its owner alone: it has the environments of tasks
             file.writelines(line.encode("ascii") for line in _lines(job))
         sync_folder(path.parent)
-    except OSError as error:
-        raise OutsideError(f"{path} cannot be written: {error.strerror}") from error
 
 
 def _lines(job: JobFile) -> Iterator[str]:

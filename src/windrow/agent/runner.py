@@ -22,7 +22,7 @@ from pathlib import Path
 from windrow.agent.memory import MemoryKills
 from windrow.agent.order import Order, Result
 from windrow.agent.outputs import Outputs
-from windrow.errors import OutsideError
+from windrow.files import disk_faults
 from windrow.model.cause import Cause
 
 TAIL_BYTES = 2048
@@ -137,10 +137,8 @@ class Runner:
         return not (self._running or self._awaited or self._results)
 
     def _spawn(self, order: Order) -> None:
-        try:
+        with disk_faults(f"{order.out} cannot be written"):
             out = os.open(order.out, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC, 0o600)
-        except OSError as error:
-            raise OutsideError(f"{order.out} cannot be written: {error.strerror}") from error
         env = {**self._environ, **order.env}
         outputs = Outputs(order) if order.outputs else None
         try:

@@ -21,7 +21,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from windrow.agent.machine import Identity, identity, this_machine
-from windrow.errors import OutsideError
+from windrow.files import disk_faults
 from windrow.model.nodes import Need
 from windrow.model.packing import Packing
 from windrow.model.resources import NodeShape
@@ -92,10 +92,8 @@ class Shares:
 
     def __init__(self, path: str, shape: NodeShape) -> None:
         """`shape` is the most that the tasks of this job may hold."""
-        try:
+        with disk_faults(f"{path} cannot be opened"):
             self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        except OSError as error:
-            raise OutsideError(f"{path} cannot be opened: {error.strerror}") from error
         me = identity(os.getpid())
         assert me is not None, "this process lives"
         machine = this_machine()

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import stat
 from collections.abc import Container, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -163,11 +164,8 @@ def _detail(kept: Kept) -> dict[str, object]:
 
 def mark_continued(paths: RunPaths, by: str) -> None:
     """Note in a run which one continues it."""
-    journal = RunJournal.open(paths.journal, writable=True)
-    try:
+    with closing(RunJournal.open(paths.journal, writable=True)) as journal:
         journal.set_fact("continued_by", by)
-    finally:
-        journal.close()
 
 
 def refuse_continued(told: RunView) -> None:

@@ -23,6 +23,7 @@ from windrow.app.queues import no_answer, open_queue
 from windrow.app.runs import ROOT, RunPaths, new_run, past_predictions, past_promises
 from windrow.app.strategies import AUTO, find_strategy
 from windrow.errors import OutsideError, UserError
+from windrow.files import disk_faults
 from windrow.forecast.base import AtOnce, Forecaster
 from windrow.forecast.best_effort import filled, past_waits
 from windrow.forecast.ledger import promised_too_much
@@ -478,20 +479,16 @@ def _watch(manager: Manager) -> None:
 
 def ask_to_stop(paths: RunPaths) -> None:
     """Ask whoever manages the run to stop it."""
-    try:
+    with disk_faults(f"{paths.stop} cannot be written"):
         paths.stop.touch(mode=0o600)
-    except OSError as error:
-        raise OutsideError(f"{paths.stop} cannot be written: {error.strerror}") from error
 
 
 def ask_to_retry(paths: RunPaths, tasks: Sequence[str]) -> Path:
     """Ask whoever manages the run to run these tasks again. Returned: the request, which is gone when it was heard."""
     token = secrets.token_hex(4)
     request = paths.folder.path / f"{_REQUEST}{token}"
-    try:
+    with disk_faults(f"{request} cannot be written"):
         half = paths.folder.path / f".{_REQUEST}{token}"
         half.write_bytes(msgspec.json.encode(list(tasks)))
         half.rename(request)
-    except OSError as error:
-        raise OutsideError(f"{request} cannot be written: {error.strerror}") from error
     return request

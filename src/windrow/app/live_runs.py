@@ -15,7 +15,7 @@ import hashlib
 import logging
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from windrow.agent.folder import RunFolder
@@ -107,16 +107,11 @@ def _is_live(run: RunPaths) -> bool:
     try:
         if holder_of(run.lock) is not None:
             return True
-        journal = RunJournal.open(run.journal)
+        with closing(RunJournal.open(run.journal)) as journal:
+            records = journal.records(kinds=(JobsPlanned, JobEnded, JobKilled, JobRejected))
+            events = [record.event for _, record in records]
     except (WindrowError, OSError):
         return False
-    try:
-        records = journal.records(kinds=(JobsPlanned, JobEnded, JobKilled, JobRejected))
-        events = [record.event for _, record in records]
-    except WindrowError:
-        return False
-    finally:
-        journal.close()
     planned = sum(len(event.decision.jobs) for event in events if isinstance(event, JobsPlanned))
     return planned > sum(not isinstance(event, JobsPlanned) for event in events)
 

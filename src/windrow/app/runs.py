@@ -8,7 +8,7 @@ import secrets
 import shutil
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from typing import Any
 from windrow.agent.folder import RunFolder
 from windrow.app.ownership import refuse_foreign, refuse_shared
 from windrow.errors import OutsideError, UserError, WindrowError, unknown_name
+from windrow.files import disk_faults
 from windrow.forecast.ledger import PastPrediction, Promise
 from windrow.manager.dispatch import job_tag
 from windrow.manager.events import JobStarted
@@ -83,7 +84,7 @@ def new_run(name: str, root: Path, fill: Callable[[RunPaths], None]) -> RunPaths
     """
     stem = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.")[:_NAME_MAX] or "run"
     _make_root(root)
-    try:
+    with disk_faults(f"{root}: cannot create a folder for the run"):
         unborn = root.absolute() / f"{_UNBORN}{secrets.token_hex(4)}"
         unborn.mkdir(mode=0o700)
         try:
@@ -96,13 +97,11 @@ def new_run(name: str, root: Path, fill: Callable[[RunPaths], None]) -> RunPaths
                     return RunPaths(RunFolder(folder))
         finally:
             shutil.rmtree(unborn, ignore_errors=True)
-    except OSError as error:
-        raise OutsideError(f"{root}: cannot create a folder for the run: {error.strerror}") from error
 
 
 def _make_root(root: Path) -> None:
     """The folder of all runs, private; what was left half-made long ago goes."""
-    try:
+    with disk_faults(f"{root}: cannot create a folder for the run"):
         is_first = not root.exists()
         for folder in (root.parent, root):
             refuse_foreign(folder)
@@ -113,8 +112,6 @@ def _make_root(root: Path) -> None:
         for unborn in root.glob(f"{_UNBORN}*"):
             if time.time() - unborn.stat().st_mtime > _DAY_S:
                 shutil.rmtree(unborn, ignore_errors=True)
-    except OSError as error:
-        raise OutsideError(f"{root}: cannot create a folder for the run: {error.strerror}") from error
 
 
 def _rename_new(old: Path, new: Path) -> None:
@@ -214,24 +211,19 @@ def _created_s(run: RunPaths) -> float:
     oldest = run.workflow if run.workflow.exists() else run.folder.path
     made_s = oldest.stat().st_mtime
     try:
-        journal = RunJournal.open(run.journal)
-        made_s = float(journal.facts().get("created_s", 0.0))
-        journal.close()
+        with closing(RunJournal.open(run.journal)) as journal:
+            return float(journal.facts().get("created_s", 0.0))
     except WindrowError:
         return made_s
-    return made_s
 
 
 def facts_of(paths: RunPaths) -> dict[str, Any]:
     """What is known of a run; nothing where it cannot be read."""
     try:
-        journal = RunJournal.open(paths.journal)
+        with closing(RunJournal.open(paths.journal)) as journal:
+            return journal.facts()
     except WindrowError:
         return {}
-    try:
-        return journal.facts()
-    finally:
-        journal.close()
 
 
 class RunView(JournalView[Record]):

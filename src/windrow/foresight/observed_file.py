@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 
 from windrow.errors import OutsideError
-from windrow.files import held, replacing
+from windrow.files import disk_faults, held, replacing
 from windrow.foresight.observed import Observed, Span
 from windrow.places import user_folder
 from windrow.queues.accounts import PastJob
@@ -63,13 +63,11 @@ class ObservedFile:
 
     def keep(self, observed: Observed) -> None:
         """Add this to the file, and to `observed` what others have added since. OutsideError where that cannot be."""
-        try:
+        with disk_faults(f"{self.path}: cannot be written"):
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             with held(self.path.with_suffix(".lock")):
                 observed.merge(self.load())
                 self._replace(observed)
-        except OSError as error:
-            raise OutsideError(f"{self.path}: cannot be written: {error.strerror}") from None
 
     def _replace(self, observed: Observed) -> None:
         rows = tuple(

@@ -13,8 +13,7 @@ from pathlib import Path
 from windrow.agent.fence import fence
 from windrow.agent.folder import RunFolder
 from windrow.agent.job_file import JobFile, TaskSpec, write_job
-from windrow.errors import OutsideError
-from windrow.files import append_whole
+from windrow.files import append_whole, disk_faults
 from windrow.manager.core import Core
 from windrow.manager.specs import clean_up, shared_outputs, task_spec
 from windrow.model import Runnable
@@ -106,11 +105,9 @@ class Dispatch:
             heard_bytes={str(n): heard[n] for n in sorted(heard) if n != number and heard[n]},
             abandoned_bytes=self.folder.abandoned.stat().st_size if self.folder.abandoned.exists() else 0,
         )
-        try:
+        with disk_faults(f"{self.folder.path}: cannot write job {number}"):
             self.folder.make(number)
             write_job(self.folder.job_file(number), job)
-        except OSError as error:
-            raise OutsideError(f"{self.folder.path}: cannot write job {number}: {error.strerror}") from error
         return self.spec(core, number, avoid)
 
     def fence(self, number: int) -> None:
@@ -122,10 +119,8 @@ class Dispatch:
         lines = "".join(json.dumps({"task": task}) + "\n" for task in tasks)
         if not lines:
             return
-        try:
+        with disk_faults(f"{self.folder.abandoned} cannot be written"):
             _append(self.folder.abandoned, lines.encode())
-        except OSError as error:
-            raise OutsideError(f"{self.folder.abandoned} cannot be written: {error.strerror}") from error
 
     def clean_up(self, core: Core) -> str:
         """When no job is left: throw away what tasks left that have not finished; what could not be done."""

@@ -16,8 +16,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from windrow.errors import OutsideError, UserError, unknown_name
-from windrow.files import draft_beside, link_once, sync_folder
+from windrow.errors import UserError, unknown_name
+from windrow.files import disk_faults, draft_beside, link_once, sync_folder
 from windrow.model import Runnable
 from windrow.queues.local.rendezvous import knock
 from windrow.records.runnable_file import read_submission, runnable_json
@@ -86,15 +86,13 @@ class PoolFolder:
 
     def make(self) -> None:
         """Make what is missing. UserError in a folder of something else, OutsideError where it cannot be done."""
-        try:
+        with disk_faults(f"{self.path}: cannot create a folder for the pool"):
             self._refuse_foreign()
             for folder in (self.path.parent.parent, self.path.parent):  # one by one: parents' parents are not private
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             for folder in (self.path, self.workflows, self.wishes, self.path / "out"):
                 folder.mkdir(mode=0o700, exist_ok=True)
             self.path.chmod(0o700)
-        except OSError as error:
-            raise OutsideError(f"{self.path}: cannot create a folder for the pool: {error.strerror}") from error
 
     def _refuse_foreign(self) -> None:
         """A folder that others use must not be closed to them, nor filled with what is ours."""
@@ -108,7 +106,7 @@ class PoolFolder:
     def submit(self, runnable: Runnable) -> int:
         """Put the workflow in; its number. When this returns the workflow is on disk and will be served."""
         data = runnable_json(runnable, time.time())
-        try:
+        with disk_faults(f"{self.workflows}: cannot be written"):
             with draft_beside(self.workflows / "new") as draft:
                 with draft.open("xb") as file:
                     file.write(data)
@@ -118,8 +116,6 @@ class PoolFolder:
                 while not link_once(draft, self.workflow(number)):  # someone else submits at the same time
                     number += 1
             sync_folder(self.workflows)
-        except OSError as error:
-            raise OutsideError(f"{self.workflows}: cannot be written: {error.strerror}") from error
         knock(self.path)
         return number
 
@@ -130,10 +126,8 @@ class PoolFolder:
 
     def wish(self, what: str) -> None:
         """Ask the server for something: `stop`, `cancel-N`."""
-        try:
+        with disk_faults(f"{self.wishes / what}: cannot be written"):
             (self.wishes / what).touch(mode=0o600)
-        except OSError as error:
-            raise OutsideError(f"{self.wishes / what}: cannot be written: {error.strerror}") from error
         knock(self.path)
 
     def wished(self) -> list[str]:

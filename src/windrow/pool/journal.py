@@ -20,11 +20,11 @@ class PoolJournal(Journal[Event]):
 
     @classmethod
     def create(cls, path: Path, facts: Mapping[str, Any]) -> Self:
-        """A new journal with these facts; whole or not at all, and never over another one. Open for reading."""
-        draft = path.with_name(path.name + ".new")
-        draft.unlink(missing_ok=True)
-        super().create(draft, facts).close()
+        """The journal that is there, or a new one with these facts, whole or not at all. Open for reading."""
         if not path.exists():
+            draft = path.with_name(path.name + ".new")
+            draft.unlink(missing_ok=True)
+            super().create(draft, facts).close()
             draft.replace(path)
         return cls.open(path)
 

@@ -7,16 +7,16 @@ import secrets
 import shlex
 import time
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from typing import Any
 
 from windrow.agent.guard import guarded
 from windrow.agent.signals import Wake
-from windrow.errors import UserError
 from windrow.pool.folder import PoolFolder
 from windrow.pool.journal import PoolJournal
 from windrow.pool.server import PoolServer
 from windrow.pool.settings import choose
-from windrow.records.lock import RunLock, holder_of
+from windrow.records.lock import RunLock
 from windrow.version import __version__
 
 _LOCK_WAIT_S = 5.0
@@ -30,23 +30,13 @@ def serve(folder: PoolFolder, wanted: Mapping[str, Any], say: Callable[[str], No
     begin while tasks of the first are still being killed.
     """
     folder.make()
-    lock = _lock(folder)
-    if not folder.journal.exists():
-        facts = {"id": secrets.token_hex(8), "created_s": time.time(), "version": __version__}
-        PoolJournal.create(folder.journal, facts)
-    journal = PoolJournal.open(folder.journal)
-    kept = journal.facts().get("settings", {})
-    journal.close()
+    stop = f"windrow pool {shlex.quote(folder.address)} --stop"
+    running = f"pool {folder.name} is already running"
+    lock = RunLock(folder.lock, _LOCK_WAIT_S, lambda holder: f"{running} ({holder}); {stop} stops it")
+    facts = {"id": secrets.token_hex(8), "created_s": time.time(), "version": __version__}
+    with closing(PoolJournal.create(folder.journal, facts)) as journal:
+        kept = journal.facts().get("settings", {})
     settings, hosts = choose(wanted, kept, os.environ)
     code = guarded(lambda: PoolServer(folder, settings, hosts, Wake(), say).run())
     lock.release()
     return code
-
-
-def _lock(folder: PoolFolder) -> RunLock:
-    try:
-        return RunLock(folder.lock, _LOCK_WAIT_S)
-    except UserError:
-        holder = holder_of(folder.lock) or "another process"
-        stop = f"windrow pool {shlex.quote(folder.address)} --stop"
-        raise UserError(f"pool {folder.name} is already running ({holder}); {stop} stops it") from None

@@ -19,7 +19,8 @@ from windrow.agent.crew import Crew
 from windrow.agent.hosts import Hosts
 from windrow.agent.order import Order, Result, order_for
 from windrow.agent.signals import Wake
-from windrow.errors import OutsideError, UserError, WindrowError
+from windrow.errors import UserError, WindrowError
+from windrow.files import disk_faults
 from windrow.forecast.best_effort import Memory
 from windrow.forecast.runtimes import PastRun, RunTimes
 from windrow.manager.specs import clean_up, task_spec
@@ -163,10 +164,8 @@ class PoolServer:
         self._ask(attempts)
 
     def _make_out(self, number: int) -> None:
-        try:
+        with disk_faults(f"{self._folder.out(number)} cannot be created"):
             self._folder.out(number).mkdir(mode=0o700, parents=True, exist_ok=True)
-        except OSError as error:
-            raise OutsideError(f"{self._folder.out(number)} cannot be created: {error.strerror}") from error
 
     def _ask(self, attempts: Iterable[PoolAttempt]) -> None:
         """These attempts may start as soon as there is room."""

@@ -1,4 +1,4 @@
-"""One manager for a run: the lock, and who holds it.
+"""One manager for a run, one server for a pool: the lock, and who holds it.
 
 The lock is the kernel's, so that it goes when its holder dies. Commands that the holder starts may inherit it
 (`lend`): then it is held until they have ended, too, and a new manager cannot overtake a submission that is still on
@@ -13,29 +13,30 @@ import fcntl
 import os
 import socket
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from windrow.errors import OutsideError, UserError
+from windrow.files import disk_faults
 
 _RETRY_S = 0.1
+_FIX = "windrow watch shows it, windrow cancel stops it"
 
 
 class RunLock:
-    """The right to manage a run, while it lives."""
+    """The right to manage a run, or to serve a pool, while it lives."""
 
-    def __init__(self, path: Path, wait_s: float = 0.0) -> None:
-        """Take the lock, waiting for so long. UserError where someone else has it."""
-        try:
+    def __init__(self, path: Path, wait_s: float = 0.0, refusal: Callable[[str], str] | None = None) -> None:
+        """Take the lock, waiting for so long. UserError where someone else has it; `refusal` words it."""
+        with disk_faults(f"{path} cannot be written"):
             self._fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-        except OSError as error:
-            raise OutsideError(f"{path} cannot be written: {error.strerror}") from error
         until = time.monotonic() + wait_s
         while not _try(self._fd, path):
             if time.monotonic() >= until:
-                holder = os.pread(self._fd, 200, 0).decode(errors="replace").strip() or "another process"
+                holder = _name(self._fd)
                 os.close(self._fd)
                 raise UserError(
-                    f"{path.parent.name} is being managed by {holder}; windrow watch shows it, windrow cancel stops it"
+                    refusal(holder) if refusal else f"{path.parent.name} is being managed by {holder}; {_FIX}"
                 )
             time.sleep(_RETRY_S)
         with contextlib.suppress(OSError):  # on a full disk the lock holds, too; only its name is missing
@@ -52,7 +53,7 @@ class RunLock:
 
 
 def holder_of(path: Path) -> str | None:
-    """Who manages the run, in words; None where nobody does."""
+    """Who has the lock, in words; None where nobody does."""
     try:
         descriptor = os.open(path, os.O_RDWR)
     except FileNotFoundError:
@@ -65,9 +66,13 @@ def holder_of(path: Path) -> str | None:
         # Shared, so that those who ask at the same time do not take each other for the holder.
         if _try(descriptor, path, fcntl.LOCK_SH):
             return None
-        return os.pread(descriptor, 200, 0).decode(errors="replace").strip() or "another process"
+        return _name(descriptor)
     finally:
         os.close(descriptor)
+
+
+def _name(descriptor: int) -> str:
+    return os.pread(descriptor, 200, 0).decode(errors="replace").strip() or "another process"
 
 
 def _try(descriptor: int, path: Path, kind: int = fcntl.LOCK_EX) -> bool:
