@@ -52,6 +52,33 @@ def test_a_record_is_one_line_and_comes_back(record: Record) -> None:
     assert decode(line.encode()) == record
 
 
+WRITTEN_BEFORE = """\
+{"at":1.5,"what":"job-started","host":"n1","pid":7,"queue_id":"12","hosts":["n1","n2"],"by_job":null}
+{"at":2.0,"what":"task-started","task":0,"attempt":1,"nodes":[0,1]}
+{"at":3.0,"what":"task-finished","task":0,"attempt":1,"begun":2.0,"cpu_s":0.5,"peak_bytes":9}
+{"at":3.0,"what":"task-failed","task":1,"attempt":1,"begun":2.0,"exit":1,"signal":null,"why":"exit code 1",\
+"final":true,"tail":"x","cpu_s":0.0,"peak_bytes":0,"cause":"program"}
+{"at":3.0,"what":"task-dropped","task":2,"why":"no time"}
+{"at":4.0,"what":"task-lost","task":3,"why":"gone","cause":"lost"}
+{"at":5.0,"what":"job-ended","why":"done"}
+"""
+
+
+def test_files_written_before_classes_were_renamed_are_read_and_written_alike() -> None:
+    lines = WRITTEN_BEFORE.splitlines(keepends=True)
+    assert [encode(decode(line.encode())) for line in lines] == lines
+    kinds = [type(decode(line.encode())) for line in lines]
+    assert kinds == [
+        AgentStarted,
+        AttemptStarted,
+        AttemptFinished,
+        AttemptFailed,
+        TaskDeclined,
+        AttemptLost,
+        AgentLeft,
+    ]
+
+
 @given(st.lists(records, min_size=1, max_size=6), st.data())
 def test_a_reader_sees_each_record_once_however_the_file_grows(written: list[Record], data: st.DataObject) -> None:
     whole = "".join(map(encode, written)).encode()
