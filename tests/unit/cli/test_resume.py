@@ -210,7 +210,7 @@ def test_retry_runs_finished_tasks_again(capsys: pytest.CaptureFixture[str]) -> 
     assert json.loads(capsys.readouterr().out)["state"] == "complete"
     assert ran() == {"gen": 2, "use": 3, "plot": 2, "side": 1}
     assert main(["explain", "gen"]) == 0
-    assert "task gen runs again: windrow retry asked for it" in said(capsys)
+    assert "task gen runs again: requested by windrow retry" in said(capsys)
     assert main(["retry", "plto"]) == 2
     assert "m-1 has no task 'plto'; did you mean plot?" in said(capsys)
     assert main(["retry", "nothing-*"]) == 2

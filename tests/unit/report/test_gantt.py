@@ -131,4 +131,4 @@ def test_one_time_and_one_strategy_make_a_page_too() -> None:
     page = comparison_page(comparison, [])
     assert_self_contained(page)
     assert len(pictures(page)) == 2
-    assert "nothing else was tried" in verdict(comparison)[0]
+    assert "no other strategy was tried" in verdict(comparison)[0]

@@ -72,13 +72,15 @@ def test_a_job_that_never_started() -> None:
     assert "<debug>" not in page
 
 
-@pytest.mark.parametrize(("state", "first"), [("failed", "What came to nothing"), ("complete", "The run over time")])
+@pytest.mark.parametrize(
+    ("state", "first"), [("failed", "Failed and lost attempts"), ("complete", "The run over time")]
+)
 def test_what_went_wrong_comes_first_where_the_run_failed(state: str, first: str) -> None:
     records = [*run.one_job(1), run.task_started(1016, 0, 0), run.failed(1018, 0, 1016, tail="it is me")]
     page = checked(run.told(run.independent(1), records, until_s=1018, state=state))
     titles = re.findall(r"<h2[^>]*>([^<]*)<", page)
     assert titles[0] == first
-    assert titles.count("What came to nothing") == 1
+    assert titles.count("Failed and lost attempts") == 1
 
 
 def test_failures_come_with_their_last_words_and_nothing_of_them_is_markup() -> None:
@@ -102,8 +104,8 @@ def test_more_failures_than_shown_are_counted() -> None:
     for task in range(count):
         records += [run.task_started(1016, 0, task), run.failed(1018, task, 1016)]
     page = checked(run.told(run.independent(count), records, until_s=1020, state="failed"))
-    assert page.count("failed for good") == MOST_FAILURES
-    assert "And 7 more attempts" in page
+    assert page.count("failed finally") == MOST_FAILURES
+    assert "And 7 more failed or lost attempts" in page
 
 
 def packed(count: int, length_s: float) -> list[Record]:
@@ -135,7 +137,7 @@ def test_ten_thousand_tasks_make_a_small_page_that_tells_them_all() -> None:
     picture, caption = run_gantt(told, kind_colours(told.story.workflow)[0])
     assert drawn_tasks(picture) == 10_000
     assert picture.count('class="bar ') < 100
-    assert "Tasks too short to be told apart" in caption
+    assert "Tasks too short to distinguish" in caption
     assert len(checked(told)) < 200_000
 
 

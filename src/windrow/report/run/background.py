@@ -17,8 +17,8 @@ _GAP = 34
 HEIGHT = 30 + 2 * (_CURVE + _GAP) - _GAP
 """Pixels that the curves take below the picture, their labels aside."""
 CAPTION = (
-    "Below, on the same time axis: the nodes that others keep busy (blue) with this run's on top (orange), and how "
-    "many jobs of others wait."
+    "Below, on the same time axis: the nodes busy with other jobs (blue), with this run's on top (orange), and how "
+    "many other jobs wait."
 )
 
 
@@ -36,7 +36,7 @@ def curves(background: Background, above: Frame) -> list[str]:
         plot.text(left, nodes.top - 8, f"busy nodes, of {background.machine_nodes:,}", "name"),
         plot.axes(queue),
         plot.step_line(queue, *thinned(*background.jobs_waiting), COLOURS - 1),
-        plot.text(left, queue.top - 8, f"jobs of others that wait, at most {high:,}", "name"),
+        plot.text(left, queue.top - 8, f"other jobs waiting, at most {high:,}", "name"),
     ]
 
 

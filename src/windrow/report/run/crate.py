@@ -107,7 +107,7 @@ def _root(crate: CrateOf, files: Mapping[str, Entity], actions: Sequence[Entity]
         "name": f"Run {told.name}",
         "description": f"A run of the workflow {told.story.workflow.name}: {words}.",
         "datePublished": _iso(crate.made_s),
-        "license": "Not stated. Ask whoever made the run.",
+        "license": "Not stated. Ask the person who made the run.",
         "conformsTo": [_ref(address) for address in PROFILES],
         "mainEntity": _ref(quote(crate.workflow_name)),
         "mentions": [_ref(action["@id"]) for action in actions],

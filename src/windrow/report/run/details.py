@@ -54,19 +54,19 @@ def failures(told: RecordedRun) -> str:
         parts.append(note(f"{count(blocked, 'task')} cannot run because of tasks that failed."))
     parts += [_failure(failure, told.until_s) for failure in found[:MOST_FAILURES]]
     if len(found) > MOST_FAILURES:
-        parts.append(note(f"And {len(found) - MOST_FAILURES:,} more attempts that came to nothing."))
+        parts.append(note(f"And {len(found) - MOST_FAILURES:,} more failed or lost attempts."))
     return "\n".join(parts)
 
 
 def _failure(failure: Failure, until_s: float) -> str:
     attempt = failure.attempt
-    fate = "failed for good" if failure.is_final else attempt.outcome
+    fate = "failed finally" if failure.is_final else attempt.outcome
     head = (
         f"{failure.task}, attempt {failure.number} in job {attempt.job}: {fate} after "
         f"{span(attempt_s(attempt, until_s))}" + (f": {attempt.why}" if attempt.why else "")
     )
     is_open = " open" if failure.is_final else ""
-    said = _pre(attempt.tail) if attempt.tail else note("It printed nothing.")
+    said = _pre(attempt.tail) if attempt.tail else note("No output.")
     if attempt.outcome is AttemptState.LOST:
         said = note("It did not fail: it was running when its job, or its node, ended.")
     return f"<details{is_open}><summary>{escape(head)}</summary>{said}</details>"
@@ -80,11 +80,9 @@ def decisions(told: RecordedRun) -> str:
         jobs.setdefault(job.decision, []).append(number)
     parts = [_decision(told, decision, jobs.get(i, [])) for i, decision in enumerate(story.decisions[:MOST_DECISIONS])]
     if not parts:
-        return note("Nothing was decided yet.")
+        return note("No decision yet.")
     if len(story.decisions) > MOST_DECISIONS:
-        parts.append(
-            note(f"And {len(story.decisions) - MOST_DECISIONS:,} more; windrow explain JOB tells any of them.")
-        )
+        parts.append(note(f"And {len(story.decisions) - MOST_DECISIONS:,} more; see windrow explain JOB."))
     return "\n".join(parts)
 
 
@@ -95,7 +93,7 @@ def _decision(told: RecordedRun, decision: DecisionStory, jobs: list[int]) -> st
 
 
 def _lines(told: RecordedRun, decision: DecisionStory, jobs: list[int]) -> str:
-    return "\n".join(_said(told, decision, jobs)) or "No reason was given."
+    return "\n".join(_said(told, decision, jobs)) or "No reason given."
 
 
 def _said(told: RecordedRun, decision: DecisionStory, jobs: list[int]) -> Iterator[str]:
@@ -105,10 +103,10 @@ def _said(told: RecordedRun, decision: DecisionStory, jobs: list[int]) -> Iterat
         yield f"forecast: {decision.forecast}"
     for number in jobs[:12]:
         job = told.story.jobs[number]
-        plan, limit = job.plan, "no time limit" if job.limit_s is None else f"{span(job.limit_s)} asked for"
+        plan, limit = job.plan, "no time limit" if job.limit_s is None else f"{span(job.limit_s)} requested"
         yield f"job {number}: {count(len(plan.tasks), 'task')} on {count(plan.nodes, 'node')}, {limit}"
     if len(jobs) > 12:
-        yield f"and {len(jobs) - 12:,} jobs more"
+        yield f"and {len(jobs) - 12:,} more jobs"
     yield from candidate_lines(decision.decision.candidates)
 
 

@@ -24,7 +24,7 @@ def _limit(job: JobStory) -> str:
     if job.limit_s is None:
         return "no time limit"
     leeway = f", of which {format_duration(job.plan.leeway_s)} leeway" if job.plan.leeway_s else ""
-    return f"asked for {format_duration(job.limit_s)}{leeway}"
+    return f"requested {format_duration(job.limit_s)}{leeway}"
 
 
 def explain_job(story: RunStory, number: int, predictions: Sequence[PredictedStart]) -> list[str]:
@@ -62,12 +62,12 @@ def happened(job: JobStory) -> list[str]:
 
 
 def _prediction(prediction: PredictedStart, job: JobStory) -> str:
-    said = f"{prediction.source} said it would start at {_clock(prediction.start_s)}"
+    said = f"{prediction.source} predicted a start at {_clock(prediction.start_s)}"
     if job.queue_started_s is None:
         return said
     late = job.queue_started_s - prediction.start_s
     if abs(late) < _AT_ONCE_S:
-        return f"{said}; so it did"
+        return f"{said} (on time)"
     return f"{said}; it started {_span(abs(late))} {'later' if late > 0 else 'earlier'}"
 
 
@@ -105,7 +105,7 @@ def runs_again(workflow: Workflow, lost: LostFile) -> str:
     """Why a task that had finished runs again."""
     ids = workflow.ids
     if not lost.file:
-        return f"task {ids[lost.maker]} runs again: windrow retry asked for it"
+        return f"task {ids[lost.maker]} runs again: requested by windrow retry"
     needed = f", and {ids[lost.reader]} needs it" if lost.reader is not None else ""
     return f"task {ids[lost.maker]} runs again: its output {lost.file} is gone{needed}"
 
@@ -138,13 +138,13 @@ def _waits_for(story: RunStory, number: int) -> list[str]:
         more = f" and {len(open_parents) - 5} more" if len(open_parents) > 5 else ""
         return [f"it waits for {names}{more}"]
     if task.state is TaskState.PENDING:
-        return ["all that it needs is done; it will be put into one of the next jobs"]
+        return ["everything it depends on is done; it will be part of one of the next jobs"]
     home = story.jobs[task.job] if task.job is not None else None
     state = home.state if home is not None else JobStage.PLANNED
     because = f", because {waits_because(home)}" if home is not None and home.reason else ""
     return [
-        f"all that it needs is done; its job is {state}"
-        + (", its turn has not come" if state is JobStage.RUNNING else because)
+        f"everything it depends on is done; its job is {state}"
+        + (", and has not started it yet" if state is JobStage.RUNNING else because)
     ]
 
 

@@ -104,15 +104,15 @@ def _caption(told: RecordedRun, jobs: int, *, are_merged: bool) -> list[str]:
     rows = "Each job has a row" if jobs <= _ALONE else "Jobs one after the other share a row"
     words = [
         f"Time goes from left to right. {rows}: a job is grey while it waits in the queue, then a frame as high as its "
-        "nodes are many, for as long as it holds them. In it are its tasks, each on its node, coloured by kind. Blank "
-        "in a frame is a node that idles."
+        "number of nodes, for as long as it has them. In it are its tasks, each on its node, coloured by kind. Blank "
+        "in a frame is an idle node."
     ]
     if any(attempt.outcome.is_in_vain for _, attempt in attempts(told.story)):
         words.append("Crossed out: an attempt that failed or was lost with its job.")
     if told.story.resumed_s:
         words.append("A dashed line: the run was resumed.")
     if are_merged:
-        words.append("Tasks too short to be told apart are drawn as one bar.")
+        words.append("Tasks too short to distinguish are drawn as one bar.")
     if jobs < len(told.story.jobs):
         words.append(f"Only the first {jobs:,} of {len(told.story.jobs):,} jobs are drawn.")
     return words
@@ -122,7 +122,7 @@ def _axis(told: RecordedRun, background: Background | None) -> Axis:
     """Labels count from the run's beginning; places are on the clock, which is the log's for a simulated run."""
     zero = told.begun_s
     if background is None:
-        axis = time_axis(0, max(1.0, told.makespan_s), "since the run began")
+        axis = time_axis(0, max(1.0, told.makespan_s), "since the run started")
         low, high = zero, zero + axis.high
     else:
         low, high = background.begin_s, background.end_s

@@ -48,7 +48,7 @@ def run_page(told: RecordedRun, background: Background | None = None, what: Sequ
     """HTML about one run. `background` is what its cluster did meanwhile, `what` says in lines what was run where."""
     colours, keys = kind_colours(told.story.workflow)
     picture, caption = run_gantt(told, colours, background)
-    in_vain = section("What came to nothing", failures(told))
+    in_vain = section("Failed and lost attempts", failures(told))
     went_wrong = told.state == RunState.FAILED  # then it is what the reader came for
     sections = [
         _tiles(told),
@@ -68,7 +68,7 @@ def run_page(told: RecordedRun, background: Background | None = None, what: Sequ
 
 _NODE_HOURS = (
     "A task uses its share of its node's cores, or its whole nodes. Used: by attempts that did their work, or still "
-    "run. Wasted: by attempts that failed or were lost. Idle: held by a job while no task used it."
+    "run. Wasted: by attempts that failed or were lost. Idle: allocated to a job while no task used it."
 )
 
 
@@ -76,13 +76,13 @@ def _lead(told: RecordedRun) -> str:
     story = told.story
     done, total = story.count(TaskState.FINISHED), len(story.tasks)
     if told.is_simulated:
-        waited = f"for {format_duration(visible_wait_s(told))} of it no task ran"
+        waited = f"no task ran for {format_duration(visible_wait_s(told))} of it"
         return f"Done in {format_duration(told.makespan_s)}, with {count(len(story.jobs), 'job')}; {waited}."
     began = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(told.begun_s))
     words = (
         f"{told.state.capitalize()}: {done:,} of {count(total, 'task')} finished, by {told.strategy} on {told.queue}"
     )
-    return f"{words}. Begun {began}." + (f" It gave up: {story.trouble}" if story.trouble else "")
+    return f"{words}. Started {began}." + (f" It gave up: {story.trouble}" if story.trouble else "")
 
 
 def _tiles(told: RecordedRun) -> str:
@@ -98,18 +98,18 @@ def _figures(told: RecordedRun) -> Iterator[tuple[str, str]]:
     story, used = told.story, node_time(told)
     yield "tasks finished", f"{story.count(TaskState.FINISHED):,} / {len(story.tasks):,}"
     yield (
-        "so far" if told.state in ACTIVE else "from begin to end",
+        "so far" if told.state in ACTIVE else "from start to end",
         span(told.makespan_s),
     )
-    yield "of it no task ran", span(visible_wait_s(told))
+    yield "with no task running", span(visible_wait_s(told))
     yield "jobs", f"{len(story.jobs):,}"
     waits = [wait_s(job, told.until_s) for job in story.jobs.values()]
     yield "longest wait of a job", span(max(waits, default=0.0))
     waited_s, hidden_s = queue_waits_s(told)
     if waited_s >= 1:
-        yield f"of {span(waited_s)} in the queue, spent while tasks ran", span(hidden_s)
-    yield "node time held", node_span(used.held_s)
-    yield "of it used", "–" if used.share is None else f"{used.share:.0%}".replace("%", " %")
+        yield f"of {span(waited_s)} in the queue, hidden behind running tasks", span(hidden_s)
+    yield "node time allocated", node_span(used.held_s)
+    yield "of it used by tasks", "–" if used.share is None else f"{used.share:.0%}".replace("%", " %")
     yield "wasted attempts", f"{sum(a.outcome.is_in_vain for _, a in attempts(story)):,}"
 
 
@@ -151,7 +151,7 @@ def _jobs(told: RecordedRun) -> str:
         )
     if not rows:
         return note("No job was planned.")
-    heads = ["", "levels", "tasks", "nodes", "submitted", "waited", "asked for", "ran", "used", "state"]
+    heads = ["", "levels", "tasks", "nodes", "submitted", "waited", "requested", "ran", "used", "state"]
     hidden = len(told.story.jobs) - len(rows)
     return table(heads, rows) + (note(f"And {hidden:,} more: windrow status --all.") if hidden else "")
 
@@ -172,7 +172,7 @@ def _kinds(told: RecordedRun) -> str:
         ]
         for kind in found[:_MOST_KINDS]
     ]
-    heads = ["kind", "finished", "mean run", "longest", "expected", "mean CPU time", "most memory"]
+    heads = ["kind", "finished", "mean run", "longest", "expected", "mean CPU time", "peak memory"]
     hidden = len(found) - len(rows)
     return table(heads, rows) + (note(f"And {hidden:,} more kinds.") if hidden else "")
 
@@ -194,4 +194,4 @@ def _slowest(told: RecordedRun) -> str:
         ]
         for ran, task, attempt in done[:_SLOWEST]
     ]
-    return table(["task", "ran", "expected", "CPU time", "most memory", "in"], rows) if rows else note("None yet.")
+    return table(["task", "ran", "expected", "CPU time", "peak memory", "in"], rows) if rows else note("None yet.")

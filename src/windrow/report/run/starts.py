@@ -55,11 +55,11 @@ def _table(told: RecordedRun, found: Sequence[Accuracy]) -> str:
         ]
         for one in found
     ]
-    heads = ["forecaster", "starts", "not started", "median error", "on average", "on time", "decided by it"]
+    heads = ["forecaster", "starts", "not started", "median error", "on average", "on time", "used to decide"]
     words = (
-        "“On time”: the part of jobs that started at most a minute later than predicted. “Decided by it”: jobs that "
-        "were cut by this forecaster's word. The twin simulates the live queue and believes what jobs ask for, so it "
-        "tends to say too late; the system is the batch system's own estimate; history is how long such jobs waited."
+        "“On time”: the part of jobs that started at most a minute later than predicted. “Used to decide”: jobs that "
+        "were cut by its prediction. The twin simulates the live queue and takes requested times for run times, so it "
+        "predicts late starts; the system is the batch system's own estimate; history: how long such jobs waited."
     )
     return table(heads, rows) + note(words)
 
@@ -75,7 +75,7 @@ def _figure(known: Sequence[PastPrediction], sources: Sequence[str]) -> str:
     waits = [(max(0.0, r.predicted_s - r.at_s), max(0.0, (r.started_s or r.at_s) - r.at_s)) for r in known]
     highest = max(max(pair) for pair in waits)
     if highest < _TOO_SHORT_S:
-        return note("No job waited, or was said to wait, long enough for a picture.")
+        return note("No job waited, or was predicted to wait, long enough for a picture.")
     x = log_duration_axis(1, highest, "predicted wait")
     frame = Frame(_LEFT, 14, _SIDE, _SIDE, x, log_duration_axis(1, highest, "actual wait"))
     ends = [x.low, x.high]
@@ -90,7 +90,7 @@ def _figure(known: Sequence[PastPrediction], sources: Sequence[str]) -> str:
         at = [wait for _, wait in shown]
         parts.append(plot.markers(frame, [a for a, _ in at], [b for _, b in at], i % COLOURS, hints))
     caption = (
-        "Each mark is a job: to the right how long it was said to wait, upwards how long it did; waits below a second "
+        "Each mark is a job: to the right its predicted wait, upwards its actual wait; waits below a second "
         "count as one. On the line the prediction was right; above it the job started later than predicted."
     )
     caption += " Not every job is drawn." if is_thinned else ""
