@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from windrow.agent.folder import RunFolder
 from windrow.app.ownership import refuse_foreign, refuse_shared
@@ -20,13 +20,15 @@ from windrow.files import disk_faults
 from windrow.forecast.ledger import PastPrediction, Promise
 from windrow.manager.dispatch import job_tag
 from windrow.manager.events import JobStarted
-from windrow.manager.figures import RecordedRun
 from windrow.manager.journal import PredictedStart, Record, RunJournal
 from windrow.manager.states import ACTIVE, JobStage, RunState, TaskState
 from windrow.manager.story import RunStory
 from windrow.model import Runnable
 from windrow.records.runnable_file import read_runnable
 from windrow.records.view import JournalView
+
+if TYPE_CHECKING:
+    from windrow.manager.figures import RecordedRun
 
 ROOT = Path(".windrow") / "runs"
 _UNBORN = ".new-"
@@ -256,6 +258,8 @@ class RunView(JournalView[Record]):
 
     def recorded(self, now_s: float) -> RecordedRun:
         """The run as figures and pages take it. Its time goes on while somebody manages it."""
+        from windrow.manager.figures import RecordedRun  # noqa: PLC0415  (a run that goes on shows none)
+
         last_s = self.story.last_s
         return RecordedRun(
             name=self.paths.name,

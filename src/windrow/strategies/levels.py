@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from windrow.errors import UserError
 from windrow.kernels.jit import is_loaded
-from windrow.kernels.run.estimate import run_times
 from windrow.model import NEVER_S, Adjacency, NodeShape, Workflow, order_and_levels
 from windrow.model.allocation import Member, lasting_s
 from windrow.model.nodes import Need, Nodes
@@ -133,6 +132,8 @@ class Work:
         memory = self.shape.memory_bytes if self.shape.memory_bytes is not None else 2**62
         needs = (w.cores[tasks], w.memory_bytes[tasks], w.nodes[tasks])
         graph = (parents.degrees(), children.start, children.index)
+        from windrow.kernels.run.estimate import run_times  # noqa: PLC0415  (a run on this machine calls no kernel)
+
         run_times(runtime, rank, *needs, *graph, self.shape.cores, memory, least_nodes, answers)
         return np.where(answers < 0, NEVER_S, answers)
 

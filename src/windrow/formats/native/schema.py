@@ -12,14 +12,16 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from windrow.errors import InputError
 from windrow.formats.disk import AnyPath, bare_name
-from windrow.formats.native.matrix import Matrix, read_matrix
 from windrow.formats.native.text import Template
 from windrow.formats.native.yaml_source import Items, Node, Scalar, YamlTable
 from windrow.model.bounds import COUNT_MAX, DURATION_S_MAX, SIZE_BYTES_MAX
+
+if TYPE_CHECKING:
+    from windrow.formats.native.matrix import Matrix
 
 SCHEMA_PATH = Path(__file__).with_name("native.schema.json")
 """The JSON Schema of the format."""
@@ -188,6 +190,8 @@ class _Reader:
         return field.template.fill({})
 
     def matrix(self, node: Node, _key: str) -> Matrix:
+        from windrow.formats.native.matrix import read_matrix  # noqa: PLC0415  (few files have one)
+
         return read_matrix(self._path, node)
 
     def duration(self, node: Node, key: str) -> float:

@@ -23,7 +23,6 @@ from windrow.agent.machine import this_machine
 from windrow.errors import UserError, unknown_name
 from windrow.model.resources import NodeShape
 from windrow.places import user_folder
-from windrow.queues.command import user_name
 from windrow.queues.local.plan import POLICIES, Wanted, expected_starts
 from windrow.queues.local.rendezvous import (
     MACHINE,
@@ -83,7 +82,6 @@ class LocalQueue:
         self.settings = replace(had or wanted, nodes=nodes, policy=wanted.policy, **times)
         if had != self.settings:
             self._store.set_up(self.settings)
-        self._user = user_name()
 
     @property
     def name(self) -> str:
@@ -207,10 +205,12 @@ class LocalQueue:
         return {job: now_s + start_s - clock_s for job, start_s in starts.items()}
 
     def _as_seen(self, job: QueuedJob) -> OthersJob:
+        from windrow.queues.command import user_name  # noqa: PLC0415  (with all that speaks with batch systems)
+
         is_running = job.state is JobState.RUNNING
         name, nodes = job_id(self._folder, job.id), 0 if self.settings.nodes is None else job.nodes
         priority = float(-job.id)
-        return OthersJob(name, nodes, job.walltime_s or _LONG_S, is_running, job.started_s, priority, self._user)
+        return OthersJob(name, nodes, job.walltime_s or _LONG_S, is_running, job.started_s, priority, user_name())
 
 
 _CANDIDATE = 0  # jobs in the store count from 1
