@@ -62,16 +62,11 @@ class SimulatedPlan:
 
 @dataclass
 class _Asking:
-    """A strategy that answers as another does, and notes its reasons and what wait each of its jobs was told.
-
-    Reasons are kept of decisions to submit nothing yet, too, where something was considered.
-    """
+    """A strategy that answers as another does, and notes what wait each of its jobs was told."""
 
     inner: Strategy
     cluster: Cluster
     waits_s: list[int] = field(default_factory=list)
-    decisions: list[tuple[int, Decision]] = field(default_factory=list)
-    began_s: int = 0
 
     @property
     def name(self) -> str:
@@ -81,8 +76,6 @@ class _Asking:
     def decide(self, view: View) -> Decision:
         """As the other decides. A clone is asked, so that asking changes nothing."""
         decision = self.inner.decide(view)
-        if decision.jobs or decision.candidates:
-            self.decisions.append((self.cluster.now_s - self.began_s, decision))
         if decision.jobs:
             nodes = np.array([plan.nodes for plan in decision.jobs], dtype=np.int64)
             requested = np.array([plan.requested_s for plan in decision.jobs], dtype=np.int64)
@@ -93,12 +86,13 @@ class _Asking:
 def make_plan(scenario: Scenario, strategy: Strategy, at_s: int) -> SimulatedPlan:
     """The cut at that time, played to its end."""
     cluster = scenario.warm(scenario.cluster(), at_s)
-    asking = _Asking(strategy, cluster, began_s=cluster.now_s)
+    asking = _Asking(strategy, cluster)
     trial = scenario.trial(cluster, asking)
-    levels, begun_s = scenario.workflow.levels, trial.story.begun_s or 0
-    told = zip(trial.story.jobs.items(), asking.waits_s, strict=True)
-    jobs = [_planned(number, job, wait, levels, int(begun_s)) for (number, job), wait in told]
-    return SimulatedPlan(trial, jobs, asking.decisions)
+    levels, begun_s = scenario.workflow.levels, int(trial.recorded.begun_s)
+    submitted = zip(trial.story.jobs.items(), asking.waits_s, strict=True)
+    jobs = [_planned(number, job, wait, levels, begun_s) for (number, job), wait in submitted]
+    decisions = [(int(told.at_s) - begun_s, told.decision) for told in trial.story.decisions]
+    return SimulatedPlan(trial, jobs, decisions)
 
 
 def _planned(number: int, job: JobStory, wait_s: int, levels: NDArray[np.int64], zero_s: int) -> PlannedJob:

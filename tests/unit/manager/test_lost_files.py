@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.unit.report.told_runs import recorded
 
 from windrow.manager import events as e
 from windrow.manager.core import Core
@@ -171,7 +172,7 @@ def test_what_was_kept_is_done_without_an_attempt() -> None:
     assert driver.ready == (1,)
     assert story.tasks[0].state == "finished"
     assert story.tasks[0].kept == Kept("w-1", 1.0, 2.0, ("n1",))
-    assert "kept from w-1" in explain_task(story, 0)[1]
+    assert "kept from w-1" in explain_task(recorded(story), 0)[1]
     driver.step()
     assert driver.core.is_complete
 
@@ -212,5 +213,6 @@ def test_the_story_tells_why_a_task_runs_again() -> None:
     assert (story.tasks[0].state, story.count(TaskState.FINISHED)) == ("pending", 0)
     assert story.tasks[0].undone == [(9.0, LostFile(0, "f", 1))]
     assert any(
-        "task maker runs again: its output f is gone, and reader needs it" in line for line in explain_task(story, 0)
+        "task maker runs again: its output f is gone, and reader needs it" in line
+        for line in explain_task(recorded(story), 0)
     )

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.survival.toy import Fate, ToyCluster, ToyRun
+from tests.unit.report.told_runs import recorded
 
 from windrow.manager.journal import RunJournal
 from windrow.manager.story import RunStory
@@ -86,8 +87,8 @@ def test_a_run_that_cannot_start_is_warned_of(run: ToyRun) -> None:
     fix = "ask the site's support, or cancel the run and start it on another queue (--on)"
     because = "its partition is down (PartitionDown)"
     assert nothing_can_start(story) == (f"nothing of this run can start: job 0 (1) waits because {because}; fix: {fix}")
-    assert f"it waits because {because}; fix: {fix}" in explain_job(story, 0, [])
-    assert explain_task(story, 0)[-1].endswith(f"its job is waiting, because {because}")
+    assert f"it waits because {because}; fix: {fix}" in explain_job(recorded(story), 0)
+    assert explain_task(recorded(story), 0)[-1].endswith(f"its job is waiting, because {because}")
 
 
 @pytest.mark.parametrize("word", ["Priority", "Resources", "", "NovelReason"])

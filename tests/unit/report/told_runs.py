@@ -26,6 +26,11 @@ def told(
     return RecordedRun("toy-1", state, "glume", "local", story, predictions, until_s, cores)
 
 
+def recorded(story: RunStory) -> RecordedRun:
+    """The run of this story."""
+    return RecordedRun("toy-1", "running", "glume", "local", story, (), story.last_s)
+
+
 def independent(count: int, *, kind: str = "work", cores: int = 1) -> Workflow:
     """So many tasks that do not depend on each other, a minute each."""
     return Workflow.from_tasks("toy", [Task(f"t{i}", 60.0, kind=kind, cores=cores) for i in range(count)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import time
 
 from windrow.cli import options, terminal
 from windrow.errors import UserError, printable
@@ -36,26 +37,26 @@ def run(args: argparse.Namespace) -> int:
     from windrow.report.run.view import ExplanationView
     from windrow.report.run.waiting import nothing_can_start
 
-    told = RunView(find_run(args.run))
-    workflow, story = told.runnable.workflow, told.story
+    told = RunView(find_run(args.run)).recorded(time.time())
+    story, workflow = told.story, told.story.workflow
     # Numbers win: the local queue counts from 1, so that its `1` is the id of job 0.
     jobs = {job.id: n for n, job in story.jobs.items() if job.id} | {str(number): number for number in story.jobs}
     if args.what in workflow.ids:
-        short = answer_task(story, workflow.number(args.what))
-        lines = explain_task(story, workflow.number(args.what))
+        short = answer_task(told, workflow.number(args.what))
+        lines = explain_task(told, workflow.number(args.what))
         if (home := story.tasks[workflow.number(args.what)].job) is not None:
-            lines += explain_job(story, home, told.predictions())
+            lines += explain_job(told, home)
     elif args.what in jobs:
-        short = answer_job(story, jobs[args.what])
-        lines = explain_job(story, jobs[args.what], told.predictions())
+        short = answer_job(told, jobs[args.what])
+        lines = explain_job(told, jobs[args.what])
     else:
         hint = "windrow tasks lists the tasks, windrow status the jobs"
-        raise UserError(f"{told.paths.name} has no task or job {args.what[:80]!r}; {hint}")
+        raise UserError(f"{told.name} has no task or job {args.what[:80]!r}; {hint}")
     if warning := nothing_can_start(story):
         lines.append(f"warning: {warning}")
         short = [*short[: LINES_MAX - 1], lines[-1]]
     if args.json:
-        terminal.print_json(ExplanationView(told.paths.name, args.what, short, lines))
+        terminal.print_json(ExplanationView(told.name, args.what, short, lines))
         return 0
     print(printable("\n".join(lines if args.all else short)))
     if not args.all and len(lines) > len(short):

@@ -52,6 +52,8 @@ class CrateFile:
 class CrateOf:
     """What goes into a crate: a run, what its tasks execute, who ran it, the workflow's name in the crate.
 
+    A simulated run executed nothing: it has no steps, thus no files, and its times are on its log's clock.
+
     `look` says how a file is now; None where it is not there.
     """
 
@@ -157,8 +159,8 @@ def _run_action(crate: CrateOf, files: Mapping[str, Entity]) -> Entity:
         "agent": _ref("#agent"),
         "startTime": _iso(told.begun_s),
         "actionStatus": _schema(f"{status}ActionStatus"),
-        "object": _present(files, (paths[f] for f in sorted(read))),
-        "result": _present(files, (paths[f] for f in sorted(made))),
+        "object": _present(files, (paths.get(f, "") for f in sorted(read))),
+        "result": _present(files, (paths.get(f, "") for f in sorted(made))),
     }
     if not goes_on:
         action["endTime"] = _iso(told.until_s)
@@ -175,23 +177,24 @@ def _task_actions(crate: CrateOf, files: Mapping[str, Entity]) -> Iterator[Entit
 
 
 def _task_action(crate: CrateOf, files: Mapping[str, Entity], number: int, i: int, attempt: TaskAttempt) -> Entity:
-    workflow, step = crate.told.story.workflow, crate.steps[number]
+    workflow = crate.told.story.workflow
+    step = crate.steps[number] if crate.steps else None
     task = workflow.task(number)
     action: Entity = {
         "@id": f"#task/{number}/{i}",
         "@type": "CreateAction",
         "name": task.id if i == 1 else f"{task.id}, attempt {i}",
-        "description": shlex.join(step.command),
+        "description": "simulated" if step is None else shlex.join(step.command),
         "instrument": _ref(_tool_id(task.kind)),
         "agent": _ref("#agent"),
         "startTime": _iso(attempt.started_s),
         "actionStatus": _schema(_STATUS.get(attempt.outcome, "FailedActionStatus")),
-        "object": _present(files, (_path(step, name) for name in task.inputs)),
+        "object": _present(files, _step_paths(step, task.inputs)),
     }
     if attempt.ended_s is not None:
         action["endTime"] = _iso(attempt.ended_s)
     if attempt.outcome is AttemptState.FINISHED:
-        action["result"] = _present(files, (_path(step, name) for name in task.outputs))
+        action["result"] = _present(files, _step_paths(step, task.outputs))
     elif attempt.outcome is not AttemptState.RUNNING:
         action["error"] = attempt.why or attempt.outcome
     return action
@@ -222,6 +225,10 @@ def _paths(crate: CrateOf) -> dict[int, str]:
             for f in links.of(number).tolist():
                 found.setdefault(f, _path(step, workflow.files[f].id))
     return found
+
+
+def _step_paths(step: Step | None, names: Sequence[str]) -> Iterator[str]:
+    return (_path(step, name) for name in names) if step is not None else iter(())
 
 
 def _path(step: Step, name: str) -> str:

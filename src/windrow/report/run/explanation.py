@@ -1,10 +1,14 @@
-"""Why a job or a task is where it is, in words: what `windrow explain` says. Text in, text out; no files."""
+"""Why a job or a task is where it is, in words: what `windrow explain` says.
+
+Of a real run or a simulated one. Text out; no files.
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
 
+from windrow.manager.figures import RecordedRun
 from windrow.manager.journal import PredictedStart
 from windrow.manager.lost_files import LostFile
 from windrow.manager.states import JobStage, TaskState
@@ -27,26 +31,27 @@ def _limit(job: JobStory) -> str:
     return f"requested {format_duration(job.limit_s)}{leeway}"
 
 
-def explain_job(story: RunStory, number: int, predictions: Sequence[PredictedStart]) -> list[str]:
+def explain_job(run: RecordedRun, number: int) -> list[str]:
     """Why this job was submitted as it was, and what became of it."""
+    story = run.story
     job = story.jobs[number]
     plan, decision = job.plan, story.decisions[job.decision]
     lines = [
         f"job {number}: {_tasks(story, plan.tasks)} on {count(plan.nodes, 'node')}, {job.state}",
-        f"planned at {_clock(job.planned_s)}: expected to run {format_duration(plan.run_s)}, {_limit(job)}",
+        f"planned at {_clock(run, job.planned_s)}: expected to run {format_duration(plan.run_s)}, {_limit(job)}",
     ]
     if decision.decision.why:
         lines.append(f"why: {decision.decision.why}")
     lines += candidate_lines(decision.decision.candidates)
-    lines += [_prediction(p, job) for p in predictions if p.job == number]
-    return lines + happened(job)
+    lines += [_prediction(run, p, job) for p in run.predictions if p.job == number]
+    return lines + happened(run, job)
 
 
-def happened(job: JobStory) -> list[str]:
+def happened(run: RecordedRun, job: JobStory) -> list[str]:
     """When it was submitted, started and ended."""
     lines = []
     if job.submitted_s is not None:
-        lines.append(f"submitted at {_clock(job.submitted_s)} as {job.id}")
+        lines.append(f"submitted at {_clock(run, job.submitted_s)} as {job.id}")
     if job.reason:
         fix = reason(job.reason).fix.replace("JOBID", job.id or "JOBID")
         lines.append(f"it waits because {waits_because(job)}" + (f"; fix: {fix}" if fix else ""))
@@ -54,15 +59,15 @@ def happened(job: JobStory) -> list[str]:
         where = f" on {', '.join(dict.fromkeys(job.hosts))}" if job.hosts else ""
         waited = _span(job.started_s - job.submitted_s)
         how = "started" if job.taken_by is None else f"taken over by job {job.taken_by}"
-        lines.append(f"{how} at {_clock(job.started_s)}{where} after {waited} in the queue")
+        lines.append(f"{how} at {_clock(run, job.started_s)}{where} after {waited} in the queue")
     if job.ended_s is not None:
         why = f": {job.why}" if job.why else ""
-        lines.append(f"{job.outcome} at {_clock(job.ended_s)}{why}")
+        lines.append(f"{job.outcome} at {_clock(run, job.ended_s)}{why}")
     return lines
 
 
-def _prediction(prediction: PredictedStart, job: JobStory) -> str:
-    said = f"{prediction.source} predicted a start at {_clock(prediction.start_s)}"
+def _prediction(run: RecordedRun, prediction: PredictedStart, job: JobStory) -> str:
+    said = f"{prediction.source} predicted a start at {_clock(run, prediction.start_s)}"
     if job.queue_started_s is None:
         return said
     late = job.queue_started_s - prediction.start_s
@@ -88,16 +93,17 @@ def candidate_lines(candidates: Sequence[Candidate]) -> list[str]:
     return lines
 
 
-def explain_task(story: RunStory, number: int) -> list[str]:
+def explain_task(run: RecordedRun, number: int) -> list[str]:
     """Why this task ran where and when it did, or why it waits."""
+    story = run.story
     task, workflow = story.tasks[number], story.workflow
     lines = [f"task {workflow.ids[number]}: {task.state}" + (f" (job {task.job})" if task.job is not None else "")]
     if task.kept is not None:
-        lines.append(f"kept from {task.kept.run}, where it finished at {_clock(task.kept.ended_s)}")
+        lines.append(f"kept from {task.kept.run}, where it finished at {_clock(run, task.kept.ended_s)}")
     for i, attempt in enumerate(task.attempts, 1):
-        lines += _attempt(i, attempt)
+        lines += _attempt(run, i, attempt)
     lines += [f"job {job} did not run it: {why}" for job, why in task.dropped]
-    lines += [f"{_clock(at_s)}: {runs_again(workflow, lost)}" for at_s, lost in task.undone]
+    lines += [f"{_clock(run, at_s)}: {runs_again(workflow, lost)}" for at_s, lost in task.undone]
     return lines + _waits_for(story, number)
 
 
@@ -110,14 +116,13 @@ def runs_again(workflow: Workflow, lost: LostFile) -> str:
     return f"task {ids[lost.maker]} runs again: its output {lost.file} is gone{needed}"
 
 
-def _attempt(number: int, attempt: TaskAttempt) -> list[str]:
+def _attempt(run: RecordedRun, number: int, attempt: TaskAttempt) -> list[str]:
     nodes = ", ".join(map(str, attempt.nodes))
     ran = "" if attempt.ended_s is None else f", {_span(attempt.ended_s - attempt.started_s)}"
     peak = f", at most {format_size(attempt.peak_bytes)} of memory" if attempt.peak_bytes else ""
     why = f": {attempt.why}" if attempt.why else ""
-    head = (
-        f"attempt {number}: job {attempt.job}, node {nodes}, from {_clock(attempt.started_s)}{ran}, {attempt.outcome}"
-    )
+    since = _clock(run, attempt.started_s)
+    head = f"attempt {number}: job {attempt.job}, node {nodes}, from {since}{ran}, {attempt.outcome}"
     tail = [f"  | {line}" for line in attempt.tail.splitlines()[-_SHOWN:]]
     return [head + peak + why, *tail]
 
@@ -159,6 +164,9 @@ def _span(seconds: float) -> str:
     return "less than 0.1 s" if seconds < 0.1 else format_duration(seconds)
 
 
-def _clock(at_s: float) -> str:
+def _clock(run: RecordedRun, at_s: float) -> str:
+    """The time of day; of a simulated run, how long after its beginning."""
+    if run.is_simulated:
+        return f"+{format_duration(at_s - run.begun_s)}"
     then = time.localtime(at_s)
     return time.strftime("%H:%M:%S" if then[:3] == time.localtime()[:3] else "%Y-%m-%d %H:%M:%S", then)
