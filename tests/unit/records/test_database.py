@@ -58,7 +58,7 @@ def test_tables_of_others_are_left_alone(tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(OutsideError, match=r"file/d\.sqlite: cannot be made: .*; set X"):
+    with pytest.raises(OutsideError, match=r"file/d\.sqlite: cannot be created: .*; set X"):
         Database(tmp_path / "file" / "d.sqlite", "the store").make_folder("set X")
 
 
