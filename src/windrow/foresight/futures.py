@@ -23,7 +23,9 @@ from windrow.foresight.course import LONG_QUEUE, Course, CourseEnd, Sampling
 from windrow.foresight.past import TURNS, QueuePast, RunPredictor, arrivals, past_of
 from windrow.foresight.task_errors import OwnErrors
 from windrow.kernels.cluster.state import FOREVER
-from windrow.kernels.run import play as r
+from windrow.kernels.run import play
+from windrow.kernels.run import tables as r
+from windrow.kernels.run.estimate import latest_end
 from windrow.model import NEVER_S, Adjacency, NodeShape, Workflow
 from windrow.sim.cluster import Cluster
 from windrow.strategies.base import JobPlan, OwnJob, View
@@ -34,7 +36,7 @@ _DAYS = 14  # for which others go on to arrive
 _SIZES_WITHOUT_PLAN = 8  # numbers of nodes that later jobs look at where each look is a simulation
 _LEEWAY_ROUNDS = 3
 _ROOM_DOUBLES = 10  # then it is not the room: jobs too short for their tasks are killed and submitted again for ever
-_HOW = {"when started": r.WHEN_STARTED, "when done": r.WHEN_DONE, "by task": r.BY_TASK}
+_HOW = {"when started": play.WHEN_STARTED, "when done": play.WHEN_DONE, "by task": play.BY_TASK}
 _NOBODY: Ints = np.zeros(0, dtype=np.int64)
 
 
@@ -54,18 +56,27 @@ class Requests:
 
 
 @dataclass(frozen=True, slots=True)
-class _Tables:
-    """What a rollout starts from, without a course. Rows of tasks are open tasks, the longest first.
+class _Beginning:
+    """What a play begins with, without a course. Rows of tasks are open tasks, the longest first.
 
+    `fixed` is a run without regions. `jobs` are own jobs, and `pool` has their tasks, one job after the other.
     `running` are the rows of running tasks, `since_s` their starts.
     """
 
-    tasks: Ints
-    children: Adjacency
+    fixed: Ints
     jobs: Ints
+    pool: Ints
     running: Ints
     since_s: Ints
     row_of: Ints
+
+    @property
+    def tasks(self) -> Ints:
+        return r.tasks_of(self.fixed)
+
+    def named(self, tasks: Sequence[int]) -> Ints:
+        """These tasks of the workflow as the kernel names them."""
+        return r.position(self.row_of[list(tasks)])
 
 
 class SampledFutures:
@@ -114,9 +125,9 @@ class SampledFutures:
             return 0
         key = job.tasks, job.nodes
         if key not in self._late_s:
-            base, cores = self._tables, job.nodes * self._view.work.shape.cores
-            mine, graph = base.row_of[list(job.tasks)], base.children
-            end = r.latest_end(base.tasks, graph.start, graph.index, mine, cores, self._worse_s)
+            run = r.laid_out(self._tables.fixed, {r.JOBS_AT: 1, r.ENDS_AT: len(job.tasks), r.POOL_AT: len(job.tasks)})
+            run[[r.PLAYED, r.PER_NODE]] = 1, job.nodes * self._view.work.shape.cores
+            end = latest_end(run, self._tables.named(job.tasks), self._worse_s)
             self._late_s[key] = max(0, int(end) - job.run_s)
         return self._late_s[key]
 
@@ -141,7 +152,7 @@ class SampledFutures:
             return CourseEnd(NEVER_S, NEVER_S)
         limit, room = NEVER_S if within_s is None else within_s, self._room
         for _ in range(_ROOM_DOUBLES):
-            if (end := self._play(course, future, limit)).makespan_s != r.NO_ROOM:
+            if (end := self._play(course, future, limit)).makespan_s != play.NO_ROOM:
                 return end
             self._room *= 2
             self._drawn.clear()
@@ -150,38 +161,48 @@ class SampledFutures:
         return CourseEnd(NEVER_S, NEVER_S)
 
     def _play(self, course: Course, future: int, limit_s: int) -> CourseEnd:
-        base = self._tables
-        tasks, ends = (table.copy() for table in self._own_tasks(future))
-        jobs, book = self._job_rows(course), self._book(course)
-        for row, plan in enumerate(course.jobs, len(self._own)):
-            mine = base.row_of[list(plan.tasks)]
-            tasks[mine, r.HOME] = row
-            jobs[row, r.READY] = int((tasks[mine, r.PARENTS] == 0).sum())
-        book[r.LIMIT] = self._cluster.now_s + limit_s
-        book[r.HORIZON] = book[r.LIMIT] + 1 if self.others_waiting > LONG_QUEUE else FOREVER
-        groups, runs = self._groups(course)
-        children = base.children
         cluster = self._future(future).clone()
-        end = cluster.play(
-            r.rollout, _NOBODY, tasks, children.start, children.index, jobs, ends, groups, runs, book,
-            self._requests.numbers(self._errors.late(future)),
-        )  # fmt: skip
-        if end == r.STUCK:
+        run = self._started(course, future, cluster.events_room)
+        run[r.LIMIT] = self._cluster.now_s + limit_s
+        run[r.HORIZON] = run[r.LIMIT] + 1 if self.others_waiting > LONG_QUEUE else FOREVER
+        terms = self._requests.numbers(self._errors.late(future))
+        end = cluster.play(play.rollout, run, *self._groups(course), terms)
+        if end == play.STUCK:
             return CourseEnd(NEVER_S, NEVER_S)
-        if end == r.NO_ROOM:
-            return CourseEnd(r.NO_ROOM, 0)
-        return CourseEnd(int(end) - self._cluster.now_s, int(book[r.NODE_S]))
+        if end == play.NO_ROOM:
+            return CourseEnd(play.NO_ROOM, 0)
+        return CourseEnd(int(end) - self._cluster.now_s, int(run[r.NODE_S]))
+
+    def _started(self, course: Course, future: int, events: int) -> Ints:
+        """The run as it is, with the course's first jobs about to be submitted, and room for more."""
+        base, own, at = self._tables, len(self._own), len(self._tables.pool)
+        fixed, ends = self._own_tasks(future)
+        jobs = own + len(course.jobs) + 2 * len(base.tasks) + 16
+        every = dict.fromkeys((r.ENDS_AT, r.READY_AT, r.POOL_AT), len(base.tasks) + jobs)
+        run = r.laid_out(fixed, every | {r.JOBS_AT: jobs, r.ACTIVE_AT: jobs, r.NEWS_AT: events})
+        rows, pool = r.region(run, r.JOBS_AT), r.region(run, r.POOL_AT)
+        rows[:own], pool[:at], r.region(run, r.ENDS_AT)[: len(ends)] = base.jobs, base.pool, ends
+        for row, plan in enumerate(course.jobs, own):
+            mine, size = base.named(plan.tasks), len(plan.tasks)
+            run[mine + r.HOME], pool[at : at + size] = row, mine
+            rows[row] = 0
+            rows[row, [r.NODES, r.REQUESTED, r.RUN]] = plan.nodes, plan.requested_s, plan.run_s
+            rows[row, [r.OPEN, r.AT, r.SIZE]] = size, at, size
+            at += size
+        self._keep_book(run, course)
+        run[r.USED_POOL] = at
+        return run
 
     def _own_tasks(self, future: int) -> tuple[Ints, Ints]:
         """The open tasks with what they take in that future, and the heap of the ends of those that run."""
         if future not in self._erring:
-            base, now = self._tables, self._cluster.now_s
-            tasks = base.tasks.copy()
-            tasks[:, r.RUNTIME] = _times(base.tasks, self._errors.factors(future))
-            tasks[base.running, r.UNTIL] = np.maximum(now + 1, base.since_s + tasks[base.running, r.RUNTIME])
-            ends = np.zeros(4 * len(tasks) + 16, dtype=np.int64)
-            ends[: len(base.running)] = np.sort(tasks[base.running, r.UNTIL] * len(tasks) + base.running)
-            self._erring[future] = tasks, ends
+            base, now, under_way = self._tables, self._cluster.now_s, self._tables.running
+            fixed = base.fixed.copy()
+            tasks = r.tasks_of(fixed)
+            tasks[:, r.ACTUAL] = _times(base.tasks, self._errors.factors(future))
+            tasks[under_way, r.UNTIL] = np.maximum(now + 1, base.since_s + tasks[under_way, r.ACTUAL])
+            ends = (tasks[under_way, r.UNTIL] << r.BITS) + r.position(under_way)
+            self._erring[future] = fixed, np.sort(ends)
         return self._erring[future]
 
     def _future(self, number: int) -> Cluster:
@@ -197,7 +218,7 @@ class SampledFutures:
         return self._drawn[number]
 
     @cached_property
-    def _tables(self) -> _Tables:
+    def _tables(self) -> _Beginning:
         """The open tasks, as the kernel wants them."""
         work, view = self._view.work, self._view
         w = work.workflow
@@ -205,60 +226,42 @@ class SampledFutures:
         order = opened[np.lexsort((opened, -work.expected_s[opened]))]
         row_of = np.full(len(w), -1, dtype=np.int64)
         row_of[order] = np.arange(len(order))
-        tasks = np.zeros((len(order), r.TASK_WIDTH), dtype=np.int64)
-        tasks[:, r.BELIEVED], tasks[:, r.CORES] = work.expected_s[order], _cores(work.workflow, work.shape)[order]
         child, parent = w.parents.sources(), w.parents.index
         kept = (row_of[child] >= 0) & (row_of[parent] >= 0)
         children = Adjacency.from_edges(len(order), row_of[parent[kept]], row_of[child[kept]])
-        tasks[:, r.PARENTS] = np.bincount(children.index, minlength=len(order))
-        tasks[:, r.HOME], tasks[:, r.LEVEL] = r.IN_NO_JOB, -1
-        tasks[row_of[view.levels.tasks], r.LEVEL] = view.levels.level
-        jobs = np.zeros((len(self._own), r.JOB_WIDTH), dtype=np.int64)
-        since: dict[int, int] = {}
+        fixed = r.new_run(work.expected_s[order], children.start, children.index, {})
+        tasks = r.tasks_of(fixed)
+        tasks[:, r.UNITS], r.more_of(fixed)[:, r.LEVEL] = _cores(w, work.shape)[order], -1
+        r.more_of(fixed)[row_of[view.levels.tasks], r.LEVEL] = view.levels.level
+        jobs, since, pool = np.zeros((len(self._own), r.JOB_WIDTH), dtype=np.int64), dict[int, int](), [_NOBODY]
         for number, job in enumerate(self._own):
-            since |= self._own_row(jobs[number], number, job, tasks, row_of)
-        running = np.array(list(since), dtype=np.int64)
-        return _Tables(tasks, children, jobs, running, np.array(list(since.values()), dtype=np.int64), row_of)
+            mine = row_of[list(job.open_tasks)]
+            tasks[mine, r.HOME] = number
+            jobs[number, [r.AT, r.SIZE, r.OPEN]] = sum(map(len, pool)), len(mine), len(mine)
+            pool.append(r.position(mine))
+            since |= self._own_row(jobs[number], job, tasks, row_of)
+        starts = np.array(list(since.items()), dtype=np.int64).reshape(-1, 2)
+        return _Beginning(fixed, jobs, np.concatenate(pool), starts[:, 0], starts[:, 1], row_of)
 
-    def _own_row(self, row: Ints, number: int, job: OwnJob, tasks: Ints, row_of: Ints) -> dict[int, int]:
-        """Fill in a job that is in the system, and its tasks; returns the rows of running ones and their starts."""
-        now, mine = self._cluster.now_s, row_of[list(job.open_tasks)]
-        tasks[mine, r.HOME] = number
+    def _own_row(self, row: Ints, job: OwnJob, tasks: Ints, row_of: Ints) -> dict[int, int]:
+        """Fill in a job that is in the system; returns the rows of running tasks and their starts."""
+        now = self._cluster.now_s
         since = {int(row_of[task]): at for task, at in job.running_since_s.items()}
         running = list(since)
         tasks[running, r.UNTIL] = now + 1  # of which each future says more
-        ready = int(((tasks[mine, r.PARENTS] == 0) & (tasks[mine, r.UNTIL] == 0)).sum())
         row[[r.NUMBER, r.NODES, r.REQUESTED, r.RUN]] = job.number, job.plan.nodes, job.plan.requested_s, job.plan.run_s
-        row[[r.OPEN, r.READY, r.BEGAN]] = len(mine), ready, now
-        row[r.STAGE] = r.RUNNING if job.is_running else r.WAITING
-        row[r.FREE] = max(0, job.plan.nodes * self._view.work.shape.cores - int(tasks[running, r.CORES].sum()))
-        row[r.EXPECTED] = job.expected_end_s
+        row[[r.STAGE, r.BEGAN, r.EXPECTED_END]] = r.RUNNING if job.is_running else r.WAITING, now, job.expected_end_s
+        row[r.FREE] = max(0, job.plan.nodes * self._view.work.shape.cores - int(tasks[running, r.UNITS].sum()))
         return since
 
-    def _job_rows(self, course: Course) -> Ints:
-        """Own jobs, the course's first ones, and room for more."""
-        own, cores = len(self._own), self._view.work.shape.cores
-        jobs = np.zeros((own + len(course.jobs) + 2 * len(self._tables.tasks) + 16, r.JOB_WIDTH), dtype=np.int64)
-        jobs[:own] = self._tables.jobs
-        for row, plan in zip(jobs[own:], course.jobs, strict=False):
-            row[[r.NODES, r.REQUESTED, r.RUN, r.OPEN]] = plan.nodes, plan.requested_s, plan.run_s, len(plan.tasks)
-            row[[r.STAGE, r.FREE]] = r.PLANNED, plan.nodes * cores
-        return jobs
-
-    def _book(self, course: Course) -> Ints:
-        view, cluster = self._view, self._cluster
-        book = np.zeros(r.BOOK_WIDTH, dtype=np.int64)
-        running = sum(job.is_running for job in self._own)
-        book[[r.JOBS, r.JOBS_RUNNING, r.JOBS_WAITING]] = (
-            len(self._own) + len(course.jobs),
-            running,
-            len(self._own) - running,
-        )
-        book[[r.RUNNING_TASKS, r.OPEN_TASKS, r.KILLS]] = len(self._tables.running), len(self._tables.tasks), self._lost
-        book[[r.CAP, r.OWNER, r.MOST_NODES]] = view.cap, cluster.log_users, self._most_nodes(course)
-        book[[r.SHAPE_CORES, r.PER_CORE]] = view.work.shape.cores, 0
-        book[[r.SIZES, r.LEEWAY_ROUNDS]] = cluster.nodes if cluster.keeps_plan else _SIZES_WITHOUT_PLAN, _LEEWAY_ROUNDS
-        return book
+    def _keep_book(self, run: Ints, course: Course) -> None:
+        """Fill in counts, and rules."""
+        view, cluster, own, base = self._view, self._cluster, len(self._own), self._tables
+        run[[r.PLAYED, r.OWN, r.JOBS, r.FIRST_CLIENT]] = 1, own, own + len(course.jobs), own - 1 - cluster.clients
+        run[[r.RUNNING_TASKS, r.OPEN_TASKS, r.KILLS]] = len(base.running), len(base.tasks), self._lost
+        run[[r.CAP, r.OWNER, r.MOST_NODES]] = view.cap, cluster.log_users, self._most_nodes(course)
+        run[[r.PER_NODE, r.LEEWAY_ROUNDS]] = view.work.shape.cores, _LEEWAY_ROUNDS
+        run[r.SIZES] = cluster.nodes if cluster.keeps_plan else _SIZES_WITHOUT_PLAN
 
     def _most_nodes(self, course: Course) -> int:
         return min(course.max_nodes or self._cluster.nodes, self._cluster.nodes)
@@ -272,7 +275,7 @@ class SampledFutures:
             rows.append((group.first, group.last, _HOW[group.how], at, len(runs)))
             tables.append(runs)
             at += len(runs)
-        return np.array(rows, dtype=np.int64).reshape(-1, r.GROUP_WIDTH), np.concatenate(tables)
+        return np.array(rows, dtype=np.int64).reshape(-1, play.GROUP_WIDTH), np.concatenate(tables)
 
 
 class TrueFutures(SampledFutures):
@@ -310,5 +313,5 @@ def _cores(workflow: Workflow, shape: NodeShape) -> Ints:
 
 def _times(tasks: Ints, factors: NDArray[np.float64]) -> Ints:
     """What tasks take, in whole seconds, if they are off by these factors."""
-    times: Ints = np.maximum(1, np.ceil(tasks[:, r.BELIEVED] * factors)).astype(np.int64)
+    times: Ints = np.maximum(1, np.ceil(tasks[:, r.EXPECTED] * factors)).astype(np.int64)
     return times

@@ -79,8 +79,8 @@ class Kernel:
     __call__: Callable[..., Any]
     is_compiling: ClassVar[bool] = True
 
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self.function = function
+    def __init__(self, function: Callable[..., Any], *, is_lean: bool = False) -> None:
+        self.function, self.is_lean = function, is_lean
         self.name = f"{function.__module__.rpartition('.')[2]}.{function.__qualname__}"
         update_wrapper(self, function)
         self.__call__ = self._first
@@ -108,7 +108,7 @@ class Kernel:
         """What other kernels call."""
         from windrow.kernels import linking  # noqa: PLC0415  (loads numba)
 
-        return linking.linked(self.function)
+        return linking.linked(self.function, self.is_lean)
 
 
 @contextmanager
@@ -135,3 +135,11 @@ def _alone(folder: str) -> Iterator[None]:
 def kernel(function: F) -> F:
     """Compile on first call, without the GIL, with the result cached for later processes."""
     return cast(F, Kernel(function))
+
+
+def lean(function: F) -> F:
+    """As `kernel`, for one that neither makes arrays nor is handed any by what it calls: it only borrows them.
+
+    So it need not count references to them, which took as long as the rest of a short kernel.
+    """
+    return cast(F, Kernel(function, is_lean=True))

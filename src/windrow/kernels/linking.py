@@ -40,9 +40,9 @@ def compiled(function: Callable[..., Any], folder: str, args: tuple[Any, ...] = 
     return cast(Callable[..., Any], run)
 
 
-def linked(function: Callable[..., Any]) -> Any:
-    """The function as other kernels call it."""
-    dispatcher: Any = _njit(no_cpython_wrapper=True, pipeline_class=_Linker, **_RULES)(function)
+def linked(function: Callable[..., Any], is_lean: bool) -> Any:
+    """The function as other kernels call it; where it `is_lean`, without counting who refers to arrays."""
+    dispatcher: Any = _njit(no_cpython_wrapper=True, pipeline_class=_Linker, _nrt=not is_lean, **_RULES)(function)
     template = dispatcher.get_call_template
     dispatcher.get_call_template = lambda args, kws: template([unliteral(one) for one in args], kws)
     return dispatcher

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from windrow.kernels.cluster import state as k
-from windrow.kernels.run import trial as b
+from windrow.kernels.run import tables as b
+from windrow.kernels.run import trial
+from windrow.kernels.run.requests import submit_job
 from windrow.lab.trial import Trial, run_trial
 from windrow.manager.figures import attempt_s, attempts, node_time, queue_waits_s, visible_wait_s
 from windrow.manager.states import AttemptState
@@ -20,11 +21,12 @@ from windrow.manager.terms import Terms
 from windrow.model import Workflow
 from windrow.sim.cluster import Cluster
 from windrow.strategies import Decision, Habits, JobPlan, Strategy, View, Work, habits_of
+from windrow.strategies.compiled import tables
 
 Ints = NDArray[np.int64]
 
 _MOST_TASKS = 1 << 16  # what the keys of heaps have room for, restarts included
-_QUIET = {"never": b.NEVER, "while jobs wait": b.WHILE_WAITING, "while jobs are there": b.WHILE_IN_SYSTEM}
+_QUIET = {"never": trial.NEVER, "while jobs wait": trial.WHILE_WAITING, "while jobs are there": trial.WHILE_IN_SYSTEM}
 _NOBODY: Ints = np.empty(0, dtype=np.int64)
 
 
@@ -65,61 +67,45 @@ def trial_figures(
     cluster: Cluster, workflow: Workflow, strategy: Strategy, *, terms: Terms, actual_s: Ints, work: Work
 ) -> Figures:
     """Run the workflow on this cluster from its present time on, as `run_trial` does (give it a clone)."""
-    habits, places = habits_of(strategy), places_per_node(workflow, work)
-    if habits is None or places is None or terms.patience is not None or len(workflow) > _MOST_TASKS:
+    habits = habits_of(strategy)
+    if habits is None or terms.patience is not None or len(workflow) > _MOST_TASKS:
         return Figures.of(run_trial(cluster, workflow, strategy, terms=terms, actual_s=actual_s, work=work))
-    return _Run(cluster, strategy, habits, terms, actual_s, work, places).figures()
-
-
-def places_per_node(workflow: Workflow, work: Work) -> int | None:
-    """How many tasks fit on a node where all tasks need the same; None where they differ."""
-    if workflow.nodes.any() or np.ptp(workflow.cores) or np.ptp(workflow.memory_bytes):
-        return None
-    cores, memory = int(workflow.cores[0]), int(workflow.memory_bytes[0])
-    by_cores = work.shape.cores // cores
-    if memory == 0 or work.shape.memory_bytes is None:
-        return by_cores
-    return min(by_cores, work.shape.memory_bytes // memory)
+    return _Run(cluster, strategy, habits, terms, actual_s, work).figures()
 
 
 class _Run:
     """One trial: tables, and what it asks the strategy."""
 
     def __init__(
-        self,
-        cluster: Cluster,
-        strategy: Strategy,
-        habits: Habits,
-        terms: Terms,
-        actual_s: Ints,
-        work: Work,
-        places_per_node: int,
+        self, cluster: Cluster, strategy: Strategy, habits: Habits, terms: Terms, actual_s: Ints, work: Work
     ) -> None:
         self.cluster, self.strategy, self.habits, self.terms, self.work = cluster, strategy, habits, terms, work
         self.begun_s = cluster.now_s
         self.individually = False
         self.numbers = terms.requests().numbers()
-        self.t = _tables(work, actual_s)
-        book = self.t.book
-        book[b.CAP], book[b.OWNER], book[b.PER_NODE] = terms.cap, cluster.log_users, places_per_node
-        book[b.FIRST_CLIENT] = -1 - cluster.clients
-        book[b.QUIET], book[b.BUSY_IS_REQUEST] = _QUIET[habits.quiet], terms.busy_is_request
-        book[b.BY_TASK] = habits.by_task == "always"
+        self.run = run = _tables(work, actual_s)
+        run[[b.CAP, b.OWNER, b.MOST_NODES]] = terms.cap, cluster.log_users, cluster.nodes
+        run[[b.FIRST_CLIENT, b.QUIET, b.BUSY_IS_REQUEST]] = (
+            -1 - cluster.clients,
+            _QUIET[habits.quiet],
+            terms.busy_is_request,
+        )
+        run[b.SINGLY] = habits.by_task == "always"
 
     def figures(self) -> Figures:
         """Run to the end."""
-        while (outcome := self.cluster.play(b.go_on, self.t, self.numbers)) != b.COMPLETE:
-            assert outcome != b.STUCK, "nothing will ever happen again, and tasks are left"
-            if outcome == b.DECIDE:
+        while (outcome := self.cluster.play(trial.go_on, self.run, self.numbers)) != trial.COMPLETE:
+            assert outcome != trial.STUCK, "nothing will ever happen again, and tasks are left"
+            if outcome == trial.DECIDE:
                 self.decide()
             else:
                 self.make_room(0)
         return self.measured()
 
     def decide(self) -> None:
-        if self.t.book[b.LONGER]:
-            self.t.book[b.LONGER] = 0
-            expected = self.t.tasks[:, b.EXPECTED].copy()
+        if self.run[b.LONGER]:
+            self.run[b.LONGER] = 0
+            expected = b.tasks_of(self.run)[:, b.EXPECTED].copy()
             self.work = Work(self.work.workflow, expected, self.work.shape, self.work.cluster_nodes)
         decision = self.strategy.decide(self.view())
         self.heed(decision)
@@ -128,28 +114,30 @@ class _Run:
         """Submit what was decided."""
         self.individually |= decision.individually
         if self.individually and self.habits.by_task == "once individually":
-            self.t.book[b.BY_TASK] = 1
+            self.run[b.SINGLY] = 1
         for plan in decision.jobs:
             self.submit(plan)
 
     def submit(self, plan: JobPlan) -> None:
-        members = np.array(plan.tasks, dtype=np.int64)
-        self.make_room(len(members))
-        self.cluster.play(_submit, self.t, members, plan.nodes, plan.run_s, plan.requested_s)
+        size = len(plan.tasks)
+        self.make_room(size)
+        used = self.run[b.USED_POOL]
+        b.region(self.run, b.POOL_AT)[used : used + size] = b.position(np.array(plan.tasks, dtype=np.int64))
+        self.cluster.play(_submit, self.run, size, plan.nodes, plan.run_s, plan.requested_s)
 
     def view(self) -> View:
-        t, now = self.t, self.cluster.now_s
-        own = t.jobs[t.active[: t.book[b.ACTIVE]]]
+        run, now, tasks = self.run, self.cluster.now_s, b.tasks_of(self.run)
+        own = b.region(run, b.JOBS_AT)[b.region(run, b.ACTIVE_AT)[: run[b.ACTIVE]]]
         runs = own[:, b.STAGE] == b.RUNNING
         ends = own[runs & (own[:, b.STOPPING] == 0), b.EXPECTED_END]
-        left = t.tasks[:, b.HOME] == b.IN_NO_JOB
-        ready = np.flatnonzero(left & (t.tasks[:, b.PARENTS] == 0))
-        by_length = np.argsort(-t.tasks[ready, b.EXPECTED], kind="stable")
+        left = tasks[:, b.HOME] == b.IN_NO_JOB
+        ready = np.flatnonzero(left & (tasks[:, b.PARENTS] == 0))
+        by_length = np.argsort(-tasks[ready, b.EXPECTED], kind="stable")
         return View(
             work=self.work,
             left=left,
             ready=tuple(ready[by_length].tolist()),
-            jobs_waiting=int(t.book[b.WAITING_JOBS]),
+            jobs_waiting=int(run[b.WAITING_JOBS]),
             jobs_running=int(runs.sum()),
             busy_s=max(0, int(ends.max(initial=now)) - now),
             cap=self.terms.cap,
@@ -165,70 +153,49 @@ class _Run:
 
     def make_room(self, more: int) -> None:
         """Room in every table for a step of any size, and for a job of so many tasks."""
-        t, n = self.t, len(self.t.tasks)
+        run, n = self.run, len(b.tasks_of(self.run))
+        jobs, attempts = int(run[b.JOBS]) + n + 1, int(run[b.ATTEMPTS]) + n
         self.cluster.make_room(n + 2)
-        self.t = t._replace(
-            jobs=_roomy(t.jobs, int(t.book[b.JOBS]) + n + 1),
-            active=_roomy(t.active, int(t.book[b.JOBS]) + n + 1),
-            attempts=_roomy(t.attempts, int(t.book[b.ATTEMPTS]) + n),
-            ends=_roomy(t.ends, int(t.book[b.ATTEMPTS]) + n),
-            ready=_roomy(t.ready, int(t.book[b.FREE_TASKS]) + n),
-            pool=_roomy(t.pool, int(t.book[b.USED_AT]) + n + more),
-            happened=_roomy(t.happened, self.cluster.events_room),
-        )
+        rooms = {b.JOBS_AT: jobs, b.ACTIVE_AT: jobs, b.ATTEMPTS_AT: attempts, b.ENDS_AT: attempts}
+        rooms |= {b.READY_AT: int(run[b.FREE_TASKS]) + n, b.POOL_AT: int(run[b.USED_POOL]) + n + more}
+        rooms |= {b.NEWS_AT: self.cluster.events_room}
+        if run[b.PACKED]:
+            rooms |= {b.NODES_AT: int(run[b.USED_NODES]) + self.cluster.nodes}
+        self.run = b.grown(run, rooms)
 
     def measured(self) -> Figures:
-        t, now = self.t, self.cluster.now_s
-        jobs = t.jobs[: t.book[b.JOBS]]
+        run, now, tasks = self.run, self.cluster.now_s, b.tasks_of(self.run)
+        jobs = b.region(run, b.JOBS_AT)[: run[b.JOBS]]
         held = jobs[jobs[:, b.STAGE] == b.RUNNING]
-        since, until = t.tasks[:, b.SINCE], t.tasks[:, b.UNTIL]
+        until = tasks[:, b.UNTIL]
+        since = until - tasks[:, b.ACTUAL]
         makespan = int(until.max()) - self.begun_s
         return Figures(
             makespan_s=makespan,
             visible_wait_s=makespan - _covered_s(since, until, self.begun_s),
-            queue_wait_s=int(t.book[b.QUEUE_WAIT]),
-            used_node_s=int(t.book[b.NODE_S] + (held[:, b.NODES] * (now - held[:, b.BEGAN])).sum()),
-            work_s=int((until - since).sum()),
+            queue_wait_s=int(run[b.QUEUE_WAIT]),
+            used_node_s=int(run[b.NODE_S] + (held[:, b.NODES] * (now - held[:, b.BEGAN])).sum()),
+            work_s=int(((until - since) * np.maximum(1, self.work.workflow.nodes)).sum()),
             jobs=len(jobs),
-            killed_jobs=int(t.book[b.KILLED_JOBS]),
+            killed_jobs=int(run[b.KILLS]),
             individually=self.individually,
         )
 
 
-def _submit(s: Ints, _log: Ints, t: b.Tables, members: Ints, nodes: int, run_s: int, requested_s: int) -> int:
-    return b.submit_job(s, _NOBODY, t, members, nodes, run_s, requested_s)
+def _submit(s: Ints, _log: Ints, run: Ints, size: int, nodes: int, run_s: int, requested_s: int) -> int:
+    submit_job(s, _NOBODY, run, size, nodes, run_s, requested_s)
+    return 0
 
 
-def _tables(work: Work, actual_s: Ints) -> b.Tables:
+def _tables(work: Work, actual_s: Ints) -> Ints:
     """The run before it begins."""
-    workflow = work.workflow
-    n = len(workflow)
-    tasks = np.zeros((n, b.TASK_WIDTH), dtype=np.int64)
-    tasks[:, b.EXPECTED], tasks[:, b.ACTUAL] = work.expected_s, actual_s
-    tasks[:, b.PARENTS], tasks[:, b.HOME] = workflow.parents.degrees(), b.IN_NO_JOB
-    book = np.zeros(b.BOOK_WIDTH, dtype=np.int64)
-    book[b.LEFT] = book[b.OPEN_TASKS] = n
-    return b.Tables(
-        first_child=workflow.children.start,
-        children=workflow.children.index,
-        tasks=tasks,
-        jobs=np.zeros((n + 1, b.JOB_WIDTH), dtype=np.int64),
-        active=np.zeros(n + 1, dtype=np.int64),
-        attempts=np.zeros((2 * n, 2), dtype=np.int64),
-        ends=np.zeros(2 * n, dtype=np.int64),
-        ready=np.zeros(2 * n, dtype=np.int64),
-        pool=np.zeros(2 * n, dtype=np.int64),
-        happened=np.zeros((64, k.EVENT_WIDTH), dtype=np.int64),
-        book=book,
-    )
-
-
-def _roomy(table: Ints, rows: int) -> Ints:
-    """The table with at least so many rows; where it must grow, it doubles."""
-    if len(table) >= rows:
-        return table
-    more = np.zeros((max(rows, 2 * len(table)) - len(table), *table.shape[1:]), dtype=np.int64)
-    return np.concatenate([table, more])
+    n = len(work.workflow)
+    rooms = {b.JOBS_AT: n + 1, b.ACTIVE_AT: n + 1, b.NEWS_AT: 64}
+    rooms |= dict.fromkeys((b.ATTEMPTS_AT, b.ENDS_AT, b.READY_AT, b.POOL_AT), 2 * n)
+    run = tables(work, np.arange(n), work.workflow.children, rooms)
+    b.tasks_of(run)[:, b.ACTUAL] = actual_s
+    run[[b.LEFT, b.OPEN_TASKS]] = n
+    return run
 
 
 def _covered_s(since: Ints, until: Ints, begun_s: int) -> int:

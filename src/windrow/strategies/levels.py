@@ -50,7 +50,7 @@ class Levels:
         self.count = int(level.max()) + 1 if len(level) else 0
         self._run_s: dict[tuple[int, int], Ints] = {}
         self._run_on_s: dict[tuple[int, int, int], int] = {}
-        self._needed = [work.nodes_needed(self.tasks[level == k]) for k in range(self.count)]
+        self._needed = [work.nodes_needed(self.tasks[level == number]) for number in range(self.count)]
 
     @property
     def last(self) -> int:
@@ -91,6 +91,7 @@ class Work:
         self.cluster_nodes = cluster_nodes
         self._levels: dict[bytes, Levels] = {}
         self._steps_left = _STEPS
+        self._is_alike = _alike(workflow, np.arange(len(workflow)))
         self._narrower: dict[int, Work] = {}
         self._refuse_misfits()
 
@@ -125,16 +126,11 @@ class Work:
         if not is_loaded() and steps <= self._steps_left:
             self._steps_left -= steps
             return self._played_s(tasks, parents, children, range(least_nodes, most_nodes + 1))
-        runtime = self.expected_s[tasks]
-        rank = np.empty(len(tasks), dtype=np.int64)
-        rank[np.lexsort((tasks, -runtime))] = np.arange(len(tasks))
-        answers = np.empty(most_nodes - least_nodes + 1, dtype=np.int64)
-        memory = self.shape.memory_bytes if self.shape.memory_bytes is not None else 2**62
-        needs = (w.cores[tasks], w.memory_bytes[tasks], w.nodes[tasks])
-        graph = (parents.degrees(), children.start, children.index)
-        from windrow.kernels.run.estimate import run_times  # noqa: PLC0415  (a run on this machine calls no kernel)
+        from windrow.strategies import compiled  # noqa: PLC0415  (a run on this machine calls no kernel)
 
-        run_times(runtime, rank, *needs, *graph, self.shape.cores, memory, least_nodes, answers)
+        if len(tasks) > compiled.MOST_TASKS:
+            return self._played_s(tasks, parents, children, range(least_nodes, most_nodes + 1))
+        answers = compiled.run_times_s(self, tasks, children, least_nodes, most_nodes)
         return np.where(answers < 0, NEVER_S, answers)
 
     def _played_s(self, tasks: Ints, parents: Adjacency, children: Adjacency, nodes: range) -> Ints:
@@ -150,6 +146,10 @@ class Work:
         }
         played = [lasting_s(count, self.shape, members) for count in nodes]
         return np.array([NEVER_S if one is None else one for one in played], dtype=np.int64)
+
+    def are_alike(self, tasks: Ints) -> bool:
+        """Whether all these tasks need the same, and none a whole node."""
+        return self._is_alike or _alike(self.workflow, tasks)
 
     def nodes_needed(self, tasks: Ints) -> int:
         """How many nodes let all these tasks run at once: tasks put one by one on the first node with room."""
@@ -186,6 +186,12 @@ def misfits(workflow: Workflow, shape: NodeShape, nodes: int) -> list[int]:
     misfit = (w.nodes == 0) & ((w.cores > shape.cores) | (w.memory_bytes > memory)) | (w.nodes > nodes)
     found: list[int] = np.flatnonzero(misfit).tolist()
     return found
+
+
+def _alike(w: Workflow, tasks: Ints) -> bool:
+    """Whether all these tasks need the same, and none a whole node."""
+    cores, memory = w.cores[tasks], w.memory_bytes[tasks]
+    return not (w.nodes[tasks].any() or (cores != cores[:1]).any() or (memory != memory[:1]).any())
 
 
 def _first_fit(needs: Iterable[Need], shape: NodeShape) -> int:

@@ -34,9 +34,9 @@ sys.exit(code)
 CALL = """
 import numpy as np
 from windrow.kernels import jit
-from windrow.kernels.run.estimate import pop
+from windrow.kernels.run.heap import pop
 jit.hearers.append(print)
-assert pop(np.array([1, 5, 3]), 3) == 1
+assert pop(np.array([1, 5, 3]), 0, 3) == 1
 """
 
 WORKFLOW = """
@@ -69,12 +69,12 @@ def test_a_run_on_this_machine_loads_no_numba(tmp_path: Path, monkeypatch: pytes
 @pytest.mark.slow
 def test_what_is_compiled_is_announced_and_kept(tmp_path: Path) -> None:
     first, second = (python(CALL, WINDROW_CACHE=str(tmp_path)) for _ in range(2))
-    assert (first, second) == ("estimate.pop\n", "")
-    assert [file.name for file in tmp_path.glob("**/*.nbc")] == [next(tmp_path.glob("**/estimate.pop-*.nbc")).name]
+    assert (first, second) == ("heap.pop\n", "")
+    assert [file.name for file in tmp_path.glob("**/*.nbc")] == [next(tmp_path.glob("**/heap.pop-*.nbc")).name]
 
 
 def test_without_a_folder_for_it_kernels_run_all_the_same() -> None:
-    assert python(CALL, WINDROW_CACHE="/dev/null/nowhere") == "estimate.pop\n"
+    assert python(CALL, WINDROW_CACHE="/dev/null/nowhere") == "heap.pop\n"
 
 
 @pytest.mark.parametrize("name", compiling.WORDS)

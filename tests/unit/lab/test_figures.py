@@ -10,12 +10,14 @@ from tests.examples import examples
 from tests.unit.lab.test_trials import ALL, fork_join, some_world
 from tests.unit.strategies.test_listing import workflows
 
-from windrow.lab.figures import Figures, places_per_node, trial_figures
+from windrow.kernels.run import tables as k
+from windrow.lab.figures import Figures, trial_figures
 from windrow.lab.trial import run_trial
 from windrow.manager.terms import Terms
 from windrow.model import NodeShape, Task, Workflow
 from windrow.sim import Cluster
 from windrow.strategies import Decision, Individual, Strategy, View, Work, habits_of, whole_seconds
+from windrow.strategies.compiled import tables
 
 WITH_HABITS = [strategy for strategy in ALL if habits_of(strategy)]
 
@@ -30,7 +32,7 @@ def by_both_ways(
 
 @examples(600)
 @given(
-    workflows(mixed=False),
+    st.booleans().flatmap(lambda mixed: workflows(mixed=mixed)),
     st.sampled_from(WITH_HABITS),
     st.integers(0, 10**6),
     st.sampled_from([1.0, 1.1, 2.0]),
@@ -41,11 +43,15 @@ def by_both_ways(
 def test_figures_are_those_of_the_core(
     workflow: Workflow, strategy: Strategy, seed: int, margin: float, noise: float, cap: int, policy: str
 ) -> None:
+    """Tasks that need alike, and tasks that differ in cores, memory and whole nodes."""
     rng = np.random.default_rng(seed)
     cluster, expected, actual = some_world(rng, seed, workflow, noise, policy)
+    differ = bool(
+        workflow.nodes.any() or np.ptp(workflow.cores) or workflow.memory_bytes.any() or workflow.cores[0] > 1
+    )
     terms = Terms(
         6,
-        NodeShape(int(rng.integers(1, 4))),
+        NodeShape(4, 8) if differ else NodeShape(int(rng.integers(1, 4))),
         cap=cap,
         margin=margin,
         round_s=int(rng.choice([1, 60])),
@@ -101,11 +107,17 @@ def test_a_strategy_without_habits_takes_the_long_way() -> None:
     ],
 )
 def test_places_on_a_node(cores: int, memory: int, shape: NodeShape, places: int) -> None:
-    workflow = Workflow.from_tasks("pair", [Task(n, 5, cores=cores, memory_bytes=memory) for n in "ab"])
-    assert places_per_node(workflow, Work(workflow, whole_seconds(workflow), shape, 4)) == places
+    run = made([Task(n, 5, cores=cores, memory_bytes=memory) for n in "ab"], shape)
+    assert (run[k.PER_NODE], run[k.PACKED], k.tasks_of(run)[:, k.UNITS].tolist()) == (places, 0, [1, 1])
 
 
-def test_tasks_that_differ_have_no_common_places() -> None:
-    for other in (Task("b", 5, cores=2), Task("b", 5, memory_bytes=1), Task("b", 5, nodes=1)):
-        workflow = Workflow.from_tasks("pair", [Task("a", 5), other])
-        assert places_per_node(workflow, Work(workflow, whole_seconds(workflow), NodeShape(2, 9), 4)) is None
+def test_tasks_that_differ_are_put_on_nodes_one_by_one() -> None:
+    for other, units in ((Task("b", 5, cores=2), 2), (Task("b", 5, memory_bytes=1), 1), (Task("b", 5, nodes=3), 6)):
+        run = made([Task("a", 5), other], NodeShape(2, 9))
+        assert (run[k.PER_NODE], run[k.PACKED], k.tasks_of(run)[:, k.UNITS].tolist()) == (2, 1, [1, units])
+
+
+def made(tasks: list[Task], shape: NodeShape) -> np.ndarray:
+    workflow = Workflow.from_tasks("pair", tasks)
+    work = Work(workflow, whole_seconds(workflow), shape, 4)
+    return tables(work, np.arange(len(workflow)), workflow.children, {})

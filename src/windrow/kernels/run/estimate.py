@@ -1,220 +1,105 @@
-"""How long a set of tasks runs on n nodes: list scheduling with packing, by the rules of `windrow.model.packing`.
+"""How long the tasks of one job run, if nothing else ever happens: list scheduling with packing.
 
-Times are whole seconds. The papers' case, one core per node and one task per node, is the general one with shape 1.
+The rules are those of `model.packing`. Times are whole seconds. The papers' case, one core per node and one task per
+node, is the general one with shape 1.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from windrow.kernels.jit import kernel
-
-Ints = NDArray[np.int64]
+from windrow.kernels.cluster.state import Ints
+from windrow.kernels.jit import kernel, lean
+from windrow.kernels.run.finish import close, end_first, next_end, tell_children
+from windrow.kernels.run.room import vacate
+from windrow.kernels.run.start import open_job, start_tasks
+from windrow.kernels.run.tables import (
+    ACTUAL,
+    CHILDREN,
+    DONE,
+    HEADER,
+    HOME,
+    JOB_WIDTH,
+    NODES,
+    OPEN,
+    OPEN_TASKS,
+    PARENTS,
+    POOL_AT,
+    RUNNING,
+    RUNNING_TASKS,
+    SIZE,
+    STAGE,
+    TASK_WIDTH,
+    TASKS_END,
+    UNTIL,
+    USED_NODES,
+    job,
+)
 
 
 @kernel
-def run_times(
-    runtime: Ints,
-    rank: Ints,
-    cores: Ints,
-    memory: Ints,
-    whole: Ints,
-    parents: Ints,
-    first_child: Ints,
-    children: Ints,
-    shape_cores: int,
-    shape_memory: int,
-    nodes: int,
-    answers: Ints,
-) -> None:
-    """Fill `answers[k]` with the time that all tasks take on nodes + k nodes, or -1 where some task does not fit.
+def run_times(r: Ints, members: Ints, nodes: int, answers: Ints) -> None:
+    """Fill `answers[k]` with the time that these tasks take on nodes + k nodes, or -1 where some task does not fit.
 
-    Tasks are numbered 0..n-1, `rank` is their place in the list (longest first). `parents` counts the parents of each
-    within the set; `children[first_child[v]:first_child[v + 1]]` are its children. Cost per answer: tasks x (log tasks
-    + nodes) in general, tasks x log tasks where all tasks need the same.
+    Cost per answer: tasks x log tasks; where PACKED, up to tasks x (log tasks + nodes) for each end of a task.
     """
-    uniform = True
-    for v in range(1, runtime.shape[0]):
-        uniform &= cores[v] == cores[0] and memory[v] == memory[0] and whole[v] == 0
-    uniform &= whole[0] == 0
+    parents = waited_for(r, members)
     for k in range(answers.shape[0]):
-        if uniform:
-            each = shape_cores // cores[0]
-            if memory[0] > 0:
-                each = min(each, shape_memory // memory[0])
-            answers[k] = slots_time(runtime, rank, parents, first_child, children, (nodes + k) * each)
-        else:
-            n = nodes + k
-            answers[k] = packed_time(
-                runtime, rank, cores, memory, whole, parents, first_child, children, shape_cores, shape_memory, n
-            )
+        end = lasting(r, members, parents, nodes + k, False)
+        answers[k] = end if r[OPEN_TASKS] == 0 else -1
 
 
 @kernel
-def push(heap: Ints, n: int, key: int) -> None:
-    """Put a key into a binary heap of `n`."""
-    while n > 0 and heap[(n - 1) // 2] > key:
-        heap[n] = heap[(n - 1) // 2]
-        n = (n - 1) // 2
-    heap[n] = key
+def latest_end(r: Ints, members: Ints, drawn: Ints) -> int:
+    """How long these tasks run at worst on one node, however large, if all take what a row of `drawn` says.
+
+    Where some task finds no room for ever, the others count.
+    """
+    worst, parents = 0, waited_for(r, members)
+    for d in range(drawn.shape[0]):
+        for k in range(drawn.shape[1]):
+            r[HEADER + k * TASK_WIDTH + ACTUAL] = drawn[d, k]
+        worst = max(worst, lasting(r, members, parents, 1, True))
+    return worst
 
 
 @kernel
-def pop(heap: Ints, n: int) -> int:
-    """Take the least key out of a binary heap of `n`."""
-    least, key, i = heap[0], heap[n - 1], 0
-    while 2 * i + 1 < n - 1:
-        child = 2 * i + 1
-        if child + 1 < n - 1 and heap[child + 1] < heap[child]:
-            child += 1
-        if heap[child] >= key:
-            break
-        heap[i] = heap[child]
-        i = child
-    heap[i] = key
-    return least
+def waited_for(r: Ints, members: Ints) -> Ints:
+    """How many others among these tasks each of them waits for. All others count as done."""
+    for v in range(HEADER, r[TASKS_END], TASK_WIDTH):
+        r[v + HOME], r[v + PARENTS] = DONE, 0
+    for v in members:
+        for i in range(r[v + CHILDREN], r[v + TASK_WIDTH + CHILDREN]):
+            r[r[i] + PARENTS] += 1
+    parents = np.empty(members.shape[0], dtype=np.int64)
+    for k in range(members.shape[0]):
+        parents[k] = r[members[k] + PARENTS]
+    return parents
 
 
-@kernel
-def slots_time(runtime: Ints, rank: Ints, parents: Ints, first_child: Ints, children: Ints, slots: int) -> int:
-    """The time where every task takes one of `slots` equal places."""
-    n = runtime.shape[0]
-    if slots == 0:
-        return -1
-    task_of = np.empty(n, dtype=np.int64)
-    for v in range(n):
-        task_of[rank[v]] = v
-    ready, running = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
-    waiting = parents.copy()
-    n_ready = n_running = 0
-    for v in range(n):
-        if waiting[v] == 0:
-            push(ready, n_ready, rank[v])
-            n_ready += 1
-    now = 0
-    while n_ready > 0 or n_running > 0:
-        while n_ready > 0 and n_running < slots:
-            v = task_of[pop(ready, n_ready)]
-            n_ready -= 1
-            push(running, n_running, (now + runtime[v]) * n + v)  # by end, then number
-            n_running += 1
-        now = running[0] // n
-        while n_running > 0 and running[0] // n == now:
-            v = pop(running, n_running) % n
-            n_running -= 1
-            for c in children[first_child[v] : first_child[v + 1]]:
-                waiting[c] -= 1
-                if waiting[c] == 0:
-                    push(ready, n_ready, rank[c])
-                    n_ready += 1
+@lean
+def lasting(r: Ints, members: Ints, parents: Ints, nodes: int, one_by_one: bool) -> int:
+    """When the last of these tasks ends that finds room, if their job has so many nodes from time 0 on.
+
+    Tasks that end together make room together, or `one_by_one`.
+    """
+    j, now, n = job(r, 0), 0, members.shape[0]
+    for i in range(j, j + JOB_WIDTH):
+        r[i] = 0
+    r[j + NODES], r[j + STAGE], r[j + SIZE], r[j + OPEN] = nodes, RUNNING, n, n
+    r[OPEN_TASKS], r[USED_NODES] = n, 0
+    for k in range(n):
+        v = members[k]
+        r[v + HOME], r[v + PARENTS], r[v + UNTIL], r[r[POOL_AT] + k] = 0, parents[k], 0, v
+    vacate(r, j)
+    open_job(r, j)
+    start_tasks(now, r, j)
+    while r[RUNNING_TASKS] > 0:
+        now, together = next_end(r), True
+        while together:
+            v = end_first(r)
+            close(r, v)
+            tell_children(now, r, v, False)
+            together = not one_by_one and r[RUNNING_TASKS] > 0 and next_end(r) == now
+        start_tasks(now, r, j)
     return now
-
-
-@kernel
-def packed_time(
-    runtime: Ints,
-    rank: Ints,
-    cores: Ints,
-    memory: Ints,
-    whole: Ints,
-    parents: Ints,
-    first_child: Ints,
-    children: Ints,
-    shape_cores: int,
-    shape_memory: int,
-    nodes: int,
-) -> int:
-    """The time where tasks differ in what they need."""
-    n = runtime.shape[0]
-    task_of = np.empty(n, dtype=np.int64)
-    for v in range(n):
-        task_of[rank[v]] = v
-    free_cores = np.full(nodes, shape_cores, dtype=np.int64)
-    free_memory = np.full(nodes, shape_memory, dtype=np.int64)
-    place = np.full(n, -1, dtype=np.int64)  # the node of a task; tasks on whole nodes are found in `holder`
-    holder = np.full(nodes, -1, dtype=np.int64)
-    ready, running = np.zeros(n, dtype=np.bool_), np.empty(n, dtype=np.int64)
-    waiting = parents.copy()
-    for v in range(n):
-        ready[rank[v]] = waiting[v] == 0
-    n_running = done = now = 0
-    while done < n:
-        for r in range(n):
-            v = task_of[r]
-            if ready[r] and begin(v, cores, memory, whole, free_cores, free_memory, shape_cores, place, holder):
-                ready[r] = False
-                push(running, n_running, (now + runtime[v]) * n + v)
-                n_running += 1
-        if n_running == 0:
-            return -1
-        now = running[0] // n
-        while n_running > 0 and running[0] // n == now:
-            v = pop(running, n_running) % n
-            n_running -= 1
-            done += 1
-            finish(v, cores, memory, whole, free_cores, free_memory, shape_cores, place, holder)
-            for c in children[first_child[v] : first_child[v + 1]]:
-                waiting[c] -= 1
-                if waiting[c] == 0:
-                    ready[rank[c]] = True
-    return now
-
-
-@kernel
-def begin(
-    v: int,
-    cores: Ints,
-    memory: Ints,
-    whole: Ints,
-    free_cores: Ints,
-    free_memory: Ints,
-    shape_cores: int,
-    place: Ints,
-    holder: Ints,
-) -> bool:
-    """Start task `v` if there is room."""
-    nodes = free_cores.shape[0]
-    if whole[v] == 0:
-        for i in range(nodes):
-            if free_cores[i] >= cores[v] and free_memory[i] >= memory[v]:
-                free_cores[i] -= cores[v]
-                free_memory[i] -= memory[v]
-                place[v] = i
-                return True
-        return False
-    empty = 0
-    for i in range(nodes):
-        empty += free_cores[i] == shape_cores
-    if empty < whole[v]:
-        return False
-    left = whole[v]
-    for i in range(nodes):
-        if left > 0 and free_cores[i] == shape_cores:
-            free_cores[i] = 0
-            holder[i] = v
-            left -= 1
-    return True
-
-
-@kernel
-def finish(
-    v: int,
-    cores: Ints,
-    memory: Ints,
-    whole: Ints,
-    free_cores: Ints,
-    free_memory: Ints,
-    shape_cores: int,
-    place: Ints,
-    holder: Ints,
-) -> None:
-    """Give back what task `v` held."""
-    if whole[v] == 0:
-        free_cores[place[v]] += cores[v]
-        free_memory[place[v]] += memory[v]
-        return
-    for i in range(holder.shape[0]):
-        if holder[i] == v:
-            holder[i] = -1
-            free_cores[i] = shape_cores

@@ -1,0 +1,31 @@
+"""Binary heaps of whole numbers, the least first, in a part of an array. Whoever owns one knows how many it holds."""
+
+from __future__ import annotations
+
+from windrow.kernels.cluster.state import Ints
+from windrow.kernels.jit import lean
+
+
+@lean
+def push(r: Ints, at: int, n: int, key: int) -> None:
+    """Put a key into the heap of `n` that begins at `at`."""
+    while n > 0 and r[at + (n - 1) // 2] > key:
+        r[at + n] = r[at + (n - 1) // 2]
+        n = (n - 1) // 2
+    r[at + n] = key
+
+
+@lean
+def pop(r: Ints, at: int, n: int) -> int:
+    """Take the least key out of the heap of `n` that begins at `at`. The place of its last one is free then."""
+    least, key, i = r[at], r[at + n - 1], 0
+    while 2 * i + 1 < n - 1:
+        child = 2 * i + 1
+        if child + 1 < n - 1 and r[at + child + 1] < r[at + child]:
+            child += 1
+        if r[at + child] >= key:
+            break
+        r[at + i] = r[at + child]
+        i = child
+    r[at + i] = key
+    return least

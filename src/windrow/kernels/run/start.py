@@ -1,0 +1,115 @@
+"""Which task starts next: the rules of `model.packing` and `model.allocation`.
+
+Tasks wait in heaps: those that are in no job in one, those that may start in a job in one of that job's own. The key is
+ORDER, turned round so that the longest goes first, and then the task, so that equals go by number.
+"""
+
+from __future__ import annotations
+
+from windrow.kernels.cluster.state import Ints
+from windrow.kernels.jit import lean
+from windrow.kernels.run.heap import pop, push
+from windrow.kernels.run.room import take
+from windrow.kernels.run.tables import (
+    ACTUAL,
+    AT,
+    ATTEMPTS,
+    ATTEMPTS_AT,
+    BEGUN,
+    BITS,
+    ENDS_AT,
+    FREE,
+    FREE_TASKS,
+    LEAST,
+    LONG,
+    NAME,
+    ORDER,
+    PARENTS,
+    PLAYED,
+    POOL_AT,
+    READY,
+    READY_AT,
+    RUNNING,
+    RUNNING_TASKS,
+    SIZE,
+    STAGE,
+    UNITS,
+    UNTIL,
+)
+
+
+@lean
+def order_key(r: Ints, v: int) -> int:
+    """Where the task is in the order of starting."""
+    return ((LONG - r[v + ORDER]) << BITS) + v
+
+
+@lean
+def set_free(r: Ints, v: int) -> None:
+    """The task is ready, and in no job.
+
+    Nobody looks for its entry when it goes into a job with others, or when it is expected to take longer: such an entry
+    is stale, and dropped by whoever meets it.
+    """
+    push(r, r[READY_AT], r[FREE_TASKS], order_key(r, v))
+    r[FREE_TASKS] += 1
+
+
+@lean
+def offer(r: Ints, v: int, j: int) -> None:
+    """The task may start in its job, when that has room."""
+    push(r, r[POOL_AT] + r[j + AT], r[j + READY], order_key(r, v))
+    r[j + READY] += 1
+
+
+@lean
+def open_job(r: Ints, j: int) -> None:
+    """The job has its nodes: its list of tasks becomes the heap of those that may start.
+
+    The heap grows where the list was read already, and never beyond that.
+    """
+    first, least = r[POOL_AT] + r[j + AT], LONG
+    for i in range(first, first + r[j + SIZE]):
+        v = r[i]
+        least = min(least, r[v + UNITS])
+        if r[v + PARENTS] == 0 and r[v + UNTIL] == 0:
+            offer(r, v, j)
+    r[j + LEAST] = least
+
+
+@lean
+def start_tasks(now: int, r: Ints, j: int) -> None:
+    """Start what may and has room in the job, where that runs. What has none does not hold up those behind it."""
+    if r[j + STAGE] != RUNNING or r[j + READY] == 0 or r[j + FREE] < r[j + LEAST]:
+        return
+    heap, ready, passed = r[POOL_AT] + r[j + AT], r[j + READY], 0
+    end = heap + ready
+    while ready > 0 and r[j + FREE] >= r[j + LEAST]:
+        key = pop(r, heap, ready)
+        ready -= 1
+        if take(r, key & NAME, j):
+            start_one(now, r, key & NAME, j)
+        else:  # it is kept behind the heap, which has become shorter by at least one for each of them
+            passed += 1
+            r[end - passed] = key
+    for i in range(end - passed, end):
+        push(r, heap, ready, r[i])
+        ready += 1
+    r[j + READY] = ready
+
+
+@lean
+def start_one(now: int, r: Ints, v: int, j: int) -> None:
+    """Task `v` starts in the job, which has room for it.
+
+    Equal ends come in the order of the starts, or in that of the tasks where the run is PLAYED.
+    """
+    r[v + UNTIL] = now + r[v + ACTUAL]
+    r[j + BEGUN] = 1
+    attempt = v
+    if r[PLAYED] == 0:
+        attempt = r[ATTEMPTS]
+        r[r[ATTEMPTS_AT] + attempt] = v
+        r[ATTEMPTS] += 1
+    push(r, r[ENDS_AT], r[RUNNING_TASKS], (r[v + UNTIL] << BITS) + attempt)
+    r[RUNNING_TASKS] += 1
