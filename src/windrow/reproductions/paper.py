@@ -174,12 +174,17 @@ class TableResults:
 
 def find_paper(name: str) -> Paper:
     """The paper in that folder. UserError where what it needs is not installed."""
-    paper: Paper = import_module(f"windrow.reproductions.{name}.page").PAPER
-    for module in paper.needs:
-        if find_spec(module) is None:
-            raise UserError(
-                f"windrow reproduce {name} needs {module}, which is not installed; pip install 'windrow[papers]'"
-            )
+    try:
+        paper: Paper = import_module(f"windrow.reproductions.{name}.page").PAPER
+        missing = next((module for module in paper.needs if find_spec(module) is None), None)
+    except ModuleNotFoundError as error:
+        if (error.name or "windrow").startswith("windrow"):
+            raise
+        missing = error.name
+    if missing:
+        raise UserError(
+            f"windrow reproduce {name} needs {missing}, which is not installed; pip install 'windrow[papers]'"
+        )
     return paper
 
 

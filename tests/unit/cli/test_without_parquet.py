@@ -12,7 +12,7 @@ WITHOUT = "import sys; sys.modules['pyarrow'] = None; from windrow.cli.main impo
 WORKFLOW = (
     "name: two\ntasks:\n  - {id: a, command: 'echo 1 > a', outputs: a}\n  - {id: b, command: 'cat a', inputs: a}\n"
 )
-INSTALL = "needs pyarrow, which is not installed; pip install 'windrow[parquet]'\n"
+INSTALL = "needs pyarrow, which is not installed; pip install 'windrow[{}]'\n"
 
 
 def windrow(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -57,7 +57,7 @@ def test_what_needs_it_says_so_before_any_work(command: tuple[str, ...]) -> None
     answer = windrow(*command)
     assert answer.returncode == 2
     assert answer.stderr.startswith("windrow: error: ")
-    assert answer.stderr.endswith(INSTALL)
+    assert answer.stderr.endswith(INSTALL.format("papers" if command[0] == "reproduce" else "parquet"))
     assert sorted(Path().iterdir()) == before
 
 

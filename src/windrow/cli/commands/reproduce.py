@@ -77,10 +77,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run what is missing, then write the page."""
-    from windrow.formats.parquet import need_parquet
-
-    if args.paper != "ilyushkin":  # which keeps no tables
-        need_parquet(f"windrow reproduce {args.paper}, which keeps its tables as Parquet files,")
     from windrow.reproductions.paper import find_paper, write_report
 
     paper = find_paper(args.paper)
@@ -132,15 +128,9 @@ def _found(plan: PaperPlan, out: Path, workers: int | None) -> list[Any]:
 
 
 def _shown(report: Report) -> Iterator[RenderableType]:
-    from rich.table import Table
     from rich.text import Text
 
     block = report.blocks[0]
     yield terminal.heading(report.title)
-    table = Table(box=None, padding=(0, 3, 0, 0), header_style="bold")
-    for k, name in enumerate(block.head):
-        table.add_column(name, justify="right" if 0 < k < 4 else "left")
-    for row in block.rows:
-        table.add_row(*row)
-    yield table
+    yield terminal.table(block.head, block.rows, "lrrrl", gap=3)
     yield Text("\n".join(report.summary))

@@ -71,7 +71,7 @@ def rows_of(chunk: Chunk) -> pa.Table:
 
 def chunk_table(chunk: Chunk) -> pa.Table:
     """Run all trials of the chunk."""
-    warm = _warm_clusters(chunk.log, chunk.requests, chunk.rules, chunk.submit_s)
+    warm = _warm(chunk.log, chunk.log.content, chunk.requests, chunk.rules, chunk.submit_s)
     workflow = chunk.workflow.load()
     nodes = warm[0].nodes
     terms = Terms(nodes, cap=chunk.cap, **dict(chunk.terms))  # type: ignore[arg-type]
@@ -91,12 +91,6 @@ def _log(source: LogSource, _content: str, requests: str) -> Log:
     return source.load(requests)
 
 
-def _warm_clusters(
-    source: LogSource, requests: str, rules: BatchRules, submit_s: tuple[int, ...]
-) -> tuple[Cluster, ...]:
-    return _warm(source, source.content, requests, rules, submit_s)
-
-
 @lru_cache(maxsize=6)
 def _warm(
     source: LogSource, content: str, requests: str, rules: BatchRules, submit_s: tuple[int, ...]
@@ -104,14 +98,7 @@ def _warm(
     """The cluster at each submission time, after the log's first job. Each takes about 50 kB."""
     log = _log(source, content, requests)
     first = int(log.submit_s[0])
-    cluster = Cluster(
-        log,
-        policy=rules.policy,
-        priority=rules.priority,
-        events=rules.events,
-        placement=rules.placement,
-        start_s=first,
-    )
+    cluster = Cluster(log, start_s=first, **asdict(rules))
     clones = []
     for at in submit_s:
         cluster.advance(first + at)

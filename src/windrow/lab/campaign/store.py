@@ -58,7 +58,7 @@ class ChunkStore:
 
     def read(self, chunks: Sequence[Chunk]) -> pa.Table:
         """The rows of these chunks, sorted by their key; all must be finished."""
-        tables = [self._read(self.path(chunk)) for chunk in chunks]
+        tables = [read_rows(self.path(chunk)) for chunk in chunks]
         return pa.concat_tables(tables).sort_by([(column, "ascending") for column in KEY])
 
     def failures(self, chunk: Chunk) -> int:
@@ -75,12 +75,13 @@ class ChunkStore:
             stream.write(json.dumps(_description(campaign), indent=2).encode())
         return table
 
-    @staticmethod
-    def _read(path: Path) -> pa.Table:
-        try:
-            return parquet.read_table(path, schema=SCHEMA)
-        except (OSError, pa.ArrowInvalid) as error:
-            raise OutsideError(f"{path}: cannot be read ({error}); delete it and run again") from None
+
+def read_rows(path: Path, schema: pa.Schema = SCHEMA) -> pa.Table:
+    """The table at that place. OutsideError where it cannot be read."""
+    try:
+        return parquet.read_table(path, schema=schema)
+    except (OSError, pa.ArrowInvalid) as error:
+        raise OutsideError(f"{path}: cannot be read ({error}); delete it and run again") from None
 
 
 def write_chunk(table: pa.Table, path: Path) -> None:

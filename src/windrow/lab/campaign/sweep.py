@@ -21,7 +21,7 @@ from windrow.errors import OutsideError, UserError
 from windrow.formats.disk import replace_bytes
 from windrow.lab.campaign.campaign import Campaign, Chunk
 from windrow.lab.campaign.rows import KEY, SCHEMA
-from windrow.lab.campaign.store import ChunkStore
+from windrow.lab.campaign.store import ChunkStore, read_rows
 
 MANIFEST = "campaign.json"
 SWEEP_KEY = ("margin", "noise", *KEY)
@@ -120,7 +120,7 @@ def read_results(folder: str | Path) -> SweepResults:
 
 def _rows(there: list[tuple[PartFiles, list[Path]]]) -> pa.Table:
     tables = [
-        _labelled(_read(file), part.margin, part.noise) for part, files in there for file in files if file.is_file()
+        _labelled(read_rows(file), part.margin, part.noise) for part, files in there for file in files if file.is_file()
     ]
     return pa.concat_tables([SWEEP_SCHEMA.empty_table(), *tables]).sort_by([(c, "ascending") for c in SWEEP_KEY])
 
@@ -132,17 +132,10 @@ def _labelled(table: pa.Table, margin: float, noise: float) -> pa.Table:
 
 def _write_table(rows: pa.Table, path: Path) -> None:
     """Leave a table alone that says the same already: others may be reading it, and its time stamp means something."""
-    if path.is_file() and _read(path, SWEEP_SCHEMA).equals(rows):
+    if path.is_file() and read_rows(path, SWEEP_SCHEMA).equals(rows):
         return
     with replace_bytes(path) as stream:
         parquet.write_table(rows, stream)
-
-
-def _read(path: Path, schema: pa.Schema = SCHEMA) -> pa.Table:
-    try:
-        return parquet.read_table(path, schema=schema)
-    except (OSError, pa.ArrowInvalid) as error:
-        raise OutsideError(f"{path}: cannot be read ({error}); delete it and run again") from None
 
 
 def _manifest(path: Path) -> tuple[str, list[PartFiles]]:

@@ -10,7 +10,7 @@ Averages over clusters are over the paper's five, each with the same weight.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -25,6 +25,8 @@ from windrow.reproductions.zhang.plan import CLUSTERS, POLICIES, STRATEGY_NAMES,
 
 Floats = NDArray[np.float64]
 Chosen = Callable[[Configuration], bool]
+Three = tuple[float, ...]
+"""Of individual, giant and zhang."""
 
 PRINTED_WAIT_S: dict[str, list[int]] = printed("zhang")["figure_10a"]
 """Figure 10 (a), FCFS: mean waits of individual, giant and hybrid."""
@@ -138,14 +140,16 @@ class ZhangResults(TableResults):
         return [self._means(cluster, policy) for policy in POLICIES for cluster in self.clusters]
 
     def _means(self, cluster: str, policy: str) -> Means:
-        wait_s, relative, cpu_s = (
-            tuple(self.mean(what, (cluster,), policy, s) for s in STRATEGY_NAMES)
+        there = PRINTED_WAIT_S.get(cluster) if policy == "FCFS" else None
+        return Means(cluster, policy, *self._three((cluster,), policy), _hours(there) if there else None)
+
+    def _three(self, clusters: Sequence[str], policy: str, chosen: Chosen = every_one) -> tuple[Three, Three, Three]:
+        """Mean waits in hours, relative waits and CPU hours, each of the three strategies."""
+        wait_h, relative, cpu_h = (
+            tuple(self.mean(what, clusters, policy, s, chosen) / _UNITS[what][1] for s in STRATEGY_NAMES)
             for what in ("wait_s", "relative_wait", "cpu_s")
         )
-        printed = PRINTED_WAIT_S.get(cluster) if policy == "FCFS" else None
-        return Means(
-            cluster, policy, _hours(wait_s), relative, _hours(cpu_s), None if printed is None else _hours(printed)
-        )
+        return wait_h, relative, cpu_h
 
     def groups(self) -> list[WorkflowGroup]:
         """Every application, then small and large workflows, under every policy."""
@@ -153,14 +157,10 @@ class ZhangResults(TableResults):
         return [self._group(name, policy, chosen) for policy in POLICIES for name, chosen in parts.items()]
 
     def _group(self, name: str, policy: str, chosen: Chosen) -> WorkflowGroup:
-        wait_s, relative, cpu_s = (
-            tuple(self.mean(what, CLUSTERS, policy, s, chosen) for s in STRATEGY_NAMES)
-            for what in ("wait_s", "relative_wait", "cpu_s")
-        )
         each = [[self.runs("wait_s", c, policy, s, chosen).ravel() for c in CLUSTERS] for s in STRATEGY_NAMES]
         individual, giant, zhang = (np.concatenate(waits) for waits in each)
         tests = (paired_t_test(individual, zhang), paired_t_test(giant, zhang))
-        return WorkflowGroup(name, policy, _hours(wait_s), relative, _hours(cpu_s), tests)
+        return WorkflowGroup(name, policy, *self._three(CLUSTERS, policy, chosen), tests)
 
     def comparisons(self) -> list[StrategyPair]:
         """Every pair of strategies on every cluster under every policy."""
@@ -187,49 +187,36 @@ class ZhangResults(TableResults):
     def figures(self) -> list[ZhangFigure]:
         """Every bar chart of the paper, in its order; figure 10 (a) as printed, too."""
         there = {s: _hours([PRINTED_WAIT_S[c][i] for c in CLUSTERS]) for i, s in enumerate(STRATEGY_NAMES)}
-        parts = dict(zip(POLICIES, "abc", strict=True))
-        overall = [self._overall(f"10 ({part})", policy) for policy, part in parts.items()]
-        as_printed = ZhangFigure(
-            "10 (a) in print", "Mean wait under FCFS, as printed.", "mean wait, h", CLUSTERS, there
-        )
-        return [as_printed, *overall, self._policies(), self._cpu(), self._sizes(), self._applications()]
-
-    def _overall(self, figure: str, policy: str) -> ZhangFigure:
-        places = [((cluster,), policy, every_one) for cluster in self.clusters]
-        return self._bars(figure, f"Mean wait under {policy}.", "wait_s", self.clusters, places)
-
-    def _policies(self) -> ZhangFigure:
-        caption = "Mean relative wait on Ada: wait over the time that the workflow takes alone."
-        places = [(("Ada",), policy, every_one) for policy in POLICIES]
-        return self._bars("12", caption, "relative_wait", POLICIES, places)
-
-    def _cpu(self) -> ZhangFigure:
-        places = [((cluster,), "FS", every_one) for cluster in self.clusters]
-        return self._bars("13", "Mean CPU hours that jobs held, under FS.", "cpu_s", self.clusters, places)
-
-    def _sizes(self) -> ZhangFigure:
-        groups = [f"{policy}, {size}" for size in _SIZES for policy in POLICIES]
-        places = [(("RTC",), policy, chosen) for chosen in _SIZES.values() for policy in POLICIES]
-        caption = "Mean wait on RTC of small workflows, up to 128 wide, and of large ones."
-        return self._bars("14", caption, "wait_s", groups, places)
-
-    def _applications(self) -> ZhangFigure:
-        places = [(CLUSTERS, "FL", of_application(app)) for app in WIDTHS]
-        return self._bars("15", "Mean wait by application, over the five clusters, under FL.", "wait_s", WIDTHS, places)
+        words = "Mean wait under FCFS, as printed."
+        every = [((cluster,), every_one) for cluster in self.clusters]
+        sizes = [
+            (f"{policy}, {size}", ("RTC",), policy, chosen) for size, chosen in _SIZES.items() for policy in POLICIES
+        ]
+        return [
+            ZhangFigure("10 (a) in print", words, "mean wait, h", CLUSTERS, there),
+            *(
+                self._bars(f"10 ({part})", f"Mean wait under {p}.", "wait_s", [(*c, c, p, e) for c, e in every])
+                for p, part in zip(POLICIES, "abc", strict=True)
+            ),
+            self._bars("12", _FIGURE_12, "relative_wait", [(p, ("Ada",), p, every_one) for p in POLICIES]),
+            self._bars("13", _FIGURE_13, "cpu_s", [(*c, c, "FS", e) for c, e in every]),
+            self._bars("14", _FIGURE_14, "wait_s", sizes),
+            self._bars("15", _FIGURE_15, "wait_s", [(app, CLUSTERS, "FL", of_application(app)) for app in WIDTHS]),
+        ]
 
     def _bars(
-        self,
-        figure: str,
-        caption: str,
-        what: str,
-        groups: Iterable[str],
-        places: Sequence[tuple[Sequence[str], str, Chosen]],
+        self, figure: str, caption: str, what: str, places: Sequence[tuple[str, Sequence[str], str, Chosen]]
     ) -> ZhangFigure:
+        """A group of bars for each place: its name, clusters, policy and workflows."""
         unit, scale = _UNITS[what]
-        values = {s: tuple(self.mean(what, c, p, s, chosen) / scale for c, p, chosen in places) for s in STRATEGY_NAMES}
-        return ZhangFigure(figure, caption, unit, tuple(groups), values)
+        values = {s: tuple(self.mean(what, c, p, s, of) / scale for _, c, p, of in places) for s in STRATEGY_NAMES}
+        return ZhangFigure(figure, caption, unit, tuple(place[0] for place in places), values)
 
 
+_FIGURE_12 = "Mean relative wait on Ada: wait over the time that the workflow takes alone."
+_FIGURE_13 = "Mean CPU hours that jobs held, under FS."
+_FIGURE_14 = "Mean wait on RTC of small workflows, up to 128 wide, and of large ones."
+_FIGURE_15 = "Mean wait by application, over the five clusters, under FL."
 _UNITS = {
     "wait_s": ("mean wait, h", _HOUR_S),
     "cpu_s": ("mean CPU hours", _HOUR_S),
