@@ -11,10 +11,9 @@ from windrow.lab.campaign.campaign import Campaign
 from windrow.lab.campaign.rows import KEY, SCHEMA
 from windrow.reproductions.charts import short
 from windrow.reproductions.paper import Report
-from windrow.reproductions.zhang.page import report
+from windrow.reproductions.zhang.page import p_words, report
 from windrow.reproductions.zhang.paired import PairedTest
 from windrow.reproductions.zhang.plan import STRATEGY_NAMES, plan_zhang
-from windrow.reproductions.zhang.tables import p_words
 
 PLAN = plan_zhang(None, full=False)
 WAIT_S = {"individual": 7200, "giant": 10_800, "zhang": 3600}

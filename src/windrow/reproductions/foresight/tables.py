@@ -31,7 +31,7 @@ class CellGroup:
 def groups(results: ForesightResults) -> list[CellGroup]:
     """All cells in which foresight meets every fixed strategy; groups without cells are left out."""
     found = results.cells
-    grid = [(label(cell), cell) for cell in found["grid"]]
+    grid = [(_label(cell), cell) for cell in found["grid"]]
     judges = [(_short(c, _place(name)), c) for name, cells in found.items() if _is_judge(name) for c in cells]
     noisy = tuple((_short(cell), cell) for cell in found["noise"])
     all_of_them = (
@@ -52,27 +52,19 @@ def groups(results: ForesightResults) -> list[CellGroup]:
 def blocks(results: ForesightResults) -> list[Block]:
     """Every table, in the order of the page."""
     tables = [block for group in groups(results) for block in _of_group(group)]
-    tables += [
-        jobs(results),
-        configurations(results),
-        hindsight(results),
-        oracle(results),
-        objectives(results),
-        ablation(results),
-    ]
-    tables += [pace(results)] if results.decisions else []
+    others = (_jobs, _configurations, _hindsight, _oracle, _objectives, _ablation, _pace)
+    tables += [make(results) for make in others]
     return [block for block in tables if block.rows]
 
 
 def _of_group(group: CellGroup) -> Iterator[Block]:
-    yield makespans(group)
-    yield asked(group)
+    yield _makespans(group)
+    yield _asked(group)
     if group.name == OURS:
-        yield wins(group)
+        yield _wins(group)
 
 
-def makespans(group: CellGroup) -> Block:
-    """Mean makespans of all six, in hours, and the line of 1 % above the best fixed strategy."""
+def _makespans(group: CellGroup) -> Block:
     names = (*RIVALS, group.name)
     rows, best = [], set()
     for k, (text, c) in enumerate(group.cells):
@@ -89,11 +81,10 @@ def makespans(group: CellGroup) -> Block:
     return Block(f"{group.title}: makespans", words, head, tuple(rows), frozenset(best))
 
 
-def asked(group: CellGroup) -> Block:
-    """The other two demands: 5 % below glume where that loses, and no more than 1.1 times its node-hours."""
+def _asked(group: CellGroup) -> Block:
     printed = ("in print", "5 %") if group.is_printed else ()
     head = ("cell", "against glume", *printed, "here", "5 %", "node-hours", "1.1 times")
-    rows = tuple((text, *_asked(group, cell)) for text, cell in group.cells)
+    rows = tuple((text, *_asked_of(group, cell)) for text, cell in group.cells)
     words = (
         "On how many workflows glume beats zhang / zhang beats glume, by 5 % of the makespan or more, as in table 7.1 "
         "of its thesis. Where glume loses more than it wins, foresight is to be 5 % better than glume. Node-hours are "
@@ -102,7 +93,7 @@ def asked(group: CellGroup) -> Block:
     return Block(f"{group.title}: against glume", words, head, rows)
 
 
-def _asked(group: CellGroup, c: RunsCell) -> Iterator[str]:
+def _asked_of(group: CellGroup, c: RunsCell) -> Iterator[str]:
     better = _met(c.is_better(group.name))
     yield percent(c.against(group.name, "glume"))
     if group.is_printed:
@@ -114,8 +105,7 @@ def _asked(group: CellGroup, c: RunsCell) -> Iterator[str]:
     yield _met(c.is_cheap(group.name))
 
 
-def wins(group: CellGroup) -> Block:
-    """Wins and losses of foresight by configuration."""
+def _wins(group: CellGroup) -> Block:
     rows = tuple(
         (text, f"{len(c.workflows)}", *(_pair(c.wins(group.name, rival)) for rival in RIVALS))
         for text, c in group.cells
@@ -124,8 +114,7 @@ def wins(group: CellGroup) -> Block:
     return Block(f"{group.title}: wins / losses by workflow", words, ("cell", "workflows", *RIVALS), rows)
 
 
-def jobs(results: ForesightResults) -> Block:
-    """How many jobs each strategy submits, and how many of them are killed."""
+def _jobs(results: ForesightResults) -> Block:
     rows = []
     for group in groups(results):
         means = [[cell.jobs(name) for _, cell in group.cells] for name in (*RIVALS, group.name)]
@@ -134,8 +123,7 @@ def jobs(results: ForesightResults) -> Block:
     return Block("Jobs, and jobs in vain", words, ("", *RIVALS, OURS), tuple(rows))
 
 
-def configurations(results: ForesightResults) -> Block:
-    """Each workflow of the grid: by how much foresight is above glume, over all times."""
+def _configurations(results: ForesightResults) -> Block:
     columns: dict[str, dict[str, str]] = {}
     for cell in results.cells["grid"]:
         for workflow in cell.workflows:
@@ -147,8 +135,7 @@ def configurations(results: ForesightResults) -> Block:
     return Block("The grid, workflow by workflow", words, ("workflow", *columns), rows)
 
 
-def hindsight(results: ForesightResults) -> Block:
-    """The distance to foresight that knows the future."""
+def _hindsight(results: ForesightResults) -> Block:
     words = (
         "Hindsight is foresight that knows the future: who will come, and how long everybody runs. Actual requests, "
         "days 1-7; mean makespans in hours."
@@ -158,8 +145,7 @@ def hindsight(results: ForesightResults) -> Block:
     return Block("Distance to hindsight", words, head, rows)
 
 
-def oracle(results: ForesightResults) -> Block:
-    """The distance to the best run that was found."""
+def _oracle(results: ForesightResults) -> Block:
     words = (
         "The oracle searches with a beam, two courses wide and two decisions deep, on the true future. The best known "
         "is the shortest run that it or any strategy found: what could be reached at least. Mean makespans in hours."
@@ -172,11 +158,10 @@ def oracle(results: ForesightResults) -> Block:
 def _distance(cell: RunsCell, ours: tuple[str, str], *knowing: str) -> tuple[str, ...]:
     hours = [_hours(cell.makespan_s(name)) for name in (*ours, *knowing)]
     above = [percent(cell.against(name, knowing[-1])) for name in ours]
-    return (label(cell), f"{len(cell.runs)}", *hours, *above)
+    return (_label(cell), f"{len(cell.runs)}", *hours, *above)
 
 
-def objectives(results: ForesightResults) -> Block:
-    """Makespan and node-hours of each objective and fixed strategy, by log."""
+def _objectives(results: ForesightResults) -> Block:
     logs = results.by_log("objectives")
     head = ("strategy", *(f"{c.log} {what}" for c in logs for what in ("makespan", "node-hours")))
     rows = [
@@ -199,8 +184,7 @@ def shown(name: str) -> str:
     return f"foresight: {names[name]}" if name in names else name
 
 
-def ablation(results: ForesightResults) -> Block:
-    """Each ingredient left out, beside all of foresight."""
+def _ablation(results: ForesightResults) -> Block:
     runs = sum(len(cell.runs) for cell in results.cells["ablation"])
     rows = tuple(
         (change.name, percent(change.makespan), percent(change.worst), f"{change.node_hours:.2f}")
@@ -213,23 +197,20 @@ def ablation(results: ForesightResults) -> Block:
     return Block("Ablation", words, ("", "makespan", "worst cell", "node-hours, times"), rows)
 
 
-def pace(results: ForesightResults) -> Block:
-    """How long decisions take."""
-    first = results.decisions[0]
+def _pace(results: ForesightResults) -> Block:
+    queue = "".join(f" with {d.waiting} jobs in the queue of {d.nodes} nodes" for d in results.decisions[:1])
     rows = tuple(
         (p.workflow, f"{len(p.decisions_s)}", f"{p.decisions_s[0]:.2f} s", f"{max(p.decisions_s):.2f} s")
         for p in results.decisions
     )
     words = (
-        "The first decisions of a run, at most three, in seconds of processor time, with "
-        f"{first.waiting} jobs in the queue of {first.nodes} nodes. At most 1 s was asked for. These times differ from "
-        "machine to machine."
+        f"The first decisions of a run, at most three, in seconds of processor time,{queue}. "
+        "At most 1 s was asked for. These times differ from machine to machine."
     )
     return Block("How long a decision takes", words, ("workflow", "decisions", "the first", "the longest"), rows)
 
 
-def label(cell: RunsCell) -> str:
-    """A cell in words."""
+def _label(cell: RunsCell) -> str:
     return f"{cell.log} {cell.requests} {cell.length}"
 
 
