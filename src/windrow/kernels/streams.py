@@ -74,7 +74,7 @@ LEHMER_FACTOR, LEHMER_MODULUS = 48_271, 2**31 - 1
 _ROUNDING = 1e-9
 
 
-class Rules(NamedTuple):
+class StreamRules(NamedTuple):
     """How to share the pool: numbers only, which cost nothing to hand on."""
 
     slots: int
@@ -87,7 +87,7 @@ class Rules(NamedTuple):
 
 @kernel
 def simulate(
-    rules: Rules,
+    rules: StreamRules,
     arrival_s: Floats,
     place: Floats,
     tasks: Ints,
@@ -127,7 +127,7 @@ def simulate(
 
 
 @kernel
-def _record(rules: Rules, room: Ints, row: Floats, now: float) -> None:
+def _record(rules: StreamRules, room: Ints, row: Floats, now: float) -> None:
     row[0] = now
     row[1] = rules.slots - room[FREE]
     row[2] = room[WAITING]
@@ -135,7 +135,7 @@ def _record(rules: Rules, room: Ints, row: Floats, now: float) -> None:
 
 
 @kernel
-def _arrive(rules: Rules, place: Floats, tasks: Ints, flows: Ints, room: Ints, w: int) -> None:
+def _arrive(rules: StreamRules, place: Floats, tasks: Ints, flows: Ints, room: Ints, w: int) -> None:
     first = flows[w, FIRST]
     flows[w, LEFT] = flows[w, TASKS]
     for v in range(first, first + flows[w, TASKS]):
@@ -152,7 +152,7 @@ def _arrive(rules: Rules, place: Floats, tasks: Ints, flows: Ints, room: Ints, w
 
 
 @kernel
-def _finish(rules: Rules, tasks: Ints, flows: Ints, edges: Ints, room: Ints, task: int) -> None:
+def _finish(rules: StreamRules, tasks: Ints, flows: Ints, edges: Ints, room: Ints, task: int) -> None:
     w = tasks[task, OWNER]
     room[FREE] += tasks[task, CORES]
     room[KEPT] = 0
@@ -216,7 +216,7 @@ def _move(tasks: Ints, edges: Ints, first: int, v: int, generation: int, tail: i
 
 
 @kernel
-def _renew(rules: Rules, tasks: Ints, flows: Ints, w: int) -> None:
+def _renew(rules: StreamRules, tasks: Ints, flows: Ints, w: int) -> None:
     """The reservation of a workflow: what its target exceeds its eligible set by."""
     if rules.policy == BF:
         return

@@ -113,7 +113,7 @@ class Simulator:
         if lengths_s is None:
             lengths_s = self.exact_length_s if isinstance(policy, DueDates) else np.zeros(len(self.workload))
         place = [policy.place(a, n) for a, n in zip(arrival_s.tolist(), lengths_s.tolist(), strict=True)]
-        rules = kernel.Rules(self.slots, *_code(policy), until_s, trace_from_s)
+        rules = kernel.StreamRules(self.slots, *_code(policy), until_s, trace_from_s)
         layout = self.layout
         times = np.full((len(layout.runtime_s), 3), np.nan)
         times[:, kernel.RUNTIME_S] = layout.runtime_s
