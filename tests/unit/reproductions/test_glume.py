@@ -264,4 +264,4 @@ def test_an_unknown_placement_is_refused(tmp_path: Path, capsys: pytest.CaptureF
 
 def test_a_data_folder_that_is_not_there_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["reproduce", "glume", "--data", str(tmp_path / "no")]) == 2
-    assert "there is no such folder" in capsys.readouterr().err
+    assert "no such folder" in capsys.readouterr().err

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from windrow.cli import terminal
-from windrow.cli.arguments import place, positive, whole
+from windrow.cli import options, terminal
+from windrow.cli.arguments import place, positive
 from windrow.cli.progress import watching
 from windrow.errors import UserError
 from windrow.reproductions import PAPERS
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from windrow.reproductions.paper import Paper, PaperPlan, Report, Wishes
 
-SUMMARY = "Redo the experiments of a paper and set our numbers beside the printed ones."
+SUMMARY = "Repeat the experiments of a paper and compare our numbers with the printed ones."
 
 _EPILOG = """\
 papers, and our own claims:
@@ -58,13 +58,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="everything: on two cores some minutes (glume, ilyushkin), half an hour (zhang) or hours (foresight)",
     )
-    parser.add_argument("--out", type=place, metavar="FOLDER", help="where results go (default: windrow-PAPER-SCALE)")
-    parser.add_argument("--workers", type=whole(1, 1000), metavar="N", help="processes at work (default: one per core)")
+    options.add_out(parser, "where results go (default: windrow-PAPER-SCALE)")
+    options.add_workers(parser)
     parser.add_argument(
-        "--cap", type=positive, metavar="N", help="zhang only: at most N jobs in the system (default: any)"
+        "--cap", type=positive, metavar="N", help="zhang only: at most N jobs queued or running (default: any)"
     )
-    parser.add_argument("--policy", metavar="P", help="glume only: as of simulate (default: conservative)")
-    parser.add_argument("--placement", metavar="L", help="glume only: as of simulate (default: count)")
+    parser.add_argument("--policy", metavar="P", help="glume only: as in windrow simulate (default: conservative)")
+    parser.add_argument("--placement", metavar="L", help="glume only: as in windrow simulate (default: count)")
     parser.add_argument(
         "--as-thesis",
         action="store_true",
@@ -108,7 +108,7 @@ def _wishes(args: argparse.Namespace, paper: Paper) -> Wishes:
         raise UserError(f"{option} is not for {args.paper}, which has its {paper.has_own}: leave it out")
     data = Path(args.data or os.environ.get("WINDROW_DATA") or ".") if "data" in paper.options else None
     if data is not None and not data.is_dir():
-        raise UserError(f"{data}: there is no such folder; give the one that holds the logs with --data")
+        raise UserError(f"{data}: no such folder; give the one with the logs as --data")
     return Wishes(args.full, data, given)
 
 
