@@ -16,12 +16,22 @@ import os
 import signal
 from collections.abc import Collection, Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from windrow.errors import OutsideError
 
 _PROCESSES = Path("/proc")
 _WRITE_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+
+
+class Inside:
+    """A file or folder of a fixed name, as an attribute of whatever has a `path`."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, owner: Any, _kind: type[Any] | None = None) -> Path:
+        return Path(owner.path, self._name)
 
 
 @contextlib.contextmanager

@@ -9,22 +9,25 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from windrow.files import Inside
+
 
 @dataclass(frozen=True, slots=True)
 class RunFolder:
     """A run's folder. `path` is absolute, since the agent changes its working folder."""
 
     path: Path
+    jobs = Inside("jobs")
+    """One folder for each job, by number."""
+    out = Inside("out")
+    """What tasks print."""
+    abandoned = Inside("abandoned")
+    """Tasks that will never run, one line each; written by the manager."""
 
     @staticmethod
     def at(path: str | Path) -> RunFolder:
         """The folder at this path, made absolute."""
         return RunFolder(Path(path).absolute())
-
-    @property
-    def jobs(self) -> Path:
-        """One folder for each job, by number."""
-        return self.path / "jobs"
 
     def numbers(self) -> list[int]:
         """The jobs that have a folder; none where the file system has a hiccup: there will be another look."""
@@ -32,16 +35,6 @@ class RunFolder:
             return sorted(int(entry.name) for entry in self.jobs.iterdir() if entry.name.isdigit())
         except OSError:
             return []
-
-    @property
-    def out(self) -> Path:
-        """What tasks print."""
-        return self.path / "out"
-
-    @property
-    def abandoned(self) -> Path:
-        """Tasks that will never run, one line each; written by the manager."""
-        return self.path / "abandoned"
 
     def job_file(self, job: int) -> Path:
         """What the agent is to do; written by the manager before it submits the job."""

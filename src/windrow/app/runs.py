@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from windrow.agent.folder import RunFolder
 from windrow.app.ownership import refuse_foreign, refuse_shared
 from windrow.errors import OutsideError, UserError, WindrowError, unknown_name
-from windrow.files import disk_faults
+from windrow.files import Inside, disk_faults
 from windrow.forecast.ledger import PastPrediction, Promise
 from windrow.manager.dispatch import job_tag
 from windrow.manager.events import JobStarted
@@ -43,39 +43,27 @@ class RunPaths:
     folder: RunFolder
 
     @property
+    def path(self) -> Path:
+        """Where they are."""
+        return self.folder.path
+
+    @property
     def name(self) -> str:
         """What the run is called."""
-        return self.folder.path.name
+        return self.path.name
 
-    @property
-    def journal(self) -> Path:
-        """Every event."""
-        return self.folder.path / "journal.sqlite"
-
-    @property
-    def workflow(self) -> Path:
-        """The workflow as the run took it."""
-        return self.folder.path / "workflow.json"
-
-    @property
-    def inputs(self) -> Path:
-        """Size and time of each file that tasks read and no task makes, as they were when the run was made."""
-        return self.folder.path / "inputs.json"
-
-    @property
-    def lock(self) -> Path:
-        """Held by the run's manager."""
-        return self.folder.path / "lock"
-
-    @property
-    def stop(self) -> Path:
-        """There while someone wants the run to stop."""
-        return self.folder.path / "stop"
-
-    @property
-    def log(self) -> Path:
-        """What a detached manager says."""
-        return self.folder.path / "manager.log"
+    journal = Inside("journal.sqlite")
+    """Every event."""
+    workflow = Inside("workflow.json")
+    """The workflow as the run took it."""
+    inputs = Inside("inputs.json")
+    """Size and time of each file that tasks read and no task makes, as they were when the run was made."""
+    lock = Inside("lock")
+    """Held by the run's manager."""
+    stop = Inside("stop")
+    """There while someone wants the run to stop."""
+    log = Inside("manager.log")
+    """What a detached manager says."""
 
 
 def new_run(name: str, root: Path, fill: Callable[[RunPaths], None]) -> RunPaths:
@@ -228,10 +216,8 @@ def facts_of(paths: RunPaths) -> dict[str, Any]:
         return {}
 
 
-class RunView(JournalView[Record]):
+class RunView(JournalView[RunJournal]):
     """A run: facts, workflow, story, who manages it."""
-
-    _journal: RunJournal
 
     def __init__(self, paths: RunPaths) -> None:
         self.paths = paths

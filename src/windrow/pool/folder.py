@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from windrow.errors import UserError, unknown_name
-from windrow.files import disk_faults, draft_beside, link_once, sync_folder
+from windrow.files import Inside, disk_faults, draft_beside, link_once, sync_folder
 from windrow.model import Runnable
 from windrow.queues.local.rendezvous import knock
 from windrow.records.runnable_file import read_submission, runnable_json
@@ -46,30 +46,16 @@ class PoolFolder:
         """What the pool is called."""
         return self.path.name
 
-    @property
-    def journal(self) -> Path:
-        """Every event."""
-        return self.path / "journal.sqlite"
-
-    @property
-    def lock(self) -> Path:
-        """Held by whoever serves the pool."""
-        return self.path / "lock"
-
-    @property
-    def log(self) -> Path:
-        """What a detached server says."""
-        return self.path / "server.log"
-
-    @property
-    def workflows(self) -> Path:
-        """One file for each workflow, by number."""
-        return self.path / "workflows"
-
-    @property
-    def wishes(self) -> Path:
-        """What is asked of the server."""
-        return self.path / "wishes"
+    journal = Inside("journal.sqlite")
+    """Every event."""
+    lock = Inside("lock")
+    """Held by whoever serves the pool."""
+    log = Inside("server.log")
+    """What a detached server says."""
+    workflows = Inside("workflows")
+    """One file for each workflow, by number."""
+    wishes = Inside("wishes")
+    """What is asked of the server."""
 
     def workflow(self, number: int) -> Path:
         """The workflow of this number."""

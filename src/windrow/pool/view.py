@@ -13,7 +13,7 @@ from windrow.pool.story import PoolStory, WorkflowStory
 from windrow.records.view import JournalView
 
 
-class PoolView(JournalView[Event]):
+class PoolView(JournalView[PoolJournal]):
     """A pool: facts, story, who serves it."""
 
     def __init__(self, folder: PoolFolder) -> None:

@@ -83,6 +83,10 @@ class Journal(Generic[E]):
         with self._file.explained():
             self._keep({key: value})
 
+    def records(self, after: int = 0) -> Iterator[tuple[int, Any]]:
+        """Numbered records, in order, from the one after `after` on."""
+        raise NotImplementedError
+
     def close(self) -> None:
         """Let go of the file."""
         self._db.close()

@@ -2,33 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
+from windrow.records.journal import Journal
 from windrow.records.lock import holder_of
 
-R = TypeVar("R")
-R_co = TypeVar("R_co", covariant=True)
+J = TypeVar("J", bound=Journal[Any])
 
 
-class ReadJournal(Protocol[R_co]):
-    """What a view wants of a journal."""
-
-    def facts(self) -> dict[str, Any]:
-        """What is known of the whole."""
-
-    def records(self, after: int = 0) -> Iterator[tuple[int, R_co]]:
-        """Numbered records after this one."""
-
-    def close(self) -> None:
-        """Let go of the file."""
-
-
-class JournalView(Generic[R]):
+class JournalView(Generic[J]):
     """Reads the journal; `refresh` reads what is new."""
 
-    def __init__(self, journal: ReadJournal[R], lock: Path) -> None:
+    def __init__(self, journal: J, lock: Path) -> None:
         self._journal, self._lock, self._seen = journal, lock, 0
         self.refresh()
 
@@ -41,7 +27,7 @@ class JournalView(Generic[R]):
         self.holder = holder_of(self._lock)
         """Who works at it now; None: nobody."""
 
-    def _hear(self, record: R) -> None:
+    def _hear(self, record: Any) -> None:
         raise NotImplementedError
 
     def close(self) -> None:
