@@ -4,8 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 # Tests side by side: more workers than cores and several private Slurms, since most of them wait and do not calculate.
-WORKERS ?= 6
+WORKERS ?= 8
 CLUSTERS ?= 4
+# Workers, and the hundreds of Pythons that tests start, share compiled code, whatever the shell says.
+export PYTHONDONTWRITEBYTECODE :=
 PYTEST := WINDROW_TEST_CLUSTERS=$(CLUSTERS) $(BIN)/pytest -rs -n $(WORKERS) --dist loadgroup --no-loadscope-reorder
 
 .PHONY: help demo test quick check lint format docs bench pays prove clean
