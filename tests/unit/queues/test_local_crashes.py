@@ -33,7 +33,7 @@ def number_of(job: str) -> int:
 CRASHING = """
 import os, signal, sys
 from pathlib import Path
-from windrow.queues.local import supervisor as local_keeper
+from windrow.queues.local import supervisor
 from windrow.queues.local import server as local_server
 from windrow.queues.local import store as local_store
 owner, name, when, folder = sys.argv[1:]
@@ -48,17 +48,17 @@ setattr(place, name, dying)
 sys.exit(local_server.main(Path(folder)))
 """
 
-# A server whose keepers dawdle before they claim their jobs.
+# A server whose supervisors dawdle before they claim their jobs.
 SLOW = """
 import sys, time
 from pathlib import Path
-from windrow.queues.local import supervisor as local_keeper
+from windrow.queues.local import supervisor
 from windrow.queues.local import server as local_server
-real = local_keeper.claim
+real = supervisor.claim
 def slow(*values):
     time.sleep(float(sys.argv[1]))
     return real(*values)
-local_keeper.claim = slow
+supervisor.claim = slow
 sys.exit(local_server.main(Path(sys.argv[2])))
 """
 
@@ -92,7 +92,7 @@ def traces(local: LocalHarness) -> list[int]:
     [
         ("store", "start"),
         ("store", "launch"),
-        ("server", "fork_keeper"),
+        ("server", "fork_supervisor"),
         ("server", "outcome"),
         ("store", "finish"),
         ("server", "clear"),
@@ -132,8 +132,8 @@ def test_killed_again_and_again(local: LocalHarness, seed: int) -> None:
 def test_jobs_go_on_without_a_server_and_time_still_counts(local: LocalHarness) -> None:
     ends = local.queue.submit(spec(local, tracing(local, 3, 0.3)))
     endless = local.queue.submit(spec(local, ("sleep", "600"), walltime_s=1))
-    for number in map(number_of, (ends, endless)):  # before a keeper has it, only another server would start it
-        wait_for(local, "a keeper", lambda n=number: claimant(local.queue.folder, n) is not None)  # type: ignore[misc]
+    for number in map(number_of, (ends, endless)):  # before a supervisor has it, only another server would start it
+        wait_for(local, "a supervisor", lambda n=number: claimant(local.queue.folder, n) is not None)  # type: ignore[misc]
     kill_server(local.queue.folder)
     wait_until(lambda: all(outcome(local.queue.folder, number_of(job)) for job in (ends, endless)))
     assert not is_served(local.queue.folder)
@@ -157,8 +157,8 @@ def test_an_adopted_job_is_cancelled(local: LocalHarness) -> None:
     wait_state(local, job, JobState.CANCELLED)
 
 
-def test_a_keeper_that_comes_late_finds_the_job_done(local: LocalHarness) -> None:
-    """Its server died, and the next one's keeper ran the whole job meanwhile."""
+def test_a_supervisor_that_comes_late_finds_the_job_done(local: LocalHarness) -> None:
+    """Its server died, and the next one's supervisor ran the whole job meanwhile."""
     serve(SLOW, "0.8", str(local.queue.folder))
     job = local.queue.submit(spec(local, tracing(local, 4)))
     wait_state(local, job, JobState.RUNNING)
@@ -170,8 +170,8 @@ def test_a_keeper_that_comes_late_finds_the_job_done(local: LocalHarness) -> Non
     assert traces(local) == [4]
 
 
-def test_the_keeper_of_a_dead_server_may_win(local: LocalHarness) -> None:
-    """The next server's keeper gives way, and the server watches the other."""
+def test_the_supervisor_of_a_dead_server_may_win(local: LocalHarness) -> None:
+    """The next server's supervisor gives way, and the server watches the other."""
     serve(SLOW, "0.4", str(local.queue.folder))
     job = local.queue.submit(spec(local, tracing(local, 5, 0.8)))
     wait_state(local, job, JobState.RUNNING)
@@ -187,7 +187,7 @@ def claimed_by(local: LocalHarness, job: str) -> int:
     return int(json.loads(file.read_text())["pid"])
 
 
-def test_a_job_whose_keeper_is_killed_is_over_and_gone(local: LocalHarness) -> None:
+def test_a_job_whose_supervisor_is_killed_is_over_and_gone(local: LocalHarness) -> None:
     one = spec(local, ("sh", "-c", "setsid sleep 600 & echo $!; wait"))
     job = local.queue.submit(one)
     output = Path(one.output)
@@ -200,9 +200,9 @@ def test_a_job_whose_keeper_is_killed_is_over_and_gone(local: LocalHarness) -> N
 def test_a_process_number_that_came_again_is_not_mistaken(local: LocalHarness) -> None:
     """The claim names a process that lives, but began at another time."""
     job = local.queue.submit(spec(local, ("sleep", "600")))
-    keeper = claimed_by(local, job)
+    supervisor = claimed_by(local, job)
     kill_server(local.queue.folder)
-    os.kill(keeper, signal.SIGKILL)
+    os.kill(supervisor, signal.SIGKILL)
     time.sleep(0.05)  # start times are known to a hundredth of a second
     stranger = subprocess.Popen(["sleep", "600"])
     file = local.queue.folder / "jobs" / f"{number_of(job)}.claim"
@@ -227,7 +227,7 @@ def test_what_ran_when_the_machine_went_down_does_not_run_again(local: LocalHarn
 
 
 def servers(folder: Path) -> list[int]:
-    """Processes with this folder on their command line, keepers aside: those have sessions of their own."""
+    """Processes with this folder on their command line, supervisors aside: those have sessions of their own."""
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdecimal() and (entry / "cmdline").exists():

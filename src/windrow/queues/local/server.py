@@ -1,8 +1,8 @@
 """The server of the queue on this machine: starts waiting jobs and takes note of their ends. Run by clients.
 
-Rule 1: it may be killed at any instruction. All it knows is in the store and in keepers' files; the next server adopts
-what runs. Rule 2: it sleeps until somebody knocks or a keeper ends, and never polls. Rule 3: it leaves when nothing
-has been left to do for a while.
+Rule 1: it may be killed at any instruction. All it knows is in the store and in supervisors' files; the next server
+adopts what runs. Rule 2: it sleeps until somebody knocks or a supervisor ends, and never polls. Rule 3: it leaves when
+nothing has been left to do for a while.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from windrow.queues.local.supervisor import (
     STOPPED,
     WALLTIME,
     JobOutcome,
-    KeeperTerms,
+    SupervisorTerms,
     claim,
     claimant,
     clear,
-    fork_keeper,
+    fork_supervisor,
     outcome,
 )
 from windrow.queues.port import JobState
@@ -47,7 +47,7 @@ _NOBODY = Identity(0, 0)
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """A keeper, and a file that becomes readable when it has ended."""
+    """A supervisor, and a file that becomes readable when it has ended."""
 
     who: Identity
     file: int
@@ -61,8 +61,8 @@ class QueueServer:
         self._door = door
         self._store = QueueStore(folder / "queue.sqlite")
         self._boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-        self._keepers: dict[int, Watched] = {}
-        self._told: set[int] = set()  # jobs whose keepers were told to stop
+        self._supervisors: dict[int, Watched] = {}
+        self._told: set[int] = set()  # jobs whose supervisors were told to stop
 
     def serve(self) -> None:
         """Serve until there has been nothing to do for a while."""
@@ -91,16 +91,16 @@ class QueueServer:
             starting = self._choose()
             self._store.start(starting, time.time(), time.monotonic(), self._boot)
         for job in over:
-            clear(self._folder, job.id, keepers=job.keepers)
-        self._fork_keepers(starting)
+            clear(self._folder, job.id, tries=job.keepers)
+        self._fork_supervisors(starting)
 
     def _settings(self) -> LocalSettings:
         return self._store.settings() or LocalSettings(nodes=None)
 
     def _sleep(self, at_most_s: float | None) -> bool:
-        """Sleep until somebody knocks or a keeper ends; False where the time was up."""
+        """Sleep until somebody knocks or a supervisor ends; False where the time was up."""
         poll = select.poll()
-        for file in (self._door, *(watched.file for watched in self._keepers.values())):
+        for file in (self._door, *(watched.file for watched in self._supervisors.values())):
             poll.register(file, select.POLLIN)
         happened = poll.poll(None if at_most_s is None else at_most_s * 1000)
         with contextlib.suppress(BlockingIOError):
@@ -115,9 +115,9 @@ class QueueServer:
         known = {job.id: job for job in self._store.jobs(numbers)}
         for number in numbers:
             if number not in known:
-                clear(self._folder, number, keepers=1)
+                clear(self._folder, number, tries=1)
             elif known[number].state.is_over:
-                clear(self._folder, number, keepers=known[number].keepers)
+                clear(self._folder, number, tries=known[number].keepers)
 
     # -- adopting --------------------------------------------------------------------------------------------------
 
@@ -134,16 +134,16 @@ class QueueServer:
                 claimed.append(job.id)
         self._store.start(unclaimed, time.time(), time.monotonic(), self._boot)
         self._store.has_begun(claimed)
-        self._fork_keepers(unclaimed)
+        self._fork_supervisors(unclaimed)
 
     def _watch(self, job: int, who: Identity) -> bool:
-        """Watch a keeper; False where it is gone."""
+        """Watch a supervisor; False where it is gone."""
         try:
             file = os.pidfd_open(who.pid)
         except ProcessLookupError:
             return False
         if identity(who.pid) == who:  # looked up after opening, so it is what was opened
-            self._keepers[job] = Watched(who, file)
+            self._supervisors[job] = Watched(who, file)
             return True
         os.close(file)
         return False
@@ -151,26 +151,26 @@ class QueueServer:
     # -- ending ----------------------------------------------------------------------------------------------------
 
     def _settle(self) -> list[QueuedJob]:
-        """Take note of jobs whose keepers have ended, and return them."""
+        """Take note of jobs whose supervisors have ended, and return them."""
         over = []
         for job in self._store.running():
-            watched = self._keepers.get(job.id)
+            watched = self._supervisors.get(job.id)
             if watched is not None and not select.select([watched.file], [], [], 0)[0]:
                 continue
             if watched is not None:
                 with contextlib.suppress(ChildProcessError):  # an adopted one is not our child
                     os.waitid(os.P_PIDFD, watched.file, os.WEXITED)
-                os.close(self._keepers.pop(job.id).file)
+                os.close(self._supervisors.pop(job.id).file)
                 self._told.discard(job.id)
             who = claimant(self._folder, job.id)
-            # Not the one we watched: an earlier server's keeper was quicker, or there was no server for a while.
+            # Not the one we watched: an earlier server's supervisor was quicker, or there was no server for a while.
             if who is None or (watched is not None and who == watched.who) or not self._watch(job.id, who):
                 self._finish(job)
                 over.append(job)
         return over
 
     def _finish(self, job: QueuedJob) -> None:
-        """A job's keeper has ended: by itself, after writing how it went, or not."""
+        """A job's supervisor has ended: by itself, after writing how it went, or not."""
         told = outcome(self._folder, job.id)
         if told is None:
             claim(self._folder, job.id, _NOBODY)  # if it died before it claimed the job, nobody may any more
@@ -182,13 +182,13 @@ class QueueServer:
         self._store.finish(job.id, state, told.ended_s, code, reason)
 
     def _remove_unwanted(self) -> None:
-        """Cancel what should go: waiting jobs at once, running ones by way of their keepers."""
+        """Cancel what should go: waiting jobs at once, running ones by way of their supervisors."""
         self._store.drop_unwanted(time.time())
         for job in self._store.unwanted():
-            if job.id in self._keepers and job.id not in self._told:
+            if job.id in self._supervisors and job.id not in self._told:
                 self._told.add(job.id)
                 with contextlib.suppress(ProcessLookupError):
-                    signal.pidfd_send_signal(self._keepers[job.id].file, signal.SIGTERM)
+                    signal.pidfd_send_signal(self._supervisors[job.id].file, signal.SIGTERM)
 
     # -- starting --------------------------------------------------------------------------------------------------
 
@@ -204,7 +204,7 @@ class QueueServer:
         wanted = [job.wanted for job in waiting]
         return [job.job for job in jobs_to_start(settings.policy, settings.nodes, running, wanted, time.monotonic())]
 
-    def _fork_keepers(self, numbers: list[int]) -> None:
+    def _fork_supervisors(self, numbers: list[int]) -> None:
         """Start jobs that are on disk as running. A server that dies before has its successor do it."""
         if not numbers:
             return
@@ -213,16 +213,16 @@ class QueueServer:
             launch = self._store.launch(job.id)
             outer = {name: value for name, value in launch.environment.items() if name not in JOB_VARIABLES}
             own = _job_variables(self._folder, job, is_machine=settings.nodes is None)
-            terms = KeeperTerms(self._folder, job.id, job.walltime_s, settings.grace_s)
-            pid = fork_keeper(terms, replace(launch, environment={**outer, **own}))
+            terms = SupervisorTerms(self._folder, job.id, job.walltime_s, settings.grace_s)
+            pid = fork_supervisor(terms, replace(launch, environment={**outer, **own}))
             who = identity(pid)
             assert who is not None, "a child stays until it is waited for"
-            self._keepers[job.id] = Watched(who, os.pidfd_open(pid))
+            self._supervisors[job.id] = Watched(who, os.pidfd_open(pid))
         self._store.has_begun([number for number in numbers if claimant(self._folder, number) is not None])
 
 
 def _verdict(told: JobOutcome, is_unwanted: bool) -> tuple[JobState, int | None, str]:
-    """State, exit code and reason, from what a keeper wrote."""
+    """State, exit code and reason, from what a supervisor wrote."""
     code = None if told.code is None else told.code if told.code >= 0 else 128 - told.code
     if told.stop == WALLTIME:
         return JobState.TIMED_OUT, code, "walltime"
@@ -247,7 +247,7 @@ def _job_variables(folder: Path, job: QueuedJob, *, is_machine: bool) -> Mapping
 
 
 def _kill_remains(folder: Path, job: int) -> None:
-    """Kill what is left of a job that lost its keeper: processes that carry its mark in their environment."""
+    """Kill what is left of a job that lost its supervisor: processes that carry its mark in their environment."""
     marks = {os.fsencode(f"WINDROW_QUEUE_FOLDER={folder}"), f"WINDROW_JOB_ID={job_id(folder, job)}".encode()}
     kill_marked(marks)
 

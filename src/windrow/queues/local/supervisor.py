@@ -1,8 +1,8 @@
 """The process that stays with one job: starts its command, ends it when time is up, and writes down how it ended.
 
 Rule 1: a job is claimed before its command starts, by a file that only one can make; so it never runs twice, however
-often a server dies. Rule 2: keepers need no server: walltime and exit code are theirs. Rule 3: SIGTERM to a keeper
-means that the job should go.
+often a server dies. Rule 2: supervisors need no server: walltime and exit code are theirs. Rule 3: SIGTERM to one of
+them means that the job should go.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class JobOutcome:
 
 
 @dataclass(frozen=True, slots=True)
-class KeeperTerms:
-    """What a keeper must know besides the command. `walltime_s` 0: the job may take as long as it needs."""
+class SupervisorTerms:
+    """What a supervisor must know besides the command. `walltime_s` 0: the job may take as long as it needs."""
 
     folder: Path
     job: int
@@ -66,25 +66,25 @@ def claimant(folder: Path, job: int) -> Identity | None:
 
 
 def outcome(folder: Path, job: int) -> JobOutcome | None:
-    """What the keeper wrote down, or None."""
+    """What the supervisor wrote down, or None."""
     try:
         return JobOutcome(**json.loads(_exit_file(folder, job).read_text()))
     except FileNotFoundError:
         return None
 
 
-def clear(folder: Path, job: int, *, keepers: int) -> None:
+def clear(folder: Path, job: int, *, tries: int) -> None:
     """Remove the files of a job that is over, once the store knows what they say.
 
-    The claim stays where more than one keeper was started: a late one must find it.
+    The claim stays where more than one supervisor was started: a late one must find it.
     """
     _exit_file(folder, job).unlink(missing_ok=True)
-    if keepers == 1:
+    if tries == 1:
         _claim_file(folder, job).unlink(missing_ok=True)
 
 
-def fork_keeper(terms: KeeperTerms, launch: Launch) -> int:
-    """Start a keeper and return its process id, when the job is claimed. Signals that come earlier are kept for it."""
+def fork_supervisor(terms: SupervisorTerms, launch: Launch) -> int:
+    """Start a supervisor and return its process id, when the job is claimed. Earlier signals are kept for it."""
     signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
     reading, writing = os.pipe()
     pid = os.fork()
@@ -92,13 +92,13 @@ def fork_keeper(terms: KeeperTerms, launch: Launch) -> int:
         _keep(terms, launch)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
     os.close(writing)
-    os.read(reading, 1)  # nothing is written: it ends when the keeper closes its end
+    os.read(reading, 1)  # nothing is written: it ends when the supervisor closes its end
     os.close(reading)
     return pid
 
 
-def _keep(terms: KeeperTerms, launch: Launch) -> NoReturn:
-    """The keeper's life. It is a copy of the server and must neither return into its code nor keep its files."""
+def _keep(terms: SupervisorTerms, launch: Launch) -> NoReturn:
+    """The supervisor's life. It is a copy of the server and must neither return into its code nor keep its files."""
     try:
         os.setsid()
         me = identity(os.getpid())
@@ -113,14 +113,14 @@ def _keep(terms: KeeperTerms, launch: Launch) -> NoReturn:
 
 
 def _close_servers_files() -> None:
-    """The lock and the pipe above all: while a keeper had them open, the server would seem to live on."""
+    """The lock and the pipe above all: while a supervisor had them open, the server would seem to live on."""
     for file in [int(entry.name) for entry in Path("/proc/self/fd").iterdir()]:
         if file > 2:
             with contextlib.suppress(OSError):  # the one that listed them is among them
                 os.close(file)
 
 
-def _run(terms: KeeperTerms, launch: Launch) -> JobOutcome:
+def _run(terms: SupervisorTerms, launch: Launch) -> JobOutcome:
     deadline_s = time.monotonic() + (terms.walltime_s or float("inf"))
     if signal.SIGTERM in signal.sigpending():
         return JobOutcome(time.time(), None, STOPPED)
