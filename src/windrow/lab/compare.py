@@ -111,8 +111,18 @@ def compare(
     shape = NodeShape() if shape is None else shape
     base = embedded_log() if log is None else log
     scenario = Scenario(workflow, base, requests, policy, cap, margin, shape, noise, seed, priority, placement)
+    return compare_in(scenario, times, strategies, tell)
+
+
+def compare_in(
+    scenario: Scenario,
+    times: Iterable[int] | None = None,
+    strategies: Iterable[str | Strategy] | None = None,
+    tell: Tell | None = None,
+) -> Comparison:
+    """The same, for a scenario that is already put together."""
     chosen = _chosen(STRATEGIES if strategies is None else strategies)
-    when = tuple(submission_times(base) if times is None else sorted({int(time) for time in times}))
+    when = tuple(submission_times(scenario.log) if times is None else sorted({int(time) for time in times}))
     if not when:
         raise UserError("a comparison needs at least one submission time")
     rows = _rows(scenario, chosen, when, tell or (lambda _done, _total: None))

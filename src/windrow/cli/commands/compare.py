@@ -60,29 +60,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Read, try everything, and hand out the results."""
-    from windrow.lab.compare import compare
+    from windrow.lab.compare import compare_in
     from windrow.report.comparison.page import comparison_page
 
     strategies = _strategies(args.strategies)
     scenario = shared.read_scenario(args)
     times = _times(args, scenario)
     with counting("comparing") as tell:
-        comparison = compare(
-            scenario.workflow,
-            scenario.log,
-            times=times,
-            strategies=strategies,
-            cap=scenario.cap,
-            requests=scenario.requests,
-            policy=scenario.policy,
-            margin=scenario.margin,
-            shape=scenario.shape,
-            noise=scenario.noise,
-            seed=scenario.seed,
-            priority=scenario.priority,
-            placement=scenario.placement,
-            tell=tell,
-        )
+        comparison = compare_in(scenario, times, strategies, tell)
     lines = shared.words(scenario, is_embedded=args.log is None)
     if args.html:
         terminal.write_page(args.html, comparison_page(comparison, lines))

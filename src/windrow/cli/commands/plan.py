@@ -115,14 +115,14 @@ def _blocks(plan: SimulatedPlan, lines: Sequence[str], at_s: int, *, explain: bo
     trial = plan.trial
     yield Text("\n".join([*lines, f"strategy {trial.strategy}, submitted {format_duration(at_s)} into the log"]))
     yield terminal.heading("submitted now")
-    yield _jobs_now(plan.jobs_now)
+    yield _jobs(plan.jobs_now, _NOW)
     if explain:
         yield from _explained(plan)
     else:
         yield Text(_why(plan.first))
     visible = f"no task runs for {format_duration(visible_wait_s(trial.recorded))} of it"
     yield terminal.heading(f"the whole run: {format_duration(trial.makespan_s)}; {visible}")
-    yield _all_jobs(plan.jobs)
+    yield _jobs(plan.jobs, _ALL)
     yield _timeline(plan)
 
 
@@ -134,63 +134,34 @@ def _levels(job: PlannedJob) -> str:
     return f"{job.first_level}" if job.first_level == job.last_level else f"{job.first_level}–{job.last_level}"
 
 
-def _jobs_now(jobs: Sequence[PlannedJob]) -> RenderableType:
-    from windrow.model import format_duration
+_NOW = ("job", "levels", "tasks", "nodes", "requested", "expected wait", "run", "leeway")
+_ALL = ("job", "levels", "tasks", "nodes", "submitted", "requested", "expected wait", "waited", "ran", "leeway", "")
 
-    heads = ("job", "levels", "tasks", "nodes", "requested", "expected wait", "run", "leeway")
-    rows = [
-        (
-            f"{job.job}",
-            _levels(job),
-            f"{job.tasks:,}",
-            f"{job.nodes:,}",
-            format_duration(job.requested_s),
-            format_duration(job.expected_wait_s),
-            format_duration(job.expected_run_s),
-            format_duration(job.leeway_s),
-        )
-        for job in jobs
-    ]
+
+def _jobs(jobs: Sequence[PlannedJob], heads: Sequence[str]) -> RenderableType:
+    rows = [[cells[head] for head in heads] for cells in map(_cells, jobs)]
     return _table(heads, rows, _MOST_JOBS, "jobs")
 
 
-def _all_jobs(jobs: Sequence[PlannedJob]) -> RenderableType:
+def _cells(job: PlannedJob) -> dict[str, str]:
+    """What the tables say of a job, by column."""
     from windrow.model import format_duration
 
-    heads = (
-        "job",
-        "levels",
-        "tasks",
-        "nodes",
-        "submitted",
-        "requested",
-        "expected wait",
-        "waited",
-        "ran",
-        "leeway",
-        "",
-    )
-    rows = []
-    for job in jobs:
-        came = job.started_s is not None and job.ended_s is not None
-        waited = format_duration((job.started_s or 0) - job.submitted_s) if came else "–"
-        ran = format_duration((job.ended_s or 0) - (job.started_s or 0)) if came else "–"
-        rows.append(
-            (
-                f"{job.job}",
-                _levels(job),
-                f"{job.tasks:,}",
-                f"{job.nodes:,}",
-                f"+{format_duration(job.submitted_s)}",
-                format_duration(job.requested_s),
-                format_duration(job.expected_wait_s),
-                waited,
-                ran,
-                format_duration(job.leeway_s),
-                "" if job.outcome == "ended" else job.outcome,
-            )
-        )
-    return _table(heads, rows, _MOST_JOBS, "jobs")
+    came = job.started_s is not None and job.ended_s is not None
+    return {
+        "job": f"{job.job}",
+        "levels": _levels(job),
+        "tasks": f"{job.tasks:,}",
+        "nodes": f"{job.nodes:,}",
+        "submitted": f"+{format_duration(job.submitted_s)}",
+        "requested": format_duration(job.requested_s),
+        "expected wait": format_duration(job.expected_wait_s),
+        "waited": format_duration((job.started_s or 0) - job.submitted_s) if came else "–",
+        "run": format_duration(job.expected_run_s),
+        "ran": format_duration((job.ended_s or 0) - (job.started_s or 0)) if came else "–",
+        "leeway": format_duration(job.leeway_s),
+        "": "" if job.outcome == "ended" else job.outcome,
+    }
 
 
 def _explained(plan: SimulatedPlan) -> Iterator[RenderableType]:
