@@ -55,7 +55,7 @@ def test_it_has_a_crate_without_files() -> None:
 
 def test_it_has_the_page_of_a_real_run() -> None:
     page = run_page(played().recorded)
-    for head in ("The run over time", "Node-hours", "What came to nothing", "Jobs", "Decisions", "Slowest tasks"):
+    for head in ("The run over time", "Node-hours", "Failed and lost attempts", "Jobs", "Decisions", "Slowest tasks"):
         assert f">{head}</h2>" in page
     assert "Predicted and actual starts" not in page, "nobody predicted anything"
 
