@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, ClassVar, get_args
 
 from windrow.errors import InputError, OutsideError
-from windrow.files import append_whole
+from windrow.files import append_whole, disk_faults
 from windrow.model.cause import Cause
 
 
@@ -167,11 +167,9 @@ class Writer:
         self._sync_every_s = sync_every_s
         self._waiting: list[str] = []
         self._unsynced_since: float | None = None
-        try:
+        with disk_faults(f"{self._path} cannot be written"):
             self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
             self._size = os.fstat(self._fd).st_size
-        except OSError as error:
-            raise _cannot_write(path, error) from error
 
     def add(self, record: Record) -> None:
         """This happened."""
@@ -183,10 +181,8 @@ class Writer:
             return
         data = "".join(self._waiting).encode()
         self._waiting.clear()
-        try:
+        with disk_faults(f"{self._path} cannot be written"):
             append_whole(self._fd, data, self._size)
-        except OSError as error:
-            raise _cannot_write(self._path, error) from error
         self._size += len(data)
         if self._unsynced_since is None:
             self._unsynced_since = time.monotonic()
@@ -200,10 +196,8 @@ class Writer:
     def sync(self) -> None:
         """Make what was flushed survive the machine."""
         self._unsynced_since = None
-        try:
+        with disk_faults(f"{self._path} cannot be written"):
             os.fsync(self._fd)
-        except OSError as error:
-            raise _cannot_write(self._path, error) from error
 
     def close(self) -> None:
         """Write, sync and close."""
@@ -290,7 +284,3 @@ def json_lines(tail: LineTail) -> list[dict[str, Any]]:
             raise InputError(tail.path, f"is not JSON ({error})", line=number) from error
         found.append(record)
     return found
-
-
-def _cannot_write(path: Path, error: OSError) -> OutsideError:
-    return OutsideError(f"{path} cannot be written: {error.strerror}")
