@@ -61,6 +61,7 @@ def test_a_lost_job_costs_what_is_left_and_no_more(folder: Path) -> None:
     assert any(left_s is not None for _, left_s in told[30:])
 
 
+@pytest.mark.slow
 def test_tasks_that_take_three_times_as_long_are_noticed(folder: Path) -> None:
     told, _ = watched(folder, nothing, takes_s=3 * TASK_S)
     later = told[len(told) // 2 :]

@@ -110,6 +110,7 @@ def check(job: JobFile, records: list[Record], deadline: float) -> None:
     assert closed == dict.fromkeys(specs, 1), "each task comes to exactly one end"
 
 
+@pytest.mark.slow
 @given(st.integers(0, 2**32))
 def test_every_execution_keeps_the_rules(seed: int) -> None:
     chance = random.Random(seed)

@@ -44,6 +44,7 @@ records: st.SearchStrategy[Record] = st.one_of(
 )
 
 
+@pytest.mark.slow
 @given(records)
 def test_a_record_is_one_line_and_comes_back(record: Record) -> None:
     line = encode(record)
@@ -79,6 +80,7 @@ def test_files_written_before_classes_were_renamed_are_read_and_written_alike() 
     ]
 
 
+@pytest.mark.slow
 @given(st.lists(records, min_size=1, max_size=6), st.data())
 def test_a_reader_sees_each_record_once_however_the_file_grows(written: list[Record], data: st.DataObject) -> None:
     whole = "".join(map(encode, written)).encode()

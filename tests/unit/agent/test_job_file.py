@@ -45,6 +45,7 @@ jobs = st.builds(
 )
 
 
+@pytest.mark.slow
 @given(jobs)
 def test_what_is_written_is_read(job: JobFile) -> None:
     with TemporaryDirectory() as folder:

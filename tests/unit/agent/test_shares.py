@@ -93,6 +93,7 @@ CORES = this_machine().cores
 MEMORY = this_machine().memory_bytes or 0
 
 
+@pytest.mark.slow
 def test_two_agents_share_the_machine_and_one_alone_has_all_of_it(tmp_path: Path) -> None:
     """The first one's tasks hold all cores until two of the second have met one of its own: that takes both."""
     book, gate = tmp_path / "book", tmp_path / "gate"
@@ -112,6 +113,7 @@ def test_two_agents_share_the_machine_and_one_alone_has_all_of_it(tmp_path: Path
     assert book.read_bytes().partition(b"\n")[0] == b"[]"
 
 
+@pytest.mark.slow
 def test_what_a_killed_agent_held_is_free_at_once(tmp_path: Path) -> None:
     book = tmp_path / "book"
     first, second = run_with(tmp_path / "a", book), run_with(tmp_path / "b", book)

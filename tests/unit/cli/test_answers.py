@@ -57,6 +57,7 @@ def told(capsys: pytest.CaptureFixture[str], *argv: str) -> tuple[str, str]:
     return captured.out, captured.err
 
 
+@pytest.mark.slow
 def test_tasks_are_listed_with_what_became_of_them(capsys: pytest.CaptureFixture[str]) -> None:
     lines = [line.split() for line in told(capsys, "tasks")[0].splitlines()]
     assert lines[0] == ["task", "state", "job", "attempts", "started", "ran", "exit", "why"]
@@ -125,6 +126,7 @@ def test_a_terminal_is_not_steered_wherever_blocks_end(monkeypatch: pytest.Monke
         assert screen.getvalue() == "ared\nbc\nde\u00e9\n", size
 
 
+@pytest.mark.slow
 def test_large_outputs_take_little_memory(folder: Path) -> None:
     with (folder / ".windrow" / "runs" / "answers-1" / "out" / "0.1").open("ab") as out:
         out.truncate(150 << 20)
@@ -142,6 +144,7 @@ def test_large_outputs_take_little_memory(folder: Path) -> None:
     os.truncate(folder / ".windrow" / "runs" / "answers-1" / "out" / "0.1", 6)
 
 
+@pytest.mark.slow
 def test_following_ends_with_the_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     text = "echo one; while ! test -e go; do sleep 0.1; done; echo two"
@@ -160,6 +163,7 @@ def test_following_ends_with_the_task(tmp_path: Path, monkeypatch: pytest.Monkey
         assert run.returncode == 0
 
 
+@pytest.mark.slow
 def test_a_shell_in_the_tasks_folder_and_environment(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
     found = json.loads(told(capsys, "shell", "gen", "--json")[0])
     assert found["folder"] == str(folder)
@@ -222,6 +226,7 @@ def test_a_dry_run_plans_where_run_would_go_and_starts_nothing(
     assert "task a reads missing.txt, which no task writes" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_guesses_are_marked(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -247,6 +252,7 @@ def test_help_by_its_word(capsys: pytest.CaptureFixture[str]) -> None:
     assert "did you mean logs?" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_run_outlives_a_full_disk_behind_its_output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "w.yaml").write_text("name: o\ntasks:\n  - {id: a, command: 'touch ran', outputs: ran, runtime: 1s}\n")
@@ -274,6 +280,7 @@ def test_a_line_now_and_then_where_nobody_sees_a_bar(
     assert "reading it ... 0 s" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_how_far_a_run_is_stands_in_files_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -70,6 +70,7 @@ def test_several_policies_are_no_repetition(tmp_path: Path, monkeypatch: pytest.
     assert main(["simulate", "l.swf", "--policy", "fcfs", "--policy", "easy"]) == 0
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_told_without_a_traceback() -> None:
     command = [sys.executable, "-m", "windrow.cli.main", "generate", "list"]
     with Path("/dev/full").open("w") as full:

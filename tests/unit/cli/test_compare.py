@@ -57,6 +57,7 @@ def compared(capsys: pytest.CaptureFixture[str], *options: str) -> dict[str, obj
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("files")
 def test_json_agrees_with_the_library(capsys: pytest.CaptureFixture[str]) -> None:
     options = "--from 1d --to 3d --every 1d --cap 3 --policy easy --margin 1.3 --requests accurate --noise 0.2 --seed 5"
@@ -93,6 +94,7 @@ def test_some_strategies_at_one_time(capsys: pytest.CaptureFixture[str]) -> None
     assert found["times_s"] == [108000]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("files")
 def test_the_table_the_plot_and_the_words(capsys: pytest.CaptureFixture[str]) -> None:
     times = ["--from", "1d", "--to", "3d", "--every", "2d"]

@@ -168,6 +168,7 @@ def test_a_terminal_without_blocks_gets_question_marks(tmp_path: Path) -> None:
     assert b"????" in answer.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
 def test_closed_streams_are_no_reason_to_fail(closed: str) -> None:
     command = f"{sys.executable} -m windrow.cli.main generate list {closed}"

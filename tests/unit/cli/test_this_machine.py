@@ -126,6 +126,7 @@ def start(folder: str) -> subprocess.Popen[str]:
     return subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(CORES < 2, reason="a machine with one core runs one task at a time")
 def test_two_runs_at_once_share_the_cores(tmp_path: Path) -> None:
     """A fills the machine. When its first tasks end, B gets cores though A wants them all: their tasks meet."""
@@ -208,6 +209,7 @@ def test_every_strategy_works_here(strategy: str) -> None:
     assert main(["run", write(*tasks), "--strategy", strategy]) == 0
 
 
+@pytest.mark.slow
 def test_a_run_loads_few_modules(tmp_path: Path) -> None:
     """On this machine nobody waits: no simulator, no look ahead, no format but the file's, one strategy."""
     program = (

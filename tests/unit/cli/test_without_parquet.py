@@ -61,6 +61,7 @@ def test_what_needs_it_says_so_before_any_work(command: tuple[str, ...]) -> None
     assert sorted(Path().iterdir()) == before
 
 
+@pytest.mark.slow
 def test_what_tests_need_is_an_extra_too() -> None:
     program = WITHOUT.replace("pyarrow", "scipy")
     command = [sys.executable, "-c", program, "reproduce", "zhang"]

@@ -33,6 +33,7 @@ def test_a_start_just_after_the_prediction_is_covered() -> None:
     assert strict.coverage == 0
 
 
+@pytest.mark.slow
 @given(st.lists(st.integers(-10_000, 10_000), min_size=1, max_size=40), st.integers(1, 50), st.randoms())
 def test_figures_against_numpy_in_any_order(errors: list[float], last: int, chance: object) -> None:
     records = told("a", errors) + told("b", [2 * e for e in errors])

@@ -91,6 +91,7 @@ def assert_exact(cluster: Cluster, sizes: Ints | None = None, times: Ints | None
     assert found.tolist() == (cluster.estimate(nodes, requested, exact=True) - cluster.now_s).tolist()
 
 
+@pytest.mark.slow
 @given(logs_and_clusters(policies=EXACT, requests="accurate"))
 def test_the_twin_knows_what_the_cluster_knows(found: tuple[Log, Cluster]) -> None:
     assert_exact(found[1])

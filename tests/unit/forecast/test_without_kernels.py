@@ -96,6 +96,7 @@ def test_starts_are_the_same(policy: str) -> None:
         assert expected_starts_s(shown, policy=policy) == compiled
 
 
+@pytest.mark.slow
 def test_an_idle_queue_compiles_and_loads_nothing(tmp_path: Path) -> None:
     root = str(Path(__file__).resolve().parents[3])
     answer = subprocess.run(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,6 +18,7 @@ def short(known_s: int, submits: list[int]) -> QueuePast:
     return QueuePast(np.column_stack([ago, count, 10 * count, 5 * count, count % 3]), -known_s)
 
 
+@pytest.mark.slow
 @given(st.integers(1, DAY_S - 1), st.lists(st.floats(0, 1.5), max_size=30))
 def test_nothing_is_invented_and_nothing_real_is_lost(known_s: int, parts: list[float]) -> None:
     """Parts above 1 came before the known time."""

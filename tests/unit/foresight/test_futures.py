@@ -70,6 +70,7 @@ def cluster_at(log: Log, at: float, policy: str = "conservative") -> Cluster:
     return cluster
 
 
+@pytest.mark.slow
 @given(
     workflows(mixed=False),
     st.integers(0, 10**6),
@@ -131,6 +132,7 @@ def without_knowledge(log: Log, cluster: Cluster, seed: int) -> Log:
     return Log("other", NODES, log.job, log.submit_s, wide, log.requested_s, run, log.user)
 
 
+@pytest.mark.slow
 @given(
     workflows(mixed=False),
     st.integers(0, 10**6),
@@ -225,6 +227,7 @@ class Late:
         return decision
 
 
+@pytest.mark.slow
 def test_own_tasks_are_taken_to_err_as_they_did() -> None:
     """At first as told, so that futures differ or not; ten tasks later, all half as long again, as they all were."""
     tasks = [Task(f"t{i}", 100, parents=(f"t{i - 1}",) if i else ()) for i in range(12)]
@@ -297,6 +300,7 @@ def test_past_days_arrive_again_at_the_same_hours() -> None:
     assert (np.diff(coming[:, 0]) >= 0).all()
 
 
+@pytest.mark.slow
 @given(workflows(mixed=True), st.integers(0, 10**6), st.floats(0, 1), st.sampled_from([Individual(), LevelByLevel()]))
 def test_looking_ahead_changes_nothing(workflow: Workflow, seed: int, at: float, strategy: Strategy) -> None:
     """The run goes on as if nobody had looked, and the same look shows the same."""

@@ -211,6 +211,7 @@ def test_parts_are_independent_and_dealt_out_whole(workflow: Workflow, upto: int
     assert max(loads) <= sum(loads) / count + heaviest  # Graham's bound
 
 
+@pytest.mark.slow
 def test_who_knows_the_future_is_not_beaten() -> None:
     """On the true future the courses' ends are exact: no fixed strategy is ahead on the mean, nor is likely better."""
     terms = Terms(12, cap=4, round_s=60)

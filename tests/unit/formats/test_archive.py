@@ -139,6 +139,7 @@ def test_unknown_names_and_impossible_folders_are_the_users(tmp_path: Path) -> N
         describe("nothing")
 
 
+@pytest.mark.slow
 def test_the_table_agrees_with_the_logs_themselves(logs: Path) -> None:
     """Checksums, sizes, jobs and dates against the files' own headers and lines."""
     for entry in ARCHIVE:

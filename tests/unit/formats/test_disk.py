@@ -190,6 +190,7 @@ def test_pipes_devices_and_sockets_are_refused_at_once(tmp_path: Path, whole: bo
             _read(tmp_path / name, whole)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("whole", [True, False])
 def test_a_gzip_that_unpacks_out_of_all_proportion_is_refused_in_constant_memory(tmp_path: Path, whole: bool) -> None:
     bomb = tmp_path / "bomb.swf.gz"

@@ -121,6 +121,7 @@ def test_both_parsers_of_the_library_will_do(loader: str, tmp_path: Path, monkey
         load(tmp_path, "name: " + "[" * 10_000)
 
 
+@pytest.mark.slow
 def test_a_thousand_similar_tasks_in_three_lines(tmp_path: Path) -> None:
     found = load(
         tmp_path,
@@ -210,6 +211,7 @@ def test_the_folder_of_a_relative_path_is_made_absolute(tmp_path: Path, monkeypa
     assert read_runnable("wf.yaml").steps[0].workdir == os.fspath(tmp_path)
 
 
+@pytest.mark.slow
 def test_reading_costs_the_same_for_each_task(tmp_path: Path) -> None:
     text = """
 tasks:

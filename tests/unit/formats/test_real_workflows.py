@@ -26,6 +26,7 @@ def longest_path_s(workflow: Workflow) -> float:
     return float(ends.max())
 
 
+@pytest.mark.slow
 def test_all_dax_files(data: Path) -> None:
     index = (data / "dax" / "INDEX.tsv").read_text().splitlines()
     assert len(index) == 44

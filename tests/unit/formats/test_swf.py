@@ -240,6 +240,7 @@ def swf_jobs(draw: st.DrawFn) -> list[tuple[int, int, int, int, int, int]]:
     ]
 
 
+@pytest.mark.slow
 @given(jobs=swf_jobs(), machine=st.integers(1, 12))
 def test_cleaning_against_the_rule_applied_job_by_job(
     tmp_path_factory: pytest.TempPathFactory, jobs: list[tuple[int, int, int, int, int, int]], machine: int
@@ -288,6 +289,7 @@ def logs(draw: st.DrawFn) -> Log:
     )
 
 
+@pytest.mark.slow
 @given(log=logs(), packed=st.booleans())
 def test_a_written_log_reads_back_the_same(tmp_path_factory: pytest.TempPathFactory, log: Log, packed: bool) -> None:
     path = tmp_path_factory.getbasetemp() / ("made.swf.gz" if packed else "made.swf")
@@ -344,6 +346,7 @@ PUBLISHED = {  # jobs, processors, load, clipped, same-second submits
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("file", PUBLISHED)
 def test_real_logs_against_the_published_counts(logs: Path, file: str) -> None:
     log = read_log(logs / f"{file}.swf.gz")

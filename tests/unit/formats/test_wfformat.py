@@ -271,6 +271,7 @@ def workflows(draw: st.DrawFn) -> Workflow:
     return Workflow.from_tasks(draw(ids), tasks, [File(file_id, draw(sizes)) for file_id in file_ids])
 
 
+@pytest.mark.slow
 @given(workflow=workflows(), packed=st.booleans())
 def test_a_written_workflow_reads_back_equal(
     tmp_path_factory: pytest.TempPathFactory, workflow: Workflow, packed: bool
@@ -299,6 +300,7 @@ def test_what_is_written_has_all_that_the_schema_requires(tmp_path: Path) -> Non
     ]
 
 
+@pytest.mark.slow
 def test_long_lists_are_written_whole(tmp_path: Path) -> None:
     """More tasks than go into one write, so that the joints between writes are seen."""
     n = 10_000

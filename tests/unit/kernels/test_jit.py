@@ -55,10 +55,12 @@ def python(program: str, **environment: str) -> str:
     return answer.stdout
 
 
+@pytest.mark.slow
 def test_no_import_loads_numba() -> None:
     python(IMPORT_ALL)
 
 
+@pytest.mark.slow
 def test_a_run_on_this_machine_loads_no_numba(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("w.yaml").write_text(WORKFLOW, encoding="utf-8")
@@ -73,6 +75,7 @@ def test_what_is_compiled_is_announced_and_kept(tmp_path: Path) -> None:
     assert [file.name for file in tmp_path.glob("**/*.nbc")] == [next(tmp_path.glob("**/heap.pop-*.nbc")).name]
 
 
+@pytest.mark.slow
 def test_without_a_folder_for_it_kernels_run_all_the_same() -> None:
     assert python(CALL, WINDROW_CACHE="/dev/null/nowhere") == "heap.pop\n"
 

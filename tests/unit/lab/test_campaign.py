@@ -70,6 +70,7 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> pa.Table:
     return run_campaigns([CAMPAIGN], tmp_path_factory.mktemp("reference"), workers=1)[0]
 
 
+@pytest.mark.slow
 def test_rows_agree_with_trials_run_by_hand(reference: pa.Table) -> None:
     log = LOG.load("actual")
     rows = reference.to_pylist()
@@ -257,6 +258,7 @@ def test_the_digest_follows_the_content_of_files_not_their_place(tmp_path: Path)
     assert digest(tmp_path / "a.json", 2) != first
 
 
+@pytest.mark.slow
 def test_the_digest_is_the_same_in_every_process() -> None:
     root = Path(__file__).resolve().parents[3]
     program = "from tests.unit.lab.test_campaign import CAMPAIGN; print(CAMPAIGN.digest())"

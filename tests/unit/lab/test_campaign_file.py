@@ -195,6 +195,7 @@ def whole(sweep: Sweep, tmp_path_factory: pytest.TempPathFactory) -> pa.Table:
     return run_sweep(sweep, tmp_path_factory.mktemp("whole"), workers=1).rows
 
 
+@pytest.mark.slow
 def test_the_table_is_that_of_the_campaigns_one_by_one(sweep: Sweep, whole: pa.Table, tmp_path: Path) -> None:
     """2 margins x (1 + 2 seeds) x 2 workflows x 2 caps x 2 times x 2 strategies."""
     assert len(whole) == sweep.trials == 2 * 3 * 16
@@ -207,6 +208,7 @@ def test_the_table_is_that_of_the_campaigns_one_by_one(sweep: Sweep, whole: pa.T
         assert answers(theirs).equals(answers(mine))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [1, 3, 40])
 def test_shards_in_any_number_and_order_give_the_same_table(
     count: int, sweep: Sweep, whole: pa.Table, tmp_path: Path

@@ -42,6 +42,7 @@ def comparison() -> Comparison:
     return compare(WORKFLOW, LOG, times=TIMES, cap=4, policy="easy", margin=1.2)
 
 
+@pytest.mark.slow
 def test_rows_are_trials_run_one_by_one(comparison: Comparison) -> None:
     """Each on a cluster of its own, moved to its time in one go, with nothing shared."""
     zero = int(LOG.submit_s[0])
@@ -98,6 +99,7 @@ def test_a_time_alone_gives_the_trial_that_it_gives_among_others() -> None:
     assert other.rows != alone.rows
 
 
+@pytest.mark.slow
 def test_noise_keeps_the_median() -> None:
     tasks = [Task(f"t{i}", 10_000) for i in range(20_000)]
     drawn = Scenario(Workflow.from_tasks("many", tasks), LOG, noise=0.5).actual_s(3)
@@ -128,6 +130,7 @@ def counted_hidden_s(trial: Trial) -> int:
     return sum(second in works for wait in waits for second in wait)
 
 
+@pytest.mark.slow
 @given(st.integers(0, 10**6), st.sampled_from(sorted(STRATEGIES)), st.sampled_from([1, 3]))
 def test_waits_and_waste_by_counting(seed: int, name: str, cores: int) -> None:
     rng = np.random.default_rng(seed)

@@ -30,6 +30,7 @@ def by_both_ways(
     return quick, Figures.of(slow)
 
 
+@pytest.mark.slow
 @examples(600)
 @given(
     st.booleans().flatmap(lambda mixed: workflows(mixed=mixed)),
@@ -64,6 +65,7 @@ def test_figures_are_those_of_the_core(
     assert quick == slow
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strategy", WITH_HABITS, ids=lambda s: s.name)
 def test_kills_of_wide_workflows_and_growing_tables(strategy: Strategy) -> None:
     """Hundreds of jobs at once, most of them killed at first: every table must grow in the midst of things."""

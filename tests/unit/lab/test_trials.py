@@ -102,6 +102,7 @@ def some_world(
     return cluster, expected, actual
 
 
+@pytest.mark.slow
 @examples(400)
 @given(
     st.booleans().flatmap(lambda mixed: workflows(mixed=mixed)),
@@ -218,6 +219,7 @@ def all_cuts(levels: int, nodes: int) -> list[tuple[tuple[int, int], ...]]:
     ]
 
 
+@pytest.mark.slow
 @given(st.integers(0, 10**6))
 def test_no_cut_by_levels_is_better_than_the_best(seed: int) -> None:
     """Brute force over all cuts by levels and all sizes, each job submitted when the one before starts."""

@@ -78,6 +78,7 @@ class Drawn:
         return Runnable(Workflow.from_tasks("drawn", tasks), tuple(steps))
 
 
+@pytest.mark.slow
 @given(st.randoms(use_true_random=False))
 def test_what_runs_again_is_what_the_definition_says(chance: random.Random) -> None:
     """A task stays finished where it, and all that it depends on, had finished, is the same, and read the same."""

@@ -53,6 +53,7 @@ def read(path: Path) -> list[Record]:
     return found
 
 
+@pytest.mark.slow
 @given(batches=st.lists(st.lists(RECORDS, max_size=4), max_size=4))
 def test_what_goes_in_comes_out(tmp_path: Path, batches: list[list[Record]]) -> None:
     path = tmp_path / "journal.sqlite"

@@ -157,6 +157,7 @@ def gaps_s(queue: CountingQueue, what: str) -> list[float]:
     return [b - a for a, b in pairwise(times)]
 
 
+@pytest.mark.slow
 def test_a_thousand_waiting_jobs_are_asked_for_together_and_ever_more_rarely(tmp_path: Path) -> None:
     clock = Clock()
     queue = CountingQueue(clock)
@@ -173,6 +174,7 @@ def test_a_thousand_waiting_jobs_are_asked_for_together_and_ever_more_rarely(tmp
     assert steps <= 601, "it sleeps a second between looks"
 
 
+@pytest.mark.slow
 def test_a_thousand_silent_jobs_cost_one_look_at_each_claim(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The queue calls them over, their agents have not said a word, and claims never change."""
     clock, folder = Clock(), RunFolder(tmp_path)
@@ -258,6 +260,7 @@ def test_a_hundred_thousand_events_leave_memory_flat_and_are_replayed(tmp_path: 
     again.journal.close()
 
 
+@pytest.mark.slow
 def test_what_the_manager_looks_back_at_does_not_grow_with_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -48,6 +48,7 @@ def closed_below(workflow: Workflow, chance: random.Random) -> set[int]:
     return done
 
 
+@pytest.mark.slow
 @given(st.randoms(use_true_random=False))
 def test_exactly_what_is_needed_runs_again(chance: random.Random) -> None:
     """By the definition: the least set that holds every finished maker of a lost file which a task that runs reads."""
@@ -70,6 +71,7 @@ def test_exactly_what_is_needed_runs_again(chance: random.Random) -> None:
         assert lost.reader in expected.union(left)
 
 
+@pytest.mark.slow
 @given(st.randoms(use_true_random=False))
 def test_of_a_complete_run_results_are_made_again(chance: random.Random) -> None:
     """The least set of makers of lost files which are results, or which a task of the set reads."""
@@ -112,6 +114,7 @@ class Driver:
         self.ran[task] += 1
 
 
+@pytest.mark.slow
 @given(st.randoms(use_true_random=False), st.booleans())
 def test_a_run_with_undone_tasks_comes_to_its_end(chance: random.Random, fails: bool) -> None:
     workflow = drawn(chance)
@@ -138,6 +141,7 @@ def test_a_run_with_undone_tasks_comes_to_its_end(chance: random.Random, fails: 
     assert len(core.blocked) + len(core.failed) == sum(not core.is_done(task) for task in range(len(workflow)))
 
 
+@pytest.mark.slow
 @given(st.randoms(use_true_random=False))
 def test_one_failed_task_is_tried_again_and_no_other(chance: random.Random) -> None:
     """Two tasks failed; one is tried again: what the other blocks stays blocked, everything else comes to its end."""

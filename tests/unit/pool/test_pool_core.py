@@ -44,6 +44,7 @@ def graph(workflow: Workflow) -> nx.DiGraph:
     return made
 
 
+@pytest.mark.slow
 @given(streams(most_cores=3), POLICIES, st.integers(0, 3))
 def test_starts_are_those_of_the_simulated_pool(drawn: tuple[Workload, list[float]], policy: str, seed: int) -> None:
     workload, arrivals = drawn
@@ -72,6 +73,7 @@ def test_starts_are_those_of_the_simulated_pool(drawn: tuple[Workload, list[floa
     assert all(np.isfinite(ends).all() for ends in expected_ends)
 
 
+@pytest.mark.slow
 @given(st.lists(workflows(most_cores=4), min_size=1, max_size=4), POLICIES, st.integers(0, 2), st.data())
 def test_whatever_tasks_do_all_rules_hold(
     drawn: list[Workflow], policy: str, retries: int, data: st.DataObject
@@ -139,6 +141,7 @@ def test_after_a_restart_a_policy_sees_what_it_would_have_seen(workflow: Workflo
     assert rest.exact_parallelism == whole.exact_parallelism
 
 
+@pytest.mark.slow
 @given(st.lists(workflows(), min_size=2, max_size=4), POLICIES, st.data())
 def test_a_cancelled_workflow_leaves_and_the_others_do_not_notice(
     drawn: list[Workflow], policy: str, data: st.DataObject
@@ -200,6 +203,7 @@ def test_what_is_larger_than_the_pool_is_refused_and_changes_nothing() -> None:
     assert core.pool.free == 0
 
 
+@pytest.mark.slow
 @given(workflows(most_cores=1), st.integers(1, 4))
 def test_alone_is_between_the_bounds_of_list_scheduling(workflow: Workflow, slots: int) -> None:
     times = workflow.runtime_s.tolist()

@@ -241,6 +241,7 @@ def test_a_tag_belongs_to_one_job(local: LocalHarness) -> None:
     assert dict(local.queue.find([one.tag, fresh.tag])) == {one.tag: job}
 
 
+@pytest.mark.slow
 def test_several_clients_at_once(local: LocalHarness) -> None:
     program = """
 import sys

@@ -237,6 +237,7 @@ def servers(folder: Path) -> list[int]:
     return found
 
 
+@pytest.mark.slow
 def test_there_is_never_a_second_server(local: LocalHarness) -> None:
     command = [sys.executable, "-P", "-m", "windrow.queues.local.server", str(local.queue.folder)]
     starters = [subprocess.Popen(command, stderr=subprocess.DEVNULL) for _ in range(4)]
@@ -244,6 +245,7 @@ def test_there_is_never_a_second_server(local: LocalHarness) -> None:
     assert servers(local.queue.folder) == [server_pid(local.queue.folder)]
 
 
+@pytest.mark.slow
 def test_an_idle_server_leaves_and_loses_no_job_in_leaving(tmp_path: Path) -> None:
     local = LocalHarness(LocalQueue(tmp_path / "queue", nodes=4, idle_s=0.0, grace_s=0.2), tmp_path)
     for code in range(1, 6):

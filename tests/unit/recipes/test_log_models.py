@@ -37,6 +37,7 @@ def check_laws(log: Log) -> None:
     assert log.repairs.dropped == log.repairs.mended == 0
 
 
+@pytest.mark.slow
 @given(
     model=st.sampled_from(list(LOG_MODELS)),
     seed=st.integers(-(2**70), 2**70),

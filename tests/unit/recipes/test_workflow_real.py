@@ -129,6 +129,7 @@ def real_ones(data: Path, recipe: str) -> list[tuple[str, Graph]]:
 # Structure
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("folder", "recipe", "name"), FILES)
 def test_levels_widths_kinds_and_edges_are_those_of_the_published_workflow(
     data: Path, folder: str, recipe: str, name: str
@@ -150,6 +151,7 @@ def edges_by_kind(graph: Graph) -> Counter[tuple[str, str]]:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("recipe", ["cybershake", "inspiral"])
 def test_numbers_drawn_by_the_recipe_include_the_published_ones(data: Path, recipe: str) -> None:
     real: dict[int, set[tuple[int, ...]]] = defaultdict(set)
@@ -208,6 +210,7 @@ def kolmogorov_smirnov(left: Floats, right: Floats) -> tuple[float, float]:
     return float(gap), math.sqrt(-math.log(0.01 / 2) / 2 * (1 / len(left) + 1 / len(right)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("recipe", APPLICATIONS)
 def test_relative_times_of_each_kind_pass_a_two_sample_kolmogorov_smirnov_test(data: Path, recipe: str) -> None:
     real, mine = pools(data, recipe)
@@ -248,6 +251,7 @@ def variation(groups: list[Floats]) -> tuple[float, int]:
     return math.sqrt(sum(((group - 1) ** 2).sum() for group in groups) / freedom), freedom
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("recipe", "tasks"), [(recipe, n) for recipe, sizes in GLUME.items() for n in sizes])
 def test_each_kinds_share_of_the_work_is_the_published_one(data: Path, recipe: str, tasks: int) -> None:
     """Mean share over the thesis's three works against the mean over ours: within four standard errors of ours."""

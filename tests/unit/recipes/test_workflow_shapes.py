@@ -109,6 +109,7 @@ def random_order(workflow: Workflow, rng: np.random.Generator) -> list[int]:
     return order
 
 
+@pytest.mark.slow
 @given(st.integers(2, 1200))
 def test_gauss_takes_the_nearest_size(tasks: int) -> None:
     possible = [(n * n + n - 2) // 2 for n in range(2, 90)]
@@ -207,6 +208,7 @@ def test_levels_are_as_drawn_and_nothing_dangles(name: str, tasks: int, alpha: f
         assert (level[children] == level[parents] + 1).all()
 
 
+@pytest.mark.slow
 @given(tasks=st.integers(3, 300), alpha=st.floats(0.2, 6), seed=st.integers(0, 99))
 def test_everything_passes_through_the_choke_point(tasks: int, alpha: float, seed: int) -> None:
     workflow = generate_workflow("choke", tasks=tasks, seed=seed, parameters={"alpha": str(alpha)})
@@ -227,6 +229,7 @@ def test_random_graphs_also_point_past_the_next_level() -> None:
     assert (workflow.levels[children] > workflow.levels[parents] + 1).any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SHAPES)
 @pytest.mark.parametrize("alpha", [0.5, 1.0, 5.0])
 def test_a_large_alpha_is_wide(name: str, alpha: float) -> None:
@@ -240,6 +243,7 @@ def test_a_large_alpha_is_wide(name: str, alpha: float) -> None:
     assert np.mean(400 / heights) == pytest.approx(20 * alpha, rel=0.25)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["random", "level"])
 @pytest.mark.parametrize("eta", [1.0, 2.0, 5.0])
 def test_out_degrees_are_uniform_with_mean_eta(name: str, eta: float) -> None:

@@ -110,6 +110,7 @@ def test_a_run_of_one_task_on_an_empty_cluster() -> None:
     assert_inside(pictures(page)[0])
 
 
+@pytest.mark.slow
 def test_the_page_of_a_comparison() -> None:
     comparison = compare(WORKFLOW, LOG, times=[40_000, 90_000, 160_000])
     page = comparison_page(comparison, ["on <a> cluster & more"])

@@ -124,6 +124,7 @@ def drawn_tasks(picture: str) -> int:
     return sum(int(m[1].replace(",", "")) if m else 1 for m in many)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [1, 50, 1500])
 def test_few_tasks_are_drawn_one_by_one(count: int) -> None:
     told = run.told(run.independent(count), packed(count, 1.0), until_s=1016 + count)
@@ -132,6 +133,7 @@ def test_few_tasks_are_drawn_one_by_one(count: int) -> None:
     assert "too short" not in caption
 
 
+@pytest.mark.slow
 def test_ten_thousand_tasks_make_a_small_page_that_tells_them_all() -> None:
     told = run.told(run.independent(10_000), packed(10_000, 0.01), until_s=1120, state="complete")
     picture, caption = run_gantt(told, kind_colours(told.story.workflow)[0])
@@ -155,6 +157,7 @@ def test_tasks_at_once_on_a_node_do_not_cover_each_other() -> None:
             assert x + w <= u + 0.11 or u + ww <= x + 0.11 or y + h <= v + 0.01 or v + hh <= y + 0.01
 
 
+@pytest.mark.slow
 def test_many_jobs_are_cut_off_and_counted() -> None:
     plans = [JobPlan((i,), 1, 60, 120) for i in range(2100)]
     records = [begun(), run.planned(1000, *plans)]

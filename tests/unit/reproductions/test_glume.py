@@ -101,6 +101,7 @@ def test_a_log_beside_is_found_too(logs: Path, tmp_path: Path) -> None:
     assert sdsc.model == "lublin"
 
 
+@pytest.mark.slow
 def test_wins_count_from_five_percent_on() -> None:
     key = ("KTH", "accurate")
     found = results(
@@ -121,6 +122,7 @@ def test_wins_count_from_five_percent_on() -> None:
     assert found.cells()[6].ours == (1, 0)
 
 
+@pytest.mark.slow
 def test_improvement_is_the_mean_of_ratios_not_the_ratio_of_means() -> None:
     name = ("KTH", "accurate", 16, "C-50-short")
     table = made_up(PLAN.cap_16, {})
@@ -190,6 +192,7 @@ def test_claims_differ_where_numbers_do() -> None:
     assert said["figure 5.3", "runs in which zhang sends one job"].ours == "100.00 %"
 
 
+@pytest.mark.slow
 def test_a_claim_of_two_numbers_needs_both() -> None:
     names = [w.name for w in PLAN.enhancements.workflows if w.name.endswith("long")]
     for makespan, agrees in ((93_500, True), (80_000, False)):  # one workflow in four: 25 % of runs, print has 27 %
@@ -204,6 +207,7 @@ def test_what_print_has_and_we_never_see_differs() -> None:
     assert (lost.ours, lost.agrees) == ("no such run", False)
 
 
+@pytest.mark.slow
 def test_synthetic_logs_neither_agree_nor_differ() -> None:
     synthetic = plan_glume(None, full=False)
     found = results({}, synthetic)
@@ -212,6 +216,7 @@ def test_synthetic_logs_neither_agree_nor_differ() -> None:
     assert "nothing here can be compared" in reported({}, synthetic).summary[0]
 
 
+@pytest.mark.slow
 def test_page_markdown_and_json_hold_the_same_wins() -> None:
     found = reported({("KTH", "accurate", "C-50-short", "glume"): 50_000})
     html, text, numbers = found.html(), found.markdown(), found.json()
@@ -223,6 +228,7 @@ def test_page_markdown_and_json_hold_the_same_wins() -> None:
     assert text.count("\n## Figure ") == 16
 
 
+@pytest.mark.slow
 def test_failures_are_told_first_hand() -> None:
     tables = [made_up(campaign, {}) for campaign in PLAN.campaigns]
     errors = pa.array(["boom", *[None] * (len(tables[0]) - 1)], pa.string())
@@ -248,6 +254,7 @@ def test_the_command_runs_from_end_to_end(
     assert {p: p.stat().st_mtime_ns for p in (out / "chunks").iterdir()} == first
 
 
+@pytest.mark.slow
 def test_a_difference_done_away_with_is_not_listed() -> None:
     neighbours = real(plan_glume(None, full=False, rules=BatchRules(placement="contiguous")))
     there, gone = reported({}).markdown(), reported({}, neighbours).markdown()

@@ -54,12 +54,14 @@ def test_what_they_ask_for(source: ThesisLog) -> None:
     assert source.load("accurate").requested_s.tolist() == [546, 3666, 1026, 66, 66]
 
 
+@pytest.mark.slow
 def test_nobody_is_killed_at_his_request(logs: Path) -> None:
     for requests in ("actual", "accurate"):
         log = ThesisLog("SDSC", path=str(logs / SDSC)).load(requests)
         assert (log.run_s < log.requested_s).all()
 
 
+@pytest.mark.slow
 def test_the_jobs_that_never_ran_weigh_half_as_much_as_those_that_did(logs: Path) -> None:
     """Counted from the text of the log: the figures that the docs give."""
     text = gzip.decompress((logs / SDSC).read_bytes()).decode()

@@ -148,6 +148,7 @@ def forks(count: int = 300) -> Workload:
     return Workload("forks", (fork,) * count, np.zeros(count, dtype=np.int64), np.ones(count), mean_work_s=5.0)
 
 
+@pytest.mark.slow
 def test_readings_differ_where_they_should() -> None:
     """Held 4 + 4 processor-seconds as shipped, (1 + 4) + (4 + 4) on top, (1 + 4) + 4 with the whole target."""
     rates = {r: pool_saturation(forks(), ReadingPolicy(r, 1.0, 99)) for r in READINGS}

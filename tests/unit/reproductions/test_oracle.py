@@ -68,6 +68,7 @@ def test_only_courses_that_were_there_are_taken() -> None:
     assert beam.search(3) == [7]
 
 
+@pytest.mark.slow
 def test_rows_of_the_oracle_are_its_trials() -> None:
     table = rows_of(chunk())
     assert table.column("submit_s").to_pylist() == [86_400, 100_000]
@@ -95,6 +96,7 @@ def test_the_oracle_is_never_later_than_hindsight() -> None:
     assert all(oracle <= hindsight for oracle, hindsight in pairs)
 
 
+@pytest.mark.slow
 def test_a_campaign_of_the_oracle_is_kept_like_any_other(tmp_path: pytest.TempPathFactory) -> None:
     table = run_campaigns([CAMPAIGN], str(tmp_path), workers=1)[0]
     assert table.column("makespan_s").to_pylist() == rows_of(chunk()).column("makespan_s").to_pylist()

@@ -9,6 +9,7 @@ import pytest
 from windrow.reproductions.zhang.paired import paired_t_test
 
 
+@pytest.mark.slow
 def test_a_worked_example() -> None:
     # Sleep gained under two drugs by ten people, from Student's own paper of 1908: t = 4.0621, p = 0.00283.
     first = [0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0]

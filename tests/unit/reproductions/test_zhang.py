@@ -187,6 +187,7 @@ def _critical_path_s(parents: Callable[[int], np.ndarray], runtime_s: list[int],
     return max(ends.values())
 
 
+@pytest.mark.slow
 def test_a_failed_run_is_left_out_of_means_and_pairs() -> None:
     tables = [_table(c, lambda _c, _p, _w, s, i: 100 * i + 10 * STRATEGY_NAMES.index(s), {}) for c in PLAN.campaigns]
     first = tables[0].to_pylist()

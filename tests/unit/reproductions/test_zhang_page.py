@@ -40,6 +40,7 @@ def results() -> Report:
     return report(PLAN, [table(campaign) for campaign in PLAN.campaigns])
 
 
+@pytest.mark.slow
 def test_page_markdown_and_json_hold_the_same_numbers(results: Report) -> None:
     html, text = results.html(), results.markdown()
     numbers = json.loads(json.dumps(results.json(), allow_nan=False))
@@ -66,6 +67,7 @@ def test_the_summary_says_what_is_not_the_papers_own(results: Report) -> None:
     assert any("zhang in 15, individual in 0, giant in 0" in line for line in lines)
 
 
+@pytest.mark.slow
 def test_failures_are_told_first_hand() -> None:
     tables = [table(campaign, fail_first=i == 0) for i, campaign in enumerate(PLAN.campaigns)]
     found = report(PLAN, tables)

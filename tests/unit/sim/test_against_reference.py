@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.examples import examples
@@ -16,18 +17,21 @@ def play(scenario: Scenario) -> None:
     pair.finish()
 
 
+@pytest.mark.slow
 @examples(300)
 @given(scenarios())
 def test_every_start_and_event_is_the_same(scenario: Scenario) -> None:
     play(scenario)
 
 
+@pytest.mark.slow
 @examples(300)
 @given(scenarios(placements=("leftmost", "contiguous")))
 def test_every_start_and_event_is_the_same_with_identities(scenario: Scenario) -> None:
     play(scenario)
 
 
+@pytest.mark.slow
 @examples(150)
 @given(
     scenarios(placements=("count", "count", "leftmost", "contiguous")),
@@ -45,6 +49,7 @@ def test_estimates_are_what_then_happens(scenario: Scenario, asked: list[tuple[i
     pair.finish_quietly()  # asking changes nothing
 
 
+@pytest.mark.slow
 @examples(100)
 @given(scenarios(placements=("count", "leftmost")), st.integers(0, 40))
 def test_a_clone_and_its_original_live_apart(scenario: Scenario, at: int) -> None:

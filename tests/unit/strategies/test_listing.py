@@ -65,6 +65,7 @@ def workflows(draw: st.DrawFn, *, mixed: bool) -> Workflow:
     return Workflow.from_tasks("random", tasks)
 
 
+@pytest.mark.slow
 @examples(500)
 @given(st.booleans().flatmap(lambda mixed: workflows(mixed=mixed)), st.integers(1, 6))
 def test_run_times_are_those_of_the_packing(workflow: Workflow, most: int) -> None:

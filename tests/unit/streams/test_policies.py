@@ -26,6 +26,7 @@ def starts(policy: str, stream: Stream, slots: int = 4, selection: Selection = S
     return [float(s) for of in run_by_pool(pool, *stream)[0] for s in of]
 
 
+@pytest.mark.slow
 @given(streams(most_cores=3))
 def test_the_papers_identities_hold_start_by_start(stream: Stream) -> None:
     for family in _SAME:
@@ -44,6 +45,7 @@ def test_the_identities_hold_on_the_papers_workloads(workload: str) -> None:
         assert all(np.array_equal(outcome, outcomes[0]) for outcome in outcomes)
 
 
+@pytest.mark.slow
 @given(streams(most_cores=3), st.sampled_from(_ALL), st.sampled_from(sorted(SELECTIONS)))
 def test_compiled_simulation_and_pool_start_the_same_tasks_at_the_same_times(
     stream: Stream, policy: str, selection: str
@@ -64,6 +66,7 @@ def test_compiled_simulation_and_pool_agree_on_the_papers_mixture(policy: str) -
     assert outcome.start_s.tolist() == starts(policy, (drawn, arrival_s.tolist()), 100)
 
 
+@pytest.mark.slow
 @given(streams(most_cores=3), st.sampled_from((*_ALL, "sr-exact")))
 def test_every_schedule_is_valid(stream: Stream, policy: str) -> None:
     workload, arrival_s = stream
@@ -79,6 +82,7 @@ def test_every_schedule_is_valid(stream: Stream, policy: str) -> None:
         assert sum(cores for start, end, cores in moments if start <= at < end) <= 4
 
 
+@pytest.mark.slow
 @given(streams(), st.sampled_from(("bf", "due", "sr", "slop:0.5", "fes:1")))
 def test_after_each_event_idle_processors_are_kept_or_nobody_can_use_them(stream: Stream, policy: str) -> None:
     workload, arrival_s = stream
@@ -95,6 +99,7 @@ def test_after_each_event_idle_processors_are_kept_or_nobody_can_use_them(stream
     run_by_pool(Watched(3, find_policy(policy)), workload, arrival_s)
 
 
+@pytest.mark.slow
 @given(streams())
 def test_under_strict_reservation_nobody_is_delayed_by_those_behind(stream: Stream) -> None:
     """Section III-D. A workflow starts as if the ones that arrive after it did not exist."""

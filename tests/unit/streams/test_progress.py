@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import combinations
 
 import networkx as nx
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.streams.small import orders, workflows
@@ -63,6 +64,7 @@ def test_generations_follow_every_completion(data: st.DataObject) -> None:
     assert progress.left == 0
 
 
+@pytest.mark.slow
 @given(st.data())
 def test_exact_parallelism_is_the_heaviest_antichain_at_every_step(data: st.DataObject) -> None:
     workflow = data.draw(workflows(most_tasks=8, most_cores=3))

@@ -61,6 +61,7 @@ def test_random_draws_take_each_task_once() -> None:
     assert taken != sorted(taken)
 
 
+@pytest.mark.slow
 @given(workflows())
 def test_the_exact_length_is_a_lower_bound_of_the_makespan_alone(workflow: Workflow) -> None:
     workload = Workload("one", (workflow,), np.zeros(1, dtype=np.int64), np.ones(1))
