@@ -45,12 +45,18 @@ def chart(draw: Callable[[Axes], object], caption: str, *, height: float = 3.2, 
     import matplotlib as mpl  # noqa: PLC0415  (an extra)
     from cycler import cycler  # noqa: PLC0415
     from matplotlib.figure import Figure  # noqa: PLC0415
+    from matplotlib.ticker import LogLocator, NullLocator  # noqa: PLC0415
 
     with mpl.rc_context(_STYLE | {"axes.prop_cycle": cycler(color=_SERIES)}):
         drawing = Figure(figsize=(9.6, height), layout="constrained")
         axes = drawing.subplots()
         axes.set(xlabel=x, ylabel=y)
         draw(axes)
+        for axis in (axes.xaxis, axes.yaxis):
+            if axis.get_scale() == "log":  # ticks as people count, not as powers
+                axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+                axis.set_major_formatter("{x:g}")
+                axis.set_minor_locator(NullLocator())
         if axes.get_legend_handles_labels()[0]:
             drawing.legend(loc="outside upper left", ncols=8)
         text = io.StringIO()
