@@ -3,13 +3,13 @@
 Kinds, which an ablation may leave out:
 
 cuts     the first levels as one job, the rest as one when that starts, level by level, or task by task; or all at once
+sizes    each of these jobs on several numbers of nodes, not just on the one that ends first by the queue's estimate
 pairs    both jobs of a cut submitted now, the second with leeway
 splits   the first levels as several jobs side by side: parts that do not depend on each other, dealt out by work
-single   one job for each ready task, under the cap: seldom best, but always possible where a cap is low
+single   one job for each ready task, under the cap: seldom best, but always open where a cap is low
 hold     nothing now, while a job runs
 
-A job has the number of nodes that ends first by the queue's estimate. (Others were tried, and ready tasks in bundles:
-neither paid. The numbers are in docs/reproductions/foresight.md.)
+A size is left out where even a job that starts at once would end after the best one by estimate: no future helps it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,9 @@ from windrow.strategies.levels import levels_text
 
 Ints = NDArray[np.int64]
 
-KINDS = ("cuts", "pairs", "splits", "single", "hold")
+KINDS = ("cuts", "sizes", "pairs", "splits", "single", "hold")
+_STEP = 1.5  # between numbers of nodes
+_SIZES = 6  # numbers of nodes that are tried for one job, at most
 _SHARES = (1.0, 0.5, 0.25)  # of the nodes that a part of a split could use
 _SPARE = (0.25, 1.0)  # parts of the run for which a job may ask beside, where that costs no wait
 _SPARE_WAITING = 0.25  # the most of them for a job that has to wait
@@ -67,7 +69,8 @@ class Courses:
         """Each course with its rank: which to look at first, where there is no time for all."""
         view, last = self.view, self.view.levels.last
         if "cuts" in self.kinds:
-            yield 0, Course("all levels", (self._job(0, last, view.busy_s),))
+            for k, nodes in enumerate(self._sizes(0, last, view.busy_s)):
+                yield 2 if k else 0, Course("all levels", (self._job(0, last, nodes, view.busy_s),))
             for cut in range(last):
                 yield from self._cut(cut)
         if "single" in self.kinds and view.ready:
@@ -82,15 +85,19 @@ class Courses:
         """Levels up to `cut` as one job, and the ways to go on."""
         view, last, busy = self.view, self.view.levels.last, self.view.busy_s
         done = levels_text(0, cut)
-        job = self._job(0, cut, busy)
-        yield 0, Course(f"{done}, then the rest", (job,), (Later(cut + 1, last, "when started"),))
-        yield 2, Course(f"{done}, then task by task", (job,), (Later(cut + 1, last, "by task"),))
-        if cut + 1 < last:
-            one_by_one = tuple(Later(level, level, "when done") for level in range(cut + 1, last + 1))
-            yield 3, Course(f"{done}, then level by level", (job,), one_by_one)
+        one_by_one = tuple(Later(level, level, "when done") for level in range(cut + 1, last + 1))
+        firsts = [self._job(0, cut, nodes, busy) for nodes in self._sizes(0, cut, busy)]
+        for k, job in enumerate(firsts):
+            later = 2 if k else 0
+            yield later, Course(f"{done}, then the rest", (job,), (Later(cut + 1, last, "when started"),))
+            yield later + 2, Course(f"{done}, then task by task", (job,), (Later(cut + 1, last, "by task"),))
+            if cut + 1 < last:
+                yield 3, Course(f"{done}, then level by level", (job,), one_by_one)
         if "pairs" in self.kinds and view.cap - view.jobs > 1:
-            until = max(busy, view.wait_s(job.nodes, job.run_s + job.leeway_s)) + job.run_s
-            yield 1, Course(f"{done} and the rest", (job, self._job(cut + 1, last, until)))
+            first = firsts[0]
+            until = max(busy, view.wait_s(first.nodes, first.run_s + first.leeway_s)) + first.run_s
+            for k, nodes in enumerate(self._sizes(cut + 1, last, until)[:3]):
+                yield 3 if k else 1, Course(f"{done} and the rest", (first, self._job(cut + 1, last, nodes, until)))
 
     def _splits(self, cut: int) -> Iterator[tuple[int, Course]]:
         """Levels up to `cut` as several jobs side by side."""
@@ -109,11 +116,22 @@ class Courses:
                     yield rank, Course(f"{name}, then the rest", jobs, (Later(cut + 1, last, "when started"),))
                     yield rank, Course(f"{name}, then task by task", jobs, (Later(cut + 1, last, "by task"),))
 
-    def _job(self, first: int, last: int, busy_s: int) -> JobPlan:
-        """These levels on the number of nodes that ends first by estimate."""
+    def _sizes(self, first: int, last: int, busy_s: int) -> list[int]:
+        """Numbers of nodes for these levels: the one that ends first by estimate, then others that may do better."""
         run = self.view.levels.run_s(first, last)[: self.max_nodes]
-        nodes = min(best_nodes(self.view, first, last, busy_s)[0], len(run))
-        return self.view.plan(first, last, nodes, binary_leeway(self.view, nodes, int(run[nodes - 1]), busy_s)[0])
+        best, wait, _ = best_nodes(self.view, first, last, busy_s)
+        best = min(best, len(run))
+        found, nodes = [best], float(len(run))
+        end = max(wait, busy_s) + int(run[best - 1])
+        while nodes >= 1 and "sizes" in self.kinds and len(found) < _SIZES:
+            if busy_s + run[round(nodes) - 1] < end and round(nodes) not in found:
+                found.append(round(nodes))
+            nodes /= _STEP
+        return found
+
+    def _job(self, first: int, last: int, nodes: int, busy_s: int) -> JobPlan:
+        run = int(self.view.levels.run_s(first, last)[nodes - 1])
+        return self.view.plan(first, last, nodes, binary_leeway(self.view, nodes, run, busy_s)[0])
 
 
 def padded(view: View, jobs: tuple[JobPlan, ...], late_s: Callable[[JobPlan], int] | None) -> tuple[JobPlan, ...]:

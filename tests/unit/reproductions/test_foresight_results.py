@@ -65,7 +65,7 @@ def test_a_run_that_one_strategy_did_not_finish_counts_for_none() -> None:
     assert len(cell.runs) == 3
     assert cell.makespan_s("glume") == pytest.approx(800 / 3)
     assert results.failed == 1
-    assert results.trials == 6 * 4 * 2 + 6 * 4 + 7 * 4 + 2 + 2 + 2 * 2 + 2 * 9
+    assert results.trials == 6 * 4 * 2 + 6 * 4 + 7 * 4 + 2 + 2 + 2 * 2 + 2 * 10
 
 
 def test_a_cell_that_nobody_finished_is_left_out() -> None:
