@@ -33,7 +33,7 @@ def test_the_option_of_zhang_is_refused_for_glume(tmp_path: Path, capsys: pytest
 
 def test_a_folder_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["reproduce", "zhang", "--data", str(tmp_path / "no")]) == 2
-    assert "give the one that holds the logs" in capsys.readouterr().err
+    assert "give the one with the logs as --data" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("option", ["--policy", "--placement"])
