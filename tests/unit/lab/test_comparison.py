@@ -175,7 +175,7 @@ def test_times_of_the_thesis_and_of_short_logs() -> None:
 
 def test_what_cannot_be_compared_is_refused() -> None:
     last = int(LOG.submit_s[-1] - LOG.submit_s[0])
-    with pytest.raises(UserError, match="outside of log"):
+    with pytest.raises(UserError, match="outside log"):
         compare(WORKFLOW, LOG, times=[0, last + 1])
     with pytest.raises(UserError, match="names that differ"):
         compare(WORKFLOW, LOG, times=[0], strategies=["glume", Glume(beat=0.2)])
@@ -183,7 +183,7 @@ def test_what_cannot_be_compared_is_refused() -> None:
         compare(WORKFLOW, LOG, times=[0], strategies=["gloom"])
     with pytest.raises(UserError, match="at least one submission time"):
         compare(WORKFLOW, LOG, times=[])
-    with pytest.raises(UserError, match="noise is a spread"):
+    with pytest.raises(UserError, match="noise must be a spread"):
         compare(WORKFLOW, LOG, times=[0], noise=-1)
     with pytest.raises(UserError, match="task t needs 2 cores of one node"):
         compare(Workflow.from_tasks("wide", [Task("t", 5, cores=2)]), LOG, times=[0])
