@@ -43,7 +43,7 @@ _NODE = (1.6, 14.0)  # the least and the most pixels of a node
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _JobBox:
     """Where a job is drawn."""
 
     top: float
@@ -130,7 +130,7 @@ def _axis(told: RecordedRun, background: Background | None) -> Axis:
     return Axis(low, high, tuple((value + zero, label) for value, label in axis.ticks), axis.title)
 
 
-def _rows(told: RecordedRun, jobs: Mapping[int, JobStory]) -> dict[int, _Place]:
+def _rows(told: RecordedRun, jobs: Mapping[int, JobStory]) -> dict[int, _JobBox]:
     if not jobs:
         return {}
     lane = {n: i for i, n in enumerate(jobs)} if len(jobs) <= _ALONE else _lanes(told, jobs)
@@ -143,7 +143,7 @@ def _rows(told: RecordedRun, jobs: Mapping[int, JobStory]) -> dict[int, _Place]:
     tops = [float(_TOP)]
     for nodes in widest:
         tops.append(tops[-1] + max(nodes * node, 4.0) + gap)
-    return {n: _Place(tops[lane[n]], max(job.plan.nodes * node, 4.0)) for n, job in jobs.items()}
+    return {n: _JobBox(tops[lane[n]], max(job.plan.nodes * node, 4.0)) for n, job in jobs.items()}
 
 
 def _lanes(told: RecordedRun, jobs: Mapping[int, JobStory]) -> dict[int, int]:
@@ -217,7 +217,7 @@ def _resumed(frame: Frame, at_s: float) -> str:
     return f'<path class="axis" stroke-dasharray="4 4" d="M{x:.1f} {frame.top:.1f}V{frame.bottom:.1f}"/>'
 
 
-def _wait(frame: Frame, told: RecordedRun, number: int, job: JobStory, row: _Place) -> str:
+def _wait(frame: Frame, told: RecordedRun, number: int, job: JobStory, row: _JobBox) -> str:
     if job.submitted_s is None:
         return ""
     waited = wait_s(job, told.until_s)
@@ -228,7 +228,7 @@ def _wait(frame: Frame, told: RecordedRun, number: int, job: JobStory, row: _Pla
     return f'<rect class="veil" {box}><title>{escape(words)}</title></rect>'
 
 
-def _outline(frame: Frame, told: RecordedRun, number: int, job: JobStory, row: _Place) -> str:
+def _outline(frame: Frame, told: RecordedRun, number: int, job: JobStory, row: _JobBox) -> str:
     middle = row.top + row.height / 2 + 4
     is_alone = len(told.story.jobs) <= _ALONE
     label = plot.text(_LEFT - 8, middle, f"job {number}", "end") if is_alone else ""
@@ -239,7 +239,7 @@ def _outline(frame: Frame, told: RecordedRun, number: int, job: JobStory, row: _
     return f'<rect fill="none" class="axis" {_box(a, row.top, max(b - a, 0.8), row.height)}></rect>{label}'
 
 
-def _drawn(frame: Frame, told: RecordedRun, bar: _Bar, row: _Place, slots: int, colours: Mapping[str, int]) -> str:
+def _drawn(frame: Frame, told: RecordedRun, bar: _Bar, row: _JobBox, slots: int, colours: Mapping[str, int]) -> str:
     a, b = frame.across([bar.begin_s, bar.end_s]).tolist()
     node = row.height / told.story.jobs[bar.job].plan.nodes
     wide = len(bar.attempt.nodes) > 1
