@@ -130,7 +130,10 @@ def test_where_all_take_the_same_none_is_called_best() -> None:
         ),
         ([7201] * 20, "Shortest mean makespans over 20 submission times: a, 2.0 h, and b, 2.0 h; less than 1 % apart."),
         ([14400] * 20, "Best by mean makespan over 20 submission times: a, 2.0 h; next b, 4.0 h, so 50 % less."),
-        ([14400], "Shortest mean makespans at one submission time: a, 2.0 h, and b, 4.0 h; one time tells nothing"),
+        (
+            [14400],
+            "Shortest mean makespans at one submission time: a, 2.0 h, and b, 4.0 h; one submission time says nothing",
+        ),
     ],
 )
 def test_the_verdict_says_over_how_many_times_and_whether_it_is_chance(second_s: list[int], first_line: str) -> None:
