@@ -78,7 +78,7 @@ def test_a_run_that_does_not_want_to_be_strict_is_not(capsys: pytest.CaptureFixt
 def test_a_stale_file_does_not_make_a_run_complete(capsys: pytest.CaptureFixture[str]) -> None:
     Path("old.txt").write_text("stale")
     assert main(["run", write('name: t\ntasks:\n  - {id: g, command: "true", outputs: old.txt}\n')]) == 1
-    assert "old.txt is there and was left as it was" in capsys.readouterr().out
+    assert "old.txt exists and was left unchanged" in capsys.readouterr().out
     assert Path("old.txt").read_text() == "stale"
 
 

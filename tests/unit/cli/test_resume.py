@@ -245,7 +245,7 @@ def test_retry_of_a_failed_task_and_of_one_in_a_run_that_is_managed(capsys: pyte
     Path("ok").touch()
     said(capsys)
     assert main(["retry", "a", "b"]) == 0
-    assert "manages it and was told" in said(capsys)
+    assert "manages it and has been notified" in said(capsys)
     until(2, "finished")
     assert ran() == {"a": 2, "b": 2, "c": 1}
     assert main(["retry", "a", "last"]) == 0  # what runs is left alone
