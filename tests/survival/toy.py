@@ -16,10 +16,9 @@ from pathlib import Path
 import numpy as np
 
 from windrow.agent import event_file
-from windrow.agent.claim import claim
+from windrow.agent.claim import claim, is_fenced
 from windrow.agent.core import AgentCore
 from windrow.agent.desk import Desk
-from windrow.agent.fence import is_fenced
 from windrow.agent.folder import RunFolder
 from windrow.agent.job_file import read_job
 from windrow.agent.order import Result

@@ -7,9 +7,8 @@ import sys
 import time
 from socket import gethostname
 
-from windrow.agent.claim import claim
+from windrow.agent.claim import claim, is_fenced
 from windrow.agent.event_file import AgentLeft, Writer
-from windrow.agent.fence import is_fenced
 from windrow.agent.folder import RunFolder
 from windrow.agent.guard import guarded
 from windrow.agent.hosts import find_hosts, queue_id
@@ -22,17 +21,12 @@ from windrow.errors import OutsideError, UserError, WindrowError
 def main(arguments: list[str]) -> int:
     """Run the job; the exit code."""
     try:
-        folder, number = _parse(arguments)
-        return _run(folder, number)
+        if len(arguments) != 2 or not arguments[1].isdecimal():
+            raise UserError("usage: python -m windrow.agent RUN_DIR JOB_NUMBER")
+        return _run(RunFolder.at(arguments[0]), int(arguments[1]))
     except WindrowError as error:
         print(f"windrow agent: {error}", file=sys.stderr)
         return error.exit_code
-
-
-def _parse(arguments: list[str]) -> tuple[RunFolder, int]:
-    if len(arguments) != 2 or not arguments[1].isdecimal():
-        raise UserError("usage: python -m windrow.agent RUN_DIR JOB_NUMBER")
-    return RunFolder.at(arguments[0]), int(arguments[1])
 
 
 def _run(folder: RunFolder, number: int) -> int:

@@ -7,7 +7,7 @@ Rule 3: a task starts only if it should end before the deadline.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from windrow.agent.event_file import (
@@ -71,8 +71,13 @@ class AgentCore:
                 if parent not in self._specs:
                     self._awaited.setdefault(parent, []).append(spec.task)
         closed = self._specs.keys() - new.keys() - self._allocation.open - self._done
-        self._allocation.add({task: _member(spec, self._done) for task, spec in new.items()})
-        self._drop_what_never_fits(new, at)
+        opened = {task: len(set(spec.parents) - self._done) for task, spec in new.items()}
+        self._allocation.add({t: Member(_need(s), s.expected_s, opened[t], s.children) for t, s in new.items()})
+        empty = Packing(self._nodes, self._shape)
+        for task, spec in new.items():
+            if task in self._allocation.open and not empty.can_ever_run(_need(spec)):
+                why = f"it needs more than this job's {self._nodes} nodes of {self._shape.cores} cores have"
+                self._drop(self._allocation.abandon([task]), {task: why}, at)
         for task, spec in new.items():
             if gone := closed.intersection(spec.parents):
                 why = f"task {self._specs[min(gone)].id!r}, on which it depends, will not run in this job"
@@ -116,7 +121,7 @@ class AgentCore:
     @property
     def may_start(self) -> bool:
         """Whether some task could start if there is room."""
-        return not self._is_draining and self._allocation.has_offers
+        return not self._is_draining and self.packing.has_offers
 
     @property
     def packing(self) -> Packing:
@@ -148,7 +153,10 @@ class AgentCore:
                     self._drop(self._allocation.give_up(task), {task: _no_time(spec, self.deadline - at)}, at)
                     again = True
                 else:
-                    starts.append(self._begin(spec, nodes, at))
+                    attempt = spec.attempts + self._failures.get(task, 0) + 1
+                    self._running[task] = attempt, at
+                    self._records.append(AttemptStarted(at, task, attempt, nodes))
+                    starts.append(StartAttempt(spec, attempt, nodes))
         return starts
 
     def ended(self, result: Result, at: float) -> None:
@@ -162,11 +170,12 @@ class AgentCore:
             return
         self._failures[task] = self._failures.get(task, 0) + 1
         final = self._failures[task] > self._specs[task].retries
-        how = result.exit, result.signal, result.why
-        usage = result.cpu_s, result.peak_bytes
-        self._records.append(AttemptFailed(at, task, attempt, begun, *how, final, result.tail, *usage, result.cause))
+        how = result.exit, result.signal, result.why, final, result.tail, result.cpu_s, result.peak_bytes
+        self._records.append(AttemptFailed(at, task, attempt, begun, *how, result.cause))
         if final:
-            self._close_failed(task, at)
+            closed = self._allocation.give_up(task)
+            why = f"task {self._specs[task].id!r}, on which it depends, failed"
+            self._drop([t for t in closed if t != task], dict.fromkeys(closed, why), at)
         elif self._is_draining:
             self._drop(self._allocation.give_up(task), {task: "this job starts no more tasks"}, at)
         else:
@@ -218,34 +227,13 @@ class AgentCore:
             self.lost(task, why, at, cause_of_end(why))
         self._records.append(AgentLeft(at, why))
 
-    def _begin(self, spec: TaskSpec, nodes: tuple[int, ...], at: float) -> StartAttempt:
-        attempt = spec.attempts + self._failures.get(spec.task, 0) + 1
-        self._running[spec.task] = attempt, at
-        self._records.append(AttemptStarted(at, spec.task, attempt, nodes))
-        return StartAttempt(spec, attempt, nodes)
-
-    def _close_failed(self, task: int, at: float) -> None:
-        closed = self._allocation.give_up(task)
-        why = f"task {self._specs[task].id!r}, on which it depends, failed"
-        self._drop([t for t in closed if t != task], dict.fromkeys(closed, why), at)
-
     def _drop(self, tasks: Iterable[int], whys: dict[int, str], at: float) -> None:
         """Record these tasks as dropped, each for its own reason or that of what it depends on."""
-        dropped = list(tasks)
-        for task in dropped:
-            why = whys.get(task, "a task on which it depends will not run in this job")
-            self._records.append(TaskDeclined(at, task, why))
-        gone = set(dropped)
+        gone = dict.fromkeys(tasks, "a task on which it depends will not run in this job")
+        self._records += [TaskDeclined(at, task, whys.get(task, why)) for task, why in gone.items()]
         if gone and self._awaited:
             left = {p: [c for c in children if c not in gone] for p, children in self._awaited.items()}
             self._awaited = {parent: children for parent, children in left.items() if children}
-
-    def _drop_what_never_fits(self, specs: Mapping[int, TaskSpec], at: float) -> None:
-        empty = Packing(self._nodes, self._shape)
-        for task, spec in specs.items():
-            if task in self._allocation.open and not empty.can_ever_run(_need(spec)):
-                why = f"it needs more than this job's {self._nodes} nodes of {self._shape.cores} cores have"
-                self._drop(self._allocation.abandon([task]), {task: why}, at)
 
 
 def cause_of_end(why: str) -> Cause:
@@ -257,11 +245,6 @@ def cause_of_end(why: str) -> Cause:
 
 def _need(spec: TaskSpec) -> Need:
     return Need(spec.cores, spec.memory_bytes, spec.nodes)
-
-
-def _member(spec: TaskSpec, done: Collection[int]) -> Member:
-    open_parents = sum(parent not in done for parent in set(spec.parents))
-    return Member(_need(spec), spec.expected_s, open_parents, spec.children)
 
 
 def _no_time(spec: TaskSpec, left_s: float) -> str:

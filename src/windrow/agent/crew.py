@@ -86,8 +86,7 @@ class Crew:
 
     def _wait_if_in_doubt(self, results: list[Result]) -> bool:
         ended = [result.task for result in results if result.may_be_stop]
-        is_in_doubt = self._doubts and not self._told.issuperset(ended)
-        if is_in_doubt:
+        if self._doubts and not self._told.issuperset(ended):
             self._wake.wait_for_stop()
         self._told.difference_update(result.task for result in results)
         return bool(ended)
@@ -110,31 +109,26 @@ class Crew:
 
     def end(self, patience_s: float, take: Callable[[Result], None]) -> None:
         """End whatever runs, everywhere: told first, then killed. What comes of it is handed over as it comes."""
-        nodes = self._nodes()
-        let_end(nodes, patience_s, self.wait, take)
-        for node in nodes:
-            node.signal(signal.SIGKILL)
+        let_end(self._nodes(), patience_s, self.wait, take)
+        for place in self._nodes():
+            place.signal(signal.SIGKILL)
         for result in self._here.end():
             take(result)
-        self._dismiss(take)
+        others = self._others.values()  # whose steps end by themselves when their input does
+        for node in others:
+            node.close()
+        end = time.monotonic() + _DISMISS_S
+        while not all(node.is_lost for node in others) and time.monotonic() < end:
+            self._poll.poll(50)
+            for node in others:
+                for result in node.collect():
+                    take(result)
+        for node in others:
+            node.kill()
 
     def kill(self) -> None:
         """End what runs here at once. Other nodes end what they run when nobody is left to tell them anything."""
         self._here.end()
-
-    def _dismiss(self, take: Callable[[Result], None]) -> None:
-        """Let the steps on other nodes end, which they do by themselves when their input does."""
-        nodes = self._others.values()
-        for node in nodes:
-            node.close()
-        end = time.monotonic() + _DISMISS_S
-        while not all(node.is_lost for node in nodes) and time.monotonic() < end:
-            self._poll.poll(50)
-            for node in nodes:
-                for result in node.collect():
-                    take(result)
-        for node in nodes:
-            node.kill()
 
     def _nodes(self) -> list[Runner | RemoteNode]:
         return [self._here, *self._others.values()]

@@ -7,6 +7,10 @@ file of the job that they are in. When the queue starts the other job after all,
 Rule 1: only a job that nobody has claimed is taken, only where its tasks fit this allocation, and only if those that
 are ready should end before the deadline. Rule 2: claim first, then look for the fence; the manager does it the other
 way round, so at least one of the two sees the other. Rule 3: records are written before what they say is acted on.
+
+News of tasks for which tasks here wait come from the other agents' events files and from the manager's list of
+abandoned tasks. What another job lost or dropped is no news: the manager plans it anew, and its end will stand in the
+events of a later job.
 """
 
 from __future__ import annotations
@@ -14,16 +18,66 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 
-from windrow.agent.claim import claim
+from windrow.agent.claim import claim, is_fenced
 from windrow.agent.core import AgentCore
-from windrow.agent.event_file import DONE, AgentLeft, AgentStarted, Writer
-from windrow.agent.fence import is_fenced
+from windrow.agent.event_file import (
+    DONE,
+    AgentLeft,
+    AgentStarted,
+    AttemptFailed,
+    AttemptFinished,
+    LineTail,
+    Tail,
+    Writer,
+    json_lines,
+)
 from windrow.agent.folder import RunFolder
 from windrow.agent.job_file import JobFile, read_job
-from windrow.agent.other_jobs import Elsewhere, News
 from windrow.errors import InputError
 
 GIVEN_UP = "the run has given this job up"
+_SLOWEST_S = 5.0
+_BACK_OFF = 1.5
+
+News = tuple[int, str]
+"""A task of another job, and why it will never be done; empty where it is."""
+
+
+class Elsewhere:
+    """Looks into the other jobs' files, less and less often while there is nothing new."""
+
+    def __init__(self, folder: RunFolder, job: JobFile, mine: Iterable[int] = ()) -> None:
+        """`mine`: other jobs that this agent works at."""
+        self._folder, self._job = folder, job
+        self._passed_over = {job.job, *job.over, *mine}
+        self._tails: dict[int, Tail] = {}
+        self._abandoned = LineTail(folder.abandoned, job.abandoned_bytes)
+        self.wait_s = 0.0
+        """How long to wait before the next look."""
+
+    @property
+    def may_have_our_tasks(self) -> bool:
+        """Whether a job that was given up may still finish tasks that are also in this job."""
+        return any(n not in self._tails or not self._tails[n].has_ended for n in self._job.given_up)
+
+    def look(self) -> list[News]:
+        """What is new since the last look."""
+        given_up = "the run has given it up, or a task on which it depends"
+        news = [*self._from_jobs(), *((int(record["task"]), given_up) for record in json_lines(self._abandoned))]
+        self.wait_s = self._job.poll_s if news or not self.wait_s else min(self.wait_s * _BACK_OFF, _SLOWEST_S)
+        return news
+
+    def _from_jobs(self) -> Iterator[News]:
+        for number in self._folder.numbers():
+            if number not in self._passed_over and number not in self._tails and number >= self._job.over_below:
+                self._tails[number] = Tail(self._folder.events(number), self._job.heard_bytes.get(str(number), 0))
+        for number, tail in self._tails.items():
+            while not tail.has_ended and (records := tail.read()):
+                for record in records:
+                    if isinstance(record, AttemptFinished):
+                        yield record.task, ""
+                    elif isinstance(record, AttemptFailed) and record.final and number not in self._job.given_up:
+                        yield record.task, f"task {record.task}, on which it depends, failed"
 
 
 class Desk:
@@ -75,16 +129,13 @@ class Desk:
         if now - self._idle_since < self._job.takeover_s:
             return False
         self._idle_since = now
-        return any(self._take(number, now) for number in self._unclaimed())
-
-    def _unclaimed(self) -> Iterator[int]:
-        """Jobs of the run that may not have started, the first one first."""
-        for number in self._folder.numbers():
-            is_old = number < self._job.over_below or number in self._job.over or number in self._writers
-            if not is_old and not self._folder.claim(number).exists() and not is_fenced(self._folder, number):
-                yield number
+        return any(self._take(number, now) for number in self._folder.numbers())
 
     def _take(self, number: int, now: float) -> bool:
+        """Take this job, if nobody has begun it and it fits. Whether it did."""
+        is_old = number < self._job.over_below or number in self._job.over or number in self._writers
+        if is_old or self._folder.claim(number).exists() or is_fenced(self._folder, number):
+            return False
         try:
             job = read_job(self._folder.job_file(number))
         except InputError:  # it is being written
@@ -93,7 +144,7 @@ class Desk:
             return False
         source = Elsewhere(self._folder, job, self._writers)
         news = source.look()
-        done = {one.task for one in news if not one.why_never}
+        done = {task for task, why_never in news if not why_never}
         if not self._core.can_adopt(job, done, now):
             return False
         holder = claim(self._folder.claim(number), self._hosts[0], self._queue_id, now, by_job=self._job.job)
@@ -109,11 +160,11 @@ class Desk:
         return True
 
     def _tell(self, news: Iterable[News], now: float) -> None:
-        for one in news:
-            if one.why_never:
-                self._core.never(one.task, one.why_never, now)
+        for task, why_never in news:
+            if why_never:
+                self._core.never(task, why_never, now)
             else:
-                self._core.done_elsewhere(one.task)
+                self._core.done_elsewhere(task)
 
     def write(self, at: float, why: str = DONE) -> None:
         """Write what happened, each record into the file of its job. A job that was taken over and is done ends."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -127,9 +128,8 @@ def node_lost(node: str) -> str:
 
 def lost_node(why: str | None) -> str:
     """The node in these words; empty where they say something else."""
-    before, after = _NODE_LOST.split("{}")
-    is_it = why is not None and why.startswith(before) and why.endswith(after)
-    return (why or "").removeprefix(before).removesuffix(after) if is_it else ""
+    found = re.fullmatch(_NODE_LOST.format("(.*)"), why or "")
+    return found[1] if found else ""
 
 
 Record = AgentStarted | AttemptStarted | AttemptFinished | AttemptFailed | TaskDeclined | AttemptLost | AgentLeft
@@ -151,9 +151,8 @@ def decode(line: bytes) -> Record:
     fields = json.loads(line)
     try:
         kind = _KINDS[fields.pop("what")]
-        for name in ("hosts", "nodes"):
-            if name in fields:
-                fields[name] = tuple(fields[name])
+        for name in fields.keys() & {"hosts", "nodes"}:
+            fields[name] = tuple(fields[name])
         return kind(**fields)
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(str(error)) from error
@@ -279,8 +278,7 @@ def json_lines(tail: LineTail) -> list[dict[str, Any]]:
     found = []
     for number, line in tail.read():
         try:
-            record = json.loads(line)
+            found.append(json.loads(line))
         except ValueError as error:
             raise InputError(tail.path, f"is not JSON ({error})", line=number) from error
-        found.append(record)
     return found

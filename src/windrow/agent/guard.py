@@ -66,15 +66,11 @@ def _kill_orphans() -> None:
         except ChildProcessError:
             return
         if pid == 0:
-            for orphan in _children():
-                with contextlib.suppress(ProcessLookupError, PermissionError):
-                    os.kill(orphan, signal.SIGKILL)
+            for entry in Path("/proc").iterdir():
+                if entry.name.isdigit() and _parent(entry) == os.getpid():
+                    with contextlib.suppress(ProcessLookupError, PermissionError):
+                        os.kill(int(entry.name), signal.SIGKILL)
             time.sleep(0.01)
-
-
-def _children() -> list[int]:
-    me = os.getpid()
-    return [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit() and _parent(entry) == me]
 
 
 def _parent(entry: Path) -> int:

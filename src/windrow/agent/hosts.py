@@ -56,7 +56,9 @@ def find_hosts(nodes: int, environ: Mapping[str, str]) -> Hosts:
     elif "SLURM_JOB_ID" in environ:
         hosts = _slurm(environ)
     elif "PBS_JOBID" in environ:
-        hosts = _pbs(nodes)
+        if nodes > 1:
+            raise UserError("jobs of several nodes are not supported under PBS yet; cut into jobs of one node")
+        hosts = Hosts((gethostname(),), True, True)
     else:
         hosts = _here(nodes)
     if len(hosts.names) < nodes:
@@ -83,9 +85,3 @@ def _slurm(environ: Mapping[str, str]) -> Hosts:
     here = environ.get("SLURMD_NODENAME", names[0] if names else "")
     names.sort(key=lambda name: name != here)  # stable: this node first, the others as listed
     return Hosts(tuple(names), len(names) == 1, True)
-
-
-def _pbs(nodes: int) -> Hosts:
-    if nodes > 1:
-        raise UserError("jobs of several nodes are not supported under PBS yet; cut into jobs of one node")
-    return Hosts((gethostname(),), True, True)

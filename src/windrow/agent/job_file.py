@@ -7,7 +7,6 @@ escapes that Python uses for it.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -77,8 +76,9 @@ class JobFile:
     takeover_s: float = 20.0
 
 
-_NAMES = tuple(f.name for f in fields(TaskSpec))
-_LISTS = ("command", "inputs", "outputs", "parents", "children", "shared")
+def tuples(value: Any) -> Any:
+    """Lists, which JSON has, as tuples, which our values have; whatever else as it is."""
+    return tuple(map(tuples, value)) if isinstance(value, list) else value
 
 
 def write_job(path: Path, job: JobFile) -> None:
@@ -86,42 +86,29 @@ def write_job(path: Path, job: JobFile) -> None:
 
     OutsideError if it cannot be written; then nothing has changed.
     """
+    encode, names = json.JSONEncoder().encode, [f.name for f in fields(TaskSpec)]
+    head = {f.name: getattr(job, f.name) for f in fields(job) if f.name != "tasks"}
+    tasks = (encode({name: getattr(task, name) for name in names}) for task in job.tasks)
     with disk_faults(f"{path} cannot be written"):
         with replacing(path) as file:  # for its owner alone: it has the environments of tasks
-            file.writelines(line.encode("ascii") for line in _lines(job))
+            file.write(f'{encode(head)[:-1]}, "tasks": ['.encode("ascii"))
+            file.writelines(f"{',' if i else ''}\n{task}".encode("ascii") for i, task in enumerate(tasks))
+            file.write(b"\n]}\n")
         sync_folder(path.parent)
-
-
-def _lines(job: JobFile) -> Iterator[str]:
-    encode = json.JSONEncoder().encode
-    head = {f.name: getattr(job, f.name) for f in fields(job) if f.name != "tasks"}
-    yield f'{encode(head)[:-1]}, "tasks": ['
-    for i, task in enumerate(job.tasks):
-        record = {name: getattr(task, name) for name in _NAMES}
-        yield f"{',' if i else ''}\n{encode(record)}"
-    yield "\n]}\n"
 
 
 def read_job(path: Path) -> JobFile:
     """Read the file. InputError if it is missing or is not a job file."""
     try:
         record = json.loads(path.read_bytes())
-        tasks = tuple(_task(task) for task in record.pop("tasks"))
-        lists = {name: tuple(record.get(name, ())) for name in ("over", "given_up")}
-        return JobFile(**{**record, **lists}, tasks=tasks)
+        tasks = tuple(TaskSpec(**{name: tuples(value) for name, value in task.items()}) for task in record["tasks"])
+        for task in tasks:
+            if not task.command:
+                raise ValueError(f"task {task.id!r} has no command")
+        return JobFile(**{**{name: tuples(value) for name, value in record.items()}, "tasks": tasks})
     except OSError as error:
         raise InputError(
             path, f"cannot be read: {error.strerror}", fix="the manager writes it before it submits the job"
         ) from error
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise InputError(path, f"is not a job file ({error})", fix="resume the run to have it written again") from error
-
-
-def _task(record: dict[str, Any]) -> TaskSpec:
-    for name in _LISTS:
-        if name in record:
-            record[name] = tuple(record[name])
-    task = TaskSpec(**{**record, "elsewhere": tuple(map(tuple, record.get("elsewhere", ())))})
-    if not task.command:
-        raise ValueError(f"task {task.id!r} has no command")
-    return task

@@ -6,12 +6,11 @@ Rule 2: whatever ends the loop, tasks are told (SIGTERM), given time, killed, an
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
-from collections.abc import Iterable
 
-from windrow.agent.clock import SteadyClock
 from windrow.agent.core import AgentCore, StartAttempt, cause_of_end
 from windrow.agent.crew import Crew
 from windrow.agent.desk import Desk
@@ -21,7 +20,7 @@ from windrow.agent.hosts import Hosts, queue_id
 from windrow.agent.job_file import JobFile
 from windrow.agent.order import Order, Result, order_for
 from windrow.agent.shares import LOOK_EVERY_S, VARIABLE, Shares
-from windrow.agent.signals import Wake
+from windrow.agent.signals import SteadyClock, Wake
 from windrow.errors import WindrowError
 from windrow.model.cause import Cause
 from windrow.model.resources import NodeShape
@@ -46,23 +45,23 @@ class Loop:
     def run(self) -> int:
         """Do the job. Returns the exit code: 0 also if tasks failed, since that is in the events."""
         try:
-            self._begin()
+            self._desk.begin(self._clock.now())
+            if book := os.environ.get(VARIABLE):
+                self._shares = Shares(book, NodeShape(self._job.cores, self._job.memory_bytes))
+            self._crew.reach()
             why, code = self._work()
             self._stop(why)
         except WindrowError as error:
             print(f"windrow agent: {error}; stopping", file=sys.stderr, flush=True)
-            self._break_off(str(error))
+            try:  # without hope that anything can be written; what can, is
+                self._stop(str(error))
+            except WindrowError:  # said already
+                self._crew.kill()
             return error.exit_code
         finally:
             if self._shares is not None:
                 self._shares.leave()
         return code
-
-    def _begin(self) -> None:
-        self._desk.begin(self._clock.now())
-        if book := os.environ.get(VARIABLE):
-            self._shares = Shares(book, NodeShape(self._job.cores, self._job.memory_bytes))
-        self._crew.reach()
 
     def _work(self) -> tuple[str, int]:
         """Until nothing is left, or the agent has to stop: why it ends, and the exit code."""
@@ -72,8 +71,14 @@ class Loop:
                 return self._stopped(self._wake.stop_signal)
             if now >= self._core.deadline:
                 return OUT_OF_TIME, 0
-            self._hear(now)
-            starts = self._start(now)
+            if now >= self._sweep_at:  # what the passing of time has changed
+                self._core.drop_late(now)
+                self._desk.take_over(now)
+                self._sweep_at = now + _SWEEP_EVERY_S
+            self._desk.hear(now)
+            # Where the machine is shared, within what other jobs leave.
+            with self._shares.sharing(self._core.packing) if self._shares else contextlib.nullcontext():
+                starts = self._core.start(now)
             self._desk.write(now)
             for start in starts:
                 self._crew.start(start.nodes[0], self._order(start))
@@ -87,21 +92,6 @@ class Loop:
 
     def _stopped(self, number: int) -> tuple[str, int]:
         return f"stopped by signal {signal.Signals(number).name}", 128 + number
-
-    def _start(self, now: float) -> list[StartAttempt]:
-        """What is to be started now, within what other jobs leave where the machine is shared."""
-        if self._shares is None:
-            return self._core.start(now)
-        with self._shares.sharing(self._core.packing):
-            return self._core.start(now)
-
-    def _hear(self, now: float) -> None:
-        """What other jobs and the passing of time have changed."""
-        if now >= self._sweep_at:
-            self._core.drop_late(now)
-            self._desk.take_over(now)
-            self._sweep_at = now + _SWEEP_EVERY_S
-        self._desk.hear(now)
 
     def _pause_s(self) -> float:
         now = self._clock.now()
@@ -118,14 +108,11 @@ class Loop:
             else:
                 self._core.ended(result, now)
         for place, tasks in self._crew.take_lost():
-            self._lose(self._crew.names[place], tasks)
-
-    def _lose(self, host: str, tasks: Iterable[int]) -> None:
-        why = self._why_short = node_lost(host)
-        now = self._clock.now()
-        self._core.drain(why, now)
-        for task in tasks:
-            self._core.lost(task, why, now, Cause.NODE_FAILED)
+            why = self._why_short = node_lost(self._crew.names[place])
+            now = self._clock.now()
+            self._core.drain(why, now)
+            for task in tasks:
+                self._core.lost(task, why, now, Cause.NODE_FAILED)
 
     def _order(self, start: StartAttempt) -> Order:
         return order_for(
@@ -139,21 +126,14 @@ class Loop:
         )
 
     def _stop(self, why: str) -> None:
-        """End what runs, and record the end."""
+        """End what runs, and record the end. A task that still succeeds is done; another was not given its time."""
+
+        def take_last(result: Result) -> None:
+            if result.why:
+                self._core.lost(result.task, why, self._clock.now(), cause_of_end(why))
+            else:
+                self._core.ended(result, self._clock.now())
+
         self._core.drain(why, self._clock.now())
-        self._crew.end(self._job.grace_s * _TERM_PART, lambda result: self._take_last(result, why))
+        self._crew.end(self._job.grace_s * _TERM_PART, take_last)
         self._desk.end(why, self._clock.now())
-
-    def _take_last(self, result: Result, why: str) -> None:
-        """A task that still succeeded is done; one that did not was not given its time."""
-        if result.why:
-            self._core.lost(result.task, why, self._clock.now(), cause_of_end(why))
-        else:
-            self._core.ended(result, self._clock.now())
-
-    def _break_off(self, why: str) -> None:
-        """End without hope that anything can be written; what can, is."""
-        try:
-            self._stop(why)
-        except WindrowError:  # said already
-            self._crew.kill()

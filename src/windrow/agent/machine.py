@@ -2,11 +2,15 @@
 
 Cores are those that the process may run on, within the CPU quota of its control groups (versions 1 and 2); memory is
 the machine's, within their memory limit. A container therefore has what it was given, not what its host has.
+
+Whether the kernel killed something because memory ran out is told by a counter of the control group that confines it,
+which covers all that runs below. Where there is none, or it cannot be read, nothing is claimed.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +18,8 @@ from pathlib import Path
 from windrow.model.resources import NodeShape
 
 _GROUPS = Path("/sys/fs/cgroup")
+_OWN = Path("/proc/self/cgroup")
+_KILLS = re.compile(r"^oom_kill (\d+)$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,48 +39,64 @@ def identity(pid: int) -> Identity | None:
     return Identity(pid, int(fields[19]))
 
 
-def this_machine(groups: Path = _GROUPS, own: Path = Path("/proc/self/cgroup")) -> NodeShape:
+def this_machine(groups: Path = _GROUPS, own: Path = _OWN) -> NodeShape:
     """All cores and all memory that this process may use."""
-    folders = list(_own_groups(groups, own))
-    quotas = [quota for folder in folders for quota in _quotas(folder)]
-    limits = [limit for folder in folders for limit in _memory_limits(folder)]
-    cores = min([len(os.sched_getaffinity(0)), *quotas])
-    return NodeShape(cores, min([os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"), *limits]))
+    cores, memory = [len(os.sched_getaffinity(0))], [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
+    for group in _own_groups(groups, own):
+        quota = _words(group / "cpu.max") or _words(group / "cpu.cfs_quota_us") + _words(group / "cpu.cfs_period_us")
+        if len(quota) == 2 and all(word.isdecimal() for word in quota):  # "max" and -1 stand for no limit
+            cores.append(max(1, -(-int(quota[0]) // int(quota[1]))))  # whole cores, rounded up
+        limits = _words(group / "memory.max") + _words(group / "memory.limit_in_bytes")
+        memory += [int(word) for word in limits if word.isdecimal() and int(word) > 0]
+    return NodeShape(min(cores), min(memory))
+
+
+class MemoryKills:
+    """Counts the kernel's kills in this process's control group."""
+
+    def __init__(self, own: Path = _OWN, groups: Path = _GROUPS) -> None:
+        places = [
+            groups / path / "memory.events" if not kinds else groups / "memory" / path / "memory.oom_control"
+            for kinds, path in _lines(own)
+            if not kinds or "memory" in kinds.split(",")
+        ]
+        self._file = next((place for place in places if place.exists()), None)
+        self._seen = self._count()
+
+    def is_new(self) -> bool:
+        """Whether the kernel has killed something since the last call."""
+        before, self._seen = self._seen, self._count()
+        return self._seen > before
+
+    def _count(self) -> int:
+        found = _KILLS.search(_text(self._file)) if self._file else None
+        return int(found[1]) if found else 0
 
 
 def _own_groups(groups: Path, own: Path) -> Iterator[Path]:
     """The control groups of this process and all above them. Inside a container its own may be shown as the root."""
-    try:
-        lines = own.read_text().splitlines()
-    except OSError:
-        return
-    for line in lines:
-        _, controllers, path = line.split(":", 2)
+    for controllers, path in _lines(own):
         if controllers and not {"cpu", "memory"} & set(controllers.split(",")):
             continue
         root = groups / controllers
-        group = root / path.lstrip("/")
+        group = root / path
         while group != root:
             yield group
             group = group.parent
         yield root
 
 
-def _quotas(folder: Path) -> Iterator[int]:
-    """Whole cores that the quota of a group allows, rounded up."""
-    words = _words(folder / "cpu.max") or _words(folder / "cpu.cfs_quota_us") + _words(folder / "cpu.cfs_period_us")
-    if len(words) == 2 and all(word.isdecimal() for word in words):  # "max" and -1 stand for no limit
-        yield max(1, -(-int(words[0]) // int(words[1])))
-
-
-def _memory_limits(folder: Path) -> Iterator[int]:
-    for word in _words(folder / "memory.max") + _words(folder / "memory.limit_in_bytes"):
-        if word.isdecimal() and int(word) > 0:
-            yield int(word)
+def _lines(own: Path) -> list[tuple[str, str]]:
+    """The controllers and the path in each line; version 2 names none."""
+    return [(kinds, path.lstrip("/")) for _, kinds, path in (line.split(":", 2) for line in _text(own).splitlines())]
 
 
 def _words(file: Path) -> list[str]:
+    return _text(file).split()
+
+
+def _text(file: Path) -> str:
     try:
-        return file.read_text().split()
+        return file.read_text()
     except OSError:
-        return []
+        return ""

@@ -24,7 +24,9 @@ _KILL_AFTER_S = 2.0
 
 def main() -> int:
     """Serve until the input ends or a signal says stop."""
-    _use_whole_node()
+    # Undo a binding to some cores that the step may have got; what the job may not use stays out of reach.
+    with contextlib.suppress(AttributeError, OSError):  # not every system has it, and it is not vital
+        os.sched_setaffinity(0, range(os.cpu_count() or 1))
     wake = Wake()
     runner = Runner(os.environ)
     try:
@@ -34,12 +36,6 @@ def main() -> int:
     finally:
         _stop(wake, runner)
     return 0
-
-
-def _use_whole_node() -> None:
-    """Undo a binding to some cores that the step may have got; what the job may not use stays out of reach."""
-    with contextlib.suppress(AttributeError, OSError):  # not every system has it, and it is not vital
-        os.sched_setaffinity(0, range(os.cpu_count() or 1))
 
 
 def _serve(wake: Wake, runner: Runner) -> None:
@@ -52,31 +48,26 @@ def _serve(wake: Wake, runner: Runner) -> None:
             if not data:
                 return
             *lines, unread = (unread + data).split(b"\n")
-            for line in lines:
-                _obey(line, runner)
+            for record in map(json.loads, lines):
+                if "signal" in record:
+                    runner.signal(record["signal"], record["tasks"])
+                else:
+                    runner.start(order_from(record))
         wake.clear()
         for result in runner.collect():
             _say(to_line(result))
 
 
-def _obey(line: bytes, runner: Runner) -> None:
-    record = json.loads(line)
-    if "signal" in record:
-        runner.signal(record["signal"], record["tasks"])
-    else:
-        runner.start(order_from(record))
-
-
 def _stop(wake: Wake, runner: Runner) -> None:
     """End what runs. Only successes are told: the agent records the rest as lost with this node, not as failed."""
-    let_end([runner], _KILL_AFTER_S, lambda pause_s: _wait(wake, pause_s), _say_success)
+
+    def wait(pause_s: float) -> None:
+        select.select([wake.fd], [], [], pause_s)
+        wake.clear()
+
+    let_end([runner], _KILL_AFTER_S, wait, _say_success)
     for result in runner.end():
         _say_success(result)
-
-
-def _wait(wake: Wake, pause_s: float) -> None:
-    select.select([wake.fd], [], [], pause_s)
-    wake.clear()
 
 
 def _say_success(result: Result) -> None:

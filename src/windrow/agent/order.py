@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from windrow.agent.job_file import TaskSpec
+from windrow.agent.job_file import TaskSpec, tuples
 from windrow.model.cause import Cause
 
 
@@ -30,7 +30,7 @@ class Order:
     attempt: int
     command: tuple[str, ...]
     workdir: str
-    env: Mapping[str, str]
+    env: dict[str, str]
     out: str
     inputs: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ()
@@ -62,16 +62,12 @@ class Result:
 
 def to_line(value: Order | Result) -> bytes:
     """The value as one line of JSON."""
-    record = {f.name: getattr(value, f.name) for f in fields(value)}
-    if isinstance(value, Order):
-        record["env"] = dict(value.env)
-    return json.dumps(record).encode() + b"\n"
+    return json.dumps({f.name: getattr(value, f.name) for f in fields(value)}).encode() + b"\n"
 
 
 def order_from(record: dict[str, Any]) -> Order:
     """The order in this record."""
-    lists = {name: tuple(record[name]) for name in ("command", "inputs", "outputs", "shared")}
-    return Order(**{**record, **lists, "elsewhere": tuple(map(tuple, record["elsewhere"]))})
+    return Order(**{name: tuples(value) for name, value in record.items()})
 
 
 def task_env(

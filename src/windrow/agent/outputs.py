@@ -57,7 +57,10 @@ class Outputs:
         try:
             if order.attempt > 1:
                 _all(_remove, map(_gone_name, self.paths))
-            fixed = _staying(self.paths, order)
+            # What must not be moved: neither file nor folder, or holding what is not this attempt's alone.
+            held = {order.workdir, *order.inputs, *order.shared}
+            held |= _folders_above((order.out, *held))
+            fixed = [p for p in self.paths if p in held or os.path.normpath(p) in held or _is_odd(p, order)]
             if order.elsewhere and not fixed:
                 return self._go_elsewhere()
             for path in self.paths:
@@ -88,8 +91,11 @@ class Outputs:
 
     def keep(self) -> None:
         """The attempt has succeeded: all its outputs come into place. OSError if they cannot; then `discard` it."""
+        known = set(self._written.values())
         for folder in self._hidden:
-            self._keep_more(folder)
+            for name in os.listdir(folder):  # also what was left there without naming it: an index, a log
+                if (left := f"{folder}/{name}") not in known:
+                    _merge(left, f"{os.path.dirname(folder)}/{name}")
         if self._hidden and not self._kept_at_once():
             for path in self.paths:
                 self._aside.append(path)
@@ -134,14 +140,6 @@ class Outputs:
             return False
         os.rename(written, path)
         return True
-
-    def _keep_more(self, folder: str) -> None:
-        """What the command left beside its outputs without naming it: an index, a log."""
-        known = set(self._written.values())
-        with os.scandir(folder) as entries:
-            for entry in list(entries):
-                if entry.path not in known:
-                    _merge(entry.path, os.path.join(os.path.dirname(folder), entry.name))
 
 
 def clean_up(outputs: Sequence[str], attempts: int) -> None:
@@ -194,13 +192,6 @@ def _folders_above(paths: Iterable[str]) -> set[str]:
             found.add(folder)
             folder = os.path.dirname(folder)
     return found
-
-
-def _staying(paths: Sequence[str], order: Order) -> list[str]:
-    """Those that must not be moved: neither file nor folder, or holding what is not this attempt's alone."""
-    held = {order.workdir, *order.inputs, *order.shared}
-    held |= _folders_above((order.out, *held))
-    return [path for path in paths if path in held or os.path.normpath(path) in held or _is_odd(path, order)]
 
 
 def _is_odd(path: str, order: Order) -> bool:
@@ -330,18 +321,13 @@ def _remove(path: str) -> None:
             raise
         try:
             shutil.rmtree(path)
-        except PermissionError:
-            _unlock(path)
+        except PermissionError:  # some programs make folders in which nothing can be removed
+            os.chmod(path, 0o700)
+            for folder, names, _ in os.walk(path):
+                for name in names:
+                    if _is_folder(f"{folder}/{name}"):
+                        os.chmod(f"{folder}/{name}", 0o700)
             shutil.rmtree(path)
-
-
-def _unlock(top: str) -> None:
-    """Some programs make folders in which nothing can be removed."""
-    os.chmod(top, 0o700)
-    for folder, names, _ in os.walk(top):
-        for name in names:
-            if _is_folder(f"{folder}/{name}"):
-                os.chmod(f"{folder}/{name}", 0o700)
 
 
 def _all(do: Callable[[str], None], paths: Iterable[str]) -> None:

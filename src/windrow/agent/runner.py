@@ -18,8 +18,9 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
-from windrow.agent.memory import MemoryKills
+from windrow.agent.machine import MemoryKills
 from windrow.agent.order import Order, Result
 from windrow.agent.outputs import Outputs
 from windrow.files import disk_faults
@@ -92,8 +93,14 @@ class Runner:
                 break
             if pid in self._running:
                 self._reaped(pid, os.waitstatus_to_exitcode(status), usage)
-        if self._awaited:
-            self._look()
+        now = time.monotonic()
+        awaited, self._awaited = self._awaited, []
+        for entry in awaited:
+            missing = _first_missing(entry.paths)
+            if missing is None or now >= entry.until:
+                entry.then(missing)
+            else:
+                self._awaited.append(entry)
         results, self._results = self._results, []
         return results
 
@@ -149,20 +156,10 @@ class Runner:
             why = _cannot_start(order, error) if missing else f"cannot prepare its outputs: {_reason(error)}"
             self._not_started(order, out, 127 if missing else None, why)
             return
+        streams = [(os.POSIX_SPAWN_DUP2, file, number) for number, file in enumerate((self._null, out, out))]
+        how: dict[str, Any] = {"file_actions": streams, "setpgroup": 0, "setsigmask": (), "setsigdef": RESET}
         try:
-            pid = os.posix_spawn(
-                self._program(command[0], env.get("PATH", os.defpath)),
-                command,
-                env,
-                file_actions=(
-                    (os.POSIX_SPAWN_DUP2, self._null, 0),
-                    (os.POSIX_SPAWN_DUP2, out, 1),
-                    (os.POSIX_SPAWN_DUP2, out, 2),
-                ),
-                setpgroup=0,
-                setsigmask=(),
-                setsigdef=RESET,
-            )
+            pid = os.posix_spawn(self._program(command[0], env.get("PATH", os.defpath)), command, env, **how)
         except (OSError, ValueError) as error:
             self._not_started(order, out, 127, _cannot_start(order, error) + _discarded(outputs))
             return
@@ -176,36 +173,27 @@ class Runner:
     def _program(self, name: str, path: str) -> str:
         if "/" in name:
             return name
-        key = name, path
-        if key in self._programs:
-            return self._programs[key]
-        found = shutil.which(name, path=path)
+        found = self._programs.get((name, path)) or shutil.which(name, path=path)
         if found is None:  # it may yet be installed
             raise FileNotFoundError(2, "no such program on PATH", name)
         if found.startswith("/"):  # another one holds in this task's folder only
-            self._programs[key] = found
+            self._programs[name, path] = found
         return found
 
     def _reaped(self, pid: int, code: int, usage: resource.struct_rusage) -> None:
         running = self._running.pop(pid)
         order = running.order
         cpu_s = round(usage.ru_utime + usage.ru_stime, 6)
-        ran_out = -code == signal.SIGKILL or code == 128 + signal.SIGKILL
-        cause = Cause.MEMORY if ran_out and self._memory_kills.is_new() else Cause.PROGRAM
-        why = "it ran out of memory, and the kernel killed it"
-        if cause is Cause.PROGRAM:
-            why = _why(code, order.command)
-        ended = Result(
-            order.task,
-            order.attempt,
-            code if code >= 0 else None,
-            -code if code < 0 else None,
-            why,
-            cpu_s,
-            self._peak_bytes(usage),
-            _tail(running.out) if why else "",
-            cause,
-        )
+        # Its peak, or 0 if that may be the agent's. The agent's only grows, so an old figure of it mostly decides.
+        if usage.ru_maxrss > self._own_peak_kib:
+            self._own_peak_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        peak_bytes = usage.ru_maxrss * 1024 if usage.ru_maxrss > self._own_peak_kib else 0
+        cause, why = Cause.PROGRAM, _why(code, order.command)
+        if code in (-signal.SIGKILL, 128 + signal.SIGKILL) and self._memory_kills.is_new():
+            cause, why = Cause.MEMORY, "it ran out of memory, and the kernel killed it"
+        exited, killed = (code, None) if code >= 0 else (None, -code)
+        tail = _tail(running.out) if why else ""
+        ended = Result(order.task, order.attempt, exited, killed, why, cpu_s, peak_bytes, tail, cause)
         if why:  # what is left of it must not meet the next attempt
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(pid, signal.SIGKILL)
@@ -217,13 +205,7 @@ class Runner:
             self._results.append(ended)
         else:
             written = running.outputs.written
-            self._when_there(written, order.patience_s, lambda gone: self._checked(ended, running, gone))
-
-    def _peak_bytes(self, usage: resource.struct_rusage) -> int:
-        """Its peak, or 0 if that may be the agent's. The agent's only grows, so an old figure of it mostly decides."""
-        if usage.ru_maxrss > self._own_peak_kib:
-            self._own_peak_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        return usage.ru_maxrss * 1024 if usage.ru_maxrss > self._own_peak_kib else 0
+            self._when_there(written, order.patience_s, lambda gone: self._checked(ended, running, gone), None)
 
     def _checked(self, ended: Result, running: _Running, missing: str | None) -> None:
         """An attempt whose command succeeded: so has it, if its outputs are there and can be put in place."""
@@ -242,11 +224,7 @@ class Runner:
         self._results.append(ended)
 
     def _when_there(
-        self,
-        paths: tuple[str, ...],
-        patience_s: float,
-        then: Callable[[str | None], None],
-        to_start: Order | None = None,
+        self, paths: tuple[str, ...], patience_s: float, then: Callable[[str | None], None], to_start: Order | None
     ) -> None:
         missing = _first_missing(paths)
         if missing is None or patience_s <= 0:
@@ -254,24 +232,14 @@ class Runner:
         else:
             self._awaited.append(_Awaited(paths, time.monotonic() + patience_s, then, to_start))
 
-    def _look(self) -> None:
-        now = time.monotonic()
-        awaited, self._awaited = self._awaited, []
-        for entry in awaited:
-            missing = _first_missing(entry.paths)
-            if missing is None or now >= entry.until:
-                entry.then(missing)
-            else:
-                self._awaited.append(entry)
-
 
 def _first_missing(paths: tuple[str, ...]) -> str | None:
     for path in paths:
-        if not _is_there(path):
+        if not os.path.exists(path):  # noqa: PTH110 - on the way of every task
             # Listing its folder makes a network file system ask the server anew.
             with contextlib.suppress(OSError, ValueError):
                 next(Path(path).parent.iterdir(), None)
-            if not _is_there(path):
+            if not os.path.exists(path):  # noqa: PTH110
                 return path
     return None
 
@@ -280,14 +248,6 @@ def _remove(path: str) -> None:
     """Remove a file in which there is nothing. Where that cannot be done it stays, and does no harm."""
     with contextlib.suppress(OSError):
         os.unlink(path)  # noqa: PTH108 - on the way of every task
-
-
-def _is_there(path: str) -> bool:
-    try:
-        os.stat(path)  # noqa: PTH116 - on the way of every task
-    except (OSError, ValueError):
-        return False
-    return True
 
 
 def _discarded(outputs: Outputs | None) -> str:
@@ -332,9 +292,7 @@ def _why(code: int, command: tuple[str, ...]) -> str:
         return ""
     if code > 0:
         text = command[-1] if _SHELL.fullmatch(command[0]) and "-c" in command[-2:-1] else ""
-        hints = [
-            f": {hint}" for exit_code, word, hint in _HINTS if text and code == exit_code and re.search(word, text)
-        ]
+        hints = [f": {hint}" for known, word, hint in _HINTS if text and code == known and re.search(word, text)]
         return f"exit code {code}{''.join(hints)}"
     name = signal.Signals(-code).name if -code in set(signal.Signals) else str(-code)
     hint = "; probably out of memory, unless someone killed it" if -code == signal.SIGKILL else ""
@@ -343,7 +301,5 @@ def _why(code: int, command: tuple[str, ...]) -> str:
 
 def _tail(out: int) -> str:
     """The last lines of a file, fit to be shown: what steers a terminal is left out."""
-    size = os.fstat(out).st_size
-    start = max(0, size - TAIL_BYTES)
-    text = os.pread(out, TAIL_BYTES, start).decode(errors="replace")
+    text = os.pread(out, TAIL_BYTES, max(0, os.fstat(out).st_size - TAIL_BYTES)).decode(errors="replace")
     return "\n".join(_STEERING.sub("", line) for line in text.splitlines()[-TAIL_LINES:])

@@ -57,12 +57,17 @@ class Share:
 
 def deal(total: Need, shares: Sequence[Share]) -> tuple[list[Need], int | None]:
     """What each may take now, and the one for which the rest is kept (None: for nobody). See rules 2 and 3."""
+
+    def turn(share: Share) -> tuple[bool, float, float, int]:
+        part = max(share.held.cores / total.cores, share.held.memory_bytes / total.memory_bytes)
+        return not share.has_turn, part, share.since_s, share.who.pid
+
     cores = total.cores - sum(share.held.cores for share in shares)
     memory = total.memory_bytes - sum(share.held.memory_bytes for share in shares)
     dealt = [_NOTHING for _ in shares]
     waiting = {place: share for place, share in enumerate(shares) if share.is_waiting}
     while len(waiting) > 1:
-        place = min(waiting, key=lambda at: _order(total, waiting[at]))
+        place = min(waiting, key=lambda at: turn(waiting[at]))
         share = waiting[place]
         least = share.least
         if least.cores > cores or least.memory_bytes > memory:
@@ -76,11 +81,6 @@ def deal(total: Need, shares: Sequence[Share]) -> tuple[list[Need], int | None]:
     for place in waiting:  # nobody else wants what is left
         dealt[place] = _sum(dealt[place], Need(max(0, cores), max(0, memory)))
     return dealt, None
-
-
-def _order(total: Need, share: Share) -> tuple[bool, float, float, int]:
-    part = max(share.held.cores / total.cores, share.held.memory_bytes / total.memory_bytes)
-    return not share.has_turn, part, share.since_s, share.who.pid
 
 
 def _sum(one: Need, other: Need) -> Need:
@@ -155,22 +155,15 @@ class Shares:
         """The others, and what the file says. Only its first line counts: what is behind is left over."""
         line = os.pread(self._file, 1 << 20, 0).partition(b"\n")[0]
         try:
-            found = [_share(*fields) for fields in json.loads(line)]
-        except (ValueError, TypeError):
+            rows = [(Identity(*row[:2]), Need(*row[2]), Need(*row[3]), *row[4:]) for row in json.loads(line)]
+            others = [Share(who, held, least, wants, since_s, turn) for who, held, least, wants, since_s, turn in rows]
+        except (ValueError, TypeError, IndexError, KeyError):
             return [], b""
-        return [share for share in found if share.who != self._own.who], line
+        return [share for share in others if share.who != self._own.who], line
 
     def _write(self, shares: Sequence[Share], before: bytes) -> None:
-        line = json.dumps([_fields(share) for share in shares]).encode()
+        rows = [(s.who.pid, s.who.began_ticks, s.held[:2], s.least[:2], s.wants, s.since_s, s.has_turn) for s in shares]
+        line = json.dumps(rows).encode()
         if line != before:
             with contextlib.suppress(OSError):  # a full disk must not stop the work: others then see what was
                 os.pwrite(self._file, line + b"\n", 0)
-
-
-def _share(pid: int, ticks: int, held: list[int], least: list[int], wants: int, since_s: float, turn: bool) -> Share:
-    return Share(Identity(pid, ticks), Need(*held), Need(*least), wants, since_s, turn)
-
-
-def _fields(share: Share) -> tuple[object, ...]:
-    held, least = share.held[:2], share.least[:2]
-    return share.who.pid, share.who.began_ticks, held, least, share.wants, share.since_s, share.has_turn

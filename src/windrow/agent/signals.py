@@ -1,4 +1,4 @@
-"""Signals as something to wait for beside files.
+"""What a loop sleeps by: signals as something to wait for beside files, and a clock that never steps.
 
 A signal makes `fd` readable, so a loop sleeps in one place and misses nothing. SIGTERM and SIGINT are remembered;
 SIGCHLD only wakes.
@@ -13,6 +13,17 @@ import time
 from types import FrameType
 
 _DOUBT_S = 1.0
+
+
+class SteadyClock:
+    """Seconds since the epoch when it was made, and steady from then on: a step of the system's clock is not seen."""
+
+    def __init__(self) -> None:
+        self._offset = time.time() - time.monotonic()
+
+    def now(self) -> float:
+        """Seconds since the epoch, to the microsecond."""
+        return round(self._offset + time.monotonic(), 6)
 
 
 class Wake:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
+from windrow.agent.claim import fence
 from windrow.agent.folder import RunFolder
 from windrow.agent.job_file import JobFile, TaskSpec, write_job
 from windrow.files import append_whole, disk_faults
@@ -111,8 +112,6 @@ class Dispatch:
 
     def fence(self, number: int) -> None:
         """Let the agent of a job that is given up begin nothing more, should it live."""
-        from windrow.agent.fence import fence  # noqa: PLC0415  (few runs lose a job)
-
         fence(self.folder, number)
 
     def abandon(self, tasks: Iterable[int]) -> None:

@@ -61,11 +61,6 @@ class Allocation:
             self.open.discard(task)
             self.parent_done(self._members[task].children)
 
-    @property
-    def has_offers(self) -> bool:
-        """Whether any task may start as soon as there is room."""
-        return self.packing.has_offers
-
     def parent_done(self, children: Iterable[int]) -> None:
         """A parent of these tasks is done. Tasks of other jobs are passed over."""
         for child in children:

@@ -14,11 +14,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from windrow.agent.clock import SteadyClock
 from windrow.agent.crew import Crew
 from windrow.agent.hosts import Hosts
 from windrow.agent.order import Order, Result, order_for
-from windrow.agent.signals import Wake
+from windrow.agent.signals import SteadyClock, Wake
 from windrow.errors import UserError, WindrowError
 from windrow.files import disk_faults
 from windrow.forecast.best_effort import Memory

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from tests.unit.agent.jobs import Run, shell
 
+from windrow.agent.claim import fence, is_fenced
 from windrow.agent.event_file import DONE, AgentLeft, AttemptFinished, AttemptStarted, TaskDeclined, Writer
-from windrow.agent.fence import fence, is_fenced
 
 pytestmark = pytest.mark.slow
 

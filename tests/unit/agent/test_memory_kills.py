@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from windrow.agent.memory import MemoryKills
+from windrow.agent.machine import MemoryKills
 
 
 @pytest.mark.parametrize(

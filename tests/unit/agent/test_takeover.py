@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from tests.unit.agent.jobs import Run, shell
 
+from windrow.agent.claim import fence
 from windrow.agent.core import AgentCore
 from windrow.agent.event_file import DONE, AgentLeft, AgentStarted, TaskDeclined
-from windrow.agent.fence import fence
 from windrow.agent.job_file import JobFile, TaskSpec
 from windrow.agent.order import Result
 
