@@ -15,6 +15,7 @@ import fcntl
 import os
 import signal
 from collections.abc import Collection, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -32,6 +33,14 @@ class Inside:
 
     def __get__(self, owner: Any, _kind: type[Any] | None = None) -> Path:
         return Path(owner.path, self._name)
+
+
+@cache
+def table_beside(module: str) -> dict[str, Any]:
+    """The table of data that belongs to the module in this file: the TOML of the same name beside it."""
+    import tomllib  # noqa: PLC0415  (agents need no tables)
+
+    return tomllib.loads(Path(module).with_suffix(".toml").read_text(encoding="utf-8"))
 
 
 @contextlib.contextmanager

@@ -7,7 +7,7 @@ and precedence cannot disagree; recipes never state an edge in any other way.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,6 +15,8 @@ from numpy.typing import ArrayLike
 from windrow.model import Adjacency, File, Workflow
 from windrow.model.graph import Ints
 from windrow.model.workflow import Floats
+
+MEGABYTE = 1_000_000
 
 
 class RecipeDraft:
@@ -27,8 +29,8 @@ class RecipeDraft:
         self._of_kind: Counter[str] = Counter()
         self._times: list[Floats] = []
         self._files: list[File] = []
-        self._writes = _Pairs()
-        self._reads = _Pairs()
+        none = np.zeros((2, 0), dtype=np.int64)
+        self._writes, self._reads = [none], [none]  # tasks above files
 
     def add(self, kind: str, runtime_s: ArrayLike) -> Ints:
         """Adds one task of this kind for each run time. Returns their numbers."""
@@ -40,27 +42,51 @@ class RecipeDraft:
         self._times.append(times)
         return np.arange(first, first + len(times), dtype=np.int64)
 
-    def files(self, names: str | Sequence[str], size_bytes: ArrayLike) -> Ints:
+    def files(
+        self,
+        names: str | Sequence[str],
+        size_bytes: ArrayLike,
+        *,
+        written_by: ArrayLike | None = None,
+        read_by: ArrayLike | None = None,
+    ) -> Ints:
         """Adds one file for each name; sizes are rounded up to whole bytes. Returns their numbers."""
         all_names = [names] if isinstance(names, str) else names
         sizes = np.broadcast_to(np.ceil(np.asarray(size_bytes, dtype=np.float64)), len(all_names)).astype(np.int64)
         first = len(self._files)
         self._files += [File(name, size) for name, size in zip(all_names, sizes.tolist(), strict=True)]
-        return np.arange(first, first + len(all_names), dtype=np.int64)
+        numbers = np.arange(first, first + len(all_names), dtype=np.int64)
+        if written_by is not None:
+            self._writes.append(_pairs(written_by, numbers))
+        if read_by is not None:
+            self.reads(read_by, numbers)
+        return numbers
 
     def writes(self, tasks: ArrayLike, files: ArrayLike) -> None:
         """Each task writes the file beside it; a single one on either side is paired with all on the other."""
-        self._writes.extend(tasks, files)
+        self._writes.append(_pairs(tasks, files))
 
     def reads(self, tasks: ArrayLike, files: ArrayLike) -> None:
         """Each task reads the file beside it; a single one on either side is paired with all on the other."""
-        self._reads.extend(tasks, files)
+        self._reads.append(_pairs(tasks, files))
+
+    def phases(self, phases: Iterable[tuple[str, ArrayLike]], file_bytes: float) -> None:
+        """Kinds and run times of phases, in order: all tasks of one read the file that each of the one before wrote.
+
+        Of two neighbours at least one is a single task, so the number of files read grows with the tasks only.
+        """
+        before = self.files("input", file_bytes)
+        for number, (kind, runtime_s) in enumerate(phases):
+            tasks = self.add(kind, runtime_s)
+            assert len(tasks) == 1 or len(before) == 1, "two parallel phases need a single task between them"
+            self.reads(tasks, before)
+            before = self.files(numbered(f"phase_{number}_{{}}", len(tasks)), file_bytes, written_by=tasks)
 
     def workflow(self) -> Workflow:
         """The workflow as drawn up so far."""
         n = len(self._ids)
-        writer, written = self._writes.columns()
-        reader, read = self._reads.columns()
+        writer, written = np.concatenate(self._writes, axis=1)
+        reader, read = np.concatenate(self._reads, axis=1)
         assert len(np.unique(written)) == len(written), "a file has two writers"
         source = np.full(len(self._files), -1, dtype=np.int64)
         source[written] = writer
@@ -78,21 +104,9 @@ class RecipeDraft:
         )
 
 
-class _Pairs:
-    """Pairs of (task, file), gathered as arrays."""
-
-    def __init__(self) -> None:
-        self._tasks: list[Ints] = []
-        self._files: list[Ints] = []
-
-    def extend(self, tasks: ArrayLike, files: ArrayLike) -> None:
-        left, right = np.broadcast_arrays(np.asarray(tasks, dtype=np.int64), np.asarray(files, dtype=np.int64))
-        self._tasks.append(left.ravel())
-        self._files.append(right.ravel())
-
-    def columns(self) -> tuple[Ints, Ints]:
-        none = np.zeros(0, dtype=np.int64)
-        return np.concatenate([none, *self._tasks]), np.concatenate([none, *self._files])
+def _pairs(tasks: ArrayLike, files: ArrayLike) -> Ints:
+    left, right = np.broadcast_arrays(np.asarray(tasks, dtype=np.int64), np.asarray(files, dtype=np.int64))
+    return np.stack([left.ravel(), right.ravel()])
 
 
 def numbered(pattern: str, count: int) -> list[str]:

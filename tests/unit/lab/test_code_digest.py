@@ -65,6 +65,21 @@ def test_a_module_changes_the_digests_of_what_it_makes(
     assert {name for name, one in chunks.items() if one.digest() != before[name]} == changed
 
 
+def test_the_table_of_a_module_counts_as_its_code(
+    chunks: dict[str, Chunk], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    module, source, before = "windrow.recipes.workflows.catalog", code._source, chunks["plain"].digest()
+    copy = tmp_path / "catalog.py"
+    copy.write_bytes(source(module).read_bytes())
+    copy.with_suffix(".toml").write_bytes(source(module).with_suffix(".toml").read_bytes())
+    monkeypatch.setattr(code, "_source", lambda name: copy if name == module else source(name))
+    code.code_digest.cache_clear()
+    assert chunks["plain"].digest() == before
+    copy.with_suffix(".toml").write_text("# changed")
+    code.code_digest.cache_clear()
+    assert chunks["plain"].digest() != before
+
+
 def test_a_campaign_file_replays_a_log_as_in_the_thesis(tmp_path: Path) -> None:
     (tmp_path / "few.swf").write_text(SWF)
     tables = '[[logs]]\nfile = "few.swf"\nas_thesis = true\n[[workflows]]\nrecipe = "fork-join"\ntasks = 8\n'

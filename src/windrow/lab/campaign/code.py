@@ -1,7 +1,7 @@
-"""The digest of the code that rows depend on: of the modules that make them, and of all that these import.
+"""The digest of the code that rows depend on: of the modules that make them, of all that these import, and of tables.
 
 Law: imports are read from the source, wherever they stand in it, so nothing need be listed by hand, and a module that
-nobody imports changes no digest.
+nobody imports changes no digest. A module's table is the file of its name beside it (`files.table_beside`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ def code_digest(modules: frozenset[str]) -> str:
     """Of the source of these modules and of every module of Windrow that they import, directly or not."""
     digest = hashlib.sha256()
     for name in sorted(import_closure(modules)):
-        digest.update(name.encode() + b"\0" + _source(name).read_bytes())
+        source = _source(name)
+        digest.update(name.encode() + b"\0" + source.read_bytes())
+        if (table := source.with_suffix(".toml")).is_file():
+            digest.update(table.read_bytes())
     return digest.hexdigest()[:16]
 
 

@@ -19,12 +19,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
 from windrow.errors import UserError
+from windrow.files import table_beside
 from windrow.model import Log
 from windrow.recipes.logs.arrivals import DAY_S, arrive, daily_cycle, weekly_cycle
 from windrow.recipes.logs.calibration import WidthLaw, WidthShape, fit_runs, fit_widths
@@ -72,31 +74,11 @@ class ClusterProfile:
         return self.work_node_h / (self.width * self.run_h)
 
 
-CLUSTERS: Mapping[str, ClusterProfile] = {
-    cluster.name: cluster
-    for cluster in (
-        ClusterProfile(
-            "lonestar", "Texas Advanced Computing Center", 365, 5000, 932, 26.18, 3.03, 274, 0.81, 2.13,
-            WidthShape(serial=0.25, power_of_two=0.75, low=1.0, medium=6.5, widest=0.5), limit_h=48,
-        ),
-        ClusterProfile(
-            "ada", "Rice University", 365, 520, 1342, 3.57, 3.57, 25, 0.81, 2.76,
-            WidthShape(serial=0.60, power_of_two=0.75, low=0.8, medium=4.0, widest=0.5), limit_h=48,
-        ),
-        ClusterProfile(
-            "lemieux", "Pittsburgh Supercomputing Center", 365, 2048, 251, 43.80, 3.30, 329, 0.91, 1.68,
-            WidthShape(serial=0.15, power_of_two=0.75, low=1.0, medium=7.5, widest=1.0), limit_h=48,
-        ),
-        ClusterProfile(
-            "rtc", "Rice University", 365, 270, 108, 2.43, 13.69, 112, 0.57, 1.87,
-            WidthShape(serial=0.70, power_of_two=0.75, low=0.8, medium=3.5, widest=0.5), limit_h=336,
-        ),
-        ClusterProfile(
-            "star", "University of Arkansas", 304, 1200, 108, 13.16, 16.93, 1050, 0.83, 3.94,
-            WidthShape(serial=0.40, power_of_two=0.75, low=1.0, medium=6.0, widest=0.5), limit_h=720,
-        ),
-    )
-}  # fmt: skip
+def _cluster(name: str, shape: Mapping[str, float], **row: Any) -> ClusterProfile:
+    return ClusterProfile(name, shape=WidthShape(**shape), **row)
+
+
+CLUSTERS: Mapping[str, ClusterProfile] = {name: _cluster(name, **row) for name, row in table_beside(__file__).items()}
 
 
 def cluster_log(

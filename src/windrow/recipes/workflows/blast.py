@@ -16,9 +16,8 @@ import numpy as np
 
 from windrow.model import Workflow
 from windrow.recipes.chance import Chance, around
-from windrow.recipes.draft import RecipeDraft, numbered
-from windrow.recipes.workflows.phases import MEGABYTE
-from windrow.recipes.workflows.recipe import Parameter, Recipe, require, require_tasks
+from windrow.recipes.draft import MEGABYTE, RecipeDraft, numbered
+from windrow.recipes.workflows.recipe import require, require_tasks
 
 _SPREAD = 0.11
 _DATABASE_BYTES = 2_000_000_000
@@ -37,30 +36,12 @@ def build_blast(rng: Chance, tasks: int, *, search_s: float, parse_s: float, dat
     join = draft.add("cat_blast", 17.0)
 
     size = data_mb * MEGABYTE
-    draft.reads(split, draft.files("input.fasta", parts * size))
-    pieces = draft.files(numbered("input_{}.fasta", parts), size)
-    draft.writes(split, pieces)
-    draft.reads(search, pieces)
-    draft.reads(search, draft.files("database", _DATABASE_BYTES))
-    matches = draft.files(numbered("matches_{}.out", parts), size)
-    draft.writes(search, matches)
+    draft.files("input.fasta", parts * size, read_by=split)
+    draft.files(numbered("input_{}.fasta", parts), size, written_by=split, read_by=search)
+    draft.files("database", _DATABASE_BYTES, read_by=search)
+    matches = draft.files(numbered("matches_{}.out", parts), size, written_by=search)
     draft.reads(parse, matches[:parsed])
-    tables = draft.files(numbered("matches_{}.tbl", parsed), size / 10)
-    draft.writes(parse, tables)
+    tables = draft.files(numbered("matches_{}.tbl", parsed), size / 10, written_by=parse)
     draft.reads(join, np.concatenate([tables, matches[parsed:]]))
-    draft.writes(join, draft.files("all_matches.tbl", parts * size / 10))
+    draft.files("all_matches.tbl", parts * size / 10, written_by=join)
     return draft.workflow()
-
-
-BLAST = Recipe(
-    name="blast",
-    summary="sequence search: one wide phase after another, side by side from end to end",
-    source="Zhang, Koelbel, Cooper, Batch Queue Resource Scheduling for Workflow Applications, IV-B",
-    default_tasks=100,
-    parameters=(
-        Parameter("search_s", 1543.0, "mean run time of a search (blastall)"),
-        Parameter("parse_s", 60.0, "mean run time of a parsing step"),
-        Parameter("data_mb", 1.0, "size of a part and of its matches, in megabytes"),
-    ),
-    build=build_blast,
-)

@@ -7,28 +7,53 @@ with the same numpy. Work only stretches run times: structure, files and the ord
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
+from typing import Any
 
 from windrow.errors import UserError
+from windrow.files import table_beside
 from windrow.model import Workflow
 from windrow.recipes.chance import seeded
-from windrow.recipes.workflows.blast import BLAST
-from windrow.recipes.workflows.cybershake import CYBERSHAKE
-from windrow.recipes.workflows.eman import EMAN
-from windrow.recipes.workflows.fft import FFT
-from windrow.recipes.workflows.forkjoin import FORK_JOIN
-from windrow.recipes.workflows.gauss import GAUSS
-from windrow.recipes.workflows.genome import GENOME
-from windrow.recipes.workflows.inspiral import INSPIRAL
-from windrow.recipes.workflows.layered import CHOKE, LEVEL, RANDOM
-from windrow.recipes.workflows.montage import MONTAGE
-from windrow.recipes.workflows.recipe import Recipe
-from windrow.recipes.workflows.sipht import SIPHT
+from windrow.recipes.workflows.blast import build_blast
+from windrow.recipes.workflows.cybershake import build_cybershake, stretch_cybershake
+from windrow.recipes.workflows.eman import build_eman
+from windrow.recipes.workflows.fft import build_fft
+from windrow.recipes.workflows.forkjoin import build_fork_join
+from windrow.recipes.workflows.gauss import build_gauss
+from windrow.recipes.workflows.genome import build_genome
+from windrow.recipes.workflows.inspiral import build_inspiral
+from windrow.recipes.workflows.layered import build_choke, build_level, build_random
+from windrow.recipes.workflows.montage import build_montage
+from windrow.recipes.workflows.recipe import Parameter, Recipe, Value, scale_evenly
+from windrow.recipes.workflows.sipht import build_sipht
 
-_ALL = (MONTAGE, CYBERSHAKE, GENOME, INSPIRAL, SIPHT, EMAN, BLAST, FFT, GAUSS, FORK_JOIN, RANDOM, LEVEL, CHOKE)
+_BUILD: Mapping[str, Callable[..., Workflow]] = {
+    "montage": build_montage,
+    "cybershake": build_cybershake,
+    "genome": build_genome,
+    "inspiral": build_inspiral,
+    "sipht": build_sipht,
+    "eman": build_eman,
+    "blast": build_blast,
+    "fft": build_fft,
+    "gauss": build_gauss,
+    "fork-join": build_fork_join,
+    "random": build_random,
+    "level": build_level,
+    "choke": build_choke,
+}
+_STRETCH = {"cybershake": stretch_cybershake}
 
-WORKFLOW_RECIPES: Mapping[str, Recipe] = MappingProxyType({recipe.name: recipe for recipe in _ALL})
+
+def _recipe(name: str, parameters: Mapping[str, tuple[Value, str]], **said: Any) -> Recipe:
+    wanted = tuple(Parameter(each, *more) for each, more in parameters.items())
+    return Recipe(name, parameters=wanted, build=_BUILD[name], stretch=_STRETCH.get(name, scale_evenly), **said)
+
+
+WORKFLOW_RECIPES: Mapping[str, Recipe] = MappingProxyType(
+    {name: _recipe(name, **said) for name, said in table_beside(__file__).items()}
+)
 """Every recipe by name, in the order in which they are shown."""
 
 

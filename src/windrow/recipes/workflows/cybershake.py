@@ -21,7 +21,7 @@ from windrow.model.graph import Ints
 from windrow.model.workflow import Floats
 from windrow.recipes.chance import Chance, around, near_even_parts
 from windrow.recipes.draft import RecipeDraft, numbered
-from windrow.recipes.workflows.recipe import Parameter, Recipe, require_tasks, scale_evenly
+from windrow.recipes.workflows.recipe import require_tasks, scale_evenly
 
 _ZIPS = 2
 _EXTRACTS_PER_TASK = 0.0081
@@ -32,9 +32,7 @@ def build_cybershake(rng: Chance, tasks: int, *, extracts: int, square_peaks: bo
     require_tasks("cybershake", tasks, 7)
     count = _checked(tasks, extracts) if extracts else _draw_extracts(rng, tasks)
     parts = near_even_parts(rng, (tasks - _ZIPS - count) // 2, count, 0.25)
-    draft = RecipeDraft(f"cybershake-{tasks}")
-    _draw(draft, rng, np.sort(parts))
-    return draft.workflow()
+    return _drawn(RecipeDraft(f"cybershake-{tasks}"), rng, np.sort(parts))
 
 
 def _checked(tasks: int, extracts: int) -> int:
@@ -54,7 +52,7 @@ def _draw_extracts(rng: Chance, tasks: int) -> int:
     return count - (tasks - count) % 2
 
 
-def _draw(draft: RecipeDraft, rng: Chance, parts: Ints) -> None:
+def _drawn(draft: RecipeDraft, rng: Chance, parts: Ints) -> Workflow:
     sites, runs = len(parts), int(parts.sum())
     site = np.repeat(np.arange(sites), parts)
     extract = draft.add("ExtractSGT", around(rng, 137.45, 206, sites))
@@ -63,26 +61,23 @@ def _draw(draft: RecipeDraft, rng: Chance, parts: Ints) -> None:
 
     tensor, part = around(rng, 19_958_666_972, 306_030_527, sites), around(rng, 231_720_132, 164_565_041, sites)
     for axis in ("x", "y"):
-        draft.reads(extract, draft.files(numbered(f"FFI_{{}}_f{axis}.sgt", sites), tensor))
-        extracted = draft.files(numbered(f"FFI_{{}}_subf{axis}.sgt", sites), part)
-        draft.writes(extract, extracted)
+        draft.files(numbered(f"FFI_{{}}_f{axis}.sgt", sites), tensor, read_by=extract)
+        extracted = draft.files(numbered(f"FFI_{{}}_subf{axis}.sgt", sites), part, written_by=extract)
         draft.reads(synthesis, extracted[site])
-    variation = draft.files(numbered("FFI_{}_txt.variation", runs), around(rng, 3_708_599, 3_187_576, runs))
-    draft.reads(synthesis, variation)
+    sizes = around(rng, 3_708_599, 3_187_576, runs)
+    variation = draft.files(numbered("FFI_{}_txt.variation", runs), sizes, read_by=synthesis)
     draft.reads(extract, variation[np.cumsum(parts) - 1])
-    seismogram = draft.files(numbered("Seismogram_FFI_{}.grm", runs), 24_000)
-    draft.writes(synthesis, seismogram)
-    draft.reads(peak, seismogram)
-    values = draft.files(numbered("PeakVals_FFI_{}.bsa", runs), 216)
-    draft.writes(peak, values)
+    seismogram = draft.files(numbered("Seismogram_FFI_{}.grm", runs), 24_000, written_by=synthesis, read_by=peak)
+    values = draft.files(numbered("PeakVals_FFI_{}.bsa", runs), 216, written_by=peak)
 
     seismograms_bytes, values_bytes = runs * rng.uniform(0.25, 1.25, 2) * (24_000, 216) / 6
     zip_seismograms = draft.add("ZipSeis", seismograms_bytes / 228_180)
     draft.reads(zip_seismograms, seismogram)
-    draft.writes(zip_seismograms, draft.files("Cybershake_Seismograms.zip", seismograms_bytes))
+    draft.files("Cybershake_Seismograms.zip", seismograms_bytes, written_by=zip_seismograms)
     zip_values = draft.add("ZipPSA", values_bytes / 2_782)
     draft.reads(zip_values, values)
-    draft.writes(zip_values, draft.files("Cybershake_PSA.zip", values_bytes))
+    draft.files("Cybershake_PSA.zip", values_bytes, written_by=zip_values)
+    return draft.workflow()
 
 
 def stretch_cybershake(workflow: Workflow, work_s: float, *, extracts: int, square_peaks: bool) -> Floats:
@@ -95,19 +90,3 @@ def stretch_cybershake(workflow: Workflow, work_s: float, *, extracts: int, squa
     factor = 2 * work_s / (others + math.sqrt(others**2 + 4 * squared * work_s))
     factors: Floats = np.where(peaks, factor**2, factor)
     return workflow.runtime_s * factors
-
-
-CYBERSHAKE = Recipe(
-    name="cybershake",
-    summary="seismic hazard: two wide levels below a few extractions of large files",
-    source="Pegasus workflow generator (S. Bharathi, G. Juve; pegasus-isi/WorkflowGenerator)",
-    default_tasks=250,
-    parameters=(
-        Parameter(
-            "extracts", 0, "tasks ExtractSGT; 0: drawn, around 0.8 % of the tasks, at least 2 (1 where tasks is odd)"
-        ),
-        Parameter("square_peaks", True, "requested work: PeakValCalcOkaya grows with the square of the others' factor"),
-    ),
-    build=build_cybershake,
-    stretch=stretch_cybershake,
-)

@@ -12,12 +12,12 @@ single steps and their names, which are programs of EMAN, and `collect` for the 
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from windrow.model import Workflow
 from windrow.recipes.chance import Chance
-from windrow.recipes.draft import RecipeDraft
-from windrow.recipes.workflows.phases import MEGABYTE, Phase, draw_phases, single
-from windrow.recipes.workflows.recipe import Parameter, Recipe, require, require_tasks
+from windrow.recipes.draft import MEGABYTE, RecipeDraft
+from windrow.recipes.workflows.recipe import require, require_tasks
 
 _SINGLE_TASKS = 6
 
@@ -32,28 +32,12 @@ def build_eman(
     parallel = tasks - _SINGLE_TASKS
     first = min(max(1, round(first_share * parallel)), parallel - 1)
     draft = RecipeDraft(f"eman-{tasks}")
-    phases = [
-        *(single(kind, single_s) for kind in ("proc3d", "project3d", "proc2d")),
-        Phase("classesbymra", np.full(first, first_s)),
-        single("collect", single_s),
-        Phase("classalign2", np.full(parallel - first, second_s)),
-        *(single(kind, single_s) for kind in ("make3d", "proc3d")),
+    phases: list[tuple[str, ArrayLike]] = [
+        *((kind, single_s) for kind in ("proc3d", "project3d", "proc2d")),
+        ("classesbymra", np.full(first, first_s)),
+        ("collect", single_s),
+        ("classalign2", np.full(parallel - first, second_s)),
+        *((kind, single_s) for kind in ("make3d", "proc3d")),
     ]
-    draw_phases(draft, phases, data_mb * MEGABYTE)
+    draft.phases(phases, data_mb * MEGABYTE)
     return draft.workflow()
-
-
-EMAN = Recipe(
-    name="eman",
-    summary="model from micrographs: two parallel phases connected by single steps",
-    source="Zhang, Koelbel, Cooper, Batch Queue Resource Scheduling for Workflow Applications, IV-B",
-    default_tasks=100,
-    parameters=(
-        Parameter("first_share", 0.5, "share of the parallel tasks that is in the first phase"),
-        Parameter("first_s", 3600.0, "run time of a classesbymra"),
-        Parameter("second_s", 1200.0, "run time of a classalign2"),
-        Parameter("single_s", 300.0, "run time of each single step"),
-        Parameter("data_mb", 10.0, "size of every file, in megabytes"),
-    ),
-    build=build_eman,
-)

@@ -12,9 +12,8 @@ import numpy as np
 
 from windrow.model import Workflow
 from windrow.recipes.chance import Chance
-from windrow.recipes.draft import RecipeDraft, numbered
-from windrow.recipes.workflows.phases import MEGABYTE
-from windrow.recipes.workflows.recipe import Parameter, Recipe, require, require_tasks
+from windrow.recipes.draft import MEGABYTE, RecipeDraft, numbered
+from windrow.recipes.workflows.recipe import require, require_tasks
 
 
 def fft_tasks(k: int) -> int:
@@ -37,31 +36,16 @@ def build_fft(rng: Chance, tasks: int, *, task_s: float, data_mb: float, **sprea
 
     # Calls are numbered as in a heap: those below call i are 2 i + 1 and 2 i + 2; each reads the part its caller cut.
     calls = draft.add("recurse", level_s[depth])
-    parts = draft.files(numbered("part_{}", len(calls)), data_mb * MEGABYTE * points / 2.0**depth)
-    draft.reads(calls, parts)
+    sizes = data_mb * MEGABYTE * points / 2.0**depth
+    parts = draft.files(numbered("part_{}", len(calls)), sizes, read_by=calls)
     draft.writes((calls[1:] - 1) // 2, parts[1:])
 
     place = np.arange(points)
-    done = draft.files(numbered("stage_0_{}", points), data_mb * MEGABYTE)
-    draft.writes(calls[-points:], done)
+    done = draft.files(numbered("stage_0_{}", points), data_mb * MEGABYTE, written_by=calls[-points:])
     for stage in range(k):
         butterflies = draft.add("butterfly", np.full(points, level_s[k + 1 + stage]))
         draft.reads(butterflies, done)
         draft.reads(butterflies, done[place ^ 2**stage])
-        done = draft.files(numbered(f"stage_{stage + 1}_{{}}", points), data_mb * MEGABYTE)
-        draft.writes(butterflies, done)
+        names = numbered(f"stage_{stage + 1}_{{}}", points)
+        done = draft.files(names, data_mb * MEGABYTE, written_by=butterflies)
     return draft.workflow()
-
-
-FFT = Recipe(
-    name="fft",
-    summary="fast Fourier transform: a binary tree, then levels of butterflies",
-    source="Topcuoglu, Hariri, Wu, TPDS 13(3), 2002; Zhang, Koelbel, Cooper, Batch Queue Resource Scheduling, IV-B",
-    default_tasks=223,
-    parameters=(
-        Parameter("task_s", 600.0, "mean run time of a task"),
-        Parameter("range", 0.4, "each level's run time is uniform on task_s × (1 ± range)"),
-        Parameter("data_mb", 10.0, "size of one point's data, in megabytes"),
-    ),
-    build=build_fft,
-)

@@ -6,10 +6,10 @@ The plainest workflow with parallelism, and the barrier-by-barrier shape of many
 from __future__ import annotations
 
 from windrow.model import Workflow
+from windrow.model.workflow import Floats
 from windrow.recipes.chance import Chance, even_parts
-from windrow.recipes.draft import RecipeDraft
-from windrow.recipes.workflows.phases import MEGABYTE, Phase, draw_phases
-from windrow.recipes.workflows.recipe import Parameter, Recipe, require, require_tasks
+from windrow.recipes.draft import MEGABYTE, RecipeDraft
+from windrow.recipes.workflows.recipe import require, require_tasks
 
 
 def build_fork_join(
@@ -22,27 +22,12 @@ def build_fork_join(
     require(0 <= reach < 1, "fork-join", f"range must be from 0 to below 1, not {reach}")
     require_tasks("fork-join", tasks, 2 * stages + 1)
 
-    def phase(kind: str, count: int) -> Phase:
-        return Phase(kind, task_s * rng.uniform(1 - reach, 1 + reach, count))
+    def phase(kind: str, count: int) -> tuple[str, Floats]:
+        return kind, task_s * rng.uniform(1 - reach, 1 + reach, count)
 
     phases = [phase("fork", 1)]
     for width in even_parts(tasks - stages - 1, stages).tolist():
         phases += [phase("work", width), phase("join", 1)]
     draft = RecipeDraft(f"fork-join-{tasks}")
-    draw_phases(draft, phases, data_mb * MEGABYTE)
+    draft.phases(phases, data_mb * MEGABYTE)
     return draft.workflow()
-
-
-FORK_JOIN = Recipe(
-    name="fork-join",
-    summary="single tasks and parallel ones in turn",
-    source="folklore; the barrier pattern of bulk-synchronous codes",
-    default_tasks=100,
-    parameters=(
-        Parameter("stages", 1, "parallel stages, each between two single tasks"),
-        Parameter("task_s", 600.0, "mean run time of a task"),
-        Parameter("range", 0.4, "run times are uniform on task_s × (1 ± range)"),
-        Parameter("data_mb", 10.0, "size of every file, in megabytes"),
-    ),
-    build=build_fork_join,
-)

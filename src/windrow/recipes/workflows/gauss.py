@@ -16,9 +16,8 @@ import numpy as np
 
 from windrow.model import Workflow
 from windrow.recipes.chance import Chance
-from windrow.recipes.draft import RecipeDraft, numbered
-from windrow.recipes.workflows.phases import MEGABYTE
-from windrow.recipes.workflows.recipe import Parameter, Recipe, require, require_tasks
+from windrow.recipes.draft import MEGABYTE, RecipeDraft, numbered
+from windrow.recipes.workflows.recipe import require, require_tasks
 
 
 def gauss_tasks(n: int) -> int:
@@ -38,25 +37,9 @@ def build_gauss(_rng: Chance, tasks: int, *, task_s: float, data_mb: float) -> W
         rows = n - step
         update_s, size = task_s * rows / (n - 1), data_mb * MEGABYTE * rows / n
         pivot = draft.add("pivot", update_s / 2)
-        factors = draft.files(f"factors_{step}", size)
         draft.reads(pivot, columns[0])
-        draft.writes(pivot, factors)
         updates = draft.add("update", np.full(rows, update_s))
-        draft.reads(updates, factors)
+        draft.files(f"factors_{step}", size, written_by=pivot, read_by=updates)
         draft.reads(updates, columns[1:])
-        columns = draft.files(numbered(f"step_{step}_column_{{}}", rows), size)
-        draft.writes(updates, columns)
+        columns = draft.files(numbered(f"step_{step}_column_{{}}", rows), size, written_by=updates)
     return draft.workflow()
-
-
-GAUSS = Recipe(
-    name="gauss",
-    summary="Gaussian elimination: long, and ever narrower",
-    source="Topcuoglu, Hariri, Wu, TPDS 13(3), 2002; Zhang, Koelbel, Cooper, Batch Queue Resource Scheduling, IV-B",
-    default_tasks=209,
-    parameters=(
-        Parameter("task_s", 600.0, "run time of an update at the first step"),
-        Parameter("data_mb", 10.0, "size of a whole column, in megabytes"),
-    ),
-    build=build_gauss,
-)

@@ -24,7 +24,7 @@ from windrow.model.graph import Ints
 from windrow.model.workflow import Floats
 from windrow.recipes.chance import Chance, around, even_parts, near_even_parts, one_around
 from windrow.recipes.draft import RecipeDraft, numbered
-from windrow.recipes.workflows.recipe import Parameter, Recipe, require, require_tasks
+from windrow.recipes.workflows.recipe import require, require_tasks
 
 _GIB = 2**30
 _EXTRA_LANES = (0, 1, 1, 2)
@@ -100,12 +100,11 @@ def _split(draft: RecipeDraft, rng: Chance, plan: _Plan) -> _Chunks:
     lane_bytes = around(rng, 351_024_866, 147_899_296, lanes)
     lane_bytes[lanes - plan.extra :] /= plan.chunks[0]  # their one chunk is like the others'
     tasks = draft.add("fastqSplit_chr21", lane_bytes / around(rng, 7_663_927, 2_375_099, lanes))
-    draft.reads(tasks, draft.files(numbered("chr21_{}.sfq", lanes), lane_bytes))
+    draft.files(numbered("chr21_{}.sfq", lanes), lane_bytes, read_by=tasks)
     lane = np.repeat(np.arange(lanes), plan.chunks)
     parts = zip(lane_bytes, plan.chunks.tolist(), strict=True)
     sizes = np.concatenate([near_even_parts(rng, int(size), count, 0.1) for size, count in parts]).astype(np.float64)
-    files = draft.files(numbered("chr21_chunk_{}.sfq", len(lane)), sizes)
-    draft.writes(tasks[lane], files)
+    files = draft.files(numbered("chr21_chunk_{}.sfq", len(lane)), sizes, written_by=tasks[lane])
     return _Chunks(files, sizes, lane)
 
 
@@ -115,9 +114,8 @@ def _map(draft: RecipeDraft, rng: Chance, reads: _Chunks, reference: float) -> _
     clean_bytes = chunk_bytes * rng.uniform(0.475, 0.525, n)
     filtering = draft.add("filterContams_chr21", chunk_bytes / around(rng, 8_474_777, 5_002_153, n))
     draft.reads(filtering, reads.files)
-    draft.writes(filtering, draft.files(numbered("chr21_chunk_{}.contam.sfq", n), chunk_bytes - clean_bytes))
-    file = draft.files(numbered("chr21_chunk_{}.nocontam.sfq", n), clean_bytes)
-    draft.writes(filtering, file)
+    draft.files(numbered("chr21_chunk_{}.contam.sfq", n), chunk_bytes - clean_bytes, written_by=filtering)
+    file = draft.files(numbered("chr21_chunk_{}.nocontam.sfq", n), clean_bytes, written_by=filtering)
 
     fastq_bytes = clean_bytes / around(rng, 1.32, 0.316, n)
     binary_bytes = fastq_bytes / around(rng, 4.24, 0.4, n)
@@ -129,9 +127,8 @@ def _map(draft: RecipeDraft, rng: Chance, reads: _Chunks, reference: float) -> _
     for kind, times, suffix, sizes in steps:
         tasks = draft.add(kind, times)
         draft.reads(tasks, file)
-        file = draft.files(numbered(f"chr21_chunk_{{}}.nocontam.{suffix}", n), sizes)
-        draft.writes(tasks, file)
-    draft.reads(tasks, draft.files("chr21.BS.bfa", reference))
+        file = draft.files(numbered(f"chr21_chunk_{{}}.nocontam.{suffix}", n), sizes, written_by=tasks)
+    draft.files("chr21.BS.bfa", reference, read_by=tasks)
     return _Chunks(file, binary_bytes / 0.92, reads.lane)
 
 
@@ -143,8 +140,7 @@ def _merge(draft: RecipeDraft, rng: Chance, plan: _Plan, maps: _Chunks) -> tuple
     covered = maps.lane < own
     draft.reads(tasks[maps.lane[covered]], maps.files[covered])
     names = numbered("chr21_{}.nocontam.map", own) if plan.merge_overall else ["chr21.nocontam.map"]
-    merged = draft.files(names, lane_bytes / 1.06)
-    draft.writes(tasks, merged)
+    merged = draft.files(names, lane_bytes / 1.06, written_by=tasks)
     total = float(lane_bytes.sum() / 1.06)
     if not plan.merge_overall:
         return merged, total
@@ -152,28 +148,14 @@ def _merge(draft: RecipeDraft, rng: Chance, plan: _Plan, maps: _Chunks) -> tuple
     last = draft.add("mapMerge_chr21", total / one_around(rng, 2_267_233, 329_008))
     draft.reads(last, merged)
     draft.reads(last, maps.files[~covered])
-    whole = draft.files("chr21.nocontam.map", total / 1.06)
-    draft.writes(last, whole)
-    return whole, total / 1.06
+    return draft.files("chr21.nocontam.map", total / 1.06, written_by=last), total / 1.06
 
 
 def _pile_up(draft: RecipeDraft, rng: Chance, merged: Ints, merged_bytes: float, reference: float) -> None:
     index_bytes = merged_bytes / one_around(rng, 64.25, 25.4)
     index = draft.add("maqindex_chr21", index_bytes / one_around(rng, 17_679_204, 4_724_464))
     draft.reads(index, merged)
-    indexed = draft.files("chr21.nocontam.chr.map", index_bytes)
-    draft.writes(index, indexed)
     pileup = draft.add("pileup_chr21", reference / one_around(rng, 881_356, 94_638))
-    draft.reads(pileup, indexed)
-    draft.reads(pileup, draft.files("chr21.BSnull.bfa", reference))
-    draft.writes(pileup, draft.files("chr21.nocontam.chr.pileup", index_bytes * rng.uniform(0, 10)))
-
-
-GENOME = Recipe(
-    name="genome",
-    summary="Epigenomics: many short pipelines of four steps, in lanes; one kind holds nearly all work",
-    source="Pegasus workflow generator (S. Bharathi, G. Juve; pegasus-isi/WorkflowGenerator)",
-    default_tasks=250,
-    parameters=(Parameter("lanes", 0, "lanes of equally many chunks; 0: as many as the Pegasus generator makes"),),
-    build=build_genome,
-)
+    draft.files("chr21.nocontam.chr.map", index_bytes, written_by=index, read_by=pileup)
+    draft.files("chr21.BSnull.bfa", reference, read_by=pileup)
+    draft.files("chr21.nocontam.chr.pileup", index_bytes * rng.uniform(0, 10), written_by=pileup)

@@ -19,7 +19,7 @@ from windrow.model import Workflow
 from windrow.model.graph import Ints
 from windrow.recipes.chance import Chance, around, near_even_parts, random_parts
 from windrow.recipes.draft import RecipeDraft, numbered
-from windrow.recipes.workflows.recipe import Parameter, Recipe, require, require_tasks
+from windrow.recipes.workflows.recipe import require, require_tasks
 
 _TIMES = {"TmpltBank": (18.14, 0.424), "Inspiral": (460.21, 545), "Thinca": (5.37, 0.245), "TrigBank": (5.11, 0.316)}
 """Mean and standard deviation of each kind's run time, in seconds."""
@@ -47,22 +47,16 @@ def build_inspiral(rng: Chance, tasks: int, *, groups: int) -> Workflow:
     """An Inspiral of exactly `tasks` tasks."""
     require_tasks("inspiral", tasks, 16)
     odd = tasks % 2
-    count = groups or _draw_groups(rng, tasks - odd)
+    # Fewer than 5 % of the tasks, or 1 or 2.
+    drawn = groups or int(rng.integers(1, max(3, (tasks - odd) // 20)))
+    count = 2 if not groups and drawn == 1 and (tasks - odd - 2) % 4 else drawn
     half = (tasks - odd) // 2 - count
     rule = f"{tasks} tasks cannot have {groups} groups; take fewer, and 1 only where tasks - 2 divides by 4"
     require(half // 2 >= count + odd and (count > 1 or half % 2 == 0) and groups >= 0, "inspiral", rule)
     upper, lower = np.sort(near_even_parts(rng, half, 2, 0.1 if count > 1 else 0.0)).tolist()
     sizes = _group_sizes(rng, lower, count, upper)
     last_sizes = sizes if not odd else np.concatenate([[sizes[0] - sizes[0] // 2, sizes[0] // 2], sizes[1:]])
-    draft = RecipeDraft(f"inspiral-{tasks}")
-    _draw(draft, rng, upper, sizes, last_sizes)
-    return draft.workflow()
-
-
-def _draw_groups(rng: Chance, tasks: int) -> int:
-    """Fewer than 5 % of the tasks, or 1 or 2."""
-    count = int(rng.integers(1, max(3, tasks // 20)))
-    return 2 if count == 1 and (tasks - 2) % 4 else count
+    return _drawn(RecipeDraft(f"inspiral-{tasks}"), rng, upper, sizes, last_sizes)
 
 
 def _group_sizes(rng: Chance, lower: int, count: int, most: int) -> Ints:
@@ -74,7 +68,7 @@ def _group_sizes(rng: Chance, lower: int, count: int, most: int) -> Ints:
     return np.sort(sizes)[::-1]
 
 
-def _draw(draft: RecipeDraft, rng: Chance, upper: int, sizes: Ints, last_sizes: Ints) -> None:
+def _drawn(draft: RecipeDraft, rng: Chance, upper: int, sizes: Ints, last_sizes: Ints) -> Workflow:
     groups, lower = len(sizes), int(sizes.sum())
     strain = draft.files(numbered("H-H1_RDS_L4-{}.gwf", 2 * lower), around(rng, 15_595_958, 18_293, 2 * lower))
     calibration = draft.files(["H-CAL_FAC_DARM.gwf", "H-CAL_REF_DARM.gwf"], [8_415_922, 902_334])
@@ -83,8 +77,7 @@ def _draw(draft: RecipeDraft, rng: Chance, upper: int, sizes: Ints, last_sizes: 
     def stage(level: int, count: int) -> Ints:
         kind, output = _STAGES[level]
         tasks = draft.add(kind, around(rng, *_TIMES[kind], count))
-        files = draft.files(numbered(output, count), around(rng, *_SIZES[kind], count))
-        draft.writes(tasks, files)
+        files = draft.files(numbered(output, count), around(rng, *_SIZES[kind], count), written_by=tasks)
         return np.stack([tasks, files])
 
     templates, matches, tests = stage(0, upper), stage(1, upper), stage(2, groups)
@@ -100,6 +93,7 @@ def _draw(draft: RecipeDraft, rng: Chance, upper: int, sizes: Ints, last_sizes: 
     draft.reads(triggers[0], tests[1][group])
     draft.reads(rematches[0], triggers[1])
     draft.reads(retests[0][np.repeat(np.arange(len(last_sizes)), last_sizes)], rematches[1])
+    return draft.workflow()
 
 
 def _windows(sizes: Ints, upper: int) -> Ints:
@@ -110,13 +104,3 @@ def _windows(sizes: Ints, upper: int) -> Ints:
         picked.append(np.arange(start, start + size))
         start += size
     return np.concatenate(picked)
-
-
-INSPIRAL = Recipe(
-    name="inspiral",
-    summary="LIGO: independent groups, each wide, narrow, wide, narrow",
-    source="Pegasus workflow generator (S. Bharathi, G. Juve; pegasus-isi/WorkflowGenerator)",
-    default_tasks=100,
-    parameters=(Parameter("groups", 0, "groups tested for coincidence; 0: drawn, fewer than 5 % of the tasks"),),
-    build=build_inspiral,
-)

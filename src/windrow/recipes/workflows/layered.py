@@ -24,9 +24,8 @@ from windrow.model import Workflow
 from windrow.model.graph import Ints
 from windrow.model.workflow import Floats
 from windrow.recipes.chance import Chance
-from windrow.recipes.draft import RecipeDraft, numbered
-from windrow.recipes.workflows.phases import MEGABYTE
-from windrow.recipes.workflows.recipe import Parameter, Recipe, require, require_tasks
+from windrow.recipes.draft import MEGABYTE, RecipeDraft, numbered
+from windrow.recipes.workflows.recipe import require, require_tasks
 
 _ROUNDS = 100
 
@@ -157,47 +156,6 @@ def _workflow(
         draft.add("task", times[:choke])
         draft.add("choke", times[choke])
         draft.add("task", times[choke + 1 :])
-    files = draft.files(numbered("edge_{}", len(edges)), sizes_mb * MEGABYTE)
-    draft.writes(edges[:, 0], files)
-    draft.reads(edges[:, 1], files)
+    names = numbered("edge_{}", len(edges))
+    draft.files(names, sizes_mb * MEGABYTE, written_by=edges[:, 0], read_by=edges[:, 1])
     return draft.workflow()
-
-
-_SOURCE = "Y. Zhang, Grid-Centric Scheduling Strategies for Workflow Applications, Rice University, 2009, section 3.3"
-
-_PARAMETERS = (
-    Parameter("alpha", 1.0, "shape: about √tasks / alpha levels, about √tasks × alpha wide; thesis: 0.5, 1, 5"),
-    Parameter("eta", 2.0, "mean out-degree of a task, at least 1; thesis: 1, 2, 5"),
-    Parameter("epsilon", 20.0, "least data on an edge, in megabytes; thesis: 20, 100, 500"),
-    Parameter("phi", 1000.0, "most data on an edge, in megabytes; thesis: 1000"),
-    Parameter("ccr", 1.0, "communication-computation ratio; thesis: 0.1, 1, 10"),
-    Parameter("range", 0.4, "run times are uniform on their mean × (1 ± range); thesis: 0.15, 0.4, 0.85"),
-    Parameter("bandwidth_mb_s", 12.5, "bandwidth by which data become time in the ratio, in megabytes per second"),
-)
-
-RANDOM = Recipe(
-    name="random",
-    summary="random graph: edges to any lower level",
-    source=_SOURCE,
-    default_tasks=300,
-    parameters=_PARAMETERS,
-    build=build_random,
-)
-
-LEVEL = Recipe(
-    name="level",
-    summary="level graph: edges to the next level only, with equal data between two levels",
-    source=_SOURCE,
-    default_tasks=300,
-    parameters=_PARAMETERS,
-    build=build_level,
-)
-
-CHOKE = Recipe(
-    name="choke",
-    summary="choke graph: everything passes through one task",
-    source=_SOURCE,
-    default_tasks=300,
-    parameters=_PARAMETERS,
-    build=build_choke,
-)

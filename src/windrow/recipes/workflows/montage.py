@@ -20,7 +20,7 @@ from windrow.model import Workflow
 from windrow.model.graph import Ints
 from windrow.recipes.chance import Chance, around, one_around
 from windrow.recipes.draft import RecipeDraft, numbered
-from windrow.recipes.workflows.recipe import Parameter, Recipe, require, require_tasks
+from windrow.recipes.workflows.recipe import require, require_tasks
 
 _SINGLE_TASKS = 6
 _IMAGES_PER_SQUARE_DEGREE = 50
@@ -68,15 +68,9 @@ def _codes(left: Ints, right: Ints, images: int) -> Ints:
 def _reproject(draft: RecipeDraft, rng: Chance, images: int) -> Ints:
     """The mProjectPP tasks. Returns, for each image, its projected file and its area file."""
     tasks = draft.add("mProjectPP", around(rng, 13.59, 0.245, images))
-    header = draft.files("region.hdr", 304)
-    draft.reads(tasks, header)
-    draft.reads(tasks, draft.files(numbered("2mass-atlas-{}.fits", images), 4_222_080))
-    sizes = around(rng, 4_162_432, 10_666, images)
-    projected = draft.files(numbered("p2mass-atlas-{}.fits", images), sizes)
-    area = draft.files(numbered("p2mass-atlas-{}_area.fits", images), sizes)
-    draft.writes(tasks, projected)
-    draft.writes(tasks, area)
-    return np.stack([projected, area], axis=1)
+    draft.files("region.hdr", 304, read_by=tasks)
+    draft.files(numbered("2mass-atlas-{}.fits", images), 4_222_080, read_by=tasks)
+    return _image_and_area(draft, rng, "p2mass-atlas", tasks)
 
 
 def _fit_background(draft: RecipeDraft, rng: Chance, projected: Ints, pairs: Ints) -> Ints:
@@ -85,38 +79,33 @@ def _fit_background(draft: RecipeDraft, rng: Chance, projected: Ints, pairs: Int
     compare = draft.add("mDiffFit", around(rng, 10.59, 0.1, count))
     for side in pairs.T:
         draft.reads(compare[:, np.newaxis], projected[side])
-    fits = draft.files(numbered("fit_{}.txt", count), around(rng, 273.74, 9.95, count))
-    differences = draft.files(numbered("diff_{}.fits", count), around(rng, 284_097, 147_591, count))
-    draft.writes(compare, fits)
-    draft.writes(compare, differences)
+    fits = draft.files(numbered("fit_{}.txt", count), around(rng, 273.74, 9.95, count), written_by=compare)
+    sizes = around(rng, 284_097, 147_591, count)
+    differences = draft.files(numbered("diff_{}.fits", count), sizes, written_by=compare)
 
     concat = draft.add("mConcatFit", 0.08 * count)
-    draft.reads(concat, draft.files("fits_list.tbl", 27.26 * count))
+    draft.files("fits_list.tbl", 27.26 * count, read_by=concat)
     draft.reads(concat, fits)
     draft.reads(concat, differences)
-    table = draft.files("fits.tbl", 209.95 * count)
-    draft.writes(concat, table)
 
     model = draft.add("mBgModel", one_around(rng, 0.13, 0.1) * count)
-    draft.reads(model, table)
-    draft.reads(model, draft.files("pimages.tbl", 167.56 * images))
-    corrections = draft.files("corrections.tbl", 53.18 * images)
-    draft.writes(model, corrections)
-    return corrections
+    draft.files("fits.tbl", 209.95 * count, written_by=concat, read_by=model)
+    draft.files("pimages.tbl", 167.56 * images, read_by=model)
+    return draft.files("corrections.tbl", 53.18 * images, written_by=model)
 
 
 def _correct(draft: RecipeDraft, rng: Chance, projected: Ints, corrections: Ints) -> Ints:
     """mBackground for every image. Returns, for each image, its corrected file and its area file."""
-    images = len(projected)
-    tasks = draft.add("mBackground", around(rng, 10.74, 0.173, images))
+    tasks = draft.add("mBackground", around(rng, 10.74, 0.173, len(projected)))
     draft.reads(tasks, corrections)
     draft.reads(tasks[:, np.newaxis], projected)
-    sizes = around(rng, 4_162_432, 10_666, images)
-    corrected = draft.files(numbered("c2mass-atlas-{}.fits", images), sizes)
-    area = draft.files(numbered("c2mass-atlas-{}_area.fits", images), sizes)
-    draft.writes(tasks, corrected)
-    draft.writes(tasks, area)
-    return np.stack([corrected, area], axis=1)
+    return _image_and_area(draft, rng, "c2mass-atlas", tasks)
+
+
+def _image_and_area(draft: RecipeDraft, rng: Chance, stem: str, tasks: Ints) -> Ints:
+    sizes = around(rng, 4_162_432, 10_666, len(tasks))
+    names = (numbered(f"{stem}-{{}}{what}.fits", len(tasks)) for what in ("", "_area"))
+    return np.stack([draft.files(each, sizes, written_by=tasks) for each in names], axis=1)
 
 
 def _assemble(draft: RecipeDraft, rng: Chance, corrected: Ints, images: int) -> None:
@@ -124,32 +113,14 @@ def _assemble(draft: RecipeDraft, rng: Chance, corrected: Ints, images: int) -> 
     degrees = np.sqrt(images / _IMAGES_PER_SQUARE_DEGREE)
     table = draft.add("mImgTbl", one_around(rng, 0.37, 0.1) * images)
     draft.reads(table, corrected)
-    draft.reads(table, draft.files("cimages.tbl", 167.56 * images))
-    index = draft.files("newcimages.tbl", one_around(rng, 352.24, 48.1) * images)
-    draft.writes(table, index)
-
+    draft.files("cimages.tbl", 167.56 * images, read_by=table)
+    index_bytes = one_around(rng, 352.24, 48.1) * images
     add = draft.add("mAdd", one_around(rng, 30.11, 0.224) * degrees**2)
-    draft.reads(add, index)
+    draft.files("newcimages.tbl", index_bytes, written_by=table, read_by=add)
     mosaic_bytes = 173_465_280 * degrees * rng.uniform(0.7, 1.1)
-    mosaic = draft.files(["mosaic.fits", "mosaic_area.fits"], mosaic_bytes)
-    draft.writes(add, mosaic)
-
     shrink = draft.add("mShrink", 12.21 * degrees)
-    draft.reads(shrink, mosaic)
-    small = draft.files("shrunken.fits", mosaic_bytes / 24.99)
-    draft.writes(shrink, small)
-
+    draft.files(["mosaic.fits", "mosaic_area.fits"], mosaic_bytes, written_by=add, read_by=shrink)
     picture_bytes = mosaic_bytes / 24.99 / 4 * rng.uniform(0.25, 1.25)
     draw = draft.add("mJPEG", picture_bytes / one_around(rng, 549_291, 62_719))
-    draft.reads(draw, small)
-    draft.writes(draw, draft.files("shrunken.jpg", picture_bytes))
-
-
-MONTAGE = Recipe(
-    name="montage",
-    summary="mosaic of the sky: wide, with two steps that everything waits for",
-    source="Pegasus workflow generator (S. Bharathi, G. Juve; pegasus-isi/WorkflowGenerator)",
-    default_tasks=250,
-    parameters=(Parameter("overlaps", 4.0, "comparisons (mDiffFit) per image, about"),),
-    build=build_montage,
-)
+    draft.files("shrunken.fits", mosaic_bytes / 24.99, written_by=shrink, read_by=draw)
+    draft.files("shrunken.jpg", picture_bytes, written_by=draw)
