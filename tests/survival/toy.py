@@ -299,9 +299,7 @@ class MortalDispatch(Dispatch):
 
     fate: Fate = field(default_factory=Fate)
 
-    def prepare(
-        self, core: Core, number: int, heard: Mapping[int, int] | None = None, avoid: tuple[str, ...] = ()
-    ) -> JobSpec:
+    def prepare(self, core: Core, number: int, heard: Mapping[int, int], avoid: tuple[str, ...]) -> JobSpec:
         spec = super().prepare(core, number, heard, avoid)
         self.fate.reach()
         return spec

@@ -458,7 +458,7 @@ def drive(manager: Manager, tell: Callable[[Manager], None] = lambda _: None, st
         tell(manager)
         _watch(manager)
         if not manager.core.is_over:
-            time.sleep(manager.next_look_s(happened=happened))
+            time.sleep(manager.hearing.next_look_s(happened=happened))
 
 
 def _take_requests(manager: Manager) -> None:

@@ -20,28 +20,9 @@ from typing import assert_never
 import numpy as np
 from numpy.typing import NDArray
 
+from windrow.manager import events as e
 from windrow.manager.actions import Abandon, Action, Decide, StopJob, SubmitJob
-from windrow.manager.avoidance import Avoidance
-from windrow.manager.events import (
-    Event,
-    JobEnded,
-    JobKilled,
-    JobRejected,
-    JobsPlanned,
-    JobStarted,
-    JobSubmitted,
-    JobTaken,
-    RunBegan,
-    RunStopped,
-    TaskDropped,
-    TaskFailed,
-    TaskFinished,
-    TaskKept,
-    TaskRetried,
-    TaskStarted,
-    TaskUndone,
-)
-from windrow.manager.losses import Losses
+from windrow.manager.losses import Avoidance, Losses
 from windrow.manager.terms import Terms
 from windrow.model.allocation import Member
 from windrow.model.cause import Cause
@@ -151,38 +132,41 @@ class Core:
         tasks = sorted(self.jobs[number].open_tasks)
         return {t: Member(needs[t], expected[t], parents[t], children[t]) for t in tasks}
 
-    def handle(self, event: Event) -> list[Action]:
+    def handle(self, event: e.Event) -> list[Action]:
         """Take in what happened; what is to be done about it, in order."""
         match event:
-            case TaskStarted():
-                return self._task_started(event)
-            case TaskFinished() | TaskKept():
+            case e.TaskStarted():
+                job = self.jobs[event.job]
+                job.has_begun = True
+                if event.task in job.open_tasks:  # else another job, given up before, has done it
+                    job.running_since_s[event.task] = event.at_s
+                return []
+            case e.TaskFinished() | e.TaskKept():
                 return self._task_finished(event.task)
-            case JobStarted():
+            case e.JobStarted() | e.JobTaken():
                 return self._job_started(event)
-            case JobTaken():
-                return self._job_taken(event)
-            case JobsPlanned():
+            case e.JobsPlanned():
                 return self._jobs_planned(event)
-            case JobEnded():
+            case e.JobEnded():
                 return self._job_ended(event.job)
-            case JobKilled():
+            case e.JobKilled():
                 return self._job_killed(event)
-            case TaskFailed():
+            case e.TaskFailed():
                 return self._task_failed(event.task)
-            case TaskDropped():
+            case e.TaskDropped():
                 return self._task_dropped(event)
-            case TaskUndone():
+            case e.TaskUndone():
                 return self._task_undone(event.task)
-            case JobRejected():
+            case e.JobRejected():
                 self.jobs[event.job].is_stopping = True
                 return [*self._give_up(event.why), *self._job_left(event.job)]
-            case JobSubmitted() | TaskRetried():
+            case e.JobSubmitted() | e.TaskRetried():
                 return []
-            case RunBegan():
+            case e.RunBegan():
                 return self._run_began()
-            case RunStopped():
-                return self._run_stopped()
+            case e.RunStopped():
+                self.is_stopped = True
+                return [self._stop(number) for number, job in self.jobs.items() if not job.is_stopping]
             case _:
                 assert_never(event)
 
@@ -190,8 +174,11 @@ class Core:
         """What a strategy may know at this time."""
         running = [job for job in self.jobs.values() if job.is_running]
         busy = max((job.expected_end_s - at_s for job in running if not job.is_stopping), default=0)
+        work, site, avoided = self.work, self.terms.site_nodes, self.avoidance.at(at_s)
+        if site is not None and avoided:  # the work on the other nodes
+            work = work.within(max(site - len(avoided), 1, *(need.nodes for need in self._needs)))
         return View(
-            work=self._work_now(at_s),
+            work=work,
             left=self._left.copy(),
             ready=tuple(task for _, task in self._ready),
             jobs_waiting=len(self.jobs) - len(running),
@@ -204,13 +191,6 @@ class Core:
             forecast_with_margin=self.terms.forecast_with_margin,
             forecast=forecast,
         )
-
-    def _work_now(self, at_s: int) -> Work:
-        """The work on the nodes that are not avoided at this time."""
-        site, avoided = self.terms.site_nodes, self.avoidance.at(at_s)
-        if site is None or not avoided:
-            return self.work
-        return self.work.within(max(site - len(avoided), 1, *(need.nodes for need in self._needs)))
 
     def check(self) -> None:
         """Assert what must always hold; for tests."""
@@ -232,11 +212,7 @@ class Core:
             self._put_back(task)
         return self._decide_if_useful()
 
-    def _run_stopped(self) -> list[Action]:
-        self.is_stopped = True
-        return [self._stop(number) for number, job in self.jobs.items() if not job.is_stopping]
-
-    def _jobs_planned(self, event: JobsPlanned) -> list[Action]:
+    def _jobs_planned(self, event: e.JobsPlanned) -> list[Action]:
         self.individually |= event.decision.individually
         actions: list[Action] = []
         for plan in event.decision.jobs:
@@ -251,14 +227,12 @@ class Core:
             actions.append(SubmitJob(number, plan))
         return actions
 
-    def _job_taken(self, event: JobTaken) -> list[Action]:
-        self.jobs[event.job].taken_by = event.by
-        if event.by in self.jobs:
-            self.jobs[event.by].has_begun = True  # its nodes are at work, though not with its own tasks
-        return self._job_started(event)
-
-    def _job_started(self, event: JobStarted | JobTaken) -> list[Action]:
+    def _job_started(self, event: e.JobStarted | e.JobTaken) -> list[Action]:
         job = self.jobs[event.job]
+        if isinstance(event, e.JobTaken):
+            job.taken_by = event.by
+            if event.by in self.jobs:
+                self.jobs[event.by].has_begun = True  # its nodes are at work, though not with its own tasks
         others = [j.expected_end_s for j in self.jobs.values() if j is not job and j.is_running]
         job.is_running = True
         if self.terms.busy_is_request:
@@ -266,13 +240,6 @@ class Core:
         else:
             job.expected_end_s = max(event.at_s, *others, 0) + job.plan.run_s
         return self._decide_if_useful()
-
-    def _task_started(self, event: TaskStarted) -> list[Action]:
-        job = self.jobs[event.job]
-        job.has_begun = True
-        if event.task in job.open_tasks:  # else another job, given up before, has done it
-            job.running_since_s[event.task] = event.at_s
-        return []
 
     def _task_finished(self, task: int) -> list[Action]:
         if self._done[task]:
@@ -298,8 +265,13 @@ class Core:
 
     def _task_undone(self, task: int) -> list[Action]:
         """It is to run again. Those that are left wait for it again; those in jobs are not called back."""
-        if task in self.failed and self.job_of[task] is None:
-            return self._try_again(task)
+        if task in self.failed and self.job_of[task] is None:  # nor is blocked any more what it alone blocked
+            self.failed.remove(task)
+            blocked, self.blocked = self.blocked, self._descendants(self.failed)
+            for other in sorted({task, *blocked} - self.blocked):
+                if self.job_of[other] is None:
+                    self._put_back(other)
+            return self._decide_if_useful()
         if not self._done[task]:
             return []
         self._done[task] = False
@@ -309,15 +281,6 @@ class Core:
                 self._unready(child)
             self._open_parents[child] += 1
         self._put_back(task)
-        return self._decide_if_useful()
-
-    def _try_again(self, failed: int) -> list[Action]:
-        """The task counts as failed no more, nor what it alone blocked as blocked."""
-        self.failed.remove(failed)
-        blocked, self.blocked = self.blocked, self._descendants(self.failed)
-        for task in sorted({failed, *blocked} - self.blocked):
-            if self.job_of[task] is None:
-                self._put_back(task)
         return self._decide_if_useful()
 
     def _task_failed(self, task: int) -> list[Action]:
@@ -332,7 +295,7 @@ class Core:
         stops = [self._stop(number) for number in useless if not self.jobs[number].is_stopping]
         return [Abandon((task, *sorted(reached))), *stops]
 
-    def _task_dropped(self, event: TaskDropped) -> list[Action]:
+    def _task_dropped(self, event: e.TaskDropped) -> list[Action]:
         if self.job_of[event.task] != event.job:
             return []
         job = self._close(event.task)
@@ -372,7 +335,7 @@ class Core:
         self.jobs[number].is_stopping = True
         return StopJob(number)
 
-    def _job_killed(self, event: JobKilled) -> list[Action]:
+    def _job_killed(self, event: e.JobKilled) -> list[Action]:
         job = self.jobs[event.job]
         job.is_stopping = True
         stops: list[Action] = []
@@ -429,8 +392,7 @@ class Core:
         It had no longer than its job, whatever a clock says that was set in between.
         """
         most_s = self.terms.walltime_s(job.plan.requested_s) or job.plan.requested_s
-        had_s = {task: min(at_s - begun, most_s) for task, begun in job.running_since_s.items()}
-        longer = {task: 2 * time for task, time in had_s.items()}
+        longer = {task: 2 * min(at_s - begun, most_s) for task, begun in job.running_since_s.items()}
         changed = {task: time for task, time in longer.items() if time > self._expected[task]}
         if changed:
             expected = self.work.expected_s.copy()

@@ -8,7 +8,6 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 
 from windrow.agent.claim import fence
 from windrow.agent.folder import RunFolder
@@ -27,19 +26,15 @@ def job_tag(uid: str, job: int) -> str:
 
 def alike(numbers: Sequence[int], core: Core, most: int) -> Iterator[list[int]]:
     """Jobs that can go out together: consecutive numbers, the same nodes and times; at most so many at once."""
+    size = {number: (core.jobs[number].plan.nodes, core.jobs[number].plan.requested_s) for number in numbers}
     group: list[int] = []
     for number in numbers:
-        if group and (len(group) >= most or number != group[-1] + 1 or _size(core, number) != _size(core, group[0])):
+        if group and (len(group) >= most or number != group[-1] + 1 or size[number] != size[group[0]]):
             yield group
             group = []
         group.append(number)
     if group:
         yield group
-
-
-def _size(core: Core, number: int) -> tuple[int, int]:
-    plan = core.jobs[number].plan
-    return plan.nodes, plan.requested_s
 
 
 @dataclass
@@ -78,16 +73,13 @@ class Dispatch:
             avoid=avoid,
         )
 
-    def prepare(
-        self, core: Core, number: int, heard: Mapping[int, int] | None = None, avoid: tuple[str, ...] = ()
-    ) -> JobSpec:
+    def prepare(self, core: Core, number: int, heard: Mapping[int, int], avoid: tuple[str, ...]) -> JobSpec:
         """Write what the job's agent is to do; then what is submitted for it.
 
         `heard` is how much of each job's events the core knows, those of jobs that were given up among them, as long as
-        they may finish something. A task that failed, was abandoned and is tried again
-        must not look lost to jobs of its second life.
+        they may finish something. A task that failed, was abandoned and is tried again must not look lost to jobs of
+        its second life.
         """
-        heard = heard or {}
         plan, shape = core.jobs[number].plan, core.terms.shape
         given_up = sorted(heard.keys() - core.jobs.keys())
         first = min((*core.jobs, *given_up))
@@ -120,7 +112,12 @@ class Dispatch:
         if not lines:
             return
         with disk_faults(f"{self.folder.abandoned} cannot be written"):
-            _append(self.folder.abandoned, lines.encode())
+            descriptor = os.open(self.folder.abandoned, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+            try:
+                append_whole(descriptor, lines.encode(), os.fstat(descriptor).st_size)
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
 
     def clean_up(self, core: Core) -> str:
         """When no job is left: throw away what tasks left that have not finished; what could not be done."""
@@ -138,12 +135,3 @@ class Dispatch:
                 parents=tuple(p for p in parents.of(task).tolist() if not core.is_done(p)),
                 children=tuple(member.children),
             )
-
-
-def _append(path: Path, data: bytes) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    try:
-        append_whole(descriptor, data, os.fstat(descriptor).st_size)
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -164,21 +164,6 @@ class TaskDropped:
     task: int
 
 
-Event = (
-    RunBegan
-    | RunStopped
-    | JobsPlanned
-    | JobSubmitted
-    | JobRejected
-    | JobStarted
-    | JobTaken
-    | JobEnded
-    | JobKilled
-    | TaskStarted
-    | TaskRetried
-    | TaskFinished
-    | TaskUndone
-    | TaskKept
-    | TaskFailed
-    | TaskDropped
-)
+JobEvent = JobSubmitted | JobRejected | JobStarted | JobTaken | JobEnded | JobKilled
+TaskEvent = TaskStarted | TaskRetried | TaskFinished | TaskUndone | TaskKept | TaskFailed | TaskDropped
+Event = RunBegan | RunStopped | JobsPlanned | JobEvent | TaskEvent

@@ -1,7 +1,8 @@
 """What a manager hears of its jobs, from the queue and from the agents' event files.
 
 Rule 1: it only listens: what it heard is handed on as records, and believed when the manager has journaled them.
-Rule 2: one query asks for all jobs. Rule 3: a job is over when queue or agent say so, and its agent has had the time to
+Rule 2: one query asks for all jobs, soon after something happened and ever more rarely while nothing does: the queue's
+controller serves everybody. Rule 3: a job is over when queue or agent say so, and its agent has had the time to
 say what it did.
 """
 
@@ -15,15 +16,42 @@ from windrow.manager import translate
 from windrow.manager.core import Core
 from windrow.manager.events import JobEnded, JobStarted, JobTaken
 from windrow.manager.journal import Record
-from windrow.manager.polling import MANY, PollTimes
 from windrow.queues.port import JobStatus, Queue, QueueError
 
+POLL_S = 2.0
+"""The least time between two queries of the queue."""
+SLOWEST_POLL_S = 30.0
+_SLOWER = 1.5
+MANY = 32
+"""Of more jobs than these, those that the queue does not call running are listened to in turn, so many at a time."""
+_BUSY_S, _IDLE_S, _IDLE_WITH_MANY_S = 0.1, 0.5, 1.0
 PATIENCE_S = 3.0
 """How long after a job's end its agent's last words may take to show up."""
 FORGOTTEN_S = 60.0
 """How long the queue may not know a job before it is given up for lost."""
 LATE_S = 600.0
 """How long after its walltime a job that was given up is listened to."""
+
+
+@dataclass(slots=True)
+class PollTimes:
+    """When to ask the queue next: soon after something happened, ever more rarely while nothing does."""
+
+    gap_s: float = POLL_S
+    last_s: float = float("-inf")
+
+    def is_due(self, now_s: float) -> bool:
+        """Whether it is time to ask."""
+        return now_s >= self.last_s + self.gap_s
+
+    def asked(self, now_s: float) -> None:
+        """The queue was asked: the next time comes later."""
+        self.gap_s = POLL_S if self.last_s == float("-inf") else min(self.gap_s * _SLOWER, SLOWEST_POLL_S)
+        self.last_s = now_s
+
+    def hurry(self) -> None:
+        """Something happened: ask again as soon as is decent."""
+        self.gap_s = POLL_S
 
 
 @dataclass(slots=True)
@@ -72,7 +100,7 @@ class Hearing:
 
     def listen(self) -> tuple[list[Record], dict[int, int]]:
         """All that is new, in an order that can be believed; and how far the event files have been read."""
-        records, offsets = self.late_words()
+        records, offsets = self._late_words()
         more, further = self._agents()
         records, offsets = records + more, offsets | further
         if self.pace.is_due(self.steady_s()):
@@ -82,7 +110,11 @@ class Hearing:
             self.pace.hurry()
         return records, offsets
 
-    def late_words(self) -> tuple[list[Record], dict[int, int]]:
+    def next_look_s(self, *, happened: bool) -> float:
+        """How long to sleep before agents are listened to again; `happened`: one of them spoke."""
+        return _BUSY_S if happened else _IDLE_S if len(self.placed) <= MANY else _IDLE_WITH_MANY_S
+
+    def _late_words(self) -> tuple[list[Record], dict[int, int]]:
         """What agents finished whose jobs were given up. Each is listened to until it leaves, or must have."""
         records: list[Record] = []
         offsets: dict[int, int] = {}

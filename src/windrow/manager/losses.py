@@ -1,15 +1,21 @@
-"""How many jobs in a row a run may lose to each cause before it gives up.
+"""What follows from lost jobs: after how many in a row a run gives up, and which nodes it avoids. Pure.
 
 Rule 1: causes are counted apart, and a task that finishes sets all counts back. Rule 2: what is nobody's fault has no
-limit (preemption), or a generous one (nodes that fail).
+limit (preemption), or a generous one (nodes that fail). Rule 3: nodes on which jobs fail again and again are avoided
+for a while. The core and the story hold one `Avoidance` each and hear the same events, so both know the same.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from windrow.model.cause import Cause
+
+FAILURES = 2
+WITHIN_S = 3600
+FOR_S = 3600
 
 PATIENCE: Mapping[Cause, int] = {
     Cause.MEMORY: 3,
@@ -61,3 +67,36 @@ class Losses:
         what = _WHAT.get(cause, f"were lost ({cause})")
         advice = f"{_ADVICE.get(cause, 'fix the cause')}, then resume the run"
         return f"{count} jobs in a row {what} before a task finished (last: {why}); {advice}"
+
+
+@dataclass(frozen=True, slots=True)
+class Avoided:
+    """A node on which no job is to run for now."""
+
+    node: str
+    why: str
+    until_s: int
+
+
+class Avoidance:
+    """Counts failures by node: after `FAILURES` of them within `WITHIN_S` a node is avoided for `FOR_S`."""
+
+    def __init__(self) -> None:
+        self._failures_s: dict[str, list[int]] = {}
+        self._avoided: dict[str, Avoided] = {}
+
+    def failed(self, node: str, at_s: int) -> None:
+        """A job failed on this node."""
+        recent = [t for t in self._failures_s.get(node, []) if at_s - t < WITHIN_S] + [at_s]
+        self._failures_s[node] = recent
+        if len(recent) >= FAILURES:
+            self._avoided[node] = Avoided(node, f"{len(recent)} jobs failed on it", at_s + FOR_S)
+
+    def at(self, at_s: float) -> tuple[Avoided, ...]:
+        """The nodes that are avoided at this time, the latest to fail first."""
+        found = [avoided for avoided in self._avoided.values() if avoided.until_s > at_s]
+        return tuple(sorted(found, key=lambda avoided: (-avoided.until_s, avoided.node)))
+
+    def names(self, at_s: float, spare: int) -> tuple[str, ...]:
+        """The nodes that a job is to avoid which has so many nodes to spare, by name."""
+        return tuple(sorted(avoided.node for avoided in self.at(at_s)[: max(0, spare)]))

@@ -17,28 +17,14 @@ from windrow.agent.claim import claimant
 from windrow.agent.folder import RunFolder
 from windrow.forecast.base import Forecaster
 from windrow.forecast.ledger import PastPrediction
+from windrow.manager import events as e
 from windrow.manager import translate
 from windrow.manager.actions import Abandon, Action, Decide, StopJob, SubmitJob
 from windrow.manager.core import Core
 from windrow.manager.dispatch import Dispatch, alike
-from windrow.manager.events import (
-    Event,
-    JobEnded,
-    JobKilled,
-    JobRejected,
-    JobsPlanned,
-    JobStarted,
-    JobSubmitted,
-    JobTaken,
-    RunBegan,
-    RunStopped,
-    TaskStarted,
-    TaskUndone,
-)
-from windrow.manager.inbox import LATE_S, GivenUp, Hearing, Placed
+from windrow.manager.inbox import LATE_S, GivenUp, Hearing, Placed, PollTimes
 from windrow.manager.journal import Record, RunJournal
 from windrow.manager.lost_files import LostFile, lost_files
-from windrow.manager.polling import PollTimes, next_look_s
 from windrow.manager.predictions import Predictions
 from windrow.queues.port import JobState, OutcomeUnknown, Queue, QueueError, SpecError
 from windrow.strategies import Strategy, View, decided
@@ -125,7 +111,7 @@ class Manager:
         """
         self._listen()
         now = self.now_s()
-        self._take_in([Record(RunBegan(int(now)), at_s=now)])
+        self._take_in([Record(e.RunBegan(int(now)), at_s=now)])
         return self.run_again(again)
 
     def run_again(self, tasks: Iterable[int]) -> list[LostFile]:
@@ -143,20 +129,26 @@ class Manager:
 
     def _undo(self, lost: Sequence[LostFile]) -> None:
         now = self.now_s()
-        if undone := [Record(TaskUndone(int(now), one.maker), asdict(one), now) for one in lost]:
+        if undone := [Record(e.TaskUndone(int(now), one.maker), asdict(one), now) for one in lost]:
             self._take_in(undone)
 
     def stop(self) -> None:
         """Stop the run: its jobs leave the queue or end; what is done stays done."""
         now = self.now_s()
-        self._take_in([Record(RunStopped(int(now)), at_s=now)])
+        self._take_in([Record(e.RunStopped(int(now)), at_s=now)])
         self._act_on_wishes()
 
     def step(self) -> bool:
         """Look once at everything and act. Returns whether anything happened."""
         happened = self._listen()
         self._act_on_wishes()
-        self._keep_queue_words()
+        # All who tell of the run are to know why its jobs wait: the queue's latest words, written where they change.
+        seen = ((n, job.status) for n, job in self.placed.items() if job.status is not None)
+        reasons = {str(n): status.reason for n, status in seen if status.state is JobState.WAITING and status.reason}
+        words: dict[str, object] = {"reasons": reasons, "trouble": self.trouble_with_queue}
+        if words != self._queue_words:
+            self.journal.set_fact("queue_words", words)
+            self._queue_words = words
         return happened
 
     def _listen(self) -> bool:
@@ -166,19 +158,6 @@ class Manager:
         if records:
             self._take_in(records, offsets)
         return bool(records)
-
-    def _keep_queue_words(self) -> None:
-        """Let all who tell of the run know why its jobs wait: the queue's latest words, written where they change."""
-        seen = ((n, job.status) for n, job in self.placed.items() if job.status is not None)
-        reasons = {str(n): status.reason for n, status in seen if status.state is JobState.WAITING and status.reason}
-        words: dict[str, object] = {"reasons": reasons, "trouble": self.trouble_with_queue}
-        if words != self._queue_words:
-            self.journal.set_fact("queue_words", words)
-            self._queue_words = words
-
-    def next_look_s(self, *, happened: bool) -> float:
-        """How long to sleep before the next step."""
-        return next_look_s(len(self.placed), happened=happened)
 
     def _take_in(self, records: Sequence[Record], offsets: dict[int, int] | None = None) -> None:
         """Journal, then believe. Decisions wait until all has been heard."""
@@ -197,7 +176,7 @@ class Manager:
         """
         if not translate.is_given_up(record):
             return
-        assert isinstance(record.event, JobKilled | JobEnded)
+        assert isinstance(record.event, e.JobKilled | e.JobEnded)
         number = record.event.job
         self.dispatch.fence(number)
         job, plan = self.placed.get(number), self.core.jobs[number].plan
@@ -206,27 +185,27 @@ class Manager:
             until_s = float("inf") if walltime_s is None else record.event.at_s + walltime_s + LATE_S
             self.hearing.given_up[number] = GivenUp(job.tail, until_s)
 
-    def _note(self, event: Event) -> None:
+    def _note(self, event: e.Event) -> None:
         """Keep the shell's own picture of the jobs."""
         match event:
-            case RunBegan():
+            case e.RunBegan():
                 self.begun_s = event.at_s if self.begun_s is None else self.begun_s
-            case JobSubmitted():
+            case e.JobSubmitted():
                 job = self.placed[event.job]
                 job.is_taken = any(other.id == event.id for other in self.placed.values() if other is not job)
                 job.id, job.status, job.missing_since_s, job.over_since_s = event.id, None, None, None
-            case JobStarted():
+            case e.JobStarted():
                 self.placed[event.job].is_started = True
                 self.predictions.starts_s[event.job] = event.at_s
-            case JobTaken():
+            case e.JobTaken():
                 job = self.placed[event.job]
                 if job.id is not None and job.id != event.id:
                     self._left_behind[event.job] = job.id
                 job.id, job.is_started, job.is_taken, job.is_doubtful = event.id, True, True, False
                 job.status, job.missing_since_s, job.over_since_s = None, None, None
-            case TaskStarted():
+            case e.TaskStarted():
                 self.dispatch.count_attempt(event.task)
-            case JobEnded() | JobKilled() | JobRejected():
+            case e.JobEnded() | e.JobKilled() | e.JobRejected():
                 self.placed.pop(event.job, None)
             case _:
                 pass
@@ -252,7 +231,10 @@ class Manager:
             self._resolve_doubts()
             if self._wants_decision and not self._unsent() and self.deciding.is_due(self.steady_s()):
                 self._decide()
-            self._send_all()
+            unsent = [n for n in self._unsent() if not self.placed[n].is_doubtful and n not in self._wants_stop]
+            for group in alike(unsent, self.core, self.max_array):
+                if not self.core.trouble:  # which the queue's word on an earlier group may be
+                    self._send(group)
         except (QueueError, OutcomeUnknown) as error:
             self.hearing.trouble = str(error)
             self.asking.asked(self.steady_s())
@@ -272,7 +254,7 @@ class Manager:
         self._wants_stop = [n for n in wanted if n not in ids and n not in unsent and n not in taken]
         if unsent:
             now = self.now_s()
-            self._take_in([Record(JobEnded(int(now), n), {"state": "never submitted"}, now) for n in unsent])
+            self._take_in([Record(e.JobEnded(int(now), n), {"state": "never submitted"}, now) for n in unsent])
 
     def _decide(self) -> None:
         if self.core.is_stopped or self.core.trouble:  # since the decision was wished
@@ -280,24 +262,17 @@ class Manager:
             return
         now = self.now_s()
         forecaster = self.predictions.best(len(self.placed))
-        view = self._view(now, forecaster)
-        decision = decided(self.strategy, view)
+        decision = decided(self.strategy, self._view(now, forecaster))
         is_stuck = not decision.jobs and bool(decision.why) and not self.core.jobs
-        self._hold_back(decision.why if is_stuck else "")
-        if is_stuck:
+        self.held_back = f"nothing more can be submitted: {decision.why}" if is_stuck else ""
+        if is_stuck:  # as the queue stands (nodes are drained, say): ask again, ever more rarely
+            self.deciding.asked(self.steady_s())
             return
-        self._wants_decision = False
+        self.deciding, self._wants_decision = PollTimes(), False
         if decision.jobs or decision.candidates:
             terms, detail = self.core.terms, {"forecast": forecaster.name}
             limit = {"limit_s": terms.max_request_s} if terms.starts_at_once else {}
-            self._take_in([Record(JobsPlanned(int(now), decision), detail | limit, now)])
-
-    def _hold_back(self, why: str) -> None:
-        """Nothing that is left can start as the queue stands (nodes are drained, say): ask again, ever more rarely."""
-        self.held_back = f"nothing more can be submitted: {why}" if why else ""
-        self.deciding = self.deciding if why else PollTimes()
-        if why:
-            self.deciding.asked(self.steady_s())
+            self._take_in([Record(e.JobsPlanned(int(now), decision), detail | limit, now)])
 
     def _view(self, now_s: float, forecaster: Forecaster) -> View:
         """What the strategy may know, with a look ahead for those that want one."""
@@ -321,45 +296,43 @@ class Manager:
             if number not in ids:
                 continue
             there, is_taken = own.get(ids[number]), self.core.jobs[number].taken_by is not None
-            own[ids[number]] = job if there is None else _together(there, job, is_first=is_taken)
+            if there is None:
+                own[ids[number]] = job
+            else:
+                own[ids[number]] = replace(
+                    there if is_taken else job,
+                    open_tasks=tuple(sorted((*there.open_tasks, *job.open_tasks))),
+                    expected_end_s=max(there.expected_end_s, job.expected_end_s),
+                    running_since_s=there.running_since_s | job.running_since_s,
+                )
         return own
 
     def _unsent(self) -> list[int]:
         return [n for n, job in self.placed.items() if job.id is None]
 
-    def _send_all(self) -> None:
-        unsent = [n for n in self._unsent() if not self.placed[n].is_doubtful and n not in self._wants_stop]
-        for group in alike(unsent, self.core, self.max_array):
-            if not self.core.trouble:  # which the queue's word on an earlier group may be
-                self._send(group)
-
     def _send(self, numbers: Sequence[int]) -> None:
         """Submit alike jobs."""
         heard = {n: job.tail.offset for n, job in self.placed.items()}
         heard |= {n: job.tail.offset for n, job in self.hearing.given_up.items()}
-        avoid = self._to_avoid(self.core.jobs[numbers[0]].plan.nodes)
+        now = self.now_s()
+        avoid: tuple[str, ...] = ()
+        if self.core.avoidance.at(now):  # never so many that the job could not start
+            offered = self.core.terms.site_nodes or 0 if self.open_nodes is None else self.open_nodes()
+            avoid = self.core.avoidance.names(now, offered - self.core.jobs[numbers[0]].plan.nodes)
         specs = [self.dispatch.prepare(self.core, number, heard, avoid) for number in numbers]
         self._foretell(numbers)
         try:
             ids = [self.queue.submit(specs[0])] if len(specs) == 1 else self.queue.submit_array(specs)
         except SpecError as error:
-            self._take_in([Record(JobRejected(int(self.now_s()), number, str(error))) for number in numbers])
+            self._take_in([Record(e.JobRejected(int(self.now_s()), number, str(error))) for number in numbers])
             return
         except OutcomeUnknown:
             for number in numbers:
                 self.placed[number].is_doubtful = True
             raise
         now = self.now_s()
-        self._take_in([Record(JobSubmitted(int(now), n, i), at_s=now) for n, i in zip(numbers, ids, strict=True)])
+        self._take_in([Record(e.JobSubmitted(int(now), n, i), at_s=now) for n, i in zip(numbers, ids, strict=True)])
         self.hearing.pace.hurry()
-
-    def _to_avoid(self, nodes: int) -> tuple[str, ...]:
-        """The nodes that a job of this size is to avoid, never so many that it could not start."""
-        now = self.now_s()
-        if not self.core.avoidance.at(now):
-            return ()
-        offered = self.core.terms.site_nodes or 0 if self.open_nodes is None else self.open_nodes()
-        return self.core.avoidance.names(now, offered - nodes)
 
     def _foretell(self, numbers: Sequence[int]) -> None:
         """Write down what each forecaster says of these jobs, once, however often the queue puts them off."""
@@ -384,7 +357,7 @@ class Manager:
             self.placed[number].is_doubtful = False
         if found:
             now = int(self.now_s())
-            self._take_in([Record(JobSubmitted(now, tags[tag], i), {"found": True}) for tag, i in found.items()])
+            self._take_in([Record(e.JobSubmitted(now, tags[tag], i), {"found": True}) for tag, i in found.items()])
 
     def _follow_claims(self) -> None:
         """Jobs that the queue calls over without a word of their agents, while others of the same tags run them.
@@ -398,15 +371,5 @@ class Manager:
         others = {n: job.claimant for n, job in silent.items() if job.claimant not in ("", job.id)}
         if others:
             now = int(self.now_s())
-            self._take_in([Record(JobSubmitted(now, n, queue_id), {"found": True}) for n, queue_id in others.items()])
+            self._take_in([Record(e.JobSubmitted(now, n, queue_id), {"found": True}) for n, queue_id in others.items()])
             self._wants_stop += [number for number in others if self.core.jobs[number].is_stopping]
-
-
-def _together(a: OwnJob, b: OwnJob, *, is_first: bool) -> OwnJob:
-    """Two jobs in one allocation, which is that of the first or of the second."""
-    return replace(
-        a if is_first else b,
-        open_tasks=tuple(sorted((*a.open_tasks, *b.open_tasks))),
-        expected_end_s=max(a.expected_end_s, b.expected_end_s),
-        running_since_s=a.running_since_s | b.running_since_s,
-    )

@@ -23,7 +23,7 @@ class TaskState(StrEnum):
     @property
     def is_out(self) -> bool:
         """Whether nothing more will happen to it by itself."""
-        return self in _OUT
+        return self in (TaskState.FINISHED, TaskState.FAILED, TaskState.BLOCKED)
 
 
 class AttemptState(StrEnum):
@@ -37,7 +37,7 @@ class AttemptState(StrEnum):
     @property
     def is_in_vain(self) -> bool:
         """Whether the attempt came to nothing."""
-        return self in _IN_VAIN
+        return self in (AttemptState.FAILED, AttemptState.LOST)
 
 
 class JobStage(StrEnum):
@@ -67,10 +67,8 @@ class RunState(StrEnum):
 
 ACTIVE = (RunState.RUNNING, RunState.STOPPING)
 """Somebody manages the run, so that its time goes on."""
-_OUT = (TaskState.FINISHED, TaskState.FAILED, TaskState.BLOCKED)
-_IN_VAIN = (AttemptState.FAILED, AttemptState.LOST)
 
-_T, _J = TaskState, JobStage
+_T, _J, _R = TaskState, JobStage, RunState
 
 TASK_MOVES: Mapping[TaskState, tuple[TaskState, ...]] = {
     _T.PENDING: (_T.SUBMITTED, _T.RUNNING, _T.FINISHED, _T.FAILED, _T.BLOCKED),
@@ -87,20 +85,13 @@ JOB_MOVES: Mapping[JobStage, tuple[JobStage, ...]] = {
     _J.PLANNED: (_J.WAITING, _J.RUNNING, _J.KILLED, _J.CANCELLED, _J.STOPPED, _J.REJECTED),
     _J.WAITING: (_J.RUNNING, _J.KILLED, _J.CANCELLED, _J.STOPPED),
     _J.RUNNING: (_J.ENDED, _J.KILLED, _J.CANCELLED),
-    _J.ENDED: (),
-    _J.KILLED: (),
-    _J.CANCELLED: (),
-    _J.STOPPED: (),
-    _J.REJECTED: (),
+    **dict.fromkeys((_J.ENDED, _J.KILLED, _J.CANCELLED, _J.STOPPED, _J.REJECTED), ()),
 }
 
 RUN_MOVES: Mapping[RunState, tuple[RunState, ...]] = {
-    RunState.RUNNING: (RunState.STOPPING, RunState.COMPLETE, RunState.FAILED, RunState.INTERRUPTED),
-    RunState.STOPPING: (RunState.STOPPED, RunState.COMPLETE, RunState.INTERRUPTED),
-    RunState.COMPLETE: (RunState.RUNNING, RunState.CONTINUED),
-    RunState.FAILED: (RunState.RUNNING, RunState.CONTINUED),
-    RunState.STOPPED: (RunState.RUNNING, RunState.CONTINUED),
-    RunState.INTERRUPTED: (RunState.RUNNING, RunState.CONTINUED),
-    RunState.CONTINUED: (),
+    _R.RUNNING: (_R.STOPPING, _R.COMPLETE, _R.FAILED, _R.INTERRUPTED),
+    _R.STOPPING: (_R.STOPPED, _R.COMPLETE, _R.INTERRUPTED),
+    **dict.fromkeys((_R.COMPLETE, _R.FAILED, _R.STOPPED, _R.INTERRUPTED), (_R.RUNNING, _R.CONTINUED)),
+    _R.CONTINUED: (),
 }
 """A run state is worked out anew each time that someone looks; the table is for readers, and for tests."""

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any, get_args
 
 from windrow.manager import events as e
-from windrow.manager.avoidance import Avoidance
 from windrow.manager.journal import Record
+from windrow.manager.losses import Avoidance
 from windrow.manager.lost_files import LostFile
 from windrow.manager.states import JOB_MOVES, TASK_MOVES, AttemptState, JobStage, TaskState
 from windrow.model import Workflow
@@ -195,7 +195,7 @@ class RunStory:
                 self._move(task, TaskState.SUBMITTED)
                 task.job = number
 
-    def _job(self, event: _JobEvent, at_s: float, detail: Any) -> None:
+    def _job(self, event: e.JobEvent, at_s: float, detail: Any) -> None:
         job = self.jobs[event.job]
         before = job.state
         match event:
@@ -234,42 +234,39 @@ class RunStory:
                 self._move(task, TaskState.PENDING)
                 task.job = None
 
-    def _task_started(self, event: e.TaskStarted, at_s: float, detail: Any) -> None:
+    def _task(self, event: e.TaskEvent, at_s: float, detail: Any) -> None:
         task = self.tasks[event.task]
-        task.job = event.job
-        if task.state != TaskState.FINISHED:  # else in a job that was given up
-            self._move(task, TaskState.RUNNING)
-        task.attempts.append(TaskAttempt(event.job, at_s, tuple(detail.get("nodes", ()))))
+        is_open = task.state != TaskState.FINISHED  # else it has finished in a job that was given up
+        match event:
+            case e.TaskStarted():
+                task.job = event.job
+                if is_open:
+                    self._move(task, TaskState.RUNNING)
+                task.attempts.append(TaskAttempt(event.job, at_s, tuple(detail.get("nodes", ()))))
+            case e.TaskFinished():
+                _attempt_over(task, AttemptState.FINISHED, at_s, detail)
+                self._move(task, TaskState.FINISHED)
+            case e.TaskKept():
+                self._move(task, TaskState.FINISHED)
+                task.kept = Kept(**{**detail, "hosts": tuple(detail.get("hosts", ()))})
+            case e.TaskRetried():
+                _attempt_over(task, AttemptState.FAILED, at_s, detail)
+                if is_open:
+                    self._move(task, TaskState.SUBMITTED)
+            case e.TaskFailed():
+                _attempt_over(task, AttemptState.FAILED, at_s, detail)
+                if is_open:
+                    self._move(task, TaskState.FAILED)
+                    self._block(event.task)
+            case e.TaskDropped():
+                task.dropped.append((event.job, str(detail.get("why", ""))))
+                if task.job == event.job and task.state == TaskState.SUBMITTED:
+                    self._move(task, TaskState.PENDING)
+                    task.job = None
+            case e.TaskUndone():
+                self._task_undone(task, at_s, detail)
 
-    def _task_finished(self, event: e.TaskFinished, at_s: float, detail: Any) -> None:
-        self._attempt_over(event.task, AttemptState.FINISHED, at_s, detail)
-        self._move(self.tasks[event.task], TaskState.FINISHED)
-
-    def _task_kept(self, event: e.TaskKept, _at_s: float, detail: Any) -> None:
-        task = self.tasks[event.task]
-        self._move(task, TaskState.FINISHED)
-        task.kept = Kept(**{**detail, "hosts": tuple(detail.get("hosts", ()))})
-
-    def _task_retried(self, event: e.TaskRetried, at_s: float, detail: Any) -> None:
-        self._attempt_over(event.task, AttemptState.FAILED, at_s, detail)
-        if self.tasks[event.task].state != TaskState.FINISHED:
-            self._move(self.tasks[event.task], TaskState.SUBMITTED)
-
-    def _task_failed(self, event: e.TaskFailed, at_s: float, detail: Any) -> None:
-        self._attempt_over(event.task, AttemptState.FAILED, at_s, detail)
-        if self.tasks[event.task].state != TaskState.FINISHED:
-            self._move(self.tasks[event.task], TaskState.FAILED)
-            self._block(event.task)
-
-    def _task_dropped(self, event: e.TaskDropped, _at_s: float, detail: Any) -> None:
-        task = self.tasks[event.task]
-        task.dropped.append((event.job, str(detail.get("why", ""))))
-        if task.job == event.job and task.state == TaskState.SUBMITTED:
-            self._move(task, TaskState.PENDING)
-            task.job = None
-
-    def _task_undone(self, event: e.TaskUndone, at_s: float, detail: Any) -> None:
-        task = self.tasks[event.task]
+    def _task_undone(self, task: TaskStory, at_s: float, detail: Any) -> None:
         had_failed = task.state == TaskState.FAILED
         self._move(task, TaskState.PENDING)
         task.job, task.kept = None, None
@@ -291,33 +288,26 @@ class RunStory:
                 self._move(self.tasks[number], TaskState.BLOCKED)
                 stack += self.workflow.children.of(number).tolist()
 
-    def _attempt_over(self, number: int, outcome: AttemptState, at_s: float, detail: Any) -> None:
-        """The latest attempt is over, or the one in the job that was given up and has finished it all the same."""
-        attempts, job = self.tasks[number].attempts, detail.get("job")
-        attempt = next((a for a in reversed(attempts) if a.job == job or job is None), None)
-        if attempt is None:
-            return
-        attempt.outcome, attempt.ended_s = outcome, at_s
-        attempt.started_s = detail.get("begun", attempt.started_s)
-        if detail:
-            for name in _MEASURED.intersection(detail):
-                setattr(attempt, name, detail[name])
+
+def _attempt_over(task: TaskStory, outcome: AttemptState, at_s: float, detail: Any) -> None:
+    """The latest attempt is over, or the one in the job that was given up and has finished it all the same."""
+    job = detail.get("job")
+    attempt = next((a for a in reversed(task.attempts) if a.job == job or job is None), None)
+    if attempt is None:
+        return
+    attempt.outcome, attempt.ended_s = outcome, at_s
+    attempt.started_s = detail.get("begun", attempt.started_s)
+    for name in _MEASURED.intersection(detail):
+        setattr(attempt, name, detail[name])
 
 
 _NOTHING: Mapping[str, Any] = {}
 _MEASURED = frozenset(("exit", "signal", "why", "cause", "tail", "peak_bytes", "cpu_s"))
-_JobEvent = e.JobSubmitted | e.JobStarted | e.JobTaken | e.JobEnded | e.JobKilled | e.JobRejected
 _TOLD: Mapping[type[e.Event], Callable[[RunStory, Any, float, Any], None]] = {
     e.RunBegan: RunStory._run_began,
     e.RunStopped: RunStory._run_stopped,
     e.JobsPlanned: RunStory._jobs_planned,
-    **dict.fromkeys(get_args(_JobEvent), RunStory._job),
-    e.TaskStarted: RunStory._task_started,
-    e.TaskRetried: RunStory._task_retried,
-    e.TaskFinished: RunStory._task_finished,
-    e.TaskUndone: RunStory._task_undone,
-    e.TaskKept: RunStory._task_kept,
-    e.TaskFailed: RunStory._task_failed,
-    e.TaskDropped: RunStory._task_dropped,
+    **dict.fromkeys(get_args(e.JobEvent), RunStory._job),
+    **dict.fromkeys(get_args(e.TaskEvent), RunStory._task),
 }
 """What each event says."""

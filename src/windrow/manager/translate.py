@@ -13,28 +13,39 @@ from windrow.manager.journal import Record
 from windrow.model.cause import Cause
 from windrow.queues.port import JobState, JobStatus
 
+_CAUSES = {
+    JobState.CANCELLED: (Cause.CANCELLED, "it was cancelled by someone else"),
+    JobState.NODE_FAILED: (Cause.NODE_FAILED, "a node failed"),
+    JobState.PREEMPTED: (Cause.PREEMPTED, "it was preempted"),
+    JobState.OUT_OF_MEMORY: (Cause.MEMORY, "it ran out of memory"),
+    JobState.ENDED: (Cause.AGENT, "its agent ended with code"),
+}
+
 
 def from_agent(job: int, record: agent.Record) -> Record | None:
     """The event in a record of a job's agent; None where the run need not know."""
     at = int(record.at)
+    event: e.Event
     match record:
         case agent.AgentStarted() if record.by_job is not None:
-            return Record(e.JobTaken(at, job, record.by_job, record.queue_id), _detail(record), record.at)
+            event = e.JobTaken(at, job, record.by_job, record.queue_id)
         case agent.AgentStarted():
-            return Record(e.JobStarted(at, job), _detail(record), record.at)
+            event = e.JobStarted(at, job)
         case agent.AttemptStarted():
-            return Record(e.TaskStarted(at, job, record.task), _detail(record), record.at)
+            event = e.TaskStarted(at, job, record.task)
         case agent.AttemptFinished():
-            return Record(e.TaskFinished(at, record.task), _detail(record), record.at)
+            event = e.TaskFinished(at, record.task)
         case agent.AttemptFailed():
-            failed = e.TaskFailed(at, record.task) if record.final else e.TaskRetried(at, job, record.task)
-            return Record(failed, _detail(record), record.at)
+            event = e.TaskFailed(at, record.task) if record.final else e.TaskRetried(at, job, record.task)
         case agent.TaskDeclined():
-            return Record(e.TaskDropped(at, job, record.task), _detail(record), record.at)
+            event = e.TaskDropped(at, job, record.task)
         case agent.AttemptLost() | agent.AgentLeft():
             return None
         case _:
             assert_never(record)
+    # asdict() would copy deeply, which was a third of what the manager did while tasks were short
+    detail = {name: getattr(record, name) for name in record.__slots__ if name not in ("at", "task", "final")}
+    return Record(event, detail, record.at)
 
 
 def from_given_up(job: int, record: agent.Record) -> Record | None:
@@ -47,11 +58,6 @@ def is_given_up(record: Record) -> bool:
     """Whether a job is over of which no agent said that it leaves: one may still work."""
     detail = record.detail or {}
     return isinstance(record.event, e.JobKilled | e.JobEnded) and detail.get("agent", "") is None
-
-
-def _detail(record: agent.Record) -> dict[str, object]:
-    # asdict() would copy deeply, which was a third of what the manager did while tasks were short
-    return {name: getattr(record, name) for name in record.__slots__ if name not in ("at", "task", "final")}
 
 
 def ending(job: int, status: JobStatus | None, at_s: float, *, was_asked: bool, last_word: str | None) -> Record:
@@ -75,27 +81,12 @@ def ending(job: int, status: JobStatus | None, at_s: float, *, was_asked: bool, 
         return Record(e.JobKilled(int(at), job, why="its time was up", cause=Cause.TIME_LIMIT), detail, at)
     if was_asked or (status.state is JobState.ENDED and status.exit_code in (0, None)):
         return Record(e.JobEnded(int(at), job), detail, at)
-    cause, why = _cause(status)
-    if status.state is JobState.ENDED and last_word:
-        why = f"{why}: {last_word}"
+    other = (Cause.CANCELLED, f"the queue killed it ({status.reason or 'no reason given'})")
+    cause, why = _CAUSES.get(status.state, other)
+    if status.state is JobState.ENDED:
+        why = f"{why} {status.exit_code}" + (f": {last_word}" if last_word else "")
     killed = e.JobKilled(int(at), job, why=why, cause=cause, node=_blamed(cause, status.hosts, last_word))
     return Record(killed, detail, at)
-
-
-def _cause(status: JobStatus) -> tuple[Cause, str]:
-    match status.state:
-        case JobState.CANCELLED:
-            return Cause.CANCELLED, "it was cancelled by someone else"
-        case JobState.NODE_FAILED:
-            return Cause.NODE_FAILED, "a node failed"
-        case JobState.PREEMPTED:
-            return Cause.PREEMPTED, "it was preempted"
-        case JobState.OUT_OF_MEMORY:
-            return Cause.MEMORY, "it ran out of memory"
-        case JobState.ENDED:
-            return Cause.AGENT, f"its agent ended with code {status.exit_code}"
-        case _:
-            return Cause.CANCELLED, f"the queue killed it ({status.reason or 'no reason given'})"
 
 
 def _blamed(cause: Cause, hosts: tuple[str, ...], last_word: str | None) -> str:

@@ -124,18 +124,9 @@ class NodeLost:
     host: str
 
 
+TaskEvent = PoolTaskStarted | PoolTaskFinished | PoolTaskFailed | PoolTaskLost
 Event = (
-    WorkflowAccepted
-    | WorkflowRefused
-    | PoolTaskStarted
-    | PoolTaskFinished
-    | PoolTaskFailed
-    | PoolTaskLost
-    | CancelAsked
-    | WorkflowEnded
-    | PoolOpened
-    | PoolClosed
-    | NodeLost
+    WorkflowAccepted | WorkflowRefused | TaskEvent | CancelAsked | WorkflowEnded | PoolOpened | PoolClosed | NodeLost
 )
 
 KINDS: dict[type[Event], str] = {

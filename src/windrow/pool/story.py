@@ -136,12 +136,7 @@ class PoolStory:
                 _hear(self.workflows[event.number], event)
 
 
-_OfWorkflow = (
-    e.PoolTaskStarted | e.PoolTaskFinished | e.PoolTaskFailed | e.PoolTaskLost | e.CancelAsked | e.WorkflowEnded
-)
-
-
-def _hear(workflow: WorkflowStory, event: _OfWorkflow) -> None:
+def _hear(workflow: WorkflowStory, event: e.TaskEvent | e.CancelAsked | e.WorkflowEnded) -> None:
     match event:
         case e.PoolTaskStarted():
             workflow.begun_s = event.at_s if workflow.begun_s is None else workflow.begun_s

@@ -7,10 +7,9 @@ import pytest
 from tests.unit.manager.test_core import FIRST, A, diamond, planned
 
 from windrow.manager.actions import Decide
-from windrow.manager.avoidance import FOR_S, WITHIN_S, Avoidance, Avoided
 from windrow.manager.core import Core
 from windrow.manager.events import JobKilled, JobStarted, RunBegan, TaskFinished
-from windrow.manager.losses import PATIENCE
+from windrow.manager.losses import FOR_S, PATIENCE, WITHIN_S, Avoidance, Avoided
 from windrow.manager.terms import Terms
 from windrow.manager.translate import ending
 from windrow.model.cause import Cause

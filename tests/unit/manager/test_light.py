@@ -31,11 +31,10 @@ from windrow.forecast.waits import default_path as waits_path
 from windrow.manager.core import Core
 from windrow.manager.dispatch import Dispatch
 from windrow.manager.events import Event, JobsPlanned, JobStarted, JobSubmitted, TaskStarted
-from windrow.manager.inbox import PATIENCE_S
+from windrow.manager.inbox import PATIENCE_S, POLL_S, SLOWEST_POLL_S
 from windrow.manager.journal import PredictedStart, Record, RunJournal
 from windrow.manager.losses import PATIENCE
 from windrow.manager.manager import Manager
-from windrow.manager.polling import POLL_S, SLOWEST_POLL_S
 from windrow.manager.terms import Terms
 from windrow.model import NodeShape, Runnable, Step, Task, Workflow
 from windrow.queues.port import JobSpec, JobState, JobStatus, Limits, Snapshot
@@ -147,7 +146,7 @@ def drive(manager: Manager, clock: Clock, seconds: float) -> int:
     until, steps = clock.at_s + seconds, 0
     while clock.at_s < until:
         happened = manager.step()
-        clock.at_s += manager.next_look_s(happened=happened)
+        clock.at_s += manager.hearing.next_look_s(happened=happened)
         steps += 1
     return steps
 
@@ -213,7 +212,7 @@ def test_agents_that_talk_all_the_time_make_no_more_queries(tmp_path: Path) -> N
         writer.add(event_file.AttemptFinished(clock.at_s, task, 1, clock.at_s, 0.0, 0))
         writer.flush()
         assert manager.step(), "it heard something"
-        clock.at_s += manager.next_look_s(happened=True)
+        clock.at_s += manager.hearing.next_look_s(happened=True)
     writer.close()
     assert len(gaps_s(queue, "status")) >= 5
     assert min(gaps_s(queue, "status")) >= POLL_S

@@ -19,9 +19,8 @@ from windrow.manager.events import (
     TaskFinished,
     TaskStarted,
 )
-from windrow.manager.inbox import FORGOTTEN_S
+from windrow.manager.inbox import FORGOTTEN_S, POLL_S, SLOWEST_POLL_S, PollTimes
 from windrow.manager.journal import Record, RunJournal
-from windrow.manager.polling import POLL_S, SLOWEST_POLL_S, PollTimes
 from windrow.manager.states import TaskState
 from windrow.queues.port import JobSpec, JobState, OutcomeUnknown, SpecError
 from windrow.strategies import Decision, JobPlan
