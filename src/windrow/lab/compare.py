@@ -1,8 +1,8 @@
 """Strategies side by side: the same workflow on the same cluster at the same times, once by each strategy.
 
 One warm cluster is moved through the submission times and cloned for every trial, so that nothing is simulated twice.
-What a row holds is measured as that of a real run is (`manager.figures`), in whole seconds; summaries are plain
-statistics over rows.
+What a row holds is measured as that of a real run is (`manager.figures`), in whole seconds, without telling its story
+(`lab.figures`); summaries are plain statistics over rows.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from windrow.app.strategies import STRATEGIES, find_strategy
 from windrow.errors import UserError
 from windrow.formats.parquet import need_parquet
+from windrow.lab.figures import Figures, trial_figures
 from windrow.lab.scenario import Scenario, embedded_log, submission_times
-from windrow.manager.figures import RecordedRun, node_time, queue_waits_s, visible_wait_s
 from windrow.model import Log, NodeShape, Workflow
 from windrow.strategies import Strategy
 
@@ -106,7 +106,7 @@ def compare(
     """Run the workflow by each strategy at each time (seconds from the log's first submission).
 
     By default: a synthetic log of 128 nodes, all strategies, and every six hours from day 1 to day 7. A strategy is a
-    name, or an object of your own. A trial takes some 5 to 50 ms.
+    name, or an object of your own. A trial takes a millisecond, or some 100 ms where the strategy looks ahead.
     """
     shape = NodeShape() if shape is None else shape
     base = embedded_log() if log is None else log
@@ -143,22 +143,22 @@ def _rows(scenario: Scenario, strategies: Sequence[Strategy], times: Sequence[in
     rows = []
     for at_s in times:
         scenario.warm(cluster, at_s)
+        given: dict[str, Any] = {"terms": scenario.terms, "actual_s": scenario.actual_s(at_s), "work": scenario.work}
         for strategy in strategies:
-            rows.append({"at_s": at_s, **measured(scenario.trial(cluster.clone(), strategy).recorded)})
+            run = trial_figures(cluster.clone(), scenario.workflow, strategy, **given)
+            rows.append({"at_s": at_s, "strategy": strategy.name, **measured(run)})
             tell(len(rows), len(times) * len(strategies))
     return rows
 
 
-def measured(run: RecordedRun) -> Row:
+def measured(run: Figures) -> Row:
     """What one run counts for in a comparison. Wasted is what jobs held and no task used for work that counted."""
-    used = node_time(run)
     return {
-        "strategy": run.strategy,
-        "makespan_s": int(run.makespan_s),
-        "visible_wait_s": int(visible_wait_s(run)),
-        "hidden_wait_s": round(queue_waits_s(run)[1]),
-        "used_node_s": int(used.held_s),
-        "wasted_node_s": used.held_s - used.used_s,
-        "jobs": len(run.story.jobs),
+        "makespan_s": run.makespan_s,
+        "visible_wait_s": run.visible_wait_s,
+        "hidden_wait_s": run.hidden_wait_s,
+        "used_node_s": run.used_node_s,
+        "wasted_node_s": run.used_node_s - run.useful_node_s,
+        "jobs": run.jobs,
         "killed_jobs": run.killed_jobs,
     }

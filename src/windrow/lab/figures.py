@@ -34,13 +34,16 @@ _NOBODY: Ints = np.empty(0, dtype=np.int64)
 class Figures:
     """In whole seconds, as `manager.figures` says. `used_node_s` was held by jobs.
 
-    `work_s` are node-seconds of work that counted, where a task on part of a node counts for the whole node.
+    `work_s` are node-seconds of work that counted, where a task on part of a node counts for the whole node; in
+    `useful_node_s` it counts for that part.
     """
 
     makespan_s: int
     visible_wait_s: int
     queue_wait_s: int
+    hidden_wait_s: int
     used_node_s: int
+    useful_node_s: float
     work_s: int
     jobs: int
     killed_jobs: int
@@ -50,12 +53,15 @@ class Figures:
     def of(cls, trial: Trial) -> Figures:
         """Those of a trial with records."""
         run = trial.recorded
+        (waited, hidden), nodes = queue_waits_s(run), node_time(run)
         done = [a for _, a in attempts(run.story) if a.outcome is AttemptState.FINISHED]
         return cls(
             makespan_s=trial.makespan_s,
             visible_wait_s=int(visible_wait_s(run)),
-            queue_wait_s=int(queue_waits_s(run)[0]),
-            used_node_s=int(node_time(run).held_s),
+            queue_wait_s=int(waited),
+            hidden_wait_s=round(hidden),
+            used_node_s=int(nodes.held_s),
+            useful_node_s=nodes.used_s,
             work_s=int(sum(max(1, len(a.nodes)) * attempt_s(a, run.until_s) for a in done)),
             jobs=len(run.story.jobs),
             killed_jobs=run.killed_jobs,
@@ -164,18 +170,22 @@ class _Run:
         self.run = b.grown(run, rooms)
 
     def measured(self) -> Figures:
-        run, now, tasks = self.run, self.cluster.now_s, b.tasks_of(self.run)
+        run, now, workflow = self.run, self.cluster.now_s, self.work.workflow
         jobs = b.region(run, b.JOBS_AT)[: run[b.JOBS]]
         held = jobs[jobs[:, b.STAGE] == b.RUNNING]
-        until = tasks[:, b.UNTIL]
-        since = until - tasks[:, b.ACTUAL]
+        until, took_s = b.tasks_of(run)[:, [b.UNTIL, b.ACTUAL]].T
         makespan = int(until.max()) - self.begun_s
+        corners, worked = _worked_s(until - took_s, until, self.begun_s)
+        waited = jobs[jobs[:, b.BEGAN] > jobs[:, b.SUBMITTED]][:, [b.SUBMITTED, b.BEGAN]]
+        part = np.where(workflow.nodes > 0, workflow.nodes, np.minimum(1.0, workflow.cores / self.work.shape.cores))
         return Figures(
             makespan_s=makespan,
-            visible_wait_s=makespan - _covered_s(since, until, self.begun_s),
+            visible_wait_s=makespan - int(worked[-1]),
             queue_wait_s=int(run[b.QUEUE_WAIT]),
+            hidden_wait_s=round(float(np.diff(np.interp(waited, corners, worked)).sum())),
             used_node_s=int(run[b.NODE_S] + (held[:, b.NODES] * (now - held[:, b.BEGAN])).sum()),
-            work_s=int(((until - since) * np.maximum(1, self.work.workflow.nodes)).sum()),
+            useful_node_s=float(np.cumsum(part * took_s)[-1]),  # task by task, as `manager.figures` adds it up
+            work_s=int((took_s * np.maximum(1, workflow.nodes)).sum()),
             jobs=len(jobs),
             killed_jobs=int(run[b.KILLS]),
             individually=self.individually,
@@ -198,9 +208,11 @@ def _tables(work: Work, actual_s: Ints) -> Ints:
     return run
 
 
-def _covered_s(since: Ints, until: Ints, begun_s: int) -> int:
-    """In how much of the time since the beginning some task was at work."""
+def _worked_s(since: Ints, until: Ints, begun_s: int) -> tuple[Ints, Ints]:
+    """For how long since the beginning some task had been at work: it grows evenly from corner to corner, or rests."""
     order = np.argsort(since, kind="stable")
-    begin, end = since[order], until[order]
-    before = np.maximum.accumulate(np.concatenate([[begun_s], end[:-1]]))
-    return int(np.maximum(0, end - np.maximum(begin, before)).sum())
+    ends = np.maximum.accumulate(np.concatenate([[begun_s], until[order]]))
+    corners = np.stack([np.clip(since[order], ends[:-1], ends[1:]), ends[1:]])
+    worked = np.repeat(np.cumsum(corners[1] - corners[0]), 2)
+    worked[::2] -= corners[1] - corners[0]
+    return corners.T.ravel(), worked

@@ -143,7 +143,7 @@ def test_waits_and_waste_by_counting(seed: int, name: str, cores: int) -> None:
     log = Log("small", 4, jobs, submit, nodes, run + 60, run, jobs % 3)
     scenario = Scenario(Workflow.from_tasks("tiny", tasks), log, cap=3, shape=NodeShape(cores), noise=0.3, seed=seed)
     trial = scenario.trial(scenario.warm(scenario.cluster(), scenario.last_s // 2), STRATEGIES[name])
-    row = measured(trial.recorded)
+    row = measured(Figures.of(trial))
     assert row["hidden_wait_s"] == counted_hidden_s(trial) <= queue_waits_s(trial.recorded)[0]
     assert -1e-6 <= row["wasted_node_s"] < row["used_node_s"]
     if cores == 1 and name == "individual" and row["killed_jobs"] == 0:
@@ -159,7 +159,7 @@ def test_part_of_a_node_counts_for_that_part() -> None:
     trial = run_trial(Cluster(nodes=1), workflow, STRATEGIES["giant"], terms=Terms(1, NodeShape(8)))
     used = node_time(trial.recorded)
     assert (used.held_s, used.used_s) == (100, 100 * (1 + 3) / 8)
-    assert measured(trial.recorded)["wasted_node_s"] == 50
+    assert measured(Figures.of(trial))["wasted_node_s"] == 50
 
 
 def test_times_of_the_thesis_and_of_short_logs() -> None:
