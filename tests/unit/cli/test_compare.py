@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from windrow.app.strategies import STRATEGIES
-from windrow.cli import arguments
+from windrow.cli import arguments, terminal
 from windrow.cli.commands import compare as command
 from windrow.cli.main import main
 from windrow.formats import write_log, write_workflow
@@ -96,7 +96,8 @@ def test_some_strategies_at_one_time(capsys: pytest.CaptureFixture[str]) -> None
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("files")
-def test_the_table_the_plot_and_the_words(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_table_the_plot_and_the_words(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(terminal, "LINE_S", 3600.0)  # a busy machine takes long enough for lines of progress
     times = ["--from", "1d", "--to", "3d", "--every", "2d"]
     assert main(["compare", "w.json", "--log", "log.swf", *times, "--html", "page.html"]) == 0
     captured = capsys.readouterr()
