@@ -12,6 +12,7 @@ import hashlib
 import http.client
 import os
 import re
+import tomllib
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -55,56 +56,8 @@ class ArchiveLog:
         return f"{BASE_URL}{self.folder}/{self.file}"
 
 
-ARCHIVE: tuple[ArchiveLog, ...] = (
-    ArchiveLog(
-        name="KTH-SP2",
-        title="IBM SP2 at the Royal Institute of Technology, Stockholm",
-        nodes=100,
-        processors=100,
-        jobs=28_476,
-        start="1996-09-23",
-        end="1997-08-29",
-        file="KTH-SP2-1996-2.1-cln.swf.gz",
-        folder="l_kth_sp2",
-        sha256="fba36494c4e4257f72182e8b629ebb0bcb054b3b82851ef957445bd627adcc87",
-    ),
-    ArchiveLog(
-        name="CTC-SP2",
-        title="IBM SP2 at the Cornell Theory Center",
-        nodes=338,
-        processors=338,
-        jobs=77_222,
-        start="1996-06-26",
-        end="1997-05-31",
-        file="CTC-SP2-1996-3.1-cln.swf.gz",
-        folder="l_ctc_sp2",
-        sha256="8e33a9b597e1ddda2d2164347bac08c9444e1a2620a7947df52f0a1622ec4cde",
-    ),
-    ArchiveLog(
-        name="SDSC-SP2",
-        title="IBM SP2 at the San Diego Supercomputer Center",
-        nodes=128,
-        processors=128,
-        jobs=59_715,
-        start="1998-04-24",
-        end="2000-04-29",
-        file="SDSC-SP2-1998-4.2-cln.swf.gz",
-        folder="l_sdsc_sp2",
-        sha256="2bb635f4b5793f52bd49ccb8fd913d95f9c5be6346925162cadcaf0117e28cf2",
-    ),
-    ArchiveLog(
-        name="SDSC-BLUE",
-        title="Blue Horizon, IBM SP at the San Diego Supercomputer Center",
-        nodes=144,
-        processors=1_152,
-        jobs=243_306,
-        start="2000-04-25",
-        end="2003-01-01",
-        file="SDSC-BLUE-2000-4.2-cln.swf.gz",
-        folder="l_sdsc_blue",
-        sha256="13892839f430583231a14bb811fd50a31b5b529eb37faacdbbefb71e73390e3e",
-    ),
-)
+_TABLE = tomllib.loads(Path(__file__).with_name("archive.toml").read_text())
+ARCHIVE = tuple(ArchiveLog(**entry) for entry in _TABLE["logs"])
 """The logs this version knows."""
 
 
@@ -118,12 +71,7 @@ def find(name: str) -> ArchiveLog:
 
 
 def fetch(
-    name: str,
-    folder: AnyPath,
-    *,
-    base_url: str = BASE_URL,
-    timeout_s: float = 30.0,
-    progress: Progress | None = None,
+    name: str, folder: AnyPath, *, base_url: str = BASE_URL, timeout_s: float = 30.0, progress: Progress | None = None
 ) -> Path:
     """The log's file in `folder`, downloaded if it is not there yet, its checksum verified either way.
 
@@ -134,7 +82,10 @@ def fetch(
     if place.exists() and _is_the_log(place, log):
         return place
     url = f"{base_url.rstrip('/')}/{log.folder}/{log.file}"
-    _make_folder(place.parent)
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"{place.parent}: cannot be created ({error.strerror}); give another folder") from None
     with draft_beside(place) as beside:
         with _failures_explained(url, place):
             _download(url, beside, timeout_s, progress)
@@ -174,9 +125,11 @@ class Description:
             f"machine: {self.nodes:,} nodes (processors)",
             f"recorded: {self.jobs:,} jobs" + (f", {self.start} to {self.end}" if self.start else ""),
         ]
-        if self.log is not None:
-            lines += [f"usable: {len(self.log):,} jobs of {int(self.log.user.max()) + 1:,} users, {_figures(self.log)}"]
-            lines += self.log.repairs.lines()
+        if (log := self.log) is not None:
+            usable = f"usable: {len(log):,} jobs of {int(log.user.max()) + 1:,} users"
+            span = f"submitted over {format_duration(int(log.submit_s[-1]))}"
+            lines += [f"{usable}, {span}, load {log.load:.3f}, widest {int(log.nodes.max()):,} nodes"]
+            lines += log.repairs.lines()
         lines += [f"source: {self.url}"] if self.url else []
         return lines + (["notice: " + " ".join(self.notice.split())] if self.notice else [])
 
@@ -209,18 +162,6 @@ def _describe_file(path: AnyPath, nodes: int | None) -> Description:
         notice=header.get("Copyright", ""),
         log=log,
     )
-
-
-def _figures(log: Log) -> str:
-    span = format_duration(int(log.submit_s[-1]))
-    return f"submitted over {span}, load {log.load:.3f}, widest {int(log.nodes.max()):,} nodes"
-
-
-def _make_folder(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(f"{folder}: cannot be created ({error.strerror}); give another folder") from None
 
 
 @contextmanager

@@ -4,7 +4,7 @@ A `<job>` becomes a task: `id`, `name` (its kind), `runtime` (or the profile peg
 pegasus:cores, pegasus:nodes and pegasus:memory (megabytes), and its `<argument>` as a command. `<uses>` gives its
 files; one that is inout is both read and written. `<child>` and `<parent>` give the edges, and nothing else does: files
 shared by two tasks make no edge that is not also said. Real files repeat parents and uses, which then count once, and
-state different sizes for one file (see file_table.py for what holds).
+state different sizes for one file (see `FileTable` for what holds).
 
 Sub-workflows (`<dax>`, `<dag>`) are refused: the tasks in them are not in the file.
 """
@@ -15,12 +15,10 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from sys import intern
-from typing import NamedTuple
 
 from windrow.errors import InputError
 from windrow.formats.disk import AnyPath, bare_name
-from windrow.formats.draft import Draft, unique_numbers
-from windrow.formats.file_table import FileTable
+from windrow.formats.draft import Draft, FileTable, unique_numbers
 from windrow.formats.xml_elements import Element, stream_elements
 from windrow.model import Workflow
 
@@ -32,11 +30,7 @@ _IDLE_LINKS = ("none", "checkpoint")
 _NEEDS = ("runtime", "cores", "nodes", "memory")
 
 
-class _Ref(NamedTuple):
-    """Which job a `<child>` or `<parent>` means, and where it does."""
-
-    job: str
-    line: int
+_Ref = tuple[str, int]  # which job a `<child>` or `<parent>` means, and the line where it does
 
 
 @dataclass(slots=True)
@@ -45,7 +39,7 @@ class _Job:
 
     id: str
     kind: str
-    runtime_s: float | None
+    runtime_s: float
     cores: int
     nodes: int
     memory_bytes: int
@@ -69,7 +63,11 @@ class _Dax:
         self._files = FileTable()
         self._edges: list[tuple[_Ref, _Ref]] = []
         elements = stream_elements(path)
-        self._name = self._begin(next(elements))
+        root = next(elements)
+        if root.tag != "adag":
+            raise self._fault(root, f"not DAX: its outermost element is <{root.tag}>, not <adag>", "")
+        name = root.attributes.get("name", "")
+        self._name = bare_name(path) if name in _NO_NAMES else name
         for element in elements:
             self._add(element)
 
@@ -82,8 +80,8 @@ class _Dax:
         draft.files = self._files
         for i, job in enumerate(self._jobs):
             draft.kinds[i] = intern(job.kind)
-            draft.runtime_s[i] = math.nan if job.runtime_s is None else job.runtime_s
-            draft.cores[i], draft.nodes[i], draft.memory_bytes[i] = job.cores, job.nodes, job.memory_bytes
+            draft.runtime_s[i], draft.memory_bytes[i] = job.runtime_s, job.memory_bytes
+            draft.cores[i], draft.nodes[i] = job.cores, job.nodes
             draft.parents.append(job.parents)
             draft.children.append(())
             draft.inputs.append(draft.files.numbers(job.inputs))
@@ -91,13 +89,6 @@ class _Dax:
             if job.command:
                 draft.commands[i] = job.command
         return draft
-
-    def _begin(self, root: Element) -> str:
-        if root.tag != "adag":
-            problem = f"not DAX: its outermost element is <{root.tag}>, not <adag>"
-            raise InputError(self._path, problem, line=root.line)
-        name = root.attributes.get("name", "")
-        return bare_name(self._path) if name in _NO_NAMES else name
 
     def _add(self, element: Element) -> None:
         match element.tag:
@@ -115,11 +106,17 @@ class _Dax:
     def _job(self, element: Element) -> _Job:
         kind = self._attribute(element, "name")
         inputs, outputs = self._uses(element)
-        needs = self._needs(element)
+        needs: dict[str, float] = {}
+        for profile in element.children("profile"):
+            key = profile.attributes.get("key", "").lower()
+            if profile.attributes.get("namespace", "").lower() == "pegasus" and key in _NEEDS:
+                needs[key] = self._number(profile, key, profile.text)
+        if "runtime" in element.attributes:  # which comes before the profile
+            needs["runtime"] = self._number(element, "runtime", element.attributes["runtime"])
         return _Job(
             id=self._attribute(element, "id"),
             kind=kind,
-            runtime_s=needs.get("runtime"),
+            runtime_s=needs.get("runtime", math.nan),
             cores=math.ceil(needs.get("cores", 1)),
             nodes=math.ceil(needs.get("nodes", 0)),
             memory_bytes=math.ceil(needs.get("memory", 0) * _MEGABYTE),
@@ -127,17 +124,6 @@ class _Dax:
             inputs=inputs,
             outputs=outputs,
         )
-
-    def _needs(self, job: Element) -> dict[str, float]:
-        """Run time and sizes from the profiles; the attribute `runtime` comes before the profile."""
-        needs: dict[str, float] = {}
-        for profile in job.children("profile"):
-            key = profile.attributes.get("key", "").lower()
-            if profile.attributes.get("namespace", "").lower() == "pegasus" and key in _NEEDS:
-                needs[key] = self._number(profile, key, profile.text)
-        if "runtime" in job.attributes:
-            needs["runtime"] = self._number(job, "runtime", job.attributes["runtime"])
-        return needs
 
     def _uses(self, job: Element) -> tuple[list[str], list[str]]:
         inputs: list[str] = []
@@ -181,13 +167,14 @@ class _Dax:
         return value
 
     def _ref(self, element: Element) -> _Ref:
-        return _Ref(self._attribute(element, "ref"), element.line)
+        return self._attribute(element, "ref"), element.line
 
     def _known(self, ref: _Ref, number: Mapping[str, int]) -> int:
-        if ref.job not in number:
-            problem, fix = f"a dependency on the unknown job {ref.job}", "add that job, or remove the dependency"
-            raise InputError(self._path, problem, line=ref.line, fix=fix)
-        return number[ref.job]
+        job, line = ref
+        if job not in number:
+            problem, fix = f"a dependency on the unknown job {job}", "add that job, or remove the dependency"
+            raise InputError(self._path, problem, line=line, fix=fix)
+        return number[job]
 
     def _fault(self, element: Element, problem: str, fix: str) -> InputError:
         return InputError(self._path, problem, line=element.line, fix=fix)

@@ -38,8 +38,7 @@ _AGAIN = "copy or download it again"
 
 def format_suffix(path: AnyPath) -> str:
     """The suffix that names the format, in lower case and without `.gz`: `.json` for `a/b.JSON.gz`."""
-    name = Path(path).name.lower()
-    return Path(name.removesuffix(".gz")).suffix
+    return Path(Path(path).name.lower().removesuffix(".gz")).suffix
 
 
 def bare_name(path: AnyPath) -> str:
@@ -56,9 +55,14 @@ def open_bytes(path: AnyPath) -> Iterator[BinaryIO]:
     with _faults_explained(path):
         size = _size_of_file(path)
         with Path(path).open("rb") as file:
-            if _is_gzip(path, file.peek(2)[:2]):
+            start = file.peek(2)[:2]
+            if not start:
+                raise InputError(path, "the file is empty", fix=_AGAIN)
+            if start == _GZIP_MAGIC:
                 with io.BufferedReader(_Unpacked(path, file, size), _BLOCK_BYTES) as unpacked:
                     yield cast(BinaryIO, unpacked)
+            elif Path(path).name.lower().endswith(".gz"):
+                raise InputError(path, "named .gz but not gzip data", fix=f"{_AGAIN}, or drop .gz from its name")
             else:
                 yield file
 
@@ -66,8 +70,7 @@ def open_bytes(path: AnyPath) -> Iterator[BinaryIO]:
 def read_bytes(path: AnyPath) -> bytes:
     """The file's unpacked bytes, all of them."""
     with open_bytes(path) as stream:
-        blocks = list(iter(lambda: stream.read(_BLOCK_BYTES), b""))
-    return b"".join(blocks)
+        return b"".join(iter(lambda: stream.read(_BLOCK_BYTES), b""))
 
 
 class _Unpacked(io.RawIOBase):
@@ -113,13 +116,13 @@ def read_text(path: AnyPath) -> str:
 
 def not_utf8(path: AnyPath, data: bytes) -> InputError:
     """The error for `data`, which holds bytes that are not UTF-8: it names the line of the first."""
+    problem, line = "not UTF-8 text", None
     try:
         data.decode("utf-8")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        problem = f"not UTF-8 text (byte 0x{data[error.start]:02x})"
-        return InputError(path, problem, line=line, fix="convert it, for example with iconv -f latin1 -t utf-8")
-    return InputError(path, "not UTF-8 text", fix="convert it, for example with iconv -f latin1 -t utf-8")
+        problem += f" (byte 0x{data[error.start]:02x})"
+    return InputError(path, problem, line=line, fix="convert it, for example with iconv -f latin1 -t utf-8")
 
 
 @contextmanager
@@ -144,7 +147,8 @@ def replace_bytes(path: AnyPath) -> Iterator[BinaryIO]:
                     yield stream
                 file.flush()
                 os.fsync(file.fileno())
-            _keep_mode(place, beside)
+            if place.exists():  # a replaced file keeps its permissions
+                beside.chmod(stat.S_IMODE(place.stat().st_mode))
             beside.replace(place)
 
 
@@ -159,20 +163,6 @@ def _packed(path: Path, file: BinaryIO) -> Iterator[BinaryIO]:
             yield cast(BinaryIO, gathered)
     else:
         yield file
-
-
-def _keep_mode(old: Path, new: Path) -> None:
-    """A replaced file keeps its permissions."""
-    if old.exists():
-        new.chmod(stat.S_IMODE(old.stat().st_mode))
-
-
-def _is_gzip(path: AnyPath, start: bytes) -> bool:
-    if not start:
-        raise InputError(path, "the file is empty", fix=_AGAIN)
-    if start != _GZIP_MAGIC and Path(path).name.lower().endswith(".gz"):
-        raise InputError(path, "named .gz but not gzip data", fix=f"{_AGAIN}, or drop .gz from its name")
-    return start == _GZIP_MAGIC
 
 
 @contextmanager

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from typing import Generic, TypeVar
 
 import msgspec
@@ -28,29 +27,21 @@ class JsonSource:
 
     def decode(self, kind: type[T]) -> T:
         """The whole document as `kind`. InputError where it is not JSON or not of that kind."""
-        with self._faults_explained():
-            return msgspec.json.decode(self.data, type=kind)
-
-    @contextmanager
-    def _faults_explained(self) -> Iterator[None]:
         try:
-            yield
+            return msgspec.json.decode(self.data, type=kind)
         except msgspec.ValidationError as error:
             raise InputError(self.path, str(error), fix="compare it with the WfFormat schema") from None
         except msgspec.DecodeError as error:
-            raise self._not_json(str(error)) from None
+            place = _BYTE_PLACE.search(str(error))
+            line = self.data.count(b"\n", 0, int(place[1]) if place else None) + 1
+            problem, fix = _BYTE_PLACE.sub("", str(error)), "fix the JSON there"
+            if place is None:  # msgspec gives no place for one thing only: the text ended too early
+                problem, fix = "the JSON ends too early", "copy or download it again"
+            raise InputError(self.path, problem, line=line, fix=fix) from None
         except UnicodeDecodeError:
             raise not_utf8(self.path, self.data) from None
         except RecursionError:
             raise InputError(self.path, "nested too deeply to be a workflow") from None
-
-    def _not_json(self, message: str) -> InputError:
-        place = _BYTE_PLACE.search(message)
-        if place is None:  # msgspec gives no place for one thing only: the text ended too early
-            line = self.data.count(b"\n") + 1
-            return InputError(self.path, "the JSON ends too early", line=line, fix="copy or download it again")
-        line = self.data.count(b"\n", 0, int(place[1])) + 1
-        return InputError(self.path, _BYTE_PLACE.sub("", message), line=line, fix="fix the JSON there")
 
 
 class Section(Generic[T]):
@@ -79,10 +70,8 @@ class Section(Generic[T]):
 
     def fault(self, place: int, problem: str, fix: str = "") -> InputError:
         """The error for item number `place`, with its line."""
-        line = self._source.data.count(b"\n", 0, self._offset(place)) + 1
-        return InputError(self._source.path, f"{self._where}[{place}]: {problem}", line=line, fix=fix)
-
-    def _offset(self, place: int) -> int:
-        """An item is a view into the document's bytes, so the distance of the two addresses is its place."""
+        # An item is a view into the document's bytes, so the distance of the two addresses is its place.
         item = np.frombuffer(memoryview(self._items[place]), dtype=np.uint8)
-        return int(item.ctypes.data - np.frombuffer(self._source.data, dtype=np.uint8).ctypes.data)
+        offset = int(item.ctypes.data - np.frombuffer(self._source.data, dtype=np.uint8).ctypes.data)
+        line = self._source.data.count(b"\n", 0, offset) + 1
+        return InputError(self._source.path, f"{self._where}[{place}]: {problem}", line=line, fix=fix)

@@ -8,13 +8,14 @@ A run longer than requested is allowed here: the cluster kills such a job at its
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from windrow.errors import UserError
 from windrow.model.bounds import LOG_TIME_S_MAX, NODES_MAX
+from windrow.model.wording import count
 
 Ints = NDArray[np.int64]
 
@@ -42,34 +43,21 @@ class Repairs:
 
     def lines(self) -> list[str]:
         """One line per rule that applied, for people."""
-        counts = {f.name: getattr(self, f.name) for f in fields(self)}
-        return [_RULES[name][0 if n == 1 else 1].format(n=n) for name, n in counts.items() if n]
+        counts = [(getattr(self, name), rule) for name, rule in _RULES.items()]
+        return [rule.format(jobs=count(n, "job"), **(_ONE if n == 1 else _SEVERAL)) for n, rule in counts if n]
 
 
-# How each rule is told of one job, and of several.
+# How each rule is told, and the words that differ for one job and for several.
 _RULES = {
-    "dropped_no_run_time": (
-        "dropped: 1 job had no run time above zero",
-        "dropped: {n:,} jobs had no run time above zero",
-    ),
-    "dropped_no_processors": ("dropped: 1 job had no processors", "dropped: {n:,} jobs had no processors"),
-    "dropped_too_wide": (
-        "dropped: 1 job was wider than the machine",
-        "dropped: {n:,} jobs were wider than the machine",
-    ),
-    "mended_no_request": (
-        "repaired: 1 job had no requested time; its run time was taken",
-        "repaired: {n:,} jobs had no requested time; their run times were taken",
-    ),
-    "mended_ran_longer": (
-        "repaired: 1 job ran longer than requested; it is killed at its requested time",
-        "repaired: {n:,} jobs ran longer than requested; they are killed at their requested times",
-    ),
-    "mended_unsorted": (
-        "repaired: 1 job was out of order; the log was sorted by submission",
-        "repaired: {n:,} jobs were out of order; the log was sorted by submission",
-    ),
+    "dropped_no_run_time": "dropped: {jobs} had no run time above zero",
+    "dropped_no_processors": "dropped: {jobs} had no processors",
+    "dropped_too_wide": "dropped: {jobs} {were} wider than the machine",
+    "mended_no_request": "repaired: {jobs} had no requested time; {their} run {times} {were} taken",
+    "mended_ran_longer": "repaired: {jobs} ran longer than requested; {they} killed at {their} requested {times}",
+    "mended_unsorted": "repaired: {jobs} {were} out of order; the log was sorted by submission",
 }
+_ONE = {"were": "was", "their": "its", "they": "it is", "times": "time"}
+_SEVERAL = {"were": "were", "their": "their", "they": "they are", "times": "times"}
 
 
 @dataclass(frozen=True, slots=True)

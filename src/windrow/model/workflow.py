@@ -100,7 +100,10 @@ class Workflow:
         try:
             order, levels = order_and_levels(self.parents, self.children)
         except CycleError as error:
-            raise WorkflowError(f"tasks depend on each other in a circle: {self._circle(error.cycle)}") from None
+            names = [self.ids[v] for v in error.cycle]
+            shown = names if len(names) <= 8 else [*names[:7], f"({len(names) - 7} more)"]
+            circle = " -> ".join([*shown, names[0]])
+            raise WorkflowError(f"tasks depend on each other in a circle: {circle}") from None
         self.order: Ints = _column(order, np.int64)
         """Task numbers in a topological order."""
         self.levels: Ints = _column(levels, np.int64)
@@ -219,12 +222,8 @@ class Workflow:
         bad = [file.id for file in self.files if not file.size_bytes >= 0]
         if bad:
             raise WorkflowError(f"file size must not be negative: {_some(bad)}")
-        files = len(self.files)
-        for what, adjacency, size in (
-            ("parent", self.parents, n),
-            ("file", self.inputs, files),
-            ("file", self.outputs, files),
-        ):
+        sizes = (("parent", n), ("file", len(self.files)), ("file", len(self.files)))
+        for (what, size), adjacency in zip(sizes, adjacencies, strict=True):
             if adjacency.edges and (adjacency.index.min() < 0 or adjacency.index.max() >= size):
                 raise WorkflowError(f"workflow {self.name!r}: a {what} number is out of range")
         self._refuse_double_parents()
@@ -241,11 +240,6 @@ class Workflow:
         if len(twice):
             found = [f"{self.ids[e // len(self)]} after {self.ids[e % len(self)]}" for e in twice[:5].tolist()]
             raise WorkflowError(f"a dependency is given twice: {_some(found, len(twice))}")
-
-    def _circle(self, cycle: list[int]) -> str:
-        names = [self.ids[v] for v in cycle]
-        shown = names if len(names) <= 8 else [*names[:7], f"({len(names) - 7} more)"]
-        return " -> ".join([*shown, names[0]])
 
 
 def _column(values: NDArray[Any], dtype: type[Any]) -> NDArray[Any]:

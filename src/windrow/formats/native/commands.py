@@ -1,7 +1,7 @@
 """Commands and variables of native tasks, with their placeholders filled.
 
 Rule 1: a command that is a list reaches no shell; each item is one argument, whatever it holds. Rule 2: in a command
-that is a text, values are quoted for the shell, or refused where quoting cannot hold (native_text.py). Rule 3: which
+that is a text, values are quoted for the shell, or refused where quoting cannot hold (`text`). Rule 3: which
 shell that is, is decided here and stays in the command: a run that is resumed keeps it.
 
 A command *may write elsewhere* if it learns the names of its outputs from `{outputs}` alone and takes them for names of
@@ -15,7 +15,7 @@ from __future__ import annotations
 import difflib
 import re
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
 from windrow.errors import InputError
@@ -51,24 +51,20 @@ Elsewhere = tuple[tuple[int, int, int], ...]
 def refuse_unknown_placeholders(path: AnyPath, form: TaskForm) -> None:
     """InputError for the first placeholder that stands for nothing where it is."""
     names = form.matrix.names if form.matrix else ()
-    for field, more in _fields(form):
+    # Every text of the form, and the names beside the matrix that may stand in it.
+    fields: list[tuple[Field | None, tuple[str, ...]]] = [(form.id, ())]
+    fields += [(field, (*_OF_TASK, *_LISTS)) for field in form.command]
+    fields += [(field, _OF_TASK) for _, field in form.env]
+    fields += [(field, ()) for field in (*form.inputs, *form.outputs, *form.after, form.workdir)]
+    for field, more in fields:
         known = (*names, *more)
-        for name in field.template.names:
+        for name in field.template.names if field else ():
             if name not in known:
                 near = difflib.get_close_matches(name, known, n=1)
                 meant = f"did you mean {{{near[0]}}}? " if near else ""
                 fix = f"{meant}name it in matrix, or write {{{{{name}}}}} for the braces themselves"
-                raise InputError(path, f"{{{name}}} stands for nothing here", line=field.line, fix=fix)
-
-
-def _fields(form: TaskForm) -> Iterator[tuple[Field, Sequence[str]]]:
-    """Every text of the form, and the names beside the matrix that may stand in it."""
-    yield form.id, ()
-    yield from ((field, (*_OF_TASK, *_LISTS)) for field in form.command)
-    yield from ((field, _OF_TASK) for _, field in form.env)
-    yield from ((field, ()) for field in (*form.inputs, *form.outputs, *form.after))
-    if form.workdir is not None:
-        yield form.workdir, ()
+                line = field.line if field else None
+                raise InputError(path, f"{{{name}}} stands for nothing here", line=line, fix=fix)
 
 
 class Commands:
@@ -89,7 +85,12 @@ class Commands:
         lists = {"inputs": inputs, "outputs": outputs}
         command: tuple[str, ...]
         if form.is_shell:
-            shell = self._shell(form)
+            if form.shell not in self._shells:
+                self._shells[form.shell] = _shell_named(form.shell)
+            shell = self._shells[form.shell]
+            if not shell:
+                fix = "install bash, or write shell: sh"
+                raise InputError(self._path, "there is no bash on this machine", line=form.line, fix=fix)
             code, places = self._code(form, single, lists)
             command, found = (*shell, code), [(-1, place) for place in places]  # whatever the shell
         else:
@@ -100,24 +101,14 @@ class Commands:
             elsewhere = tuple((at, place, i % len(outputs)) for i, (at, place) in enumerate(found))
         return command, env, elsewhere
 
-    def _shell(self, form: TaskForm) -> tuple[str, ...]:
-        shell = self._shells.get(form.shell)
-        if shell is None:
-            shell = self._shells[form.shell] = _shell_named(form.shell)
-        if not shell:
-            fix = "install bash, or write shell: sh"
-            raise InputError(self._path, "there is no bash on this machine", line=form.line, fix=fix)
-        return shell
-
     def _arguments(
         self, form: TaskForm, single: Mapping[str, str], lists: Mapping[str, Sequence[str]]
     ) -> tuple[tuple[str, ...], list[tuple[int, int]]]:
         arguments: list[str] = []
         found: list[tuple[int, int]] = []
         for field in form.command:
-            lone = field.template.lone_name
             before = len(arguments)
-            if lone in _LISTS:
+            if (lone := field.template.lone_name) in _LISTS:
                 arguments += lists[lone]
             else:
                 arguments.append(self._argument(field, single, lists))

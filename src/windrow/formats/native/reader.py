@@ -2,16 +2,18 @@
 
 Rule 1: a task comes after those that `after` names and after those that write what it reads.
 Rule 2: every file has at most one writer. Rule 3: what a file says never reaches a shell as code, except the shell code
-that stands in `command` itself (see native_text.py).
+that stands in `command` itself (see `text`).
 
-The way of a file: text, to parts with lines (native_yaml), to checked forms (native_schema), multiplied by their matrix
-(native_matrix) and linked here. docs/reference/native-workflows.md describes the format.
+The way of a file: text, to parts with lines (`yaml_source`), to checked forms (`schema`), multiplied by their matrix
+(`matrix`) and linked here. docs/reference/native-workflows.md describes the format.
 """
 
 from __future__ import annotations
 
 import difflib
 import posixpath
+import re
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,10 +23,9 @@ from windrow.errors import InputError
 from windrow.formats.disk import AnyPath
 from windrow.formats.draft import Draft
 from windrow.formats.native.commands import Commands, refuse_unknown_placeholders
-from windrow.formats.native.names import Names
 from windrow.formats.native.schema import Field, TaskForm, WorkflowForm, read_form
 from windrow.formats.native.yaml_source import read_yaml
-from windrow.model import CycleError, Runnable, Step, Workflow, WorkflowError, order_and_levels
+from windrow.model import CycleError, Runnable, Step, WorkflowError, order_and_levels
 from windrow.model.graph import Adjacency
 
 DEFAULT_RUNTIME_S = 60.0
@@ -37,6 +38,34 @@ DEPENDENCIES_MAX = 10_000_000
 def read_native(path: AnyPath) -> Runnable:
     """The workflow in a native file, with a step for each task. InputError, with line and fix, where there is none."""
     return _Expansion(path, read_form(path, read_yaml(path))).runnable()
+
+
+class _Names:
+    """Which of many names does `align-*` mean? Names are numbered as given, and answers come in that order.
+
+    `*` stands for any characters; for paths, for any but `/`. It costs little where the pattern begins with text.
+    """
+
+    def __init__(self, names: Iterable[str], *, are_paths: bool = False) -> None:
+        self._sorted = sorted((name, number) for number, name in enumerate(names))
+        self._any = "[^/]*" if are_paths else ".*"
+        self._found: dict[str, tuple[int, ...]] = {}
+
+    def matching(self, pattern: str) -> tuple[int, ...]:
+        """The numbers of the names that the pattern means, ascending."""
+        if pattern in self._found:
+            return self._found[pattern]
+        pieces = pattern.split("*")
+        whole = re.compile(self._any.join(map(re.escape, pieces)), re.DOTALL)
+        found: list[int] = []
+        for place in range(bisect_left(self._sorted, (pieces[0], 0)), len(self._sorted)):
+            name, number = self._sorted[place]
+            if not name.startswith(pieces[0]):
+                break
+            if whole.fullmatch(name):
+                found.append(number)
+        self._found[pattern] = tuple(sorted(found))
+        return self._found[pattern]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +91,14 @@ class _Expansion:
         # Where tasks run in different folders, only whole paths name a file in the same way for all of them.
         self._whole_paths = any(row.workdir != self._base for row in self._rows)
         self._number = self._numbers()
-        self._families = self._stems()
+        self._families: dict[str, list[int]] = {}
+        for number, row in enumerate(self._rows):
+            if row.form.matrix and (stem := _stem(row.form)):
+                self._families.setdefault(stem, []).append(number)
         self._outputs = [self._files(row, row.form.outputs) for row in self._rows]
         self._writer = self._writers()
-        self._ids = Names(row.id for row in self._rows)
-        self._written = Names(self._writer, are_paths=True)
+        self._ids = _Names(row.id for row in self._rows)
+        self._written = _Names(self._writer, are_paths=True)
         self._written_list = list(self._writer)
 
     def runnable(self) -> Runnable:
@@ -83,7 +115,7 @@ class _Expansion:
             if edges > DEPENDENCIES_MAX:
                 problem = f"more than {DEPENDENCIES_MAX:,} dependencies"
                 raise self._fault(form.line, problem, "put a task between the families that meet here")
-            draft.kinds[number] = intern(_kind(form, row.id))
+            draft.kinds[number] = intern(form.kind or (_stem(form) or "task" if form.matrix else row.id))
             draft.runtime_s[number] = form.runtime_s or DEFAULT_RUNTIME_S
             draft.guessed_run_times += form.runtime_s is None
             draft.cores[number], draft.nodes[number] = form.cores, form.nodes
@@ -95,7 +127,11 @@ class _Expansion:
             command, env, elsewhere = commands.filled(form, row.id, row.values, inputs, outputs)
             draft.commands[number] = command
             steps.append(Step(command, row.workdir, env, form.retries, form.runtime_s is not None, elsewhere))
-        return Runnable(self._workflow(draft), tuple(steps))
+        try:
+            return Runnable(draft.workflow(), tuple(steps))
+        except WorkflowError as error:
+            line = self._line_of_circle(draft.parents.adjacency())
+            raise InputError(self._path, str(error), line=line, fix="break it") from None
 
     def _expanded(self, forms: Sequence[TaskForm]) -> Iterator[_TaskRow]:
         total = 0
@@ -125,22 +161,10 @@ class _Expansion:
                 raise self._fault(row.form.id.line, problem, fix)
         return numbers
 
-    def _stems(self) -> dict[str, list[int]]:
-        families: dict[str, list[int]] = {}
-        for number, row in enumerate(self._rows):
-            if row.form.matrix and (stem := _stem(row.form)):
-                families.setdefault(stem, []).append(number)
-        return families
-
     def _files(self, row: _TaskRow, fields: Iterable[Field]) -> list[str]:
-        return [self._file(row, field.template.fill(row.values)) for field in fields]
-
-    def _file(self, row: _TaskRow, text: str) -> str:
-        """The one name of the file that the task calls `text`: from the workflow's folder where it lies in there."""
-        whole = _joined(row.workdir, text)
-        if not self._whole_paths and whole.startswith(self._base + "/"):
-            return whole[len(self._base) + 1 :]
-        return whole
+        """The one name of each file that the task names: from the workflow's folder where it lies in there."""
+        whole = [_joined(row.workdir, field.template.fill(row.values)) for field in fields]
+        return whole if self._whole_paths else [path.removeprefix(f"{self._base}/") for path in whole]
 
     def _writers(self) -> dict[str, int]:
         writers: dict[str, int] = {}
@@ -175,22 +199,14 @@ class _Expansion:
             parents.update(dict.fromkeys(self._named(row, field)))
         if number in parents:
             raise self._fault(row.form.line, f"{row.id} comes after itself", "name others in after")
-        for file in inputs:
-            writer = self._writer_of(file)
-            if writer is not None:
-                parents[writer] = None
+        for file in inputs:  # the task that writes it, or the nearest folder that holds it
+            while file not in self._writer and (folder := posixpath.dirname(file)) not in ("", file):
+                file = folder  # noqa: PLW2901
+            if file in self._writer:
+                parents[self._writer[file]] = None
         if number in parents:
             raise self._fault(row.form.line, f"{row.id} reads a file that it writes", "give the two different names")
         return list(parents)
-
-    def _writer_of(self, file: str) -> int | None:
-        """The task that writes the file, or the nearest folder that holds it."""
-        while file not in self._writer:
-            shorter = posixpath.dirname(file)
-            if shorter in ("", file):
-                return None
-            file = shorter
-        return self._writer[file]
 
     def _named(self, row: _TaskRow, field: Field) -> Sequence[int]:
         """The tasks that an entry of `after` means: one by its id, a family by its name, or those of a pattern."""
@@ -208,13 +224,6 @@ class _Expansion:
             fix = f"did you mean {near[0]}?" if near else "name tasks of this file, by id, family or pattern"
             raise self._fault(field.line, f"{row.id} comes after {name}, which is not a task", fix)
         return found
-
-    def _workflow(self, draft: Draft) -> Workflow:
-        try:
-            return draft.workflow()
-        except WorkflowError as error:
-            line = self._line_of_circle(draft.parents.adjacency())
-            raise InputError(self._path, str(error), line=line, fix="break it") from None
 
     def _line_of_circle(self, parents: Adjacency) -> int | None:
         try:
@@ -237,7 +246,3 @@ def _stem(form: TaskForm) -> str:
     """What all tasks of a form are called together: the id's text before the first placeholder, else all its text."""
     literals = form.id.template.literals
     return literals[0].rstrip("-_.:/ ") or "".join(literals).strip("-_.:/ ")
-
-
-def _kind(form: TaskForm, task_id: str) -> str:
-    return form.kind or (_stem(form) or "task" if form.matrix else task_id)

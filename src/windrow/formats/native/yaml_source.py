@@ -140,9 +140,8 @@ class _Builder:
         return made
 
     def _alias(self, anchor: str | None, line: int) -> tuple[Node, int]:
-        if (
-            anchor is None or anchor not in self._anchors
-        ):  # an anchor is known when its value is complete, so none can hold itself
+        # An anchor is known when its value is complete, so none can hold itself.
+        if anchor is None or anchor not in self._anchors:
             raise self._fault(line, f"*{anchor} stands before the end of what &{anchor} names", "write it out")
         node, size = self._anchors[anchor]
         self._repeated += size
@@ -179,10 +178,10 @@ class _Builder:
             raise InputError(self._path, problem, line=at + 1, fix=fix) from None
         except yaml.reader.ReaderError as error:
             # The C parser counts bytes and the other one characters, so the line is looked for in the text.
-            line = _line_of(text, error.character)
-            raise InputError(
-                self._path, "a character that YAML does not allow", line=line, fix="write it as an escape in quotes"
-            ) from None
+            place = text.find(chr(error.character) if isinstance(error.character, int) else str(error.character))
+            line = None if place < 0 else text.count("\n", 0, place) + 1
+            problem, fix = "a character that YAML does not allow", "write it as an escape in quotes"
+            raise InputError(self._path, problem, line=line, fix=fix) from None
 
     def _fault(self, line: int, problem: str, fix: str) -> InputError:
         return InputError(self._path, problem, line=line, fix=fix)
@@ -196,10 +195,3 @@ def _explained(problem: str, lines: Sequence[str]) -> tuple[str, str]:
     if _BARE_BRACE.search(line):
         return f"not YAML: {problem}", 'put text with braces in quotes inside a list: ["reads/{s}.gz", x]'
     return f"not YAML: {problem}", "correct it there or just above"
-
-
-def _line_of(text: str, character: int | str) -> int | None:
-    """The line of the first such character (given as itself or as its number)."""
-    wanted = chr(character) if isinstance(character, int) else str(character)
-    place = text.find(wanted)
-    return None if place < 0 else text.count("\n", 0, place) + 1

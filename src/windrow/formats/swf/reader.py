@@ -60,7 +60,10 @@ def read_log(
     kept, repairs = _usable(rows, machine)
     if not kept.any():
         raise InputError(path, f"none of its {len(kept):,} jobs can be used: {'; '.join(repairs.lines())}")
-    _refuse_negative(path, text, kept & (rows.submit_s < 0))
+    negative = kept & (rows.submit_s < 0)
+    if negative.any():
+        line = line_of_row(text, int(np.argmax(negative)))
+        raise InputError(path, "the submit time is negative", line=line, fix="fix or delete the line")
     return _cleaned(bare_name(path), machine, Rows(*(column[kept] for column in rows)), repairs)
 
 
@@ -100,16 +103,16 @@ def write_log(log: Log, path: AnyPath, *, header: Mapping[str, str] | None = Non
     by appearance; a log that came from read_log does not change at all. A header's
     MaxProcs is what read_log takes for the machine's size.
     """
-    lines = {
-        "Version": "2.2",
-        "MaxJobs": str(len(log)),
-        "MaxRecords": str(len(log)),
-        "Preemption": "No",
-        "MaxNodes": str(log.machine_nodes),
-        "MaxProcs": str(log.machine_nodes),
-    }
+    jobs, nodes = str(len(log)), str(log.machine_nodes)
+    labels = {"Version": "2.2", "MaxJobs": jobs, "MaxRecords": jobs, "Preemption": "No"}
+    labels = {**labels, "MaxNodes": nodes, "MaxProcs": nodes, **(header or {})}
+    for label in labels:
+        if not re.fullmatch(_LABEL, label):
+            raise UserError(f"{label!r} cannot label a line of an SWF header; use letters and digits only")
+    # One line for each line of each value, so that nothing can spill into the jobs.
+    lines = [f"; {label}: {text}".rstrip() for label, value in labels.items() for text in value.splitlines() or [""]]
     with replace_bytes(path) as stream:
-        stream.write(_header_text({**lines, **(header or {})}).encode())
+        stream.write("\n".join([*lines, ";", ""]).encode())
         stream.writelines(_job_lines(log))
 
 
@@ -130,15 +133,10 @@ def _machine_size(path: AnyPath, header: Mapping[str, str], nodes: int | None) -
 
 def _usable(rows: Rows, machine: int) -> tuple[Mask, Repairs]:
     """Which rows stay, and how many went by which rule; each job is counted by the first rule that applies."""
-    width = rows.allocated
     no_run = rows.run_s <= 0
-    no_processors = ~no_run & (width <= 0)
-    too_wide = ~no_run & (width > machine)
-    dropped = Repairs(
-        dropped_no_run_time=int(no_run.sum()),
-        dropped_no_processors=int(no_processors.sum()),
-        dropped_too_wide=int(too_wide.sum()),
-    )
+    no_processors = ~no_run & (rows.allocated <= 0)
+    too_wide = ~no_run & (rows.allocated > machine)
+    dropped = Repairs(*(int(rule.sum()) for rule in (no_run, no_processors, too_wide)))
     return ~(no_run | no_processors | too_wide), dropped
 
 
@@ -147,12 +145,6 @@ def _width(rows: Rows, processors: Processors) -> Ints:
         raise unknown_name("kind of processors", processors, get_args(Processors))
     first, second = (rows.allocated, rows.asked) if processors == "allocated" else (rows.asked, rows.allocated)
     return np.where(first > 0, first, second)
-
-
-def _refuse_negative(path: AnyPath, text: str, negative: Mask) -> None:
-    if negative.any():
-        line = line_of_row(text, int(np.argmax(negative)))
-        raise InputError(path, "the submit time is negative", line=line, fix="fix or delete the line")
 
 
 def _cleaned(name: str, machine: int, rows: Rows, dropped: Repairs) -> Log:
@@ -187,15 +179,6 @@ def _renumbered(values: Ints) -> Ints:
     rank = np.empty(len(first), dtype=np.int64)
     rank[np.argsort(first)] = np.arange(len(first))
     return rank[inverse]
-
-
-def _header_text(header: Mapping[str, str]) -> str:
-    """One `; Label: text` line for each line of each value, so that nothing can spill into the jobs."""
-    for label in header:
-        if not re.fullmatch(_LABEL, label):
-            raise UserError(f"{label!r} cannot label a line of an SWF header; use letters and digits only")
-    lines = [f"; {label}: {text}".rstrip() for label, value in header.items() for text in value.splitlines() or [""]]
-    return "\n".join([*lines, ";", ""])
 
 
 def _job_lines(log: Log) -> Iterator[bytes]:

@@ -73,20 +73,17 @@ def _read_current(source: JsonSource, name: str, specification: Specification, e
     ids = [task.id for task in Section(source, where, specification.tasks, TaskId)]
     number = unique_numbers(ids)
     draft = Draft(name, ids)
-    _read_files(draft, Section(source, "workflow.specification.files", specification.files, SpecifiedFile))
+    files = Section(source, "workflow.specification.files", specification.files, SpecifiedFile)
+    for place, file in enumerate(files):
+        if file.id in draft.files:
+            raise files.fault(place, f"the file {file.id} is listed twice", "list each file once")
+        draft.files.state_size(file.id, math.ceil(file.size_in_bytes), by_writer=True)
     unnamed = _read_specified(draft, number, Section(source, where, specification.tasks, SpecifiedTask))
     executed = Section(source, "workflow.execution.tasks", execution.tasks, ExecutedTask)
     _read_executed(draft, number, executed, unnamed)
     for i in unnamed:
         draft.kinds[i] = intern(_kind_in_id(ids[i], None))
     return draft
-
-
-def _read_files(draft: Draft, section: Section[SpecifiedFile]) -> None:
-    for place, file in enumerate(section):
-        if file.id in draft.files:
-            raise section.fault(place, f"the file {file.id} is listed twice", "list each file once")
-        draft.files.state_size(file.id, math.ceil(file.size_in_bytes), by_writer=True)
 
 
 def _read_specified(draft: Draft, number: Mapping[str, int], section: Section[SpecifiedTask]) -> dict[int, None]:

@@ -1,6 +1,6 @@
 """Writing WfFormat 1.5, task by task: the text never stands in memory as a whole.
 
-The reader's rule for kinds (wfformat.py) is used backwards: a kind goes into `name`, where a reader finds it. Only a
+The reader's rule for kinds (`reader`) is used backwards: a kind goes into `name`, where a reader finds it. Only a
 kind that is empty or equal to the id cannot be found there, and is then said by the extra field `category`. Whole
 nodes, which the format does not know, go into the extra field `nodeCount`.
 """
