@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from pkgutil import resolve_name
 
 ROOT = Path(__file__).resolve().parents[1]
 FOUND = (p for folder in ("src", "tests", "bench") for p in (ROOT / folder).rglob("*.py"))
@@ -119,3 +120,12 @@ def test_no_two_files_of_tests_have_one_name() -> None:
     """pytest would collect neither."""
     names = [path.name for path in Path(__file__).parent.rglob("test_*.py")]
     assert sorted(names) == sorted(set(names))
+
+
+def test_the_walk_in_the_architecture_names_what_is_there() -> None:
+    page = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    walk = page.partition("## A newcomer's walk")[2].partition("## ")[0]
+    steps = re.findall(r"^[0-9]+\. ", walk, re.MULTILINE)
+    assert 10 <= len(steps) <= 25
+    for name in re.findall(r"`((?:[a-z_]+\.)+\w+(?:\.\w+)*)`", walk):
+        assert resolve_name(f"windrow.{name}") is not None, name
