@@ -18,7 +18,8 @@ from bench.progress import Progress
 from bench.tables import seconds, table
 from bench.timing import measure
 from windrow.model import Log
-from windrow.sim import Simulation, simulate
+from windrow.sim import simulate
+from windrow.sim.simulation import Simulation
 
 POLICIES = ("fcfs", "easy", "conservative")
 NODES = (100, 1_000, 10_000, 100_000)

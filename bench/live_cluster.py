@@ -18,7 +18,8 @@ from bench.tables import seconds, table
 from bench.timing import measure, measure_short, once_s
 from bench.whole_logs import verdict
 from windrow.model import Log
-from windrow.sim import Cluster, Simulation, simulate
+from windrow.sim import Cluster, simulate
+from windrow.sim.simulation import Simulation
 
 POLICIES = ("conservative", "conservative-replan", "easy", "fcfs")
 CLONE_TARGET_S = 50e-6

@@ -17,7 +17,8 @@ import pytest
 
 from windrow.formats import read_log
 from windrow.model import Log
-from windrow.sim import Simulation, simulate
+from windrow.sim import simulate
+from windrow.sim.simulation import Simulation
 
 KTH, SDSC, BLUE = "KTH-SP2-1996-2.1-cln", "SDSC-SP2-1998-4.2-cln", "SDSC-BLUE-2000-4.2-cln"
 

@@ -44,8 +44,8 @@ from windrow.model.size import format_memory
 from windrow.queues.port import Checked, Limits, Queue, QueueError
 from windrow.records.lock import RunLock
 from windrow.records.runnable_file import read_runnable, write_runnable
-from windrow.strategies import Decision, LooksAhead, Objective, Strategy, Work, decided, whole_seconds
-from windrow.strategies.levels import misfits
+from windrow.strategies.base import Decision, LooksAhead, Objective, Strategy, decided
+from windrow.strategies.levels import Work, misfits, whole_seconds
 from windrow.version import __version__
 
 OVERHEAD_S = 15

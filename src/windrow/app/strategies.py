@@ -4,46 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import cache
+from pkgutil import resolve_name
 
-from windrow import strategies
 from windrow.errors import unknown_name
 from windrow.strategies import Strategy
-
-_CLASSES = {
-    "individual": "Individual",
-    "giant": "Giant",
-    "one-job": "OneJob",
-    "level-by-level": "LevelByLevel",
-    "zhang": "Zhang",
-    "glume": "Glume",
-    "foresight": "Foresight",
-}
-
-
-@cache
-def _made(name: str) -> Strategy:
-    if name == "foresight":
-        from windrow.foresight.strategy import Foresight  # noqa: PLC0415  (with all that plays futures)
-
-        return Foresight()
-    made: Strategy = getattr(strategies, _CLASSES[name])()
-    return made
-
-
-class _Strategies(Mapping[str, Strategy]):
-    """By name. Each is loaded when it is first asked for."""
-
-    def __getitem__(self, name: str) -> Strategy:
-        return _made(name)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(_CLASSES)
-
-    def __len__(self) -> int:
-        return len(_CLASSES)
-
-
-STRATEGIES: Mapping[str, Strategy] = _Strategies()
 
 MEANINGS: Mapping[str, str] = {
     "individual": "one job per ready task, under the cap",
@@ -54,7 +18,32 @@ MEANINGS: Mapping[str, str] = {
     "glume": "groups of levels by estimated makespan, each submitted when the one before starts",
     "foresight": "the cut that finishes first in simulations of likely futures of the queue",
 }
+_ELSEWHERE = {"foresight": "windrow.foresight.strategy"}  # with all that plays futures
 
+
+@cache
+def _made(name: str) -> Strategy:
+    module = _ELSEWHERE.get(name, f"windrow.strategies.{name.replace('-', '_')}")
+    made: Strategy = resolve_name(f"{module}:{name.title().replace('-', '')}")()
+    return made
+
+
+class _Strategies(Mapping[str, Strategy]):
+    """By name. Each is loaded when it is first asked for."""
+
+    def __getitem__(self, name: str) -> Strategy:
+        if name not in MEANINGS:
+            raise KeyError(name)
+        return _made(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(MEANINGS)
+
+    def __len__(self) -> int:
+        return len(MEANINGS)
+
+
+STRATEGIES: Mapping[str, Strategy] = _Strategies()
 
 AUTO = "auto"
 """What users write who do not want to choose: the best that there is."""

@@ -20,8 +20,9 @@ from windrow.manager.states import AttemptState
 from windrow.manager.terms import Terms
 from windrow.model import Workflow
 from windrow.sim.cluster import Cluster
-from windrow.strategies import Decision, Habits, JobPlan, Strategy, View, Work, habits_of
+from windrow.strategies.base import Decision, Habits, JobPlan, Strategy, View, habits_of
 from windrow.strategies.compiled import tables
+from windrow.strategies.levels import Work
 
 Ints = NDArray[np.int64]
 

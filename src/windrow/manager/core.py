@@ -27,8 +27,8 @@ from windrow.manager.terms import Terms
 from windrow.model.allocation import Member
 from windrow.model.cause import Cause
 from windrow.model.nodes import Need
-from windrow.strategies import Forecast, JobPlan, View, Work
-from windrow.strategies.base import OwnJob
+from windrow.strategies.base import Forecast, JobPlan, OwnJob, View
+from windrow.strategies.levels import Work
 
 
 @dataclass(slots=True)

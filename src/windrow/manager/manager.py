@@ -27,8 +27,7 @@ from windrow.manager.journal import Record, RunJournal
 from windrow.manager.lost_files import LostFile, lost_files
 from windrow.manager.predictions import Predictions
 from windrow.queues.port import JobState, OutcomeUnknown, Queue, QueueError, SpecError
-from windrow.strategies import Strategy, View, decided
-from windrow.strategies.base import OwnJob
+from windrow.strategies.base import OwnJob, Strategy, View, decided
 
 if TYPE_CHECKING:
     from windrow.foresight.live import Ahead

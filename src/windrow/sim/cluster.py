@@ -11,17 +11,15 @@ from enum import IntEnum
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from windrow.errors import UserError
 from windrow.kernels.cluster import state as k
 from windrow.kernels.cluster.advance import EVENTS_HAPPENED, NEEDS_ROOM, advance, has_room, stop, submit
 from windrow.kernels.cluster.estimate import estimate
 from windrow.model import Log
+from windrow.model.graph import Ints
 from windrow.sim.job_rows import Runs, adopt, held_rows, redraw, running_rows, waiting_rows
 from windrow.sim.settings import REQUESTS, ClusterSettings, choice
-
-Ints = NDArray[np.int64]
 
 Numbers = int | Sequence[int] | Ints
 
@@ -218,7 +216,12 @@ class Cluster:
             raise UserError(f"time cannot go back from {self.now_s} s to {until} s")
         while (outcome := advance(self._state, self._log, self._starts, until)) == NEEDS_ROOM:
             self._grow()
-        return self._events() if outcome == EVENTS_HAPPENED else []
+        if outcome != EVENTS_HAPPENED:
+            return []
+        s = self._state
+        rows = s[s[k.EVENTS_AT] :][: int(s[k.HAPPENED]) * k.EVENT_WIDTH].reshape(-1, k.EVENT_WIDTH).tolist()
+        s[k.HAPPENED] = 0
+        return [Event(at, EventKind(kind), job) for at, kind, job in rows]
 
     def submit(self, nodes: int, requested_s: int, run_s: int | None = None, user: int | None = None) -> int:
         """Submit a job now and return its number.
@@ -274,34 +277,22 @@ class Cluster:
             self._check_request(int(wanted.max()), int(lengths.min()))
         owner = self._user(user)
         self._make_room(owner)
-        self._settle()
+        if self._state[k.PENDING]:  # the pass that a client's change made due; its events stay, for `advance` to fetch
+            while advance(self._state, self._log, self._starts, self.now_s) == NEEDS_ROOM:
+                self._grow()
         answers = np.empty(wanted.shape, dtype=np.int64)
         estimate(self._state, _NO_LOG, wanted, lengths, owner, exact, answers)
         return answers
 
     def queue(self) -> list[WaitingJob]:
         """The waiting jobs, in the order of the queue."""
-        return [
-            WaitingJob(int(r[k.JOB]), int(r[k.NODES]), int(r[k.REQUESTED]), int(r[k.USER]), _planned(int(r[k.PLANNED])))
-            for r in waiting_rows(self._state)
-        ]
+        rows = waiting_rows(self._state)[:, [k.JOB, k.NODES, k.REQUESTED, k.USER, k.PLANNED]].tolist()
+        return [WaitingJob(job, n, time, user, None if at < 0 else at) for job, n, time, user, at in rows]
 
     def running(self) -> list[RunningJob]:
         """The running jobs, by number."""
         columns = [k.JOB, k.NODES, k.REQUESTED, k.USER, k.EXPECTED]
-        return sorted(RunningJob(*map(int, row[columns])) for row in running_rows(self._state))
-
-    def _settle(self) -> None:
-        """Do the pass that a client's change made due; events it causes stay to be fetched by `advance`."""
-        if self._state[k.PENDING]:
-            while advance(self._state, self._log, self._starts, self.now_s) == NEEDS_ROOM:
-                self._grow()
-
-    def _events(self) -> list[Event]:
-        s = self._state
-        rows = s[s[k.EVENTS_AT] :][: int(s[k.HAPPENED]) * k.EVENT_WIDTH].reshape(-1, k.EVENT_WIDTH).tolist()
-        s[k.HAPPENED] = 0
-        return [Event(at, EventKind(kind), job) for at, kind, job in rows]
+        return sorted(RunningJob(*row) for row in running_rows(self._state)[:, columns].tolist())
 
     def _stop(self, job: int, kind: EventKind) -> bool:
         if job >= 0:
@@ -335,10 +326,6 @@ def _as_columns(one: Numbers, other: Numbers) -> tuple[Ints, Ints]:
     if a.shape != b.shape:
         a, b = np.broadcast_arrays(a, b)
     return np.ascontiguousarray(a), np.ascontiguousarray(b)
-
-
-def _planned(start: int) -> int | None:
-    return start if start >= 0 else None
 
 
 def _machine_nodes(log: Log | None, nodes: int | None) -> int:

@@ -28,7 +28,11 @@ def simulate(
     `wall_s` of the answer is the time that the simulation took, without reading the log and compiling.
     """
     choice("kind of requests", requests, REQUESTS)
-    jobs = _from(log.accurate() if requests == "accurate" else log, from_s)
+    jobs = log.accurate() if requests == "accurate" else log
+    if from_s > 0:
+        columns = ("job", "submit_s", "nodes", "requested_s", "run_s", "user")
+        later = {name: getattr(jobs, name)[jobs.submit_s >= from_s] for name in columns}
+        jobs = replace(jobs, repairs=Repairs(), **later)
     cluster = Cluster(
         jobs, nodes=nodes, policy=policy, priority=priority, events=events, placement=placement, cap=cap, record=True
     )
@@ -40,11 +44,3 @@ def simulate(
     if cap is not None:
         settings["cap"] = str(cap)
     return Simulation(policy, jobs, cluster.nodes, cluster.log_starts_s, wall_s, settings)
-
-
-def _from(log: Log, from_s: int) -> Log:
-    if from_s <= 0:
-        return log
-    later = log.submit_s >= from_s
-    columns = {name: getattr(log, name)[later] for name in ("job", "submit_s", "nodes", "requested_s", "run_s", "user")}
-    return replace(log, repairs=Repairs(), **columns)

@@ -78,7 +78,7 @@ class Priority:
         pairs = [(self.wait, self.wait_cap), (self.xfactor, self.xfactor_cap)]
         pairs += [(self.nodes, self.nodes_cap), (self.area, self.area_cap)]
         numbers = [number for pair in pairs for number in pair] + [self.share, self.half_life_h * 3600]
-        return [_thousandths(number) for number in numbers]
+        return [round(number * 1000) if math.isfinite(number) else 10**14 for number in numbers]
 
 
 _NAMED = {
@@ -136,9 +136,8 @@ def parse_policy(text: str) -> tuple[int, int]:
         if depth in ("inf", "infinity"):
             return k.BY_DEPTH, -1
         if not (depth.isdecimal() and len(depth) < 10 and 1 <= int(depth) <= COUNT_MAX):
-            raise UserError(
-                f"policy {text[:40]!r} needs a depth from 1 to {COUNT_MAX:,}, like depth:4 (depth:1 is easy)"
-            )
+            allowed = f"a depth from 1 to {COUNT_MAX:,}, like depth:4 (depth:1 is easy)"
+            raise UserError(f"policy {text[:40]!r} needs {allowed}")
         return k.BY_DEPTH, int(depth)
     if depth or name not in codes:
         raise unknown_name("policy", text, POLICIES)
@@ -190,7 +189,3 @@ def _number(text: str, part: str) -> float:
     if not math.isfinite(value) or abs(value) > 1e4:
         raise UserError(f"priority weight {part!r} needs a number up to 10000, like wait=1 or nodes^64=10")
     return value
-
-
-def _thousandths(number: float) -> int:
-    return round(number * 1000) if math.isfinite(number) else 10**14

@@ -6,13 +6,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from windrow.errors import UserError
 from windrow.model import Log
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
+from windrow.model.graph import Ints
+from windrow.model.workflow import Floats
 
 BOUND_S = 10
 """Runs shorter than this count as this long in the bounded slowdown, so that one-second jobs do not rule the mean."""

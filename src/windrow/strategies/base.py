@@ -13,12 +13,10 @@ from functools import cached_property
 from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from windrow.model import is_never
+from windrow.model.graph import Ints
 from windrow.strategies.levels import Levels, Mask, Work
-
-Ints = NDArray[np.int64]
 
 Forecast = Callable[[Ints, Ints], Ints]
 """For numbers of nodes and requested times: how long each such job would wait if it were submitted now, in seconds."""

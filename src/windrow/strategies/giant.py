@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from windrow.strategies.base import Decision, Habits, View
 
@@ -12,18 +13,12 @@ class Giant:
     """See the head of this file."""
 
     name: str = "giant"
-
-    @property
-    def habits(self) -> Habits:
-        """When it need not be asked."""
-        return Habits("while jobs are there")
+    habits: ClassVar = Habits("while jobs are there")
 
     def decide(self, view: View) -> Decision:
         """One job at full width, when none is in the system."""
         if view.jobs or not view.can_submit:
             return Decision()
         nodes = view.levels.usable(0, view.levels.last)
-        why = (
-            "everything in one job on one node" if nodes == 1 else f"everything in one job of full width, {nodes} nodes"
-        )
-        return Decision(jobs=(view.plan(0, view.levels.last, nodes),), why=why)
+        size = "on one node" if nodes == 1 else f"of full width, {nodes} nodes"
+        return Decision(jobs=(view.plan(0, view.levels.last, nodes),), why=f"everything in one job {size}")

@@ -11,7 +11,8 @@ has started and the first has ended, whichever is later.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -28,11 +29,7 @@ class Glume:
     beat: float = 0.0
     leeway_bound: float = 0.1
     name: str = "glume"
-
-    @property
-    def habits(self) -> Habits:
-        """When it need not be asked."""
-        return Habits("while jobs wait")
+    habits: ClassVar = Habits("while jobs wait")
 
     def decide(self, view: View) -> Decision:
         """The first job of the best cut in two, when no own job waits."""
@@ -46,12 +43,12 @@ class Glume:
         )
         one = max(busy, whole.wait_s) + whole.run_s
         best, best_makespan, chosen = whole, one, last_level
-        seen = [_considered("all levels", whole, one, "")]
+        seen = [replace(whole, what="all levels", makespan_s=one)]
         for last, first, second in zip(cuts, firsts, seconds, strict=True):
             begin = max(busy, first.wait_s)
             makespan = max(begin + first.run_s, first.wait_s + second.wait_s) + second.run_s
             note = self._objection(first, second, makespan, one)
-            seen.append(_considered(_cut_text(last), first, makespan, note))
+            seen.append(replace(first, what=_cut_text(last), makespan_s=makespan, note=note))
             if not note and makespan < best_makespan:
                 best, best_makespan, chosen = first, makespan, last
         why = _why(chosen, last_level, best_makespan, one)
@@ -76,10 +73,6 @@ def _allocations(view: View, spans: Sequence[tuple[int, int]], busy_s: Sequence[
         Candidate(levels_text(*span), nodes, wait, run, leeway, None)
         for span, (nodes, _, run), wait, leeway in zip(spans, sized, waits, leeways, strict=True)
     ]
-
-
-def _considered(what: str, job: Candidate, makespan: int, note: str) -> Candidate:
-    return Candidate(what, job.nodes, job.wait_s, job.run_s, job.leeway_s, makespan, note)
 
 
 def _cut_text(last: int) -> str:

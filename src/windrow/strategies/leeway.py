@@ -9,11 +9,9 @@ for the rest as well.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from windrow.model.graph import Ints
 from windrow.strategies.base import View
-
-Ints = NDArray[np.int64]
 
 TOLERANCE_S = 600
 ROUNDS = 20
@@ -28,7 +26,10 @@ def halving_leeway(view: View, nodes: int, run_s: int, busy_s: int) -> tuple[int
             break
         leeway += (busy_s - wait) // 2
         wait = view.wait_s(nodes, run_s + leeway)
-    return _covered(view, nodes, run_s, busy_s, leeway, wait)
+    if busy_s - wait > leeway:  # as much must be asked for, or the job ends before its tasks do
+        leeway = busy_s - wait
+        wait = view.wait_s(nodes, run_s + leeway)
+    return leeway, wait
 
 
 def binary_leeway(view: View, nodes: int, run_s: int, busy_s: int) -> tuple[int, int]:
@@ -52,12 +53,4 @@ def binary_leeways(view: View, nodes: Ints, run_s: Ints, busy_s: Ints) -> tuple[
     if len(short):
         leeway[short] = busy_s[short] - wait[short]
         wait[short] = view.waits_s(nodes[short], run_s[short] + leeway[short])
-    return leeway, wait
-
-
-def _covered(view: View, nodes: int, run_s: int, busy_s: int, leeway: int, wait: int) -> tuple[int, int]:
-    """At least what is still missing must be asked for, or the job ends before its tasks do."""
-    if busy_s - wait > leeway:
-        leeway = busy_s - wait
-        wait = view.wait_s(nodes, run_s + leeway)
     return leeway, wait

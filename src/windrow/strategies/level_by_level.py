@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from windrow.strategies.base import Candidate, Decision, Habits, View, best_nodes
 
@@ -12,11 +13,7 @@ class LevelByLevel:
     """See the head of this file."""
 
     name: str = "level-by-level"
-
-    @property
-    def habits(self) -> Habits:
-        """When it need not be asked."""
-        return Habits("while jobs are there")
+    habits: ClassVar = Habits("while jobs are there")
 
     def decide(self, view: View) -> Decision:
         """The first level that is left, on the number of nodes that ends first, when no job is in the system."""

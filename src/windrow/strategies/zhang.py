@@ -17,6 +17,8 @@ from windrow.strategies.individual import single_jobs
 from windrow.strategies.leeway import binary_leeway, halving_leeway
 from windrow.strategies.levels import levels_text
 
+_NO_GROUP = "no group is better than the whole"
+
 
 @dataclass(frozen=True, slots=True)
 class Zhang:
@@ -53,7 +55,10 @@ class Zhang:
         whole = self._group(view, view.levels.last)
         seen, picked = self._search(view, whole)
         if picked is None:
-            return self._whole(view, whole, tuple(seen))
+            if whole.wait_s > 2 * whole.run_s:
+                why = f"{_NO_GROUP}, and that waits more than twice as long as it runs: task by task"
+                return Decision(single_jobs(view, by_number=self.by_number), tuple(seen), why, individually=True)
+            picked = view.levels.last, _NO_GROUP
         last, why = picked
         return Decision((self._sized(view, last),), tuple(seen), why)
 
@@ -86,12 +91,6 @@ class Zhang:
             picked = None if is_whole else (last, _ratio_text(ratio))
             least = ratio
         return seen, picked
-
-    def _whole(self, view: View, whole: Candidate, seen: tuple[Candidate, ...]) -> Decision:
-        if whole.wait_s > 2 * whole.run_s:
-            why = "no group is better than the whole, and that waits more than twice as long as it runs: task by task"
-            return Decision(single_jobs(view, by_number=self.by_number), seen, why, individually=True)
-        return Decision((self._sized(view, view.levels.last),), seen, "no group is better than the whole")
 
     def _sized(self, view: View, last: int) -> JobPlan:
         nodes = best_nodes(view, 0, last, view.busy_s)[0] if self.sizing else view.levels.usable(0, last)

@@ -10,7 +10,7 @@ import pytest
 from pyarrow import parquet
 
 from windrow.cli.main import main
-from windrow.sim import POLICIES
+from windrow.sim.settings import POLICIES
 
 COLUMNS = ["job", "submit_s", "start_s", "end_s", "wait_s", "nodes", "requested_s", "run_s"]
 

@@ -17,7 +17,8 @@ from windrow.forecast.twin import OVERDUE_S, Twin, expected_starts_s, left_out, 
 from windrow.formats import read_log
 from windrow.model import NEVER_S, Log
 from windrow.queues.port import OthersJob, QueueError, Snapshot
-from windrow.sim import Cluster, EventKind, simulate
+from windrow.sim import Cluster, simulate
+from windrow.sim.cluster import EventKind
 
 NOW_S = 1_700_000_000.5
 EXACT = ("fcfs", "easy", "depth:2", "conservative", "conservative-replan")

@@ -23,7 +23,8 @@ from windrow.manager.terms import Terms
 from windrow.model import NEVER_S, Log, NodeShape, Task, Workflow
 from windrow.sim import Cluster
 from windrow.sim.job_rows import heap_rows, running_rows, waiting_rows
-from windrow.strategies import Decision, Individual, JobPlan, LevelByLevel, OneJob, Strategy, View, Work, whole_seconds
+from windrow.strategies import Decision, Individual, JobPlan, OneJob, Strategy, View, Work, whole_seconds
+from windrow.strategies.level_by_level import LevelByLevel
 
 NODES = 6
 TERMS = Terms(NODES, NodeShape(4, 8), cap=4, round_s=3)

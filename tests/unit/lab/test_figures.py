@@ -16,7 +16,8 @@ from windrow.lab.trial import run_trial
 from windrow.manager.terms import Terms
 from windrow.model import NodeShape, Task, Workflow
 from windrow.sim import Cluster
-from windrow.strategies import Decision, Individual, Strategy, View, Work, habits_of, whole_seconds
+from windrow.strategies import Decision, Individual, Strategy, View, Work, whole_seconds
+from windrow.strategies.base import habits_of
 from windrow.strategies.compiled import tables
 
 WITH_HABITS = [strategy for strategy in ALL if habits_of(strategy)]

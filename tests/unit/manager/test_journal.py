@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from windrow.errors import InputError, OutsideError
 from windrow.manager import events as e
 from windrow.manager.journal import PredictedStart, Record, RunJournal
-from windrow.strategies import Candidate, Decision, JobPlan
+from windrow.strategies.base import Candidate, Decision, JobPlan
 
 NUMBERS = st.integers(0, 2**40)
 TEXTS = st.text(max_size=20)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.oracle.reference import FOREVER, Job, Reference
 
 from windrow.model import Log
-from windrow.sim import Cluster, EventKind
+from windrow.sim.cluster import Cluster, EventKind
 
 POLICIES = ("fcfs", "easy", "depth:2", "depth:3", "conservative", "conservative-replan")
 DEPTHS = {"easy": 1, "depth:2": 2, "depth:3": 3, "conservative-replan": FOREVER}

@@ -7,8 +7,9 @@ import pytest
 
 from windrow.errors import UserError
 from windrow.model import Log
-from windrow.sim import Cluster, Event, EventKind, RunningJob, WaitingJob, parse_policy, parse_priority, simulate
-from windrow.sim.settings import ClusterSettings
+from windrow.sim.cluster import Cluster, Event, EventKind, RunningJob, WaitingJob
+from windrow.sim.replay import simulate
+from windrow.sim.settings import ClusterSettings, parse_policy, parse_priority
 
 
 def test_a_job_starts_ends_and_is_killed() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from windrow.errors import UserError
 from windrow.model import Log
-from windrow.sim import Simulation
+from windrow.sim.simulation import Simulation
 
 
 def by_hand() -> Simulation:

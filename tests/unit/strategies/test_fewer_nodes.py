@@ -16,8 +16,8 @@ from windrow.manager.core import Core
 from windrow.manager.terms import Terms
 from windrow.model import NEVER_S, NodeShape, Task, Workflow, format_duration
 from windrow.queues.port import OthersJob, Snapshot
-from windrow.strategies import Decision, View, Work, decided
-from windrow.strategies.base import JobPlan
+from windrow.strategies.base import Decision, JobPlan, View, decided
+from windrow.strategies.levels import Work
 
 ALL = 6
 

@@ -22,8 +22,10 @@ from windrow.manager.terms import Terms
 from windrow.model import NodeShape, Task, Workflow
 from windrow.sim import Cluster
 from windrow.sim.cluster import Event, EventKind
-from windrow.strategies import Decision, Giant, Glume, JobPlan, LevelByLevel, OneJob, View, Work, Zhang
+from windrow.strategies import Decision, Glume, JobPlan, OneJob, View, Work, Zhang
+from windrow.strategies.giant import Giant
 from windrow.strategies.leeway import binary_leeway, halving_leeway
+from windrow.strategies.level_by_level import LevelByLevel
 
 Wait = Callable[[int, int], int]
 """The wait of a job of so many nodes and so long a request."""

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from windrow.lab.plan import PlannedJob, SimulatedPlan
-    from windrow.strategies import Candidate, Decision
+    from windrow.strategies.base import Candidate, Decision
 
 SUMMARY = (
     "Show how a strategy would cut a workflow into jobs, and why: on a simulated cluster, or with --on on a real one."

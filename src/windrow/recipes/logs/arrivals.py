@@ -14,10 +14,9 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from windrow.model.graph import Ints
+from windrow.model.workflow import Floats
 
 SLOT_S = 1800
 SLOTS_PER_DAY = 48

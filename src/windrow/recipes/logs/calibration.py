@@ -16,12 +16,10 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
-from numpy.typing import NDArray
 
+from windrow.model.graph import Ints
+from windrow.model.workflow import Floats
 from windrow.recipes.logs.lublin import PUBLISHED
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,13 +107,10 @@ class RunLaw:
 
 
 def fit_runs(widths: WidthLaw, mean_s: float, correlation: float, limit_s: int) -> RunLaw:
-    """The law whose mean run is `mean_s` and whose mean of width * run is `correlation` * mean width * `mean_s`."""
-    beta = _exponent(widths, correlation)
-    return RunLaw(mean_s / widths.moment(beta), beta, limit_s)
+    """The law whose mean run is `mean_s` and whose mean of width * run is `correlation` * mean width * `mean_s`.
 
-
-def _exponent(widths: WidthLaw, correlation: float) -> float:
-    """The beta at which mean(w ** (1 + beta)) is `correlation` * mean(w) * mean(w ** beta); it grows with beta."""
+    At its beta mean(w ** (1 + beta)) is `correlation` * mean(w) * mean(w ** beta); the former grows faster with beta.
+    """
     low, high = -4.0, 4.0
     for _ in range(60):
         beta = (low + high) / 2
@@ -123,7 +118,8 @@ def _exponent(widths: WidthLaw, correlation: float) -> float:
             low = beta
         else:
             high = beta
-    return (low + high) / 2
+    beta = (low + high) / 2
+    return RunLaw(mean_s / widths.moment(beta), beta, limit_s)
 
 
 @cache

@@ -23,18 +23,16 @@ from typing import Any
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
 from windrow.errors import UserError
 from windrow.files import table_beside
 from windrow.model import Log
+from windrow.model.graph import Ints
+from windrow.model.workflow import Floats
 from windrow.recipes.logs.arrivals import DAY_S, arrive, daily_cycle, weekly_cycle
 from windrow.recipes.logs.calibration import WidthLaw, WidthShape, fit_runs, fit_widths
 from windrow.recipes.logs.lublin import PUBLISHED, refuse_too_many
 from windrow.recipes.logs.requests import draw_users, overestimate_for, requested_times
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 WEEKEND = 0.5
 _LOG_GAP_SPREAD = 1.4
@@ -82,8 +80,8 @@ CLUSTERS: Mapping[str, ClusterProfile] = {name: _cluster(name, **row) for name, 
 
 
 def cluster_log(
-    name: str,
     cluster: ClusterProfile,
+    name: str,
     stream: Callable[[str], Generator],
     *,
     nodes: int,

@@ -23,20 +23,21 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
 from windrow.errors import UserError
 from windrow.model import Log
 from windrow.model.bounds import LOG_JOBS_MAX
+from windrow.model.graph import Ints
+from windrow.model.workflow import Floats
 from windrow.recipes.logs.arrivals import DAY_S, SLOT_S, arrive, daily_cycle
 from windrow.recipes.logs.requests import draw_users, requested_times
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 LIMIT_S = 48 * 3600
 _LOG_RUN_MAX = 12.0
 _LOG_GAP_MAX = 13.0
+
+JobDraw = Callable[[int], tuple[Ints, Ints]]
+"""Draws sizes and run times of so many jobs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,20 +133,6 @@ def draw_gaps(rng: Generator, numbers: LublinNumbers, jobs: int) -> Floats:
     return np.asarray(np.exp(log_gap), dtype=np.float64)
 
 
-@dataclass(frozen=True, slots=True)
-class _JobDraw:
-    """Draws sizes and run times, each from its own stream."""
-
-    numbers: LublinNumbers
-    nodes: int
-    size_rng: Generator
-    run_rng: Generator
-
-    def __call__(self, jobs: int) -> tuple[Ints, Ints]:
-        sizes = draw_sizes(self.size_rng, self.numbers, self.nodes, jobs)
-        return sizes, draw_runs(self.run_rng, self.numbers, sizes)
-
-
 def lublin_log(
     name: str,
     stream: Callable[[str], Generator],
@@ -165,8 +152,13 @@ def lublin_log(
     makes up the load, so it is met to within one job. `widest`, unless 0, stands for the machine where sizes are drawn.
     `stream` gives a random generator per column.
     """
-    draw = _JobDraw(PUBLISHED[kind], min(nodes, widest or nodes), stream("sizes"), stream("runs"))
-    sizes, runs, submits = _columns(draw, stream("gaps"), jobs=jobs, days=days, capacity=load * nodes)
+    numbers, size_rng, run_rng = PUBLISHED[kind], stream("sizes"), stream("runs")
+
+    def draw(count: int) -> tuple[Ints, Ints]:
+        sizes = draw_sizes(size_rng, numbers, min(nodes, widest or nodes), count)
+        return sizes, draw_runs(run_rng, numbers, sizes)
+
+    sizes, runs, submits = _columns(numbers, draw, stream("gaps"), jobs=jobs, days=days, capacity=load * nodes)
     return Log(
         name=name,
         machine_nodes=nodes,
@@ -180,23 +172,22 @@ def lublin_log(
 
 
 def _columns(
-    draw: _JobDraw, gap_rng: Generator, *, jobs: int | None, days: float | None, capacity: float
+    numbers: LublinNumbers, draw: JobDraw, rng: Generator, *, jobs: int | None, days: float | None, capacity: float
 ) -> tuple[Ints, Ints, Ints]:
     """Sizes, run times and submissions. `capacity` is the work to offer per second; 0 leaves gaps as published."""
-    numbers = draw.numbers
     cycle = daily_cycle(numbers.day_shape, numbers.day_scale)
     span_s = days * DAY_S if days is not None else None
     if jobs is None and span_s is not None and capacity == 0:
-        gaps = _gaps_for_points(gap_rng, numbers, cycle.points(span_s))
+        gaps = _gaps_for_points(rng, numbers, cycle.points(span_s))
         sizes, runs = draw(len(gaps) + 1)
         return sizes, runs, arrive(gaps, cycle)
     sizes, runs = draw(jobs) if jobs is not None else _jobs_for_work(draw, capacity * (span_s or 0))
     if span_s is None and capacity > 0:
         span_s = float((sizes * runs).sum()) / capacity
-    return sizes, runs, arrive(draw_gaps(gap_rng, numbers, len(sizes) - 1), cycle, span_s)
+    return sizes, runs, arrive(draw_gaps(rng, numbers, len(sizes) - 1), cycle, span_s)
 
 
-def _jobs_for_work(draw: _JobDraw, work_s: float) -> tuple[Ints, Ints]:
+def _jobs_for_work(draw: JobDraw, work_s: float) -> tuple[Ints, Ints]:
     """As many jobs as it takes to make up `work_s` node-seconds."""
     sizes, runs = draw(1000)
     while float((sizes * runs).sum()) < work_s:

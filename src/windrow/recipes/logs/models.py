@@ -15,7 +15,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
@@ -107,7 +107,9 @@ def generate_log(
 
     Neither jobs nor days: the model's own length. A million jobs take about a second.
     """
-    chosen = _model(model)
+    if model not in LOG_MODELS:
+        raise UserError(f"there is no log model {model!r}; the models are {', '.join(LOG_MODELS)}")
+    chosen = LOG_MODELS[model]
     given = dict(parameters or {})
     values = _values(chosen, given)
     _check_extent(jobs, days, nodes)
@@ -115,29 +117,9 @@ def generate_log(
         raise UserError("jobs, days and load together contradict each other; leave one out, the other two fix it")
     if jobs is None and days is None:
         jobs, days = chosen.jobs, chosen.days
-    return _make(chosen, seed, jobs=jobs, days=days, nodes=chosen.nodes if nodes is None else nodes, values=values)
-
-
-def _make(
-    model: LogModel, seed: int, *, jobs: int | None, days: float | None, nodes: int, values: Mapping[str, Value]
-) -> Log:
-    name, stream = f"{model.name}-{seed}", partial(_stream, seed, model.name)
-    load, users = float(values["load"]), int(values["users"])
-    if model.name in CLUSTERS:
-        cluster = CLUSTERS[model.name]
-        return cluster_log(name, cluster, stream, nodes=nodes, jobs=jobs, days=days, load=load, users=users)
-    return lublin_log(
-        name,
-        stream,
-        nodes=nodes,
-        jobs=jobs,
-        days=days,
-        kind=str(values["kind"]),
-        load=load,
-        widest=int(values["widest"]),
-        overestimate=float(values["overestimate"]),
-        users=users,
-    )
+    make = partial(cluster_log, CLUSTERS[model]) if model in CLUSTERS else lublin_log
+    size = chosen.nodes if nodes is None else nodes
+    return make(f"{model}-{seed}", partial(_stream, seed, model), nodes=size, jobs=jobs, days=days, **values)
 
 
 def _stream(seed: int, model: str, column: str) -> Generator:
@@ -146,13 +128,7 @@ def _stream(seed: int, model: str, column: str) -> Generator:
     return np.random.Generator(np.random.PCG64(int.from_bytes(digest, "big")))
 
 
-def _model(name: str) -> LogModel:
-    if name not in LOG_MODELS:
-        raise UserError(f"there is no log model {name!r}; the models are {', '.join(LOG_MODELS)}")
-    return LOG_MODELS[name]
-
-
-def _values(model: LogModel, given: Mapping[str, str]) -> dict[str, Value]:
+def _values(model: LogModel, given: Mapping[str, str]) -> dict[str, Any]:
     """Every parameter's value: as given, or its default."""
     known = {parameter.name: parameter for parameter in model.parameters}
     unknown = [name for name in given if name not in known]
@@ -167,7 +143,9 @@ def _values(model: LogModel, given: Mapping[str, str]) -> dict[str, Value]:
 
 def _parse(parameter: LogParameter, text: str) -> Value:
     if isinstance(parameter.default, str):
-        return _kind(text)
+        if text not in PUBLISHED:
+            raise UserError(f"kind={text}: kind must be one of {', '.join(PUBLISHED)}")
+        return text
     least, most = _RANGES[parameter.name]
     try:
         value = type(parameter.default)(text)
@@ -177,12 +155,6 @@ def _parse(parameter: LogParameter, text: str) -> Value:
         kind = "a whole number" if isinstance(parameter.default, int) else "a number"
         raise UserError(f"{parameter.name}={text}: {parameter.name} must be {kind} from {least:,} to {most:,}")
     return value
-
-
-def _kind(text: str) -> str:
-    if text not in PUBLISHED:
-        raise UserError(f"kind={text}: kind must be one of {', '.join(PUBLISHED)}")
-    return text
 
 
 def _check_extent(jobs: int | None, days: float | None, nodes: int | None) -> None:

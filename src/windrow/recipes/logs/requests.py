@@ -15,10 +15,9 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from windrow.model.graph import Ints
+from windrow.model.workflow import Floats
 
 _MINUTES = (5, 10, 15, 20, 30, 45)
 _HOURS = (1, 1.5, 2, 3, 4, 5, 6, 8, 10, 12, 15, 18, 20, 24, 30, 36, 48, 60, 72, 96, 120, 168, 240, 336, 504, 720)

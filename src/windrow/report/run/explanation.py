@@ -18,7 +18,7 @@ from windrow.model.size import format_size
 from windrow.model.wording import count
 from windrow.queues.reasons import reason
 from windrow.report.run.waiting import waits_because
-from windrow.strategies import Candidate
+from windrow.strategies.base import Candidate
 
 _SHOWN = 12
 _AT_ONCE_S = 1.0  # predictions are in whole seconds
