@@ -11,47 +11,11 @@ from __future__ import annotations
 import numpy as np
 
 from windrow.kernels.cluster import nodesets, profile
+from windrow.kernels.cluster import state as c
 from windrow.kernels.cluster.advance import instant, next_instant
 from windrow.kernels.cluster.jobs import arrive, plan_counts, plan_sets, plan_times, queued, sift_down
 from windrow.kernels.cluster.policies import schedule, trim_plan
-from windrow.kernels.cluster.state import (
-    CAP,
-    CONSERVATIVE,
-    CONTIGUOUS,
-    COUNTED,
-    E_JOB,
-    E_KIND,
-    END,
-    EVENT_WIDTH,
-    EVENTS_AT,
-    EXPECTED,
-    FOREVER,
-    HAPPENED,
-    HEAD,
-    HEAP_AT,
-    HEAP_WIDTH,
-    HELD,
-    HELD_AT,
-    JOB,
-    NODES,
-    NOW,
-    PLACEMENT,
-    PLANNED,
-    POLICY,
-    QUEUED_WIDTH,
-    REQUESTED,
-    RUN,
-    RUNNING,
-    RUNNING_AT,
-    RUNNING_WIDTH,
-    SEGMENTS,
-    SLOT,
-    STARTED,
-    TAIL,
-    USERS_AT,
-    WORDS,
-    Ints,
-)
+from windrow.kernels.cluster.state import Ints
 from windrow.kernels.jit import kernel
 
 CANDIDATE = -(2**40)  # a job number that no client has
@@ -67,29 +31,29 @@ def estimate(s: Ints, log: Ints, nodes: Ints, requested: Ints, user: int, exact:
     `log` is an empty log. Cost: a walk over the plan per candidate, or else a copy of the state and a simulation of the
     known jobs up to the candidate's start.
     """
-    capped = s[CAP] > 0 and s[s[USERS_AT] + user] >= s[CAP]
-    if s[POLICY] == CONSERVATIVE and not capped:
+    capped = s[c.CAP] > 0 and s[s[c.USERS_AT] + user] >= s[c.CAP]
+    if s[c.POLICY] == c.CONSERVATIVE and not capped:
         trim_plan(s)
-        if not exact or (s[PLACEMENT] == COUNTED and is_settled(s)):
+        if not exact or (s[c.PLACEMENT] == c.COUNTED and is_settled(s)):
             fit_plan(s, nodes, requested, answers)
             return
     expected = as_requested(s)
-    for c in range(nodes.shape[0]):
-        answers[c] = play(expected.copy(), log, nodes[c], requested[c], user)
+    for i in range(nodes.shape[0]):
+        answers[i] = play(expected.copy(), log, nodes[i], requested[i], user)
 
 
 @kernel
 def fit_plan(s: Ints, nodes: Ints, requested: Ints, answers: Ints) -> None:
     """The first fit of each candidate in the plan."""
-    at, n = plan_times(s), s[SEGMENTS]
-    chosen = np.empty(s[WORDS], dtype=np.int64)
-    for c in range(nodes.shape[0]):
-        if s[WORDS]:
-            contiguous = s[PLACEMENT] == CONTIGUOUS
-            i = nodesets.first_fit(at, plan_sets(s), n, nodes[c], requested[c], contiguous, chosen, n)
+    at, n = plan_times(s), s[c.SEGMENTS]
+    chosen = np.empty(s[c.WORDS], dtype=np.int64)
+    for k in range(nodes.shape[0]):
+        if s[c.WORDS]:
+            contiguous = s[c.PLACEMENT] == c.CONTIGUOUS
+            i = nodesets.first_fit(at, plan_sets(s), n, nodes[k], requested[k], contiguous, chosen, n)
         else:
-            i = profile.first_fit(at, plan_counts(s), n, nodes[c], requested[c])
-        answers[c] = at[i]
+            i = profile.first_fit(at, plan_counts(s), n, nodes[k], requested[k])
+        answers[k] = at[i]
 
 
 @kernel
@@ -99,9 +63,9 @@ def is_settled(s: Ints) -> bool:
     The plan must begin now, and nodes must be counted.
     """
     at, free = plan_times(s), plan_counts(s)
-    for i in range(s[HEAD], s[TAIL]):
+    for i in range(s[c.HEAD], s[c.TAIL]):
         q = queued(s, i)
-        if profile.earlier_fit(at, free, s[q + NODES], s[q + REQUESTED], s[q + PLANNED], FOREVER) >= 0:
+        if profile.earlier_fit(at, free, s[q + c.NODES], s[q + c.REQUESTED], s[q + c.PLANNED], c.FOREVER) >= 0:
             return False
     return True
 
@@ -110,15 +74,15 @@ def is_settled(s: Ints) -> bool:
 def as_requested(s: Ints) -> Ints:
     """A copy of the state in which everybody runs as long as requested, and no events wait to be fetched."""
     t = s.copy()
-    t[HAPPENED] = 0
-    for i in range(t[HEAD], t[TAIL]):
-        t[queued(t, i) + RUN] = t[queued(t, i) + REQUESTED]
-    for h in range(t[HELD_AT], t[HELD_AT] + t[HELD] * QUEUED_WIDTH, QUEUED_WIDTH):
-        t[h + RUN] = t[h + REQUESTED]
-    for e in range(t[HEAP_AT], t[HEAP_AT] + t[RUNNING] * HEAP_WIDTH, HEAP_WIDTH):
-        t[e + END] = t[t[RUNNING_AT] + t[e + SLOT] * RUNNING_WIDTH + EXPECTED]
-    for i in range(t[RUNNING] // 2 - 1, -1, -1):
-        sift_down(t, i, t[RUNNING])
+    t[c.HAPPENED] = 0
+    for i in range(t[c.HEAD], t[c.TAIL]):
+        t[queued(t, i) + c.RUN] = t[queued(t, i) + c.REQUESTED]
+    for h in range(t[c.HELD_AT], t[c.HELD_AT] + t[c.HELD] * c.QUEUED_WIDTH, c.QUEUED_WIDTH):
+        t[h + c.RUN] = t[h + c.REQUESTED]
+    for e in range(t[c.HEAP_AT], t[c.HEAP_AT] + t[c.RUNNING] * c.HEAP_WIDTH, c.HEAP_WIDTH):
+        t[e + c.END] = t[t[c.RUNNING_AT] + t[e + c.SLOT] * c.RUNNING_WIDTH + c.EXPECTED]
+    for i in range(t[c.RUNNING] // 2 - 1, -1, -1):
+        sift_down(t, i, t[c.RUNNING])
     return t
 
 
@@ -126,7 +90,7 @@ def as_requested(s: Ints) -> Ints:
 def play(t: Ints, log: Ints, nodes: int, requested: int, user: int) -> int:
     """Submit the candidate now and go on until it starts, or until it has a reservation that will not move."""
     nobody = np.empty(0, dtype=np.int64)
-    has_plan = t[POLICY] == CONSERVATIVE and t[PLACEMENT] == COUNTED
+    has_plan = t[c.POLICY] == c.CONSERVATIVE and t[c.PLACEMENT] == c.COUNTED
     arrive(t, CANDIDATE, nodes, requested, requested, user)
     schedule(t, nobody)
     while not has_started(t):
@@ -134,27 +98,27 @@ def play(t: Ints, log: Ints, nodes: int, requested: int, user: int) -> int:
             trim_plan(t)
             if is_settled(t) and planned_start(t) >= 0:
                 return planned_start(t)
-        t[HAPPENED] = 0
-        t[NOW] = next_instant(t, log)
-        if t[NOW] == FOREVER:
+        t[c.HAPPENED] = 0
+        t[c.NOW] = next_instant(t, log)
+        if t[c.NOW] == c.FOREVER:
             return -1
         instant(t, log, nobody)
-    return t[NOW]
+    return t[c.NOW]
 
 
 @kernel
 def planned_start(t: Ints) -> int:
     """When the candidate is planned to start, or -1 where it is not in the queue yet."""
-    for i in range(t[HEAD], t[TAIL]):
-        if t[queued(t, i) + JOB] == CANDIDATE:
-            return t[queued(t, i) + PLANNED]
+    for i in range(t[c.HEAD], t[c.TAIL]):
+        if t[queued(t, i) + c.JOB] == CANDIDATE:
+            return t[queued(t, i) + c.PLANNED]
     return -1
 
 
 @kernel
 def has_started(t: Ints) -> bool:
     """Whether the candidate is among the jobs that just started."""
-    for e in range(t[EVENTS_AT], t[EVENTS_AT] + t[HAPPENED] * EVENT_WIDTH, EVENT_WIDTH):
-        if t[e + E_JOB] == CANDIDATE and t[e + E_KIND] == STARTED:
+    for e in range(t[c.EVENTS_AT], t[c.EVENTS_AT] + t[c.HAPPENED] * c.EVENT_WIDTH, c.EVENT_WIDTH):
+        if t[e + c.E_JOB] == CANDIDATE and t[e + c.E_KIND] == c.STARTED:
             return True
     return False

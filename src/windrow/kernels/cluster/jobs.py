@@ -6,74 +6,8 @@
 from __future__ import annotations
 
 from windrow.kernels.cluster import nodesets, profile
-from windrow.kernels.cluster.state import (
-    ALIVE,
-    CAP,
-    CHANGING,
-    CONSERVATIVE,
-    DISORDER,
-    E_AT,
-    E_JOB,
-    E_KIND,
-    END,
-    ENDED,
-    ENDS_FIRST,
-    EVENT_ORDER,
-    EVENT_WIDTH,
-    EVENTS_AT,
-    EXPECTED,
-    FIXED,
-    FREE,
-    FREED,
-    FREED_UNTIL,
-    FRESH,
-    HAPPENED,
-    HEAD,
-    HEAP_AT,
-    HEAP_WIDTH,
-    HELD,
-    HELD_AT,
-    JOB,
-    KEY,
-    KILLED,
-    KILLED_EVENT,
-    NEW,
-    NODES,
-    NOW,
-    ORDER,
-    PLAN_AT,
-    PLAN_ROOM,
-    PLAN_SETS_AT,
-    PLANNED,
-    POLICY,
-    QUEUE_AT,
-    QUEUE_ORDER,
-    QUEUE_ROOM,
-    QUEUE_SETS_AT,
-    QUEUED,
-    QUEUED_WIDTH,
-    RELEASE_AT,
-    REQUESTED,
-    RUN,
-    RUNNING,
-    RUNNING_AT,
-    RUNNING_ROOM,
-    RUNNING_SETS_AT,
-    RUNNING_WIDTH,
-    SEGMENTS,
-    SEQUENCE,
-    SLOT,
-    SLOTS_AT,
-    STARTED,
-    STARTED_AS,
-    TAIL,
-    USER,
-    USERS_AT,
-    USERS_ROOM,
-    WEIGHTS,
-    WORDS,
-    Ints,
-)
+from windrow.kernels.cluster import state as c
+from windrow.kernels.cluster.state import Ints
 from windrow.kernels.jit import kernel
 
 # Entries of the weights, in thousandths.
@@ -83,53 +17,53 @@ W_WAIT, CAP_WAIT, W_XFACTOR, CAP_XFACTOR, W_NODES, CAP_NODES, W_AREA, CAP_AREA, 
 @kernel
 def queued(s: Ints, i: int) -> int:
     """Where entry `i` of the queue begins."""
-    return s[QUEUE_AT] + i * QUEUED_WIDTH
+    return s[c.QUEUE_AT] + i * c.QUEUED_WIDTH
 
 
 @kernel
 def queued_set(s: Ints, i: int) -> Ints:
     """The nodes reserved for entry `i` of the queue."""
-    begin = s[QUEUE_SETS_AT] + i * s[WORDS]
-    return s[begin : begin + s[WORDS]]
+    begin = s[c.QUEUE_SETS_AT] + i * s[c.WORDS]
+    return s[begin : begin + s[c.WORDS]]
 
 
 @kernel
 def running_set(s: Ints, slot: int) -> Ints:
     """The nodes held by the running job in `slot`."""
-    begin = s[RUNNING_SETS_AT] + slot * s[WORDS]
-    return s[begin : begin + s[WORDS]]
+    begin = s[c.RUNNING_SETS_AT] + slot * s[c.WORDS]
+    return s[begin : begin + s[c.WORDS]]
 
 
 @kernel
 def plan_times(s: Ints) -> Ints:
     """Begins of the plan's segments."""
-    return s[s[PLAN_AT] : s[PLAN_AT] + s[PLAN_ROOM]]
+    return s[s[c.PLAN_AT] : s[c.PLAN_AT] + s[c.PLAN_ROOM]]
 
 
 @kernel
 def plan_counts(s: Ints) -> Ints:
     """Free nodes of the plan's segments."""
-    return s[s[PLAN_AT] + s[PLAN_ROOM] : s[PLAN_AT] + 2 * s[PLAN_ROOM]]
+    return s[s[c.PLAN_AT] + s[c.PLAN_ROOM] : s[c.PLAN_AT] + 2 * s[c.PLAN_ROOM]]
 
 
 @kernel
 def plan_sets(s: Ints) -> Ints:
     """Free nodes of the plan's segments, as sets: one row a segment."""
-    begin = s[PLAN_SETS_AT]
-    return s[begin : begin + s[PLAN_ROOM] * s[WORDS]].reshape((s[PLAN_ROOM], s[WORDS]))
+    begin = s[c.PLAN_SETS_AT]
+    return s[begin : begin + s[c.PLAN_ROOM] * s[c.WORDS]].reshape((s[c.PLAN_ROOM], s[c.WORDS]))
 
 
 @kernel
 def tell(s: Ints, kind: int, job: int) -> None:
     """Note an event of a client's job. Jobs of the log never surface."""
     if job < 0:
-        e = s[EVENTS_AT] + s[HAPPENED] * EVENT_WIDTH
-        s[e + E_AT] = s[NOW]
-        s[e + E_KIND] = kind
-        s[e + E_JOB] = job
-        s[HAPPENED] += 1
-        if kind != STARTED:
-            s[ALIVE] -= 1
+        e = s[c.EVENTS_AT] + s[c.HAPPENED] * c.EVENT_WIDTH
+        s[e + c.E_AT] = s[c.NOW]
+        s[e + c.E_KIND] = kind
+        s[e + c.E_JOB] = job
+        s[c.HAPPENED] += 1
+        if kind != c.STARTED:
+            s[c.ALIVE] -= 1
 
 
 @kernel
@@ -139,7 +73,7 @@ def priority(s: Ints, wait: int, nodes: int, requested: int, share: float) -> in
     A whole number of sixtieths of thousandths, so that each second of waiting counts; each term is rounded down, so
     equal sums are exactly equal.
     """
-    w = s[WEIGHTS : WEIGHTS + 10]
+    w = s[c.WEIGHTS : c.WEIGHTS + 10]
     total = w[W_WAIT] * min(wait, w[CAP_WAIT] * 60 // 1000)
     total += 60 * w[W_NODES] * min(nodes * 1000, w[CAP_NODES]) // 1000
     total += int(60.0 * w[W_XFACTOR] * min((wait + requested) / requested, w[CAP_XFACTOR] / 1000.0) // 1.0)
@@ -151,155 +85,157 @@ def priority(s: Ints, wait: int, nodes: int, requested: int, share: float) -> in
 def copy_queued(s: Ints, source: int, target: int) -> None:
     """Copy one entry of the queue over another."""
     a, b = queued(s, source), queued(s, target)
-    for k in range(QUEUED_WIDTH):
+    for k in range(c.QUEUED_WIDTH):
         s[b + k] = s[a + k]
-    if s[WORDS]:
+    if s[c.WORDS]:
         nodesets.copy(queued_set(s, source), queued_set(s, target))
 
 
 @kernel
 def remove_queued(s: Ints, i: int) -> None:
     """Take entry `i` out of the queue."""
-    for k in range(i, s[TAIL] - 1):
+    for k in range(i, s[c.TAIL] - 1):
         copy_queued(s, k + 1, k)
-    s[TAIL] -= 1
+    s[c.TAIL] -= 1
     empty_to_front(s)
 
 
 @kernel
 def empty_to_front(s: Ints) -> None:
     """An empty queue begins again at entry 0."""
-    if s[HEAD] == s[TAIL]:
-        s[HEAD] = s[TAIL] = 0
+    if s[c.HEAD] == s[c.TAIL]:
+        s[c.HEAD] = s[c.TAIL] = 0
 
 
 @kernel
 def slide_to_front(s: Ints) -> None:
     """Move the queue to entry 0 on, so that its room is at its end."""
-    head = s[HEAD]
-    for k in range(head, s[TAIL]):
+    head = s[c.HEAD]
+    for k in range(head, s[c.TAIL]):
         copy_queued(s, k, k - head)
-    s[TAIL] -= head
-    s[HEAD] = 0
+    s[c.TAIL] -= head
+    s[c.HEAD] = 0
 
 
 @kernel
 def enqueue(s: Ints, job: int, nodes: int, requested: int, run: int, user: int, order: int) -> None:
     """Put a job into the queue at its place: behind those of higher priority and, among equals, of earlier arrival."""
-    if s[TAIL] == s[QUEUE_ROOM]:
+    if s[c.TAIL] == s[c.QUEUE_ROOM]:
         slide_to_front(s)
-    i = s[TAIL]
+    i = s[c.TAIL]
     key = 0
-    if s[QUEUE_ORDER] == FIXED:
+    if s[c.QUEUE_ORDER] == c.FIXED:
         # Everybody's wait grows alike, so the order at time 0 is the order forever.
-        key = priority(s, -s[NOW], nodes, requested, 0.0)
-        while i > s[HEAD]:
+        key = priority(s, -s[c.NOW], nodes, requested, 0.0)
+        while i > s[c.HEAD]:
             q = queued(s, i - 1)
-            if s[q + KEY] > key or (s[q + KEY] == key and s[q + ORDER] < order):
+            if s[q + c.KEY] > key or (s[q + c.KEY] == key and s[q + c.ORDER] < order):
                 break
             copy_queued(s, i - 1, i)
             i -= 1
-        if i < s[TAIL]:
-            s[DISORDER] = 1
+        if i < s[c.TAIL]:
+            s[c.DISORDER] = 1
     q = queued(s, i)
-    s[q + JOB] = job
-    s[q + NODES] = nodes
-    s[q + REQUESTED] = requested
-    s[q + RUN] = run
-    s[q + USER] = user
-    s[q + QUEUED] = s[NOW]
-    s[q + PLANNED] = NEW
-    s[q + ORDER] = order
-    s[q + KEY] = key
-    s[TAIL] += 1
-    s[FRESH] += 1
+    s[q + c.JOB] = job
+    s[q + c.NODES] = nodes
+    s[q + c.REQUESTED] = requested
+    s[q + c.RUN] = run
+    s[q + c.USER] = user
+    s[q + c.QUEUED] = s[c.NOW]
+    s[q + c.PLANNED] = c.NEW
+    s[q + c.ORDER] = order
+    s[q + c.KEY] = key
+    s[c.TAIL] += 1
+    s[c.FRESH] += 1
 
 
 @kernel
 def arrive(s: Ints, job: int, nodes: int, requested: int, run: int, user: int) -> None:
     """A job arrives: into the queue, or held back while its user has as many jobs in the system as the cap allows."""
-    order = s[SEQUENCE]
-    s[SEQUENCE] += 1
-    if s[CAP] > 0:
-        if s[s[USERS_AT] + user] >= s[CAP]:
-            h = s[HELD_AT] + s[HELD] * QUEUED_WIDTH
-            s[h + JOB] = job
-            s[h + NODES] = nodes
-            s[h + REQUESTED] = requested
-            s[h + RUN] = run
-            s[h + USER] = user
-            s[h + ORDER] = order
-            s[HELD] += 1
+    order = s[c.SEQUENCE]
+    s[c.SEQUENCE] += 1
+    if s[c.CAP] > 0:
+        if s[s[c.USERS_AT] + user] >= s[c.CAP]:
+            h = s[c.HELD_AT] + s[c.HELD] * c.QUEUED_WIDTH
+            s[h + c.JOB] = job
+            s[h + c.NODES] = nodes
+            s[h + c.REQUESTED] = requested
+            s[h + c.RUN] = run
+            s[h + c.USER] = user
+            s[h + c.ORDER] = order
+            s[c.HELD] += 1
             return
-        s[s[USERS_AT] + user] += 1
+        s[s[c.USERS_AT] + user] += 1
     enqueue(s, job, nodes, requested, run, user, order)
 
 
 @kernel
 def remove_held(s: Ints, h: int) -> None:
     """Take entry `h` out of the jobs held back."""
-    for k in range(s[HELD_AT] + h * QUEUED_WIDTH, s[HELD_AT] + (s[HELD] - 1) * QUEUED_WIDTH):
-        s[k] = s[k + QUEUED_WIDTH]
-    s[HELD] -= 1
+    for k in range(s[c.HELD_AT] + h * c.QUEUED_WIDTH, s[c.HELD_AT] + (s[c.HELD] - 1) * c.QUEUED_WIDTH):
+        s[k] = s[k + c.QUEUED_WIDTH]
+    s[c.HELD] -= 1
 
 
 @kernel
 def admit(s: Ints) -> None:
     """Queue the jobs held back whose users are under the cap again, in the order of their arrival."""
     i = 0
-    while i < s[HELD]:
-        h = s[HELD_AT] + i * QUEUED_WIDTH
-        user = s[USERS_AT] + s[h + USER]
-        if s[user] >= s[CAP]:
+    while i < s[c.HELD]:
+        h = s[c.HELD_AT] + i * c.QUEUED_WIDTH
+        user = s[c.USERS_AT] + s[h + c.USER]
+        if s[user] >= s[c.CAP]:
             i += 1
             continue
         s[user] += 1
-        enqueue(s, s[h + JOB], s[h + NODES], s[h + REQUESTED], s[h + RUN], s[h + USER], s[h + ORDER])
+        enqueue(s, s[h + c.JOB], s[h + c.NODES], s[h + c.REQUESTED], s[h + c.RUN], s[h + c.USER], s[h + c.ORDER])
         remove_held(s, i)
 
 
 @kernel
 def sift_up(s: Ints, i: int) -> None:
     """Move entry `i` of the heap up to its place: by end, and at the same end, by start."""
-    heap = s[HEAP_AT]
-    end, started, slot = s[heap + i * 3 + END], s[heap + i * 3 + STARTED_AS], s[heap + i * 3 + SLOT]
+    heap = s[c.HEAP_AT]
+    end, started, slot = s[heap + i * 3 + c.END], s[heap + i * 3 + c.STARTED_AS], s[heap + i * 3 + c.SLOT]
     while i > 0:
-        above = heap + (i - 1) // 2 * HEAP_WIDTH
-        if s[above + END] < end or (s[above + END] == end and s[above + STARTED_AS] < started):
+        above = heap + (i - 1) // 2 * c.HEAP_WIDTH
+        if s[above + c.END] < end or (s[above + c.END] == end and s[above + c.STARTED_AS] < started):
             break
-        e = heap + i * HEAP_WIDTH
-        s[e + END], s[e + STARTED_AS], s[e + SLOT] = s[above + END], s[above + STARTED_AS], s[above + SLOT]
+        e = heap + i * c.HEAP_WIDTH
+        s[e + c.END], s[e + c.STARTED_AS], s[e + c.SLOT] = s[above + c.END], s[above + c.STARTED_AS], s[above + c.SLOT]
         i = (i - 1) // 2
-    e = heap + i * HEAP_WIDTH
-    s[e + END], s[e + STARTED_AS], s[e + SLOT] = end, started, slot
+    e = heap + i * c.HEAP_WIDTH
+    s[e + c.END], s[e + c.STARTED_AS], s[e + c.SLOT] = end, started, slot
 
 
 @kernel
 def sift_down(s: Ints, i: int, n: int) -> None:
     """Move entry `i` of a heap of `n` down to its place."""
-    heap = s[HEAP_AT]
-    end, started, slot = s[heap + i * 3 + END], s[heap + i * 3 + STARTED_AS], s[heap + i * 3 + SLOT]
+    heap = s[c.HEAP_AT]
+    end, started, slot = s[heap + i * 3 + c.END], s[heap + i * 3 + c.STARTED_AS], s[heap + i * 3 + c.SLOT]
     while 2 * i + 1 < n:
         child = 2 * i + 1
-        c = heap + child * HEAP_WIDTH
+        b = heap + child * c.HEAP_WIDTH
         if child + 1 < n:
-            d = c + HEAP_WIDTH
-            if s[d + END] < s[c + END] or (s[d + END] == s[c + END] and s[d + STARTED_AS] < s[c + STARTED_AS]):
-                child, c = child + 1, d
-        if end < s[c + END] or (end == s[c + END] and started < s[c + STARTED_AS]):
+            d = b + c.HEAP_WIDTH
+            if s[d + c.END] < s[b + c.END] or (
+                s[d + c.END] == s[b + c.END] and s[d + c.STARTED_AS] < s[b + c.STARTED_AS]
+            ):
+                child, b = child + 1, d
+        if end < s[b + c.END] or (end == s[b + c.END] and started < s[b + c.STARTED_AS]):
             break
-        e = heap + i * HEAP_WIDTH
-        s[e + END], s[e + STARTED_AS], s[e + SLOT] = s[c + END], s[c + STARTED_AS], s[c + SLOT]
+        e = heap + i * c.HEAP_WIDTH
+        s[e + c.END], s[e + c.STARTED_AS], s[e + c.SLOT] = s[b + c.END], s[b + c.STARTED_AS], s[b + c.SLOT]
         i = child
-    e = heap + i * HEAP_WIDTH
-    s[e + END], s[e + STARTED_AS], s[e + SLOT] = end, started, slot
+    e = heap + i * c.HEAP_WIDTH
+    s[e + c.END], s[e + c.STARTED_AS], s[e + c.SLOT] = end, started, slot
 
 
 @kernel
 def add_release(s: Ints, at: int, nodes: int) -> None:
     """Note that a job which starts now will give back `nodes` at `at`."""
-    begin, room = s[RELEASE_AT], s[RUNNING_ROOM]
-    i = begin + s[RUNNING]
+    begin, room = s[c.RELEASE_AT], s[c.RUNNING_ROOM]
+    i = begin + s[c.RUNNING]
     while i > begin and s[i - 1] > at:
         s[i] = s[i - 1]
         s[i + room] = s[i + room - 1]
@@ -311,8 +247,8 @@ def add_release(s: Ints, at: int, nodes: int) -> None:
 @kernel
 def drop_release(s: Ints, at: int, nodes: int) -> None:
     """Forget one release. Which of two equal ones does not matter."""
-    begin, room = s[RELEASE_AT], s[RUNNING_ROOM]
-    low, high = begin, begin + s[RUNNING]
+    begin, room = s[c.RELEASE_AT], s[c.RUNNING_ROOM]
+    low, high = begin, begin + s[c.RUNNING]
     while low < high:
         middle = (low + high) // 2
         if s[middle] < at:
@@ -321,7 +257,7 @@ def drop_release(s: Ints, at: int, nodes: int) -> None:
             high = middle
     while s[low + room] != nodes:
         low += 1
-    for k in range(low, begin + s[RUNNING] - 1):
+    for k in range(low, begin + s[c.RUNNING] - 1):
         s[k] = s[k + 1]
         s[k + room] = s[k + room + 1]
 
@@ -329,30 +265,30 @@ def drop_release(s: Ints, at: int, nodes: int) -> None:
 @kernel
 def start(s: Ints, starts: Ints, i: int) -> None:
     """Entry `i` of the queue starts now; the caller takes it out of the queue."""
-    q, n, now = queued(s, i), s[RUNNING], s[NOW]
-    job, nodes, requested, run = s[q + JOB], s[q + NODES], s[q + REQUESTED], s[q + RUN]
-    slot = s[s[SLOTS_AT] + s[RUNNING_ROOM] - n - 1]
-    r = s[RUNNING_AT] + slot * RUNNING_WIDTH
-    s[r + JOB] = job
-    s[r + NODES] = nodes
-    s[r + REQUESTED] = requested
-    s[r + EXPECTED] = now + requested
-    s[r + USER] = s[q + USER]
-    s[r + KILLED] = 1 if run > requested else 0
-    if s[WORDS]:
+    q, n, now = queued(s, i), s[c.RUNNING], s[c.NOW]
+    job, nodes, requested, run = s[q + c.JOB], s[q + c.NODES], s[q + c.REQUESTED], s[q + c.RUN]
+    slot = s[s[c.SLOTS_AT] + s[c.RUNNING_ROOM] - n - 1]
+    r = s[c.RUNNING_AT] + slot * c.RUNNING_WIDTH
+    s[r + c.JOB] = job
+    s[r + c.NODES] = nodes
+    s[r + c.REQUESTED] = requested
+    s[r + c.EXPECTED] = now + requested
+    s[r + c.USER] = s[q + c.USER]
+    s[r + c.KILLED] = 1 if run > requested else 0
+    if s[c.WORDS]:
         nodesets.copy(queued_set(s, i), running_set(s, slot))
-    if s[POLICY] != CONSERVATIVE:
+    if s[c.POLICY] != c.CONSERVATIVE:
         add_release(s, now + requested, nodes)
-    e = s[HEAP_AT] + n * HEAP_WIDTH
-    s[e + END], s[e + STARTED_AS], s[e + SLOT] = now + min(run, requested), s[SEQUENCE], slot
+    e = s[c.HEAP_AT] + n * c.HEAP_WIDTH
+    s[e + c.END], s[e + c.STARTED_AS], s[e + c.SLOT] = now + min(run, requested), s[c.SEQUENCE], slot
     sift_up(s, n)
-    if s[QUEUE_ORDER] == CHANGING:
-        s[s[USERS_AT] + s[USERS_ROOM] + s[q + USER]] += nodes
-    s[RUNNING] += 1
-    s[SEQUENCE] += 1
-    s[FREE] -= nodes
+    if s[c.QUEUE_ORDER] == c.CHANGING:
+        s[s[c.USERS_AT] + s[c.USERS_ROOM] + s[q + c.USER]] += nodes
+    s[c.RUNNING] += 1
+    s[c.SEQUENCE] += 1
+    s[c.FREE] -= nodes
     if job < 0:
-        tell(s, STARTED, job)
+        tell(s, c.STARTED, job)
     elif starts.shape[0]:
         starts[job] = now
 
@@ -360,8 +296,8 @@ def start(s: Ints, starts: Ints, i: int) -> None:
 @kernel
 def start_head(s: Ints, starts: Ints) -> None:
     """The first job of the queue starts now and leaves the queue."""
-    start(s, starts, s[HEAD])
-    s[HEAD] += 1
+    start(s, starts, s[c.HEAD])
+    s[c.HEAD] += 1
     empty_to_front(s)
 
 
@@ -371,56 +307,56 @@ def launch(s: Ints, starts: Ints, first: int) -> None:
 
     With ends before arrivals, one by one, a job may be planned for nodes that come free at this instant, but later.
     """
-    now, ends_first = s[NOW], s[EVENT_ORDER] == ENDS_FIRST
+    now, ends_first = s[c.NOW], s[c.EVENT_ORDER] == c.ENDS_FIRST
     kept = first
-    for i in range(first, s[TAIL]):
+    for i in range(first, s[c.TAIL]):
         q = queued(s, i)
-        if s[q + PLANNED] == now and not (ends_first and s[q + NODES] > s[FREE]):
+        if s[q + c.PLANNED] == now and not (ends_first and s[q + c.NODES] > s[c.FREE]):
             start(s, starts, i)
         else:
             if kept < i:
                 copy_queued(s, i, kept)
             kept += 1
-    s[TAIL] = kept
+    s[c.TAIL] = kept
     empty_to_front(s)
 
 
 @kernel
 def finish_first(s: Ints, kind: int) -> None:
     """The running job that ends first ends now. `kind` is the event for its client, or -1 for its natural end."""
-    now, slot = s[NOW], s[s[HEAP_AT] + SLOT]
-    r = s[RUNNING_AT] + slot * RUNNING_WIDTH
-    nodes, expected, user = s[r + NODES], s[r + EXPECTED], s[r + USER]
-    s[FREE] += nodes
-    s[FREED] = max(s[FREED], 2 if expected > now else 1)
-    if s[POLICY] != CONSERVATIVE:
+    now, slot = s[c.NOW], s[s[c.HEAP_AT] + c.SLOT]
+    r = s[c.RUNNING_AT] + slot * c.RUNNING_WIDTH
+    nodes, expected, user = s[r + c.NODES], s[r + c.EXPECTED], s[r + c.USER]
+    s[c.FREE] += nodes
+    s[c.FREED] = max(s[c.FREED], 2 if expected > now else 1)
+    if s[c.POLICY] != c.CONSERVATIVE:
         drop_release(s, expected, nodes)
     elif expected > now:
         give_back(s, now, expected, nodes, running_set(s, slot))
-    s[RUNNING] -= 1
-    n = s[RUNNING]
-    last = s[HEAP_AT] + n * HEAP_WIDTH
-    for k in range(HEAP_WIDTH):
-        s[s[HEAP_AT] + k] = s[last + k]
+    s[c.RUNNING] -= 1
+    n = s[c.RUNNING]
+    last = s[c.HEAP_AT] + n * c.HEAP_WIDTH
+    for k in range(c.HEAP_WIDTH):
+        s[s[c.HEAP_AT] + k] = s[last + k]
     if n > 0:
         sift_down(s, 0, n)
-    s[s[SLOTS_AT] + s[RUNNING_ROOM] - n - 1] = slot
-    if s[CAP] > 0:
-        s[s[USERS_AT] + user] -= 1
-    if s[QUEUE_ORDER] == CHANGING:
-        s[s[USERS_AT] + s[USERS_ROOM] + user] -= nodes
-    if s[r + JOB] < 0:
+    s[s[c.SLOTS_AT] + s[c.RUNNING_ROOM] - n - 1] = slot
+    if s[c.CAP] > 0:
+        s[s[c.USERS_AT] + user] -= 1
+    if s[c.QUEUE_ORDER] == c.CHANGING:
+        s[s[c.USERS_AT] + s[c.USERS_ROOM] + user] -= nodes
+    if s[r + c.JOB] < 0:
         if kind < 0:
-            kind = KILLED_EVENT if s[r + KILLED] == 1 and expected == now else ENDED
-        tell(s, kind, s[r + JOB])
+            kind = c.KILLED_EVENT if s[r + c.KILLED] == 1 and expected == now else c.ENDED
+        tell(s, kind, s[r + c.JOB])
 
 
 @kernel
 def give_back(s: Ints, begin: int, end: int, nodes: int, chosen: Ints) -> None:
     """Free nodes in the plan from `begin` to `end`."""
     at = plan_times(s)
-    s[FREED_UNTIL] = max(s[FREED_UNTIL], end)
-    if s[WORDS]:
-        s[SEGMENTS] = nodesets.flip(at, plan_sets(s), s[SEGMENTS], begin, end, chosen)
+    s[c.FREED_UNTIL] = max(s[c.FREED_UNTIL], end)
+    if s[c.WORDS]:
+        s[c.SEGMENTS] = nodesets.flip(at, plan_sets(s), s[c.SEGMENTS], begin, end, chosen)
     else:
-        s[SEGMENTS] = profile.add(at, plan_counts(s), s[SEGMENTS], begin, end, nodes)
+        s[c.SEGMENTS] = profile.add(at, plan_counts(s), s[c.SEGMENTS], begin, end, nodes)

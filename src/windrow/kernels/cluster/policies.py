@@ -14,6 +14,7 @@ from __future__ import annotations
 from math import log
 
 from windrow.kernels.cluster import nodesets, profile
+from windrow.kernels.cluster import state as c
 from windrow.kernels.cluster.jobs import (
     HALF_LIFE,
     W_SHARE,
@@ -30,82 +31,28 @@ from windrow.kernels.cluster.jobs import (
     slide_to_front,
     start_head,
 )
-from windrow.kernels.cluster.state import (
-    ARRIVAL,
-    BATCHED,
-    CHANGING,
-    CONSERVATIVE,
-    CONTIGUOUS,
-    COUNTED,
-    DEPTH,
-    DISORDER,
-    EASY,
-    ENDS_FIRST,
-    EVENT_ORDER,
-    EXPECTED,
-    EXTRA,
-    FCFS,
-    FREE,
-    FREED,
-    FREED_UNTIL,
-    FRESH,
-    HEAD,
-    HEAP_AT,
-    HEAP_WIDTH,
-    KEY,
-    MEASURED,
-    MOVED_UNTIL,
-    NEW,
-    NODES,
-    NODES_ALL,
-    NOW,
-    ORDER,
-    PLACEMENT,
-    PLANNED,
-    POLICY,
-    QUEUE_ORDER,
-    QUEUE_ROOM,
-    QUEUED,
-    RELEASE_AT,
-    REQUESTED,
-    RESERVED,
-    RUNNING,
-    RUNNING_AT,
-    RUNNING_ROOM,
-    RUNNING_WIDTH,
-    SEGMENTS,
-    SHADOW,
-    SLOT,
-    TAIL,
-    UNPLACED,
-    USER,
-    USERS_AT,
-    USERS_ROOM,
-    WEIGHTS,
-    WORDS,
-    Ints,
-)
+from windrow.kernels.cluster.state import Ints
 from windrow.kernels.jit import kernel
 
 
 @kernel
 def schedule(s: Ints, starts: Ints) -> None:
     """One pass at the current time."""
-    if s[HEAD] == s[TAIL]:
+    if s[c.HEAD] == s[c.TAIL]:
         return  # what came free stays noted for the first pass that finds a job
-    if s[QUEUE_ORDER] == CHANGING:
+    if s[c.QUEUE_ORDER] == c.CHANGING:
         sort_queue(s)
-    if s[POLICY] == CONSERVATIVE:
+    if s[c.POLICY] == c.CONSERVATIVE:
         conservative_pass(s, starts)
-    elif s[POLICY] == EASY:
+    elif s[c.POLICY] == c.EASY:
         easy_pass(s, starts)
-    elif s[POLICY] == FCFS and s[PLACEMENT] == COUNTED:
+    elif s[c.POLICY] == c.FCFS and s[c.PLACEMENT] == c.COUNTED:
         fcfs_pass(s, starts)
     else:
         depth_pass(s, starts)
-    s[FREED] = 0
-    s[FRESH] = 0
-    s[DISORDER] = 0
+    s[c.FREED] = 0
+    s[c.FRESH] = 0
+    s[c.DISORDER] = 0
 
 
 @kernel
@@ -114,18 +61,18 @@ def sort_queue(s: Ints) -> None:
 
     By insertion, since little changes from pass to pass; the entry behind the tail holds the job being moved.
     """
-    if s[TAIL] == s[QUEUE_ROOM]:
+    if s[c.TAIL] == s[c.QUEUE_ROOM]:
         slide_to_front(s)
-    if s[WEIGHTS + W_SHARE] != 0:
+    if s[c.WEIGHTS + W_SHARE] != 0:
         measure_usage(s)
-    usage, total = s[USERS_AT] + 2 * s[USERS_ROOM], 0
-    for u in range(usage, usage + s[USERS_ROOM]):
+    usage, total = s[c.USERS_AT] + 2 * s[c.USERS_ROOM], 0
+    for u in range(usage, usage + s[c.USERS_ROOM]):
         total += s[u]
-    head, spare = s[HEAD], s[TAIL]
-    for i in range(head, s[TAIL]):
+    head, spare = s[c.HEAD], s[c.TAIL]
+    for i in range(head, s[c.TAIL]):
         q = queued(s, i)
-        share = 100.0 * s[usage + s[q + USER]] / max(1, total)
-        s[q + KEY] = priority(s, s[NOW] - s[q + QUEUED], s[q + NODES], s[q + REQUESTED], share)
+        share = 100.0 * s[usage + s[q + c.USER]] / max(1, total)
+        s[q + c.KEY] = priority(s, s[c.NOW] - s[q + c.QUEUED], s[q + c.NODES], s[q + c.REQUESTED], share)
         if i == head or not is_before(s, i, i - 1):
             continue
         copy_queued(s, i, spare)
@@ -134,28 +81,28 @@ def sort_queue(s: Ints) -> None:
             copy_queued(s, k - 1, k)
             k -= 1
         copy_queued(s, spare, k)
-        s[DISORDER] = 1
+        s[c.DISORDER] = 1
 
 
 @kernel
 def is_before(s: Ints, a: int, b: int) -> bool:
     """Whether entry `a` of the queue comes before entry `b`."""
     p, q = queued(s, a), queued(s, b)
-    if s[p + KEY] != s[q + KEY]:
-        return s[p + KEY] > s[q + KEY]
-    return s[p + ORDER] < s[q + ORDER]
+    if s[p + c.KEY] != s[q + c.KEY]:
+        return s[p + c.KEY] > s[q + c.KEY]
+    return s[p + c.ORDER] < s[q + c.ORDER]
 
 
 @kernel
 def measure_usage(s: Ints) -> None:
     """Bring every user's node-seconds, counted in thousandths, up to now; older ones fade with the half-life."""
-    elapsed, room = s[NOW] - s[MEASURED], s[USERS_ROOM]
-    half_life = s[WEIGHTS + HALF_LIFE] / 1000.0
+    elapsed, room = s[c.NOW] - s[c.MEASURED], s[c.USERS_ROOM]
+    half_life = s[c.WEIGHTS + HALF_LIFE] / 1000.0
     fade = 0.5 ** (elapsed / half_life)
     gain = 1000.0 * (1.0 - fade) * half_life / log(2.0)
-    for u in range(s[USERS_AT], s[USERS_AT] + room):
+    for u in range(s[c.USERS_AT], s[c.USERS_AT] + room):
         s[u + 2 * room] = int(s[u + 2 * room] * fade + s[u + room] * gain)
-    s[MEASURED] = s[NOW]
+    s[c.MEASURED] = s[c.NOW]
 
 
 @kernel
@@ -164,11 +111,11 @@ def free_now(s: Ints) -> int:
 
     With arrivals before ends, those of jobs whose time is up this very instant are among them.
     """
-    free = s[FREE]
-    if s[EVENT_ORDER] != ENDS_FIRST:
-        r = s[RELEASE_AT]
-        while r < s[RELEASE_AT] + s[RUNNING] and s[r] <= s[NOW]:
-            free += s[r + s[RUNNING_ROOM]]
+    free = s[c.FREE]
+    if s[c.EVENT_ORDER] != c.ENDS_FIRST:
+        r = s[c.RELEASE_AT]
+        while r < s[c.RELEASE_AT] + s[c.RUNNING] and s[r] <= s[c.NOW]:
+            free += s[r + s[c.RUNNING_ROOM]]
             r += 1
     return free
 
@@ -177,8 +124,8 @@ def free_now(s: Ints) -> int:
 def fcfs_pass(s: Ints, starts: Ints) -> None:
     """Start heads of the queue while they fit."""
     free = free_now(s)
-    while s[HEAD] < s[TAIL] and s[queued(s, s[HEAD]) + NODES] <= free:
-        free -= s[queued(s, s[HEAD]) + NODES]
+    while s[c.HEAD] < s[c.TAIL] and s[queued(s, s[c.HEAD]) + c.NODES] <= free:
+        free -= s[queued(s, s[c.HEAD]) + c.NODES]
         start_head(s, starts)
 
 
@@ -188,29 +135,29 @@ def easy_pass(s: Ints, starts: Ints) -> None:
 
     If nothing came free since the last pass, the jobs that could not start then cannot start now: only new ones count.
     """
-    now, free = s[NOW], free_now(s)
-    i = s[TAIL] - s[FRESH]
-    if s[FREED] > 0 or s[DISORDER] > 0 or free > s[FREE] or i == s[HEAD]:
-        while s[HEAD] < s[TAIL] and s[queued(s, s[HEAD]) + NODES] <= free:
-            free -= s[queued(s, s[HEAD]) + NODES]
+    now, free = s[c.NOW], free_now(s)
+    i = s[c.TAIL] - s[c.FRESH]
+    if s[c.FREED] > 0 or s[c.DISORDER] > 0 or free > s[c.FREE] or i == s[c.HEAD]:
+        while s[c.HEAD] < s[c.TAIL] and s[queued(s, s[c.HEAD]) + c.NODES] <= free:
+            free -= s[queued(s, s[c.HEAD]) + c.NODES]
             start_head(s, starts)
-        if s[HEAD] == s[TAIL]:
+        if s[c.HEAD] == s[c.TAIL]:
             return
         find_shadow(s, free)
-        i = s[HEAD] + 1
-    shadow, extra, first = s[SHADOW], s[EXTRA], -1
-    while i < s[TAIL] and free > 0:
+        i = s[c.HEAD] + 1
+    shadow, extra, first = s[c.SHADOW], s[c.EXTRA], -1
+    while i < s[c.TAIL] and free > 0:
         q = queued(s, i)
-        nodes = s[q + NODES]
+        nodes = s[q + c.NODES]
         if nodes <= free:
-            ends_in_time = now + s[q + REQUESTED] <= shadow
+            ends_in_time = now + s[q + c.REQUESTED] <= shadow
             if ends_in_time or nodes <= extra:
                 free -= nodes
                 extra -= 0 if ends_in_time else nodes
-                s[q + PLANNED] = now
+                s[q + c.PLANNED] = now
                 first = i if first < 0 else first
         i += 1
-    s[EXTRA] = extra
+    s[c.EXTRA] = extra
     if first >= 0:
         launch(s, starts, first)
 
@@ -218,20 +165,20 @@ def easy_pass(s: Ints, starts: Ints) -> None:
 @kernel
 def find_shadow(s: Ints, free: int) -> None:
     """When the blocked head, with `free` nodes now, can start at the latest, and how many nodes it then leaves."""
-    ends, room = s[RELEASE_AT], s[RUNNING_ROOM]
-    last = ends + s[RUNNING]
-    need = s[queued(s, s[HEAD]) + NODES]
+    ends, room = s[c.RELEASE_AT], s[c.RUNNING_ROOM]
+    last = ends + s[c.RUNNING]
+    need = s[queued(s, s[c.HEAD]) + c.NODES]
     r = ends
-    if s[EVENT_ORDER] != ENDS_FIRST:
-        while s[r] <= s[NOW]:  # in `free` already; some job ends later, or the head would fit
+    if s[c.EVENT_ORDER] != c.ENDS_FIRST:
+        while s[r] <= s[c.NOW]:  # in `free` already; some job ends later, or the head would fit
             r += 1
-    at = s[NOW]
+    at = s[c.NOW]
     while free < need or (r < last and s[r] <= at):
         at = s[r]
         free += s[r + room]
         r += 1
-    s[SHADOW] = at
-    s[EXTRA] = free - need
+    s[c.SHADOW] = at
+    s[c.EXTRA] = free - need
 
 
 @kernel
@@ -241,53 +188,53 @@ def depth_pass(s: Ints, starts: Ints) -> None:
     The plan of the last pass stays good while nothing came free and new jobs stand at the tail (and, without a limit
     of depth, also when jobs end exactly on time): then only new jobs are placed.
     """
-    unlimited = s[DEPTH] < 0
-    came_free = s[FREED] > 1 if unlimited else s[FREED] > 0 or free_now(s) > s[FREE]
-    if came_free or s[DISORDER] == 1 or s[POLICY] == FCFS:
+    unlimited = s[c.DEPTH] < 0
+    came_free = s[c.FREED] > 1 if unlimited else s[c.FREED] > 0 or free_now(s) > s[c.FREE]
+    if came_free or s[c.DISORDER] == 1 or s[c.POLICY] == c.FCFS:
         reset_plan(s)
-        s[RESERVED] = 0
-        for i in range(s[HEAD], s[TAIL]):
-            s[queued(s, i) + PLANNED] = NEW
+        s[c.RESERVED] = 0
+        for i in range(s[c.HEAD], s[c.TAIL]):
+            s[queued(s, i) + c.PLANNED] = c.NEW
     else:
         trim_plan(s)
-    free = s[FREE] if s[EVENT_ORDER] == ENDS_FIRST else s[NODES_ALL]  # what the plan grants must also be there
-    for i in range(s[HEAD], s[TAIL]):
+    free = s[c.FREE] if s[c.EVENT_ORDER] == c.ENDS_FIRST else s[c.NODES_ALL]  # what the plan grants must also be there
+    for i in range(s[c.HEAD], s[c.TAIL]):
         q = queued(s, i)
-        if s[q + PLANNED] != NEW:
+        if s[q + c.PLANNED] != c.NEW:
             continue
         if unlimited:
             place(s, i)
-        elif s[q + NODES] <= free and place_now(s, i):
-            s[q + PLANNED] = s[NOW]
-            free -= s[q + NODES]
-        elif s[POLICY] == FCFS:
+        elif s[q + c.NODES] <= free and place_now(s, i):
+            s[q + c.PLANNED] = s[c.NOW]
+            free -= s[q + c.NODES]
+        elif s[c.POLICY] == c.FCFS:
             break
-        elif s[RESERVED] < s[DEPTH]:
+        elif s[c.RESERVED] < s[c.DEPTH]:
             place(s, i)
-            s[RESERVED] += 1
+            s[c.RESERVED] += 1
         else:
-            s[q + PLANNED] = UNPLACED
-    launch(s, starts, s[HEAD])
+            s[q + c.PLANNED] = c.UNPLACED
+    launch(s, starts, s[c.HEAD])
 
 
 @kernel
 def conservative_pass(s: Ints, starts: Ints) -> None:
     """Move each job of the queue to its first fit, if nodes came free; else only place the new ones."""
     trim_plan(s)
-    freed = s[FREED] > 0
-    first = s[HEAD] if freed or s[QUEUE_ORDER] != ARRIVAL else s[TAIL] - s[FRESH]
-    if s[PLACEMENT] == COUNTED:
+    freed = s[c.FREED] > 0
+    first = s[c.HEAD] if freed or s[c.QUEUE_ORDER] != c.ARRIVAL else s[c.TAIL] - s[c.FRESH]
+    if s[c.PLACEMENT] == c.COUNTED:
         move_forward(s, first)
     else:
-        for i in range(first, s[TAIL]):
+        for i in range(first, s[c.TAIL]):
             q = queued(s, i)
-            if s[q + PLANNED] != NEW:
+            if s[q + c.PLANNED] != c.NEW:
                 if not freed:
                     continue
-                give_back(s, s[q + PLANNED], s[q + PLANNED] + s[q + REQUESTED], s[q + NODES], queued_set(s, i))
+                give_back(s, s[q + c.PLANNED], s[q + c.PLANNED] + s[q + c.REQUESTED], s[q + c.NODES], queued_set(s, i))
             place(s, i)
     # With arrivals before ends, an older job may be planned for nodes whose time is up at this very instant.
-    launch(s, starts, first if s[EVENT_ORDER] == BATCHED else s[HEAD])
+    launch(s, starts, first if s[c.EVENT_ORDER] == c.BATCHED else s[c.HEAD])
 
 
 @kernel
@@ -300,98 +247,98 @@ def move_forward(s: Ints, first: int) -> None:
     a job that fits from the middle of a segment on fits from its begin on.)
     """
     at, free = plan_times(s), plan_counts(s)
-    horizon, moved = max(s[FREED_UNTIL], s[MOVED_UNTIL]), 0
-    for i in range(first, s[TAIL]):
+    horizon, moved = max(s[c.FREED_UNTIL], s[c.MOVED_UNTIL]), 0
+    for i in range(first, s[c.TAIL]):
         q = queued(s, i)
-        planned, requested, nodes = s[q + PLANNED], s[q + REQUESTED], s[q + NODES]
-        if planned == NEW:
+        planned, requested, nodes = s[q + c.PLANNED], s[q + c.REQUESTED], s[q + c.NODES]
+        if planned == c.NEW:
             place(s, i)
-        elif s[FREED] > 0 and horizon > s[NOW]:
+        elif s[c.FREED] > 0 and horizon > s[c.NOW]:
             to = profile.earlier_fit(at, free, nodes, requested, planned, horizon)
             if to >= 0:
-                s[q + PLANNED] = at[to]
-                s[SEGMENTS] = profile.move(at, free, s[SEGMENTS], at[to], planned, requested, nodes)
+                s[q + c.PLANNED] = at[to]
+                s[c.SEGMENTS] = profile.move(at, free, s[c.SEGMENTS], at[to], planned, requested, nodes)
                 moved = max(moved, planned + requested)
                 horizon = max(horizon, moved)
-    if s[FREED] > 0:
-        s[FREED_UNTIL] = 0
-        s[MOVED_UNTIL] = moved
+    if s[c.FREED] > 0:
+        s[c.FREED_UNTIL] = 0
+        s[c.MOVED_UNTIL] = moved
 
 
 @kernel
 def trim_plan(s: Ints) -> None:
     """Drop the past from the plan."""
-    if s[WORDS]:
-        s[SEGMENTS] = nodesets.trim(plan_times(s), plan_sets(s), s[SEGMENTS], s[NOW])
+    if s[c.WORDS]:
+        s[c.SEGMENTS] = nodesets.trim(plan_times(s), plan_sets(s), s[c.SEGMENTS], s[c.NOW])
     else:
-        s[SEGMENTS] = profile.trim(plan_times(s), plan_counts(s), s[SEGMENTS], s[NOW])
+        s[c.SEGMENTS] = profile.trim(plan_times(s), plan_counts(s), s[c.SEGMENTS], s[c.NOW])
 
 
 @kernel
 def reset_plan(s: Ints) -> None:
     """A plan that knows the running jobs only."""
-    if s[WORDS]:
+    if s[c.WORDS]:
         reset_sets(s)
         return
     at, free = plan_times(s), plan_counts(s)
-    at[0] = s[NOW]
-    count, n = s[FREE], 1
-    for r in range(s[RELEASE_AT], s[RELEASE_AT] + s[RUNNING]):
+    at[0] = s[c.NOW]
+    count, n = s[c.FREE], 1
+    for r in range(s[c.RELEASE_AT], s[c.RELEASE_AT] + s[c.RUNNING]):
         if s[r] > at[n - 1]:
             free[n - 1] = count
             at[n] = s[r]
             n += 1
-        count += s[r + s[RUNNING_ROOM]]
+        count += s[r + s[c.RUNNING_ROOM]]
     free[n - 1] = count
-    s[SEGMENTS] = n
+    s[c.SEGMENTS] = n
 
 
 @kernel
 def reset_sets(s: Ints) -> None:
     """The same where nodes have identities."""
     at, sets = plan_times(s), plan_sets(s)
-    at[0] = s[NOW]
-    for w in range(s[WORDS]):
+    at[0] = s[c.NOW]
+    for w in range(s[c.WORDS]):
         sets[0, w] = -1
-    if s[NODES_ALL] % 64:
-        sets[0, s[WORDS] - 1] = (1 << (s[NODES_ALL] % 64)) - 1
+    if s[c.NODES_ALL] % 64:
+        sets[0, s[c.WORDS] - 1] = (1 << (s[c.NODES_ALL] % 64)) - 1
     n = 1
-    for e in range(s[HEAP_AT], s[HEAP_AT] + s[RUNNING] * HEAP_WIDTH, HEAP_WIDTH):
-        slot = s[e + SLOT]
-        expected = s[s[RUNNING_AT] + slot * RUNNING_WIDTH + EXPECTED]
-        if expected > s[NOW]:
-            n = nodesets.flip(at, sets, n, s[NOW], expected, running_set(s, slot))
-    s[SEGMENTS] = n
+    for e in range(s[c.HEAP_AT], s[c.HEAP_AT] + s[c.RUNNING] * c.HEAP_WIDTH, c.HEAP_WIDTH):
+        slot = s[e + c.SLOT]
+        expected = s[s[c.RUNNING_AT] + slot * c.RUNNING_WIDTH + c.EXPECTED]
+        if expected > s[c.NOW]:
+            n = nodesets.flip(at, sets, n, s[c.NOW], expected, running_set(s, slot))
+    s[c.SEGMENTS] = n
 
 
 @kernel
 def place_now(s: Ints, i: int) -> bool:
     """Reserve for entry `i` of the queue from now on, if it fits."""
-    at, n, now = plan_times(s), s[SEGMENTS], s[NOW]
-    nodes, length = s[queued(s, i) + NODES], s[queued(s, i) + REQUESTED]
-    if s[WORDS]:
-        chosen, contiguous = queued_set(s, i), s[PLACEMENT] == CONTIGUOUS
+    at, n, now = plan_times(s), s[c.SEGMENTS], s[c.NOW]
+    nodes, length = s[queued(s, i) + c.NODES], s[queued(s, i) + c.REQUESTED]
+    if s[c.WORDS]:
+        chosen, contiguous = queued_set(s, i), s[c.PLACEMENT] == c.CONTIGUOUS
         if nodesets.first_fit(at, plan_sets(s), n, nodes, length, contiguous, chosen, 0) < 0:
             return False
-        s[SEGMENTS] = nodesets.flip(at, plan_sets(s), n, now, now + length, chosen)
+        s[c.SEGMENTS] = nodesets.flip(at, plan_sets(s), n, now, now + length, chosen)
         return True
     free = plan_counts(s)
     if not profile.fits_now(at, free, n, nodes, length):
         return False
-    s[SEGMENTS] = profile.add(at, free, n, now, now + length, -nodes)
+    s[c.SEGMENTS] = profile.add(at, free, n, now, now + length, -nodes)
     return True
 
 
 @kernel
 def place(s: Ints, i: int) -> None:
     """Reserve for entry `i` of the queue at its first fit."""
-    q, at, n = queued(s, i), plan_times(s), s[SEGMENTS]
-    nodes, length = s[q + NODES], s[q + REQUESTED]
-    if s[WORDS]:
-        chosen, contiguous = queued_set(s, i), s[PLACEMENT] == CONTIGUOUS
+    q, at, n = queued(s, i), plan_times(s), s[c.SEGMENTS]
+    nodes, length = s[q + c.NODES], s[q + c.REQUESTED]
+    if s[c.WORDS]:
+        chosen, contiguous = queued_set(s, i), s[c.PLACEMENT] == c.CONTIGUOUS
         begin = at[nodesets.first_fit(at, plan_sets(s), n, nodes, length, contiguous, chosen, n)]
-        s[SEGMENTS] = nodesets.flip(at, plan_sets(s), n, begin, begin + length, chosen)
+        s[c.SEGMENTS] = nodesets.flip(at, plan_sets(s), n, begin, begin + length, chosen)
     else:
         begin = at[profile.first_fit(at, plan_counts(s), n, nodes, length)]
-        s[SEGMENTS] = profile.add(at, plan_counts(s), n, begin, begin + length, -nodes)
-    s[q + PLANNED] = begin
+        s[c.SEGMENTS] = profile.add(at, plan_counts(s), n, begin, begin + length, -nodes)
+    s[q + c.PLANNED] = begin

@@ -10,31 +10,10 @@ import numpy as np
 
 from windrow.kernels.cluster.state import Ints
 from windrow.kernels.jit import kernel, lean
+from windrow.kernels.run import tables as t
 from windrow.kernels.run.finish import close, end_first, next_end, tell_children
 from windrow.kernels.run.room import vacate
 from windrow.kernels.run.start import open_job, start_tasks
-from windrow.kernels.run.tables import (
-    ACTUAL,
-    CHILDREN,
-    DONE,
-    HEADER,
-    HOME,
-    JOB_WIDTH,
-    NODES,
-    OPEN,
-    OPEN_TASKS,
-    PARENTS,
-    POOL_AT,
-    RUNNING,
-    RUNNING_TASKS,
-    SIZE,
-    STAGE,
-    TASK_WIDTH,
-    TASKS_END,
-    UNTIL,
-    USED_NODES,
-    job,
-)
 
 
 @kernel
@@ -46,7 +25,7 @@ def run_times(r: Ints, members: Ints, nodes: int, answers: Ints) -> None:
     parents = waited_for(r, members)
     for k in range(answers.shape[0]):
         end = lasting(r, members, parents, nodes + k, False)
-        answers[k] = end if r[OPEN_TASKS] == 0 else -1
+        answers[k] = end if r[t.OPEN_TASKS] == 0 else -1
 
 
 @kernel
@@ -58,7 +37,7 @@ def latest_end(r: Ints, members: Ints, drawn: Ints) -> int:
     worst, parents = 0, waited_for(r, members)
     for d in range(drawn.shape[0]):
         for k in range(drawn.shape[1]):
-            r[HEADER + k * TASK_WIDTH + ACTUAL] = drawn[d, k]
+            r[t.HEADER + k * t.TASK_WIDTH + t.ACTUAL] = drawn[d, k]
         worst = max(worst, lasting(r, members, parents, 1, True))
     return worst
 
@@ -66,14 +45,14 @@ def latest_end(r: Ints, members: Ints, drawn: Ints) -> int:
 @kernel
 def waited_for(r: Ints, members: Ints) -> Ints:
     """How many others among these tasks each of them waits for. All others count as done."""
-    for v in range(HEADER, r[TASKS_END], TASK_WIDTH):
-        r[v + HOME], r[v + PARENTS] = DONE, 0
+    for v in range(t.HEADER, r[t.TASKS_END], t.TASK_WIDTH):
+        r[v + t.HOME], r[v + t.PARENTS] = t.DONE, 0
     for v in members:
-        for i in range(r[v + CHILDREN], r[v + TASK_WIDTH + CHILDREN]):
-            r[r[i] + PARENTS] += 1
+        for i in range(r[v + t.CHILDREN], r[v + t.TASK_WIDTH + t.CHILDREN]):
+            r[r[i] + t.PARENTS] += 1
     parents = np.empty(members.shape[0], dtype=np.int64)
     for k in range(members.shape[0]):
-        parents[k] = r[members[k] + PARENTS]
+        parents[k] = r[members[k] + t.PARENTS]
     return parents
 
 
@@ -83,23 +62,23 @@ def lasting(r: Ints, members: Ints, parents: Ints, nodes: int, one_by_one: bool)
 
     Tasks that end together make room together, or `one_by_one`.
     """
-    j, now, n = job(r, 0), 0, members.shape[0]
-    for i in range(j, j + JOB_WIDTH):
+    j, now, n = t.job(r, 0), 0, members.shape[0]
+    for i in range(j, j + t.JOB_WIDTH):
         r[i] = 0
-    r[j + NODES], r[j + STAGE], r[j + SIZE], r[j + OPEN] = nodes, RUNNING, n, n
-    r[OPEN_TASKS], r[USED_NODES] = n, 0
+    r[j + t.NODES], r[j + t.STAGE], r[j + t.SIZE], r[j + t.OPEN] = nodes, t.RUNNING, n, n
+    r[t.OPEN_TASKS], r[t.USED_NODES] = n, 0
     for k in range(n):
         v = members[k]
-        r[v + HOME], r[v + PARENTS], r[v + UNTIL], r[r[POOL_AT] + k] = 0, parents[k], 0, v
+        r[v + t.HOME], r[v + t.PARENTS], r[v + t.UNTIL], r[r[t.POOL_AT] + k] = 0, parents[k], 0, v
     vacate(r, j)
     open_job(r, j)
     start_tasks(now, r, j)
-    while r[RUNNING_TASKS] > 0:
+    while r[t.RUNNING_TASKS] > 0:
         now, together = next_end(r), True
         while together:
             v = end_first(r)
             close(r, v)
             tell_children(now, r, v, False)
-            together = not one_by_one and r[RUNNING_TASKS] > 0 and next_end(r) == now
+            together = not one_by_one and r[t.RUNNING_TASKS] > 0 and next_end(r) == now
         start_tasks(now, r, j)
     return now

@@ -2,41 +2,20 @@
 
 from __future__ import annotations
 
+from windrow.kernels.cluster import state as c
 from windrow.kernels.cluster.advance import stop
-from windrow.kernels.cluster.state import CANCELLED, NOW, Ints
+from windrow.kernels.cluster.state import Ints
 from windrow.kernels.jit import kernel, lean
+from windrow.kernels.run import tables as t
 from windrow.kernels.run.heap import pop
 from windrow.kernels.run.room import give
 from windrow.kernels.run.start import offer, set_free, start_tasks
-from windrow.kernels.run.tables import (
-    ATTEMPTS_AT,
-    BITS,
-    CHILDREN,
-    DONE,
-    ENDS_AT,
-    HOME,
-    IN_NO_JOB,
-    LEAVING,
-    NAME,
-    NUMBER,
-    OPEN,
-    OPEN_TASKS,
-    PARENTS,
-    PLAYED,
-    RUNNING,
-    RUNNING_TASKS,
-    STAGE,
-    STOPPING,
-    TASK_WIDTH,
-    UNTIL,
-    job,
-)
 
 
 @lean
 def next_end(r: Ints) -> int:
     """When the next attempt ends. Some is under way."""
-    return r[r[ENDS_AT]] >> BITS
+    return r[r[t.ENDS_AT]] >> t.BITS
 
 
 @lean
@@ -45,22 +24,22 @@ def end_first(r: Ints) -> int:
 
     Entries of lost attempts stay until they are met: their task is in no job, or its last attempt ends at another time.
     """
-    key = pop(r, r[ENDS_AT], r[RUNNING_TASKS])
-    r[RUNNING_TASKS] -= 1
-    v = key & NAME
-    if r[PLAYED] == 0:
-        v = r[r[ATTEMPTS_AT] + v]
-    is_lost = (r[v + HOME] < 0) | (r[v + UNTIL] != key >> BITS)
+    key = pop(r, r[t.ENDS_AT], r[t.RUNNING_TASKS])
+    r[t.RUNNING_TASKS] -= 1
+    v = key & t.NAME
+    if r[t.PLAYED] == 0:
+        v = r[r[t.ATTEMPTS_AT] + v]
+    is_lost = (r[v + t.HOME] < 0) | (r[v + t.UNTIL] != key >> t.BITS)
     return -1 if is_lost else v
 
 
 @lean
 def close(r: Ints, v: int) -> int:
     """Task `v` is done; where the row of its job begins."""
-    j = job(r, r[v + HOME])
-    r[v + HOME] = DONE
-    r[OPEN_TASKS] -= 1
-    r[j + OPEN] -= 1
+    j = t.job(r, r[v + t.HOME])
+    r[v + t.HOME] = t.DONE
+    r[t.OPEN_TASKS] -= 1
+    r[j + t.OPEN] -= 1
     give(r, v, j)
     return j
 
@@ -72,16 +51,16 @@ def tell_children(now: int, r: Ints, v: int, one_by_one: bool) -> bool:
     `one_by_one`: what may start in a child's job does so before the next child is told.
     """
     freed = False
-    for i in range(r[v + CHILDREN], r[v + TASK_WIDTH + CHILDREN]):
-        c = r[i]
-        r[c + PARENTS] -= 1
-        if r[c + PARENTS] == 0 and r[c + HOME] == IN_NO_JOB:
-            set_free(r, c)
+    for i in range(r[v + t.CHILDREN], r[v + t.TASK_WIDTH + t.CHILDREN]):
+        child = r[i]
+        r[child + t.PARENTS] -= 1
+        if r[child + t.PARENTS] == 0 and r[child + t.HOME] == t.IN_NO_JOB:
+            set_free(r, child)
             freed = True
-        elif r[c + PARENTS] == 0 and r[c + HOME] >= 0:
-            home = job(r, r[c + HOME])
-            if r[home + STAGE] == RUNNING:
-                offer(r, c, home)
+        elif r[child + t.PARENTS] == 0 and r[child + t.HOME] >= 0:
+            home = t.job(r, r[child + t.HOME])
+            if r[home + t.STAGE] == t.RUNNING:
+                offer(r, child, home)
                 if one_by_one:
                     start_tasks(now, r, home)
     return freed
@@ -93,18 +72,18 @@ def finish_first(s: Ints, nobody: Ints, r: Ints) -> bool:
 
     A job without open tasks gives its nodes back.
     """
-    v, now = end_first(r), s[NOW]
+    v, now = end_first(r), s[c.NOW]
     if v < 0:
         return False
     j = close(r, v)
-    freed = tell_children(now, r, v, r[PLAYED] == 1)
+    freed = tell_children(now, r, v, r[t.PLAYED] == 1)
     start_tasks(now, r, j)
-    if r[PLAYED] == 0:
-        for i in range(r[v + CHILDREN], r[v + TASK_WIDTH + CHILDREN]):
-            if r[r[i] + HOME] >= 0:
-                start_tasks(now, r, job(r, r[r[i] + HOME]))
-    if r[j + OPEN] == 0:
-        r[LEAVING] -= r[j + STOPPING]
-        r[j + STOPPING] = 1
-        stop(s, nobody, r[j + NUMBER], CANCELLED)
+    if r[t.PLAYED] == 0:
+        for i in range(r[v + t.CHILDREN], r[v + t.TASK_WIDTH + t.CHILDREN]):
+            if r[r[i] + t.HOME] >= 0:
+                start_tasks(now, r, t.job(r, r[r[i] + t.HOME]))
+    if r[j + t.OPEN] == 0:
+        r[t.LEAVING] -= r[j + t.STOPPING]
+        r[j + t.STOPPING] = 1
+        stop(s, nobody, r[j + t.NUMBER], c.CANCELLED)
     return freed

@@ -4,110 +4,83 @@ from __future__ import annotations
 
 import numpy as np
 
+from windrow.kernels.cluster import state as c
 from windrow.kernels.cluster.advance import stop
-from windrow.kernels.cluster.state import CANCELLED, NOW, Ints
+from windrow.kernels.cluster.state import Ints
 from windrow.kernels.jit import kernel
+from windrow.kernels.run import tables as t
 from windrow.kernels.run.start import set_free
-from windrow.kernels.run.tables import (
-    ACTIVE,
-    ACTIVE_AT,
-    ACTUAL,
-    BEGUN,
-    CHILDREN,
-    EXPECTED,
-    GONE,
-    HEADER,
-    HOME,
-    IN_NO_JOB,
-    JOBS,
-    KILLS,
-    LEAVING,
-    LEFT,
-    LONGER,
-    NUMBER,
-    OPEN,
-    ORDER,
-    PARENTS,
-    PLAYED,
-    REQUESTED,
-    STAGE,
-    STOPPING,
-    TASK_WIDTH,
-    TASKS_END,
-    UNTIL,
-    job,
-)
 
 
 @kernel
 def lose(s: Ints, nobody: Ints, r: Ints, row: int) -> None:
     """The job was killed with open tasks. A play goes on task by task from then on, so it stops no other job."""
-    r[KILLS] += 1
-    expect_longer(s[NOW], r, row)
-    if r[PLAYED] == 0:
+    r[t.KILLS] += 1
+    expect_longer(s[c.NOW], r, row)
+    if r[t.PLAYED] == 0:
         stop_descendants(s, nobody, r, row)
 
 
 @kernel
 def expect_longer(now: int, r: Ints, row: int) -> None:
     """A task lost while running takes at least twice as long as it had. In a play it keeps its turn all the same."""
-    most = r[job(r, row) + REQUESTED]
-    for v in range(HEADER, r[TASKS_END], TASK_WIDTH):
-        if r[v + HOME] == row and r[v + UNTIL] > 0:
-            longer = 2 * min(now - (r[v + UNTIL] - r[v + ACTUAL]), most)
-            if longer > r[v + EXPECTED]:
-                r[v + EXPECTED], r[LONGER] = longer, 1
-                if r[PLAYED] == 0:
-                    r[v + ORDER] = longer
+    most = r[t.job(r, row) + t.REQUESTED]
+    for v in range(t.HEADER, r[t.TASKS_END], t.TASK_WIDTH):
+        if r[v + t.HOME] == row and r[v + t.UNTIL] > 0:
+            longer = 2 * min(now - (r[v + t.UNTIL] - r[v + t.ACTUAL]), most)
+            if longer > r[v + t.EXPECTED]:
+                r[v + t.EXPECTED], r[t.LONGER] = longer, 1
+                if r[t.PLAYED] == 0:
+                    r[v + t.ORDER] = longer
 
 
 @kernel
 def stop_descendants(s: Ints, nobody: Ints, r: Ints, row: int) -> None:
     """The job was killed: jobs that wait for its open tasks, and have not begun, are stopped."""
-    n = (r[TASKS_END] - HEADER) // TASK_WIDTH
+    n = (r[t.TASKS_END] - t.HEADER) // t.TASK_WIDTH
     found, stack, top = np.zeros(n, dtype=np.bool_), np.empty(n, dtype=np.int64), 0
-    for v in range(HEADER, r[TASKS_END], TASK_WIDTH):
-        if r[v + HOME] == row:
-            found[(v - HEADER) // TASK_WIDTH] = True
+    for v in range(t.HEADER, r[t.TASKS_END], t.TASK_WIDTH):
+        if r[v + t.HOME] == row:
+            found[(v - t.HEADER) // t.TASK_WIDTH] = True
             stack[top] = v
             top += 1
-    waits = np.zeros(r[JOBS], dtype=np.bool_)
+    waits = np.zeros(r[t.JOBS], dtype=np.bool_)
     while top > 0:
         top -= 1
         v = stack[top]
-        for i in range(r[v + CHILDREN], r[v + TASK_WIDTH + CHILDREN]):
-            c = r[i]
-            if not found[(c - HEADER) // TASK_WIDTH]:
-                found[(c - HEADER) // TASK_WIDTH] = True
-                stack[top] = c
+        for i in range(r[v + t.CHILDREN], r[v + t.TASK_WIDTH + t.CHILDREN]):
+            child = r[i]
+            if not found[(child - t.HEADER) // t.TASK_WIDTH]:
+                found[(child - t.HEADER) // t.TASK_WIDTH] = True
+                stack[top] = child
                 top += 1
-                if r[c + HOME] >= 0:
-                    waits[r[c + HOME]] = True
-    for i in range(r[ACTIVE]):
-        other = r[r[ACTIVE_AT] + i]
-        j = job(r, other)
-        if waits[other] and other != row and r[j + BEGUN] == 0 and r[j + STOPPING] == 0:
-            r[j + STOPPING] = 1
-            r[LEAVING] += 1
-            stop(s, nobody, r[j + NUMBER], CANCELLED)
+                if r[child + t.HOME] >= 0:
+                    waits[r[child + t.HOME]] = True
+    for i in range(r[t.ACTIVE]):
+        other = r[r[t.ACTIVE_AT] + i]
+        j = t.job(r, other)
+        if waits[other] and other != row and r[j + t.BEGUN] == 0 and r[j + t.STOPPING] == 0:
+            r[j + t.STOPPING] = 1
+            r[t.LEAVING] += 1
+            stop(s, nobody, r[j + t.NUMBER], c.CANCELLED)
 
 
 @kernel
 def leave(r: Ints, row: int) -> None:
     """The job is gone; what it had not done is left again."""
-    j = job(r, row)
-    if r[j + OPEN] > 0:
-        r[LEAVING] -= r[j + STOPPING]
-        for v in range(HEADER, r[TASKS_END], TASK_WIDTH):
-            if r[v + HOME] == row:
-                r[v + HOME], r[v + UNTIL] = IN_NO_JOB, 0
-                r[LEFT] += 1
-                if r[v + PARENTS] == 0:
+    j = t.job(r, row)
+    if r[j + t.OPEN] > 0:
+        r[t.LEAVING] -= r[j + t.STOPPING]
+        for v in range(t.HEADER, r[t.TASKS_END], t.TASK_WIDTH):
+            if r[v + t.HOME] == row:
+                r[v + t.HOME], r[v + t.UNTIL] = t.IN_NO_JOB, 0
+                r[t.LEFT] += 1
+                if r[v + t.PARENTS] == 0:
                     set_free(r, v)
-    r[j + STAGE] = GONE
-    i = r[ACTIVE_AT]
+    r[j + t.STAGE] = t.GONE
+    i = r[t.ACTIVE_AT]
     while r[i] != row:
         i += 1
-    r[ACTIVE] -= 1
-    for k in range(i, r[ACTIVE_AT] + r[ACTIVE]):
+    r[t.ACTIVE] -= 1
+    for k in range(i, r[t.ACTIVE_AT] + r[t.ACTIVE]):
         r[k] = r[k + 1]

@@ -14,51 +14,17 @@ from __future__ import annotations
 
 import numpy as np
 
+from windrow.kernels.cluster import state as c
 from windrow.kernels.cluster.advance import NEEDS_ROOM, REACHED, advance, has_room
 from windrow.kernels.cluster.estimate import estimate
-from windrow.kernels.cluster.state import FOREVER, NOW, PENDING, Ints
+from windrow.kernels.cluster.state import Ints
 from windrow.kernels.jit import kernel
+from windrow.kernels.run import tables as t
 from windrow.kernels.run.finish import finish_first, next_end
 from windrow.kernels.run.hear import busy_until, hear, take_news
 from windrow.kernels.run.requests import next_ready, put_in, request, submit_job, submit_single
 from windrow.kernels.run.start import open_job, set_free, start_tasks
-from windrow.kernels.run.tables import (
-    ACTIVE,
-    ACTIVE_AT,
-    BEGAN,
-    CAP,
-    EVENT,
-    EVENTS,
-    HEADER,
-    HOME,
-    HORIZON,
-    IN_NO_JOB,
-    JOBS,
-    JOBS_AT,
-    KILLS,
-    LEEWAY_ROUNDS,
-    LEVEL,
-    LIMIT,
-    NEXT_GROUP,
-    NODE_S,
-    NODES,
-    OPEN_TASKS,
-    OWN,
-    OWNER,
-    PARENTS,
-    POOL_AT,
-    RUNNING,
-    RUNNING_TASKS,
-    SIZES,
-    STAGE,
-    TASK_WIDTH,
-    TASKS_END,
-    USED_POOL,
-    WAITING_JOBS,
-    Floats,
-    job,
-    more,
-)
+from windrow.kernels.run.tables import Floats
 
 # A group. RUNS_AT is where its run times on 1, 2, ... WIDTH nodes begin in the table of run times.
 FIRST, LAST, HOW, RUNS_AT, WIDTH = range(5)
@@ -77,44 +43,44 @@ def rollout(s: Ints, log: Ints, r: Ints, groups: Ints, runs: Ints, terms: Floats
     nobody = np.empty(0, dtype=np.int64)
     if not begin(s, nobody, r) or not submit_more(s, log, nobody, r, groups, runs, terms):
         return NO_ROOM
-    while r[OPEN_TASKS] > 0 and s[NOW] <= r[LIMIT]:
-        until = min(r[HORIZON], next_end(r) if r[RUNNING_TASKS] > 0 else FOREVER)
+    while r[t.OPEN_TASKS] > 0 and s[c.NOW] <= r[t.LIMIT]:
+        until = min(r[t.HORIZON], next_end(r) if r[t.RUNNING_TASKS] > 0 else c.FOREVER)
         outcome = advance(s, log, nobody, until)
         if outcome == NEEDS_ROOM:
             return NO_ROOM
-        if outcome == REACHED and until == FOREVER:
+        if outcome == REACHED and until == c.FOREVER:
             return STUCK
-        while r[RUNNING_TASKS] > 0 and next_end(r) <= s[NOW]:
+        while r[t.RUNNING_TASKS] > 0 and next_end(r) <= s[c.NOW]:
             finish_first(s, nobody, r)
             if not submit_more(s, log, nobody, r, groups, runs, terms):
                 return NO_ROOM
         take_news(s, r)
-        while r[EVENT] < r[EVENTS]:
+        while r[t.EVENT] < r[t.EVENTS]:
             hear(s, nobody, r)
             if not submit_more(s, log, nobody, r, groups, runs, terms):
                 return NO_ROOM
-    for i in range(r[ACTIVE]):
-        j = job(r, r[r[ACTIVE_AT] + i])
-        if r[j + STAGE] == RUNNING:
-            r[NODE_S] += r[j + NODES] * (s[NOW] - r[j + BEGAN])
-    return s[NOW]
+    for i in range(r[t.ACTIVE]):
+        j = t.job(r, r[r[t.ACTIVE_AT] + i])
+        if r[j + t.STAGE] == t.RUNNING:
+            r[t.NODE_S] += r[j + t.NODES] * (s[c.NOW] - r[j + t.BEGAN])
+    return s[c.NOW]
 
 
 @kernel
 def begin(s: Ints, nobody: Ints, r: Ints) -> bool:
     """Go on from what is under way, and submit what is planned. False where there is no room for it."""
-    for v in range(HEADER, r[TASKS_END], TASK_WIDTH):
-        if r[v + HOME] == IN_NO_JOB and r[v + PARENTS] == 0:
+    for v in range(t.HEADER, r[t.TASKS_END], t.TASK_WIDTH):
+        if r[v + t.HOME] == t.IN_NO_JOB and r[v + t.PARENTS] == 0:
             set_free(r, v)
-    for row in range(r[OWN]):
-        r[r[ACTIVE_AT] + row] = row
-        r[ACTIVE] += 1
-        if r[job(r, row) + STAGE] == RUNNING:
-            open_job(r, job(r, row))
-            start_tasks(s[NOW], r, job(r, row))
+    for row in range(r[t.OWN]):
+        r[r[t.ACTIVE_AT] + row] = row
+        r[t.ACTIVE] += 1
+        if r[t.job(r, row) + t.STAGE] == t.RUNNING:
+            open_job(r, t.job(r, row))
+            start_tasks(s[c.NOW], r, t.job(r, row))
         else:
-            r[WAITING_JOBS] += 1
-    for row in range(r[OWN], r[JOBS]):
+            r[t.WAITING_JOBS] += 1
+    for row in range(r[t.OWN], r[t.JOBS]):
         if not has_room(s, 2):
             return False
         put_in(s, nobody, r, row)
@@ -124,32 +90,32 @@ def begin(s: Ints, nobody: Ints, r: Ints) -> bool:
 @kernel
 def submit_more(s: Ints, log: Ints, nobody: Ints, r: Ints, groups: Ints, runs: Ints, terms: Floats) -> bool:
     """Submit what the course says is due. False where there is no room for it."""
-    if r[ACTIVE] >= r[CAP]:
+    if r[t.ACTIVE] >= r[t.CAP]:
         return True
-    if r[KILLS] > 0:
+    if r[t.KILLS] > 0:
         return submit_ready(s, nobody, r, terms)
-    if r[NEXT_GROUP] >= groups.shape[0]:
+    if r[t.NEXT_GROUP] >= groups.shape[0]:
         return True
-    how = groups[r[NEXT_GROUP], HOW]
+    how = groups[r[t.NEXT_GROUP], HOW]
     if how == BY_TASK:
         return submit_ready(s, nobody, r, terms)
-    if r[WAITING_JOBS] > 0 or (how == WHEN_DONE and r[ACTIVE] > 0):
+    if r[t.WAITING_JOBS] > 0 or (how == WHEN_DONE and r[t.ACTIVE] > 0):
         return True
-    if r[JOBS] >= r[JOBS_AT + 1] or not has_room(s, 2):
+    if r[t.JOBS] >= r[t.JOBS_AT + 1] or not has_room(s, 2):
         return False
-    submit_group(s, log, nobody, r, groups[r[NEXT_GROUP]], runs, terms)
-    r[NEXT_GROUP] += 1
+    submit_group(s, log, nobody, r, groups[r[t.NEXT_GROUP]], runs, terms)
+    r[t.NEXT_GROUP] += 1
     return True
 
 
 @kernel
 def submit_ready(s: Ints, nobody: Ints, r: Ints, terms: Floats) -> bool:
     """Ready tasks that are in no job: each a job of its own, while the cap allows. False where there is no room."""
-    while r[ACTIVE] < r[CAP]:
+    while r[t.ACTIVE] < r[t.CAP]:
         v = next_ready(r)
         if v < 0:
             return True
-        if r[JOBS] >= r[JOBS_AT + 1] or not has_room(s, 2):
+        if r[t.JOBS] >= r[t.JOBS_AT + 1] or not has_room(s, 2):
             return False
         submit_single(s, nobody, r, v, terms)
     return True
@@ -158,13 +124,13 @@ def submit_ready(s: Ints, nobody: Ints, r: Ints, terms: Floats) -> bool:
 @kernel
 def submit_group(s: Ints, log: Ints, nobody: Ints, r: Ints, group: Ints, runs: Ints, terms: Floats) -> None:
     """The group's levels as one job, on the number of nodes that ends first by the batch system's own estimate."""
-    count, first = 0, r[POOL_AT] + r[USED_POOL]
-    for v in range(HEADER, r[TASKS_END], TASK_WIDTH):
-        if r[v + HOME] == IN_NO_JOB and group[FIRST] <= r[more(r, v) + LEVEL] <= group[LAST]:
+    count, first = 0, r[t.POOL_AT] + r[t.USED_POOL]
+    for v in range(t.HEADER, r[t.TASKS_END], t.TASK_WIDTH):
+        if r[v + t.HOME] == t.IN_NO_JOB and group[FIRST] <= r[t.more(r, v) + t.LEVEL] <= group[LAST]:
             r[first + count] = v
             count += 1
-    if s[PENDING] == 1:
-        advance(s, log, nobody, s[NOW])  # the plan must know of our last change
+    if s[c.PENDING] == 1:
+        advance(s, log, nobody, s[c.NOW])  # the plan must know of our last change
     nodes, run, requested = size(s, log[:0], r, runs[group[RUNS_AT] : group[RUNS_AT] + group[WIDTH]], terms)
     submit_job(s, nobody, r, count, nodes, run, requested)
 
@@ -175,24 +141,24 @@ def size(s: Ints, nothing: Ints, r: Ints, runs: Ints, terms: Floats) -> tuple[in
 
     `nothing` is an empty log.
     """
-    busy, width, count = max(0, busy_until(r) - s[NOW]), runs.shape[0], min(runs.shape[0], r[SIZES])
+    busy, width, count = max(0, busy_until(r) - s[c.NOW]), runs.shape[0], min(runs.shape[0], r[t.SIZES])
     nodes, requested = np.empty(count, dtype=np.int64), np.empty(count, dtype=np.int64)
     starts = np.empty(count, dtype=np.int64)
     for k in range(count):
         nodes[k] = (k + 1) * width // count
         requested[k] = request(runs[nodes[k] - 1], 0, terms)
-    estimate(s, nothing, nodes, requested, r[OWNER], False, starts)
-    best, least = 0, FOREVER
+    estimate(s, nothing, nodes, requested, r[t.OWNER], False, starts)
+    best, least = 0, c.FOREVER
     for k in range(count):
-        end = max(starts[k] - s[NOW], busy) + runs[nodes[k] - 1]
+        end = max(starts[k] - s[c.NOW], busy) + runs[nodes[k] - 1]
         if end < least:
             best, least = k, end
     run = runs[nodes[best] - 1]
     start, leeway = starts[best : best + 1], 0
-    for _ in range(r[LEEWAY_ROUNDS]):
-        if s[NOW] + busy - start[0] <= leeway:
+    for _ in range(r[t.LEEWAY_ROUNDS]):
+        if s[c.NOW] + busy - start[0] <= leeway:
             break
-        leeway = s[NOW] + busy - start[0]
+        leeway = s[c.NOW] + busy - start[0]
         requested[best] = request(run, leeway, terms)
-        estimate(s, nothing, nodes[best : best + 1], requested[best : best + 1], r[OWNER], False, start)
+        estimate(s, nothing, nodes[best : best + 1], requested[best : best + 1], r[t.OWNER], False, start)
     return nodes[best], run, requested[best]

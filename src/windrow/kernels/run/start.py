@@ -8,40 +8,15 @@ from __future__ import annotations
 
 from windrow.kernels.cluster.state import Ints
 from windrow.kernels.jit import lean
+from windrow.kernels.run import tables as t
 from windrow.kernels.run.heap import pop, push
 from windrow.kernels.run.room import take
-from windrow.kernels.run.tables import (
-    ACTUAL,
-    AT,
-    ATTEMPTS,
-    ATTEMPTS_AT,
-    BEGUN,
-    BITS,
-    ENDS_AT,
-    FREE,
-    FREE_TASKS,
-    LEAST,
-    LONG,
-    NAME,
-    ORDER,
-    PARENTS,
-    PLAYED,
-    POOL_AT,
-    READY,
-    READY_AT,
-    RUNNING,
-    RUNNING_TASKS,
-    SIZE,
-    STAGE,
-    UNITS,
-    UNTIL,
-)
 
 
 @lean
 def order_key(r: Ints, v: int) -> int:
     """Where the task is in the order of starting."""
-    return ((LONG - r[v + ORDER]) << BITS) + v
+    return ((t.LONG - r[v + t.ORDER]) << t.BITS) + v
 
 
 @lean
@@ -51,15 +26,15 @@ def set_free(r: Ints, v: int) -> None:
     Nobody looks for its entry when it goes into a job with others, or when it is expected to take longer: such an entry
     is stale, and dropped by whoever meets it.
     """
-    push(r, r[READY_AT], r[FREE_TASKS], order_key(r, v))
-    r[FREE_TASKS] += 1
+    push(r, r[t.READY_AT], r[t.FREE_TASKS], order_key(r, v))
+    r[t.FREE_TASKS] += 1
 
 
 @lean
 def offer(r: Ints, v: int, j: int) -> None:
     """The task may start in its job, when that has room."""
-    push(r, r[POOL_AT] + r[j + AT], r[j + READY], order_key(r, v))
-    r[j + READY] += 1
+    push(r, r[t.POOL_AT] + r[j + t.AT], r[j + t.READY], order_key(r, v))
+    r[j + t.READY] += 1
 
 
 @lean
@@ -68,34 +43,34 @@ def open_job(r: Ints, j: int) -> None:
 
     The heap grows where the list was read already, and never beyond that.
     """
-    first, least = r[POOL_AT] + r[j + AT], LONG
-    for i in range(first, first + r[j + SIZE]):
+    first, least = r[t.POOL_AT] + r[j + t.AT], t.LONG
+    for i in range(first, first + r[j + t.SIZE]):
         v = r[i]
-        least = min(least, r[v + UNITS])
-        if r[v + PARENTS] == 0 and r[v + UNTIL] == 0:
+        least = min(least, r[v + t.UNITS])
+        if r[v + t.PARENTS] == 0 and r[v + t.UNTIL] == 0:
             offer(r, v, j)
-    r[j + LEAST] = least
+    r[j + t.LEAST] = least
 
 
 @lean
 def start_tasks(now: int, r: Ints, j: int) -> None:
     """Start what may and has room in the job, where that runs. What has none does not hold up those behind it."""
-    if r[j + STAGE] != RUNNING or r[j + READY] == 0 or r[j + FREE] < r[j + LEAST]:
+    if r[j + t.STAGE] != t.RUNNING or r[j + t.READY] == 0 or r[j + t.FREE] < r[j + t.LEAST]:
         return
-    heap, ready, passed = r[POOL_AT] + r[j + AT], r[j + READY], 0
+    heap, ready, passed = r[t.POOL_AT] + r[j + t.AT], r[j + t.READY], 0
     end = heap + ready
-    while ready > 0 and r[j + FREE] >= r[j + LEAST]:
+    while ready > 0 and r[j + t.FREE] >= r[j + t.LEAST]:
         key = pop(r, heap, ready)
         ready -= 1
-        if take(r, key & NAME, j):
-            start_one(now, r, key & NAME, j)
+        if take(r, key & t.NAME, j):
+            start_one(now, r, key & t.NAME, j)
         else:  # it is kept behind the heap, which has become shorter by at least one for each of them
             passed += 1
             r[end - passed] = key
     for i in range(end - passed, end):
         push(r, heap, ready, r[i])
         ready += 1
-    r[j + READY] = ready
+    r[j + t.READY] = ready
 
 
 @lean
@@ -104,12 +79,12 @@ def start_one(now: int, r: Ints, v: int, j: int) -> None:
 
     Equal ends come in the order of the starts, or in that of the tasks where the run is PLAYED.
     """
-    r[v + UNTIL] = now + r[v + ACTUAL]
-    r[j + BEGUN] = 1
+    r[v + t.UNTIL] = now + r[v + t.ACTUAL]
+    r[j + t.BEGUN] = 1
     attempt = v
-    if r[PLAYED] == 0:
-        attempt = r[ATTEMPTS]
-        r[r[ATTEMPTS_AT] + attempt] = v
-        r[ATTEMPTS] += 1
-    push(r, r[ENDS_AT], r[RUNNING_TASKS], (r[v + UNTIL] << BITS) + attempt)
-    r[RUNNING_TASKS] += 1
+    if r[t.PLAYED] == 0:
+        attempt = r[t.ATTEMPTS]
+        r[r[t.ATTEMPTS_AT] + attempt] = v
+        r[t.ATTEMPTS] += 1
+    push(r, r[t.ENDS_AT], r[t.RUNNING_TASKS], (r[v + t.UNTIL] << t.BITS) + attempt)
+    r[t.RUNNING_TASKS] += 1

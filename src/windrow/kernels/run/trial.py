@@ -11,44 +11,16 @@ from __future__ import annotations
 
 import numpy as np
 
+from windrow.kernels.cluster import state as c
 from windrow.kernels.cluster.advance import NEEDS_ROOM, REACHED, advance, has_room
-from windrow.kernels.cluster.state import EVENTS_ROOM, FOREVER, NODES_ALL, NOW, Ints
+from windrow.kernels.cluster.state import Ints
 from windrow.kernels.jit import kernel
+from windrow.kernels.run import tables as t
 from windrow.kernels.run.finish import finish_first, next_end
 from windrow.kernels.run.hear import hear, take_news
 from windrow.kernels.run.requests import next_ready, submit_single
 from windrow.kernels.run.start import set_free
-from windrow.kernels.run.tables import (
-    ACTIVE,
-    ATTEMPTS,
-    ATTEMPTS_AT,
-    CAP,
-    EVENT,
-    EVENTS,
-    FREE_TASKS,
-    HEADER,
-    JOBS,
-    JOBS_AT,
-    LEAVING,
-    LEFT,
-    NEWS_AT,
-    NODES_AT,
-    OPEN_TASKS,
-    PACKED,
-    PARENTS,
-    PHASE,
-    POOL_AT,
-    QUIET,
-    READY_AT,
-    RUNNING_TASKS,
-    SINGLY,
-    TASK_WIDTH,
-    TASKS_END,
-    USED_NODES,
-    USED_POOL,
-    WAITING_JOBS,
-    Floats,
-)
+from windrow.kernels.run.tables import Floats
 
 # Phases. QUIET: when a strategy has nothing to say.
 BEGINNING, TASKS_END_NOW, JOBS_CHANGE, TIME_GOES_ON = range(4)
@@ -67,26 +39,26 @@ def go_on(s: Ints, log: Ints, r: Ints, terms: Floats) -> int:
     while True:
         if not has_space(s, r):
             return NO_ROOM
-        due = r[PHASE] == BEGINNING
+        due = r[t.PHASE] == BEGINNING
         if due:
             begin(r)
-        elif r[PHASE] == TASKS_END_NOW and r[RUNNING_TASKS] > 0 and next_end(r) <= s[NOW]:
+        elif r[t.PHASE] == TASKS_END_NOW and r[t.RUNNING_TASKS] > 0 and next_end(r) <= s[c.NOW]:
             due = finish_first(s, nobody, r)
-        elif r[PHASE] == TASKS_END_NOW:
-            r[PHASE] = JOBS_CHANGE
-        elif r[PHASE] == JOBS_CHANGE and r[EVENT] < r[EVENTS]:
+        elif r[t.PHASE] == TASKS_END_NOW:
+            r[t.PHASE] = JOBS_CHANGE
+        elif r[t.PHASE] == JOBS_CHANGE and r[t.EVENT] < r[t.EVENTS]:
             hear(s, nobody, r)
             due = True
-        elif r[OPEN_TASKS] == 0:
+        elif r[t.OPEN_TASKS] == 0:
             return COMPLETE
-        elif r[PHASE] == TIME_GOES_ON:
+        elif r[t.PHASE] == TIME_GOES_ON:
             outcome = pass_time(s, log, nobody, r)
             if outcome != REACHED:
                 return outcome
         else:
-            r[PHASE] = TIME_GOES_ON
+            r[t.PHASE] = TIME_GOES_ON
         if due and is_due(r):
-            if r[SINGLY] == 0:
+            if r[t.SINGLY] == 0:
                 return DECIDE
             submit_ready(s, nobody, r, terms)
 
@@ -94,39 +66,39 @@ def go_on(s: Ints, log: Ints, r: Ints, terms: Floats) -> int:
 @kernel
 def begin(r: Ints) -> None:
     """Tasks without parents are ready."""
-    for v in range(HEADER, r[TASKS_END], TASK_WIDTH):
-        if r[v + PARENTS] == 0:
+    for v in range(t.HEADER, r[t.TASKS_END], t.TASK_WIDTH):
+        if r[v + t.PARENTS] == 0:
             set_free(r, v)
-    r[PHASE] = TIME_GOES_ON
+    r[t.PHASE] = TIME_GOES_ON
 
 
 @kernel
 def has_space(s: Ints, r: Ints) -> bool:
     """Whether every table can take one step, whatever it does."""
-    n = (r[TASKS_END] - HEADER) // TASK_WIDTH
-    coming = min(n, r[CAP]) if r[SINGLY] == 1 else 0
+    n = (r[t.TASKS_END] - t.HEADER) // t.TASK_WIDTH
+    coming = min(n, r[t.CAP]) if r[t.SINGLY] == 1 else 0
     return (
         has_room(s, coming + 2)
-        and s[EVENTS_ROOM] <= r[NEWS_AT + 1]
-        and r[JOBS] + coming <= r[JOBS_AT + 1]
-        and r[USED_POOL] + coming <= r[POOL_AT + 1]
-        and r[ATTEMPTS] + n <= r[ATTEMPTS_AT + 1]
-        and r[FREE_TASKS] + n <= r[READY_AT + 1]
-        and (r[PACKED] == 0 or r[USED_NODES] + s[NODES_ALL] <= r[NODES_AT + 1])
+        and s[c.EVENTS_ROOM] <= r[t.NEWS_AT + 1]
+        and r[t.JOBS] + coming <= r[t.JOBS_AT + 1]
+        and r[t.USED_POOL] + coming <= r[t.POOL_AT + 1]
+        and r[t.ATTEMPTS] + n <= r[t.ATTEMPTS_AT + 1]
+        and r[t.FREE_TASKS] + n <= r[t.READY_AT + 1]
+        and (r[t.PACKED] == 0 or r[t.USED_NODES] + s[c.NODES_ALL] <= r[t.NODES_AT + 1])
     )
 
 
 @kernel
 def pass_time(s: Ints, log: Ints, nobody: Ints, r: Ints) -> int:
     """Up to the next end of an attempt, or to what happens to a job before. REACHED, NO_ROOM or STUCK."""
-    until = next_end(r) if r[RUNNING_TASKS] > 0 else FOREVER
+    until = next_end(r) if r[t.RUNNING_TASKS] > 0 else c.FOREVER
     outcome = advance(s, log, nobody, until)
     if outcome == NEEDS_ROOM:
         return NO_ROOM
-    if outcome == REACHED and until == FOREVER:
+    if outcome == REACHED and until == c.FOREVER:
         return STUCK
     take_news(s, r)
-    r[PHASE] = TASKS_END_NOW
+    r[t.PHASE] = TASKS_END_NOW
     return REACHED
 
 
@@ -136,17 +108,17 @@ def is_due(r: Ints) -> bool:
 
     And the strategy would say something.
     """
-    if r[ACTIVE] >= r[CAP] or r[LEFT] == 0 or r[LEAVING] > 0:
+    if r[t.ACTIVE] >= r[t.CAP] or r[t.LEFT] == 0 or r[t.LEAVING] > 0:
         return False
-    if r[QUIET] == WHILE_WAITING and r[SINGLY] == 0:
-        return r[WAITING_JOBS] == 0
-    return r[QUIET] != WHILE_IN_SYSTEM or r[ACTIVE] == 0
+    if r[t.QUIET] == WHILE_WAITING and r[t.SINGLY] == 0:
+        return r[t.WAITING_JOBS] == 0
+    return r[t.QUIET] != WHILE_IN_SYSTEM or r[t.ACTIVE] == 0
 
 
 @kernel
 def submit_ready(s: Ints, nobody: Ints, r: Ints, terms: Floats) -> None:
     """Each ready task that is in no job becomes one, the longest first, while the cap allows."""
-    while r[ACTIVE] < r[CAP]:
+    while r[t.ACTIVE] < r[t.CAP]:
         v = next_ready(r)
         if v < 0:
             return
