@@ -164,10 +164,7 @@ def _parser(chosen: str | None) -> Parser:
 def _add_command(parser: Parser, name: str) -> None:
     module = _module(name)
     command = parser.add_subparsers(dest="command", metavar="COMMAND").add_parser(
-        name,
-        description=module.SUMMARY,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
+        name, description=module.SUMMARY, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
     )
     module.add_arguments(command)
 
@@ -180,10 +177,7 @@ def _overview() -> str:
     for title, names in GROUPS.items():
         lines = [
             textwrap.fill(
-                _module(name).SUMMARY,
-                columns,
-                initial_indent=f"  {name:<{width - 2}}",
-                subsequent_indent=" " * width,
+                _module(name).SUMMARY, columns, initial_indent=f"  {name:<{width - 2}}", subsequent_indent=" " * width
             )
             for name in names
         ]

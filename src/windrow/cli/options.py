@@ -6,7 +6,7 @@ Rule: a page is `--html`, a folder of results `--out`. Earlier spellings still w
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from windrow.cli.arguments import place, whole
@@ -17,9 +17,35 @@ PAGE = "write a page with pictures; it opens in any browser"
 _Options = argparse.ArgumentParser | argparse._ArgumentGroup
 
 
+def adder(options: _Options) -> Callable[..., None]:
+    """What declares options in short: `add("-c --cap K", positive, 16, help="most jobs")`. The help names the default,
+    which may be text as a user would write it, such as `1m`.
+    """
+
+    def add(form: str, read: Callable[[str], object] | None = None, default: object = None, **more: Any) -> None:
+        words = form.split()
+        names = [word for word in words if word.startswith("-")] or words[:1]
+        if default is not None and "(default: " not in more["help"]:
+            more["help"] += f" (default: {default})"
+        given = {"type": read, "default": default, "metavar": " ".join(words[len(names) :]) or None}
+        options.add_argument(*names, **{key: value for key, value in given.items() if value is not None}, **more)
+
+    return add
+
+
 def add_workflow(parser: argparse.ArgumentParser) -> None:
     """The workflow to look at or to simulate; it needs no commands."""
-    parser.add_argument("workflow", metavar="WORKFLOW", help=f"a workflow: {WORKFLOW_FILES}")
+    adder(parser)("workflow WORKFLOW", help=f"a workflow: {WORKFLOW_FILES}")
+
+
+def add_runnable(parser: argparse.ArgumentParser) -> None:
+    """The workflow to run."""
+    adder(parser)("workflow WORKFLOW", help="native YAML, WfFormat (.json) or DAX file with commands")
+
+
+def add_on(parser: argparse.ArgumentParser) -> None:
+    """`--on QUEUE`."""
+    adder(parser)("--on QUEUE", default="local", help="local, slurm, pbs, or a queue of windrow.toml")
 
 
 def add_json(options: _Options, when: str = "instead of a table") -> None:

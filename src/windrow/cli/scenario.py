@@ -25,74 +25,33 @@ Times and durations are seconds, or a number with a unit: 90, 30m, 4h, 30d. Time
 def add_workflow_and_log(parser: argparse.ArgumentParser) -> None:
     """The workflow to run, and the log that it meets."""
     options.add_workflow(parser)
-    parser.add_argument(
-        "--log",
-        metavar="LOG",
-        help="a log in the Standard Workload Format, plain or .gz (default: a synthetic one of 128 nodes and 30 days)",
-    )
+    words = "a log in the Standard Workload Format, plain or .gz (default: a synthetic one of 128 nodes and 30 days)"
+    parser.add_argument("--log", metavar="LOG", help=words)
 
 
 def add_cluster(parser: argparse.ArgumentParser) -> None:
     """The rules of the cluster and of the run on it."""
     from windrow.sim.settings import REQUESTS
 
-    add = parser.add_argument_group("the cluster and the run").add_argument
-    add(
-        "--cap",
-        type=positive,
-        default=16,
-        metavar="K",
-        help="maximum number of our jobs queued or running (default: 16)",
-    )
-    add(
-        "--margin",
-        type=margin,
-        default=MARGIN,
-        metavar="X",
-        help="request X times the expected run time (default: 1.1)",
-    )
-    add("--policy", default="conservative", metavar="P", help="as in windrow simulate (default: conservative)")
-    add(
-        "--priority",
-        default="arrival",
-        metavar="Q",
-        help="order of the queue, as in windrow simulate (default: arrival)",
-    )
-    add(
-        "--placement", default="count", metavar="L", help="identities of nodes, as in windrow simulate (default: count)"
-    )
-    add(
-        "--requests",
-        default="actual",
-        choices=tuple(REQUESTS),
-        help="others' requested times as in the log, or equal to their runs (default: actual)",
-    )
-    add("--cores", type=positive, default=1, metavar="C", help="cores of a node (default: 1, the papers' node)")
-    add("--memory", type=size_bytes, metavar="M", help="memory of a node, e.g. 256GB (default: no limit)")
-    add(
-        "--noise",
-        type=number(0, 5, what="a spread"),
-        default=0.0,
-        metavar="S",
-        help="spread of task times, e.g. 0.3 (default: 0, exact)",
-    )
-    add("--seed", type=seed, default=0, metavar="N", help="seed of the noise (default: 0)")
+    add = options.adder(parser.add_argument_group("the cluster and the run"))
+    add("--cap K", positive, 16, help="maximum number of our jobs queued or running")
+    add("--margin X", margin, MARGIN, help="request X times the expected run time")
+    add("--policy P", default="conservative", help="as in windrow simulate")
+    add("--priority Q", default="arrival", help="order of the queue, as in windrow simulate")
+    add("--placement L", default="count", help="identities of nodes, as in windrow simulate")
+    words = "others' requested times as in the log, or equal to their runs"
+    add("--requests", default="actual", choices=tuple(REQUESTS), help=words)
+    add("--cores C", positive, 1, help="cores of a node (default: 1, the papers' node)")
+    add("--memory M", size_bytes, help="memory of a node, e.g. 256GB (default: no limit)")
+    add("--noise S", number(0, 5, what="a spread"), 0.0, help="spread of task times, e.g. 0.3 (default: 0, exact)")
+    add("--seed N", seed, 0, help="seed of the noise")
 
 
-def add_moment(parser: argparse.ArgumentParser) -> None:
-    """When the one run of `plan` and `timeline` is submitted."""
-    parser.add_argument(
-        "--at",
-        dest="at_s",
-        type=duration_s,
-        metavar="T",
-        help="when to submit (default: 1d, or mid-way in a short log)",
-    )
-
-
-def add_strategy(parser: argparse.ArgumentParser) -> None:
-    """The one strategy of `plan` and `timeline`."""
-    parser.add_argument("--strategy", default="auto", metavar="S", help="see below (default: auto, which is foresight)")
+def add_one_run(parser: argparse.ArgumentParser) -> None:
+    """The one run of `plan` and `timeline`: when it is submitted, and by which strategy."""
+    add = options.adder(parser)
+    add("--at T", duration_s, dest="at_s", help="when to submit (default: 1d, or mid-way in a short log)")
+    add("--strategy S", default="auto", help="see below (default: auto, which is foresight)")
 
 
 def meanings() -> str:

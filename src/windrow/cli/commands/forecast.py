@@ -49,13 +49,11 @@ Reader = Callable[[], Sequence["PastPrediction"]]
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.epilog = _EPILOG
-    parser.add_argument(
-        "--on", default="local", metavar="QUEUE", help="local, slurm, pbs, or a queue of windrow.toml (default: local)"
-    )
-    jobs = parser.add_argument_group("jobs to predict: each number of nodes with each time")
-    jobs.add_argument("--nodes", type=_numbers, metavar="N,...", help="(default: 1, and a quarter, half, all of them)")
-    jobs.add_argument("--time", dest="times_s", type=_times, metavar="T,...", help="walltimes (default: 10m,1h,4h)")
-    jobs.add_argument("--policy", default="conservative", help="how the twin schedules (default: conservative)")
+    options.add_on(parser)
+    jobs = options.adder(parser.add_argument_group("jobs to predict: each number of nodes with each time"))
+    jobs("--nodes N,...", _numbers, help="(default: 1, and a quarter, half, all of them)")
+    jobs("--time T,...", _times, dest="times_s", help="walltimes (default: 10m,1h,4h)")
+    jobs("--policy", default="conservative", help="how the twin schedules")
     options.add_json(parser, "instead of tables")
 
 

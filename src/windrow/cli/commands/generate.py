@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from windrow.cli import terminal
+from windrow.cli import options, terminal
 from windrow.cli.arguments import assignment, node_count, number, once_each, positive, seed, some_time_s, whole
 from windrow.errors import UserError, unknown_name
 from windrow.model.bounds import LOG_JOBS_MAX
@@ -35,58 +35,35 @@ _LOG_ONLY = ("model", "jobs", "days", "nodes")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.epilog = _EPILOG
-    parser.add_argument("recipe", metavar="RECIPE", help="a recipe's name, `log`, or `list`")
-    parser.add_argument(
-        "-o", "--output", metavar="FILE", help="where to write: .json or .json.gz (workflow), .swf or .swf.gz (log)"
-    )
-    parser.add_argument("--seed", type=seed, default=0, metavar="S", help="random seed (default: 0)")
-    parser.add_argument(
-        "--set",
-        type=assignment,
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="set a parameter of the recipe or model; may be repeated (defaults: see `windrow generate list`)",
-    )
-    workflow = parser.add_argument_group("for a workflow")
-    workflow.add_argument("--tasks", type=positive, metavar="N", help="number of tasks (default: the recipe's own)")
-    workflow.add_argument(
-        "--work",
-        type=some_time_s,
-        metavar="TIME",
-        help="sum of all run times, e.g. 500h; seconds without a unit (default: the recipe's own)",
-    )
-    log = parser.add_argument_group("for a log")
-    log.add_argument("--model", metavar="M", help="which model (default: lublin)")
-    log.add_argument(
-        "--jobs", type=whole(1, LOG_JOBS_MAX), metavar="N", help="number of jobs (default: the model's own length)"
-    )
-    log.add_argument(
-        "--days",
-        type=number(0, 36_500, above=True),
-        metavar="D",
-        help="days of submissions (default: the model's own length)",
-    )
-    log.add_argument("--nodes", type=node_count, metavar="N", help="number of nodes (default: the model's own)")
+    add = options.adder(parser)
+    add("recipe RECIPE", help="a recipe's name, `log`, or `list`")
+    add("-o --output FILE", help="where to write: .json or .json.gz (workflow), .swf or .swf.gz (log)")
+    add("--seed S", seed, 0, help="random seed")
+    words = "set a parameter of the recipe or model; may be repeated (defaults: see `windrow generate list`)"
+    add("--set NAME=VALUE", assignment, action="append", help=words)
+    workflow = options.adder(parser.add_argument_group("for a workflow"))
+    workflow("--tasks N", positive, help="number of tasks (default: the recipe's own)")
+    words = "sum of all run times, e.g. 500h; seconds without a unit (default: the recipe's own)"
+    workflow("--work TIME", some_time_s, help=words)
+    log = options.adder(parser.add_argument_group("for a log"))
+    log("--model M", help="which model (default: lublin)")
+    log("--jobs N", whole(1, LOG_JOBS_MAX), help="number of jobs (default: the model's own length)")
+    log("--days D", number(0, 36_500, above=True), help="days of submissions (default: the model's own length)")
+    log("--nodes N", node_count, help="number of nodes (default: the model's own)")
 
 
 def run(args: argparse.Namespace) -> int:
     """Make and write, or list."""
     if args.recipe == "list":
         return _list()
-    _check_recipe(args.recipe)
-    if not args.output:
-        raise UserError(
-            f"name the file to write, for example -o {args.recipe}{'.swf.gz' if args.recipe == 'log' else '.json'}"
-        )
-    return _log(args) if args.recipe == "log" else _workflow(args)
-
-
-def _check_recipe(name: str) -> None:
     from windrow.recipes import WORKFLOW_RECIPES
 
-    if name != "log" and name not in WORKFLOW_RECIPES:
-        raise unknown_name("recipe", name, (*WORKFLOW_RECIPES, "log", "list"))
+    if args.recipe != "log" and args.recipe not in WORKFLOW_RECIPES:
+        raise unknown_name("recipe", args.recipe, (*WORKFLOW_RECIPES, "log", "list"))
+    if not args.output:
+        suffix = ".swf.gz" if args.recipe == "log" else ".json"
+        raise UserError(f"name the file to write, for example -o {args.recipe}{suffix}")
+    return _log(args) if args.recipe == "log" else _workflow(args)
 
 
 def _workflow(args: argparse.Namespace) -> int:
@@ -97,7 +74,7 @@ def _workflow(args: argparse.Namespace) -> int:
     _refuse(args, _LOG_ONLY, "a log")
     with terminal.waiting(f"generating {args.output}"):
         workflow = generate_workflow(
-            args.recipe, tasks=args.tasks, work_s=args.work, seed=args.seed, parameters=once_each(args.set)
+            args.recipe, tasks=args.tasks, work_s=args.work, seed=args.seed, parameters=once_each(args.set or [])
         )
         write_workflow(workflow, args.output)
     size = f"{len(workflow):,} tasks on {workflow.depth:,} levels, {workflow.parents.edges:,} dependencies"
@@ -112,22 +89,17 @@ def _log(args: argparse.Namespace) -> int:
 
     _refuse(args, _WORKFLOW_ONLY, "a workflow")
     with terminal.waiting(f"generating {args.output}"):
-        log = generate_log(
-            "lublin" if args.model is None else args.model,
-            seed=args.seed,
-            jobs=args.jobs,
-            days=args.days,
-            nodes=args.nodes,
-            parameters=once_each(args.set),
-        )
+        model = "lublin" if args.model is None else args.model
+        size = {"jobs": args.jobs, "days": args.days, "nodes": args.nodes}
+        log = generate_log(model, seed=args.seed, parameters=once_each(args.set or []), **size)
         write_log(log, args.output)
     span = format_duration(float(log.submit_s[-1] - log.submit_s[0]))
     print(f"{args.output}: {len(log):,} jobs over {span} on {log.machine_nodes:,} nodes, load {log.load:.2f}")
     return 0
 
 
-def _refuse(args: argparse.Namespace, options: Iterable[str], what: str) -> None:
-    given = [f"--{name}" for name in options if getattr(args, name) is not None]
+def _refuse(args: argparse.Namespace, names: Iterable[str], what: str) -> None:
+    given = [f"--{name}" for name in names if getattr(args, name) is not None]
     if given:
         raise UserError(f"{given[0]} is for {what} only, which {args.recipe!r} does not generate; leave it out")
 

@@ -52,36 +52,24 @@ _COLUMNS = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.epilog = _EPILOG
-    what = parser.add_argument_group("what to do").add_mutually_exclusive_group()
-    what.add_argument("campaign", metavar="CAMPAIGN", nargs="?", help="a campaign file (.toml): run what is missing")
-    what.add_argument(
-        "--example",
-        metavar="FILE",
-        nargs="?",
-        const="-",
-        help="write a campaign file with every key explained, or print it where no FILE is named",
-    )
-    what.add_argument(
-        "--summary", type=place, metavar="FOLDER", help="summarize what is finished in a folder; run nothing"
-    )
-    add = parser.add_argument
+    what = options.adder(parser.add_argument_group("what to do").add_mutually_exclusive_group())
+    what("campaign CAMPAIGN", nargs="?", help="a campaign file (.toml): run what is missing")
+    words = "write a campaign file with every key explained, or print it where no FILE is named"
+    what("--example FILE", nargs="?", const="-", help=words)
+    what("--summary FOLDER", place, help="summarize what is finished in a folder; run nothing")
     options.add_out(parser, "where results go (default: windrow-NAME)", "-o")
     options.add_workers(parser)
-    add("--shard", type=_shard, metavar="I/N", help="run only shard I of N")
-    add("--by", metavar="A,B,...", help="columns to group by, besides the strategy, such as log,cap")
+    add = options.adder(parser)
+    add("--shard I/N", _shard, help="run only shard I of N")
+    add("--by A,B,...", help="columns to group by, besides the strategy, such as log,cap")
     options.add_json(parser)
-    slurm = parser.add_argument_group("as an array job").add_argument
+    slurm = options.adder(parser.add_argument_group("as an array job"))
     slurm("--on", choices=("slurm",), help="submit the shards to this batch system instead of running here")
-    slurm("--array", type=whole(1, 100_000), metavar="N", help="number of shards (default: as before, else 16)")
-    slurm("--partition", metavar="P", help="partition of the array job (default: the site's)")
-    slurm("--account", metavar="A", help="account of the array job (default: yours)")
-    slurm(
-        "--set",
-        type=assignment,
-        action="append",
-        metavar="OPTION=VALUE",
-        help="any other long option of sbatch for each element, such as time=2:00:00 or mem=4G",
-    )
+    slurm("--array N", whole(1, 100_000), help="number of shards (default: as before, else 16)")
+    slurm("--partition P", help="partition of the array job (default: the site's)")
+    slurm("--account A", help="account of the array job (default: yours)")
+    words = "any other long option of sbatch for each element, such as time=2:00:00 or mem=4G"
+    slurm("--set OPTION=VALUE", assignment, action="append", help=words)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -49,15 +49,11 @@ _UNFINISHED = re.compile(r"(?:\x1b(?:\[[0-?]*[ -/]*|[\]P^_X][^\x07\x1b]*\x1b?|[ 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.epilog = _EPILOG
-    parser.add_argument("task", nargs="?", metavar="TASK", help="the task's id, as windrow tasks lists it")
-    parser.add_argument("-f", "--follow", action="store_true", help="keep printing until the task has ended")
-    parser.add_argument("--attempt", type=whole(1, COUNT_MAX), metavar="N", help="which attempt (default: the latest)")
-    parser.add_argument(
-        "--job",
-        type=whole(0, COUNT_MAX),
-        metavar="N",
-        help="the attempt in this job; without TASK, the job's own output",
-    )
+    add = options.adder(parser)
+    add("task TASK", nargs="?", help="the task's id, as windrow tasks lists it")
+    add("-f --follow", action="store_true", help="keep printing until the task has ended")
+    add("--attempt N", whole(1, COUNT_MAX), help="which attempt (default: the latest)")
+    add("--job N", whole(0, COUNT_MAX), help="the attempt in this job; without TASK, the job's own output")
     options.add_of_run(parser)
 
 

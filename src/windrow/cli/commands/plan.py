@@ -47,8 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.epilog = shared.meanings() + _EPILOG
     shared.add_workflow_and_log(parser)
-    shared.add_moment(parser)
-    shared.add_strategy(parser)
+    shared.add_one_run(parser)
     shared.add_cluster(parser)
     parser.set_defaults(margin=None)  # it depends on --on
     plan_on_queue.add_arguments(parser)

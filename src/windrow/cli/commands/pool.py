@@ -46,21 +46,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
     tables = (("policies", POOL_POLICY_FORMS), ("selections", SELECTION_MEANINGS))
     parser.epilog = "".join(options.listing(*table) for table in tables) + _EPILOG
-    parser.add_argument("pool", type=place, metavar="NAME", help="name of the pool, or its folder (with a /)")
-    parser.add_argument("--policy", metavar="P", help="see below (default: bf)")
-    parser.add_argument("--selection", metavar="S", help="which task of a workflow first, see below (default: random)")
-    parser.add_argument(
-        "--nodes", type=node_count, metavar="N", help="number of nodes (default: 1, or the allocation's)"
-    )
-    parser.add_argument("--cores", type=positive, metavar="C", help="slots per node (default: its cores)")
-    parser.add_argument(
-        "--memory", type=size_bytes, metavar="SIZE", help="memory per node, e.g. 16GB (default: no limit)"
-    )
-    parser.add_argument("--seed", type=seed, metavar="N", help="seed of random selection (default: 0)")
-    parser.add_argument("--detach", action="store_true", help="return at once; the pool runs in the background")
-    ask = parser.add_mutually_exclusive_group()
-    ask.add_argument("--stop", action="store_true", help="stop the pool")
-    ask.add_argument("--cancel", type=positive, metavar="WORKFLOW", help="cancel the workflow with this number")
+    add = options.adder(parser)
+    add("pool NAME", place, help="name of the pool, or its folder (with a /)")
+    add("--policy P", help="see below (default: bf)")
+    add("--selection S", help="which task of a workflow first, see below (default: random)")
+    add("--nodes N", node_count, help="number of nodes (default: 1, or the allocation's)")
+    add("--cores C", positive, help="slots per node (default: its cores)")
+    add("--memory SIZE", size_bytes, help="memory per node, e.g. 16GB (default: no limit)")
+    add("--seed N", seed, help="seed of random selection (default: 0)")
+    add("--detach", action="store_true", help="return at once; the pool runs in the background")
+    ask = options.adder(parser.add_mutually_exclusive_group())
+    ask("--stop", action="store_true", help="stop the pool")
+    ask("--cancel WORKFLOW", positive, help="cancel the workflow with this number")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -34,10 +34,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EPILOG
     options.add_run(parser)
     options.add_html(parser, "-o", "--output", words="the page to write (default: report.html in the run's folder)")
-    parser.add_argument(
-        "--crate", type=place, metavar="DIR", help="also export the run as an RO-Crate to this new folder"
-    )
-    parser.add_argument("--json", action="store_true", help="print one JSON object with paths and figures")
+    add = parser.add_argument
+    add("--crate", type=place, metavar="DIR", help="also export the run as an RO-Crate to this new folder")
+    add("--json", action="store_true", help="print one JSON object with paths and figures")
 
 
 def run(args: argparse.Namespace) -> int:

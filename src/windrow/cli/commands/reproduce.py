@@ -48,31 +48,20 @@ _OPTIONS = ("cap", "policy", "placement", "as_thesis", "data")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.epilog = _EPILOG
-    parser.add_argument("paper", choices=tuple(PAPERS), metavar="PAPER", help="see below")
-    scale = parser.add_mutually_exclusive_group()
-    scale.add_argument(
-        "--quick", action="store_true", help="a sample: a minute or two, or twenty (foresight) (default)"
-    )
-    scale.add_argument(
-        "--full",
-        action="store_true",
-        help="everything: on two cores some minutes (glume, ilyushkin), half an hour (zhang) or hours (foresight)",
-    )
+    add = options.adder(parser)
+    add("paper PAPER", choices=tuple(PAPERS), help="see below")
+    scale = options.adder(parser.add_mutually_exclusive_group())
+    scale("--quick", action="store_true", help="a sample: a minute or two, or twenty (foresight) (default)")
+    words = "everything: on two cores some minutes (glume, ilyushkin), half an hour (zhang) or hours (foresight)"
+    scale("--full", action="store_true", help=words)
     options.add_out(parser, "where results go (default: windrow-PAPER-SCALE)")
     options.add_workers(parser)
-    parser.add_argument(
-        "--cap", type=positive, metavar="N", help="zhang only: at most N jobs queued or running (default: any)"
-    )
-    parser.add_argument("--policy", metavar="P", help="glume only: as in windrow simulate (default: conservative)")
-    parser.add_argument("--placement", metavar="L", help="glume only: as in windrow simulate (default: count)")
-    parser.add_argument(
-        "--as-thesis",
-        action="store_true",
-        help="glume only: cluster, margins and zhang as in the thesis's own simulator: contiguous jobs, ...",
-    )
-    parser.add_argument(
-        "--data", type=place, metavar="FOLDER", help="where logs and workflows are (default: $WINDROW_DATA, else here)"
-    )
+    add("--cap N", positive, help="zhang only: at most N jobs queued or running (default: any)")
+    add("--policy P", help="glume only: as in windrow simulate (default: conservative)")
+    add("--placement L", help="glume only: as in windrow simulate (default: count)")
+    words = "glume only: cluster, margins and zhang as in the thesis's own simulator: contiguous jobs, ..."
+    add("--as-thesis", action="store_true", help=words)
+    add("--data FOLDER", place, help="where logs and workflows are (default: $WINDROW_DATA, else here)")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -46,71 +46,33 @@ PATIENCE_S = 15.0  # a killed manager leaves its last command to the queue behin
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.epilog = _EPILOG
-    add_order(parser)
-    parser.add_argument(
-        "-n", "--dry-run", action="store_true", help="show what would be submitted now; start and write nothing"
-    )
-    parser.add_argument("--detach", action="store_true", help="return at once; the run continues in the background")
-    how = parser.add_mutually_exclusive_group()
-    how.add_argument(
-        "--resume", action="store_true", help="continue the latest run of this workflow, with the settings of that run"
-    )
-    how.add_argument(
-        "--again", action="store_true", help="run every task again, even if there is a run of this workflow"
-    )
+    _add_order(parser)
+    add = options.adder(parser)
+    add("-n --dry-run", action="store_true", help="show what would be submitted now; start and write nothing")
+    add("--detach", action="store_true", help="return at once; the run continues in the background")
+    how = options.adder(parser.add_mutually_exclusive_group())
+    words = "continue the latest run of this workflow, with the settings of that run"
+    how("--resume", action="store_true", help=words)
+    how("--again", action="store_true", help="run every task again, even if there is a run of this workflow")
     options.add_json(parser, "at the end instead of progress")
 
 
-def add_order(parser: argparse.ArgumentParser) -> None:
+def _add_order(parser: argparse.ArgumentParser) -> None:
     """The options that say what to run, where and how."""
-    parser.add_argument("workflow", metavar="WORKFLOW", help="native YAML, WfFormat (.json) or DAX file with commands")
-    parser.add_argument(
-        "--on", default="local", metavar="QUEUE", help="local, slurm, pbs, or a queue of windrow.toml (default: local)"
-    )
-    parser.add_argument("--strategy", default="auto", metavar="S", help="how to cut (default: auto, that is foresight)")
-    parser.add_argument(
-        "--objective",
-        default="makespan",
-        choices=("makespan", "node-hours", "balanced"),
-        help="what foresight aims at (default: makespan)",
-    )
-    parser.add_argument(
-        "--deadline", type=some_time_s, metavar="T", help="foresight: finish within this time of the start, e.g. 4h"
-    )
-    parser.add_argument(
-        "--think",
-        type=whole(1, 1000),
-        default=1,
-        metavar="N",
-        help="foresight: spend N times the planning effort on each decision (default: 1)",
-    )
-    parser.add_argument(
-        "--cap", type=positive, default=16, metavar="N", help="maximum number of jobs queued or running (default: 16)"
-    )
-    parser.add_argument(
-        "--margin",
-        type=margin,
-        default=MARGIN,
-        metavar="F",
-        help="requested time as a multiple of the expected run (default: 1.2)",
-    )
-    parser.add_argument(
-        "--max-nodes", type=node_count, metavar="N", help="maximum number of nodes per job (default: the queue's)"
-    )
-    parser.add_argument(
-        "--risk",
-        type=number(0.001, 0.999, what="a probability"),
-        default=0.1,
-        metavar="P",
-        help="accepted chance that a learned run time is too short (default: 0.1)",
-    )
-    parser.add_argument(
-        "--guess",
-        type=some_time_s,
-        default=60.0,
-        metavar="T",
-        help="run time of tasks about which nothing is known (default: 1m)",
-    )
+    options.add_runnable(parser)
+    options.add_on(parser)
+    add = options.adder(parser)
+    add("--strategy S", default="auto", help="how to cut (default: auto, that is foresight)")
+    aims = ("makespan", "node-hours", "balanced")
+    add("--objective", default="makespan", choices=aims, help="what foresight aims at")
+    add("--deadline T", some_time_s, help="foresight: finish within this time of the start, e.g. 4h")
+    add("--think N", whole(1, 1000), 1, help="foresight: spend N times the planning effort on each decision")
+    add("--cap N", positive, 16, help="maximum number of jobs queued or running")
+    add("--margin F", margin, MARGIN, help="requested time as a multiple of the expected run")
+    add("--max-nodes N", node_count, help="maximum number of nodes per job (default: the queue's)")
+    chance = number(0.001, 0.999, what="a probability")
+    add("--risk P", chance, 0.1, help="accepted chance that a learned run time is too short")
+    add("--guess T", some_time_s, "1m", help="run time of tasks about which nothing is known")
 
 
 def order_of(args: argparse.Namespace) -> RunRequest:

@@ -29,9 +29,15 @@ examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("log", metavar="LOG", help="a log in the Standard Workload Format (.swf), plain or .gz")
+    add = options.adder(parser)
+    add("log LOG", help="a log in the Standard Workload Format (.swf), plain or .gz")
     _add_settings(parser)
-    _add_window(parser.add_argument_group("which jobs count"))
+    window = options.adder(parser.add_argument_group("which jobs count"))
+    words = "count jobs submitted from then on; earlier ones only fill the machine"
+    window("--from TIME", duration_s, "0", dest="from_s", help=words)
+    window("--to TIME", duration_s, math.inf, dest="to_s", help="count jobs submitted before then (default: the end)")
+    words = "start this long before --from, with an empty machine (default: start with the log)"
+    window("--warmup TIME", duration_s, dest="warmup_s", help=words)
     output = parser.add_argument_group("output")
     output.add_argument("--jobs-out", metavar="FILE", help="write each job's times to a .csv, .csv.gz or .parquet file")
     options.add_html(output, "--report")
@@ -43,55 +49,15 @@ def _add_settings(parser: argparse.ArgumentParser) -> None:
 
     tables = {"policies": POLICIES, "priorities": PRIORITIES, "events": EVENTS, "placements": PLACEMENTS}
     parser.epilog = "".join(options.listing(title, names) for title, names in tables.items()) + _EPILOG
-    add = parser.add_argument
-    add(
-        "--nodes",
-        type=node_count,
-        metavar="N",
-        help="number of nodes; wider jobs are dropped (default: the log's)",
-    )
-    add("--policy", action="append", metavar="P", help="see below; repeat it to compare (default: conservative)")
-    add("--priority", default="arrival", metavar="Q", help="order of the queue, see below (default: arrival)")
-    add(
-        "--requests",
-        default="actual",
-        choices=("actual", "accurate"),
-        help="requested times as users gave them, or equal to the runs (default: actual)",
-    )
-    add("--events", default="batched", metavar="E", help="what happens within a second, see below (default: batched)")
-    add("--placement", default="count", metavar="L", help="whether nodes have identities, see below (default: count)")
-    add(
-        "--cap",
-        type=positive,
-        metavar="K",
-        help="maximum number of jobs of one user queued or running (default: no cap)",
-    )
-
-
-def _add_window(group: argparse._ArgumentGroup) -> None:
-    group.add_argument(
-        "--from",
-        dest="from_s",
-        type=duration_s,
-        default=0.0,
-        metavar="TIME",
-        help="count jobs submitted from then on; earlier ones only fill the machine (default: 0)",
-    )
-    group.add_argument(
-        "--to",
-        dest="to_s",
-        type=duration_s,
-        default=math.inf,
-        metavar="TIME",
-        help="count jobs submitted before then (default: the end)",
-    )
-    group.add_argument(
-        "--warmup",
-        dest="warmup_s",
-        type=duration_s,
-        metavar="TIME",
-        help="start this long before --from, with an empty machine (default: start with the log)",
-    )
+    add = options.adder(parser)
+    add("--nodes N", node_count, help="number of nodes; wider jobs are dropped (default: the log's)")
+    add("--policy P", action="append", help="see below; repeat it to compare (default: conservative)")
+    add("--priority Q", default="arrival", help="order of the queue, see below")
+    words = "requested times as users gave them, or equal to the runs"
+    add("--requests", default="actual", choices=("actual", "accurate"), help=words)
+    add("--events E", default="batched", help="what happens within a second, see below")
+    add("--placement L", default="count", help="whether nodes have identities, see below")
+    add("--cap K", positive, help="maximum number of jobs of one user queued or running (default: no cap)")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -34,33 +34,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         ("estimates (for due)", ESTIMATE_MEANINGS),
     )
     parser.epilog = "".join(options.listing(*table) for table in tables) + _EXAMPLES
-    parser.add_argument(
-        "--policy", action="append", metavar="P", help="see below; may be repeated (default: four of them)"
-    )
-    parser.add_argument("--workload", default="mixture", metavar="W", help="see below (default: mixture)")
-    parser.add_argument(
-        "--utilization",
-        type=number(0.001, 2, what="a utilization"),
-        default=0.5,
-        metavar="U",
-        help="offered load, as a share of the pool (default: 0.5)",
-    )
-    parser.add_argument("--nodes", type=whole(1, 100_000), default=100, metavar="N", help="processors (default: 100)")
-    parser.add_argument(
-        "--workflows", type=whole(1, 100_000), default=3000, metavar="N", help="number of workflows (default: 3000)"
-    )
-    parser.add_argument(
-        "--jobs", type=number(0, 1, what="a share"), default=0.0, metavar="F", help="share of batch jobs (default: 0)"
-    )
-    parser.add_argument(
-        "--selection", default="random", metavar="S", help="which task of a workflow first, see below (default: random)"
-    )
-    parser.add_argument(
-        "--estimates", default="exact", metavar="E", help="estimates of run times, see below (default: exact)"
-    )
-    parser.add_argument(
-        "--seed", type=seed, default=0, metavar="N", help="seed of the workload and of random choices (default: 0)"
-    )
+    add = options.adder(parser)
+    add("--policy P", action="append", help="see below; may be repeated (default: four of them)")
+    add("--workload W", default="mixture", help="see below")
+    add("--utilization U", number(0.001, 2, what="a utilization"), 0.5, help="offered load, as a share of the pool")
+    add("--nodes N", whole(1, 100_000), 100, help="processors")
+    add("--workflows N", whole(1, 100_000), 3000, help="number of workflows")
+    add("--jobs F", number(0, 1, what="a share"), "0", help="share of batch jobs")
+    add("--selection S", default="random", help="which task of a workflow first, see below")
+    add("--estimates E", default="exact", help="estimates of run times, see below")
+    add("--seed N", seed, 0, help="seed of the workload and of random choices")
     output = parser.add_argument_group("output")
     options.add_html(output)
     options.add_json(output)

@@ -35,11 +35,10 @@ _LOOK_S = 0.2
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.epilog = _EPILOG
-    parser.add_argument("workflow", metavar="WORKFLOW", help="native YAML, WfFormat (.json) or DAX file with commands")
-    parser.add_argument(
-        "--pool", required=True, type=place, metavar="NAME", help="the pool: its name, or its folder (with a /)"
-    )
-    parser.add_argument("--wait", action="store_true", help="return when the workflow has ended")
+    options.add_runnable(parser)
+    add = options.adder(parser)
+    add("--pool NAME", place, required=True, help="the pool: its name, or its folder (with a /)")
+    add("--wait", action="store_true", help="return when the workflow has ended")
     options.add_json(parser, "")
 
 

@@ -25,8 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.epilog = shared.meanings() + _EPILOG
     shared.add_workflow_and_log(parser)
-    shared.add_moment(parser)
-    shared.add_strategy(parser)
+    shared.add_one_run(parser)
     words = "the page to write; it opens in any browser (default: timeline.html)"
     options.add_html(parser, "-o", "--output", default="timeline.html", words=words)
     shared.add_cluster(parser)
