@@ -1,6 +1,7 @@
 """The door: picks the command, turns errors into one line and an exit code.
 
-Each command is a module of `commands` with `SUMMARY` (a sentence), `add_arguments(parser)` and `run(args) -> int`.
+Each command is a module of `commands` with `SUMMARY` (a sentence), `EPILOG` (what ends its help, examples above all),
+`add_arguments(parser)` and `run(args) -> int`.
 Rule 1: their top level imports the standard library only, so that help comes at once. Rule 2: exceptions stop here, and
 only those of Windrow's own tree; anything else is a bug and shows its traceback.
 """
@@ -19,7 +20,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn, Protocol, cast
 
-from windrow.cli import compiling, terminal
+from windrow.cli import progress, terminal
 from windrow.errors import UserError, WindrowError, unknown_name
 from windrow.version import __version__
 
@@ -51,6 +52,7 @@ class Command(Protocol):
     """What a command's module offers."""
 
     SUMMARY: str
+    EPILOG: str
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Declare the options."""
@@ -142,31 +144,25 @@ def _run(argv: Sequence[str]) -> int:
     if chosen is None:  # only options stood in front, or nothing at all
         parser.print_help()
         return 0
-    compiling.announce()
+    progress.announce_compiling()
     return _module(chosen).run(args)
 
 
 def _parser(chosen: str | None) -> Parser:
+    looks: dict[str, Any] = {"formatter_class": argparse.RawDescriptionHelpFormatter, "allow_abbrev": False}
     parser = Parser(
         prog="windrow",
         usage="windrow [-h] [--version] COMMAND ..." if chosen is None else None,
         description=_DESCRIPTION if chosen is not None else f"{_DESCRIPTION}\n\n{_overview()}",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
+        **looks,
     )
     parser.add_argument("--version", action="version", version=f"windrow {__version__}")
     if chosen is not None:
-        _add_command(parser, chosen)
+        module = _module(chosen)
+        commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+        module.add_arguments(commands.add_parser(chosen, description=module.SUMMARY, epilog=module.EPILOG, **looks))
     return parser
-
-
-def _add_command(parser: Parser, name: str) -> None:
-    module = _module(name)
-    command = parser.add_subparsers(dest="command", metavar="COMMAND").add_parser(
-        name, description=module.SUMMARY, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
-    )
-    module.add_arguments(command)
 
 
 def _overview() -> str:

@@ -1,6 +1,5 @@
-"""How far a campaign's trials are: a live line on a terminal, else a plain one every ten seconds.
-
-A campaign can run for hours into a file, so the rule that only terminals see progress is relaxed here.
+"""How far work is that takes long: campaigns, counted trials, compilation. Live on a terminal, else a line every ten
+seconds: a campaign can run for hours into a file, so the rule that only terminals see progress is relaxed here.
 """
 
 from __future__ import annotations
@@ -18,12 +17,36 @@ if TYPE_CHECKING:
 
     from windrow.lab.campaign.workers import CampaignProgress
 
+_PATIENCE_S = 2.0
+
+# What people would call a kernel, and seconds on a usual machine; what compiles within two seconds is not mentioned.
+COMPILED = {
+    "advance.advance": ("the simulator", 8),
+    "trial.go_on": ("the simulation of whole runs", 8),
+    "estimate.estimate": ("the forecaster", 3),
+    "estimate.run_times": ("the estimate of run times", 3),
+    "play.rollout": ("the look-ahead", 8),
+    "streams.simulate": ("the simulation of streams", 4),
+}
+
+
+def announce_compiling() -> None:
+    """From now on, say what is compiled, and about how long that takes: at its first use, once for each version."""
+    from windrow.kernels import jit
+
+    def say(kernel: str) -> None:
+        if kernel in COMPILED:
+            what, seconds = COMPILED[kernel]
+            terminal.say(f"compiling {what} (once per version, about {seconds} s) ...")
+
+    jit.hearers[:] = [say]
+
 
 @contextmanager
 def watching() -> Iterator[Callable[[CampaignProgress], None]]:
-    """Yields what is to be told of progress while the body runs."""
+    """Yields what is to be told of a campaign's progress while the body runs."""
     if not sys.stderr.isatty():
-        yield _sparse()
+        yield _sparse(lambda progress: _words(progress, progress.gone_s))
         return
     from rich.console import Console
     from rich.live import Live
@@ -33,13 +56,13 @@ def watching() -> Iterator[Callable[[CampaignProgress], None]]:
     began = time.monotonic()
 
     def line() -> RenderableType:
-        return Text(words(news[-1], time.monotonic() - began) if news else "")
+        return Text(_words(news[-1], time.monotonic() - began) if news else "")
 
     with Live(get_renderable=line, console=Console(stderr=True), refresh_per_second=2, transient=True):
         yield news.append
 
 
-def words(progress: CampaignProgress, gone_s: float) -> str:
+def _words(progress: CampaignProgress, gone_s: float) -> str:
     """One line: trials done, time gone, time left, what was found and what failed."""
     from windrow.model import format_duration
 
@@ -52,13 +75,39 @@ def words(progress: CampaignProgress, gone_s: float) -> str:
     return line + (f", {progress.failed:,} FAILED" if progress.failed else "")
 
 
-def _sparse() -> Callable[[CampaignProgress], None]:
+@contextmanager
+def counting(what: str) -> Iterator[Callable[[int, int], None]]:
+    """Yields what is to be told how far the body is: trials done, and all of them."""
+    if not sys.stderr.isatty():
+        yield _sparse(lambda done, total: f"{what} ... {done:,} of {total:,} trials")
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    bar = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("left"))
+    progress = Progress(*bar, console=Console(stderr=True), transient=True)
+    task = progress.add_task(what, total=None)
+    began = time.monotonic()
+
+    def tell(done: int, total: int) -> None:
+        progress.update(task, completed=done, total=total)
+        if not progress.live.is_started and time.monotonic() - began > _PATIENCE_S:
+            progress.start()
+
+    try:
+        yield tell
+    finally:
+        progress.stop()
+
+
+def _sparse(words: Callable[..., str]) -> Callable[..., None]:
+    """What says the words about the latest news, every ten seconds."""
     said_s = time.monotonic()
 
-    def watch(progress: CampaignProgress) -> None:
+    def tell(*news: object) -> None:
         nonlocal said_s
         if time.monotonic() - said_s >= terminal.LINE_S:
             said_s = time.monotonic()
-            terminal.say(words(progress, progress.gone_s))
+            terminal.say(words(*news))
 
-    return watch
+    return tell

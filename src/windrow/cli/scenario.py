@@ -55,10 +55,10 @@ def add_one_run(parser: argparse.ArgumentParser) -> None:
 
 
 def meanings() -> str:
-    """The strategies with a sentence each, for help pages."""
+    """The strategies with a sentence each, and how times are written, for help pages."""
     from windrow.app.strategies import MEANINGS
 
-    return options.listing("strategies", MEANINGS)
+    return options.listing("strategies", MEANINGS) + TIMES
 
 
 def read_scenario(args: argparse.Namespace) -> Scenario:

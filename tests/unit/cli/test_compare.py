@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from windrow.app.strategies import STRATEGIES
-from windrow.cli import arguments, terminal
-from windrow.cli.commands import compare as command
+from windrow.cli import arguments, progress, terminal
 from windrow.cli.main import main
 from windrow.formats import write_log, write_workflow
 from windrow.lab import scenario
@@ -232,12 +231,12 @@ def test_progress_shows_only_when_it_takes_long(
 ) -> None:
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     now = [0.0]
-    monkeypatch.setattr("windrow.cli.commands.compare.time.monotonic", lambda: now[0])
-    with command.counting("comparing") as tell:
+    monkeypatch.setattr("windrow.cli.progress.time.monotonic", lambda: now[0])
+    with progress.counting("comparing") as tell:
         assert tell is not None
         tell(1, 10)
     assert "comparing" not in capsys.readouterr().err
-    with command.counting("comparing") as tell:
+    with progress.counting("comparing") as tell:
         assert tell is not None
         tell(1, 10)
         now[0] = 3.0

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from windrow import kernels
-from windrow.cli import compiling
+from windrow.cli import progress
 from windrow.kernels.jit import Kernel
 
 IMPORT_ALL = """
@@ -80,7 +80,7 @@ def test_without_a_folder_for_it_kernels_run_all_the_same() -> None:
     assert python(CALL, WINDROW_CACHE="/dev/null/nowhere") == "heap.pop\n"
 
 
-@pytest.mark.parametrize("name", compiling.WORDS)
+@pytest.mark.parametrize("name", progress.COMPILED)
 def test_what_is_announced_is_a_kernel(name: str) -> None:
     modules = [import_module(m.name) for m in pkgutil.walk_packages(kernels.__path__, "windrow.kernels.")]
     assert name in {value.name for module in modules for value in vars(module).values() if isinstance(value, Kernel)}

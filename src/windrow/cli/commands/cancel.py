@@ -10,7 +10,7 @@ from windrow.manager.states import ACTIVE, RunState, TaskState
 
 SUMMARY = "Stop a run and cancel its jobs; finished tasks stay finished, and windrow resume continues it."
 
-_EPILOG = """
+EPILOG = """
 examples:
   windrow cancel
   windrow cancel montage-3
@@ -19,7 +19,6 @@ examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.epilog = _EPILOG
     options.add_run(parser)
 
 

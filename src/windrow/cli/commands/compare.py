@@ -6,14 +6,13 @@ import argparse
 import math
 import shutil
 import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from windrow.cli import options, terminal
 from windrow.cli import scenario as shared
 from windrow.cli.arguments import duration_s
+from windrow.cli.progress import counting
 from windrow.errors import UserError
 
 if TYPE_CHECKING:
@@ -26,29 +25,25 @@ if TYPE_CHECKING:
 
 SUMMARY = "Run a workflow by several strategies on a simulated cluster and compare makespans, waits and node-hours."
 
-_EPILOG = (
-    shared.TIMES
-    + """
+EPILOG = """
 examples:
   windrow compare montage.json
   windrow compare montage.json --log KTH-SP2-1996-2.1-cln.swf.gz --from 1d --to 7d --every 30m --html compare.html
   windrow compare montage.json --log log.swf --at 5d --strategies one-job,zhang,glume --noise 0.3 --seed 1 --json
 """
-)
 
 _PLOT = 60
 _WIDE = 116  # columns that the whole table may take
-_PATIENCE_S = 2.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.epilog = shared.meanings() + _EPILOG
+    parser.epilog = shared.meanings() + EPILOG
     shared.add_workflow_and_log(parser)
     parser.add_argument("--strategies", metavar="A,B,...", help="which to compare, see below (default: all)")
     when = parser.add_argument_group("when the workflow is submitted")
-    for name, default in (("from", "1d"), ("to", "7d"), ("every", "6h")):
-        words = {"from": "first time", "to": "last time", "every": "gap between times"}[name]
+    times = (("from", "first time", "1d"), ("to", "last time", "7d"), ("every", "gap between times", "6h"))
+    for name, words, default in times:
         hint = f"{words} (default: {default}, or less in a short log)"
         when.add_argument(f"--{name}", dest=f"{name}_s", type=duration_s, metavar="T", help=hint)
     when.add_argument("--at", dest="at_s", type=duration_s, metavar="T", help="submit once, at T")
@@ -60,10 +55,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Read, try everything, and hand out the results."""
+    from windrow.app.strategies import find_strategy
     from windrow.lab.compare import compare_in
     from windrow.report.comparison.page import comparison_page
 
-    strategies = _strategies(args.strategies)
+    strategies: list[str] | None = None
+    if args.strategies is not None:
+        names = dict.fromkeys(name.strip().lower() for name in args.strategies.split(",") if name.strip())
+        if not names:
+            raise UserError("--strategies needs at least one name; see windrow compare --help")
+        strategies = [find_strategy(name).name for name in names]
     scenario = shared.read_scenario(args)
     times = _times(args, scenario)
     with counting("comparing") as tell:
@@ -76,17 +77,6 @@ def run(args: argparse.Namespace) -> int:
     else:
         _show(comparison, lines, args.html)
     return 0
-
-
-def _strategies(text: str | None) -> list[str] | None:
-    from windrow.app.strategies import find_strategy
-
-    if text is None:
-        return None
-    names = list(dict.fromkeys(name.strip().lower() for name in text.split(",") if name.strip()))
-    if not names:
-        raise UserError("--strategies needs at least one name; see windrow compare --help")
-    return [find_strategy(name).name for name in names]
 
 
 def _times(args: argparse.Namespace, scenario: Scenario) -> list[int]:
@@ -109,43 +99,6 @@ def _times(args: argparse.Namespace, scenario: Scenario) -> list[int]:
     return list(submission_times(scenario.log, seconds["from"], seconds["to"], seconds["every"]))
 
 
-def _sparse(what: str) -> Callable[[int, int], None]:
-    said_s = time.monotonic()
-
-    def tell(done: int, total: int) -> None:
-        nonlocal said_s
-        if time.monotonic() - said_s >= terminal.LINE_S:
-            said_s = time.monotonic()
-            terminal.say(f"{what} ... {done:,} of {total:,} trials")
-
-    return tell
-
-
-@contextmanager
-def counting(what: str) -> Iterator[Callable[[int, int], None]]:
-    """Yields what is to be told how far the body is, and shows it: a bar on a terminal, a line at times elsewhere."""
-    if not sys.stderr.isatty():
-        yield _sparse(what)
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    bar = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("left"))
-    progress = Progress(*bar, console=Console(stderr=True), transient=True)
-    task = progress.add_task(what, total=None)
-    began = time.monotonic()
-
-    def tell(done: int, total: int) -> None:
-        progress.update(task, completed=done, total=total)
-        if not progress.live.is_started and time.monotonic() - began > _PATIENCE_S:
-            progress.start()
-
-    try:
-        yield tell
-    finally:
-        progress.stop()
-
-
 def _as_json(comparison: Comparison, *, is_embedded: bool) -> dict[str, object]:
     from windrow.report.comparison.page import verdict
 
@@ -163,24 +116,18 @@ def _as_json(comparison: Comparison, *, is_embedded: bool) -> dict[str, object]:
 def _show(comparison: Comparison, lines: list[str], page: str | None) -> None:
     from rich.text import Text
 
-    from windrow.report.comparison.page import verdict
+    from windrow.report.comparison.page import columns, unit_of, verdict
 
+    shown = columns(unit_of(comparison))
+    # On a narrow terminal two tables: times, and nodes and jobs.
+    is_narrow = sys.stdout.isatty() and shutil.get_terminal_size().columns < _WIDE
     terminal.show(
         Text("\n".join(lines)),
-        *_tables(comparison),
+        *(_table(comparison, part) for part in ((shown[:5], shown[5:]) if is_narrow else (shown,))),
         _spread(comparison),
         Text("\n".join(verdict(comparison))),
         *terminal.files_written(page=page),
     )
-
-
-def _tables(comparison: Comparison) -> list[Table]:
-    """One table, or on a narrow terminal two: times, and nodes and jobs."""
-    from windrow.report.comparison.page import columns, unit_of
-
-    shown = columns(unit_of(comparison))
-    is_narrow = sys.stdout.isatty() and shutil.get_terminal_size().columns < _WIDE
-    return [_table(comparison, part) for part in ((shown[:5], shown[5:]) if is_narrow else (shown,))]
 
 
 def _table(comparison: Comparison, shown: Sequence[Column]) -> Table:
@@ -206,13 +153,11 @@ def _spread(comparison: Comparison) -> Text:
     text = Text(f"{'makespan':<{width}}  ─ 10 to 90 %   | median   o mean\n", style="dim")
     for summary in comparison.summaries():
         row = [" "] * (_PLOT + 1)
-        low, middle, mean, last = (
-            round(summary[f"makespan_s_{key}"] / high * _PLOT) for key in ("p10", "median", "mean", "p90")
-        )
+        keys = (f"makespan_s_{key}" for key in ("p10", "median", "mean", "p90"))
+        low, middle, mean, last = (round(summary[key] / high * _PLOT) for key in keys)
         row[low : last + 1] = "─" * (last + 1 - low)
         row[middle], row[mean] = "|", "o"
         is_best = summary["strategy"] == comparison.best()
         text.append(f"{summary['strategy']:<{width}}  ", style="not dim")
         text.append("".join(row).rstrip() + "\n", style="not dim green" if is_best else "not dim cyan")
-    axis = f"0{unit.write(high):>{_PLOT}}"
-    return text.append(f"{'':<{width}}  {axis}")
+    return text.append(f"{'':<{width}}  0{unit.write(high):>{_PLOT}}")

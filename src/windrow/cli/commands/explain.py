@@ -10,7 +10,7 @@ from windrow.errors import UserError, printable
 
 SUMMARY = "Explain why a task or a job ran where and when it did, or why it waits."
 
-_EPILOG = """
+EPILOG = """
 examples:
   windrow explain align-17             why this task ran where and when it did, or why it waits
   windrow explain 3 --run montage-3    why job 3 was cut and submitted as it was
@@ -22,7 +22,6 @@ Jobs are numbered from 0: in windrow status, in the names of their folders, and 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.epilog = _EPILOG
     parser.add_argument("what", metavar="TASK|JOB", help="a task's id, a job's number, or its id in the queue")
     options.add_of_run(parser)
     parser.add_argument("--all", action="store_true", help="show everything, such as the alternatives considered")

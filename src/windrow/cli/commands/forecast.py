@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 SUMMARY = "Predict when jobs would start if they were submitted now, and show how good past predictions were."
 
-_EPILOG = """\
+EPILOG = """\
 sources:
   twin     the live queue, read once and simulated here; requested times are taken as run times
   system   the batch system's own estimate, for at most 12 of the jobs
@@ -48,7 +48,6 @@ Reader = Callable[[], Sequence["PastPrediction"]]
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.epilog = _EPILOG
     options.add_on(parser)
     jobs = options.adder(parser.add_argument_group("jobs to predict: each number of nodes with each time"))
     jobs("--nodes N,...", _numbers, help="(default: 1, and a quarter, half, all of them)")

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 SUMMARY = "Generate a workflow from a recipe, or a log from a model; the same seed gives the same file."
 
-_EPILOG = """\
+EPILOG = """\
 RECIPE is the name of a recipe, or `log`, or `list` for all recipes and models with their parameters.
 
 examples:
@@ -34,7 +34,6 @@ _LOG_ONLY = ("model", "jobs", "days", "nodes")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.epilog = _EPILOG
     add = options.adder(parser)
     add("recipe RECIPE", help="a recipe's name, `log`, or `list`")
     add("-o --output FILE", help="where to write: .json or .json.gz (workflow), .swf or .swf.gz (log)")

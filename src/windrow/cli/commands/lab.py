@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 SUMMARY = "Run a campaign: strategies tried over logs, workflows, times and settings, as a file lists them."
 
-_EPILOG = """\
+EPILOG = """\
 A campaign may be stopped at any time, by kill -9 too: the same command continues where it was. The table is the same
 for any number of workers, shards and interruptions.
 
@@ -51,7 +51,6 @@ _COLUMNS = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.epilog = _EPILOG
     what = options.adder(parser.add_argument_group("what to do").add_mutually_exclusive_group())
     what("campaign CAMPAIGN", nargs="?", help="a campaign file (.toml): run what is missing")
     words = "write a campaign file with every key explained, or print it where no FILE is named"

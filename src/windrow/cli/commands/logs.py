@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 SUMMARY = "Print the output of a task (stdout and stderr), or follow it while the task runs."
 
-_EPILOG = """
+EPILOG = """
 The output goes to stdout, a line about it (attempt, file) to stderr. Without --attempt, the latest attempt is shown.
 
 examples:
@@ -48,7 +48,6 @@ _UNFINISHED = re.compile(r"(?:\x1b(?:\[[0-?]*[ -/]*|[\]P^_X][^\x07\x1b]*\x1b?|[ 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.epilog = _EPILOG
     add = options.adder(parser)
     add("task TASK", nargs="?", help="the task's id, as windrow tasks lists it")
     add("-f --follow", action="store_true", help="keep printing until the task has ended")

@@ -20,9 +20,7 @@ SUMMARY = (
     "Show how a strategy would cut a workflow into jobs, and why: on a simulated cluster, or with --on on a real one."
 )
 
-_EPILOG = (
-    shared.TIMES
-    + """
+EPILOG = """
 Without --on, the cluster is a simulated one with the load of a log (--log, or a synthetic log of 128 nodes).
 `windrow run -n WORKFLOW` plans on the queue that `windrow run` would use, with the same checks.
 
@@ -35,7 +33,6 @@ examples:
   windrow plan montage.json --at 30h --strategy zhang --explain
   windrow plan workflow.yaml --on slurm        what `windrow run` would submit now
 """
-)
 
 _MOST_JOBS = 24
 _MOST_CANDIDATES = 30
@@ -45,7 +42,7 @@ _PLOT = 60
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.epilog = shared.meanings() + _EPILOG
+    parser.epilog = shared.meanings() + EPILOG
     shared.add_workflow_and_log(parser)
     shared.add_one_run(parser)
     shared.add_cluster(parser)

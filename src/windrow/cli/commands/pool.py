@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 SUMMARY = "Run a pool on this machine or inside an allocation: workflows arrive and share its processors."
 
-_EPILOG = """
+EPILOG = """
 The pool is kept in .windrow/pools/NAME of this folder; a NAME with a / is a path. Started inside a Slurm allocation, it
 uses the nodes of the allocation. Ctrl-C or --stop stop the pool and its running tasks; windrow pool NAME continues it,
 with the same settings unless others are given. However the pool ends, finished tasks stay finished.
@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     from windrow.streams.help_texts import POOL_POLICY_FORMS, SELECTION_MEANINGS
 
     tables = (("policies", POOL_POLICY_FORMS), ("selections", SELECTION_MEANINGS))
-    parser.epilog = "".join(options.listing(*table) for table in tables) + _EPILOG
+    parser.epilog = "".join(options.listing(*table) for table in tables) + EPILOG
     add = options.adder(parser)
     add("pool NAME", place, help="name of the pool, or its folder (with a /)")
     add("--policy P", help="see below (default: bf)")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 SUMMARY = "Write one self-contained page about a run: its jobs, waits and tasks over time."
 
-_EPILOG = """
+EPILOG = """
 Any run can be shown, also one that is running, stopped or failed. The page opens in any browser.
 --crate makes a folder with ro-crate-metadata.json (Workflow Run RO-Crate 0.5) and the workflow. Files that tasks read
 and wrote are named there with size and SHA-256; they stay where they are.
@@ -31,7 +31,6 @@ examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.epilog = _EPILOG
     options.add_run(parser)
     options.add_html(parser, "-o", "--output", words="the page to write (default: report.html in the run's folder)")
     add = parser.add_argument

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from windrow.cli import options, terminal
 from windrow.cli.arguments import place, positive
-from windrow.cli.progress import watching
+from windrow.cli.progress import counting, watching
 from windrow.errors import UserError
 from windrow.reproductions import PAPERS
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 SUMMARY = "Repeat the experiments of a paper and compare our numbers with the printed ones."
 
-_EPILOG = """\
+EPILOG = """\
 papers, and our own claims:
 %s
 
@@ -47,7 +47,6 @@ _OPTIONS = ("cap", "policy", "placement", "as_thesis", "data")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.epilog = _EPILOG
     add = options.adder(parser)
     add("paper PAPER", choices=tuple(PAPERS), help="see below")
     scale = options.adder(parser.add_mutually_exclusive_group())
@@ -103,7 +102,6 @@ def _wishes(args: argparse.Namespace, paper: Paper) -> Wishes:
 
 def _found(plan: PaperPlan, out: Path, workers: int | None) -> list[Any]:
     """What campaigns and calls give, in the plan's order."""
-    from windrow.cli.commands.compare import counting
     from windrow.reproductions.paper import run_calls
 
     found: list[Any] = []

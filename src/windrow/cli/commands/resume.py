@@ -15,7 +15,7 @@ SUMMARY = (
     "Resume a run: finished tasks stay finished, failed ones are retried, changes to the workflow file are applied."
 )
 
-_EPILOG = """
+EPILOG = """
 If the workflow file has changed, a new run continues this one: tasks whose command, inputs, outputs, environment and
 working folder are the same stay finished; what changed and what depends on it runs again. Windrow first
 prints which tasks and why.
@@ -30,7 +30,6 @@ examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.epilog = _EPILOG
     options.add_run(parser)
     parser.add_argument("--detach", action="store_true", help="return at once; the run continues in the background")
     options.add_json(parser, "at the end instead of progress")

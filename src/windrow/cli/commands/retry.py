@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 SUMMARY = "Run chosen tasks of a run again, even if they have finished."
 
-_EPILOG = """
+EPILOG = """
 Tasks that depend on them stay finished, unless --with-descendants is given. Like resume, retry stays with the run to
 its end and retries failed tasks; if the run has a manager, that one does it.
 
@@ -32,7 +32,6 @@ examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.epilog = _EPILOG
     parser.add_argument("tasks", nargs="+", metavar="TASK", help="a task's id; * stands for any characters")
     parser.add_argument("--with-descendants", action="store_true", help="also run all tasks that depend on them")
     options.add_of_run(parser)

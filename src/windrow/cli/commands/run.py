@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 SUMMARY = "Run a workflow: cut it into jobs, submit them, and follow them to the end."
 
-_EPILOG = """
+EPILOG = """
 The run is kept in .windrow/runs/NAME of this folder. Interrupting (Ctrl-C) stops watching and submitting, and nothing
 else: queued jobs keep running. `windrow resume` continues, `windrow cancel` cancels them. Closing the output (`| head`)
 does not end the run.
@@ -45,7 +45,6 @@ PATIENCE_S = 15.0  # a killed manager leaves its last command to the queue behin
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.epilog = _EPILOG
     _add_order(parser)
     add = options.adder(parser)
     add("-n --dry-run", action="store_true", help="show what would be submitted now; start and write nothing")

@@ -11,7 +11,7 @@ from windrow.manager.states import ACTIVE, TaskState
 
 SUMMARY = "List the runs of this folder."
 
-_EPILOG = """
+EPILOG = """
 examples:
   windrow runs
   windrow runs --json
@@ -20,7 +20,6 @@ examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.epilog = _EPILOG
     options.add_json(parser)
 
 

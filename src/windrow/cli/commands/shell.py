@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 SUMMARY = "Start a shell in a task's folder and environment, and show the task's exact command."
 
-_EPILOG = """
+EPILOG = """
 Windrow does not track what runs in that shell. The environment is this shell's with the task's
 variables added, as an agent adds them to its own; what a batch job adds (SLURM_..., modules) is not there.
 
@@ -49,7 +49,6 @@ class _Place:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.epilog = _EPILOG
     parser.add_argument("task", metavar="TASK", help="the task's id, as windrow tasks lists it")
     options.add_of_run(parser)
     what = parser.add_mutually_exclusive_group()

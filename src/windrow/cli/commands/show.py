@@ -19,7 +19,7 @@ _EXACT_UP_TO = 100_000
 _MOST_ROWS = 32
 _BAR = 40
 
-_EPILOG = """\
+EPILOG = """\
 Work is the sum of all run times. The critical path is the chain of dependent tasks that takes longest. The level of
 parallelism is the most tasks that can ever run at once; tokens estimate it from below.
 
@@ -30,7 +30,6 @@ example:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.epilog = _EPILOG
     options.add_workflow(parser)
     options.add_html(parser)
     options.add_json(parser, "instead of tables")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from windrow.cli import jobs_out, options, terminal
 from windrow.cli.arguments import duration_s, node_count, positive
+from windrow.cli.scenario import TIMES
 from windrow.errors import UserError
 
 if TYPE_CHECKING:
@@ -17,9 +18,7 @@ if TYPE_CHECKING:
 
 SUMMARY = "Replay a log on a simulated cluster and print waits, slowdown and utilization."
 
-_EPILOG = """\
-Times and durations are seconds, or a number with a unit: 90, 30m, 4h, 30d. Times count from the log's first submission.
-
+EPILOG = """
 examples:
   windrow simulate KTH-SP2-1996-2.1-cln.swf.gz
   windrow simulate log.swf --policy fcfs --policy easy --policy conservative --html report.html
@@ -48,7 +47,7 @@ def _add_settings(parser: argparse.ArgumentParser) -> None:
     from windrow.sim.settings import EVENTS, PLACEMENTS, POLICIES, PRIORITIES
 
     tables = {"policies": POLICIES, "priorities": PRIORITIES, "events": EVENTS, "placements": PLACEMENTS}
-    parser.epilog = "".join(options.listing(title, names) for title, names in tables.items()) + _EPILOG
+    parser.epilog = "".join(options.listing(title, names) for title, names in tables.items()) + TIMES + EPILOG
     add = options.adder(parser)
     add("--nodes N", node_count, help="number of nodes; wider jobs are dropped (default: the log's)")
     add("--policy P", action="append", help="see below; repeat it to compare (default: conservative)")

@@ -10,7 +10,7 @@ from windrow.cli.arguments import place
 
 SUMMARY = "Show the state of a run: its jobs, its tasks, the time left."
 
-_EPILOG = """
+EPILOG = """
 examples:
   windrow status
   windrow status montage-3 --all
@@ -21,7 +21,6 @@ examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.epilog = _EPILOG
     options.add_run(parser)
     parser.add_argument("--pool", type=place, metavar="NAME", help="show a pool instead of a run")
     parser.add_argument("--all", action="store_true", help="show all jobs")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 SUMMARY = "Share a simulated pool among a stream of workflows and compare policies by slowdown."
 
-_EXAMPLES = """
+EPILOG = """
 examples:
   windrow stream
   windrow stream --policy bf --policy due --utilization 0.9 --estimates learnt
@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         ("selections", SELECTION_MEANINGS),
         ("estimates (for due)", ESTIMATE_MEANINGS),
     )
-    parser.epilog = "".join(options.listing(*table) for table in tables) + _EXAMPLES
+    parser.epilog = "".join(options.listing(*table) for table in tables) + EPILOG
     add = options.adder(parser)
     add("--policy P", action="append", help="see below; may be repeated (default: four of them)")
     add("--workload W", default="mixture", help="see below")

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 SUMMARY = "Submit a workflow to a pool that many workflows share."
 
-_EPILOG = """
+EPILOG = """
 Any number of shells may submit at once. The number printed identifies the workflow in the pool. The workflow is on disk
 when this returns, even if the pool is not running. Its tasks run in the folder of its file, in the environment of the
 pool, not of this shell.
@@ -34,7 +34,6 @@ _LOOK_S = 0.2
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.epilog = _EPILOG
     options.add_runnable(parser)
     add = options.adder(parser)
     add("--pool NAME", place, required=True, help="the pool: its name, or its folder (with a /)")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 SUMMARY = "List the tasks of a run: state, job, attempts, times, exit codes, and why one failed or waits."
 
-_EPILOG = """
+EPILOG = """
 states: finished, running, failed, blocked (a task that it depends on failed), submitted (its job is waiting or has
 not started it yet), pending (not submitted yet)
 
@@ -36,7 +36,6 @@ _NUMBERS = ("job", "attempts", "ran", "exit")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.epilog = _EPILOG
     which = parser.add_mutually_exclusive_group()
     for state in ("failed", "running"):
         which.add_argument(f"--{state}", dest="state", action="store_const", const=state, help=f"only the {state} ones")

@@ -11,19 +11,16 @@ SUMMARY = (
     "Draw one simulated run of a workflow: its jobs, their waits, the tasks on their nodes, and the load of others."
 )
 
-_EPILOG = (
-    shared.TIMES
-    + """
+EPILOG = """
 examples:
   windrow timeline montage.json --html run.html
   windrow timeline montage.json --log KTH-SP2-1996-2.1-cln.swf.gz --at 3d --strategy zhang --html run.html
 """
-)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.epilog = shared.meanings() + _EPILOG
+    parser.epilog = shared.meanings() + EPILOG
     shared.add_workflow_and_log(parser)
     shared.add_one_run(parser)
     words = "the page to write; it opens in any browser (default: timeline.html)"

@@ -12,7 +12,7 @@ from windrow.cli.arguments import node_count
 
 SUMMARY = "List, fetch or describe logs of the Parallel Workloads Archive."
 
-_EPILOG = """\
+EPILOG = """\
 examples:
   windrow traces list
   windrow traces fetch KTH-SP2 SDSC-SP2 --to logs
@@ -22,7 +22,6 @@ examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.epilog = _EPILOG
     actions = parser.add_subparsers(title="actions", dest="action", metavar="ACTION", required=True)
     actions.add_parser(
         "list", help="list the logs that can be fetched", description="List the logs that can be fetched."

@@ -12,7 +12,7 @@ SUMMARY = "Follow a run until it ends."
 
 _EVERY_S = 1.0
 
-_EPILOG = """
+EPILOG = """
 examples:
   windrow watch
   windrow watch montage-3
@@ -21,7 +21,6 @@ examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.epilog = _EPILOG
     options.add_run(parser)
 
 
