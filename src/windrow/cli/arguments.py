@@ -12,7 +12,9 @@ import re
 from collections.abc import Callable, Iterable
 
 from windrow.errors import UserError
+from windrow.model import parse_duration
 from windrow.model.bounds import COUNT_MAX, DURATION_S_MAX, NAME_BYTES_MAX, NODES_MAX, SEED_MAX
+from windrow.model.size import parse_size
 
 _WHOLE = re.compile(r"\s*[+-]?[0-9]{1,30}\s*")
 
@@ -56,8 +58,6 @@ margin = number(1, 100, what="a factor")
 
 def duration_s(text: str) -> float:
     """Seconds meant by `90`, `30m`, `4h` or `30d`."""
-    from windrow.model import parse_duration
-
     try:
         return parse_duration(text)
     except UserError as error:
@@ -74,8 +74,6 @@ def some_time_s(text: str) -> float:
 
 def size_bytes(text: str) -> int:
     """Bytes meant by `4096`, `256GB`, `1.5T` or `64GiB`."""
-    from windrow.model.size import parse_size
-
     try:
         return parse_size(text)
     except UserError as error:

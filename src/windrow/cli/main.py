@@ -2,8 +2,8 @@
 
 Each command is a module of `commands` with `SUMMARY` (a sentence), `EPILOG` (what ends its help, examples above all),
 `add_arguments(parser)` and `run(args) -> int`.
-Rule 1: their top level imports the standard library only, so that help comes at once. Rule 2: exceptions stop here, and
-only those of Windrow's own tree; anything else is a bug and shows its traceback.
+Rule 1: their top level imports nothing that needs more than the standard library, so that help comes at once. Rule 2:
+exceptions stop here, and only those of Windrow's own tree; anything else is a bug and shows its traceback.
 """
 
 from __future__ import annotations

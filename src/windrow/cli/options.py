@@ -28,7 +28,8 @@ def adder(options: _Options) -> Callable[..., None]:
         if default is not None and "(default: " not in more["help"]:
             more["help"] += f" (default: {default})"
         given = {"type": read, "default": default, "metavar": " ".join(words[len(names) :]) or None}
-        options.add_argument(*names, **{key: value for key, value in given.items() if value is not None}, **more)
+        more |= {key: value for key, value in given.items() if value is not None}
+        options.add_argument(*names, **more)
 
     return add
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from windrow.cli import terminal
 from windrow.cli.commands.run import MARGIN
 from windrow.errors import UserError
+from windrow.model import format_duration, is_never
+from windrow.model.wording import count
+from windrow.queues.port import QueueError
 
 if TYPE_CHECKING:
     from windrow.app.execute import DryRun, Prepared, RunRequest
@@ -42,7 +46,6 @@ def show_order(order: RunRequest, *, as_json: bool, explain: bool = False) -> in
     """Show what a run by this order would submit now."""
     from windrow.app.execute import dry_run, prepare
     from windrow.app.queues import no_answer
-    from windrow.queues.port import QueueError
 
     with terminal.waiting(f"reading {order.workflow}"):
         prepared = prepare(order)
@@ -59,10 +62,6 @@ def show_order(order: RunRequest, *, as_json: bool, explain: bool = False) -> in
 
 
 def _as_json(prepared: Prepared, plan: DryRun) -> dict[str, object]:
-    from dataclasses import asdict
-
-    from windrow.model import is_never
-
     return {
         "queue": prepared.order.on,
         "strategy": prepared.order.strategy,
@@ -80,10 +79,6 @@ def _as_json(prepared: Prepared, plan: DryRun) -> dict[str, object]:
 
 
 def _show(prepared: Prepared, plan: DryRun, *, explain: bool) -> None:
-    from rich.text import Text
-
-    from windrow.model import format_duration, is_never
-    from windrow.model.wording import count
     from windrow.report.run.explanation import candidate_lines
 
     workflow, order = prepared.runnable.workflow, prepared.order
@@ -104,9 +99,9 @@ def _show(prepared: Prepared, plan: DryRun, *, explain: bool) -> None:
         rows.append((str(len(job.tasks)), str(job.nodes), waits, *spans))
     reasons = candidate_lines(plan.decision.candidates) if explain else []
     terminal.show(
-        Text("\n".join([*head, *prepared.notes])),
+        terminal.text(*head, *prepared.notes),
         terminal.table(("tasks", "nodes", "expected wait", "expected run", "leeway", "requested"), rows, "r"),
-        Text("\n".join([f"why: {plan.decision.why}", *reasons])),
+        terminal.text(f"why: {plan.decision.why}", *reasons),
     )
     # As they are, and not through a console, which breaks lines: they are there to be pasted.
     print("\nwould be submitted (nothing was submitted):", *(plan.commands or ("nothing",)), sep="\n")

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from windrow.cli import terminal
+from windrow.model import format_duration
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -50,13 +51,12 @@ def watching() -> Iterator[Callable[[CampaignProgress], None]]:
         return
     from rich.console import Console
     from rich.live import Live
-    from rich.text import Text
 
     news: list[CampaignProgress] = []
     began = time.monotonic()
 
     def line() -> RenderableType:
-        return Text(_words(news[-1], time.monotonic() - began) if news else "")
+        return terminal.text(_words(news[-1], time.monotonic() - began) if news else "")
 
     with Live(get_renderable=line, console=Console(stderr=True), refresh_per_second=2, transient=True):
         yield news.append
@@ -64,8 +64,6 @@ def watching() -> Iterator[Callable[[CampaignProgress], None]]:
 
 def _words(progress: CampaignProgress, gone_s: float) -> str:
     """One line: trials done, time gone, time left, what was found and what failed."""
-    from windrow.model import format_duration
-
     line = f"{progress.done:,} of {progress.trials:,} trials, {format_duration(gone_s)} elapsed"
     if progress.left_s is not None:
         left_s = max(0.0, progress.left_s - (gone_s - progress.gone_s))

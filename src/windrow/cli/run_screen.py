@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from windrow.cli import terminal
 from windrow.errors import printable
 from windrow.manager.states import ACTIVE, AttemptState, JobStage, RunState, TaskState
+from windrow.model import format_duration
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -35,8 +36,6 @@ def clock(at_s: float | None) -> str:
 
 def span(seconds: float) -> str:
     """A duration, in whole seconds where it is short."""
-    from windrow.model import format_duration
-
     return format_duration(round(max(0.0, seconds)))
 
 
@@ -175,12 +174,13 @@ HEADS = ("job", "id", "state", "nodes", "requested", "tasks", "waited", "ran", "
 
 def table(told: RunView, now_s: float, most: int | None = _SHOWN_JOBS) -> Table:
     """The jobs as a table."""
-    from rich.text import Text
-
     rows, hidden = job_rows(told, now_s, most)
     bad = JobStage.KILLED, JobStage.REJECTED
     colours: dict[str, str] = {JobStage.RUNNING: "green", JobStage.WAITING: "yellow", **dict.fromkeys(bad, "red")}
-    cells = [[Text(printable(c), colours.get(row[2], "") if i == 2 else "") for i, c in enumerate(row)] for row in rows]
+    cells = [
+        [terminal.text(printable(c), style=colours.get(row[2], "") if i == 2 else "") for i, c in enumerate(row)]
+        for row in rows
+    ]
     shown = terminal.table(HEADS, cells, "<<<>>>>>l")
     if hidden:
         shown.caption = f"{hidden} more jobs: windrow status --all"
@@ -190,8 +190,7 @@ def table(told: RunView, now_s: float, most: int | None = _SHOWN_JOBS) -> Table:
 def screen(told: RunView) -> RenderableType:
     """Everything, as it is redrawn while a run goes on."""
     from rich.console import Group
-    from rich.text import Text
 
     now = time.time()
-    lines = Text("\n".join(summary(told, now)))
-    return Group(lines, Text(""), table(told, now))
+    lines = terminal.text(*summary(told, now))
+    return Group(lines, terminal.text(""), table(told, now))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from windrow.cli import options, terminal
 from windrow.cli.arguments import duration_s, margin, number, positive, seed, size_bytes
 from windrow.errors import UserError
+from windrow.model import format_duration
 
 if TYPE_CHECKING:
     from windrow.lab.scenario import Scenario
@@ -99,8 +100,6 @@ def moment_s(args: argparse.Namespace, scenario: Scenario) -> int:
 
 def check_within(scenario: Scenario, option: str, at_s: int) -> None:
     """Refuse a time beyond the log."""
-    from windrow.model import format_duration
-
     if at_s > scenario.last_s:
         last = f"{scenario.last_s:,} s ({format_duration(scenario.last_s)}) after the first"
         raise UserError(
@@ -110,8 +109,6 @@ def check_within(scenario: Scenario, option: str, at_s: int) -> None:
 
 def words(scenario: Scenario, *, is_embedded: bool) -> list[str]:
     """What is tried, in a few lines for people."""
-    from windrow.model import format_duration
-
     workflow, log, shape = scenario.workflow, scenario.log, scenario.shape
     work = f"{format_duration(workflow.work_s)} of work{terminal.guesses(workflow)}"
     source = "no log given, so a synthetic one: " if is_embedded else "log "

@@ -1,19 +1,29 @@
-"""What `windrow simulate` hands out: the same figures as a table and as JSON."""
+"""What `windrow simulate` hands out: figures as a table and as JSON, and with `--jobs-out` every job as a row."""
 
 from __future__ import annotations
 
+import csv
+import io
 import math
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
+import numpy as np
+from numpy.typing import NDArray
 from rich.console import Group, RenderableType
 from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
 from windrow.cli import terminal
+from windrow.errors import UserError
+from windrow.formats.disk import replace_bytes
+from windrow.formats.parquet import need_parquet
 from windrow.model import Repairs, format_duration
 from windrow.report.simulation.figures import FIGURES, SummaryFigure
 from windrow.sim.simulation import Simulation, Summary
+
+_SUFFIXES = (".csv", ".csv.gz", ".parquet")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,3 +91,49 @@ def _cells(figure: SummaryFigure, summaries: list[Summary]) -> list[str | Text]:
 def _speed(simulation: Simulation) -> float:
     """Jobs simulated in a second; 0 where it took no time that a clock could see."""
     return len(simulation.log) / simulation.wall_s if simulation.wall_s > 0 else 0.0
+
+
+def check_suffix(path: str) -> None:
+    """UserError where the name says no format that can be written: better before a simulation than after."""
+    if not path.lower().endswith(_SUFFIXES):
+        raise UserError(f"{path}: jobs are written to a file whose name ends in {', '.join(_SUFFIXES)}; rename it")
+    if path.lower().endswith(".parquet"):
+        need_parquet(f"writing {path}")
+
+
+def write_jobs(path: str, simulations: Sequence[Simulation], from_s: float, to_s: float) -> None:
+    """The jobs submitted in [from_s, to_s); with several simulations one after the other, `policy` in front."""
+    blocks = [_columns(simulation, from_s, to_s, named=len(simulations) > 1) for simulation in simulations]
+    with replace_bytes(path) as stream:
+        if path.lower().endswith(".parquet"):
+            import pyarrow as pa
+            from pyarrow import parquet
+
+            parquet.write_table(pa.concat_tables([pa.table(block) for block in blocks]), stream)
+            return
+        text = io.TextIOWrapper(stream, encoding="utf-8", newline="", write_through=True)
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(blocks[0])
+        for block in blocks:
+            lists = (column if isinstance(column, list) else column.tolist() for column in block.values())
+            writer.writerows(zip(*lists, strict=True))
+        text.detach()  # the stream is closed by its owner
+
+
+def _columns(
+    simulation: Simulation, from_s: float, to_s: float, *, named: bool
+) -> dict[str, NDArray[np.int64] | list[str]]:
+    log = simulation.log
+    counted = (log.submit_s >= from_s) & (log.submit_s < to_s)
+    columns = {
+        "job": log.job,
+        "submit_s": log.submit_s,
+        "start_s": simulation.start_s,
+        "end_s": simulation.end_s,
+        "wait_s": simulation.wait_s,
+        "nodes": log.nodes,
+        "requested_s": log.requested_s,
+        "run_s": simulation.ran_s,
+    }
+    policy = {"policy": [simulation.label] * int(counted.sum())} if named else {}
+    return {**policy, **{name: column[counted] for name, column in columns.items()}}

@@ -44,11 +44,16 @@ def show(*blocks: RenderableType) -> None:
     print("\n".join(line.rstrip() for line in captured.get().splitlines()))
 
 
-def heading(words: str) -> RenderableType:
-    """A line that stands out; `words` are text, whatever brackets they hold."""
+def text(*lines: str, style: str = "") -> Text:
+    """Lines as they are, whatever brackets they hold."""
     from rich.text import Text
 
-    return Text(words, style="bold")
+    return Text("\n".join(lines), style)
+
+
+def heading(words: str) -> Text:
+    """A line that stands out."""
+    return text(words, style="bold")
 
 
 def guesses(workflow: Workflow) -> str:

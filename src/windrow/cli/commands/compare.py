@@ -114,29 +114,25 @@ def _as_json(comparison: Comparison, *, is_embedded: bool) -> dict[str, object]:
 
 
 def _show(comparison: Comparison, lines: list[str], page: str | None) -> None:
-    from rich.text import Text
-
     from windrow.report.comparison.page import columns, unit_of, verdict
 
     shown = columns(unit_of(comparison))
     # On a narrow terminal two tables: times, and nodes and jobs.
     is_narrow = sys.stdout.isatty() and shutil.get_terminal_size().columns < _WIDE
     terminal.show(
-        Text("\n".join(lines)),
+        terminal.text(*lines),
         *(_table(comparison, part) for part in ((shown[:5], shown[5:]) if is_narrow else (shown,))),
         _spread(comparison),
-        Text("\n".join(verdict(comparison))),
+        terminal.text(*verdict(comparison)),
         *terminal.files_written(page=page),
     )
 
 
 def _table(comparison: Comparison, shown: Sequence[Column]) -> Table:
-    from rich.text import Text
-
     summaries = comparison.summaries()
     marks = [column.best_of(summaries) for column in shown]
     rows = [
-        [s["strategy"], *(Text(c.write(s), "green" if marks[k][i] else "") for k, c in enumerate(shown))]
+        [s["strategy"], *(terminal.text(c.write(s), style="green" if marks[k][i] else "") for k, c in enumerate(shown))]
         for i, s in enumerate(summaries)
     ]
     return terminal.table(["strategy", *(column.title for column in shown)], rows)
@@ -144,13 +140,11 @@ def _table(comparison: Comparison, shown: Sequence[Column]) -> Table:
 
 def _spread(comparison: Comparison) -> Text:
     """A line per strategy: a bar over the middle eight tenths of the makespans, `|` the median, `o` the mean."""
-    from rich.text import Text
-
     from windrow.report.comparison.page import spans, unit_of
 
     unit, (_, high) = unit_of(comparison), spans(comparison)
     width = max(map(len, comparison.strategies))
-    text = Text(f"{'makespan':<{width}}  ─ 10 to 90 %   | median   o mean\n", style="dim")
+    text = terminal.text(f"{'makespan':<{width}}  ─ 10 to 90 %   | median   o mean\n", style="dim")
     for summary in comparison.summaries():
         row = [" "] * (_PLOT + 1)
         keys = (f"makespan_s_{key}" for key in ("p10", "median", "mean", "p90"))

@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from windrow.cli import options, terminal
 from windrow.cli.arguments import duration_s, node_count
+from windrow.model import NEVER_S, format_duration
+from windrow.queues.port import QueueError
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -60,7 +62,6 @@ def run(args: argparse.Namespace) -> int:
     """Open the queue, ask every source, and show the answers."""
     from windrow.app.queues import no_answer, open_queue
     from windrow.app.runs import past_predictions
-    from windrow.queues.port import QueueError
 
     try:
         answer(open_queue(args.on), args, clock=time.time, past=lambda: past_predictions(queue=args.on))
@@ -82,7 +83,7 @@ def answer(queue: Queue, args: argparse.Namespace, *, clock: Clock, past: Reader
         waits = _ask_all(queue, twin, clock, _jobs(queue, snapshot, args))
     facts = _facts(queue.name, snapshot, waits, list(past()))
     if args.json:
-        terminal.print_json(facts.as_json())
+        terminal.print_json(asdict(facts))
     else:
         terminal.show(*facts.as_tables())
 
@@ -93,13 +94,10 @@ def _say_at_once(queue: Queue, limits: Limits, *, as_json: bool) -> None:
     if as_json:
         terminal.print_json({"queue": queue.name, "starts_at_once": True, "running_jobs": jobs})
         return
-    from rich.text import Text
 
-    sharing = (
-        "no other jobs are running" if jobs == 0 else f"{jobs} running job{'' if jobs == 1 else 's'} to share with"
-    )
+    sharing = f"{jobs} running job{'' if jobs == 1 else 's'} to share with" if jobs else "no other jobs are running"
     words = f"queue: {queue.name}, this machine: {limits.shape}; {sharing}"
-    terminal.show(Text(f"{words}\nJobs start at once here, so there is nothing to forecast."))
+    terminal.show(terminal.text(words, "Jobs start at once here, so there is nothing to forecast."))
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +108,14 @@ class JobWaits:
     requested_s: int
     fits: bool
     wait_s: dict[str, int | None]
+
+    def cells(self) -> list[str]:
+        """As a row of the table."""
+        said = [
+            "never" if not self.fits else "-" if wait is None else format_duration(wait) if wait else "none"
+            for wait in self.wait_s.values()
+        ]
+        return [f"{self.nodes:,}", format_duration(self.requested_s), *said]
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,41 +133,27 @@ class Facts:
     past: list[Accuracy]
     trusted: str
 
-    def as_json(self) -> dict[str, object]:
-        """As `--json` prints it."""
-        return asdict(self)
-
-    def as_tables(self) -> list[RenderableType]:
+    def as_tables(self) -> Iterator[RenderableType]:
         """As people read it."""
-        from rich.text import Text
-
-        blocks: list[RenderableType] = [Text("\n".join(self._words())), _wait_table(self.candidates)]
-        if not all(candidate.fits for candidate in self.candidates):
-            blocks.append(Text(f"never: wider than the {self.usable_nodes} usable nodes", style="dim"))
-        if not self.past:
-            return [
-                *blocks,
-                Text(
-                    "No past predictions in this folder yet: each job submitted by a run started here adds some.",
-                    style="dim",
-                ),
-            ]
-        return [
-            *blocks,
-            terminal.heading("Past predictions"),
-            _error_table(self.past),
-            Text(_MEASURES, style="dim"),
-            Text(f"trusted: {self.trusted}"),
-        ]
-
-    def _words(self) -> list[str]:
         lines = [
             f"queue: {self.queue}, {self.usable_nodes:,} usable nodes",
             f"jobs: {self.running_jobs:,} running on {self.busy_nodes:,} nodes, {self.waiting_jobs:,} waiting",
         ]
         if self.left_out_jobs:
             lines.append(f"left out: {self.left_out_jobs:,} waiting, wider than the usable nodes")
-        return lines
+        yield terminal.text(*lines)
+        heads = ["nodes", "time", *(f"wait by {name}" for name in _SOURCES)]
+        yield terminal.table(heads, [job.cells() for job in self.candidates], ">")
+        if not all(candidate.fits for candidate in self.candidates):
+            yield terminal.text(f"never: wider than the {self.usable_nodes} usable nodes", style="dim")
+        if self.past:
+            yield terminal.heading("Past predictions")
+            yield _error_table(self.past)
+            yield terminal.text(_MEASURES, style="dim")
+            yield terminal.text(f"trusted: {self.trusted}")
+        else:
+            words = "No past predictions in this folder yet: each job submitted by a run started here adds some."
+            yield terminal.text(words, style="dim")
 
 
 def _numbers(text: str) -> list[int]:
@@ -194,9 +186,9 @@ def _default_times_s(longest_s: int | None) -> list[int]:
 
 def _ask_all(queue: Queue, twin: Twin, clock: Clock, jobs: tuple[Ints, Ints]) -> list[JobWaits]:
     """What every source says of these jobs."""
+    from windrow.forecast.base import UNKNOWN_S
     from windrow.forecast.system import System
     from windrow.forecast.waits import FromHistory, History, default_path
-    from windrow.model import NEVER_S
 
     system = System(queue, clock, twin, every_s=0, bucket=int)
     for _ in range(_PROBES - 1):  # known_s asks for one more
@@ -209,15 +201,10 @@ def _ask_all(queue: Queue, twin: Twin, clock: Clock, jobs: tuple[Ints, Ints]) ->
     found = []
     for i, (nodes, requested_s) in enumerate(zip(jobs[0].tolist(), jobs[1].tolist(), strict=True)):
         fits = answers["twin"][i] != NEVER_S
-        said = {name: _or_none(answers[name][i]) if fits and name in answers else None for name in _SOURCES}
-        found.append(JobWaits(nodes, requested_s, fits, said))
+        said = {name: answers[name][i] for name in _SOURCES if fits and name in answers}
+        known = {name: None if said.get(name) == UNKNOWN_S else said.get(name) for name in _SOURCES}
+        found.append(JobWaits(nodes, requested_s, fits, known))
     return found
-
-
-def _or_none(wait_s: int) -> int | None:
-    from windrow.forecast.base import UNKNOWN_S
-
-    return None if wait_s == UNKNOWN_S else wait_s
 
 
 def _facts(queue: str, snapshot: Snapshot, candidates: list[JobWaits], past: Sequence[PastPrediction]) -> Facts:
@@ -239,42 +226,11 @@ def _facts(queue: str, snapshot: Snapshot, candidates: list[JobWaits], past: Seq
     )
 
 
-def _wait_table(candidates: Sequence[JobWaits]) -> RenderableType:
-    from windrow.model import format_duration
-
-    rows = [
-        [f"{job.nodes:,}", format_duration(job.requested_s), *(_wait(job, name) for name in _SOURCES)]
-        for job in candidates
-    ]
-    return terminal.table(["nodes", "time", *(f"wait by {name}" for name in _SOURCES)], rows, ">")
-
-
-def _wait(candidate: JobWaits, source: str) -> str:
-    from windrow.model import format_duration
-
-    wait = candidate.wait_s[source]
-    if not candidate.fits:
-        return "never"
-    return "-" if wait is None else "none" if wait == 0 else format_duration(wait)
-
-
 def _error_table(past: Sequence[Accuracy]) -> RenderableType:
     heads = ("source", "starts", "pending", "median error", "bias", "started by then")
-    rows = [
-        (
-            one.source,
-            str(one.starts),
-            str(one.pending),
-            _error(one.median_error_s),
-            _error(one.bias_s),
-            "-" if one.coverage is None else f"{one.coverage:.0%}",
-        )
-        for one in past
-    ]
+    rows = []
+    for one in past:
+        errors = ["-" if s is None else format_duration(s) for s in (one.median_error_s, one.bias_s)]
+        coverage = "-" if one.coverage is None else f"{one.coverage:.0%}"
+        rows.append((one.source, str(one.starts), str(one.pending), *errors, coverage))
     return terminal.table(heads, rows)
-
-
-def _error(seconds: float | None) -> str:
-    from windrow.model import format_duration
-
-    return "-" if seconds is None else format_duration(seconds)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from windrow.cli import options, terminal
 from windrow.cli.arguments import assignment, node_count, number, once_each, positive, seed, some_time_s, whole
 from windrow.errors import UserError, unknown_name
+from windrow.model import format_duration
 from windrow.model.bounds import LOG_JOBS_MAX
 
 if TYPE_CHECKING:
@@ -67,7 +68,6 @@ def run(args: argparse.Namespace) -> int:
 
 def _workflow(args: argparse.Namespace) -> int:
     from windrow.formats import write_workflow
-    from windrow.model import format_duration
     from windrow.recipes import generate_workflow
 
     _refuse(args, _LOG_ONLY, "a log")
@@ -83,7 +83,6 @@ def _workflow(args: argparse.Namespace) -> int:
 
 def _log(args: argparse.Namespace) -> int:
     from windrow.formats import write_log
-    from windrow.model import format_duration
     from windrow.recipes import generate_log
 
     _refuse(args, _WORKFLOW_ONLY, "a workflow")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from windrow.lab.campaign.shards import Shard
-    from windrow.lab.campaign.slurm_array import ArrayJob
     from windrow.lab.campaign.summary import Summary
     from windrow.lab.campaign.sweep import Sweep, SweepResults
 
@@ -133,14 +132,12 @@ def _columns(text: str | None) -> list[str]:
 def _check_options(args: argparse.Namespace) -> dict[str, str]:
     """The options for sbatch, after a check that all options go together."""
     named = {"partition": args.partition, "account": args.account}
-    options = {name: value for name, value in named.items() if value is not None}
-    options |= once_each(args.set or [])
+    options = {name: value for name, value in named.items() if value is not None} | once_each(args.set or [])
     if args.on is None and (options or args.array):
         raise UserError("--array, --partition, --account and --set are for array jobs; give --on slurm too")
     if args.on is not None and (args.shard or args.workers):
-        raise UserError(
-            "with --on slurm each array element has its own shard and workers; leave out --shard and --workers"
-        )
+        own = "each array element has its own shard and workers"
+        raise UserError(f"with --on slurm {own}; leave out --shard and --workers")
     for name in options:
         if not name.replace("-", "").isalnum() or name in ("array", "output", "parsable", "wrap"):
             raise UserError(f"--set {name}: this cannot be set; give a long option of sbatch without its dashes")
@@ -167,26 +164,16 @@ def _submit(args: argparse.Namespace, sweep: Sweep, folder: str, options: Mappin
         terminal.say("nothing left to run")
         return _sum_up(folder, args)
     if args.json:
-        terminal.print_json(
-            {"job": array.job, "shards": array.count, "submitted": list(array.shards), "folder": folder}
-        )
+        told = {"job": array.job, "shards": array.count, "submitted": list(array.shards), "folder": folder}
+        terminal.print_json(told)
     else:
-        print("\n".join(_submission(sweep, folder, array)))
+        here, shards = shlex.quote(folder), f"{len(array.shards):,} of {array.count:,} shards"
+        print(f"submitted array job {array.job}: {shards}, campaign {sweep.name} of {sweep.trials:,} trials")
+        print(f"progress:  squeue --job {array.job}")
+        print(f"results:   windrow lab --summary {here}")
+        print(f"output:    {here}/slurm/{array.job}_*.out")
+        print("if some are lost, the same command submits what is missing")
     return 0
-
-
-def _submission(sweep: Sweep, folder: str, array: ArrayJob) -> list[str]:
-    import shlex
-
-    here = shlex.quote(folder)
-    number = f"{len(array.shards):,} of {array.count:,} shards"
-    return [
-        f"submitted array job {array.job}: {number}, campaign {sweep.name} of {sweep.trials:,} trials",
-        f"progress:  squeue --job {array.job}",
-        f"results:   windrow lab --summary {here}",
-        f"output:    {here}/slurm/{array.job}_*.out",
-        "if some are lost, the same command submits what is missing",
-    ]
 
 
 def _sum_up(folder: str, args: argparse.Namespace) -> int:
@@ -196,7 +183,9 @@ def _sum_up(folder: str, args: argparse.Namespace) -> int:
     results = read_results(folder)
     summaries = summarize(results.rows, args.by)
     if args.json:
-        terminal.print_json(_as_json(results, summaries))
+        table = None if results.table_path is None else str(results.table_path)
+        about = {"campaign": results.name, "folder": str(results.folder), "table": table, "trials": results.trials}
+        terminal.print_json({**about, "done": len(results.rows), "failed": results.failed, "strategies": summaries})
     else:
         terminal.show(*_blocks(results, summaries, args.by))
     if results.failed:
@@ -204,40 +193,20 @@ def _sum_up(folder: str, args: argparse.Namespace) -> int:
     return 1 if results.failed else 0
 
 
-def _as_json(results: SweepResults, summaries: list[Summary]) -> dict[str, object]:
-    return {
-        "campaign": results.name,
-        "folder": str(results.folder),
-        "table": None if results.table_path is None else str(results.table_path),
-        "trials": results.trials,
-        "done": len(results.rows),
-        "failed": results.failed,
-        "strategies": summaries,
-    }
-
-
 def _blocks(results: SweepResults, summaries: list[Summary], by: list[str]) -> Iterator[RenderableType]:
-    from rich.text import Text
-
     done = len(results.rows)
     far = f"{done:,} trials" if results.table_path else f"{done:,} of {results.trials:,} trials are finished"
-    yield Text(f"campaign {results.name}: {far}")
+    yield terminal.text(f"campaign {results.name}: {far}")
     if summaries:
-        yield _table(summaries, by)
-    if results.table_path is not None:
-        yield from terminal.files_written(table=str(results.table_path))
-    else:
-        yield Text(f"finished chunks: {results.folder / 'chunks'}", overflow="ignore", no_wrap=True)
+        names = (*by, "strategy")
+        rows = [list(_row(summary, names)) for summary in summaries]
+        yield terminal.table([*names, *(title for title, *_ in _COLUMNS)], rows, "<" * len(names) + ">")
+    finished = {"table": results.table_path} if results.table_path else {"finished chunks": results.folder / "chunks"}
+    yield from terminal.files_written(**{what: str(path) for what, path in finished.items()})
 
 
-def _table(summaries: list[Summary], by: list[str]) -> RenderableType:
-    names = (*by, "strategy")
-    rows = [
-        [*(str(s[name]) for name in names), *(_cell(s[key], unit, form) for _, key, unit, form in _COLUMNS)]
-        for s in summaries
-    ]
-    return terminal.table([*names, *(title for title, *_ in _COLUMNS)], rows, "<" * len(names) + ">")
-
-
-def _cell(value: object, unit: int, form: str) -> str:
-    return format(value / unit, form) if isinstance(value, int | float) else "-"
+def _row(summary: Summary, names: Sequence[str]) -> Iterator[str]:
+    yield from (str(summary[name]) for name in names)
+    for _, key, unit, form in _COLUMNS:
+        value = summary[key]
+        yield format(value / unit, form) if isinstance(value, int | float) else "-"

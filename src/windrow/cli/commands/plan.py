@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from windrow.cli import options, plan_on_queue, terminal
 from windrow.cli import scenario as shared
+from windrow.model import format_duration
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -79,8 +81,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _as_json(plan: SimulatedPlan) -> dict[str, object]:
-    from dataclasses import asdict
-
     from windrow.manager.figures import visible_wait_s
 
     trial = plan.trial
@@ -103,19 +103,16 @@ def _as_json(plan: SimulatedPlan) -> dict[str, object]:
 
 
 def _blocks(plan: SimulatedPlan, lines: Sequence[str], at_s: int, *, explain: bool) -> Iterator[RenderableType]:
-    from rich.text import Text
-
     from windrow.manager.figures import visible_wait_s
-    from windrow.model import format_duration
 
     trial = plan.trial
-    yield Text("\n".join([*lines, f"strategy {trial.strategy}, submitted {format_duration(at_s)} into the log"]))
+    yield terminal.text(*lines, f"strategy {trial.strategy}, submitted {format_duration(at_s)} into the log")
     yield terminal.heading("submitted now")
     yield _jobs(plan.jobs_now, _NOW)
     if explain:
         yield from _explained(plan)
     else:
-        yield Text(_why(plan.first))
+        yield terminal.text(_why(plan.first))
     visible = f"no task runs for {format_duration(visible_wait_s(trial.recorded))} of it"
     yield terminal.heading(f"the whole run: {format_duration(trial.makespan_s)}; {visible}")
     yield _jobs(plan.jobs, _ALL)
@@ -141,8 +138,6 @@ def _jobs(jobs: Sequence[PlannedJob], heads: Sequence[str]) -> RenderableType:
 
 def _cells(job: PlannedJob) -> dict[str, str]:
     """What the tables say of a job, by column."""
-    from windrow.model import format_duration
-
     came = job.started_s is not None and job.ended_s is not None
     return {
         "job": f"{job.job}",
@@ -162,23 +157,17 @@ def _cells(job: PlannedJob) -> dict[str, str]:
 
 def _explained(plan: SimulatedPlan) -> Iterator[RenderableType]:
     """Every decision that had something to choose from, and why it was taken; the rest would repeat itself."""
-    from rich.text import Text
-
-    from windrow.model import format_duration
-
     telling = [plan.decisions[0], *((at, later) for at, later in plan.decisions[1:] if later.candidates)]
     for i, (at, decision) in enumerate(telling[:_MOST_DECISIONS]):
         yield terminal.heading(f"considered after {format_duration(at)}" if i else "considered now")
         if decision.candidates:
             yield _candidates(decision)
-        yield Text(_why(decision))
+        yield terminal.text(_why(decision))
     if len(telling) > _MOST_DECISIONS:
-        yield Text(f"and {len(telling) - _MOST_DECISIONS:,} more decisions: see --json")
+        yield terminal.text(f"and {len(telling) - _MOST_DECISIONS:,} more decisions: see --json")
 
 
 def _candidates(decision: Decision) -> RenderableType:
-    from windrow.model import format_duration
-
     heads = ("", "considered", "nodes", "wait", "run", "leeway", "makespan", "")
     chosen = _chosen(decision)
     rows = [
@@ -216,13 +205,9 @@ def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], most: int, what:
 
 def _timeline(plan: SimulatedPlan) -> Text:
     """A line per job: waits light, runs dark. Where there are many jobs, only the first ones."""
-    from rich.text import Text
-
-    from windrow.model import format_duration
-
     span = max(1, *(job.ended_s or 0 for job in plan.jobs))
     width = len(str(min(len(plan.jobs), _MOST_JOBS))) + 4
-    text = Text(f"{'':<{width}}  ░ waits  █ holds nodes\n", style="dim")
+    text = terminal.text(f"{'':<{width}}  ░ waits  █ holds nodes\n", style="dim")
     for job in plan.jobs[:_MOST_JOBS]:
         end = job.ended_s or 0
         started = end if job.started_s is None else job.started_s

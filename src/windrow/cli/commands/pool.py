@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from windrow.cli import options, terminal
 from windrow.cli.arguments import node_count, place, positive, seed, size_bytes
+from windrow.cli.run_screen import span
 from windrow.errors import OutsideError, UserError
 
 if TYPE_CHECKING:
@@ -166,8 +167,6 @@ def _outcome(told: PoolView, number: int) -> str:
 
 def show_status(name: str, *, everything: bool, as_json: bool) -> int:
     """What `windrow status --pool` shows."""
-    from rich.text import Text
-
     from windrow.pool import view as tell
     from windrow.pool.folder import find_pool
 
@@ -175,13 +174,11 @@ def show_status(name: str, *, everything: bool, as_json: bool) -> int:
     if as_json:
         terminal.print_json(tell.as_json(told))
     else:
-        terminal.show(Text("\n".join(_summary(told))), _table(told, None if everything else _SHOWN))
+        terminal.show(terminal.text(*_summary(told)), _table(told, None if everything else _SHOWN))
     return 0
 
 
 def _summary(told: PoolView) -> list[str]:
-    from windrow.cli.run_screen import span
-
     story, settings = told.story, told.settings
     by = f"running ({told.holder})" if told.holder else "not running"
     lines = [f"pool {told.folder.name}: {by}"]
@@ -220,8 +217,6 @@ def _table(told: PoolView, most: int | None) -> Table:
 
 
 def _row(workflow: WorkflowStory, now_s: float) -> list[str]:
-    from windrow.cli.run_screen import span
-
     begun_s, end_s = workflow.begun_s, workflow.ended_s or now_s
     return [
         str(workflow.number),

@@ -115,9 +115,7 @@ def _found(plan: PaperPlan, out: Path, workers: int | None) -> list[Any]:
 
 
 def _shown(report: Report) -> Iterator[RenderableType]:
-    from rich.text import Text
-
     block = report.blocks[0]
     yield terminal.heading(report.title)
     yield terminal.table(block.head, block.rows, "lrrrl", gap=3)
-    yield Text("\n".join(report.summary))
+    yield terminal.text(*report.summary)

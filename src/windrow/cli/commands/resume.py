@@ -6,6 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from windrow.cli import options, terminal
+from windrow.model.wording import count, listed
 
 if TYPE_CHECKING:
     from windrow.app.continuing import Standing
@@ -71,7 +72,6 @@ def go_on(told: RunView, *, detached: bool, as_json: bool) -> int:
 
 def _plan(now: Standing) -> list[str]:
     """What will run and why, in a few lines."""
-    from windrow.model.wording import count
     from windrow.report.run.changes import change_lines
 
     assert now.changes is not None
@@ -83,7 +83,6 @@ def _plan(now: Standing) -> list[str]:
 def choose(told: RunView, *, as_json: bool) -> int:
     """There is a run of this workflow already: say what each choice would do, and do nothing."""
     from windrow.app.continuing import standing
-    from windrow.model.wording import count, listed
     from windrow.report.run.changes import change_lines, unfinished_line
 
     now, name = standing(told), told.paths.name

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from windrow.cli import options, terminal
 from windrow.errors import UserError
 from windrow.manager.states import TaskState
+from windrow.model.wording import count, listed
 
 if TYPE_CHECKING:
     from windrow.app.runs import RunView
@@ -43,7 +44,6 @@ def run(args: argparse.Namespace) -> int:
     from windrow.app.continuing import refuse_continued, refuse_moved, standing
     from windrow.app.runs import RunView, find_own_run
     from windrow.cli.commands.run import stay
-    from windrow.model.wording import count, listed
 
     told = RunView(find_own_run(args.run))
     refuse_continued(told)

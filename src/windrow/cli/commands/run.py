@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from windrow.cli import options, terminal
 from windrow.cli.arguments import margin, node_count, number, positive, some_time_s, whole
 from windrow.errors import OutsideError, UserError
+from windrow.model import format_duration
 
 if TYPE_CHECKING:
     from windrow.app.execute import Prepared, RunRequest
@@ -125,8 +126,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _guessed(prepared: Prepared) -> str:
-    from windrow.model import format_duration
-
     guess = format_duration(prepared.order.guess_s)
     who = "1 task has" if prepared.guesses == 1 else f"{prepared.guesses:,} tasks have"
     return f"{who} no run time, and none is known from earlier runs: {guess} is guessed for each (--guess)"

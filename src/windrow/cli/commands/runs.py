@@ -6,6 +6,7 @@ import argparse
 import time
 
 from windrow.cli import options, terminal
+from windrow.cli.run_screen import clock, span
 from windrow.errors import WindrowError
 from windrow.manager.states import ACTIVE, TaskState
 
@@ -26,7 +27,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Read and show."""
     from windrow.app.runs import RunPaths, RunView, all_runs
-    from windrow.cli.run_screen import clock, span
     from windrow.report.run.view import status_view
 
     told: list[RunView] = []

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from windrow.cli import options, terminal
+from windrow.model import format_duration
+from windrow.model.size import format_size
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -65,8 +68,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _as_json(workflow: Workflow, figures: Shape, token: int, exact: int | None) -> dict[str, object]:
-    from dataclasses import asdict
-
     from windrow.shape import kinds
 
     return {
@@ -81,9 +82,6 @@ def _as_json(workflow: Workflow, figures: Shape, token: int, exact: int | None) 
 
 
 def _facts(workflow: Workflow, figures: Shape, token: int, exact: int | None) -> Table:
-    from windrow.model import format_duration
-    from windrow.model.size import format_size
-
     path = f"{format_duration(figures.critical_path_s)} along {len(figures.critical_tasks):,} tasks"
     unknown = f"not computed above {_EXACT_UP_TO:,} dependencies; compute it with --exact"
     rows = {
@@ -102,10 +100,6 @@ def _facts(workflow: Workflow, figures: Shape, token: int, exact: int | None) ->
 
 def _levels(figures: Shape) -> Table:
     """One row per level, or per range of levels where there are many: then the widest of them counts."""
-    from rich.text import Text
-
-    from windrow.model import format_duration
-
     step = -(-figures.levels // _MOST_ROWS)
     heads = ("level", "tasks", "", "work") if step == 1 else ("levels", "at most", "", "work")
     rows = []
@@ -114,7 +108,9 @@ def _levels(figures: Shape) -> Table:
         width = max(figures.widths[first : last + 1])
         bar = _bar(width / figures.width)
         work = format_duration(sum(figures.level_work_s[first : last + 1]))
-        rows.append((f"{first}" if first == last else f"{first}–{last}", f"{width:,}", Text(bar, "cyan"), work))
+        rows.append(
+            (f"{first}" if first == last else f"{first}–{last}", f"{width:,}", terminal.text(bar, style="cyan"), work)
+        )
     return terminal.table(heads, rows, "lrlr")
 
 
@@ -125,7 +121,6 @@ def _bar(share: float) -> str:
 
 
 def _kinds(workflow: Workflow) -> Table:
-    from windrow.model import format_duration
     from windrow.shape import kinds
 
     found = kinds(workflow)

@@ -6,7 +6,7 @@ import argparse
 import math
 from typing import TYPE_CHECKING
 
-from windrow.cli import jobs_out, options, terminal
+from windrow.cli import options, terminal
 from windrow.cli.arguments import duration_s, node_count, positive
 from windrow.cli.scenario import TIMES
 from windrow.errors import UserError
@@ -14,7 +14,6 @@ from windrow.errors import UserError
 if TYPE_CHECKING:
     from windrow.cli.simulate_output import Simulated
     from windrow.model import Log
-    from windrow.sim.simulation import Simulation
 
 SUMMARY = "Replay a log on a simulated cluster and print waits, slowdown and utilization."
 
@@ -64,7 +63,15 @@ def run(args: argparse.Namespace) -> int:
     policies = list(dict.fromkeys(policy.strip().lower() for policy in args.policy or ["conservative"]))
     _check(args, policies)
     outcome = _simulate_all(args, _read(args), policies)
-    _write_files(args, outcome)
+    window = {"from_s": outcome.from_s, "to_s": outcome.to_s}
+    if args.jobs_out:
+        from windrow.cli.simulate_output import write_jobs
+
+        write_jobs(args.jobs_out, outcome.simulations, **window)
+    if args.html:
+        from windrow.report.simulation.page import simulation_page
+
+        terminal.write_page(args.html, simulation_page(outcome.simulations, repairs=outcome.repairs, **window))
     if args.json:
         terminal.print_json(outcome.as_json())
     else:
@@ -74,6 +81,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _check(args: argparse.Namespace, policies: list[str]) -> None:
     """Refuse what cannot work before the log is read."""
+    from windrow.cli.simulate_output import check_suffix
     from windrow.sim.settings import ClusterSettings
 
     for policy in policies:
@@ -83,7 +91,7 @@ def _check(args: argparse.Namespace, policies: list[str]) -> None:
     if args.warmup_s is not None and args.from_s == 0:
         raise UserError("--warmup says how long before --from to start; give --from too")
     if args.jobs_out:
-        jobs_out.check_suffix(args.jobs_out)
+        check_suffix(args.jobs_out)
 
 
 def _read(args: argparse.Namespace) -> Log:
@@ -100,36 +108,13 @@ def _read(args: argparse.Namespace) -> Log:
 
 def _simulate_all(args: argparse.Namespace, log: Log, policies: list[str]) -> Simulated:
     from windrow.cli.simulate_output import Simulated
+    from windrow.sim import simulate
 
+    settings = {name: getattr(args, name) for name in ("priority", "requests", "events", "placement")}
     zero = int(log.submit_s[0])
     begin_s = 0 if args.warmup_s is None else max(0, math.floor(args.from_s - args.warmup_s))
     simulations = []
     for policy in policies:
         with terminal.waiting(f"simulating {len(log):,} jobs under {policy}"):
-            simulations.append(_simulate(args, log, policy, zero + begin_s))
+            simulations.append(simulate(log, policy=policy, cap=args.cap, from_s=zero + begin_s, **settings))
     return Simulated(tuple(simulations), log.repairs, args.cap, zero + args.from_s, zero + args.to_s)
-
-
-def _simulate(args: argparse.Namespace, log: Log, policy: str, begin_s: int) -> Simulation:
-    from windrow.sim import simulate
-
-    return simulate(
-        log,
-        policy=policy,
-        priority=args.priority,
-        requests=args.requests,
-        events=args.events,
-        placement=args.placement,
-        cap=args.cap,
-        from_s=begin_s,
-    )
-
-
-def _write_files(args: argparse.Namespace, outcome: Simulated) -> None:
-    if args.jobs_out:
-        jobs_out.write_jobs(args.jobs_out, outcome.simulations, outcome.from_s, outcome.to_s)
-    if args.html:
-        from windrow.report.simulation.page import simulation_page
-
-        window = {"from_s": outcome.from_s, "to_s": outcome.to_s}
-        terminal.write_page(args.html, simulation_page(outcome.simulations, repairs=outcome.repairs, **window))

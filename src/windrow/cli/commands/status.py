@@ -33,7 +33,6 @@ def run(args: argparse.Namespace) -> int:
         from windrow.cli.commands.pool import show_status
 
         return show_status(args.pool, everything=args.all, as_json=args.json)
-    from rich.text import Text
 
     from windrow.app.runs import RunView, find_run
     from windrow.cli import run_screen
@@ -44,5 +43,5 @@ def run(args: argparse.Namespace) -> int:
         terminal.print_json(status_view(told))
         return 0
     now = time.time()
-    terminal.show(Text("\n".join(run_screen.summary(told, now))), run_screen.table(told, now, None if args.all else 12))
+    terminal.show(terminal.text(*run_screen.summary(told, now)), run_screen.table(told, now, None if args.all else 12))
     return 0

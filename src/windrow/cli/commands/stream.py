@@ -76,14 +76,12 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _show(comparison: StreamComparison, page: str | None) -> None:
-    from rich.text import Text
-
     from windrow.report.stream import summary, words
 
     terminal.show(
-        Text("\n".join(words(comparison))),
+        terminal.text(*words(comparison)),
         _table(comparison),
-        Text("\n".join(summary(comparison))),
+        terminal.text(*summary(comparison)),
         *terminal.files_written(page=page),
     )
 

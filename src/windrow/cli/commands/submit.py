@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from windrow.cli import options, terminal
 from windrow.cli.arguments import place
+from windrow.cli.run_screen import span
 
 if TYPE_CHECKING:
     from windrow.pool.story import WorkflowStory
@@ -84,8 +85,6 @@ def _wait(told: PoolView, number: int, *, as_json: bool) -> int:
 
 
 def _words(workflow: WorkflowStory) -> str:
-    from windrow.cli.run_screen import span
-
     if workflow.slowdown is None:
         return f"workflow {workflow.number}: {workflow.outcome}" + (f": {workflow.why}" if workflow.why else "")
     return (

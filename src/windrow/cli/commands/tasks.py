@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from windrow.cli import options, terminal
+from windrow.cli.run_screen import clock, span
 from windrow.errors import UserError, printable
 from windrow.manager.states import TaskState
 
@@ -72,8 +73,6 @@ def task_number(told: RunView, task_id: str) -> int:
 
 
 def _cells(row: TaskView) -> tuple[str, ...]:
-    from windrow.cli.run_screen import clock, span
-
     job, ran_s, how = row.job, row.ran_s, row.exit
     return (
         row.task,

@@ -6,6 +6,8 @@ import argparse
 
 from windrow.cli import options, terminal
 from windrow.cli import scenario as shared
+from windrow.model import format_duration
+from windrow.model.wording import count
 
 SUMMARY = (
     "Draw one simulated run of a workflow: its jobs, their waits, the tasks on their nodes, and the load of others."
@@ -33,8 +35,6 @@ def run(args: argparse.Namespace) -> int:
     from windrow.app.strategies import find_strategy
     from windrow.lab.background import run_with_background
     from windrow.manager.figures import visible_wait_s
-    from windrow.model import format_duration
-    from windrow.model.wording import count
     from windrow.report.run.page import run_page
 
     strategy = find_strategy(args.strategy)
