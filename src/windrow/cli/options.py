@@ -81,10 +81,13 @@ def add_of_run(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--run", type=place, metavar="RUN", help="which run (default: the latest)")
 
 
-def listing(title: str, meanings: Mapping[str, str]) -> str:
-    """Names that an option may take, with a sentence each, for the end of a help page."""
-    width = max(map(len, meanings))
-    return f"{title}:\n" + "".join(f"  {name:<{width}}  {words}\n" for name, words in meanings.items()) + "\n"
+def listings(tables: Mapping[str, Mapping[str, str]]) -> str:
+    """Names that options may take, with a sentence each, under their titles, for the end of a help page."""
+    text = ""
+    for title, meanings in tables.items():
+        width = max(map(len, meanings))
+        text += f"{title}:\n" + "".join(f"  {name:<{width}}  {words}\n" for name, words in meanings.items()) + "\n"
+    return text
 
 
 def _add_earlier(options: _Options, names: tuple[str, ...], dest: str, **more: Any) -> None:

@@ -41,24 +41,26 @@ def span(seconds: float) -> str:
 
 def summary(told: RunView, now_s: float) -> list[str]:
     """The run in a few lines."""
-    from windrow.report.run.standing import left_s, warnings
+    from windrow.report.run.standing import left_s, missed_by_s, warnings
 
     story, facts = told.story, told.facts
     total, done = len(story.tasks), story.count(TaskState.FINISHED)
+    full = _BAR * done // max(1, total)
     parts = [f"{story.count(state)} {state}" for state in TaskState if state is not TaskState.FINISHED]
     counts = ", ".join(part for part in parts if not part.startswith("0 "))
     end = now_s if told.state in ACTIVE else story.last_s
     lines = [
         f"{told.paths.name}: {told.state}   {facts['strategy']} on {facts['queue']}",
-        f"tasks {_bar(done, total)} {done}/{total}" + (f"   ({counts})" if counts else ""),
+        f"tasks {'█' * full}{'░' * (_BAR - full)} {done}/{total}" + (f"   ({counts})" if counts else ""),
     ]
     if story.begun_s is not None:
         ahead = left_s(told, now_s) if told.state == RunState.RUNNING else None
         time_left = f", about {span(ahead)} left" if ahead is not None else ""
         lines.append(f"started {clock(story.begun_s)}, {_gone(told.state, end - story.begun_s)}{time_left}")
     lines += _waits(told, end) if told.state not in ACTIVE else []
-    lines += failures(told)
-    lines += _deadline(told, end)
+    lines += _failures(told)
+    if (late_s := missed_by_s(told, end)) is not None:
+        lines.append(f"missed its deadline of {span(facts['deadline_s'])} by {span(late_s)}")
     for node in story.avoidance.at(now_s) if told.state == RunState.RUNNING else ():
         lines.append(f"avoiding {node.node} until {clock(node.until_s)}: {node.why}")
     lines += warnings(told)
@@ -97,20 +99,13 @@ def _last_words(told: RunView) -> list[str]:
     return [f"its manager ended: {words.removeprefix(mark)}" for words in said if words.startswith(mark)]
 
 
-def _deadline(told: RunView, end_s: float) -> list[str]:
-    from windrow.report.run.standing import missed_by_s
-
-    late_s = missed_by_s(told, end_s)
-    return [] if late_s is None else [f"missed its deadline of {span(told.facts['deadline_s'])} by {span(late_s)}"]
-
-
 def _gone(state: str, seconds: float) -> str:
     if state in ACTIVE:
         return f"{span(seconds)} so far"
     return f"last heard of after {span(seconds)}" if state == RunState.INTERRUPTED else f"took {span(seconds)}"
 
 
-def failures(told: RunView) -> list[str]:
+def _failures(told: RunView) -> list[str]:
     """Which tasks failed and with what last words, the first few of them, and how to learn more."""
     story, ids = told.story, told.runnable.workflow.ids
     failed = [number for number, task in enumerate(story.tasks) if task.state is TaskState.FAILED and task.attempts]
@@ -118,32 +113,22 @@ def failures(told: RunView) -> list[str]:
     for number in failed[:_SHOWN_FAILURES]:
         last = story.tasks[number].attempts[-1]
         said = last.tail.strip().splitlines()[-1:]
-        lines.append(
-            f"task {ids[number]} failed: {last.why}" + "".join(f"; last line: {words[:100]}" for words in said)
-        )
+        lines.append(f"task {ids[number]} failed: {last.why}" + "".join(f"; last line: {w[:100]}" for w in said))
     if failed:
         more = f"{len(failed) - _SHOWN_FAILURES} more failed; " if len(failed) > _SHOWN_FAILURES else ""
         lines.append(f"{more}for details: windrow explain {shlex.quote(ids[failed[0]])}")
     return lines
 
 
-def _bar(done: int, total: int) -> str:
-    full = _BAR * done // max(1, total)
-    return "█" * full + "░" * (_BAR - full)
-
-
 def job_rows(told: RunView, now_s: float, most: int | None = _SHOWN_JOBS) -> tuple[list[list[str]], int]:
     """The jobs as rows of text, those in the system and the latest others, and how many were left out."""
-    jobs = sorted(told.story.jobs.items())
+    jobs = told.story.jobs
+    kept = sorted(jobs)
     if most is not None and len(jobs) > most:
-        alive = [item for item in jobs if item[1].outcome is None][:most]
-        others = (
-            [item for item in jobs if item[1].outcome is not None][len(alive) - most :] if len(alive) < most else []
-        )
-        kept = sorted([*alive, *others])
-    else:
-        kept = jobs
-    return [_row(number, job, told.story, now_s) for number, job in kept], len(jobs) - len(kept)
+        alive = [number for number in kept if jobs[number].outcome is None]
+        others = [number for number in reversed(kept) if jobs[number].outcome is not None]
+        kept = sorted([*alive, *others][:most])
+    return [_row(number, jobs[number], told.story, now_s) for number in kept], len(jobs) - len(kept)
 
 
 def _row(number: int, job: JobStory, story: RunStory, now_s: float) -> list[str]:
@@ -192,5 +177,4 @@ def screen(told: RunView) -> RenderableType:
     from rich.console import Group
 
     now = time.time()
-    lines = terminal.text(*summary(told, now))
-    return Group(lines, terminal.text(""), table(told, now))
+    return Group(terminal.text(*summary(told, now)), terminal.text(""), table(told, now))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from windrow.cli import options, terminal
@@ -59,7 +58,7 @@ def meanings() -> str:
     """The strategies with a sentence each, and how times are written, for help pages."""
     from windrow.app.strategies import MEANINGS
 
-    return options.listing("strategies", MEANINGS) + TIMES
+    return options.listings({"strategies": MEANINGS}) + TIMES
 
 
 def read_scenario(args: argparse.Namespace) -> Scenario:
@@ -73,45 +72,34 @@ def read_scenario(args: argparse.Namespace) -> Scenario:
     with terminal.waiting(f"reading {args.workflow}"):
         workflow = read_workflow(args.workflow)
         log = embedded_log() if args.log is None else read_log(args.log)
-    shape = NodeShape(args.cores, args.memory)
-    scenario = Scenario(
-        workflow,
-        log,
-        args.requests,
-        args.policy,
-        args.cap,
-        args.margin,
-        shape,
-        args.noise,
-        args.seed,
-        args.priority,
-        args.placement,
-    )
+    names = ("requests", "policy", "cap", "margin", "noise", "seed", "priority", "placement")
+    rules = {name: getattr(args, name) for name in names}
+    scenario = Scenario(workflow, log, shape=NodeShape(args.cores, args.memory), **rules)
     _check_fit(scenario)
     return scenario
 
 
-def moment_s(args: argparse.Namespace, scenario: Scenario) -> int:
-    """The time of the one run, checked."""
+def read_one_run(args: argparse.Namespace) -> tuple[Scenario, int]:
+    """The same for one run, and its time, checked."""
+    scenario = read_scenario(args)
     at_s = min(86400, scenario.last_s // 2) if args.at_s is None else math.floor(args.at_s)
     check_within(scenario, "--at", at_s)
-    return at_s
+    return scenario, at_s
 
 
 def check_within(scenario: Scenario, option: str, at_s: int) -> None:
     """Refuse a time beyond the log."""
     if at_s > scenario.last_s:
         last = f"{scenario.last_s:,} s ({format_duration(scenario.last_s)}) after the first"
-        raise UserError(
-            f"{option} is after the end of the log: the last job of {scenario.log.name} is submitted {last}"
-        )
+        job = f"the last job of {scenario.log.name} is submitted {last}"
+        raise UserError(f"{option} is after the end of the log: {job}")
 
 
-def words(scenario: Scenario, *, is_embedded: bool) -> list[str]:
+def words(scenario: Scenario, args: argparse.Namespace) -> list[str]:
     """What is tried, in a few lines for people."""
     workflow, log, shape = scenario.workflow, scenario.log, scenario.shape
     work = f"{format_duration(workflow.work_s)} of work{terminal.guesses(workflow)}"
-    source = "no log given, so a synthetic one: " if is_embedded else "log "
+    source = "no log given, so a synthetic one: " if args.log is None else "log "
     nodes = f"{log.machine_nodes:,} nodes" + (f" of {shape.cores} cores" if shape.cores > 1 else "")
     queue = "" if scenario.priority == "arrival" else f", priority {scenario.priority}"
     queue += "" if scenario.placement == "count" else f", placement {scenario.placement}"
@@ -125,8 +113,9 @@ def words(scenario: Scenario, *, is_embedded: bool) -> list[str]:
     return [*lines, f"cap {scenario.cap} jobs, requests {scenario.margin:g} times the expected run{noise}"]
 
 
-def facts(scenario: Scenario) -> dict[str, object]:
+def facts(scenario: Scenario, args: argparse.Namespace) -> dict[str, object]:
     """What is tried, for JSON."""
+    rules = ("policy", "priority", "placement", "requests", "cap", "margin", "noise", "seed")
     return {
         "workflow": scenario.workflow.name,
         "tasks": len(scenario.workflow),
@@ -135,14 +124,8 @@ def facts(scenario: Scenario) -> dict[str, object]:
         "nodes": scenario.log.machine_nodes,
         "cores_per_node": scenario.shape.cores,
         "memory_bytes_per_node": scenario.shape.memory_bytes,
-        "policy": scenario.policy,
-        "priority": scenario.priority,
-        "placement": scenario.placement,
-        "requests": scenario.requests,
-        "cap": scenario.cap,
-        "margin": scenario.margin,
-        "noise": scenario.noise,
-        "seed": scenario.seed,
+        **{name: getattr(scenario, name) for name in rules},
+        "log_is_synthetic_default": args.log is None,
     }
 
 
@@ -150,16 +133,13 @@ def _check_fit(scenario: Scenario) -> None:
     """Refuse a workflow with tasks that no node can hold, in words that name the options."""
     workflow, shape = scenario.workflow, scenario.shape
     small = workflow.nodes == 0
-    cores = int(workflow.cores[small].max(initial=0))
-    memory = int(workflow.memory_bytes[small].max(initial=0))
-    wanted: Mapping[str, tuple[int, int | None]] = {
-        "cores": (cores, shape.cores),
-        "memory": (memory, shape.memory_bytes),
-    }
-    for option, (needed, there) in wanted.items():
+    wants = (
+        ("cores", "cores", workflow.cores, shape.cores),
+        ("memory", "bytes of memory", workflow.memory_bytes, shape.memory_bytes),
+    )
+    for option, unit, column, there in wants:
+        needed = int(column[small].max(initial=0))
         if there is not None and needed > there:
-            unit = "cores" if option == "cores" else "bytes of memory"
-            column = workflow.cores if option == "cores" else workflow.memory_bytes
             task = workflow.ids[int((column * small).argmax())]
             raise UserError(
                 f"task {task} of {workflow.name} needs {needed:,} {unit}, and a node has {there:,}; "

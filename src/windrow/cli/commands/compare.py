@@ -69,11 +69,11 @@ def run(args: argparse.Namespace) -> int:
     times = _times(args, scenario)
     with counting("comparing") as tell:
         comparison = compare_in(scenario, times, strategies, tell)
-    lines = shared.words(scenario, is_embedded=args.log is None)
+    lines = shared.words(scenario, args)
     if args.html:
         terminal.write_page(args.html, comparison_page(comparison, lines))
     if args.json:
-        terminal.print_json(_as_json(comparison, is_embedded=args.log is None))
+        terminal.print_json(_as_json(comparison, args))
     else:
         _show(comparison, lines, args.html)
     return 0
@@ -99,13 +99,12 @@ def _times(args: argparse.Namespace, scenario: Scenario) -> list[int]:
     return list(submission_times(scenario.log, seconds["from"], seconds["to"], seconds["every"]))
 
 
-def _as_json(comparison: Comparison, *, is_embedded: bool) -> dict[str, object]:
+def _as_json(comparison: Comparison, args: argparse.Namespace) -> dict[str, object]:
     from windrow.report.comparison.page import verdict
 
     wins = comparison.wins()
     return {
-        **shared.facts(comparison.scenario),
-        "log_is_synthetic_default": is_embedded,
+        **shared.facts(comparison.scenario, args),
         "times_s": list(comparison.times_s),
         "best": comparison.best(),
         "verdict": verdict(comparison),

@@ -1,20 +1,29 @@
-"""`windrow plan`: how a strategy would cut a workflow at one time, and why."""
+"""`windrow plan`: how a strategy would cut a workflow at one time, and why.
+
+With `--on` it is what a run would submit now: the same code decides, and nothing is submitted.
+"""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from windrow.cli import options, plan_on_queue, terminal
+from windrow.cli import options, terminal
 from windrow.cli import scenario as shared
-from windrow.model import format_duration
+from windrow.cli.commands.run import MARGIN
+from windrow.errors import UserError
+from windrow.model import format_duration, is_never
+from windrow.model.wording import count
+from windrow.queues.port import QueueError
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.text import Text
 
+    from windrow.app.execute import DryRun, Prepared, RunRequest
     from windrow.lab.plan import PlannedJob, SimulatedPlan
     from windrow.strategies.base import Candidate, Decision
 
@@ -49,33 +58,32 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     shared.add_one_run(parser)
     shared.add_cluster(parser)
     parser.set_defaults(margin=None)  # it depends on --on
-    plan_on_queue.add_arguments(parser)
+    words = "local, slurm, pbs, or a queue of windrow.toml, as it is now; --margin is then 1.2, as in windrow run"
+    group = parser.add_argument_group("on a real queue, instead of a simulated one")
+    group.add_argument("--on", metavar="QUEUE", help=words)
     output = parser.add_argument_group("output")
-    output.add_argument(
-        "--explain", action="store_true", help="also print the alternatives considered, and why the winner won"
-    )
+    words = "also print the alternatives considered, and why the winner won"
+    output.add_argument("--explain", action="store_true", help=words)
     options.add_json(output, "instead of tables")
 
 
 def run(args: argparse.Namespace) -> int:
     """Read, cut, print."""
     if args.on is not None:
-        return plan_on_queue.run(args)
+        return _run_on_queue(args)
     args.margin = shared.MARGIN if args.margin is None else args.margin
     from windrow.app.strategies import find_strategy
     from windrow.lab.plan import make_plan
 
     strategy = find_strategy(args.strategy)
-    scenario = shared.read_scenario(args)
-    at_s = shared.moment_s(args, scenario)
+    scenario, at_s = shared.read_one_run(args)
     with terminal.waiting(f"running {scenario.workflow.name}"):
         plan = make_plan(scenario, strategy, at_s)
     if args.json:
-        about = {**shared.facts(scenario), "log_is_synthetic_default": args.log is None, "at_s": at_s}
-        terminal.print_json({**about, **_as_json(plan)})
+        terminal.print_json({**shared.facts(scenario, args), "at_s": at_s, **_as_json(plan)})
         return 0
     simulated = "planned for a simulated cluster, not for this machine; windrow run -n plans where it would run"
-    lines = [simulated, *shared.words(scenario, is_embedded=args.log is None)]
+    lines = [simulated, *shared.words(scenario, args)]
     terminal.show(*_blocks(plan, lines, at_s, explain=args.explain))
     return 0
 
@@ -93,11 +101,11 @@ def _as_json(plan: SimulatedPlan) -> dict[str, object]:
         "decisions": [
             {
                 "at_s": at,
-                "jobs": len(decision.jobs),
-                "why": decision.why,
-                "candidates": [asdict(candidate) for candidate in decision.candidates],
+                "jobs": len(made.jobs),
+                "why": made.why,
+                "candidates": [asdict(one) for one in made.candidates],
             }
-            for at, decision in plan.decisions
+            for at, made in plan.decisions
         ],
     }
 
@@ -123,10 +131,6 @@ def _why(decision: Decision) -> str:
     return f"why: {decision.why}" if decision.why else "(the strategy gives no reason)"
 
 
-def _levels(job: PlannedJob) -> str:
-    return f"{job.first_level}" if job.first_level == job.last_level else f"{job.first_level}–{job.last_level}"
-
-
 _NOW = ("job", "levels", "tasks", "nodes", "requested", "expected wait", "run", "leeway")
 _ALL = ("job", "levels", "tasks", "nodes", "submitted", "requested", "expected wait", "waited", "ran", "leeway", "")
 
@@ -141,7 +145,7 @@ def _cells(job: PlannedJob) -> dict[str, str]:
     came = job.started_s is not None and job.ended_s is not None
     return {
         "job": f"{job.job}",
-        "levels": _levels(job),
+        "levels": f"{job.first_level}" + (f"–{job.last_level}" if job.last_level != job.first_level else ""),
         "tasks": f"{job.tasks:,}",
         "nodes": f"{job.nodes:,}",
         "submitted": f"+{format_duration(job.submitted_s)}",
@@ -170,19 +174,11 @@ def _explained(plan: SimulatedPlan) -> Iterator[RenderableType]:
 def _candidates(decision: Decision) -> RenderableType:
     heads = ("", "considered", "nodes", "wait", "run", "leeway", "makespan", "")
     chosen = _chosen(decision)
-    rows = [
-        (
-            ">" if candidate is chosen else "",
-            candidate.what,
-            f"{candidate.nodes:,}",
-            format_duration(candidate.wait_s),
-            format_duration(candidate.run_s),
-            format_duration(candidate.leeway_s),
-            "" if candidate.makespan_s is None else format_duration(candidate.makespan_s),
-            candidate.note,
-        )
-        for candidate in decision.candidates
-    ]
+    rows = []
+    for one in decision.candidates:
+        spans = [format_duration(s) for s in (one.wait_s, one.run_s, one.leeway_s)]
+        makespan = "" if one.makespan_s is None else format_duration(one.makespan_s)
+        rows.append((">" if one is chosen else "", one.what, f"{one.nodes:,}", *spans, makespan, one.note))
     return _table(heads, rows, _MOST_CANDIDATES, "candidates")
 
 
@@ -216,3 +212,77 @@ def _timeline(plan: SimulatedPlan) -> Text:
         text.append(" " * a + "░" * (b - a), style="not dim yellow")
         text.append(("█" * max(1, c - b) if job.started_s is not None else "×") + "\n", style="not dim cyan")
     return text.append(f"{'':<{width}}  0{format_duration(span):>{_PLOT - 1}}")
+
+
+def _run_on_queue(args: argparse.Namespace) -> int:
+    from windrow.app.execute import RunRequest
+
+    for option, value in {"--log": args.log, "--at": args.at_s}.items():
+        if value is not None:
+            raise UserError(f"--on plans on a real queue, {option} on a simulated one; give only one of them")
+    factor = MARGIN if args.margin is None else args.margin
+    order = RunRequest(Path(args.workflow), on=args.on, strategy=args.strategy, cap=args.cap, margin=factor)
+    return show_order(order, as_json=args.json, explain=args.explain)
+
+
+def show_order(order: RunRequest, *, as_json: bool, explain: bool = False) -> int:
+    """Show what a run by this order would submit now."""
+    from windrow.app.execute import dry_run, prepare
+    from windrow.app.queues import no_answer
+
+    with terminal.waiting(f"reading {order.workflow}"):
+        prepared = prepare(order)
+    try:
+        with terminal.waiting("planning"):
+            plan = dry_run(prepared)
+    except QueueError as error:
+        raise no_answer(order.on, error) from None
+    if as_json:
+        terminal.print_json(_queue_json(prepared, plan))
+    else:
+        _show_queue(prepared, plan, explain=explain)
+    return 0
+
+
+def _queue_json(prepared: Prepared, plan: DryRun) -> dict[str, object]:
+    return {
+        "queue": prepared.order.on,
+        "strategy": prepared.order.strategy,
+        "forecast": plan.forecast,
+        "notes": list(prepared.notes),
+        "guesses": prepared.guesses,
+        "learnt": prepared.learnt,
+        "why": plan.decision.why,
+        "jobs_now": [
+            {**asdict(job), "expected_wait_s": None if is_never(wait) else wait}
+            for job, wait in zip(plan.decision.jobs, plan.waits_s, strict=True)
+        ],
+        "commands": list(plan.commands),
+    }
+
+
+def _show_queue(prepared: Prepared, plan: DryRun, *, explain: bool) -> None:
+    from windrow.report.run.explanation import candidate_lines
+
+    workflow, order = prepared.runnable.workflow, prepared.order
+    where = f"{order.on} ({count(prepared.limits.nodes, 'node')}) as it is now"
+    head = [f"{workflow.name}: {len(workflow):,} tasks, planned by {order.strategy} for {where}"]
+    if prepared.guesses:
+        guess = format_duration(order.guess_s)
+        head.append(f"{prepared.guesses:,} of {len(workflow):,} run times are guesses of {guess} each (--guess)")
+    if prepared.learnt:
+        head.append(f"{prepared.learnt:,} of {len(workflow):,} run times come from earlier runs")
+    head += workflow.repairs()
+    rows = []
+    for job, wait in zip(plan.decision.jobs, plan.waits_s, strict=True):
+        spans = [format_duration(s) for s in (job.run_s, job.leeway_s, job.requested_s)]
+        waits = "never, as the queue is now" if is_never(wait) else format_duration(wait)
+        rows.append((str(len(job.tasks)), str(job.nodes), waits, *spans))
+    reasons = candidate_lines(plan.decision.candidates) if explain else []
+    terminal.show(
+        terminal.text(*head, *prepared.notes),
+        terminal.table(("tasks", "nodes", "expected wait", "expected run", "leeway", "requested"), rows, "r"),
+        terminal.text(f"why: {plan.decision.why}", *reasons),
+    )
+    # As they are, and not through a console, which breaks lines: they are there to be pasted.
+    print("\nwould be submitted (nothing was submitted):", *(plan.commands or ("nothing",)), sep="\n")

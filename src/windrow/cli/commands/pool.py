@@ -45,8 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     from windrow.streams.help_texts import POOL_POLICY_FORMS, SELECTION_MEANINGS
 
-    tables = (("policies", POOL_POLICY_FORMS), ("selections", SELECTION_MEANINGS))
-    parser.epilog = "".join(options.listing(*table) for table in tables) + EPILOG
+    parser.epilog = options.listings({"policies": POOL_POLICY_FORMS, "selections": SELECTION_MEANINGS}) + EPILOG
     add = options.adder(parser)
     add("pool NAME", place, help="name of the pool, or its folder (with a /)")
     add("--policy P", help="see below (default: bf)")
@@ -69,24 +68,19 @@ def run(args: argparse.Namespace) -> int:
         return _stop(find_pool(args.pool))
     if args.cancel:
         return _cancel(find_pool(args.pool), args.cancel)
-    wanted = _wanted(args)
+    from windrow.streams import find_policy, find_selection
+
+    if args.policy is not None:  # checked before anything is made
+        find_policy(args.policy)
+    if args.selection is not None:
+        find_selection(args.selection)
+    wanted = {name: getattr(args, name) for name in ("policy", "selection", "nodes", "cores", "seed")}
+    wanted["memory_bytes"] = args.memory
     if args.detach:
         return _detach(pool_at(args.pool), wanted)
     from windrow.pool.serve import serve
 
     return serve(pool_at(args.pool), wanted, terminal.say)
-
-
-def _wanted(args: argparse.Namespace) -> dict[str, Any]:
-    """What was asked for, checked before anything is made."""
-    from windrow.streams import find_policy, find_selection
-
-    if args.policy is not None:
-        find_policy(args.policy)
-    if args.selection is not None:
-        find_selection(args.selection)
-    names = ("policy", "selection", "nodes", "cores", "seed")
-    return {**{name: getattr(args, name) for name in names}, "memory_bytes": args.memory}
 
 
 def _detach(folder: PoolFolder, wanted: dict[str, Any]) -> int:
@@ -103,8 +97,7 @@ def _detach(folder: PoolFolder, wanted: dict[str, Any]) -> int:
         server = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
     while server.poll() is None and time.time() < began_s + _BIRTH_S:
         if _opened_s(folder) >= began_s:
-            hint = f"windrow status --pool {folder.address}"
-            terminal.say(f"pool {folder.name} runs in process {server.pid}; {hint}")
+            terminal.say(f"pool {folder.name} runs in process {server.pid}; windrow status --pool {folder.address}")
             return 0
         time.sleep(0.05)
     said = folder.log.read_text(errors="replace").strip().rpartition("\n")[2]
@@ -144,8 +137,9 @@ def _cancel(folder: PoolFolder, number: int) -> int:
 
     told = PoolView(folder)
     if not folder.workflow(number).exists():
-        hint = f"windrow status --pool {folder.address} lists them"
-        raise UserError(f"pool {folder.name} has no workflow {number}; {hint}")
+        raise UserError(
+            f"pool {folder.name} has no workflow {number}; windrow status --pool {folder.address} lists them"
+        )
     if _outcome(told, number):
         terminal.say(f"workflow {number} is {_outcome(told, number)}; nothing to cancel")
         return 0
@@ -189,15 +183,12 @@ def _summary(told: PoolView) -> list[str]:
     parts = [f"{story.count(state)} {state}" for state in states if story.count(state)]
     parts += [f"{told.submitted} just submitted"] if told.submitted else []
     lines.append("workflows: " + (", ".join(parts) or "none yet"))
-    figures = story.figures()
-    if figures:
+    if figures := story.figures():
         slowdown = figures.pop("slowdown")
-        times = (f"{name.removesuffix('_s')} {span(f.mean)} (max {span(f.max)})" for name, f in figures.items())
-        lines.append(
-            f"mean of completed workflows: slowdown {slowdown.mean:.2f} (max {slowdown.max:.2f}), {', '.join(times)}"
-        )
-    lines += [f"lost node: {host}" for host in story.lost_hosts]
-    return lines
+        means = [f"slowdown {slowdown.mean:.2f} (max {slowdown.max:.2f})"]
+        means += [f"{name.removesuffix('_s')} {span(f.mean)} (max {span(f.max)})" for name, f in figures.items()]
+        lines.append(f"mean of completed workflows: {', '.join(means)}")
+    return lines + [f"lost node: {host}" for host in story.lost_hosts]
 
 
 _HEADS = ("workflow", "name", "state", "tasks", "waited", "ran", "slowdown", "")
@@ -205,11 +196,9 @@ _HEADS = ("workflow", "name", "state", "tasks", "waited", "ran", "slowdown", "")
 
 def _table(told: PoolView, most: int | None) -> Table:
     """The workflows that have not ended, and the latest others."""
-    workflows = [told.story.workflows[number] for number in sorted(told.story.workflows)]
-    kept = workflows
-    if most is not None and len(workflows) > most:
-        latest_first = sorted(workflows, key=lambda w: (bool(w.outcome), -w.number))
-        kept = sorted(latest_first[:most], key=lambda w: w.number)
+    workflows = told.story.workflows.values()
+    latest_first = sorted(workflows, key=lambda w: (bool(w.outcome), -w.number))
+    kept = sorted(latest_first[:most], key=lambda w: w.number)
     shown = terminal.table(_HEADS, [_row(workflow, time.time()) for workflow in kept], "><<>>>>l")
     if len(kept) < len(workflows):
         shown.caption = f"{len(workflows) - len(kept)} more: windrow status --pool {told.folder.address} --all"

@@ -17,7 +17,7 @@ from windrow.errors import OutsideError, UserError
 from windrow.model import format_duration
 
 if TYPE_CHECKING:
-    from windrow.app.execute import Prepared, RunRequest
+    from windrow.app.execute import RunRequest
     from windrow.app.runs import RunPaths, RunView
     from windrow.manager.lost_files import LostFile
 
@@ -75,23 +75,14 @@ def _add_order(parser: argparse.ArgumentParser) -> None:
     add("--guess T", some_time_s, "1m", help="run time of tasks about which nothing is known")
 
 
-def order_of(args: argparse.Namespace) -> RunRequest:
+def _order_of(args: argparse.Namespace) -> RunRequest:
     """What the user wants."""
     from windrow.app.execute import RunRequest
 
-    return RunRequest(
-        workflow=Path(args.workflow),
-        on=args.on,
-        strategy=args.strategy,
-        objective=args.objective,
-        deadline_s=None if args.deadline is None else int(args.deadline),
-        think=args.think,
-        cap=args.cap,
-        margin=args.margin,
-        max_nodes=args.max_nodes,
-        risk=args.risk,
-        guess_s=args.guess,
-    )
+    names = ("on", "strategy", "objective", "think", "cap", "margin", "max_nodes", "risk")
+    deadline_s = None if args.deadline is None else int(args.deadline)
+    wishes = {name: getattr(args, name) for name in names}
+    return RunRequest(Path(args.workflow), deadline_s=deadline_s, guess_s=args.guess, **wishes)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -100,9 +91,9 @@ def run(args: argparse.Namespace) -> int:
     from windrow.app.runs import ROOT, latest_of
 
     if args.dry_run:
-        from windrow.cli.plan_on_queue import show_order
+        from windrow.cli.commands.plan import show_order
 
-        return show_order(order_of(args), as_json=args.json)
+        return show_order(_order_of(args), as_json=args.json)
     earlier = latest_of(Path(args.workflow), ROOT)
     if earlier is None and args.resume:
         raise UserError(f"there is no run of {args.workflow} here to resume; leave --resume out")
@@ -113,22 +104,16 @@ def run(args: argparse.Namespace) -> int:
             return choose(earlier, as_json=args.json)
         return go_on(earlier, detached=args.detach, as_json=args.json)
     with terminal.waiting(f"reading {args.workflow}"):
-        prepared = prepare(order_of(args))
+        prepared = prepare(_order_of(args))
     for note in (*prepared.runnable.workflow.repairs(), *prepared.notes):
         terminal.say(note)
     if prepared.guesses and not args.json:
-        terminal.say(_guessed(prepared))
+        who = "1 task has" if prepared.guesses == 1 else f"{prepared.guesses:,} tasks have"
+        guess = f"{format_duration(prepared.order.guess_s)} is guessed for each (--guess)"
+        terminal.say(f"{who} no run time, and none is known from earlier runs: {guess}")
     with terminal.waiting("writing the run"):
         paths = start_run(prepared)
-    if args.detach:
-        return detach(paths, as_json=args.json)
-    return stay(paths, as_json=args.json)
-
-
-def _guessed(prepared: Prepared) -> str:
-    guess = format_duration(prepared.order.guess_s)
-    who = "1 task has" if prepared.guesses == 1 else f"{prepared.guesses:,} tasks have"
-    return f"{who} no run time, and none is known from earlier runs: {guess} is guessed for each (--guess)"
+    return detach(paths, as_json=args.json) if args.detach else stay(paths, as_json=args.json)
 
 
 def stay(paths: RunPaths, *, as_json: bool, again: Sequence[int] = ()) -> int:
@@ -136,8 +121,10 @@ def stay(paths: RunPaths, *, as_json: bool, again: Sequence[int] = ()) -> int:
     from windrow.app.execute import drive, managed
     from windrow.app.runs import RunView
     from windrow.cli import progress_lines
+    from windrow.records.lock import holder_of
 
-    _say_who_has_it(paths)
+    if (holder := holder_of(paths.lock)) is not None:
+        terminal.say(f"{paths.name} is managed by {holder}; waiting up to {PATIENCE_S:.0f} s for that to end ...")
     try:
         with ExitStack() as planning:
             if not sys.stdout.isatty():  # on a terminal there is the picture
@@ -153,10 +140,8 @@ def stay(paths: RunPaths, *, as_json: bool, again: Sequence[int] = ()) -> int:
                 _say_what_runs_again(told, lost)
                 drive(manager, show, paths.stop)
     except KeyboardInterrupt:
-        name = paths.name
-        terminal.say(
-            f"jobs in the queue keep running; windrow resume {name} continues, windrow cancel {name} stops them"
-        )
+        ways = f"windrow resume {paths.name} continues, windrow cancel {paths.name} stops them"
+        terminal.say(f"jobs in the queue keep running; {ways}")
         raise
     told.refresh()
     if as_json:
@@ -177,13 +162,6 @@ def _say_what_runs_again(told: RunView, lost: Sequence[LostFile]) -> None:
         terminal.say(runs_again(told.runnable.workflow, one))
     if len(lost) > _SHOWN_LOST:
         terminal.say(f"and {len(lost) - _SHOWN_LOST:,} more tasks run again, because their outputs are gone")
-
-
-def _say_who_has_it(paths: RunPaths) -> None:
-    from windrow.records.lock import holder_of
-
-    if (holder := holder_of(paths.lock)) is not None:
-        terminal.say(f"{paths.name} is managed by {holder}; waiting up to {PATIENCE_S:.0f} s for that to end ...")
 
 
 def detach(paths: RunPaths, *, as_json: bool) -> int:

@@ -36,11 +36,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_workflow(parser)
     options.add_html(parser)
     options.add_json(parser, "instead of tables")
-    parser.add_argument(
-        "--exact",
-        action="store_true",
-        help=f"compute the level of parallelism also above {_EXACT_UP_TO:,} dependencies, where it may take minutes",
-    )
+    words = f"compute the level of parallelism also above {_EXACT_UP_TO:,} dependencies, where it may take minutes"
+    parser.add_argument("--exact", action="store_true", help=words)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -60,10 +57,9 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         terminal.print_json(_as_json(workflow, figures, token, exact))
     else:
+        repairs, written = workflow.repairs(), terminal.files_written(page=args.html)
         blocks = (_facts(workflow, figures, token, exact), _levels(figures), _kinds(workflow))
-        terminal.show(
-            terminal.heading(workflow.name), *workflow.repairs(), *blocks, *terminal.files_written(page=args.html)
-        )
+        terminal.show(terminal.heading(workflow.name), *repairs, *blocks, *written)
     return 0
 
 
@@ -106,18 +102,11 @@ def _levels(figures: Shape) -> Table:
     for first in range(0, figures.levels, step):
         last = min(first + step, figures.levels) - 1
         width = max(figures.widths[first : last + 1])
-        bar = _bar(width / figures.width)
+        eighths = max(1, round(width / figures.width * _BAR * 8))  # of a column; what is there at all is seen
+        bar = terminal.text("█" * (eighths // 8) + " ▏▎▍▌▋▊▉"[eighths % 8].strip(), style="cyan")
         work = format_duration(sum(figures.level_work_s[first : last + 1]))
-        rows.append(
-            (f"{first}" if first == last else f"{first}–{last}", f"{width:,}", terminal.text(bar, style="cyan"), work)
-        )
+        rows.append((f"{first}" if first == last else f"{first}–{last}", f"{width:,}", bar, work))
     return terminal.table(heads, rows, "lrlr")
-
-
-def _bar(share: float) -> str:
-    """A bar of blocks, an eighth of a column fine; what is there at all is seen."""
-    eighths = max(1, round(share * _BAR * 8))
-    return "█" * (eighths // 8) + " ▏▎▍▌▋▊▉"[eighths % 8].strip()
 
 
 def _kinds(workflow: Workflow) -> Table:

@@ -46,7 +46,7 @@ def _add_settings(parser: argparse.ArgumentParser) -> None:
     from windrow.sim.settings import EVENTS, PLACEMENTS, POLICIES, PRIORITIES
 
     tables = {"policies": POLICIES, "priorities": PRIORITIES, "events": EVENTS, "placements": PLACEMENTS}
-    parser.epilog = "".join(options.listing(title, names) for title, names in tables.items()) + TIMES + EPILOG
+    parser.epilog = options.listings(tables) + TIMES + EPILOG
     add = options.adder(parser)
     add("--nodes N", node_count, help="number of nodes; wider jobs are dropped (default: the log's)")
     add("--policy P", action="append", help="see below; repeat it to compare (default: conservative)")

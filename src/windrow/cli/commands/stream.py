@@ -3,15 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
 
 from windrow.cli import options, terminal
 from windrow.cli.arguments import number, seed, whole
-
-if TYPE_CHECKING:
-    from rich.table import Table
-
-    from windrow.lab.stream.comparison import StreamComparison
 
 SUMMARY = "Share a simulated pool among a stream of workflows and compare policies by slowdown."
 
@@ -27,13 +21,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     from windrow.streams.help_texts import ESTIMATE_MEANINGS, POLICY_FORMS, SELECTION_MEANINGS, WORKLOAD_MEANINGS
 
-    tables = (
-        ("policies", POLICY_FORMS),
-        ("workloads", WORKLOAD_MEANINGS),
-        ("selections", SELECTION_MEANINGS),
-        ("estimates (for due)", ESTIMATE_MEANINGS),
-    )
-    parser.epilog = "".join(options.listing(*table) for table in tables) + EPILOG
+    tables = {"policies": POLICY_FORMS, "workloads": WORKLOAD_MEANINGS, "selections": SELECTION_MEANINGS}
+    tables["estimates (for due)"] = ESTIMATE_MEANINGS
+    parser.epilog = options.listings(tables) + EPILOG
     add = options.adder(parser)
     add("--policy P", action="append", help="see below; may be repeated (default: four of them)")
     add("--workload W", default="mixture", help="see below")
@@ -52,41 +42,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Draw the workload, run every policy on it, and hand out the results."""
     from windrow.lab.stream.comparison import compare_streams
-    from windrow.report.stream import stream_json, stream_page
+    from windrow.report import stream
 
+    names = ("workload", "utilization", "workflows", "selection", "estimates", "seed", "jobs")
+    settings = {name: getattr(args, name) for name in names}
     with terminal.waiting("simulating"):
-        comparison = compare_streams(
-            args.policy or ["sr", "slop:0.2", "bf", "due"],
-            workload=args.workload,
-            utilization=args.utilization,
-            slots=args.nodes,
-            workflows=args.workflows,
-            selection=args.selection,
-            estimates=args.estimates,
-            seed=args.seed,
-            jobs=args.jobs,
-        )
+        comparison = compare_streams(args.policy or ["sr", "slop:0.2", "bf", "due"], slots=args.nodes, **settings)
     if args.html:
-        terminal.write_page(args.html, stream_page(comparison))
+        terminal.write_page(args.html, stream.stream_page(comparison))
     if args.json:
-        terminal.print_json(stream_json(comparison))
+        terminal.print_json(stream.stream_json(comparison))
     else:
-        _show(comparison, args.html)
+        terminal.show(
+            terminal.text(*stream.words(comparison)),
+            terminal.table(list(stream.head(comparison)), stream.rows(comparison)),
+            terminal.text(*stream.summary(comparison)),
+            *terminal.files_written(page=args.html),
+        )
     return 0
-
-
-def _show(comparison: StreamComparison, page: str | None) -> None:
-    from windrow.report.stream import summary, words
-
-    terminal.show(
-        terminal.text(*words(comparison)),
-        _table(comparison),
-        terminal.text(*summary(comparison)),
-        *terminal.files_written(page=page),
-    )
-
-
-def _table(comparison: StreamComparison) -> Table:
-    from windrow.report.stream import head, rows
-
-    return terminal.table(list(head(comparison)), rows(comparison))

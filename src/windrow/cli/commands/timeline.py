@@ -38,11 +38,10 @@ def run(args: argparse.Namespace) -> int:
     from windrow.report.run.page import run_page
 
     strategy = find_strategy(args.strategy)
-    scenario = shared.read_scenario(args)
-    at_s = shared.moment_s(args, scenario)
+    scenario, at_s = shared.read_one_run(args)
     with terminal.waiting(f"running {scenario.workflow.name}"):
         played, background = run_with_background(scenario, strategy, at_s)
-    lines = [*shared.words(scenario, is_embedded=args.log is None), f"submitted {format_duration(at_s)} into the log"]
+    lines = [*shared.words(scenario, args), f"submitted {format_duration(at_s)} into the log"]
     terminal.write_page(args.html, run_page(played, background, lines))
     done = f"{scenario.workflow.name} by {played.strategy}: done in {format_duration(played.makespan_s)}"
     jobs, visible = count(len(played.story.jobs), "job"), format_duration(visible_wait_s(played))
