@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from windrow.cli.arguments import place, whole
+
+if TYPE_CHECKING:
+    from windrow.app.runs import RunView
 
 WORKFLOW_FILES = "native (.yaml), WfFormat (.json) or Pegasus DAX (.dax, .xml), plain or .gz"
 PAGE = "write a page with pictures; it opens in any browser"
@@ -74,6 +77,13 @@ def add_workers(options: _Options) -> None:
 def add_run(parser: argparse.ArgumentParser) -> None:
     """The run that a command is about."""
     parser.add_argument("run", nargs="?", metavar="RUN", help="which run (default: the latest)")
+
+
+def run_of(args: argparse.Namespace) -> RunView:
+    """The run that a command is about, as anyone can tell it."""
+    from windrow.app.runs import RunView, find_run
+
+    return RunView(find_run(args.run))
 
 
 def add_of_run(parser: argparse.ArgumentParser) -> None:

@@ -30,13 +30,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Find it and explain it."""
-    from windrow.app.runs import RunView, find_run
     from windrow.report.run.answer import LINES_MAX, answer_job, answer_task
     from windrow.report.run.explanation import explain_job, explain_task
     from windrow.report.run.view import ExplanationView
     from windrow.report.run.waiting import nothing_can_start
 
-    told = RunView(find_run(args.run)).recorded(time.time())
+    told = options.run_of(args).recorded(time.time())
     story, workflow = told.story, told.story.workflow
     # Numbers win: the local queue counts from 1, so that its `1` is the id of job 0.
     jobs = {job.id: n for n, job in story.jobs.items() if job.id} | {str(number): number for number in story.jobs}

@@ -77,7 +77,13 @@ def run(args: argparse.Namespace) -> int:
     from windrow.formats.parquet import need_parquet
 
     need_parquet("windrow lab, which keeps its tables as Parquet files,")
-    args.by = _columns(args.by)
+    from windrow.lab.campaign.summary import check_columns
+
+    by = list(dict.fromkeys(name.strip() for name in (args.by or "").split(",") if name.strip()))
+    if args.by is not None and not by:
+        raise UserError("--by needs at least one column, such as --by log,cap")
+    check_columns(by)
+    args.by = by
     if args.summary is not None:
         return _sum_up(args.summary, args)
     if args.campaign is None:
@@ -115,18 +121,6 @@ def _shard(text: str) -> Shard:
         return parse_shard(text)
     except UserError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
-
-
-def _columns(text: str | None) -> list[str]:
-    if text is None:
-        return []
-    from windrow.lab.campaign.summary import check_columns
-
-    names = list(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
-    if not names:
-        raise UserError("--by needs at least one column, such as --by log,cap")
-    check_columns(names)
-    return names
 
 
 def _check_options(args: argparse.Namespace) -> dict[str, str]:

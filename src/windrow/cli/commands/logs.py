@@ -58,10 +58,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Find the file and copy it out."""
-    from windrow.app.runs import RunView, find_run
     from windrow.cli.commands.tasks import task_number
 
-    told = RunView(find_run(args.run))
+    told = options.run_of(args)
     if args.task is None:
         return _job(told, args)
     number = task_number(told, args.task)

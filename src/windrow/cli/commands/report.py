@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from windrow.cli import options, terminal
 from windrow.cli.arguments import place
+from windrow.errors import OutsideError, UserError
 
 if TYPE_CHECKING:
     from windrow.app.runs import RunView
@@ -40,33 +41,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Read, write, and say where."""
-    from windrow.app.runs import RunView, find_run
     from windrow.report.run.page import run_page
     from windrow.report.run.view import report_view
 
-    if args.crate is not None:
-        _refuse_taken(Path(args.crate))
-    told = RunView(find_run(args.run))
+    folder = None if args.crate is None else Path(args.crate)
+    if folder is not None and folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise UserError(f"{folder} already exists and is not empty; name a new folder for the crate")
+    told = options.run_of(args)
     report = told.recorded(time.time())
     page = Path(args.html) if args.html else told.paths.folder.path / "report.html"
     terminal.write_page(page, run_page(report))
-    if args.crate is not None:
+    if folder is not None:
         with terminal.waiting("reading files"):
-            write_crate(Path(args.crate), told, report)
+            write_crate(folder, told, report)
     if args.json:
         terminal.print_json(report_view(report, page, args.crate))
     else:
-        print(page)
-        if args.crate is not None:
-            print(args.crate)
+        print(page, *([] if args.crate is None else [args.crate]), sep="\n")
     return 0
-
-
-def _refuse_taken(folder: Path) -> None:
-    from windrow.errors import UserError
-
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise UserError(f"{folder} already exists and is not empty; name a new folder for the crate")
 
 
 def write_crate(folder: Path, told: RunView, report: RecordedRun) -> None:
@@ -74,7 +66,6 @@ def write_crate(folder: Path, told: RunView, report: RecordedRun) -> None:
     import getpass
     import json
 
-    from windrow.errors import OutsideError
     from windrow.report.run.crate import METADATA, CrateOf, crate_metadata
 
     source = _workflow_file(told)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,9 +14,7 @@ from windrow.errors import UserError
 from windrow.reproductions import PAPERS
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
-    from windrow.reproductions.paper import Paper, PaperPlan, Report, Wishes
+    from windrow.reproductions.paper import Paper, PaperPlan, Wishes
 
 SUMMARY = "Repeat the experiments of a paper and compare our numbers with the printed ones."
 
@@ -80,7 +77,13 @@ def run(args: argparse.Namespace) -> int:
         terminal.say(f"interrupted; what is finished is kept in {out}, and the same command continues from there")
         return _INTERRUPTED
     report = paper.report(plan, found)
-    terminal.show(*_shown(report), *terminal.files_written(**write_report(report, out / args.paper)))
+    block = report.blocks[0]
+    terminal.show(
+        terminal.heading(report.title),
+        terminal.table(block.head, block.rows, "lrrrl", gap=3),
+        terminal.text(*report.summary),
+        *terminal.files_written(**write_report(report, out / args.paper)),
+    )
     if report.failed:
         terminal.say(f"WARNING: {report.failed:,} of {report.trials:,} trials FAILED; see column error in {out}")
     return 1 if report.failed else 0
@@ -112,10 +115,3 @@ def _found(plan: PaperPlan, out: Path, workers: int | None) -> list[Any]:
             found += run_campaigns(plan.campaigns, out, workers=workers, watch=watch)
     with counting(plan.calls_are) as tell:
         return found + run_calls(plan.calls, workers or os.cpu_count() or 1, tell)
-
-
-def _shown(report: Report) -> Iterator[RenderableType]:
-    block = report.blocks[0]
-    yield terminal.heading(report.title)
-    yield terminal.table(block.head, block.rows, "lrrrl", gap=3)
-    yield terminal.text(*report.summary)

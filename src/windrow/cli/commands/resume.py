@@ -9,7 +9,6 @@ from windrow.cli import options, terminal
 from windrow.model.wording import count, listed
 
 if TYPE_CHECKING:
-    from windrow.app.continuing import Standing
     from windrow.app.runs import RunView
 
 SUMMARY = (
@@ -47,6 +46,7 @@ def go_on(told: RunView, *, detached: bool, as_json: bool) -> int:
     """Continue the run, as it is or, where its file has changed, by a new one."""
     from windrow.app.continuing import continued_run, refuse_continued, refuse_moved, standing
     from windrow.cli.commands.run import PATIENCE_S, detach, stay
+    from windrow.report.run.changes import change_lines
     from windrow.report.run.view import status_view
 
     refuse_continued(told)
@@ -62,22 +62,16 @@ def go_on(told: RunView, *, detached: bool, as_json: bool) -> int:
                 terminal.print_json(status_view(told))
             return 0
         if not now.is_same:
-            for line in _plan(now):
+            assert now.changes is not None
+            for line in change_lines(now.changes):
                 terminal.say(line)
+            kept = len(now.changes.kept)
+            stays = f"{count(kept, 'task')} {'stays' if kept == 1 else 'stay'} finished"
+            terminal.say(f"{stays}, {now.changes.to_run:,} to run")
             paths = continued_run(told, wait_s=PATIENCE_S)
             terminal.say(f"{paths.name} continues {told.paths.name}")
     told.close()
     return detach(paths, as_json=as_json) if detached else stay(paths, as_json=as_json)
-
-
-def _plan(now: Standing) -> list[str]:
-    """What will run and why, in a few lines."""
-    from windrow.report.run.changes import change_lines
-
-    assert now.changes is not None
-    kept = len(now.changes.kept)
-    stay = f"{count(kept, 'task')} {'stays' if kept == 1 else 'stay'} finished"
-    return [*change_lines(now.changes), f"{stay}, {now.changes.to_run:,} to run"]
 
 
 def choose(told: RunView, *, as_json: bool) -> int:
@@ -89,10 +83,8 @@ def choose(told: RunView, *, as_json: bool) -> int:
     workflow = told.runnable.workflow if now.changes is None else now.changes.runnable.workflow
     total = len(workflow)
     if as_json:
-        choices = {"resume": now.to_run, "again": total}
-        terminal.print_json(
-            {"run": name, "state": told.state, "is_up_to_date": now.is_up_to_date, "tasks_to_run": choices}
-        )
+        about = {"run": name, "state": told.state, "is_up_to_date": now.is_up_to_date}
+        terminal.print_json({**about, "tasks_to_run": {"resume": now.to_run, "again": total}})
     if now.is_up_to_date:
         again = f"--again runs all {total:,} tasks again"
         terminal.say(f"{name} of this workflow is complete and up to date; nothing to do ({again})")

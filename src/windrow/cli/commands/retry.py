@@ -53,9 +53,8 @@ def run(args: argparse.Namespace) -> int:
     if args.with_descendants:
         tasks = sorted({*tasks, *_descendants(workflow, tasks)})
     if not standing(told).is_same:
-        terminal.say(
-            f"the workflow file has changed; {paths.name} runs tasks as they were (windrow resume applies changes)"
-        )
+        they_were = "runs tasks as they were (windrow resume applies changes)"
+        terminal.say(f"the workflow file has changed; {paths.name} {they_were}")
     terminal.say(f"{paths.name} runs {count(len(tasks), 'task')} again: {listed([workflow.ids[t] for t in tasks])}")
     if told.holder is not None and _was_taken(told, tasks):
         terminal.say(f"{told.holder} manages it and has been notified; windrow watch {paths.name} shows it")
@@ -97,14 +96,10 @@ def _was_taken(told: RunView, tasks: Sequence[int]) -> bool:
     from windrow.app.execute import ask_to_retry
 
     workflow, states = told.runnable.workflow, [task.state for task in told.story.tasks]
-    busy = [
-        task
-        for task in sorted(_descendants(workflow, tasks))
-        if states[task] in (TaskState.SUBMITTED, TaskState.RUNNING)
-    ]
-    if busy:
+    in_a_job = (TaskState.SUBMITTED, TaskState.RUNNING)
+    if busy := [task for task in _descendants(workflow, tasks) if states[task] in in_a_job]:
         raise UserError(
-            f"task {workflow.ids[busy[0]]} depends on what is to run again, and is already in a job; "
+            f"task {workflow.ids[min(busy)]} depends on what is to run again, and is already in a job; "
             f"wait for it, or stop the run first (windrow cancel {told.paths.name})"
         )
     request = ask_to_retry(told.paths, [workflow.ids[task] for task in tasks])

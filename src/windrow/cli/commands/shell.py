@@ -59,9 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Show the place; go there."""
-    from windrow.app.runs import RunView, find_run
-
-    there = _place(RunView(find_run(args.run)), args.task)
+    there = _place(options.run_of(args), args.task)
     if args.json:
         value = {"task": there.task, "folder": there.folder, "env": dict(there.env), "command": list(there.command)}
         terminal.print_json({**value, "line": there.line})

@@ -34,11 +34,10 @@ def run(args: argparse.Namespace) -> int:
 
         return show_status(args.pool, everything=args.all, as_json=args.json)
 
-    from windrow.app.runs import RunView, find_run
     from windrow.cli import run_screen
     from windrow.report.run.view import status_view
 
-    told = RunView(find_run(args.run))
+    told = options.run_of(args)
     if args.json:
         terminal.print_json(status_view(told))
         return 0

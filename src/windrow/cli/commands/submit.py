@@ -12,7 +12,6 @@ from windrow.cli.arguments import place
 from windrow.cli.run_screen import span
 
 if TYPE_CHECKING:
-    from windrow.pool.story import WorkflowStory
     from windrow.pool.view import PoolView
 
 SUMMARY = "Submit a workflow to a pool that many workflows share."
@@ -80,14 +79,11 @@ def _wait(told: PoolView, number: int, *, as_json: bool) -> int:
     if as_json:
         terminal.print_json(workflow_json(workflow))
     else:
-        print(_words(workflow))
+        words = f"workflow {number}: {workflow.outcome}"
+        if workflow.slowdown is not None:
+            slower = f"{workflow.slowdown:.2f} times as long as alone"
+            words += f" after {span(workflow.response_s or 0)}, {slower}"
+        elif workflow.why:
+            words += f": {workflow.why}"
+        print(words)
     return 0 if workflow.outcome == COMPLETE else 1
-
-
-def _words(workflow: WorkflowStory) -> str:
-    if workflow.slowdown is None:
-        return f"workflow {workflow.number}: {workflow.outcome}" + (f": {workflow.why}" if workflow.why else "")
-    return (
-        f"workflow {workflow.number}: {workflow.outcome} after {span(workflow.response_s or 0)}, "
-        f"{workflow.slowdown:.2f} times as long as alone"
-    )

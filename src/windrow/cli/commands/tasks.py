@@ -47,10 +47,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Read and show."""
-    from windrow.app.runs import RunView, find_run
     from windrow.report.run.view import task_views
 
-    told = RunView(find_run(args.run))
+    told = options.run_of(args)
     wanted = _OLD_NAMES.get(args.state, args.state)
     rows = [row for row in task_views(told) if wanted in (None, row.state)]
     if args.json:

@@ -23,9 +23,8 @@ examples:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     actions = parser.add_subparsers(title="actions", dest="action", metavar="ACTION", required=True)
-    actions.add_parser(
-        "list", help="list the logs that can be fetched", description="List the logs that can be fetched."
-    )
+    words = "list the logs that can be fetched"
+    actions.add_parser("list", help=words, description=f"{words.capitalize()}.")
     fetch = actions.add_parser(
         "fetch",
         help="download logs and verify their checksums",
@@ -41,34 +40,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         epilog="example: windrow traces describe KTH-SP2-1996-2.1-cln.swf.gz",
     )
     describe.add_argument("log", metavar="NAME|FILE", help="an archive log by its name, or an SWF file")
-    describe.add_argument(
-        "--nodes", type=node_count, metavar="N", help="number of nodes, for a file (default: as in its header)"
-    )
+    words = "number of nodes, for a file (default: as in its header)"
+    describe.add_argument("--nodes", type=node_count, metavar="N", help=words)
 
 
 def run(args: argparse.Namespace) -> int:
     """Do what `action` says."""
-    actions: dict[str, Callable[[argparse.Namespace], None]] = {"list": _list, "fetch": _fetch, "describe": _describe}
-    actions[args.action](args)
+    from windrow.formats import archive
+
+    if args.action == "list":
+        heads = ("name", "jobs", "processors", "recorded", "machine")
+        rows = [(a.name, f"{a.jobs:,}", f"{a.processors:,}", f"{a.start} to {a.end}", a.title) for a in archive.ARCHIVE]
+        terminal.show(terminal.table(heads, rows, "<rr<l"))
+    elif args.action == "describe":
+        print("\n".join(archive.describe(args.log, nodes=args.nodes).lines()))
+    else:
+        for name in [archive.find(name).name for name in args.names]:  # all are known before the first download
+            with _download_bar(name) as progress:
+                path = archive.fetch(name, args.to, progress=progress)
+            print(f"{path}: checksum verified")
     return 0
-
-
-def _list(_args: argparse.Namespace) -> None:
-    from windrow.formats.archive import ARCHIVE
-
-    rows = [
-        (log.name, f"{log.jobs:,}", f"{log.processors:,}", f"{log.start} to {log.end}", log.title) for log in ARCHIVE
-    ]
-    terminal.show(terminal.table(("name", "jobs", "processors", "recorded", "machine"), rows, "<rr<l"))
-
-
-def _fetch(args: argparse.Namespace) -> None:
-    from windrow.formats.archive import fetch, find
-
-    for name in [find(name).name for name in args.names]:  # all names are known before the first download
-        with _download_bar(name) as progress:
-            path = fetch(name, args.to, progress=progress)
-        print(f"{path}: checksum verified")
 
 
 @contextmanager
@@ -84,9 +75,3 @@ def _download_bar(name: str) -> Iterator[Callable[[int, int | None], None] | Non
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(name, total=None)
         yield lambda received, total: bar.update(task, completed=received, total=total)
-
-
-def _describe(args: argparse.Namespace) -> None:
-    from windrow.formats.archive import describe
-
-    print("\n".join(describe(args.log, nodes=args.nodes).lines()))

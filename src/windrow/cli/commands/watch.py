@@ -26,10 +26,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Follow the journal; Ctrl-C stops watching only."""
-    from windrow.app.runs import RunView, find_run
     from windrow.cli import progress_lines
 
-    told = RunView(find_run(args.run))
+    told = options.run_of(args)
     with progress_lines.showing(told) as show:
         try:
             while told.state in ACTIVE:
