@@ -90,9 +90,8 @@ def kinds(workflow: Workflow) -> tuple[Kind, ...]:
     """The kinds of task, in the order of their first level, then of first appearance in the workflow."""
     levels: dict[str, list[int]] = {}
     times_s: dict[str, list[float]] = {}
-    for name, level, runtime_s in zip(
-        workflow.kinds, workflow.levels.tolist(), workflow.runtime_s.tolist(), strict=True
-    ):
+    rows = zip(workflow.kinds, workflow.levels.tolist(), workflow.runtime_s.tolist(), strict=True)
+    for name, level, runtime_s in rows:
         levels.setdefault(name, []).append(level)
         times_s.setdefault(name, []).append(runtime_s)
     found = (Kind(name, len(on), sum(times_s[name]), min(on), max(on)) for name, on in levels.items())

@@ -10,16 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from windrow.agent.event_file import (
-    OUT_OF_TIME,
-    AgentLeft,
-    AttemptFailed,
-    AttemptFinished,
-    AttemptLost,
-    AttemptStarted,
-    Record,
-    TaskDeclined,
-)
+from windrow.agent import event_file as events
 from windrow.agent.job_file import JobFile, TaskSpec
 from windrow.agent.order import Result
 from windrow.model.allocation import Allocation, Member
@@ -54,7 +45,7 @@ class AgentCore:
         self._is_draining = False
         self.has_lost = False
         """Whether a task that ran was lost."""
-        self._records: list[Record] = []
+        self._records: list[events.Record] = []
         self._awaited: dict[int, list[int]] = {}  # tasks here, by the parent elsewhere for which they wait
         self.adopt(job, at)
 
@@ -133,7 +124,7 @@ class AgentCore:
         """The tasks that run."""
         return list(self._running)
 
-    def take_records(self) -> list[Record]:
+    def take_records(self) -> list[events.Record]:
         """What happened since the last call."""
         records, self._records = self._records, []
         return records
@@ -155,7 +146,7 @@ class AgentCore:
                 else:
                     attempt = spec.attempts + self._failures.get(task, 0) + 1
                     self._running[task] = attempt, at
-                    self._records.append(AttemptStarted(at, task, attempt, nodes))
+                    self._records.append(events.AttemptStarted(at, task, attempt, nodes))
                     starts.append(StartAttempt(spec, attempt, nodes))
         return starts
 
@@ -164,14 +155,14 @@ class AgentCore:
         task = result.task
         attempt, begun = self._running.pop(task)
         if not result.why:
-            self._records.append(AttemptFinished(at, task, attempt, begun, result.cpu_s, result.peak_bytes))
+            self._records.append(events.AttemptFinished(at, task, attempt, begun, result.cpu_s, result.peak_bytes))
             self._done.add(task)
             self._allocation.finish(task)
             return
         self._failures[task] = self._failures.get(task, 0) + 1
         final = self._failures[task] > self._specs[task].retries
         how = result.exit, result.signal, result.why, final, result.tail, result.cpu_s, result.peak_bytes
-        self._records.append(AttemptFailed(at, task, attempt, begun, *how, result.cause))
+        self._records.append(events.AttemptFailed(at, task, attempt, begun, *how, result.cause))
         if final:
             closed = self._allocation.give_up(task)
             why = f"task {self._specs[task].id!r}, on which it depends, failed"
@@ -185,7 +176,7 @@ class AgentCore:
         """A running task is gone, through no fault of its own."""
         self.has_lost = True
         self._running.pop(task)
-        self._records.append(AttemptLost(at, task, why, cause))
+        self._records.append(events.AttemptLost(at, task, why, cause))
         closed = self._allocation.give_up(task)
         self._drop([t for t in closed if t != task], {}, at)
 
@@ -225,12 +216,12 @@ class AgentCore:
         self.drain(why, at)
         for task in self.running:
             self.lost(task, why, at, cause_of_end(why))
-        self._records.append(AgentLeft(at, why))
+        self._records.append(events.AgentLeft(at, why))
 
     def _drop(self, tasks: Iterable[int], whys: dict[int, str], at: float) -> None:
-        """Record these tasks as dropped, each for its own reason or that of what it depends on."""
+        """events.Record these tasks as dropped, each for its own reason or that of what it depends on."""
         gone = dict.fromkeys(tasks, "a task on which it depends will not run in this job")
-        self._records += [TaskDeclined(at, task, whys.get(task, why)) for task, why in gone.items()]
+        self._records += [events.TaskDeclined(at, task, whys.get(task, why)) for task, why in gone.items()]
         if gone and self._awaited:
             left = {p: [c for c in children if c not in gone] for p, children in self._awaited.items()}
             self._awaited = {parent: children for parent, children in left.items() if children}
@@ -238,7 +229,7 @@ class AgentCore:
 
 def cause_of_end(why: str) -> Cause:
     """Why tasks are lost that still run when the agent leaves for this reason."""
-    if why == OUT_OF_TIME:
+    if why == events.OUT_OF_TIME:
         return Cause.TIME_LIMIT
     return Cause.CANCELLED if why.startswith("stopped by signal") else Cause.AGENT
 

@@ -20,17 +20,7 @@ from collections.abc import Iterable, Iterator
 
 from windrow.agent.claim import claim, is_fenced
 from windrow.agent.core import AgentCore
-from windrow.agent.event_file import (
-    DONE,
-    AgentLeft,
-    AgentStarted,
-    AttemptFailed,
-    AttemptFinished,
-    LineTail,
-    Tail,
-    Writer,
-    json_lines,
-)
+from windrow.agent.event_file import DONE, AgentLeft, AgentStarted, AttemptFailed, AttemptFinished, Tail, Writer
 from windrow.agent.folder import RunFolder
 from windrow.agent.job_file import JobFile, read_job
 from windrow.errors import InputError
@@ -51,7 +41,7 @@ class Elsewhere:
         self._folder, self._job = folder, job
         self._passed_over = {job.job, *job.over, *mine}
         self._tails: dict[int, Tail] = {}
-        self._abandoned = LineTail(folder.abandoned, job.abandoned_bytes)
+        self._abandoned = Tail(folder.abandoned, job.abandoned_bytes)
         self.wait_s = 0.0
         """How long to wait before the next look."""
 
@@ -63,7 +53,7 @@ class Elsewhere:
     def look(self) -> list[News]:
         """What is new since the last look."""
         given_up = "the run has given it up, or a task on which it depends"
-        news = [*self._from_jobs(), *((int(record["task"]), given_up) for record in json_lines(self._abandoned))]
+        news = [*self._from_jobs(), *((int(record["task"]), given_up) for record in self._abandoned.read_json())]
         self.wait_s = self._job.poll_s if news or not self.wait_s else min(self.wait_s * _BACK_OFF, _SLOWEST_S)
         return news
 

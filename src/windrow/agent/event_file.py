@@ -15,9 +15,10 @@ import json
 import os
 import re
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, get_args
+from typing import Any, ClassVar, TypeVar, get_args
 
 from windrow.errors import InputError, OutsideError
 from windrow.files import append_whole, disk_faults
@@ -134,6 +135,7 @@ def lost_node(why: str | None) -> str:
 
 Record = AgentStarted | AttemptStarted | AttemptFinished | AttemptFailed | TaskDeclined | AttemptLost | AgentLeft
 
+T = TypeVar("T")
 _KINDS: dict[str, type[Record]] = {kind.what: kind for kind in get_args(Record)}
 _encode = json.JSONEncoder(separators=(",", ":")).encode
 _CHUNK_BYTES = 1 << 22
@@ -207,58 +209,51 @@ class Writer:
             os.close(self._fd)
 
 
-class LineTail:
-    """The new whole lines of a file that grows, since the last look. A file that is not there has none."""
+class Tail:
+    """What is new in a file that grows since the last look: its whole lines. A file that is not there has none.
+
+    Each look takes in at most some megabytes, so look again until there is nothing.
+    """
 
     def __init__(self, path: Path, offset: int = 0) -> None:
-        self.path = path
         self.offset = offset
         """How many bytes have been read; a new tail can begin there."""
+        self.has_ended = False
+        """Whether the agent said that it leaves; nothing follows."""
+        self._path = path
         self._lines = 0
 
-    def read(self) -> list[tuple[int, bytes]]:
-        """New lines with their numbers, from 1; at most some megabytes of them, so call again until there are none."""
+    def read(self) -> list[Record]:
+        """New records of an events file."""
+        records = self._new(decode, "an event")
+        if records:
+            self.has_ended = isinstance(records[-1], AgentLeft)
+        return records
+
+    def read_json(self) -> list[dict[str, Any]]:
+        """New lines of a file of JSON objects."""
+        return self._new(json.loads, "JSON")
+
+    def _new(self, decoded: Callable[[bytes], T], what: str) -> list[T]:
         try:
-            with self.path.open("rb", buffering=0) as file:
+            with self._path.open("rb", buffering=0) as file:
                 file.seek(self.offset)
                 data = file.read(_CHUNK_BYTES)
         except OSError as error:
             if error.errno in (errno.ENOENT, errno.ESTALE):  # not there yet, or replaced at this moment
                 return []
-            raise OutsideError(f"{self.path} cannot be read: {error.strerror}") from error
+            raise OutsideError(f"{self._path} cannot be read: {error.strerror}") from error
         data = data.partition(b"\0")[0]
         end = data.rfind(b"\n") + 1
-        lines = data[:end].split(b"\n")[:-1]
-        first = self._lines + 1
         self.offset += end
-        self._lines += len(lines)
-        return list(enumerate(lines, first))
-
-
-class Tail:
-    """The new records of an events file since the last look."""
-
-    def __init__(self, path: Path, offset: int = 0) -> None:
-        self._lines = LineTail(path, offset)
-        self.has_ended = False
-        """Whether the agent said that it leaves; nothing follows."""
-
-    @property
-    def offset(self) -> int:
-        """How many bytes have been read; a new tail can begin there."""
-        return self._lines.offset
-
-    def read(self) -> list[Record]:
-        """New records; at most some megabytes of them, so call again until there are none."""
-        records: list[Record] = []
-        for number, line in self._lines.read():
+        found = []
+        for line in data[:end].split(b"\n")[:-1]:
+            self._lines += 1
             try:
-                record = decode(line)
+                found.append(decoded(line))
             except ValueError as error:
-                raise InputError(self._lines.path, f"is not an event ({error})", line=number) from error
-            self.has_ended = isinstance(record, AgentLeft)
-            records.append(record)
-        return records
+                raise InputError(self._path, f"is not {what} ({error})", line=self._lines) from error
+        return found
 
 
 def last_word(path: Path, offset: int) -> str | None:
@@ -271,14 +266,3 @@ def last_word(path: Path, offset: int) -> str | None:
     except (OSError, ValueError):  # not there, or not a whole line: it said something else, or nothing
         return None
     return record.why if isinstance(record, AgentLeft) else None
-
-
-def json_lines(tail: LineTail) -> list[dict[str, Any]]:
-    """The new lines of a file of JSON objects."""
-    found = []
-    for number, line in tail.read():
-        try:
-            found.append(json.loads(line))
-        except ValueError as error:
-            raise InputError(tail.path, f"is not JSON ({error})", line=number) from error
-    return found

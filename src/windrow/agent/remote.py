@@ -25,7 +25,8 @@ class RemoteNode:
     def __init__(self, host: str, command: tuple[str, ...]) -> None:
         self.host = host
         self.is_lost = False
-        self._running: set[int] = set()
+        self.running: set[int] = set()
+        """The tasks that run there."""
         self._unsent = b""
         self._unread = b""
         there, self._to = os.pipe()
@@ -46,21 +47,16 @@ class RemoteNode:
     @property
     def is_idle(self) -> bool:
         """Whether no task runs there."""
-        return not self._running
-
-    @property
-    def running(self) -> list[int]:
-        """The tasks that run there."""
-        return sorted(self._running)
+        return not self.running
 
     def start(self, order: Order) -> None:
         """Start it there."""
-        self._running.add(order.task)
+        self.running.add(order.task)
         self._send(to_line(order))
 
     def signal(self, number: int, tasks: Iterable[int] | None = None) -> None:
         """Send a signal to these tasks, or to all. Those that do not run there are passed over."""
-        chosen = None if tasks is None else sorted(self._running.intersection(tasks))
+        chosen = None if tasks is None else sorted(self.running.intersection(tasks))
         if chosen != []:
             self._send(json.dumps({"signal": int(number), "tasks": chosen}).encode() + b"\n")
 
@@ -71,13 +67,17 @@ class RemoteNode:
     def collect(self) -> list[Result]:
         """The attempts that have ended there. Sets `is_lost` when the step is gone. OutsideError if it said why."""
         self._send(b"")
+        with contextlib.suppress(BlockingIOError):
+            while data := os.read(self.fd, 1 << 16):
+                self._unread += data
+            self.is_lost = True
+        *lines, self._unread = self._unread.split(b"\n")
         results = []
-        for line in self._lines():
-            record = json.loads(line)
+        for record in (json.loads(line) for line in lines if line.startswith(b"{")):
             if "broken" in record:
                 raise OutsideError(f"node {self.host}: {record['broken']}")
             result = Result(**record)
-            self._running.discard(result.task)
+            self.running.discard(result.task)
             results.append(result)
         return results
 
@@ -93,19 +93,6 @@ class RemoteNode:
         if not self.is_lost:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._pid, signal.SIGKILL)
-
-    def _lines(self) -> list[bytes]:
-        while True:
-            try:
-                data = os.read(self.fd, 1 << 16)
-            except BlockingIOError:
-                break
-            if not data:
-                self.is_lost = True
-                break
-            self._unread += data
-        *lines, self._unread = self._unread.split(b"\n")
-        return [line for line in lines if line.startswith(b"{")]
 
     def _send(self, data: bytes) -> None:
         self._unsent += data

@@ -17,6 +17,7 @@ import signal
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -200,27 +201,24 @@ class Runner:
             ended = replace(ended, why=why + _discarded(running.outputs))
         if os.fstat(running.out).st_size == 0:
             _remove(order.out)
-        if why or running.outputs is None:
+        if why or (outputs := running.outputs) is None:
             os.close(running.out)
             self._results.append(ended)
         else:
-            written = running.outputs.written
-            self._when_there(written, order.patience_s, lambda gone: self._checked(ended, running, gone), None)
+            then = partial(self._checked, ended, outputs, running.out)
+            self._when_there(outputs.written, order.patience_s, then, None)
 
-    def _checked(self, ended: Result, running: _Running, missing: str | None) -> None:
+    def _checked(self, ended: Result, outputs: Outputs, out: int, missing: str | None) -> None:
         """An attempt whose command succeeded: so has it, if its outputs are there and can be put in place."""
-        outputs = running.outputs
-        if outputs is not None:
-            why = outputs.why_not_made(missing)
-            try:
-                if not why:
-                    outputs.keep()
-            except OSError as error:
-                why = f"its outputs cannot be put in place: {_reason(error)}"
-            if why:
-                why = f"exit code 0, but {why}{_discarded(outputs)}"
-                ended = replace(ended, why=why, tail=_tail(running.out))
-        os.close(running.out)
+        why = outputs.why_not_made(missing)
+        try:
+            if not why:
+                outputs.keep()
+        except OSError as error:
+            why = f"its outputs cannot be put in place: {_reason(error)}"
+        if why:
+            ended = replace(ended, why=f"exit code 0, but {why}{_discarded(outputs)}", tail=_tail(out))
+        os.close(out)
         self._results.append(ended)
 
     def _when_there(

@@ -136,16 +136,13 @@ class Description:
 
 def describe(name_or_path: AnyPath, *, nodes: int | None = None) -> Description:
     """What is known of an archive log by name, or of any SWF file by path (`nodes` as in read_log)."""
-    if Path(name_or_path).is_file() or os.sep in str(name_or_path):
-        return _describe_file(name_or_path, nodes)
-    try:
-        log = find(str(name_or_path))
-    except UserError as error:
-        raise UserError(f"{error}; and there is no such file") from None
-    return Description(log.name, log.title, log.processors, log.jobs, log.start, log.end, log.url)
-
-
-def _describe_file(path: AnyPath, nodes: int | None) -> Description:
+    path = name_or_path
+    if not Path(path).is_file() and os.sep not in str(path):
+        try:
+            entry = find(str(path))
+        except UserError as error:
+            raise UserError(f"{error}; and there is no such file") from None
+        return Description(entry.name, entry.title, entry.processors, entry.jobs, entry.start, entry.end, entry.url)
     log = read_log(path, nodes=nodes)
     header = read_swf_header(path)
     checksum = content_sha256(path)

@@ -113,6 +113,11 @@ class Draft:
 
     def workflow(self) -> Workflow:
         """The finished workflow. WorkflowError where the tasks do not make one."""
+        # Each task's parents: those it names, in its order, then those that name it as a child. Each once.
+        n, parents, children = len(self.ids), self.parents.adjacency(), self.children.adjacency()
+        child = np.concatenate([parents.sources(), children.index])
+        parent = np.concatenate([parents.index, children.sources()])
+        first = np.sort(np.unique(child * n + parent, return_index=True)[1])
         slightly = (self.runtime_s < 0) & (self.runtime_s >= -SLIGHTLY_S)
         self.runtime_s[slightly] = 0
         return Workflow(
@@ -123,7 +128,7 @@ class Draft:
             cores=self.cores,
             nodes=self.nodes,
             memory_bytes=self.memory_bytes,
-            parents=_united(self.parents.adjacency(), self.children.adjacency()),
+            parents=Adjacency.from_edges(n, child[first], parent[first]),
             files=self.files.files(),
             inputs=self.inputs.adjacency(),
             outputs=self.outputs.adjacency(),
@@ -142,16 +147,6 @@ class Draft:
                 f"{int(missing.sum())} of {len(missing)} tasks have no run time ({found}); give one to all or to none"
             )
         return self.runtime_s
-
-
-def _united(parents: Adjacency, children: Adjacency) -> Adjacency:
-    """Each task's parents: those it names, in its order, then those that name it as a child. Each once."""
-    n = parents.vertices
-    child = np.concatenate([parents.sources(), children.index])
-    parent = np.concatenate([parents.index, children.sources()])
-    _, first = np.unique(child * n + parent, return_index=True)
-    first.sort()
-    return Adjacency.from_edges(n, child[first], parent[first])
 
 
 def unique_numbers(ids: Sequence[str]) -> Mapping[str, int]:

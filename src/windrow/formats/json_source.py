@@ -13,7 +13,6 @@ from windrow.errors import InputError
 from windrow.formats.disk import AnyPath, not_utf8, read_bytes
 
 T = TypeVar("T")
-U = TypeVar("U")
 
 _BYTE_PLACE = re.compile(r" \(byte (\d+)\)")
 
@@ -52,10 +51,6 @@ class Section(Generic[T]):
         self._where = where
         self._items = items
         self._decoder = msgspec.json.Decoder(kind)
-
-    def recast(self, kind: type[U]) -> Section[U]:
-        """The same list, its items decoded as another kind."""
-        return Section(self._source, self._where, self._items, kind)
 
     def __iter__(self) -> Iterator[T]:
         decode = self._decoder.decode

@@ -61,7 +61,7 @@ def test_only_the_tasks_that_are_meant_hear_a_signal(node: RemoteNode, tmp_path:
     node.signal(signal.SIGKILL, [4])
     (killed,) = gather(node, bool)
     assert (killed.task, killed.signal) == (4, signal.SIGKILL)
-    assert node.running == [5]
+    assert node.running == {5}
     assert is_alive(running[5])
 
 

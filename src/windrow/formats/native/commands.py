@@ -106,12 +106,18 @@ class Commands:
     ) -> tuple[tuple[str, ...], list[tuple[int, int]]]:
         arguments: list[str] = []
         found: list[tuple[int, int]] = []
+        filled = {**single, **{name: files[0] for name, files in lists.items() if files}}
         for field in form.command:
             before = len(arguments)
             if (lone := field.template.lone_name) in _LISTS:
                 arguments += lists[lone]
             else:
-                arguments.append(self._argument(field, single, lists))
+                for name in _LISTS:
+                    if name in field.template.names and len(lists[name]) != 1:
+                        problem = f"{{{name}}} stands for {len(lists[name])} files inside one argument"
+                        fix = f'make "{{{name}}}" a separate argument, which becomes one for each file'
+                        raise InputError(self._path, problem, line=field.line, fix=fix)
+                arguments.append(field.template.fill(filled))
             if "outputs" in field.template.names:  # at the end of the argument, or it is not a word (see there)
                 found += ((at, arguments[at].rfind("/") + 1) for at in range(before, len(arguments)))
         return tuple(arguments), found
@@ -149,26 +155,14 @@ class Commands:
         try:
             return code.fill({**words, **lists}, "outputs")
         except UnsafePlaceError as error:
-            problem = (
-                f"{{{error.name}}} is {error.value!r}, which has characters that mean something to the shell, and it"
-                " stands in quotes or other code where it cannot be made safe"
-            )
+            problem = "has characters that mean something to the shell, and it stands in quotes or other code"
+            problem += " where it cannot be made safe"
             fix = f"write {{{error.name}}} outside of quotes (Windrow quotes it), or make the command a list"
             if not _knows_quotes(form.shell):
-                problem = f"{{{error.name}}} is {error.value!r}, which Windrow cannot quote for {form.shell[0]}"
+                problem = f"Windrow cannot quote for {form.shell[0]}"
                 fix = "make the command a list with the value as a separate argument, or put the value into env"
+            problem = f"{{{error.name}}} is {error.value!r}, which {problem}"
             raise InputError(self._path, problem, line=field.line, fix=fix) from None
-
-    def _argument(self, field: Field, single: Mapping[str, str], lists: Mapping[str, Sequence[str]]) -> str:
-        values = dict(single)
-        for name in _LISTS:
-            if name in field.template.names:
-                if len(lists[name]) != 1:
-                    problem = f"{{{name}}} stands for {len(lists[name])} files inside one argument"
-                    fix = f'make "{{{name}}}" a separate argument, which becomes one for each file'
-                    raise InputError(self._path, problem, line=field.line, fix=fix)
-                values[name] = lists[name][0]
-        return field.template.fill(values)
 
 
 def _bash() -> str | None:

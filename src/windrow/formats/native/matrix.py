@@ -42,16 +42,14 @@ class Matrix:
                 yield dict(zip(self.names, chosen, strict=True))
 
 
-def read_matrix(path: AnyPath, node: Node) -> Matrix:
-    """The matrix that this part of the file describes. InputError with the line where it describes none."""
-    return _MatrixReader(path).read(node)
+class MatrixReader:
+    """Turns a part of a file into a matrix. InputError with the line where it describes none."""
 
-
-class _MatrixReader:
     def __init__(self, path: AnyPath) -> None:
         self._path = path
 
     def read(self, node: Node) -> Matrix:
+        """The matrix that this part describes."""
         if not isinstance(node, YamlTable):
             raise self._fault(node, "matrix is not a mapping", "write names with lists: matrix: {sample: [a, b]}")
         lists = {key.text: self._values(key, value) for key, value in node.entries if key.text != "exclude"}

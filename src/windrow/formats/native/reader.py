@@ -23,7 +23,7 @@ from windrow.errors import InputError
 from windrow.formats.disk import AnyPath
 from windrow.formats.draft import Draft
 from windrow.formats.native.commands import Commands, refuse_unknown_placeholders
-from windrow.formats.native.schema import Field, TaskForm, WorkflowForm, read_form
+from windrow.formats.native.schema import Field, TaskForm, read_form
 from windrow.formats.native.yaml_source import read_yaml
 from windrow.model import CycleError, Runnable, Step, WorkflowError, order_and_levels
 from windrow.model.graph import Adjacency
@@ -37,7 +37,7 @@ DEPENDENCIES_MAX = 10_000_000
 
 def read_native(path: AnyPath) -> Runnable:
     """The workflow in a native file, with a step for each task. InputError, with line and fix, where there is none."""
-    return _Expansion(path, read_form(path, read_yaml(path))).runnable()
+    return _Expansion(path, *read_form(path, read_yaml(path))).runnable()
 
 
 class _Names:
@@ -81,13 +81,13 @@ class _TaskRow:
 class _Expansion:
     """The forms of one file, multiplied and linked. Tasks are known by number, files by the names the Workflow has."""
 
-    def __init__(self, path: AnyPath, form: WorkflowForm) -> None:
+    def __init__(self, path: AnyPath, name: str, forms: Sequence[TaskForm]) -> None:
         self._path = path
-        self._name = form.name
+        self._name = name
         self._base = str(Path(path).absolute().parent)
-        for task in form.tasks:
-            refuse_unknown_placeholders(path, task)
-        self._rows = list(self._expanded(form.tasks))
+        for form in forms:
+            refuse_unknown_placeholders(path, form)
+        self._rows = list(self._expanded(forms))
         # Where tasks run in different folders, only whole paths name a file in the same way for all of them.
         self._whole_paths = any(row.workdir != self._base for row in self._rows)
         self._number = self._numbers()

@@ -80,16 +80,8 @@ class TaskForm:
     matrix: Matrix | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class WorkflowForm:
-    """A whole file: the workflow's name and its entries."""
-
-    name: str
-    tasks: tuple[TaskForm, ...]
-
-
-def read_form(path: AnyPath, root: Node) -> WorkflowForm:
-    """The file's forms. InputError, naming the line and the fix, for the first thing that cannot be used."""
+def read_form(path: AnyPath, root: Node) -> tuple[str, list[TaskForm]]:
+    """The workflow's name and forms. InputError, with line and fix, for the first thing that cannot be used."""
     return _Reader(path).workflow(root)
 
 
@@ -99,7 +91,7 @@ class _Reader:
     def __init__(self, path: AnyPath) -> None:
         self._path = path
 
-    def workflow(self, root: Node) -> WorkflowForm:
+    def workflow(self, root: Node) -> tuple[str, list[TaskForm]]:
         if not isinstance(root, YamlTable):
             raise self._fault(root, "not a workflow", "write a mapping with the keys name and tasks")
         entries = self._entries(root, _WORKFLOW_KEYS, "a workflow")
@@ -112,7 +104,7 @@ class _Reader:
             raise self._fault(tasks, "the list of tasks is empty", "write at least one task: - id: NAME")
         defaults = self._values(entries["defaults"], DEFAULT_KEYS, "defaults") if "defaults" in entries else {}
         name = self._name(entries["name"]) if "name" in entries else bare_name(self._path)
-        return WorkflowForm(name, tuple(self._task(node, defaults) for node in tasks.items))
+        return name, [self._task(node, defaults) for node in tasks.items]
 
     def _task(self, node: Node, defaults: Mapping[str, Any]) -> TaskForm:
         values = self._values(node, TASK_KEYS, "a task")
@@ -190,9 +182,9 @@ class _Reader:
         return field.template.fill({})
 
     def matrix(self, node: Node, _key: str) -> Matrix:
-        from windrow.formats.native.matrix import read_matrix  # noqa: PLC0415  (few files have one)
+        from windrow.formats.native.matrix import MatrixReader  # noqa: PLC0415  (few files have one)
 
-        return read_matrix(self._path, node)
+        return MatrixReader(self._path).read(node)
 
     def duration(self, node: Node, key: str) -> float:
         value = node.value if isinstance(node, Scalar) else None
@@ -203,12 +195,10 @@ class _Reader:
             seconds = float(value)
         if isinstance(value, str) and _LONG_NUMBER.match(value):
             seconds = math.inf
-        if seconds > DURATION_S_MAX:
-            raise self._fault(
-                node, f"{key} is {_shown(node)}", f"write at most {DURATION_S_MAX // 86400:,}d (31 years)"
-            )
-        if not seconds > 0:
-            raise self._fault(node, f"{key} is {_shown(node)}", "write a time above 0, like 90, 90s, 5m or 1.5h")
+        if seconds > DURATION_S_MAX or not seconds > 0:
+            fix = f"write at most {DURATION_S_MAX // 86400:,}d (31 years)"
+            fix = fix if seconds > 0 else "write a time above 0, like 90, 90s, 5m or 1.5h"
+            raise self._fault(node, f"{key} is {_shown(node)}", fix)
         return seconds
 
     def memory(self, node: Node, key: str) -> int:
@@ -219,10 +209,9 @@ class _Reader:
             size = float(found[1]) * base ** _POWER.get(found[2], 0)
         elif isinstance(node, Scalar) and _LONG_NUMBER.match(node.text):
             size = math.inf
-        if size > SIZE_BYTES_MAX:
-            raise self._fault(node, f"{key} is {_shown(node)}", "write at most 8192TiB (9 PB)")
-        if not size > 0:
-            raise self._fault(node, f"{key} is {_shown(node)}", "write a size with its unit, like 500MB or 4GiB")
+        if size > SIZE_BYTES_MAX or not size > 0:
+            fix = "write at most 8192TiB (9 PB)" if size > 0 else "write a size with its unit, like 500MB or 4GiB"
+            raise self._fault(node, f"{key} is {_shown(node)}", fix)
         return math.ceil(size)
 
     def count(self, node: Node, key: str) -> int:
@@ -258,9 +247,8 @@ def _shown(node: Node) -> str:
         case YamlTable():
             return "a mapping"
         case Scalar():
-            return (
-                "nothing" if node.value is None else repr(node.text if len(node.text) <= 60 else f"{node.text[:57]}...")
-            )
+            text = node.text if len(node.text) <= 60 else f"{node.text[:57]}..."
+            return "nothing" if node.value is None else repr(text)
 
 
 _WORKFLOW_KEYS = ("name", "defaults", "tasks")

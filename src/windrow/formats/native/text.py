@@ -113,49 +113,37 @@ def _quoted_inside(value: str) -> str:
 
 
 def _plain_places(literals: Sequence[str]) -> tuple[bool, ...]:
-    """Of each gap between literals, whether the shell is then outside quotes and comments. False where in doubt."""
+    """Of each gap between literals, whether the shell is then outside quotes and comments. False where in doubt.
+
+    The code is followed character by character, as far as its quotes go. Doubt, once there, stays.
+    """
     if _UNJUDGED.search(_VALUE.join(literals)) or _UNJUDGED.search("".join(literals)):  # a list may be empty
         return (False,) * (len(literals) - 1)
-    scan = _Scan()
+    state = ""  # plain, or the quote that is open, or # in a comment
+    escaped = doubt = False
+    now = "\n"
     plain: list[bool] = []
     for literal in literals[:-1]:
-        for character in literal:
-            scan.read(character)
-        plain.append(scan.is_plain)
-        scan.read(_VALUE)
+        for place, character in enumerate(literal + _VALUE):
+            if place == len(literal):
+                plain.append(not (state or escaped or doubt))
+            before, now = now, character
+            if escaped:
+                escaped = False
+                now = "\\"  # what is escaped separates nothing
+                doubt |= character == _VALUE
+                continue
+            match state, character:
+                case (("" | '"'), "\\"):
+                    escaped = True
+                case "", ("'" | '"'):
+                    state = character
+                case "", "#" if before in _BEFORE_COMMENT:
+                    state = "#"
+                case "", "#" if before == _VALUE:
+                    doubt = True  # a comment only if there are no words in place of the placeholder
+                case ("'", "'") | ('"', '"') | ("#", "\n"):
+                    state = ""
+                case '"', "(" if before == "$":
+                    doubt = True  # quotes begin anew in there
     return tuple(plain)
-
-
-class _Scan:
-    """Follows shell code character by character, as far as its quotes go. Doubt, once there, stays."""
-
-    def __init__(self) -> None:
-        self._state = ""  # plain, or the quote that is open, or # in a comment
-        self._escaped = False
-        self._before = "\n"
-        self._doubt = False
-
-    @property
-    def is_plain(self) -> bool:
-        return not (self._state or self._escaped or self._doubt)
-
-    def read(self, character: str) -> None:
-        before, self._before = self._before, character
-        if self._escaped:
-            self._escaped = False
-            self._before = "\\"  # what is escaped separates nothing
-            self._doubt |= character == _VALUE
-            return
-        match self._state, character:
-            case (("" | '"'), "\\"):
-                self._escaped = True
-            case "", ("'" | '"'):
-                self._state = character
-            case "", "#" if before in _BEFORE_COMMENT:
-                self._state = "#"
-            case "", "#" if before == _VALUE:
-                self._doubt = True  # a comment only if there are no words in place of the placeholder
-            case ("'", "'") | ('"', '"') | ("#", "\n"):
-                self._state = ""
-            case '"', "(" if before == "$":
-                self._doubt = True  # quotes begin anew in there

@@ -18,7 +18,7 @@ Times with decimals are allowed by the format: submissions are rounded down, run
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Literal, get_args
 
@@ -39,6 +39,8 @@ Processors = Literal["allocated", "requested"]
 _LABEL = "[A-Za-z][A-Za-z0-9]*"
 _HEADER_LINE = re.compile(rf";\s{{0,4}}({_LABEL}):(?!//)(.*)")  # a deeper indent continues the line before
 _ROWS_PER_WRITE = 4096
+# Wait, status and the other columns a Log does not know are -1. Users count from 1, as the format wants.
+_JOB = "%d %d -1 %d %d -1 -1 %d %d -1 -1 %d -1 -1 -1 -1 -1 -1\n"
 
 
 def read_log(
@@ -53,7 +55,10 @@ def read_log(
     text = read_text(path)
     rows = parse_rows(path, text)
     machine = _machine_size(path, parse_header(text[: header_end(text)].splitlines()), nodes)
-    rows = rows._replace(allocated=_width(rows, processors))  # from here on, the one width that counts
+    if processors not in get_args(Processors):
+        raise unknown_name("kind of processors", processors, get_args(Processors))
+    first, second = (rows.allocated, rows.asked) if processors == "allocated" else (rows.asked, rows.allocated)
+    rows = rows._replace(allocated=np.where(first > 0, first, second))  # from here on, the one width that counts
     if keep_cancelled:
         never_ran = (rows.run_s <= 0) & (rows.requested_s > 0)
         rows = rows._replace(run_s=np.where(never_ran, 1, rows.run_s))
@@ -111,9 +116,12 @@ def write_log(log: Log, path: AnyPath, *, header: Mapping[str, str] | None = Non
             raise UserError(f"{label!r} cannot label a line of an SWF header; use letters and digits only")
     # One line for each line of each value, so that nothing can spill into the jobs.
     lines = [f"; {label}: {text}".rstrip() for label, value in labels.items() for text in value.splitlines() or [""]]
+    columns = (log.job, log.submit_s, log.run_s, log.nodes, log.nodes, log.requested_s, log.user + 1)
     with replace_bytes(path) as stream:
         stream.write("\n".join([*lines, ";", ""]).encode())
-        stream.writelines(_job_lines(log))
+        for first in range(0, len(log), _ROWS_PER_WRITE):
+            rows = zip(*(column[first : first + _ROWS_PER_WRITE].tolist() for column in columns), strict=True)
+            stream.write("".join(_JOB % row for row in rows).encode("ascii"))
 
 
 def _machine_size(path: AnyPath, header: Mapping[str, str], nodes: int | None) -> int:
@@ -138,13 +146,6 @@ def _usable(rows: Rows, machine: int) -> tuple[Mask, Repairs]:
     too_wide = ~no_run & (rows.allocated > machine)
     dropped = Repairs(*(int(rule.sum()) for rule in (no_run, no_processors, too_wide)))
     return ~(no_run | no_processors | too_wide), dropped
-
-
-def _width(rows: Rows, processors: Processors) -> Ints:
-    if processors not in get_args(Processors):
-        raise unknown_name("kind of processors", processors, get_args(Processors))
-    first, second = (rows.allocated, rows.asked) if processors == "allocated" else (rows.asked, rows.allocated)
-    return np.where(first > 0, first, second)
 
 
 def _cleaned(name: str, machine: int, rows: Rows, dropped: Repairs) -> Log:
@@ -179,12 +180,3 @@ def _renumbered(values: Ints) -> Ints:
     rank = np.empty(len(first), dtype=np.int64)
     rank[np.argsort(first)] = np.arange(len(first))
     return rank[inverse]
-
-
-def _job_lines(log: Log) -> Iterator[bytes]:
-    """Wait, status and the other columns a Log does not know are -1. Users count from 1, as the format wants."""
-    columns = (log.job, log.submit_s, log.run_s, log.nodes, log.nodes, log.requested_s, log.user + 1)
-    form = "%d %d -1 %d %d -1 -1 %d %d -1 -1 %d -1 -1 -1 -1 -1 -1\n"
-    for first in range(0, len(log), _ROWS_PER_WRITE):
-        rows = zip(*(column[first : first + _ROWS_PER_WRITE].tolist() for column in columns), strict=True)
-        yield "".join(form % row for row in rows).encode("ascii")

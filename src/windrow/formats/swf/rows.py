@@ -102,18 +102,14 @@ def _careful_look(path: AnyPath, text: str) -> Rows:
             last = not any(rest.strip() for rest in lines[number:])
             fix = "the file seems cut off here: copy or download it again" if last and found else _FIX
             raise InputError(path, f"{len(cells)} columns where SWF has {COLUMNS}", line=number, fix=fix)
-        found.append(_used_cells(path, number, cells))
+        try:
+            values = _numbers(cells)
+            found.append([_whole(column, values[column - 1], cells[column - 1]) for column in _USED.values()])
+        except ValueError as error:
+            raise InputError(path, str(error), line=number, fix=_FIX) from None
     if not found:
         raise InputError(path, "no jobs in it", fix="an SWF file holds one line of 18 numbers for each job")
     return Rows(*np.array(found, dtype=np.int64).T.copy())
-
-
-def _used_cells(path: AnyPath, line: int, cells: list[str]) -> list[int]:
-    try:
-        values = _numbers(cells)
-        return [_whole(column, values[column - 1], cells[column - 1]) for column in _USED.values()]
-    except ValueError as error:
-        raise InputError(path, str(error), line=line, fix=_FIX) from None
 
 
 def _numbers(cells: list[str]) -> list[float]:

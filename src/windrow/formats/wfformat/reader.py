@@ -16,27 +16,17 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from sys import intern
 from typing import Any
+
+from msgspec import Raw
 
 from windrow.errors import InputError
 from windrow.formats.disk import AnyPath, bare_name
 from windrow.formats.draft import Draft, unique_numbers
 from windrow.formats.json_source import JsonSource, Section
-from windrow.formats.wfformat.schema import (
-    CommandLine,
-    ExecutedTask,
-    Execution,
-    Instance,
-    Number,
-    OldNames,
-    OldTask,
-    Specification,
-    SpecifiedFile,
-    SpecifiedTask,
-    TaskId,
-)
+from windrow.formats.wfformat import schema
 from windrow.model import Workflow
 
 VERSIONS = ("1.4", "1.5", "1.6")
@@ -52,7 +42,7 @@ def read_wfformat(path: AnyPath) -> Workflow:
 
 def _read_draft(path: AnyPath) -> Draft:
     source = JsonSource(path)
-    instance = source.decode(Instance)
+    instance = source.decode(schema.Instance)
     body = instance.workflow
     if instance.schema_version is None or body is None:
         raise InputError(path, "not WfFormat: it has no schemaVersion or no workflow", fix="see wfcommons.org/format")
@@ -61,32 +51,34 @@ def _read_draft(path: AnyPath) -> Draft:
         raise InputError(path, problem, fix="migrate it with the WfFormat project's own tool")
     name = bare_name(path) if instance.name is None else instance.name
     if body.specification is not None:
-        return _read_current(source, name, body.specification, body.execution or Execution())
+        return _read_current(source, name, body.specification, body.execution or schema.Execution())
     if body.tasks is not None:
-        return _read_old(name, Section(source, "workflow.tasks", body.tasks, OldTask))
+        return _read_old(source, name, body.tasks)
     raise InputError(path, "no tasks in it", fix="they belong in workflow.specification.tasks")
 
 
-def _read_current(source: JsonSource, name: str, specification: Specification, execution: Execution) -> Draft:
+def _read_current(
+    source: JsonSource, name: str, specification: schema.Specification, execution: schema.Execution
+) -> Draft:
     """1.5 and 1.6."""
     where = "workflow.specification.tasks"
-    ids = [task.id for task in Section(source, where, specification.tasks, TaskId)]
+    ids = [task.id for task in Section(source, where, specification.tasks, schema.TaskId)]
     number = unique_numbers(ids)
     draft = Draft(name, ids)
-    files = Section(source, "workflow.specification.files", specification.files, SpecifiedFile)
+    files = Section(source, "workflow.specification.files", specification.files, schema.SpecifiedFile)
     for place, file in enumerate(files):
         if file.id in draft.files:
             raise files.fault(place, f"the file {file.id} is listed twice", "list each file once")
         draft.files.state_size(file.id, math.ceil(file.size_in_bytes), by_writer=True)
-    unnamed = _read_specified(draft, number, Section(source, where, specification.tasks, SpecifiedTask))
-    executed = Section(source, "workflow.execution.tasks", execution.tasks, ExecutedTask)
+    unnamed = _read_specified(draft, number, Section(source, where, specification.tasks, schema.SpecifiedTask))
+    executed = Section(source, "workflow.execution.tasks", execution.tasks, schema.ExecutedTask)
     _read_executed(draft, number, executed, unnamed)
     for i in unnamed:
-        draft.kinds[i] = intern(_kind_in_id(ids[i], None))
+        draft.kinds[i] = intern(_kind_in_id(ids[i], ""))
     return draft
 
 
-def _read_specified(draft: Draft, number: Mapping[str, int], section: Section[SpecifiedTask]) -> dict[int, None]:
+def _read_specified(draft: Draft, number: Mapping[str, int], section: Section[schema.SpecifiedTask]) -> dict[int, None]:
     """Fills in what the specification says; returns the tasks whose kind it does not say."""
     unnamed: dict[int, None] = {}
     for i, task in enumerate(section):
@@ -96,18 +88,14 @@ def _read_specified(draft: Draft, number: Mapping[str, int], section: Section[Sp
             draft.kinds[i] = intern(task.name)
         else:
             unnamed[i] = None
-        try:
-            draft.parents.append_mapped(task.parents, number)
-            draft.children.append_mapped(task.children, number)
-        except KeyError as error:
-            raise _unknown_task(section, i, error.args[0]) from None
+        _link(draft, number, section, i, task)
         draft.inputs.append(draft.files.numbers(task.input_files))
         draft.outputs.append(draft.files.numbers(task.output_files))
     return unnamed
 
 
 def _read_executed(
-    draft: Draft, number: Mapping[str, int], section: Section[ExecutedTask], unnamed: dict[int, None]
+    draft: Draft, number: Mapping[str, int], section: Section[schema.ExecutedTask], unnamed: dict[int, None]
 ) -> None:
     seen = bytearray(len(draft.ids))
     for place, task in enumerate(section):
@@ -116,42 +104,33 @@ def _read_executed(
             problem = f"the task {task.id} is " + ("listed twice" if i >= 0 else "not in the specification")
             raise section.fault(place, problem, "list each task of the specification once")
         seen[i] = 1
-        if task.runtime_in_seconds is not None:
-            draft.runtime_s[i] = task.runtime_in_seconds
-        _set_needs(draft, i, task.core_count, task.memory_in_bytes)
         if task.node_count is not None:
             draft.nodes[i] = task.node_count
-        program = _set_command(draft, i, task.command)
+        program = _set_run(draft, i, task, task.core_count)
         if i in unnamed:
             draft.kinds[i] = intern(_kind_in_id(task.id, program))
             del unnamed[i]
 
 
-def _read_old(name: str, section: Section[OldTask]) -> Draft:
+def _read_old(source: JsonSource, name: str, tasks: Sequence[Raw]) -> Draft:
     """1.4: everything about a task in one place, and its files inside it."""
-    names = list(section.recast(OldNames))
+    names = list(Section(source, "workflow.tasks", tasks, schema.OldNames))
+    section = Section(source, "workflow.tasks", tasks, schema.OldTask)
     distinct = len({n.name for n in names}) == len(names)
     ids = [n.name if n.id is None or (distinct and n.id in n.name) else n.id for n in names]
     number = {**_unambiguous(n.name for n in names), **_unambiguous(n.id for n in names), **unique_numbers(ids)}
     draft = Draft(name, ids)
     for i, task in enumerate(section):
-        try:
-            draft.parents.append_mapped(task.parents, number)
-            draft.children.append_mapped(task.children, number)
-        except KeyError as error:
-            raise _unknown_task(section, i, error.args[0]) from None
+        _link(draft, number, section, i, task)
         _read_old_files(draft, task, section, i)
-        if task.runtime_in_seconds is not None:
-            draft.runtime_s[i] = task.runtime_in_seconds
-        _set_needs(draft, i, task.cores, task.memory_in_bytes)
-        program = _set_command(draft, i, task.command)
+        program = _set_run(draft, i, task, task.cores)
         other_name = task.name if task.name != ids[i] else None
         kind = task.category if task.category is not None else other_name or _kind_in_id(ids[i], program)
         draft.kinds[i] = intern(kind)
     return draft
 
 
-def _read_old_files(draft: Draft, task: OldTask, section: Section[OldTask], place: int) -> None:
+def _read_old_files(draft: Draft, task: schema.OldTask, section: Section[schema.OldTask], place: int) -> None:
     used: dict[str, list[str]] = {"input": [], "output": []}
     for file in task.files:
         link = file.link.lower()
@@ -173,26 +152,33 @@ def _unambiguous(names: Iterable[str | None]) -> dict[str, int]:
     return {name: i for name, i in places.items() if i >= 0}
 
 
-def _unknown_task(section: Section[Any], place: int, name: str) -> InputError:
-    fix = "add that task, or remove it from the list of parents or children"
-    return section.fault(place, f"the unknown task {name} is among its parents or children", fix)
+def _link(
+    draft: Draft, number: Mapping[str, int], section: Section[Any], i: int, task: schema.SpecifiedTask | schema.OldTask
+) -> None:
+    try:
+        draft.parents.append_mapped(task.parents, number)
+        draft.children.append_mapped(task.children, number)
+    except KeyError as error:
+        problem = f"the unknown task {error.args[0]} is among its parents or children"
+        fix = "add that task, or remove it from the list of parents or children"
+        raise section.fault(i, problem, fix) from None
 
 
-def _set_needs(draft: Draft, i: int, cores: Number | None, memory_bytes: Number | None) -> None:
+def _set_run(draft: Draft, i: int, task: schema.ExecutedTask | schema.OldTask, cores: schema.Number | None) -> str:
+    """Fills in how the task ran; returns its program, or nothing."""
+    if task.runtime_in_seconds is not None:
+        draft.runtime_s[i] = task.runtime_in_seconds
     if cores is not None:
         draft.cores[i] = math.ceil(cores)
-    if memory_bytes is not None:
-        draft.memory_bytes[i] = math.ceil(memory_bytes)
+    if task.memory_in_bytes is not None:
+        draft.memory_bytes[i] = math.ceil(task.memory_in_bytes)
+    if task.command is None or task.command.program is None:
+        return ""
+    draft.commands[i] = (task.command.program, *task.command.arguments)
+    return task.command.program
 
 
-def _set_command(draft: Draft, i: int, command: CommandLine | None) -> str | None:
-    if command is None or command.program is None:
-        return None
-    draft.commands[i] = (command.program, *command.arguments)
-    return command.program
-
-
-def _kind_in_id(task_id: str, program: str | None) -> str:
+def _kind_in_id(task_id: str, program: str) -> str:
     if program and (task_id == program or task_id.startswith(f"{program}_")):
         return program
-    return _RUNNING_NUMBER.sub("", task_id) or program or ""
+    return _RUNNING_NUMBER.sub("", task_id) or program
