@@ -13,7 +13,7 @@ from __future__ import annotations
 import stat
 from collections.abc import Container, Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import msgspec
@@ -68,7 +68,11 @@ def standing(told: RunView) -> Standing:
         new = read_workflow_file(Path(told.facts["workflow"]))
     except WindrowError as error:
         return Standing(told, None, _lost(told), str(error))
-    made, before = made_files(runnable), _read_inputs(told.paths)
+    made = made_files(runnable)
+    try:  # size and time of outside inputs when the run was made; older versions did not keep them
+        before = msgspec.json.decode(told.paths.inputs.read_bytes(), type=dict[str, tuple[int, int]])
+    except (OSError, msgspec.DecodeError):
+        before = {}
     found = changes(
         runnable,
         new,
@@ -82,12 +86,8 @@ def standing(told: RunView) -> Standing:
 
 
 def _lost(told: RunView) -> tuple[LostFile, ...]:
-    story = told.story
-    left = [
-        number
-        for number, task in enumerate(story.tasks)
-        if task.state in (TaskState.PENDING, TaskState.FAILED, TaskState.BLOCKED)
-    ]
+    story, open_states = told.story, (TaskState.PENDING, TaskState.FAILED, TaskState.BLOCKED)
+    left = [number for number, task in enumerate(story.tasks) if task.state in open_states]
     done = [task.state is TaskState.FINISHED for task in story.tasks]
     return tuple(lost_files(told.runnable, left, done.__getitem__, results=story.is_complete))
 
@@ -124,14 +124,6 @@ def _finished(told: RunView, task: int) -> Kept:
     return Kept(told.paths.name, last.started_s, last.ended_s or told.story.last_s, tuple(hosts))
 
 
-def _read_inputs(paths: RunPaths) -> dict[str, tuple[int, int]]:
-    """Size and time of outside inputs when the run was made. Older versions did not keep them."""
-    try:
-        return msgspec.json.decode(paths.inputs.read_bytes(), type=dict[str, tuple[int, int]])
-    except (OSError, msgspec.DecodeError):
-        return {}
-
-
 def continued_run(told: RunView, *, wait_s: float) -> RunPaths:
     """A new run that continues this one with the workflow file as it is now. Jobs of the old one are stopped first."""
     if any(not job.outcome for job in told.story.jobs.values()):
@@ -149,17 +141,13 @@ def continued_run(told: RunView, *, wait_s: float) -> RunPaths:
         order = order_of_run(told.facts)
         prepared = prepare(order, found.runnable, found.kept.keys())
         kept = [(task, _finished(told, before)) for task, before in sorted(found.kept.items())]
-        records = [Record(e.TaskKept(int(one.ended_s), task), _detail(one), one.ended_s) for task, one in kept]
+        records = [Record(e.TaskKept(int(one.ended_s), task), asdict(one), one.ended_s) for task, one in kept]
         live_runs.leave(told.paths)  # whose lock we hold, and whose jobs are over
         new = start_run(prepared, told.paths.folder.path.parent, continues=told.paths.name, kept=records)
         mark_continued(told.paths, new.name)
     finally:
         lock.release()
     return new
-
-
-def _detail(kept: Kept) -> dict[str, object]:
-    return {"run": kept.run, "started_s": kept.started_s, "ended_s": kept.ended_s, "hosts": list(kept.hosts)}
 
 
 def mark_continued(paths: RunPaths, by: str) -> None:

@@ -106,9 +106,8 @@ class Prepared:
     def _could_be_wider(self) -> bool:
         """Whether a job of this workflow could use more nodes than one may have."""
         workflow, terms = self.runnable.workflow, self.terms
-        levels = Work(workflow, whole_seconds(workflow), terms.shape, self.limits.nodes).levels(
-            np.ones(len(workflow), dtype=bool)
-        )
+        work = Work(workflow, whole_seconds(workflow), terms.shape, self.limits.nodes)
+        levels = work.levels(np.ones(len(workflow), dtype=bool))
         return levels.usable(0, levels.last) > terms.cluster_nodes
 
     @property
@@ -159,13 +158,8 @@ def strategy_of(order: RunRequest, *, starts_at_once: bool = False) -> Strategy:
         return find_strategy("giant")
     strategy = find_strategy(order.strategy)
     if isinstance(strategy, LooksAhead):
-        return strategy.aimed(
-            objective=order.objective,
-            deadline_s=order.deadline_s,
-            think=order.think,
-            max_nodes=order.max_nodes,
-            job_s=JOB_S,
-        )
+        aim, deadline_s, most = order.objective, order.deadline_s, order.max_nodes
+        return strategy.aimed(objective=aim, deadline_s=deadline_s, think=order.think, max_nodes=most, job_s=JOB_S)
     if not _is_plain(order):
         options = "--objective, --deadline and --think"
         raise UserError(f"{options} are for foresight; {strategy.name} has no such choice: leave them out")
@@ -214,11 +208,8 @@ def _refuse_misfits(prepared: Prepared) -> None:
     elif task.cores > shape.cores:
         key, needs, has = "cores", f"{task.cores} cores", f"{shape.cores}"
     else:
-        key, needs, has = (
-            "memory",
-            f"{format_memory(task.memory_bytes)} of memory",
-            format_memory(shape.memory_bytes or 0),
-        )
+        key, has = "memory", format_memory(shape.memory_bytes or 0)
+        needs = f"{format_memory(task.memory_bytes)} of memory"
     owner = "this machine has" if is_machine else f"{on} has" if key == "nodes" else f"a node of {on} has"
     if key == "nodes" and prepared.limits.narrow:
         owner = f"a job of {on} has"
@@ -346,7 +337,12 @@ def managed(paths: RunPaths, *, wait_s: float = 0.0, writes: bool = True) -> Ite
         manager = _manager(paths, journal, promise)
         manager.restore()
         if writes:
-            _enter(paths, manager)
+            try:
+                live_runs.enter(paths, manager.dispatch.runnable)
+            except UserError:
+                if manager.begun_s is None:  # refused before anything happened: it was never there
+                    shutil.rmtree(paths.folder.path, ignore_errors=True)
+                raise
         yield manager
         left = ""
         if manager.core.is_over:
@@ -360,16 +356,6 @@ def managed(paths: RunPaths, *, wait_s: float = 0.0, writes: bool = True) -> Ite
     finally:
         journal.close()
         lock.release()
-
-
-def _enter(paths: RunPaths, manager: Manager) -> None:
-    """Enter the run among the live ones. One that is refused before anything happened was never there."""
-    try:
-        live_runs.enter(paths, manager.dispatch.runnable)
-    except UserError:
-        if manager.begun_s is None:
-            shutil.rmtree(paths.folder.path, ignore_errors=True)
-        raise
 
 
 def _manager(paths: RunPaths, journal: RunJournal, promise: FirstPromise) -> Manager:
@@ -453,28 +439,18 @@ def drive(manager: Manager, tell: Callable[[Manager], None] = lambda _: None, st
     while not manager.core.is_over:
         if stop is not None and not manager.core.is_stopped and stop.exists():
             manager.stop()
-        _take_requests(manager)
+        for request in manager.folder.path.glob(f"{_REQUEST}*"):  # of `windrow retry`: gone when it is in the journal
+            names = msgspec.json.decode(request.read_bytes(), type=list[str])
+            manager.run_again([manager.core.work.workflow.number(name) for name in names])
+            request.unlink(missing_ok=True)
         happened = manager.step()
         tell(manager)
-        _watch(manager)
+        if manager.ahead is not None:  # between decisions, look who comes and goes, where nobody else tells
+            with suppress(OutsideError):  # the manager says it where it matters
+                own = [job.id for job in manager.placed.values() if job.id is not None]
+                manager.ahead.glance(own, manager.now_s())
         if not manager.core.is_over:
             time.sleep(manager.hearing.next_look_s(happened=happened))
-
-
-def _take_requests(manager: Manager) -> None:
-    """Run again what `windrow retry` asks for. A request goes when it is in the journal."""
-    for request in manager.folder.path.glob(f"{_REQUEST}*"):
-        names = msgspec.json.decode(request.read_bytes(), type=list[str])
-        manager.run_again([manager.core.work.workflow.number(name) for name in names])
-        request.unlink(missing_ok=True)
-
-
-def _watch(manager: Manager) -> None:
-    """Between decisions, look who comes and goes, where nobody else tells."""
-    if manager.ahead is not None:
-        with suppress(OutsideError):  # the manager says it where it matters
-            own = [job.id for job in manager.placed.values() if job.id is not None]
-            manager.ahead.glance(own, manager.now_s())
 
 
 def ask_to_stop(paths: RunPaths) -> None:

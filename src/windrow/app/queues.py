@@ -31,7 +31,12 @@ def open_queue(name: str, shell: Mapping[str, str] | None = None) -> Queue:
     if kind not in KINDS:
         raise unknown_name("queue", name, dict.fromkeys([*KINDS, *tables]))
     try:
-        return _local(table) if kind == "local" else _slurm(table, shell) if kind == "slurm" else _pbs(table)
+        # Each queue is loaded only where it is used: who has no Slurm need not load its codec.
+        if kind == "pbs":
+            from windrow.queues.pbs.queue import PbsQueue, pbs_profile  # noqa: PLC0415
+
+            return PbsQueue(pbs_profile(table))
+        return _local(table) if kind == "local" else _slurm(table, shell)
     except UserError as error:
         if not table:
             raise
@@ -42,9 +47,6 @@ def no_answer(name: str, error: QueueError) -> NothingBegun:
     """The error for a queue that cannot be asked before anything was begun."""
     hint = "is this a machine of that cluster, and is its batch system up? --on local needs none"
     return NothingBegun(f"the queue {name} does not answer; {hint} ({error})")
-
-
-# Each queue is loaded only where it is used: who has no Slurm need not load its codec.
 
 
 def _local(table: Mapping[str, Any]) -> Queue:
@@ -76,9 +78,3 @@ def _slurm(table: Mapping[str, Any], shell: Mapping[str, str] | None) -> Queue:
         return SlurmQueue(slurm_profile(table))
     others = {name: value for name, value in os.environ.items() if name not in VARIABLES.values()}
     return SlurmQueue(slurm_profile(table), env={**others, **shell})
-
-
-def _pbs(table: Mapping[str, Any]) -> Queue:
-    from windrow.queues.pbs.queue import PbsQueue, pbs_profile  # noqa: PLC0415
-
-    return PbsQueue(pbs_profile(table))

@@ -8,7 +8,7 @@ import secrets
 import shutil
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -80,11 +80,15 @@ def new_run(name: str, root: Path, fill: Callable[[RunPaths], None]) -> RunPaths
         try:
             fill(RunPaths(RunFolder(unborn)))
             while True:
-                numbers = [int(number) for path in root.glob(f"{stem}-*") if (number := _number(path.name, stem))]
+                names = (path.name.removeprefix(f"{stem}-") for path in root.glob(f"{stem}-*"))
+                numbers = [int(name) for name in names if name.isdecimal()]
                 folder = root.absolute() / f"{stem}-{max(numbers, default=0) + 1}"
-                with suppress(FileExistsError):  # someone else started one at the same time
-                    _rename_new(unborn, folder)
+                try:
+                    unborn.rename(folder)
                     return RunPaths(RunFolder(folder))
+                except OSError as error:  # someone else may have started one at the same time
+                    if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
+                        raise
         finally:
             shutil.rmtree(unborn, ignore_errors=True)
 
@@ -102,21 +106,6 @@ def _make_root(root: Path) -> None:
         for unborn in root.glob(f"{_UNBORN}*"):
             if time.time() - unborn.stat().st_mtime > _DAY_S:
                 shutil.rmtree(unborn, ignore_errors=True)
-
-
-def _rename_new(old: Path, new: Path) -> None:
-    """Give a folder its name. FileExistsError where something of this name is there."""
-    try:
-        old.rename(new)
-    except OSError as error:
-        if error.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
-            raise FileExistsError(error.errno, error.strerror) from None
-        raise
-
-
-def _number(name: str, stem: str) -> str:
-    number = name.removeprefix(f"{stem}-")
-    return number if number.isdecimal() else ""
 
 
 def runs_root(start: Path | None = None) -> Path:
@@ -230,17 +219,14 @@ class RunView(JournalView[RunJournal]):
         """Take in what has happened since the last look."""
         super().refresh()
         self.story.trouble = self.story.trouble or str(self.facts.get("trouble") or "")
-        self._take_queue_words()
-
-    def _hear(self, record: Record) -> None:
-        self.story.hear(record)
-
-    def _take_queue_words(self) -> None:
         words = self.facts.get("queue_words") or {}
         self.trouble_with_queue = str(words.get("trouble", ""))
         """What keeps jobs from being submitted or heard of, by the latest word of the run's manager."""
         for number, job in self.story.jobs.items():
             job.reason = words.get("reasons", {}).get(str(number), "") if job.state is JobStage.WAITING else ""
+
+    def _hear(self, record: Record) -> None:
+        self.story.hear(record)
 
     def recorded(self, now_s: float) -> RecordedRun:
         """The run as figures and pages take it. Its time goes on while somebody manages it."""

@@ -10,11 +10,9 @@ seen. The known time itself stays as it is, as the end of the last day.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from windrow.foresight.past import DAY_S, SUBMIT, QueuePast
-
-Ints = NDArray[np.int64]
+from windrow.model.graph import Ints
 
 DAYS = 7
 _BLOCKS = 8  # in the known time
@@ -44,8 +42,7 @@ def _day(submit_s: Ints, known_s: int, filled_s: int, draw: np.random.Generator)
     """Which arrivals come again, and how many seconds after the day's begin. `submit_s` counts from 0 to `known_s`."""
     block_s = max(1, -(-known_s // _BLOCKS))
     twice = np.concatenate([submit_s, submit_s + known_s])  # so that a block may go over the end
-    rows: list[Ints] = [np.zeros(0, dtype=np.int64)]
-    times: list[Ints] = [np.zeros(0, dtype=np.int64)]
+    rows, times = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
     for at in range(0, filled_s, block_s):
         start = int(draw.integers(0, known_s))
         low, high = np.searchsorted(twice, [start, start + min(block_s, filled_s - at)])

@@ -20,16 +20,14 @@ from heapq import heapify, heapreplace
 from itertools import islice
 
 import numpy as np
-from numpy.typing import NDArray
 
 from windrow.foresight.course import Course, Later
 from windrow.model import is_never
+from windrow.model.graph import Ints
 from windrow.strategies.base import JobPlan, View, best_nodes
 from windrow.strategies.individual import single_jobs
 from windrow.strategies.leeway import binary_leeway
 from windrow.strategies.levels import levels_text
-
-Ints = NDArray[np.int64]
 
 KINDS = ("cuts", "sizes", "pairs", "splits", "single", "hold")
 _STEP = 1.5  # between numbers of nodes
@@ -59,11 +57,10 @@ class Courses:
         distinct: dict[object, Course] = {}
         for course in fitting:
             distinct.setdefault((course.jobs, course.then), course)
-        return [self._final(course) for course in islice(distinct.values(), most)]
-
-    def _final(self, course: Course) -> Course:
-        """The course with jobs that ask for the time that they may be late, and no wider jobs later on."""
-        return replace(course, jobs=padded(self.view, course.jobs, self.late_s), max_nodes=self.max_nodes)
+        return [
+            replace(course, jobs=padded(self.view, course.jobs, self.late_s), max_nodes=self.max_nodes)
+            for course in islice(distinct.values(), most)
+        ]
 
     def _all(self) -> Iterator[tuple[int, Course]]:
         """Each course with its rank: which to look at first, where there is no time for all."""
@@ -209,20 +206,12 @@ def _side_by_side(view: View, dealt: Sequence[Sequence[int]], share: float) -> t
         tasks = np.array(heap, dtype=np.int64)
         level = view.levels.level[np.searchsorted(view.levels.tasks, tasks)]
         usable = max(view.work.nodes_needed(tasks[level == k]) for k in np.unique(level).tolist())
-        job = _job_of(view, tasks, max(1, min(view.work.cluster_nodes, round(share * usable))))
-        if is_never(job.run_s):
+        nodes = max(1, min(view.work.cluster_nodes, round(share * usable)))
+        run = int(view.work.run_s(tasks, nodes, nodes)[0])
+        if is_never(run):
             return ()
-        jobs.append(_patient(view, job, tasks[level == 0]))
+        # With leeway where its first tasks wait for a job that runs.
+        is_first_ready = not view.busy_s or set(tasks[level == 0].tolist()) <= set(view.ready)
+        leeway = 0 if is_first_ready else binary_leeway(view, nodes, run, view.busy_s)[0]
+        jobs.append(JobPlan(tuple(heap), nodes, run, view.request(run + leeway), leeway))
     return tuple(jobs)
-
-
-def _patient(view: View, job: JobPlan, first: Ints) -> JobPlan:
-    """The same job, with leeway where its first tasks wait for a job that runs."""
-    if not view.busy_s or set(first.tolist()) <= set(view.ready):
-        return job
-    return _longer(view, [job], binary_leeway(view, job.nodes, job.run_s, view.busy_s)[:1])[0]
-
-
-def _job_of(view: View, tasks: Ints, nodes: int) -> JobPlan:
-    run = int(view.work.run_s(tasks, nodes, nodes)[0])
-    return JobPlan(tuple(tasks.tolist()), nodes, run, view.request(run))

@@ -98,7 +98,9 @@ class SampledFutures:
         `errors` are what own tasks took, as parts of what was expected: others are drawn to err alike.
         """
         self._cluster, self._view, self._done = cluster, view, done
-        self._own, self._lost = _as_the_cluster_knows(own, cluster)
+        runs = cluster.clients_there()  # a run hears of several changes one by one: some are not there any more
+        self._own = tuple(replace(job, is_running=runs[job.number]) for job in own if job.number in runs)
+        self._lost = len(own) - len(self._own)
         self._requests, self._sampling = requests, sampling
         self._past = past_of(cluster) if past is None else past
         ways = TURNS if sampling.runs == "mixed" else (sampling.runs,)
@@ -294,13 +296,6 @@ class TrueFutures(SampledFutures):
         if number not in self._drawn:
             self._drawn[number] = self._cluster.roomy_clone(self._room + 64)
         return self._drawn[number]
-
-
-def _as_the_cluster_knows(own: Sequence[OwnJob], cluster: Cluster) -> tuple[tuple[OwnJob, ...], int]:
-    """The jobs that are in the system, and how many are not any more: a run hears of several changes one by one."""
-    runs = cluster.clients_there()
-    there = [replace(job, is_running=runs[job.number]) for job in own if job.number in runs]
-    return tuple(there), len(own) - len(there)
 
 
 def _cores(workflow: Workflow, shape: NodeShape) -> Ints:

@@ -81,7 +81,9 @@ class Ahead:
         """
         self._twin.freshen(_FRESH_S)
         snapshot = self._read(own)
-        if not _shows(snapshot, own):  # something of ours has happened since, which is why we are asked
+        running = {job.id: job.is_running for job in snapshot.jobs}
+        if any(running.get(job_id) != job.is_running for job_id, job in own.items()):
+            # Something of ours has happened since, which is why we are asked.
             self._twin.forget()
             snapshot = self._read(own)
         if not view.can_submit or not self._knows_enough(view, snapshot):
@@ -126,12 +128,12 @@ class LiveFutures(SampledFutures):
     Without that, two jobs that end with one in a play would be taken for as good, and be late each time.
     """
 
-    _handovers: dict[Course, int] | None = None
+    @cached_property
+    def _handovers(self) -> dict[Course, int]:
+        return {}
 
     def play(self, course: Course, future: int, within_s: int | None = None) -> CourseEnd:
         """What comes of the course in that future, and of starting its jobs."""
-        if self._handovers is None:
-            self._handovers = {}
         if course not in self._handovers:
             self._handovers[course] = handovers(course, self._view)
         with in_python(really=self._is_small):
@@ -163,12 +165,6 @@ def handovers(course: Course, view: View) -> int:
     return int(any(parent in first for task in rest for parent in parents.of(task).tolist()))
 
 
-def _shows(snapshot: Snapshot, own: Mapping[str, OwnJob]) -> bool:
-    """Whether a reading has our jobs where they are."""
-    running = {job.id: job.is_running for job in snapshot.jobs}
-    return all(running.get(job_id) == job.is_running for job_id, job in own.items())
-
-
 def with_clients(
     snapshot: Snapshot, own: Collection[str], user: Callable[[str], int], policy: str = "conservative"
 ) -> Cluster | None:
@@ -185,4 +181,4 @@ def _shifted(job: OwnJob, number: int, base_s: float) -> OwnJob:
     """The same job, with the twin's number and with times that count from its reading."""
     base = int(base_s)
     since = {task: at - base for task, at in job.running_since_s.items()}
-    return OwnJob(number, job.plan, job.open_tasks, job.is_running, job.expected_end_s - base, since)
+    return replace(job, number=number, expected_end_s=job.expected_end_s - base, running_since_s=since)

@@ -12,7 +12,7 @@ Rule 3: it stays small: the last jobs of the last days.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -137,7 +137,7 @@ class Observed:
         if known is None or known.started_s is None or known.ended_s is not None:
             return
         ended = max(known.started_s + 1.0, min(about_s, known.started_s + known.requested_s))
-        self._keep(PastJob(*_identity(known), known.submitted_s, known.started_s, ended))
+        self._keep(replace(known, ended_s=ended))
 
     def _keep(self, job: PastJob, *, is_newer: bool = True) -> None:
         known = self.jobs.get(job.id)
@@ -164,10 +164,6 @@ class Observed:
             self.spans = tuple((max(start, since), end) for start, end in self.spans if end >= since)
         in_queue = self._there
         self.jobs = {k: job for k, job in self.jobs.items() if job.submitted_s >= since or k in in_queue}
-
-
-def _identity(job: PastJob) -> tuple[str, str, int, int]:
-    return job.id, job.user, job.nodes, job.requested_s
 
 
 def _whole(job: PastJob) -> int:

@@ -10,6 +10,8 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable
+from dataclasses import fields
+from operator import attrgetter
 from pathlib import Path
 
 import msgspec
@@ -26,6 +28,7 @@ logger = logging.getLogger(__name__)
 Say = Callable[[str], None]
 
 _Row = tuple[str, str, int, int, float, float | None, float | None]
+_IN_ORDER = attrgetter(*(field.name for field in fields(PastJob)))
 
 
 class _ObservedRecord(msgspec.Struct):
@@ -67,15 +70,9 @@ class ObservedFile:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             with held(self.path.with_suffix(".lock")):
                 observed.merge(self.load())
-                self._replace(observed)
-
-    def _replace(self, observed: Observed) -> None:
-        rows = tuple(
-            (j.id, j.user, j.nodes, j.requested_s, j.submitted_s, j.started_s, j.ended_s)
-            for j in observed.jobs.values()
-        )
-        with replacing(self.path, lasting=False) as file:
-            file.write(msgspec.json.encode(_ObservedRecord(FORMAT, self.place, observed.spans, rows)))
+                rows = tuple(map(_IN_ORDER, observed.jobs.values()))
+                with replacing(self.path, lasting=False) as file:
+                    file.write(msgspec.json.encode(_ObservedRecord(FORMAT, self.place, observed.spans, rows)))
 
 
 def default_folder() -> Path:

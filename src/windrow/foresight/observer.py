@@ -46,7 +46,12 @@ class Observer:
         self._memory: Memory[Observed] | None = None
         if file is not None and keeps:
             self._memory = Memory(lambda seen: file.keep(seen[0]), "readings of the queue", say)
-        self.observed = Observed() if file is None else _loaded(file, say)
+        self.observed = Observed()
+        if file is not None:
+            try:
+                self.observed = file.load()
+            except WindrowError as error:
+                say(f"earlier observations of this queue are not used: {error}")
         is_much = self.observed.known_s >= _BACK_S[0]
         self._told_until_s = self.observed.spans[-1][1] if is_much else None
         self._next_ask_s = self._next_keep_s = -math.inf
@@ -111,11 +116,3 @@ def _is_complete(jobs: Collection[PastJob], snapshot: Snapshot, own: Collection[
         if job.started_s is not None and job.started_s < snapshot.at_s - _LAG_S and job.id not in own
     ]
     return sum(job_id in known for job_id in running) >= _KNOWN_PART * len(running)
-
-
-def _loaded(file: ObservedFile, say: Say) -> Observed:
-    try:
-        return file.load()
-    except WindrowError as error:
-        say(f"earlier observations of this queue are not used: {error}")
-        return Observed()

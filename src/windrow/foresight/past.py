@@ -15,12 +15,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from windrow.model.graph import Ints
+from windrow.model.workflow import Floats
 from windrow.sim.cluster import Cluster
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 DAY_S = 86_400
 TURNS = ("shares", "requests", "last two", "shares")

@@ -92,15 +92,8 @@ class Foresight:
     ) -> Foresight:
         """The same, with that aim. Who thinks harder looks at more courses, and at more futures for the last ones."""
         plays, futures = max(2, round(self.plays * think)), max(1, round(self.futures * think**0.5))
-        return replace(
-            self,
-            objective=objective,
-            deadline_s=deadline_s,
-            max_nodes=max_nodes,
-            job_s=job_s,
-            plays=plays,
-            futures=futures,
-        )
+        aim = replace(self, objective=objective, deadline_s=deadline_s, max_nodes=max_nodes, job_s=job_s)
+        return replace(aim, plays=plays, futures=futures)
 
     def decide(self, view: View) -> Decision:
         """The jobs of the course with the best outcome, when no own job waits."""
@@ -109,11 +102,8 @@ class Foresight:
         wide = (view.work.workflow.nodes > view.work.cluster_nodes) & view.left
         if view.futures is None or wide.any():  # with tasks that cannot start now no future has an end
             plain = Glume().decide(view)
-            return (
-                replace(plain, why=f"no simulated futures here, so decided as glume: {plain.why}")
-                if plain.jobs
-                else plain
-            )
+            why = f"no simulated futures here, so decided as glume: {plain.why}" if plain.jobs else plain.why
+            return replace(plain, why=why)
         futures = view.futures(self.sampling)
         if view.jobs_waiting:
             return _followers(view, futures)
@@ -121,7 +111,9 @@ class Foresight:
 
     def ranked(self, view: View, futures: Futures) -> list[Tried]:
         """All courses that were played, the best first; none where no job fits on the nodes."""
-        left, at = self._plays(futures), 0
+        waiting = max(futures.others_waiting, futures.others_waiting**2 // LONG_QUEUE)
+        # Fewer plays in a long queue, where each takes longer.
+        left, at = max(2, self.plays * _QUEUE // (_QUEUE + waiting)), 0
         courses = Courses(view, self.kinds, max_nodes=self.max_nodes, late_s=futures.late_s)
         alive = [Tried(course) for course in courses.all(most=max(2, left // _PER_COURSE))]
         if not alive and self.max_nodes is not None and self.max_nodes < view.work.cluster_nodes:
@@ -138,12 +130,6 @@ class Foresight:
             keep = len(alive) if at >= self.futures else max(_FINAL, -(-len(alive) // 3))
             alive, dropped = alive[:keep], alive[keep:] + dropped
         return self._thrifty(view, alive) + dropped
-
-    def _plays(self, futures: Futures) -> int:
-        """How many plays this decision may take: fewer in a long queue, where each takes longer."""
-        waiting = futures.others_waiting
-        waiting = max(waiting, waiting**2 // LONG_QUEUE)
-        return max(2, self.plays * _QUEUE // (_QUEUE + waiting))
 
     def _play(self, view: View, tried: Sequence[Tried], futures: Futures, number: int) -> None:
         """Play all in one future. For the makespan, those that fall far behind are not played to their end.
@@ -194,7 +180,8 @@ class Foresight:
 
     def decision(self, view: View, ranked: Sequence[Tried], *, is_exact: bool) -> Decision:
         """To take the first of these courses, and why. `is_exact`: tasks are known to keep their times."""
-        best = next((one for one in ranked if _can_start(view, one.course)), None)
+        able = (one for one in ranked if not one.course.jobs or _wait_s(view, one.course.jobs[0]) < NEVER_S)
+        best = next(able, None)
         if best is None:
             return Decision(why=f"nothing can start on the {view.work.cluster_nodes} nodes that accept new jobs now")
         ranked = ranked[ranked.index(best) :]
@@ -208,11 +195,6 @@ class Foresight:
         by_task = any(group.how == "by task" and group.first == 0 for group in best.course.then)
         jobs = best.course.jobs if is_exact else unhurried(view, best.course.jobs)
         return Decision(jobs, seen, why, individually=by_task, is_played=True)
-
-
-def _can_start(view: View, course: Course) -> bool:
-    """Whether the queue would ever start its first job."""
-    return not course.jobs or _wait_s(view, course.jobs[0]) < NEVER_S
 
 
 def _wait_s(view: View, job: JobPlan) -> int:
@@ -253,10 +235,9 @@ def _later(one: Tried, best: Tried) -> str:
 
 def _followers(view: View, futures: Futures) -> Decision:
     """More of the same, while jobs wait that hold ready tasks only. A waiting group of levels is left alone."""
-    waiting, late_s = futures.waiting, futures.late_s
-    if not view.ready or not all(_is_flat(view, job) for job in waiting):
+    if not view.ready or not all(_is_flat(view, job) for job in futures.waiting):
         return Decision()
-    jobs = padded(view, single_jobs(view), late_s)
+    jobs = padded(view, single_jobs(view), futures.late_s)
     jobs = jobs if futures.is_exact else unhurried(view, jobs)
     return Decision(jobs, why="ready tasks follow one by one while others wait")
 

@@ -8,10 +8,8 @@ factors are drawn from what the tasks that are done took; if those were exact, s
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
+from windrow.model.workflow import Floats
 
 _FEW_TASKS = 5  # own tasks that must have ended before their errors tell anything
 _MOST_LATE = 3.0
