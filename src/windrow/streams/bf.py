@@ -12,6 +12,8 @@ from windrow.streams.progress import Progress
 class Backfilling:
     """No settings."""
 
+    place = staticmethod(by_arrival)
+
     @property
     def name(self) -> str:
         """As users write it."""
@@ -20,7 +22,3 @@ class Backfilling:
     def target(self, progress: Progress) -> int:  # noqa: ARG002
         """None beyond the eligible tasks."""
         return 0
-
-    def place(self, at_s: float, length_s: float) -> float:
-        """By arrival."""
-        return by_arrival(at_s, length_s)

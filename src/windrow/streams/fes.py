@@ -22,6 +22,8 @@ class FutureEligibleSets:
         if self.depth < 0:
             raise UserError(f"fes needs a depth of at least 0, not {self.depth}; for example fes:1")
 
+    place = staticmethod(by_arrival)
+
     @property
     def name(self) -> str:
         """As users write it."""
@@ -30,7 +32,3 @@ class FutureEligibleSets:
     def target(self, progress: Progress) -> int:
         """The widest generation within the depth."""
         return progress.widest(self.depth)
-
-    def place(self, at_s: float, length_s: float) -> float:
-        """By arrival."""
-        return by_arrival(at_s, length_s)

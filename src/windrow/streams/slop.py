@@ -25,6 +25,8 @@ class ScaledParallelism:
         if not 0 <= self.fraction <= 1:
             raise UserError(f"slop needs a fraction between 0 and 1, not {self.fraction:g}; for example slop:0.2")
 
+    place = staticmethod(by_arrival)
+
     @property
     def name(self) -> str:
         """As users write it."""
@@ -33,7 +35,3 @@ class ScaledParallelism:
     def target(self, progress: Progress) -> int:
         """The fraction of the widest generation, rounded up."""
         return math.ceil(self.fraction * progress.parallelism - _ROUNDING)
-
-    def place(self, at_s: float, length_s: float) -> float:
-        """By arrival."""
-        return by_arrival(at_s, length_s)

@@ -17,6 +17,8 @@ class StrictReservation:
 
     exact: bool = False
 
+    place = staticmethod(by_arrival)
+
     @property
     def name(self) -> str:
         """As users write it."""
@@ -25,7 +27,3 @@ class StrictReservation:
     def target(self, progress: Progress) -> int:
         """The level of parallelism."""
         return progress.exact_parallelism if self.exact else progress.parallelism
-
-    def place(self, at_s: float, length_s: float) -> float:
-        """By arrival."""
-        return by_arrival(at_s, length_s)

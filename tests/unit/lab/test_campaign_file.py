@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from windrow.app.strategies import STRATEGIES
 from windrow.errors import InputError, UserError
 from windrow.formats import write_log, write_workflow
+from windrow.lab.campaign import EXAMPLE
 from windrow.lab.campaign.campaign import BatchRules, Campaign
 from windrow.lab.campaign.entries import RecipeWorkflow
-from windrow.lab.campaign.file import EXAMPLE, read_campaign
+from windrow.lab.campaign.file import read_campaign
 from windrow.lab.campaign.shards import Shard, deal, parse_shard, run_sweep, unfinished_shards
 from windrow.lab.campaign.sources import LogSource, WorkflowSource
 from windrow.lab.campaign.store import ChunkStore
@@ -74,7 +75,7 @@ def test_a_file_means_the_campaign_built_by_hand(tmp_path: Path) -> None:
 
 def test_the_example_has_every_combination(tmp_path: Path) -> None:
     """Per margin: 2 logs x 2 requests x 2 policies x 1 workflow x 3 times x 3 strategies, with 1 + 2 seeds."""
-    sweep = read_campaign(written(tmp_path, EXAMPLE))
+    sweep = read_campaign(written(tmp_path, EXAMPLE.read_text(encoding="utf-8")))
     assert [(p.margin, p.noise, len(p.campaign.seeds)) for p in sweep.parts] == [
         (1.1, 0.0, 1),
         (1.1, 0.3, 2),

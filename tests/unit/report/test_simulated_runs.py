@@ -12,9 +12,8 @@ from windrow.manager.events import Event
 from windrow.manager.figures import attempts, node_time
 from windrow.model import NodeShape
 from windrow.recipes import generate_log, generate_workflow
-from windrow.report.run.answer import LINES_MAX, answer_job, answer_task
 from windrow.report.run.crate import CrateOf, crate_metadata
-from windrow.report.run.explanation import explain_job, explain_task
+from windrow.report.run.explanation import LINES_MAX, answer_job, answer_task, explain_job, explain_task
 from windrow.report.run.page import run_page
 from windrow.strategies import Work, whole_seconds
 

@@ -30,8 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Find it and explain it."""
-    from windrow.report.run.answer import LINES_MAX, answer_job, answer_task
-    from windrow.report.run.explanation import explain_job, explain_task
+    from windrow.report.run.explanation import LINES_MAX, answer_job, answer_task, explain_job, explain_task
     from windrow.report.run.view import ExplanationView
     from windrow.report.run.waiting import nothing_can_start
 

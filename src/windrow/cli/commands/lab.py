@@ -101,15 +101,15 @@ def run(args: argparse.Namespace) -> int:
 
 def _write_example(path: str) -> int:
     from windrow.formats.disk import replace_bytes
-    from windrow.lab.campaign.example import EXAMPLE
+    from windrow.lab.campaign import EXAMPLE
 
     if path == "-":
-        print(EXAMPLE, end="")
+        print(EXAMPLE.read_text(encoding="utf-8"), end="")
         return 0
     if Path(path).exists():
         raise UserError(f"{path} already exists; delete it, or give another name")
     with replace_bytes(path) as stream:
-        stream.write(EXAMPLE.encode())
+        stream.write(EXAMPLE.read_bytes())
     terminal.say(f"{path} written: edit it, then windrow lab {shlex.quote(path)}")
     return 0
 

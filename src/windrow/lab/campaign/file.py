@@ -1,4 +1,4 @@
-"""A campaign as a TOML file: what to try, as lists. `EXAMPLE` shows every key.
+"""A campaign as a TOML file: what to try, as lists. `example.toml` shows every key.
 
 Laws. Paths count from the file's own folder. Any value of a table `[[logs]]`, `[[workflows]]` or `[[strategies]]` may
 be a list; then each combination is one entry. Everything is read, drawn and fitted together once before anything runs,
@@ -15,7 +15,6 @@ from windrow.errors import unknown_name
 from windrow.formats.disk import AnyPath, bare_name
 from windrow.lab.campaign import entries
 from windrow.lab.campaign.campaign import Campaign
-from windrow.lab.campaign.example import EXAMPLE
 from windrow.lab.campaign.sources import LogSource, WorkflowSource
 from windrow.lab.campaign.sweep import Part, Sweep
 from windrow.lab.campaign.toml_tables import TomlTable, is_number, is_whole, read_toml
@@ -23,8 +22,6 @@ from windrow.model import NodeShape, format_duration
 from windrow.model.bounds import COUNT_MAX
 from windrow.sim.settings import REQUESTS
 from windrow.strategies import Work, whole_seconds
-
-__all__ = ["EXAMPLE", "read_campaign"]
 
 _TIMES_MAX = 1_000_000
 

@@ -167,31 +167,24 @@ _WORDS = (
 def comparison_page(comparison: Comparison, what: Sequence[str]) -> str:
     """HTML that compares strategies; `what` says in lines what was tried."""
     scenario, unit = comparison.scenario, unit_of(comparison)
-    several = len(comparison.times_s) > 1
+    times = comparison.times_s
+    when = format_duration(times[0]) + (f" to {format_duration(times[-1])}" if len(times) > 1 else "")
+    tried = [
+        ("submitted", f"at {len(times):,} times, {when} after the log's first job"),
+        ("runs", f"{len(comparison.rows):,}, each strategy at each time, on clones of the same cluster"),
+    ]
+    said, *more = verdict(comparison)
     title = f"{scenario.workflow.name}: {len(comparison.strategies)} strategies"
     sections = [
-        section("Results", *_paragraphs(verdict(comparison)[1:]), _table(comparison, unit), facts(_WORDS)),
+        section("Results", *(f"<p>{escape(words)}</p>" for words in more), _table(comparison, unit), facts(_WORDS)),
         section("How long it takes", figure(*plots.spread(comparison, unit.seconds, unit.long_name))),
         section("Where time and nodes go", figure(*plots.shares(comparison, unit.seconds, unit.long_name))),
     ]
-    if several:
+    if len(times) > 1:
         sections.append(section("Time by time", figure(*plots.over_time(comparison))))
     known = [f"{name}: {MEANINGS[name]}" for name in comparison.strategies if name in MEANINGS]
-    sections.append(section("What was tried", facts(_tried(comparison)), notes([*what]), notes(known)))
-    return page(title, verdict(comparison)[0], sections)
-
-
-def _paragraphs(sentences: Sequence[str]) -> list[str]:
-    return [f"<p>{escape(sentence)}</p>" for sentence in sentences]
-
-
-def _tried(comparison: Comparison) -> Iterator[tuple[str, str]]:
-    times = comparison.times_s
-    when = (
-        format_duration(times[0]) if len(times) == 1 else f"{format_duration(times[0])} to {format_duration(times[-1])}"
-    )
-    yield "submitted", f"at {len(times):,} times, {when} after the log's first job"
-    yield "runs", f"{len(comparison.rows):,}, each strategy at each time, on clones of the same cluster"
+    sections.append(section("What was tried", facts(tried), notes([*what]), notes(known)))
+    return page(title, said, sections)
 
 
 def _table(comparison: Comparison, unit: Unit) -> str:

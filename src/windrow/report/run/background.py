@@ -30,12 +30,12 @@ def curves(background: Background, above: Frame) -> list[str]:
     queue = Frame(left, nodes.bottom + _GAP, width, _CURVE, x, count_axis(max(1, high), most_ticks=3))
     return [
         plot.axes(nodes, x_labels=False),
-        plot.step_line(nodes, *thinned(*background.busy_nodes), 1),
+        plot.step_line(nodes, *background.busy_nodes, 1),
         _cleared(nodes, *thinned(*background.others_nodes)),
-        plot.step_line(nodes, *thinned(*background.others_nodes), 0),
+        plot.step_line(nodes, *background.others_nodes, 0),
         plot.text(left, nodes.top - 8, f"busy nodes, of {background.machine_nodes:,}", "name"),
         plot.axes(queue),
-        plot.step_line(queue, *thinned(*background.jobs_waiting), COLOURS - 1),
+        plot.step_line(queue, *background.jobs_waiting, COLOURS - 1),
         plot.text(left, queue.top - 8, f"other jobs waiting, at most {high:,}", "name"),
     ]
 

@@ -68,36 +68,41 @@ class CrateOf:
 def crate_metadata(crate: CrateOf) -> dict[str, Any]:
     """The content of `ro-crate-metadata.json`."""
     files = _files(crate)
-    actions = [_run_action(crate, files), *_task_actions(crate, files)]
-    tools = list(_tools(crate))
+    actions = [_run_action(crate, files)]
+    for number, task in enumerate(crate.told.story.tasks):
+        actions += [_task_action(crate, files, number, i, attempt) for i, attempt in enumerate(task.attempts, 1)]
+    workflow = crate.told.story.workflow
+    tools = [
+        {"@id": _tool_id(kind), "@type": "SoftwareApplication", "name": kind or "task"}
+        for kind in dict.fromkeys(workflow.kinds)
+    ]
+    suffixes = Path(crate.workflow_name.removesuffix(".gz")).suffixes
+    language = _LANGUAGES.get(suffixes[-1].lower() if suffixes else "", "Windrow")
+    version = crate.told.version or __version__
     graph = [
-        _descriptor(),
+        {
+            "@id": METADATA,
+            "@type": "CreativeWork",
+            "about": _ref("./"),
+            "conformsTo": [_ref("https://w3id.org/ro/crate/1.1"), _ref(list(PROFILES)[-1])],
+        },
         _root(crate, files, actions),
-        _workflow(crate, tools),
-        {"@id": "#language", "@type": "ComputerLanguage", "name": _language(crate)},
-        {"@id": "#engine", "@type": "SoftwareApplication", "name": "Windrow", "softwareVersion": _version(crate)},
+        {
+            "@id": quote(crate.workflow_name),
+            "@type": ["File", "SoftwareSourceCode", "ComputationalWorkflow"],
+            "name": workflow.name,
+            "programmingLanguage": _ref("#language"),
+            "hasPart": [_ref(tool["@id"]) for tool in tools],
+        },
+        {"@id": "#language", "@type": "ComputerLanguage", "name": language},
+        {"@id": "#engine", "@type": "SoftwareApplication", "name": "Windrow", "softwareVersion": version},
         {"@id": "#agent", "@type": "Person", "name": crate.who},
-        *_profiles(),
+        *({"@id": a, "@type": "CreativeWork", "name": n, "version": v} for a, (n, v) in PROFILES.items()),
         *tools,
         *actions,
         *files.values(),
     ]
     return {"@context": list(CONTEXT), "@graph": graph}
-
-
-def _descriptor() -> Entity:
-    profiles = ("https://w3id.org/ro/crate/1.1", "https://w3id.org/workflowhub/workflow-ro-crate/1.0")
-    return {
-        "@id": METADATA,
-        "@type": "CreativeWork",
-        "about": _ref("./"),
-        "conformsTo": [_ref(profile) for profile in profiles],
-    }
-
-
-def _profiles() -> Iterator[Entity]:
-    for address, (name, version) in PROFILES.items():
-        yield {"@id": address, "@type": "CreativeWork", "name": name, "version": version}
 
 
 def _root(crate: CrateOf, files: Mapping[str, Entity], actions: Sequence[Entity]) -> Entity:
@@ -115,27 +120,6 @@ def _root(crate: CrateOf, files: Mapping[str, Entity], actions: Sequence[Entity]
         "mentions": [_ref(action["@id"]) for action in actions],
         "hasPart": [_ref(quote(crate.workflow_name)), *(_ref(file["@id"]) for file in files.values())],
     }
-
-
-def _workflow(crate: CrateOf, tools: Sequence[Entity]) -> Entity:
-    return {
-        "@id": quote(crate.workflow_name),
-        "@type": ["File", "SoftwareSourceCode", "ComputationalWorkflow"],
-        "name": crate.told.story.workflow.name,
-        "programmingLanguage": _ref("#language"),
-        "hasPart": [_ref(tool["@id"]) for tool in tools],
-    }
-
-
-def _language(crate: CrateOf) -> str:
-    suffixes = Path(crate.workflow_name.removesuffix(".gz")).suffixes
-    return _LANGUAGES.get(suffixes[-1].lower() if suffixes else "", "Windrow")
-
-
-def _tools(crate: CrateOf) -> Iterator[Entity]:
-    """One program for each kind of task."""
-    for kind in dict.fromkeys(crate.told.story.workflow.kinds):
-        yield {"@id": _tool_id(kind), "@type": "SoftwareApplication", "name": kind or "task"}
 
 
 def _tool_id(kind: str) -> str:
@@ -168,12 +152,6 @@ def _run_action(crate: CrateOf, files: Mapping[str, Entity]) -> Entity:
         failed = told.story.count(TaskState.FAILED)
         action["error"] = told.story.trouble or (f"{failed} tasks failed" if failed else f"the run was {told.state}")
     return action
-
-
-def _task_actions(crate: CrateOf, files: Mapping[str, Entity]) -> Iterator[Entity]:
-    for number, task in enumerate(crate.told.story.tasks):
-        for i, attempt in enumerate(task.attempts, 1):
-            yield _task_action(crate, files, number, i, attempt)
 
 
 def _task_action(crate: CrateOf, files: Mapping[str, Entity], number: int, i: int, attempt: TaskAttempt) -> Entity:
@@ -237,10 +215,6 @@ def _path(step: Step, name: str) -> str:
 
 def _present(files: Mapping[str, Entity], paths: Iterator[str]) -> list[Entity]:
     return [_ref(files[path]["@id"]) for path in dict.fromkeys(paths) if path in files]
-
-
-def _version(crate: CrateOf) -> str:
-    return crate.told.version or __version__
 
 
 def _ref(address: str) -> Entity:

@@ -17,8 +17,8 @@ MOST_FAILURES = 40
 MOST_DECISIONS = 60
 _PRE = (
     "white-space: pre-wrap; overflow-wrap: anywhere; margin: .3rem 0 .8rem; padding: .5rem .8rem; font-size: .85rem; "
+    "border-left: 3px solid var(--rule)"
 )
-_PRE += "border-left: 3px solid var(--rule)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,22 +78,20 @@ def decisions(told: RecordedRun) -> str:
     jobs: dict[int, list[int]] = {}
     for number, job in story.jobs.items():
         jobs.setdefault(job.decision, []).append(number)
-    parts = [_decision(told, decision, jobs.get(i, [])) for i, decision in enumerate(story.decisions[:MOST_DECISIONS])]
+    parts = []
+    for i, decision in enumerate(story.decisions[:MOST_DECISIONS]):
+        mine = jobs.get(i, [])
+        what = "nothing to submit now"
+        if mine:
+            what = f"job {mine[0]}" if len(mine) == 1 else f"jobs {mine[0]} to {mine[-1]}"
+        head = f"+{span(max(0.0, decision.at_s - told.begun_s))}: {what}"
+        said = "\n".join(_said(told, decision, mine)) or "No reason given."
+        parts.append(f"<details><summary>{escape(head)}</summary>{_pre(said)}</details>")
     if not parts:
         return note("No decision yet.")
     if len(story.decisions) > MOST_DECISIONS:
         parts.append(note(f"And {len(story.decisions) - MOST_DECISIONS:,} more; see windrow explain JOB."))
     return "\n".join(parts)
-
-
-def _decision(told: RecordedRun, decision: DecisionStory, jobs: list[int]) -> str:
-    what = _jobs(jobs) if jobs else "nothing to submit now"
-    when = span(max(0.0, decision.at_s - told.begun_s))
-    return f"<details><summary>{escape(f'+{when}: {what}')}</summary>{_pre(_lines(told, decision, jobs))}</details>"
-
-
-def _lines(told: RecordedRun, decision: DecisionStory, jobs: list[int]) -> str:
-    return "\n".join(_said(told, decision, jobs)) or "No reason given."
 
 
 def _said(told: RecordedRun, decision: DecisionStory, jobs: list[int]) -> Iterator[str]:
@@ -108,10 +106,6 @@ def _said(told: RecordedRun, decision: DecisionStory, jobs: list[int]) -> Iterat
     if len(jobs) > 12:
         yield f"and {len(jobs) - 12:,} more jobs"
     yield from candidate_lines(decision.decision.candidates)
-
-
-def _jobs(jobs: list[int]) -> str:
-    return f"job {jobs[0]}" if len(jobs) == 1 else f"jobs {jobs[0]} to {jobs[-1]}"
 
 
 def _pre(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Why a job or a task is where it is, in words: what `windrow explain` says.
+"""Why a job or a task is where it is, in words: what `windrow explain` says, in short (`answer_…`) or in full.
 
 Of a real run or a simulated one. Text out; no files.
 """
@@ -20,25 +20,50 @@ from windrow.queues.reasons import reason
 from windrow.report.run.waiting import waits_because
 from windrow.strategies.base import Candidate
 
+LINES_MAX = 5
+"""Of a short answer."""
 _SHOWN = 12
 _AT_ONCE_S = 1.0  # predictions are in whole seconds
 
 
-def _limit(job: JobStory) -> str:
-    if job.limit_s is None:
-        return "no time limit"
-    leeway = f", of which {format_duration(job.plan.leeway_s)} leeway" if job.plan.leeway_s else ""
-    return f"requested {format_duration(job.limit_s)}{leeway}"
+def answer_task(run: RecordedRun, number: int) -> list[str]:
+    """What became of this task, and why: the task, its latest attempt, what it waits for, its job."""
+    task = run.story.tasks[number]
+    full = explain_task(run, number)
+    attempts = [line for line in full[1:] if line.startswith("attempt ")]
+    said = [line for line in full if line.startswith("  | ")] if task.state is TaskState.FAILED else []
+    others = [line for line in full[1:] if line not in attempts and not line.startswith("  | ")]
+    job = [] if task.job is None else answer_job(run, task.job)[:2]
+    return [full[0], *attempts[-1:], *said[-1:], *others[-1:], *job][:LINES_MAX]
+
+
+def answer_job(run: RecordedRun, number: int) -> list[str]:
+    """What became of this job, why it waits or was cut so, and what happened last."""
+    job = run.story.jobs[number]
+    full = explain_job(run, number)
+    why = [line for line in full if line.startswith("why: ")]
+    waits = [line for line in happened(run, job) if line.startswith("it waits because ")]
+    fate = [line for line in happened(run, job) if line not in waits]
+    head = full[0]
+    if job.submitted_s is not None and job.started_s is not None:
+        head += f", waited {format_duration(round(max(0.0, job.started_s - job.submitted_s)))}"
+        if job.ended_s is not None:
+            head += f", ran {format_duration(round(max(0.0, job.ended_s - job.started_s)))}"
+    return [head, *waits, *why, *fate[-2:]][:LINES_MAX]
 
 
 def explain_job(run: RecordedRun, number: int) -> list[str]:
     """Why this job was submitted as it was, and what became of it."""
     story = run.story
     job = story.jobs[number]
-    plan, decision = job.plan, story.decisions[job.decision]
+    plan, decision, ids = job.plan, story.decisions[job.decision], story.workflow.ids
+    first, last = ids[plan.tasks[0]], ids[plan.tasks[-1]]
+    what = f"task {first}" if len(plan.tasks) == 1 else f"{len(plan.tasks)} tasks ({first} to {last})"
+    leeway = f", of which {format_duration(plan.leeway_s)} leeway" if plan.leeway_s else ""
+    limit = "no time limit" if job.limit_s is None else f"requested {format_duration(job.limit_s)}{leeway}"
     lines = [
-        f"job {number}: {_tasks(story, plan.tasks)} on {count(plan.nodes, 'node')}, {job.state}",
-        f"planned at {_clock(run, job.planned_s)}: expected to run {format_duration(plan.run_s)}, {_limit(job)}",
+        f"job {number}: {what} on {count(plan.nodes, 'node')}, {job.state}",
+        f"planned at {_clock(run, job.planned_s)}: expected to run {format_duration(plan.run_s)}, {limit}",
     ]
     if decision.decision.why:
         lines.append(f"why: {decision.decision.why}")
@@ -151,12 +176,6 @@ def _waits_for(story: RunStory, number: int) -> list[str]:
         f"everything it depends on is done; its job is {state}"
         + (", and has not started it yet" if state is JobStage.RUNNING else because)
     ]
-
-
-def _tasks(story: RunStory, tasks: Sequence[int]) -> str:
-    if len(tasks) == 1:
-        return f"task {story.workflow.ids[tasks[0]]}"
-    return f"{len(tasks)} tasks ({story.workflow.ids[tasks[0]]} to {story.workflow.ids[tasks[-1]]})"
 
 
 def _span(seconds: float) -> str:

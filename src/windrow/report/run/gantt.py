@@ -86,18 +86,24 @@ def run_gantt(told: RecordedRun, colours: Mapping[str, int], background: Backgro
     bars, slots = _bars(told, jobs)
     drawn = _merged(bars, told, frame) if len(bars) > _MERGE_ABOVE else bars
     below = 0 if background is None else HEIGHT
-    parts = [_grid(frame, frame.bottom + below)]
+    ticks = [(float(frame.across(value)), label) for value, label in frame.x.ticks]
+    lines = "".join(f"M{x:.1f} {frame.top:.1f}V{frame.bottom + below:.1f}" for x, _ in ticks)
+    parts = [f'<path class="grid" d="{lines}"/>']
     parts += [_wait(frame, told, number, job, rows[number]) for number, job in jobs.items()]
     parts += [_drawn(frame, told, bar, rows[bar.job], slots[bar.job, bar.node], colours) for bar in drawn]
     parts += [_outline(frame, told, number, job, rows[number]) for number, job in jobs.items()]
-    parts += [_resumed(frame, at_s) for at_s in told.story.resumed_s]
-    parts += [_bottom(frame)] if background is None else curves(background, frame)
+    for x in map(float, frame.across(told.story.resumed_s)):
+        parts.append(f'<path class="axis" stroke-dasharray="4 4" d="M{x:.1f} {frame.top:.1f}V{frame.bottom:.1f}"/>')
+    if background is None:
+        parts.append(f'<path class="axis" d="M{frame.left:.1f} {frame.bottom:.1f}H{frame.right:.1f}"/>')
+        parts += [plot.text(x, frame.bottom + 18, label, "middle") for x, label in ticks]
+        parts.append(plot.text(frame.left + frame.width / 2, frame.bottom + 38, frame.x.title, "middle title"))
+    else:
+        parts += curves(background, frame)
     picture = plot.picture(_WIDTH, frame.bottom + below + 48, f"Run {told.name}", parts)
     words = _caption(told, len(jobs), are_merged=len(drawn) < len(bars))
-    return picture, " ".join([*words, *([] if background is None else [CAPTION]), _HINTS])
-
-
-_HINTS = "Rest the pointer on anything for its figures."
+    words += [] if background is None else [CAPTION]
+    return picture, " ".join([*words, "Rest the pointer on anything for its figures."])
 
 
 def _caption(told: RecordedRun, jobs: int, *, are_merged: bool) -> list[str]:
@@ -151,15 +157,12 @@ def _lanes(told: RecordedRun, jobs: Mapping[int, JobStory]) -> dict[int, int]:
     free_s: list[float] = []
     lanes = {}
     for number, job in jobs.items():
-        begin, end = _begin_s(job), told.until_s if job.ended_s is None else job.ended_s
+        begin = job.planned_s if job.submitted_s is None else job.submitted_s
+        end = told.until_s if job.ended_s is None else job.ended_s
         at = next((i for i, free in enumerate(free_s) if free <= begin), len(free_s))
         free_s[at:] = [max(begin, end), *free_s[at + 1 :]]
         lanes[number] = at
     return lanes
-
-
-def _begin_s(job: JobStory) -> float:
-    return job.planned_s if job.submitted_s is None else job.submitted_s
 
 
 def _bars(told: RecordedRun, jobs: Mapping[int, JobStory]) -> tuple[list[_Bar], dict[tuple[int, int], int]]:
@@ -196,25 +199,6 @@ def _merged(bars: Sequence[_Bar], told: RecordedRun, frame: Frame) -> list[_Bar]
             open_bars[key] = bar
             kept.append(bar)
     return kept
-
-
-def _grid(frame: Frame, bottom: float) -> str:
-    """Lines from each tick down through all pictures."""
-    lines = (f"M{float(frame.across(value)):.1f} {frame.top:.1f}V{bottom:.1f}" for value, _ in frame.x.ticks)
-    return f'<path class="grid" d="{"".join(lines)}"/>'
-
-
-def _bottom(frame: Frame) -> str:
-    """The time axis."""
-    parts = [f'<path class="axis" d="M{frame.left:.1f} {frame.bottom:.1f}H{frame.right:.1f}"/>']
-    parts += [plot.text(float(frame.across(v)), frame.bottom + 18, label, "middle") for v, label in frame.x.ticks]
-    parts.append(plot.text(frame.left + frame.width / 2, frame.bottom + 38, frame.x.title, "middle title"))
-    return "\n".join(parts)
-
-
-def _resumed(frame: Frame, at_s: float) -> str:
-    x = float(frame.across(at_s))
-    return f'<path class="axis" stroke-dasharray="4 4" d="M{x:.1f} {frame.top:.1f}V{frame.bottom:.1f}"/>'
 
 
 def _wait(frame: Frame, told: RecordedRun, number: int, job: JobStory, row: _JobBox) -> str:

@@ -13,7 +13,7 @@ from statistics import median
 
 from windrow.manager.journal import PredictedStart
 from windrow.manager.states import AttemptState, JobStage, TaskState
-from windrow.manager.story import JobStory, RunStory
+from windrow.manager.story import RunStory
 
 _PATIENCE_S = 60.0
 """How much later than predicted a job may start before its prediction says nothing any more."""
@@ -62,7 +62,8 @@ def _place(
 ) -> None:
     """When the tasks of a job end: after their parents, and not before its nodes can have done all the work."""
     workflow = story.workflow
-    nodes = story.jobs[job].plan.nodes if job is not None else _usual_nodes(story)
+    latest = next(reversed(story.jobs), None) if job is None else job  # the next job may have as many nodes as that
+    nodes = 1 if latest is None else story.jobs[latest].plan.nodes
     for task in tasks:
         parents = [ends[p] for p in workflow.parents.of(task).tolist() if p in ends]
         ends[task] = max([begin_s, *parents]) + take_s[task]
@@ -91,18 +92,12 @@ def _begins(story: RunStory, predictions: Sequence[PredictedStart], now_s: float
         else:
             begins[number] = now_s
     if any(task.state is TaskState.PENDING for task in story.tasks):
-        waits = [wait for job in story.jobs.values() if (wait := _wait_s(job)) is not None]
+        stages = [(job.submitted_s, job.queue_started_s) for job in story.jobs.values()]
+        waits = [max(0.0, there - since) for since, there in stages if since is not None and there is not None]
         if not waits:
             return None
         begins[None] = now_s + median(waits)
     return begins
-
-
-def _wait_s(job: JobStory) -> float | None:
-    """How long a job waited in the queue."""
-    if job.queue_started_s is None or job.submitted_s is None:
-        return None
-    return max(0.0, job.queue_started_s - job.submitted_s)
 
 
 def _times(story: RunStory, now_s: float) -> dict[int, float]:
@@ -126,8 +121,3 @@ def _times(story: RunStory, now_s: float) -> dict[int, float]:
         else:
             times[number] = take_s
     return times
-
-
-def _usual_nodes(story: RunStory) -> int:
-    """What the next job may have: as many nodes as the latest had."""
-    return next((job.plan.nodes for job in reversed(story.jobs.values())), 1)

@@ -30,26 +30,14 @@ class SummaryFigure:
         return [value == self.best(values) for value in values]
 
 
-def _count(value: float) -> str:
-    return f"{value:,.0f}"
-
-
-def _ratio(value: float) -> str:
-    return f"{value:,.2f}"
-
-
-def _share(value: float) -> str:
-    return f"{value:.2%}".replace("%", " %")
-
-
 FIGURES = (
     SummaryFigure("mean wait", "mean_wait_s", format_duration, min),
     SummaryFigure("median wait", "median_wait_s", format_duration, min),
     SummaryFigure("90 % wait at most", "p90_wait_s", format_duration, min),
     SummaryFigure("99 % wait at most", "p99_wait_s", format_duration, min),
     SummaryFigure("longest wait", "max_wait_s", format_duration, min),
-    SummaryFigure("mean bounded slowdown", "mean_bounded_slowdown", _ratio, min),
-    SummaryFigure("utilization", "utilization", _share, max),
+    SummaryFigure("mean bounded slowdown", "mean_bounded_slowdown", "{:,.2f}".format, min),
+    SummaryFigure("utilization", "utilization", lambda share: f"{share:.2%}".replace("%", " %"), max),
     SummaryFigure("makespan", "makespan_s", format_duration, min),
-    SummaryFigure("killed at their request", "killed", _count),
+    SummaryFigure("killed at their request", "killed", "{:,.0f}".format),
 )

@@ -10,7 +10,7 @@ import numpy as np
 from windrow.report.svg import plot
 from windrow.report.svg.axis import Axis, count_axis, share_axis, time_axis
 from windrow.report.svg.plot import Frame
-from windrow.report.svg.steps import averages, round_length, thinned
+from windrow.report.svg.steps import averages, round_length
 from windrow.sim.simulation import Simulation
 
 Window = tuple[float, float]
@@ -31,7 +31,7 @@ def queue(simulations: Sequence[Simulation], window: Window) -> tuple[str, str]:
     alike = max(peaks) <= _ALIKE * max(1, min(peaks))
 
     def draw(i: int, frame: Frame) -> str:
-        return plot.step_line(frame, *thinned(*lengths[i]), i % plot.COLOURS)
+        return plot.step_line(frame, *lengths[i], i % plot.COLOURS)
 
     axes = [count_axis(max(peaks) if alike else peak, "jobs waiting", most_ticks=3) for peak in peaks]
     names = [f"{s.label}: at most {peak:,} jobs wait" for s, peak in zip(simulations, peaks, strict=True)]

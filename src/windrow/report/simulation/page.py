@@ -15,10 +15,7 @@ from windrow.sim.simulation import BOUND_S, Simulation, Summary
 
 _WORDS = (
     ("wait", "from a job's submission to its start"),
-    (
-        "bounded slowdown",
-        f"(wait + run) / run, where runs under {BOUND_S} s count as {BOUND_S} s; 1 means no wait",
-    ),
+    ("bounded slowdown", f"(wait + run) / run, where runs under {BOUND_S} s count as {BOUND_S} s; 1 means no wait"),
     ("utilization", "node-seconds that the jobs counted ran, of all that the machine had during the makespan"),
     ("makespan", "from the first submission to the last end, of the jobs counted"),
 )
@@ -32,11 +29,7 @@ _MEANINGS: Mapping[str, Mapping[str, str]] = {
 
 
 def simulation_page(
-    simulations: Sequence[Simulation],
-    *,
-    from_s: float = 0,
-    to_s: float = math.inf,
-    repairs: Repairs | None = None,
+    simulations: Sequence[Simulation], *, from_s: float = 0, to_s: float = math.inf, repairs: Repairs | None = None
 ) -> str:
     """HTML that compares simulations of one log. Jobs submitted in [from_s, to_s) are counted.
 
@@ -48,13 +41,12 @@ def simulation_page(
     labels = [simulation.label for simulation in simulations]
     first, window = simulations[0], (from_s, to_s)
     title = f"{first.log.name} under {labels[0]}" if len(labels) == 1 else f"{first.log.name}: {len(labels)} policies"
-    lead = f"{summaries[0].jobs:,} jobs on {first.machine_nodes:,} nodes, simulated under {_and(labels)}."
+    under = labels[0] if len(labels) == 1 else ", ".join(labels[:-1]) + " and " + labels[-1]
+    lead = f"{summaries[0].jobs:,} jobs on {first.machine_nodes:,} nodes, simulated under {under}."
+    names = {label: "depth:K" if label.startswith("depth:") else label for label in labels}
+    known = [f"{label}: {POLICIES[name]}" for label, name in names.items() if name in POLICIES]
     sections = [
-        section(
-            "What was simulated",
-            facts(_what(first, window, repairs or first.log.repairs)),
-            _policies(labels),
-        ),
+        section("What was simulated", facts(_what(first, window, repairs or first.log.repairs)), notes(known)),
         section("Figures", _table(labels, summaries), facts(_WORDS)),
         section("Jobs waiting", figure(*load.queue(simulations, window))),
         section("Nodes busy", figure(*load.utilization(simulations, window))),
@@ -81,11 +73,6 @@ def _what(simulation: Simulation, window: tuple[float, float], repairs: Repairs)
     yield "cleaning", "\n".join(repairs.lines()) or "no job had to be repaired or dropped"
 
 
-def _policies(labels: Sequence[str]) -> str:
-    names = {label: "depth:K" if label.startswith("depth:") else label for label in labels}
-    return notes([f"{label}: {POLICIES[name]}" for label, name in names.items() if name in POLICIES])
-
-
 def _table(labels: Sequence[str], summaries: Sequence[Summary]) -> str:
     rows = [[cell(f.title), *_cells(f, summaries)] for f in FIGURES if f.best or any(f.values(summaries))]
     hint = note("Bold: the best of its row.") if len(labels) > 1 else ""
@@ -97,7 +84,3 @@ def _cells(what: SummaryFigure, summaries: Sequence[Summary]) -> Iterator[str]:
     for value, best in zip(values, what.best_of(values), strict=True):
         seconds = f"{value:,.0f} s" if what.field.endswith("_s") and value >= 120 else ""
         yield cell(what.write(value), seconds, best=best)
-
-
-def _and(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else ", ".join(names[:-1]) + " and " + names[-1]

@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from windrow.report.svg.axis import Axis
+from windrow.report.svg.steps import thinned
 
 Floats = NDArray[np.float64]
 
@@ -99,9 +101,10 @@ def line(frame: Frame, x: ArrayLike, y: ArrayLike, colour: int, *, thin: bool = 
     return f'<path class="{css} c{colour}" d="M{_points(frame.across(x), frame.down(y))}"/>'
 
 
-def step_line(frame: Frame, times: ArrayLike, values: ArrayLike, colour: int) -> str:
-    """A step function, with the area under it tinted."""
-    x, y = _corners(frame.across(times), frame.down(values))
+def step_line(frame: Frame, times: NDArray[Any], values: NDArray[Any], colour: int) -> str:
+    """A step function, in few enough points for a page, with the area under it tinted."""
+    times, values = thinned(times, values)
+    x, y = np.repeat(frame.across(times), 2)[1:], np.repeat(frame.down(values), 2)[:-1]
     outline = _points(x, y)
     area = f"M{x[0]:.1f} {frame.bottom:.1f}L{outline}V{frame.bottom:.1f}Z"
     return f'<path class="area c{colour}" d="{area}"/>\n<path class="line thin c{colour}" d="M{outline}"/>'
@@ -143,11 +146,6 @@ def legend(names: Sequence[str], *, marks: bool = True) -> str:
         for c, name in keys
     )
     return f'<ul class="legend">{"".join(items)}</ul>'
-
-
-def _corners(x: Floats, y: Floats) -> tuple[Floats, Floats]:
-    """A step function's points with the corner before each step put in."""
-    return np.repeat(x, 2)[1:], np.repeat(y, 2)[:-1]
 
 
 def _points(x: Floats, y: Floats) -> str:

@@ -11,7 +11,6 @@ from windrow.model import Workflow, format_duration
 from windrow.report.svg import plot
 from windrow.report.svg.axis import Axis, count_axis, round_step
 from windrow.report.svg.plot import Frame
-from windrow.report.svg.steps import thinned
 from windrow.shape import Shape
 
 _WIDTH = 960
@@ -65,6 +64,6 @@ def _lines(figures: Shape) -> str:
     for i, (name, values) in enumerate(rows):
         frame = Frame(_LEFT, 26 + i * 180, _WIDTH - _LEFT - 16, 130, x, count_axis(float(values.max()), most_ticks=4))
         parts.append(plot.axes(frame, x_labels=i + 1 == len(rows)))
-        parts.append(plot.step_line(frame, *thinned(levels, np.append(values, values[-1])), i))
+        parts.append(plot.step_line(frame, levels, np.append(values, values[-1]), i))
         parts.append(plot.text(frame.left, frame.top - 9, f"{name}: at most {values.max():,.4g} on a level", "name"))
     return plot.picture(_WIDTH, 26 + 180 * len(rows) + 16, "Tasks and work by level", parts)
