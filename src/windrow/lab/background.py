@@ -49,16 +49,11 @@ def run_with_background(scenario: Scenario, strategy: Strategy, at_s: int) -> tu
     ended = np.where(starts < 0, _NEVER, starts + np.minimum(log.run_s, log.requested_s))
     others = within(start, ended, log.nodes, begin, end)
     waiting = within(log.submit_s, start, np.ones(len(log), dtype=np.int64), begin, end)
-    own_start, own_end, own_nodes = _own(run)
+    own = [(j.started_s, j.ended_s, j.plan.nodes) for j in run.story.jobs.values() if j.started_s is not None]
+    own_start, own_end, own_nodes = np.array(own, dtype=np.int64).T
     all_starts, all_ends = np.concatenate([start, own_start]), np.concatenate([ended, own_end])
     busy = within(all_starts, all_ends, np.concatenate([log.nodes, own_nodes]), begin, end)
     return run, Background(begin, end, cluster.nodes, others, busy, waiting)
-
-
-def _own(run: RecordedRun) -> Ints:
-    """Starts, ends and nodes of the run's jobs that started, as three rows."""
-    jobs = [(j.started_s, j.ended_s, j.plan.nodes) for j in run.story.jobs.values() if j.started_s is not None]
-    return np.array(jobs, dtype=np.int64).T
 
 
 def within(begin: Ints, end: Ints, weight: Ints, low: int, high: int) -> Steps:

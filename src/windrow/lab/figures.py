@@ -20,7 +20,7 @@ from windrow.manager.states import AttemptState
 from windrow.manager.terms import Terms
 from windrow.model import Workflow
 from windrow.sim.cluster import Cluster
-from windrow.strategies.base import Decision, Habits, JobPlan, Strategy, View, habits_of
+from windrow.strategies.base import Habits, JobPlan, Strategy, View, habits_of
 from windrow.strategies.compiled import tables
 from windrow.strategies.levels import Work
 
@@ -92,12 +92,8 @@ class _Run:
         self.numbers = terms.requests().numbers()
         self.run = run = _tables(work, actual_s)
         run[[b.CAP, b.OWNER, b.MOST_NODES]] = terms.cap, cluster.log_users, cluster.nodes
-        run[[b.FIRST_CLIENT, b.QUIET, b.BUSY_IS_REQUEST]] = (
-            -1 - cluster.clients,
-            _QUIET[habits.quiet],
-            terms.busy_is_request,
-        )
-        run[b.SINGLY] = habits.by_task == "always"
+        run[[b.FIRST_CLIENT, b.QUIET]] = -1 - cluster.clients, _QUIET[habits.quiet]
+        run[[b.BUSY_IS_REQUEST, b.SINGLY]] = terms.busy_is_request, habits.by_task == "always"
 
     def figures(self) -> Figures:
         """Run to the end."""
@@ -115,10 +111,6 @@ class _Run:
             expected = b.tasks_of(self.run)[:, b.EXPECTED].copy()
             self.work = Work(self.work.workflow, expected, self.work.shape, self.work.cluster_nodes)
         decision = self.strategy.decide(self.view())
-        self.heed(decision)
-
-    def heed(self, decision: Decision) -> None:
-        """Submit what was decided."""
         self.individually |= decision.individually
         if self.individually and self.habits.by_task == "once individually":
             self.run[b.SINGLY] = 1

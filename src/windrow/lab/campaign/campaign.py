@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import product
 
@@ -74,8 +73,9 @@ class Chunk:
 
     def digest(self) -> str:
         """Of everything that its rows depend on."""
+        makers = (type(part).__module__ for part in (self.log, self.workflow, *self.strategies))
         parts = {
-            "code": code_digest(self._makers()),
+            "code": code_digest(frozenset([_ROWS, *makers])),
             "log": [self.log.name, self.log.content],
             "requests": self.requests,
             "rules": asdict(self.rules),
@@ -88,10 +88,6 @@ class Chunk:
             "terms": sorted(self.terms),
         }
         return _short_digest(json.dumps(parts, sort_keys=True))
-
-    def _makers(self) -> frozenset[str]:
-        """The modules that make its rows."""
-        return frozenset([_ROWS, *(type(part).__module__ for part in (self.log, self.workflow, *self.strategies))])
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +108,12 @@ class Campaign:
 
     def __post_init__(self) -> None:
         for what in ("logs", "workflows", "submit_s", "strategies", "requests", "rules", "caps", "seeds"):
-            _require_distinct(self.name, what, getattr(self, what))
+            keys = [getattr(value, "name", value) for value in getattr(self, what)]
+            if not keys:
+                raise UserError(f"campaign {self.name}: {what} is empty; give at least one")
+            if twice := [key for key in keys if keys.count(key) > 1]:
+                words = f"{twice[0]} occurs twice in {what}; rows could not be distinguished"
+                raise UserError(f"campaign {self.name}: {words}")
         for kind in self.requests:
             choice("kind of requests", kind, REQUESTS)
         for rules in self.rules:
@@ -140,12 +141,3 @@ class Campaign:
 
 def _short_digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:24]
-
-
-def _require_distinct(campaign: str, what: str, values: Sequence[object]) -> None:
-    keys = [getattr(value, "name", value) for value in values]
-    if not keys:
-        raise UserError(f"campaign {campaign}: {what} is empty; give at least one")
-    if len(set(keys)) < len(keys):
-        twice = next(key for key in keys if keys.count(key) > 1)
-        raise UserError(f"campaign {campaign}: {twice} occurs twice in {what}; rows could not be distinguished")

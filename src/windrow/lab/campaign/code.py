@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
@@ -35,29 +35,22 @@ def import_closure(modules: Iterable[str]) -> set[str]:
     todo = list(modules)
     while todo:
         name = todo.pop()
-        if name not in found and _exists(name):
+        if name not in found and name.startswith("windrow.") and _source(name).is_file():
             found.add(name)
             todo += _imports(name)
     return found
 
 
 @cache
-def _imports(name: str) -> tuple[str, ...]:
-    return tuple(_named(ast.parse(_source(name).read_bytes())))
-
-
-def _named(tree: ast.Module) -> Iterator[str]:
+def _imports(name: str) -> list[str]:
     """What a module's imports name; of `from a import b`, both `a` and `a.b`, which need not be a module."""
-    for node in ast.walk(tree):
+    found = []
+    for node in ast.walk(ast.parse(_source(name).read_bytes())):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            found += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module:
-            yield node.module
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
-
-
-def _exists(name: str) -> bool:
-    return name.startswith("windrow.") and _source(name).is_file()
+            found += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+    return found
 
 
 def _source(name: str) -> Path:

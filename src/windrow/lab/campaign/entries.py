@@ -66,17 +66,13 @@ def entries(
             with one.telling():
                 found += [(one, value) for value in make(one, words)]
             one.finish()
-    _refuse_twins(found)
-    return found
-
-
-def _refuse_twins(found: list[tuple[TomlTable, T]]) -> None:
     seen: set[object] = set()
     for table, value in found:
         name = getattr(value, "name", value)
         if name in seen:
             raise table.fault("name", f"{name} occurs twice", 'give each its own name = "..."')
         seen.add(name)
+    return found
 
 
 def _named(table: TomlTable, default: str, words: str) -> str:
@@ -115,12 +111,9 @@ def workflows(table: TomlTable, words: str) -> Iterator[WorkflowSource]:
     default_tasks = WORKFLOW_RECIPES[recipe].default_tasks if recipe in WORKFLOW_RECIPES else 100
     tasks = cast(int, table.whole("tasks", default_tasks, 1))
     work_s, seed = table.duration_s("work"), cast(int, table.whole("seed", 0, 0, SEED_MAX))
-    plain = WorkflowSource(_named(table, recipe, words), recipe=recipe, tasks=tasks, work_s=work_s, seed=seed)
+    given = (_named(table, recipe, words), "", recipe, tasks, work_s, seed)
     parameters = as_texts(table.rest())
-    if not parameters:
-        yield plain
-        return
-    yield RecipeWorkflow(plain.name, "", recipe, tasks, work_s, seed, parameters)
+    yield RecipeWorkflow(*given, parameters) if parameters else WorkflowSource(*given)
 
 
 def _one_of(table: TomlTable, first: str, second: str) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from itertools import product
 
 from windrow.app.strategies import STRATEGIES
 from windrow.errors import unknown_name
@@ -30,7 +31,10 @@ def read_campaign(path: AnyPath) -> Sweep:
     """The campaigns that the file asks for, checked. InputError with file, line and key where it cannot be used."""
     file = read_toml(path)
     top = TomlTable(file, dict(file.values))
-    name = _campaign_name(top, bare_name(path))
+    name = top.text("name", bare_name(path))
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,80}", name):
+        fix = 'give name = "..." of letters, digits, dots, dashes and underscores'
+        raise top.fault("name", f"{name!r} cannot be the name of a table's file", fix)
     submit_s = _submit_s(top)
     logs = entries.entries(top, "logs", "file", entries.logs)
     least_nodes = min(_checked_log(top, table, source, submit_s[-1]) for table, source in logs)
@@ -53,21 +57,11 @@ def read_campaign(path: AnyPath) -> Sweep:
             noise=max(noises),
         )
     top.finish()
-    return Sweep(name, tuple(_part(campaign, margin, noise) for margin in margins for noise in noises))
-
-
-def _part(campaign: Campaign, margin: float, noise: float) -> Part:
-    """Without noise all seeds would give the same trials, so the first one serves."""
-    seeds = campaign.seeds if noise else campaign.seeds[:1]
-    return Part(margin, noise, replace(campaign, noise=noise, seeds=seeds, terms=(("margin", margin),)))
-
-
-def _campaign_name(top: TomlTable, default: str) -> str:
-    name = top.text("name", default)
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,80}", name):
-        fix = 'give name = "..." of letters, digits, dots, dashes and underscores'
-        raise top.fault("name", f"{name!r} cannot be the name of a table's file", fix)
-    return name
+    parts = []
+    for margin, noise in product(margins, noises):
+        seeds = campaign.seeds if noise else campaign.seeds[:1]  # without noise all would give the same trials
+        parts.append(Part(margin, noise, replace(campaign, noise=noise, seeds=seeds, terms=(("margin", margin),))))
+    return Sweep(name, tuple(parts))
 
 
 def _submit_s(top: TomlTable) -> tuple[int, ...]:
@@ -91,8 +85,7 @@ def _requests(top: TomlTable) -> tuple[str, ...]:
     listed = top.several("requests", ["actual"])
     for value in listed:
         if not isinstance(value, str) or value not in REQUESTS:
-            problem = str(unknown_name("kind of requests", str(value), REQUESTS))
-            raise top.fault("requests", problem)
+            raise top.fault("requests", str(unknown_name("kind of requests", str(value), REQUESTS)))
     return tuple(listed)
 
 

@@ -21,40 +21,27 @@ import pyarrow as pa
 from windrow.errors import WindrowError
 from windrow.lab.campaign.campaign import BatchRules, Chunk
 from windrow.lab.campaign.sources import LogSource
-from windrow.lab.figures import Ints, trial_figures
+from windrow.lab.figures import trial_figures
 from windrow.lab.noise import task_times
 from windrow.manager.terms import Terms
-from windrow.model import Log, Workflow
+from windrow.model import Log
 from windrow.sim.cluster import Cluster
 from windrow.strategies import Strategy, Work, whole_seconds
 
 KEY = ("log", "requests", "policy", "workflow", "cap", "strategy", "seed", "submit_s")
 """The columns that name a row; tables are sorted by them."""
 
-SCHEMA = pa.schema(
-    [
-        ("log", pa.string()),
-        ("requests", pa.string()),
-        ("policy", pa.string()),
-        ("workflow", pa.string()),
-        ("tasks", pa.int64()),
-        ("work_s", pa.int64()),
-        ("submit_s", pa.int64()),
-        ("strategy", pa.string()),
-        ("cap", pa.int64()),
-        ("seed", pa.int64()),
-        ("makespan_s", pa.int64()),
-        ("visible_wait_s", pa.int64()),
-        ("queue_wait_s", pa.int64()),
-        ("used_node_s", pa.int64()),
-        ("wasted_node_s", pa.int64()),
-        ("jobs", pa.int64()),
-        ("killed_jobs", pa.int64()),
-        ("individually", pa.bool_()),
-        ("wall_s", pa.float64()),
-        ("error", pa.string()),
-    ]
+_COLUMNS = (
+    (pa.string(), ("log", "requests", "policy", "workflow")),
+    (pa.int64(), ("tasks", "work_s", "submit_s")),
+    (pa.string(), ("strategy",)),
+    (pa.int64(), ("cap", "seed", "makespan_s", "visible_wait_s", "queue_wait_s", "used_node_s", "wasted_node_s")),
+    (pa.int64(), ("jobs", "killed_jobs")),
+    (pa.bool_(), ("individually",)),
+    (pa.float64(), ("wall_s",)),
+    (pa.string(), ("error",)),
 )
+SCHEMA = pa.schema([(name, kind) for kind, names in _COLUMNS for name in names])
 """All columns. `wall_s` is how long the trial took here: the only one that is not the same each time."""
 
 # What a fault in a strategy or in the core looks like; anything else is a fault of the machine and ends the campaign.
@@ -76,13 +63,19 @@ def chunk_table(chunk: Chunk) -> pa.Table:
     nodes = warm[0].nodes
     terms = Terms(nodes, cap=chunk.cap, **dict(chunk.terms))  # type: ignore[arg-type]
     work = Work(workflow, whole_seconds(workflow), terms.shape, nodes)
-    rows = []
+    rows: list[Row] = []
     for strategy, seed, (submit_s, cluster) in product(
         chunk.strategies, chunk.seeds, list(zip(chunk.submit_s, warm, strict=True))
     ):
         actual = task_times(workflow, chunk.workflow.name, chunk.noise, seed, submit_s)
-        key = _key(chunk, strategy, seed, submit_s) | {"tasks": len(workflow)}
-        rows.append(key | _figures(cluster, workflow, strategy, terms, actual, work))
+        rows.append(_key(chunk, strategy, seed, submit_s) | {"tasks": len(workflow)})
+        began = time.perf_counter()
+        try:
+            run = trial_figures(cluster.clone(), workflow, strategy, terms=terms, actual_s=actual, work=work)
+            rows[-1] |= asdict(run) | {"wasted_node_s": run.used_node_s - run.work_s}
+        except _FAULTS as fault:
+            rows[-1]["error"] = f"{type(fault).__name__}: {fault}"
+        rows[-1]["wall_s"] = time.perf_counter() - began
     return pa.Table.from_pylist(rows, schema=SCHEMA)
 
 
@@ -117,13 +110,3 @@ def _key(chunk: Chunk, strategy: Strategy, seed: int, submit_s: int) -> Row:
         "seed": seed,
         "submit_s": submit_s,
     }
-
-
-def _figures(cluster: Cluster, workflow: Workflow, strategy: Strategy, terms: Terms, actual: Ints, work: Work) -> Row:
-    began = time.perf_counter()
-    try:
-        figures = trial_figures(cluster.clone(), workflow, strategy, terms=terms, actual_s=actual, work=work)
-    except _FAULTS as fault:
-        return {"error": f"{type(fault).__name__}: {fault}", "wall_s": time.perf_counter() - began}
-    wasted = figures.used_node_s - figures.work_s
-    return asdict(figures) | {"wasted_node_s": wasted, "wall_s": time.perf_counter() - began}

@@ -64,7 +64,11 @@ def submit_array(
     script = place / "array.sh"
     with replace_bytes(script) as stream:
         stream.write(script_text(Path(campaign_file).absolute(), store.folder.absolute(), chosen).encode())
-    array = ArrayJob(_submit(submit_argv(script, sweep.name, shards, options)), chosen, tuple(shards))
+    answer = _run(submit_argv(script, sweep.name, shards, options))
+    job = submitted_id(answer.out)
+    if not answer.is_good or job is None:
+        raise OutsideError(f"sbatch refused the array job: {answer.words}")
+    array = ArrayJob(job, chosen, tuple(shards))
     with replace_bytes(place / "array.json") as stream:
         stream.write(json.dumps(asdict(array)).encode())
     return array
@@ -84,12 +88,8 @@ def submit_argv(script: Path, name: str, shards: Sequence[int], options: Mapping
     """The command that submits; in a pattern of file names Slurm reads `%%` as a percent sign."""
     output = str(script.parent).replace("%", "%%") + "/%A_%a.out"
     usual = {"job-name": f"windrow-{name}", "array": ranges(shards), "output": output}
-    return [
-        "sbatch",
-        "--parsable",
-        *(f"--{key}={value}" for key, value in (usual | dict(options)).items()),
-        str(script),
-    ]
+    given = (f"--{key}={value}" for key, value in (usual | dict(options)).items())
+    return ["sbatch", "--parsable", *given, str(script)]
 
 
 def ranges(numbers: Sequence[int]) -> str:
@@ -101,14 +101,6 @@ def ranges(numbers: Sequence[int]) -> str:
         else:
             runs.append([number])
     return ",".join("-".join(map(str, run)) for run in runs)
-
-
-def _submit(argv: Sequence[str]) -> str:
-    answer = _run(argv)
-    job = submitted_id(answer.out)
-    if not answer.is_good or job is None:
-        raise OutsideError(f"sbatch refused the array job: {answer.words}")
-    return job
 
 
 def _is_queued(job: str) -> bool:

@@ -43,14 +43,12 @@ class LogSource:
 
     def load(self, requests: str) -> Log:
         """The log itself, with actual or accurate requests. InputError where the file cannot be used."""
-        log = self._recorded()
-        return log.accurate() if requests == "accurate" else log
-
-    def _recorded(self) -> Log:
         if self.path:
-            return read_log(self.path, nodes=self.nodes)
-        drawing = {"days": self.days, "nodes": self.nodes, "parameters": dict(self.parameters)}
-        return generate_log(self.model, seed=self.seed, **drawing)  # type: ignore[arg-type]
+            log = read_log(self.path, nodes=self.nodes)
+        else:
+            drawing = {"days": self.days, "nodes": self.nodes, "parameters": dict(self.parameters)}
+            log = generate_log(self.model, seed=self.seed, **drawing)  # type: ignore[arg-type]
+        return log.accurate() if requests == "accurate" else log
 
 
 @dataclass(frozen=True, slots=True)

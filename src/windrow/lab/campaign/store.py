@@ -69,8 +69,7 @@ class ChunkStore:
     def finish(self, campaign: Campaign) -> pa.Table:
         """The campaign's table, which is also left in the folder, with a description beside it."""
         table = self.read(campaign.chunks())
-        with replace_bytes(self.folder / f"{campaign.name}.parquet") as stream:
-            parquet.write_table(table, stream)
+        write_rows(table, self.folder / f"{campaign.name}.parquet")
         with replace_bytes(self.folder / f"{campaign.name}.json") as stream:
             stream.write(json.dumps(_description(campaign), indent=2).encode())
         return table
@@ -84,8 +83,8 @@ def read_rows(path: Path, schema: pa.Schema = SCHEMA) -> pa.Table:
         raise OutsideError(f"{path}: cannot be read ({error}); delete it and run again") from None
 
 
-def write_chunk(table: pa.Table, path: Path) -> None:
-    """Keep the rows of a finished chunk at its place (see `ChunkStore.path`)."""
+def write_rows(table: pa.Table, path: Path) -> None:
+    """Keep the rows of a finished chunk, or of all, at their place: whole or not at all."""
     with replace_bytes(path) as stream:
         parquet.write_table(table, stream)
 

@@ -27,12 +27,16 @@ def summarize(rows: pa.Table, by: Sequence[str] = ()) -> list[Summary]:
     """
     check_columns(by)
     keys = [*by, "strategy"]
-    failed = pc.cast(pc.is_valid(rows.column("error")), pa.int64())
-    counted = rows.append_column("failed", failed)
+    counted = rows.append_column("failed", pc.cast(pc.is_valid(rows.column("error")), pa.int64()))
     means = [(name, "mean") for name in _MEANS]
     grouped = counted.group_by(keys).aggregate([("error", "count", pc.CountOptions("all")), ("failed", "sum"), *means])
     found = [_summary(row, keys) for row in grouped.to_pylist()]
-    return sorted(found, key=lambda s: (*(s[key] for key in keys[:-1]), _rank(s), s["strategy"]))
+
+    def rank(s: Summary) -> tuple[object, ...]:
+        mean = s["makespan_s_mean"]
+        return *(s[key] for key in by), mean if isinstance(mean, float) else float("inf"), s["strategy"]
+
+    return sorted(found, key=rank)
 
 
 def check_columns(by: Sequence[str]) -> None:
@@ -41,11 +45,6 @@ def check_columns(by: Sequence[str]) -> None:
     for column in by:
         if column not in known:
             raise unknown_name("column to group by", column, known)
-
-
-def _rank(summary: Summary) -> float:
-    mean = summary["makespan_s_mean"]
-    return mean if isinstance(mean, float) else float("inf")
 
 
 def _summary(row: dict[str, object], keys: Sequence[str]) -> Summary:

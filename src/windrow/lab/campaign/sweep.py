@@ -15,13 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
-from pyarrow import parquet
 
 from windrow.errors import OutsideError, UserError
 from windrow.formats.disk import replace_bytes
 from windrow.lab.campaign.campaign import Campaign, Chunk
 from windrow.lab.campaign.rows import KEY, SCHEMA
-from windrow.lab.campaign.store import ChunkStore, read_rows
+from windrow.lab.campaign.store import ChunkStore, read_rows, write_rows
 
 MANIFEST = "campaign.json"
 SWEEP_KEY = ("margin", "noise", *KEY)
@@ -109,33 +108,21 @@ def read_results(folder: str | Path) -> SweepResults:
     if not path.is_file():
         raise UserError(f"{place}: no campaign was run there (it has no {MANIFEST}); give the folder of --out")
     name, parts = _manifest(path)
-    there = [(part, [place / "chunks" / chunk for chunk in part.chunks]) for part in parts]
-    is_complete = all(file.is_file() for _, files in there for file in files)
-    rows = _rows(there)
+    files = [(part, place / "chunks" / chunk) for part in parts for chunk in part.chunks]
+    there = [(part, file) for part, file in files if file.is_file()]
+    is_complete = len(there) == len(files)
+    tables = [_labelled(read_rows(file), part.margin, part.noise) for part, file in there]
+    rows = pa.concat_tables([SWEEP_SCHEMA.empty_table(), *tables]).sort_by([(c, "ascending") for c in SWEEP_KEY])
     table_path = place / f"{name}.parquet"
-    if is_complete:
-        _write_table(rows, table_path)
+    # A table that says the same already is left alone: others may be reading it, and its time stamp means something.
+    if is_complete and not (table_path.is_file() and read_rows(table_path, SWEEP_SCHEMA).equals(rows)):
+        write_rows(rows, table_path)
     return SweepResults(name, place, sum(p.trials for p in parts), rows, table_path if is_complete else None)
-
-
-def _rows(there: list[tuple[PartFiles, list[Path]]]) -> pa.Table:
-    tables = [
-        _labelled(read_rows(file), part.margin, part.noise) for part, files in there for file in files if file.is_file()
-    ]
-    return pa.concat_tables([SWEEP_SCHEMA.empty_table(), *tables]).sort_by([(c, "ascending") for c in SWEEP_KEY])
 
 
 def _labelled(table: pa.Table, margin: float, noise: float) -> pa.Table:
     columns = [pa.array([value] * len(table), pa.float64()) for value in (margin, noise)]
     return pa.table([*columns, *table.columns], schema=SWEEP_SCHEMA)
-
-
-def _write_table(rows: pa.Table, path: Path) -> None:
-    """Leave a table alone that says the same already: others may be reading it, and its time stamp means something."""
-    if path.is_file() and read_rows(path, SWEEP_SCHEMA).equals(rows):
-        return
-    with replace_bytes(path) as stream:
-        parquet.write_table(rows, stream)
 
 
 def _manifest(path: Path) -> tuple[str, list[PartFiles]]:

@@ -26,7 +26,7 @@ import pyarrow as pa
 from windrow.errors import OutsideError, UserError
 from windrow.lab.campaign.campaign import Campaign, Chunk
 from windrow.lab.campaign.rows import rows_of
-from windrow.lab.campaign.store import ChunkStore, write_chunk
+from windrow.lab.campaign.store import ChunkStore, write_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,16 +78,12 @@ def run_missing(chunks: Sequence[Chunk], store: ChunkStore, workers: int, watch:
     at_work = max(1, min(workers, len(missing)))
     tally = _Tally(chunks, there, sum(map(store.failures, there)), at_work)
     watch(tally.progress())
-    finished = _here(missing, store) if at_work == 1 else _pooled(missing, store, at_work)
+    here: Finished = ((chunk, *run_chunk(chunk, store.path(chunk))) for chunk in missing)
+    finished = here if at_work == 1 else _pooled(missing, store, at_work)
     with closing(finished):  # an interruption in here must end the workers now, not when the garbage is collected
         for chunk, failed, took_s, worker in finished:
             tally.add(chunk, failed, took_s, worker)
             watch(tally.progress())
-
-
-def _here(chunks: Sequence[Chunk], store: ChunkStore) -> Finished:
-    for chunk in chunks:
-        yield chunk, *run_chunk(chunk, store.path(chunk))
 
 
 def _pooled(chunks: Sequence[Chunk], store: ChunkStore, workers: int) -> Finished:
@@ -149,7 +145,7 @@ def run_chunk(chunk: Chunk, path: Path) -> tuple[int, float, int]:
     """Run the chunk, keep its rows at `path`; how many trials failed, how many seconds it took, in which process."""
     began = time.monotonic()
     table = rows_of(chunk)
-    write_chunk(table, path)
+    write_rows(table, path)
     column = table.column("error")
     return len(column) - int(column.null_count), time.monotonic() - began, os.getpid()
 
@@ -185,19 +181,17 @@ class _Tally:
         self.left[kind] -= chunk.weight
         if worker in self.warm:
             self.paces[kind].append(took_s / chunk.weight)
-            self._reckon(time.monotonic())
+            paces = {name: median(found) for name, found in self.paces.items()}
+            usual = median(paces.values())
+            left_s = sum(weight * paces.get(name, usual) for name, weight in self.left.items()) / self.workers
+            end_s = time.monotonic() + left_s
+            self.end_s = end_s if self.end_s is None else self.end_s + _STEP * (end_s - self.end_s)
         self.warm.add(worker)
 
     def progress(self) -> CampaignProgress:
         now = time.monotonic()
         left_s = None if self.end_s is None else 0.0 if self.done >= self.trials else max(0.0, self.end_s - now)
         return CampaignProgress(self.trials, self.done, self.found, self.failed, now - self.began, left_s)
-
-    def _reckon(self, now: float) -> None:
-        paces = {kind: median(found) for kind, found in self.paces.items()}
-        usual = median(paces.values())
-        end_s = now + sum(weight * paces.get(kind, usual) for kind, weight in self.left.items()) / self.workers
-        self.end_s = end_s if self.end_s is None else self.end_s + _STEP * (end_s - self.end_s)
 
 
 def _kind(chunk: Chunk) -> Kind:

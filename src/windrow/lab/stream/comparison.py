@@ -73,16 +73,10 @@ def compare_streams(
     runs = []
     for policy in chosen:
         outcome = simulator.run(
-            policy,
-            arrival_s,
-            lengths_s=lengths_s,
-            until_s=until_s,
-            trace_rows=_TRACE_ROWS,
-            trace_from_s=until_s / 3,
+            policy, arrival_s, lengths_s=lengths_s, until_s=until_s, trace_rows=_TRACE_ROWS, trace_from_s=until_s / 3
         )
         result = figures(simulator, outcome, policy.name, utilization)
-        run = columns(simulator, outcome)
-        runs.append(PolicyRun(result, run, outcome.trace, verdict(simulator, result)))
+        runs.append(PolicyRun(result, columns(simulator, outcome), outcome.trace, verdict(simulator, result)))
     tasks = simulator.layout.flows[:, 1].copy()
     return StreamComparison(
         workload, utilization, slots, workflows, selection, estimates, seed, jobs, tasks, until_s, tuple(runs)

@@ -35,7 +35,9 @@ def lay_out(workflows: Sequence[Workflow], selection: Selection, seed: int) -> L
     tasks[:-1, kernel.OWNER] = np.repeat(np.arange(len(workflows)), counts)
     tasks[:, kernel.PARENTS] = parents.start
     tasks[:, kernel.CHILDREN] = children.start + parents.edges
-    tasks[:-1, kernel.RANK] = np.concatenate([_ranks(w, selection) for w in workflows])
+    ranks = [selection(w) for w in workflows]
+    unranked = [np.full(n, -1) if r is None else np.array(r) for n, r in zip(counts, ranks, strict=True)]
+    tasks[:-1, kernel.RANK] = np.concatenate(unranked)
     tasks[:-1, kernel.GENERATION] = np.concatenate([w.levels for w in workflows])
     tasks[:-1, kernel.SUPPORT] = _support(parents, tasks[:-1, kernel.GENERATION])
     flows = np.zeros((len(workflows), kernel.FLOW_COLUMNS), dtype=np.int64)
@@ -44,11 +46,6 @@ def lay_out(workflows: Sequence[Workflow], selection: Selection, seed: int) -> L
     flows[:, kernel.DRAW] = [first_draw(seed, number) for number in range(len(workflows))]
     edges = np.concatenate([parents.index, children.index])
     return Layout(tasks, flows, edges, np.concatenate([w.runtime_s for w in workflows]))
-
-
-def _ranks(workflow: Workflow, selection: Selection) -> Ints:
-    ranks = selection(workflow)
-    return np.full(len(workflow), -1, dtype=np.int64) if ranks is None else np.array(ranks, dtype=np.int64)
 
 
 def _joined(lists: Sequence[Adjacency], first: Ints) -> Adjacency:

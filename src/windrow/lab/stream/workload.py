@@ -11,7 +11,7 @@ a task of no run time is added before or behind them, beyond the size (section I
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
@@ -113,13 +113,10 @@ def with_jobs(workload: Workload, share: float, seed: int) -> Workload:
     chosen = rng.random(len(workload)) < share
     cores = rng.choice(JOB_CORES, len(workload))
     flows = tuple(
-        _job(w.work_s, int(c)) if is_job else w for w, c, is_job in zip(workload.workflows, cores, chosen, strict=True)
+        Workflow.from_tasks(f"job-{c}", [Task("job", w.work_s / c, kind="job", cores=c)]) if is_job else w
+        for w, c, is_job in zip(workload.workflows, cores.tolist(), chosen, strict=True)
     )
     return replace(workload, workflows=flows, sizes=np.where(chosen, JOB, workload.sizes))
-
-
-def _job(work_s: float, cores: int) -> Workflow:
-    return Workflow.from_tasks(f"job-{cores}", [Task("job", work_s / cores, kind="job", cores=cores)])
 
 
 def draw_sizes(rng: Chance, sizes: Ints) -> Ints:
@@ -148,15 +145,13 @@ def with_single_ends(workflow: Workflow) -> Workflow:
     if len(exits) > 1:
         lists.append(exits)
         added.append("exit")
-    return _with_more(workflow, added, lists) if added else workflow
-
-
-def _with_more(workflow: Workflow, added: Sequence[str], parents: list[list[int]]) -> Workflow:
+    if not added:
+        return workflow
     return Workflow(
         workflow.name,
         ids=[*workflow.ids, *(f"stream-{kind}" for kind in added)],
         kinds=[*workflow.kinds, *added],
         runtime_s=np.concatenate([workflow.runtime_s, np.zeros(len(added))]),
         cores=np.concatenate([workflow.cores, np.ones(len(added), dtype=np.int64)]),
-        parents=Adjacency.from_lists(parents),
+        parents=Adjacency.from_lists(lists),
     )
