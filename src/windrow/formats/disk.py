@@ -53,13 +53,19 @@ def bare_name(path: AnyPath) -> str:
 def open_bytes(path: AnyPath) -> Iterator[BinaryIO]:
     """A stream of the file's unpacked bytes. Faults of the file met inside the `with` leave it as InputError."""
     with _faults_explained(path):
-        size = _size_of_file(path)
+        about = Path(path).stat()
+        if stat.S_ISDIR(about.st_mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+        if not stat.S_ISREG(about.st_mode):  # it may never end
+            raise InputError(path, "this is a pipe, a socket or a device, not a file", fix="give a regular file")
+        if about.st_size > BYTES_MAX:
+            raise InputError(path, f"has {about.st_size:,} bytes; the maximum is {BYTES_MAX:,}", fix="split it")
         with Path(path).open("rb") as file:
             start = file.peek(2)[:2]
             if not start:
                 raise InputError(path, "the file is empty", fix=_AGAIN)
             if start == _GZIP_MAGIC:
-                with io.BufferedReader(_Unpacked(path, file, size), _BLOCK_BYTES) as unpacked:
+                with io.BufferedReader(_Unpacked(path, file, about.st_size), _BLOCK_BYTES) as unpacked:
                     yield cast(BinaryIO, unpacked)
             elif Path(path).name.lower().endswith(".gz"):
                 raise InputError(path, "named .gz but not gzip data", fix=f"{_AGAIN}, or drop .gz from its name")
@@ -91,18 +97,6 @@ class _Unpacked(io.RawIOBase):
             problem = f"unpacks to more than {self._most:,} bytes, which is too much for a file of its size"
             raise InputError(self._path, problem, fix="unpack it and check its contents")
         return count
-
-
-def _size_of_file(path: AnyPath) -> int:
-    """How many bytes the file has. InputError where it is too large, or of a kind that may never end."""
-    about = Path(path).stat()
-    if stat.S_ISDIR(about.st_mode):
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-    if not stat.S_ISREG(about.st_mode):
-        raise InputError(path, "this is a pipe, a socket or a device, not a file", fix="give a regular file")
-    if about.st_size > BYTES_MAX:
-        raise InputError(path, f"has {about.st_size:,} bytes; the maximum is {BYTES_MAX:,}", fix="split it")
-    return about.st_size
 
 
 def read_text(path: AnyPath) -> str:
