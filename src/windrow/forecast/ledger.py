@@ -91,7 +91,10 @@ def trust(
     """
     best, best_ratio = None, 1.0
     for rival in sorted({record.source for record in records} - {than}):
-        pairs = _pairs(records, rival, than)[-last:]
+        # The errors of both where they spoke of one job at one time, in the order of starts.
+        ours_s = {(r.tag, r.at_s): r.error_s for r in records if r.source == than}
+        both = ((r.error_s, ours_s.get((r.tag, r.at_s))) for r in _by_start(records) if r.source == rival)
+        pairs = [(a, b) for a, b in both if a is not None and b is not None][-last:]
         if len(pairs) < least:
             continue
         theirs, ours = (median(abs(pair[side]) for pair in pairs) for side in (0, 1))
@@ -113,13 +116,6 @@ def _accuracy(source: str, records: Sequence[PastPrediction], last: int, slack_s
         return Accuracy(source, 0, pending, None, None, None)
     covered = sum(error >= -slack_s for error in counted) / len(counted)
     return Accuracy(source, len(counted), pending, median(map(abs, counted)), fmean(counted), covered)
-
-
-def _pairs(records: Sequence[PastPrediction], first: str, second: str) -> list[tuple[float, float]]:
-    """The errors of both sources where they spoke of one job at one time, in the order of starts."""
-    others = {(r.tag, r.at_s): r.error_s for r in records if r.source == second}
-    both = ((r.error_s, others.get((r.tag, r.at_s))) for r in _by_start(records) if r.source == first)
-    return [(a, b) for a, b in both if a is not None and b is not None]
 
 
 def _by_start(records: Sequence[PastPrediction]) -> list[PastPrediction]:

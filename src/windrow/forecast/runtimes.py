@@ -18,6 +18,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import count
 from pathlib import Path
 from typing import TypeVar
 
@@ -64,16 +65,6 @@ class PastRun:
     peak_bytes: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Expectation:
-    """How long a task should take: longer with a chance of `risk`, by `runs` past runs; a guess has none."""
-
-    runtime_s: float
-    runs: int
-    risk: float
-    is_guess: bool
-
-
 class Source(StrEnum):
     """Where a task's expected run time comes from."""
 
@@ -84,7 +75,7 @@ class Source(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FilledTime:
-    """A task's expected run time and where it comes from; `risk` and `runs` are those of the Expectation."""
+    """A task's expected run time and where it comes from: longer with a chance of `risk`, by `runs` past runs."""
 
     source: Source
     runtime_s: float
@@ -139,16 +130,16 @@ class RunTimes:
 
     def expect(
         self, workflow: str, kind: str, risk: float = DEFAULT_RISK, *, cores: int | None = None, guess_s: float = 0.0
-    ) -> Expectation:
+    ) -> FilledTime:
         """How long a task of this kind should take; `guess_s`, marked as a guess, where none ever ran.
 
         With `cores`, runs on as many cores are used where there are any, else those on any number.
         """
         times = self.times(workflow, kind, cores=cores)
         if not times:
-            return Expectation(guess_s, 0, 1.0, is_guess=True)
+            return FilledTime(Source.GUESS, guess_s)
         runtime_s, stated = upper_quantile(times, risk)
-        return Expectation(runtime_s, len(times), stated, is_guess=False)
+        return FilledTime(Source.LEARNT, runtime_s, len(times), stated)
 
     def times(self, workflow: str, kind: str, *, cores: int | None = None) -> list[float]:
         """What the latest runs of this kind took, the last one first; with `cores` as in `expect`."""
@@ -191,7 +182,8 @@ class RunTimes:
             with held(self.path.with_name(self.path.name + ".lock")):
                 if not self._is_still_broken():
                     return
-                target = self._free_name()
+                names = (self.path.with_name(f"{self.path.name}.broken-{number}") for number in count(1))
+                target = next(name for name in names if not name.exists())
                 for suffix in ("-journal", "-wal", "-shm"):
                     Path(f"{self.path}{suffix}").unlink(missing_ok=True)
                 self.path.rename(target)
@@ -205,12 +197,6 @@ class RunTimes:
                 return bool(database.execute("PRAGMA quick_check(1)").fetchone()[0] != "ok")
         except OutsideError as error:
             return is_broken(error.__cause__)
-
-    def _free_name(self) -> Path:
-        number = 1
-        while (target := self.path.with_name(f"{self.path.name}.broken-{number}")).exists():
-            number += 1
-        return target
 
 
 def fill(
@@ -230,11 +216,9 @@ def fill(
             continue
         key = (workflow.kinds[number], int(workflow.cores[number]))
         if key not in asked:
-            found = Expectation(default_s, 0, 1.0, is_guess=True)
+            asked[key] = FilledTime(Source.GUESS, default_s)
             if runtimes is not None:
-                found = runtimes.expect(workflow.name, key[0], risk, cores=key[1], guess_s=default_s)
-            source = Source.GUESS if found.is_guess else Source.LEARNT
-            asked[key] = FilledTime(source, found.runtime_s, found.runs, found.risk)
+                asked[key] = runtimes.expect(workflow.name, key[0], risk, cores=key[1], guess_s=default_s)
         filled.append(asked[key])
         times[number] = asked[key].runtime_s
         steps[number] = replace(step, runtime_known=asked[key].source is Source.LEARNT)

@@ -15,7 +15,6 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -45,14 +44,6 @@ class Probed(Protocol):
         """The queue's own estimate of when such a job would start; None where it gives none."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Answer:
-    """What a probe brought, and when. None: nothing."""
-
-    start_s: float | None
-    at_s: float
-
-
 def rung_s(requested_s: int) -> int:
     """The walltime of the ladder that is at least as long; beyond its end the next multiple of four weeks."""
     place = bisect_left(LADDER_S, requested_s)
@@ -79,7 +70,8 @@ class System:
     ) -> None:
         self.every_s, self.keep_s = every_s, keep_s
         self._queue, self._clock, self._fallback, self._bucket = queue, clock, fallback, bucket
-        self._answers: dict[_Point, _Answer] = {}
+        self._answers: dict[_Point, tuple[float | None, float]] = {}
+        """The start that each probe brought (None: none), and when."""
         self._not_before_s = -math.inf
         self._failures = 0
 
@@ -92,7 +84,7 @@ class System:
         self.ask(nodes, requested_s)
         now = self._clock()
         self._drop_old(now)
-        points = [(*point, a.start_s) for point, a in self._answers.items() if a.start_s is not None]
+        points = [(*point, start_s) for point, (start_s, _) in self._answers.items() if start_s is not None]
         if not points:
             return np.full(nodes.shape, UNKNOWN_S, dtype=np.int64)
         known = np.array(points, dtype=np.float64)
@@ -123,7 +115,7 @@ class System:
             pause = max(self.every_s, 1.0) * 2.0 ** min(self._failures, 30)
             self._not_before_s = now + min(pause, _LONGEST_PAUSE_S)
             return
-        self._answers[point] = _Answer(start, now)
+        self._answers[point] = (start, now)
         self._not_before_s = now + self.every_s
 
     def _most_telling(self, wanted: Ints) -> _Point | None:
@@ -144,7 +136,7 @@ class System:
         return rungs[places].reshape(requested_s.shape)
 
     def _drop_old(self, now: float) -> None:
-        self._answers = {p: a for p, a in self._answers.items() if 0 <= now - a.at_s <= self.keep_s}
+        self._answers = {p: a for p, a in self._answers.items() if 0 <= now - a[1] <= self.keep_s}
 
 
 def _distances(nodes: Ints, walltime_s: Ints, points: _Floats) -> _Floats:

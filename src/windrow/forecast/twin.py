@@ -77,10 +77,6 @@ class Twin:
                 waits[fits] = cluster.estimate(nodes[fits], requested_s[fits]) - cluster.now_s
         return waits
 
-    def starts_s(self) -> dict[str, float]:
-        """When each waiting job of the queue would start, by its id, as of the last reading; own jobs among them."""
-        return expected_starts_s(self.snapshot(), policy=self.policy)
-
     def snapshot(self) -> Snapshot:
         """The reading that answers are made from."""
         self._current()
@@ -152,21 +148,6 @@ def simulated(
 def _unhurried(snapshot: Snapshot | None) -> AbstractContextManager[None]:
     """Of a short queue all is simulated in Python: that takes less time than to load kernels, or to compile them."""
     return in_python(really=is_small(_MANY * len(snapshot.jobs) if snapshot is not None else 0))
-
-
-def expected_starts_s(snapshot: Snapshot, *, policy: str = "conservative") -> dict[str, float]:
-    """When each waiting job starts, by its id, in seconds since the epoch; those that do not fit are absent.
-
-    The whole queue is played to its end, everybody running as long as requested and nobody arriving.
-    """
-    waiting = waiting_jobs(snapshot)
-    if not waiting:
-        return {}
-    with _unhurried(snapshot):
-        cluster = Cluster.of_queue(snapshot.nodes, _entries(snapshot, waiting), policy=policy, record=True)
-        cluster.advance()
-    starts = cluster.log_starts_s[-len(waiting) :].tolist()
-    return {job.id: snapshot.at_s + start for job, start in zip(waiting, starts, strict=True)}
 
 
 def left_out(snapshot: Snapshot) -> list[OthersJob]:

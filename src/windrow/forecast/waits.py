@@ -81,10 +81,11 @@ class History:
 
     def record(self, queue: str, jobs: Iterable[PastWait]) -> None:
         """Keep these waits. A tag that is known stays as it is."""
-        rows = [
-            (queue, job.tag, *_classes(job.nodes, job.requested_s, job.submitted_s), job.submitted_s, _wait_s(job))
-            for job in jobs
-        ]
+        rows = []
+        for job in jobs:
+            wait_s = max(0.0, job.started_s - job.submitted_s)  # clocks of two hosts may differ
+            classes = _classes(job.nodes, job.requested_s, job.submitted_s)
+            rows.append((queue, job.tag, *classes, job.submitted_s, wait_s))
         with self._file.visit(writes=True) as database:
             database.executemany("INSERT OR IGNORE INTO waits VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
 
@@ -182,10 +183,6 @@ def default_path() -> Path:
     """Where a user's past waits are: `$WINDROW_WAITS`, else `windrow/waits.sqlite` in the user's data folder."""
     named = os.environ.get("WINDROW_WAITS")
     return Path(named) if named else user_folder("data") / "waits.sqlite"
-
-
-def _wait_s(job: PastWait) -> float:
-    return max(0.0, job.started_s - job.submitted_s)  # clocks of two hosts may differ
 
 
 def _binomial(count: int, hits: int, chance: float) -> float:

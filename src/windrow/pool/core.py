@@ -10,6 +10,7 @@ starts.
 
 from __future__ import annotations
 
+import heapq
 from collections import deque
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -17,7 +18,8 @@ from typing import NamedTuple
 from windrow.model import NodeShape, Runnable
 from windrow.pool.events import CANCELLED, COMPLETE, FAILED
 from windrow.pool.workflow_state import Guest, WorkflowPast
-from windrow.streams import Pool, Start, TaskFinished, TaskLost, WorkflowArrived, WorkflowWithdrawn
+from windrow.streams import Backfilling, Pool, Start, TaskFinished, TaskLost, WorkflowArrived, WorkflowWithdrawn
+from windrow.streams.selection import Selection
 
 
 class PoolAttempt(NamedTuple):
@@ -132,3 +134,25 @@ class PoolCore:
     def _end(self, guest: Guest) -> None:
         outcome = CANCELLED if guest.left else FAILED if guest.given_up else COMPLETE
         self._ended.append((guest, outcome))
+
+
+def alone_s(guest: Guest, shape: NodeShape, slots: int, selection: Selection) -> float:
+    """The makespan that a finished workflow would have had alone in a pool of this size, by the times its tasks had.
+
+    The same pool code says so; 0 where a task has no run time, for then nobody can know.
+    """
+    if len(guest.took_s) < len(guest.runnable.workflow):
+        return 0.0
+    pool, alone = (
+        Pool(slots, Backfilling(), selection=selection),
+        Guest(guest.number, guest.runnable, shape, WorkflowPast()),
+    )
+    starts = pool.handle(WorkflowArrived(alone.number, alone.rest_workflow(), 0.0))
+    running: list[tuple[float, int]] = []
+    now_s = 0.0
+    while starts or running:
+        for start in starts:
+            heapq.heappush(running, (now_s + guest.took_s[start.task], start.task))
+        now_s, task = heapq.heappop(running)
+        starts = pool.handle(TaskFinished(alone.number, task, guest.took_s[task]))
+    return now_s

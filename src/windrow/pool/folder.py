@@ -28,14 +28,6 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 @dataclass(frozen=True, slots=True)
-class Submission:
-    """A workflow as it was submitted, and when."""
-
-    submitted_s: float
-    runnable: Runnable
-
-
-@dataclass(frozen=True, slots=True)
 class PoolFolder:
     """A pool's folder. `path` is absolute, since running tasks changes the working folder."""
 
@@ -105,10 +97,9 @@ class PoolFolder:
         knock(self.path)
         return number
 
-    def read(self, number: int) -> Submission:
-        """The workflow of this number. InputError where it cannot be used."""
-        runnable, submitted_s = read_submission(self.workflow(number))
-        return Submission(submitted_s, runnable)
+    def read(self, number: int) -> tuple[Runnable, float]:
+        """The workflow of this number, and when it was submitted. InputError where it cannot be used."""
+        return read_submission(self.workflow(number))
 
     def wish(self, what: str) -> None:
         """Ask the server for something: `stop`, `cancel-N`."""

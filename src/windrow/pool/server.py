@@ -7,29 +7,28 @@ a task that was started and of which nothing more is known starts again, one tha
 
 from __future__ import annotations
 
+import os
 import shlex
 import signal
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from windrow.agent.crew import Crew
 from windrow.agent.hosts import Hosts
 from windrow.agent.order import Order, Result, order_for
 from windrow.agent.signals import SteadyClock, Wake
-from windrow.errors import UserError, WindrowError
-from windrow.files import disk_faults
+from windrow.errors import OutsideError, UserError, WindrowError
+from windrow.files import disk_faults, kill_marked
 from windrow.forecast.best_effort import Memory
 from windrow.forecast.runtimes import PastRun, RunTimes
 from windrow.manager.specs import clean_up, task_spec
 from windrow.pool import events as e
 from windrow.pool.admission import refuse_misfits
-from windrow.pool.core import PoolAttempt, PoolCore
+from windrow.pool.core import PoolAttempt, PoolCore, alone_s
 from windrow.pool.folder import PoolFolder
 from windrow.pool.journal import PoolJournal
-from windrow.pool.metrics import alone_s
-from windrow.pool.orphans import VARIABLE, kill_leftovers
 from windrow.pool.placement import Placement
 from windrow.pool.settings import PoolSettings
 from windrow.pool.story import PoolStory
@@ -37,9 +36,12 @@ from windrow.pool.workflow_state import Guest, WorkflowPast
 from windrow.queues.local.rendezvous import open_door
 from windrow.streams import find_selection
 
+VARIABLE = "WINDROW_POOL_ID"
+"""Every task carries the pool's id in its environment, and passes it on to what it starts."""
 _LOOK_S = 0.5  # for those who cannot knock, since they are on another machine
 _KILL_AFTER_S = 3.0
 _TERM_S = 3.0
+_LEFTOVERS_S = 10.0
 _PATIENCE_S = 5.0  # how long a file written on another node may take to show up
 
 
@@ -91,7 +93,11 @@ class PoolServer:
                 why = self._turn()
             self._close(why)
         except WindrowError as error:
-            self._break_off(error)
+            self._say(f"{error}; stopping")
+            try:  # what can still be written, is
+                self._close(f"aborted: {error}")
+            except WindrowError:  # said already
+                self._crew.kill()
             return error.exit_code
         finally:
             self._journal.close()
@@ -113,7 +119,7 @@ class PoolServer:
             elif not told.outcome:
                 self._take_in(number, told.past, is_known=True)
         self._folder.fulfil("stop")
-        self._settle({**settings.facts(), "opened_s": now_s})
+        self._settle({"settings": asdict(settings), "opened_s": now_s})
         self._say(f"pool {self._folder.name}: {settings.slots} slots, {settings.policy}; Ctrl-C stops it")
 
     def _turn(self) -> str:
@@ -123,7 +129,12 @@ class PoolServer:
         for result in self._crew.collect():
             self._ended(result)
         for node, keys in self._crew.take_lost():
-            self._lost(node, keys)
+            host = self._crew.names[node]
+            self._placement.lose(node)
+            self._note(e.NodeLost(self._clock.now(), node, host))
+            self._say(f"node {host} was lost; its tasks start again elsewhere")
+            for key in keys:
+                self._let_go(key, f"node {host} was lost")
         while self._folder.workflow(self._next).exists():
             self._take_in(self._next, WorkflowPast())
             self._next += 1
@@ -148,23 +159,19 @@ class PoolServer:
         """A workflow arrives, or is there again after a restart."""
         now_s = self._clock.now()
         try:
-            submission = self._folder.read(number)
-            refuse_misfits(submission.runnable, self._settings)
-            at_s = min(submission.submitted_s, now_s)
-            attempts = self._core.arrive(number, submission.runnable, at_s, past)
+            runnable, submitted_s = self._folder.read(number)
+            refuse_misfits(runnable, self._settings)
+            at_s = min(submitted_s, now_s)
+            attempts = self._core.arrive(number, runnable, at_s, past)
         except UserError as error:
             self._note(e.WorkflowRefused(now_s, number, str(error)))
             self._say(f"workflow {number} is refused: {error}")
             return
-        workflow = submission.runnable.workflow
         if not is_known:
-            self._note(e.WorkflowAccepted(at_s, number, workflow.name, len(workflow)))
-        self._make_out(number)
-        self._ask(attempts)
-
-    def _make_out(self, number: int) -> None:
+            self._note(e.WorkflowAccepted(at_s, number, runnable.workflow.name, len(runnable.workflow)))
         with disk_faults(f"{self._folder.out(number)} cannot be created"):
             self._folder.out(number).mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._ask(attempts)
 
     def _ask(self, attempts: Iterable[PoolAttempt]) -> None:
         """These attempts may start as soon as there is room."""
@@ -188,14 +195,6 @@ class PoolServer:
             final = core.is_final(attempt.number, attempt.task)
             self._note(e.PoolTaskFailed(now_s, *attempt, live.begun_s, result.why, final, result.tail))
             self._ask(core.failed(attempt.number, attempt.task, took_s))
-
-    def _lost(self, node: int, keys: list[int]) -> None:
-        host, now_s = self._crew.names[node], self._clock.now()
-        self._placement.lose(node)
-        self._note(e.NodeLost(now_s, node, host))
-        self._say(f"node {host} was lost; its tasks start again elsewhere")
-        for key in keys:
-            self._let_go(key, f"node {host} was lost")
 
     def _let_go(self, key: int, why: str) -> None:
         """An attempt is over, or never began, and nobody is to blame."""
@@ -265,7 +264,13 @@ class PoolServer:
             self._crew.stop(self._to_stop, signal.SIGTERM)
             self._to_kill.append((time.monotonic() + _KILL_AFTER_S, self._to_stop))
         for guest in self._to_learn:  # last: whoever waits for a slot must not wait for this
-            self._learn(guest, self._clock.now())
+            workflow, now_s = guest.runnable.workflow, self._clock.now()
+            self._times.keep(
+                [
+                    PastRun(workflow.name, workflow.kinds[task], took_s, now_s, int(workflow.cores[task]))
+                    for task, took_s in sorted(guest.took_s.items())
+                ]
+            )
             if trouble := clean_up(guest.runnable, guest.attempts, guest.took_s.__contains__):
                 self._say(trouble)
         self._to_start, self._to_stop, self._to_learn = [], [], []
@@ -288,36 +293,33 @@ class PoolServer:
             key=key,
         )
 
-    def _learn(self, guest: Guest, now_s: float) -> None:
-        """Remember how long tasks took, for runs to come."""
-        workflow = guest.runnable.workflow
-        runs = [
-            PastRun(workflow.name, workflow.kinds[task], took_s, now_s, int(workflow.cores[task]))
-            for task, took_s in sorted(guest.took_s.items())
-        ]
-        self._times.keep(runs)
-
     def _close(self, why: str) -> None:
         """End what runs; it starts again with the next server."""
-        self._end_tasks(why)
-        self._note(e.PoolClosed(self._clock.now(), why))
-        self._journal.append(self._events, {"reserved": 0})
-        self._say(f"pool {self._folder.name} is {why}; windrow pool {self._address} continues it")
-
-    def _end_tasks(self, why: str) -> None:
         self._crew.end(_TERM_S, lambda result: None if result.why else self._ended(result))
         for live in [live for live in self._live.values() if live.nodes]:
             self._note(e.PoolTaskLost(self._clock.now(), *live.attempt, why))
         for guest, outcome in self._core.take_ended():
             self._note(self._ending(guest, outcome))
-
-    def _break_off(self, error: WindrowError) -> None:
-        """End without hope that anything can be written; what can, is."""
-        self._say(f"{error}; stopping")
-        try:
-            self._close(f"aborted: {error}")
-        except WindrowError:  # said already
-            self._crew.kill()
+        self._note(e.PoolClosed(self._clock.now(), why))
+        self._journal.append(self._events, {"reserved": 0})
+        self._say(f"pool {self._folder.name} is {why}; windrow pool {self._address} continues it")
 
     def _note(self, event: e.Event) -> None:
         self._events.append(event)
+
+
+def kill_leftovers(pool_id: str) -> int:
+    """Kill every process of an earlier server's tasks; how many there were. OutsideError where one does not go.
+
+    Tasks outlive their server only where it and its guardian were killed within the same instant. What still carries
+    the pool's mark is killed before a server starts anything, so that no task runs twice at the same time. Linux only,
+    and on this machine only; on other nodes of an allocation the queue ends what is left.
+    """
+    killed: set[int] = set()
+    end = time.monotonic() + _LEFTOVERS_S
+    while found := kill_marked([f"{VARIABLE}={pool_id}".encode()], spared=(os.getpid(), os.getppid())):
+        if time.monotonic() > end:
+            raise OutsideError(f"process {found[0]}, a task of an earlier server of this pool, cannot be killed")
+        killed.update(found)
+        time.sleep(0.02)
+    return len(killed)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from windrow.agent.hosts import Hosts, find_hosts
@@ -43,15 +43,6 @@ class PoolSettings:
         """A fresh pool, as a simulation would make it. Estimates are the run times that workflows came with."""
         return Pool(self.slots, find_policy(self.policy), selection=find_selection(self.selection), seed=self.seed)
 
-    def facts(self) -> dict[str, Any]:
-        """For the journal."""
-        return {"settings": asdict(self)}
-
-    @staticmethod
-    def of(facts: Mapping[str, Any]) -> PoolSettings:
-        """As the journal has them."""
-        return PoolSettings(**facts["settings"])
-
 
 def choose(
     wanted: Mapping[str, Any], kept: Mapping[str, Any], environ: Mapping[str, str]
@@ -62,18 +53,13 @@ def choose(
     """
     given = {name: value for name, value in wanted.items() if value is not None}
     hosts = find_hosts(1, environ)
-    here = _allocation(hosts, environ) if hosts.is_cluster else {}
+    here: dict[str, Any] = {}
+    if hosts.is_cluster:
+        here["nodes"] = len(hosts.names)
+        if (cores := environ.get("SLURM_CPUS_ON_NODE", "")).isdecimal():
+            here["cores"] = int(cores)
+        if (memory_mb := environ.get("SLURM_MEM_PER_NODE", "")).isdecimal() and int(memory_mb) > 0:
+            here["memory_bytes"] = int(memory_mb) * 1024**2
     fallback = {"nodes": 1, "cores": len(os.sched_getaffinity(0)), "memory_bytes": None}
     settings = PoolSettings(**{**fallback, **DEFAULTS, **kept, **here, **given})
     return settings, find_hosts(settings.nodes, environ)
-
-
-def _allocation(hosts: Hosts, environ: Mapping[str, str]) -> dict[str, Any]:
-    cores = environ.get("SLURM_CPUS_ON_NODE", "")
-    memory_mb = environ.get("SLURM_MEM_PER_NODE", "")
-    found: dict[str, Any] = {"nodes": len(hosts.names)}
-    if cores.isdecimal():
-        found["cores"] = int(cores)
-    if memory_mb.isdecimal() and int(memory_mb) > 0:
-        found["memory_bytes"] = int(memory_mb) * 1024**2
-    return found

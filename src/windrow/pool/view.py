@@ -34,7 +34,7 @@ class PoolView(JournalView[PoolJournal]):
     @property
     def settings(self) -> PoolSettings | None:
         """How the pool was served last; None before it ever was."""
-        return PoolSettings.of(self.facts) if "settings" in self.facts else None
+        return PoolSettings(**self.facts["settings"]) if "settings" in self.facts else None
 
     @property
     def reserved(self) -> int:

@@ -33,22 +33,19 @@ def check_count(jobs: int, limits: Limits) -> None:
 
 def check_spec(spec: JobSpec, limits: Limits, where: str = "this queue") -> None:
     """Raise SpecError unless this job can run within these limits. `where` is what sets them, in the user's words."""
-    problem = _form_problem(spec) or _size_problem(spec.nodes, spec.walltime_s, limits, where)
-    if problem:
+    if problem := _form_problem(spec) or _size_problem(spec.nodes, spec.walltime_s, limits, where):
         raise SpecError(f"job {spec.tag!r}: {problem}")
 
 
 def check_form(spec: JobSpec) -> None:
     """Raise SpecError if no queue at all could run this, whatever its limits."""
-    problem = _form_problem(spec)
-    if problem:
+    if problem := _form_problem(spec):
         raise SpecError(f"job {spec.tag!r}: {problem}")
 
 
 def check_size(nodes: int, walltime_s: int, limits: Limits) -> None:
     """Raise SpecError unless a job of this size can ever run."""
-    problem = _size_problem(nodes, walltime_s, limits, "this queue")
-    if problem:
+    if problem := _size_problem(nodes, walltime_s, limits, "this queue"):
         raise SpecError(problem)
 
 

@@ -65,8 +65,12 @@ class Journal(Generic[E]):
         if not path.is_file():
             raise InputError(path, cls.missing[0], fix=cls.missing[1])
         file = Database(path, "the journal")
-        pragmas = (f"journal_mode={'DELETE' if is_cluster else 'WAL'}", "synchronous=FULL")
-        journal = cls(file, file.connect("mode=rw", pragmas) if writable else file.connect(_reading(path)))
+        if writable:
+            pragmas = (f"journal_mode={'DELETE' if is_cluster else 'WAL'}", "synchronous=FULL")
+            journal = cls(file, file.connect("mode=rw", pragmas))
+        else:  # in WAL mode SQLite wants to write even then, which some disks do not let it
+            is_frozen = not os.access(path.parent, os.W_OK) and not path.with_name(path.name + "-wal").exists()
+            journal = cls(file, file.connect("immutable=1" if is_frozen else "mode=ro"))
         found = journal.facts().get("format")
         if found != FORMAT:
             raise InputError(path, f"format {found} is not {FORMAT}", fix=_OTHER_VERSION)
@@ -111,15 +115,11 @@ class Journal(Generic[E]):
         query = f"SELECT seq, kind, body{more} FROM events WHERE seq > ?{chosen} ORDER BY seq"
         with self._file.explained():
             for seq, kind, body, *values in self._db.execute(query, (after, *names)):
-                yield seq, self._decoded(seq, kind, body), values
-
-    def _decoded(self, seq: int, kind: str, body: bytes) -> E:
-        """The event in a record. InputError where this version does not know its kind, or the record was damaged."""
-        try:
-            event: E = self._decoders[kind].decode(body)
-        except (KeyError, msgspec.DecodeError) as error:
-            raise InputError(self.path, f"record {seq} ({kind}) cannot be read", fix=_OTHER_VERSION) from error
-        return event
+                try:
+                    event: E = self._decoders[kind].decode(body)
+                except (KeyError, msgspec.DecodeError) as error:  # a kind that this version does not know, or damage
+                    raise InputError(self.path, f"record {seq} ({kind}) cannot be read", fix=_OTHER_VERSION) from error
+                yield seq, event, values
 
 
 def encoded(value: object) -> bytes:
@@ -131,9 +131,3 @@ def _plain(value: object) -> object:
     if hasattr(value, "item"):
         return value.item()
     raise NotImplementedError(f"{type(value).__name__} cannot be journaled")
-
-
-def _reading(path: Path) -> str:
-    """How to open it for reading only. In WAL mode SQLite wants to write even then, which some disks do not let it."""
-    is_frozen = not os.access(path.parent, os.W_OK) and not path.with_name(path.name + "-wal").exists()
-    return "immutable=1" if is_frozen else "mode=ro"

@@ -71,14 +71,14 @@ def runs(*times: float, kind: str = "k", cores: int = 1, start: float = 0) -> li
 
 def test_what_was_recorded_is_expected(tmp_path: Path) -> None:
     history = RunTimes(tmp_path / "deep" / "h.sqlite")
-    assert history.expect("w", "k", guess_s=60).is_guess
+    assert history.expect("w", "k", guess_s=60).source is Source.GUESS
     assert not history.path.exists(), "asking makes no file"
     history.record(runs(10, 30, 20))
     history.record([PastRun("w", "k", math.nan, 5)])
     found = history.expect("w", "k", 0.5)
-    assert (found.runtime_s, found.runs, found.risk, found.is_guess) == (20, 3, 0.5, False)
+    assert (found.runtime_s, found.runs, found.risk, found.source) == (20, 3, 0.5, Source.LEARNT)
     assert history.expect("w", "other", guess_s=7).runtime_s == 7
-    assert history.expect("v", "k").is_guess
+    assert history.expect("v", "k").source is Source.GUESS
     assert history.path.parent.stat().st_mode & 0o777 == 0o700
 
 
@@ -125,7 +125,7 @@ def test_a_broken_file_is_set_aside(kind_of_damage: str, tmp_path: Path, caplog:
     assert (tmp_path / "h.sqlite.broken-1").read_bytes() == damaged[kind_of_damage]
     assert "was broken; it is now h.sqlite.broken-1" in caplog.text
     history.path.write_bytes(b"broken once more" * 100)
-    assert history.expect("w", "k", guess_s=60).is_guess
+    assert history.expect("w", "k", guess_s=60).source is Source.GUESS
     assert (tmp_path / "h.sqlite.broken-2").exists()
 
 

@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.unit.forecast.queue_starts import expected_starts_s
 from tests.unit.sim.scenarios import small_log
 
 from windrow.errors import UserError
 from windrow.forecast.base import Ints, Prediction, predict
-from windrow.forecast.twin import OVERDUE_S, Twin, expected_starts_s, left_out, simulated
+from windrow.forecast.twin import OVERDUE_S, Twin, left_out, simulated
 from windrow.formats import read_log
 from windrow.model import NEVER_S, Log
 from windrow.queues.port import OthersJob, QueueError, Snapshot
@@ -262,7 +263,7 @@ def test_an_empty_queue_and_no_candidates() -> None:
     assert twin.waits_s(np.array([3, 4]), np.array([5, 5])).tolist() == [0, NEVER_S]
     none = np.zeros(0, dtype=np.int64)
     assert twin.waits_s(none, none).tolist() == []
-    assert twin.starts_s() == {}
+    assert expected_starts_s(twin.snapshot()) == {}
 
 
 def test_a_prediction_says_when() -> None:
@@ -275,7 +276,7 @@ def test_a_prediction_says_when() -> None:
 
 def test_starts_of_a_queue_by_hand() -> None:
     board = Board(4, running(4, 500, 100), waiting(3, 50, "a"), waiting(4, 10, "b"), waiting(1, 60, "c"))
-    starts = Twin(board, board.clock).starts_s()
+    starts = expected_starts_s(Twin(board, board.clock).snapshot())
     assert {name: start - NOW_S for name, start in starts.items()} == {"a": 100, "b": 150, "c": 160}
     log = Log("same", 4, *np.array([[1, 2, 3, 4], [0] * 4, [4, 3, 4, 1], *([[100, 50, 10, 60]] * 2), [0] * 4]))
     assert simulate(log).start_s.tolist() == [0, 100, 150, 160]

@@ -12,8 +12,9 @@ from unittest import mock
 
 import numpy as np
 import pytest
+from tests.unit.forecast.queue_starts import expected_starts_s
 
-from windrow.forecast.twin import Twin, expected_starts_s
+from windrow.forecast.twin import Twin
 from windrow.foresight.live import Ahead
 from windrow.foresight.strategy import Foresight
 from windrow.kernels.jit import Kernel

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.unit.forecast.queue_starts import expected_starts_s
 from tests.unit.sim.test_invariants import random_log
 
-from windrow.forecast.twin import Twin, expected_starts_s
+from windrow.forecast.twin import Twin
 from windrow.foresight.course import Course, Later, Sampling
 from windrow.foresight.live import START_S, Ahead, handovers, with_clients
 from windrow.manager.core import Core

@@ -17,9 +17,8 @@ from windrow.errors import UserError
 from windrow.lab.stream.simulation import run_by_pool
 from windrow.lab.stream.workload import Workload
 from windrow.model import NodeShape, Runnable, Step, Task, Workflow
-from windrow.pool.core import PoolAttempt, PoolCore
+from windrow.pool.core import PoolAttempt, PoolCore, alone_s
 from windrow.pool.events import CANCELLED, COMPLETE, FAILED
-from windrow.pool.metrics import alone_s
 from windrow.pool.workflow_state import Guest, WorkflowPast
 from windrow.streams import Pool, Progress, find_policy
 from windrow.streams.estimates import length_s

@@ -7,7 +7,7 @@ import sqlite3
 import stat
 import subprocess
 import sys
-from dataclasses import fields
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any, get_args
 
@@ -18,7 +18,7 @@ from windrow.model import File, Runnable, Step, Task, Workflow
 from windrow.pool import events as e
 from windrow.pool.folder import PoolFolder, find_pool, pool_at
 from windrow.pool.journal import PoolJournal
-from windrow.pool.orphans import VARIABLE, kill_leftovers
+from windrow.pool.server import VARIABLE, kill_leftovers
 from windrow.pool.settings import choose
 from windrow.pool.story import PoolFigure
 from windrow.pool.view import PoolView
@@ -41,7 +41,7 @@ def folder(tmp_path: Path) -> PoolFolder:
 def test_a_workflow_comes_back_as_it_was_submitted(folder: PoolFolder) -> None:
     given = small()
     assert folder.submit(given) == 1
-    found = folder.read(1).runnable
+    found = folder.read(1)[0]
     assert list(found.workflow) == list(given.workflow)
     assert found.workflow.files == given.workflow.files
     assert found.steps == given.steps
@@ -66,7 +66,7 @@ def test_many_submit_at_once_and_each_gets_a_number_of_its_own(folder: PoolFolde
     assert sorted(n for found in numbers.values() for n in found) == list(range(1, 61))
     for k, found in numbers.items():
         assert found == sorted(found)
-        assert [folder.read(n).runnable.workflow.ids[0] for n in found] == [f"{k}-{i}" for i in range(15)]
+        assert [folder.read(n)[0].workflow.ids[0] for n in found] == [f"{k}-{i}" for i in range(15)]
     assert [p.name for p in folder.workflows.iterdir() if p.suffix != ".json"] == []
 
 
@@ -229,7 +229,7 @@ def test_wait_makespan_response_and_slowdown_by_hand(folder: PoolFolder) -> None
 def test_settings_wanted_now_come_before_those_kept_and_those_before_the_defaults() -> None:
     first, _ = choose({"policy": "sr", "cores": 3, "nodes": 2}, {}, {})
     assert (first.policy, first.selection, first.slots) == ("sr", "random", 6)
-    kept = first.facts()["settings"]
+    kept = asdict(first)
     again, hosts = choose({"policy": None, "cores": 5}, kept, {})
     assert (again.policy, again.nodes, again.cores) == ("sr", 2, 5)
     assert (len(hosts.names), hosts.are_here) == (2, True)

@@ -37,7 +37,7 @@ from windrow.queues.local import supervisor
 from windrow.queues.local import server as local_server
 from windrow.queues.local import store as local_store
 owner, name, when, folder = sys.argv[1:]
-place = {"store": local_store.QueueStore, "server": local_server}[owner]
+place = {"store": local_store.QueueStore, "supervisor": supervisor}[owner]
 real = getattr(place, name)
 def dying(*values, **named):
     if when == "before":
@@ -92,10 +92,10 @@ def traces(local: LocalHarness) -> list[int]:
     [
         ("store", "start"),
         ("store", "launch"),
-        ("server", "fork_supervisor"),
-        ("server", "outcome"),
+        ("supervisor", "fork_supervisor"),
+        ("supervisor", "outcome"),
         ("store", "finish"),
-        ("server", "clear"),
+        ("supervisor", "clear"),
     ],
 )
 def test_killed_at_each_step_of_a_job(local: LocalHarness, owner: str, name: str, when: str) -> None:

@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from windrow.queues.accounts import Accounts, PastJob
 from windrow.queues.command import Answer
-from windrow.queues.slurm.accounts import parse_past, past_argv
 from windrow.queues.slurm.queue import SlurmQueue
-from windrow.queues.slurm.text import FOREVER_S
+from windrow.queues.slurm.text import FOREVER_S, parse_past, past_argv
 
 ROWS = """\
 1|COMPLETED|1794758715|1794758716|1794758718|2|1|n[1-2]|ann|wrap

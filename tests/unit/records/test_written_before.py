@@ -111,8 +111,8 @@ def test_a_pool_goes_on_where_it_was(old: Path) -> None:
     assert (view.submitted, view.holder) == (1, None)
     assert view.settings is not None
     assert (view.settings.policy, view.settings.slots) == ("bf", 2)
-    assert [folder.read(number).runnable.workflow.name for number in (1, 2, 3)] == ["good", "bad", "good"]
-    assert folder.read(3).submitted_s > folder.read(1).submitted_s > 1e9
+    assert [folder.read(number)[0].workflow.name for number in (1, 2, 3)] == ["good", "bad", "good"]
+    assert folder.read(3)[1] > folder.read(1)[1] > 1e9
     before = _count(folder.journal, "events")
     journal = PoolJournal.open(folder.journal, writable=True)
     journal.append([e.PoolClosed(view.facts["created_s"], "over")], {"reserved": 1})

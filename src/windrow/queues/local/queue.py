@@ -23,16 +23,9 @@ from windrow.agent.machine import this_machine
 from windrow.errors import UserError, unknown_name
 from windrow.model.resources import NodeShape
 from windrow.places import user_folder
+from windrow.queues.local import rendezvous
 from windrow.queues.local.plan import POLICIES, Wanted, expected_starts
-from windrow.queues.local.rendezvous import (
-    MACHINE,
-    check_machine,
-    is_served,
-    job_id,
-    knock,
-    make_folder,
-    start_server,
-)
+from windrow.queues.local.rendezvous import MACHINE, job_id
 from windrow.queues.local.store import LocalSettings, QueuedJob, QueueStore
 from windrow.queues.port import JobSpec, JobState, JobStatus, Limits, OthersJob, OutcomeUnknown, QueueError, Snapshot
 from windrow.queues.spec import check, check_size
@@ -47,6 +40,8 @@ _JOB_ID = re.compile(r"(?:(queue-[a-z0-9-]+)\.)?([0-9]{1,18})", re.ASCII)
 
 class LocalQueue:
     """A queue of this user on this machine. Several clients may use it at once."""
+
+    name = "local"
 
     def __init__(
         self,
@@ -66,27 +61,21 @@ class LocalQueue:
         cluster, anything (default: 1 core, memory not counted). `policy` is for small clusters alone. A job has 10 s
         between SIGTERM and SIGKILL.
         """
-        check_machine()
+        rendezvous.check_machine()
         self._shape = _shape(nodes, cores, memory_bytes, policy)
         self._max_walltime_s = max_walltime_s
         self._root = Path(root or user_folder("state")).absolute()
         wanted = LocalSettings(nodes, policy or "easy")
         self._folder = self._root / _folder_name(wanted, self._shape)
-        make_folder(self._folder)
+        rendezvous.make_folder(self._folder)
         self._store = QueueStore(self._folder / "queue.sqlite")
-        given = {"grace_s": grace_s, "idle_s": idle_s}
-        times = {name: value for name, value in given.items() if value is not None}
+        times = {k: value for k, value in (("grace_s", grace_s), ("idle_s", idle_s)) if value is not None}
         if any(value < 0 for value in times.values()):
             raise UserError(f"grace_s and idle_s must not be negative: {grace_s}, {idle_s}")
         had = self._store.settings()
         self.settings = replace(had or wanted, nodes=nodes, policy=wanted.policy, **times)
         if had != self.settings:
             self._store.set_up(self.settings)
-
-    @property
-    def name(self) -> str:
-        """What users call it."""
-        return "local"
 
     @property
     def policy(self) -> str:
@@ -157,8 +146,22 @@ class LocalQueue:
         running, waiting = self._store.running(), self._store.waiting()
         if running or waiting:
             _need_server(self._folder)
-        jobs = tuple(self._as_seen(job) for job in (*running, *waiting))
-        return Snapshot(time.time(), self.settings.nodes or 1, jobs)
+        from windrow.queues.command import user_name  # noqa: PLC0415  (with all that speaks with batch systems)
+
+        me = user_name()
+        jobs = [
+            OthersJob(
+                id=job_id(self._folder, job.id),
+                nodes=0 if self.settings.nodes is None else job.nodes,
+                requested_s=job.walltime_s or _LONG_S,
+                is_running=job.state is JobState.RUNNING,
+                started_s=job.started_s,
+                priority=float(-job.id),
+                user=me,
+            )
+            for job in (*running, *waiting)
+        ]
+        return Snapshot(time.time(), self.settings.nodes or 1, tuple(jobs))
 
     def probe(self, nodes: int, walltime_s: int) -> float | None:
         """By the server's own planning. None where too many jobs wait to look at them all."""
@@ -204,14 +207,6 @@ class LocalQueue:
         starts = expected_starts(self.settings.policy, self.settings.nodes, held, wanted, clock_s)
         return {job: now_s + start_s - clock_s for job, start_s in starts.items()}
 
-    def _as_seen(self, job: QueuedJob) -> OthersJob:
-        from windrow.queues.command import user_name  # noqa: PLC0415  (with all that speaks with batch systems)
-
-        is_running = job.state is JobState.RUNNING
-        name, nodes = job_id(self._folder, job.id), 0 if self.settings.nodes is None else job.nodes
-        priority = float(-job.id)
-        return OthersJob(name, nodes, job.walltime_s or _LONG_S, is_running, job.started_s, priority, user_name())
-
 
 _CANDIDATE = 0  # jobs in the store count from 1
 
@@ -244,13 +239,13 @@ def _folder_name(settings: LocalSettings, shape: NodeShape) -> str:
 
 def _need_server(folder: Path) -> None:
     """Start a server unless there is one; it is not disturbed."""
-    if not is_served(folder):
-        start_server(folder)
+    if not rendezvous.is_served(folder):
+        rendezvous.start_server(folder)
 
 
 def _wake(folder: Path) -> None:
-    if not knock(folder):
-        start_server(folder)
+    if not rendezvous.knock(folder):
+        rendezvous.start_server(folder)
 
 
 def _status(name: str, job: QueuedJob, expected_start_s: float | None) -> JobStatus:

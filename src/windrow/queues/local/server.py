@@ -13,7 +13,6 @@ import select
 import signal
 import sys
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -21,21 +20,11 @@ from windrow.agent import shares
 from windrow.agent.machine import Identity, identity
 from windrow.errors import WindrowError
 from windrow.files import kill_marked
+from windrow.queues.local import supervisor
 from windrow.queues.local.plan import jobs_to_start
 from windrow.queues.local.rendezvous import JOB_VARIABLES, job_id, lock, make_folder, open_door, sign
 from windrow.queues.local.store import LocalSettings, QueuedJob, QueueStore
-from windrow.queues.local.supervisor import (
-    NEVER_RAN,
-    STOPPED,
-    WALLTIME,
-    JobOutcome,
-    SupervisorTerms,
-    claim,
-    claimant,
-    clear,
-    fork_supervisor,
-    outcome,
-)
+from windrow.queues.local.supervisor import NEVER_RAN, STOPPED, WALLTIME, JobOutcome, SupervisorTerms, claim
 from windrow.queues.port import JobState
 
 LOOK_AHEAD = 1000
@@ -91,7 +80,7 @@ class QueueServer:
             starting = self._choose()
             self._store.start(starting, time.time(), time.monotonic(), self._boot)
         for job in over:
-            clear(self._folder, job.id, tries=job.keepers)
+            supervisor.clear(self._folder, job.id, tries=job.keepers)
         self._fork_supervisors(starting)
 
     def _settings(self) -> LocalSettings:
@@ -115,9 +104,9 @@ class QueueServer:
         known = {job.id: job for job in self._store.jobs(numbers)}
         for number in numbers:
             if number not in known:
-                clear(self._folder, number, tries=1)
+                supervisor.clear(self._folder, number, tries=1)
             elif known[number].state.is_over:
-                clear(self._folder, number, tries=known[number].keepers)
+                supervisor.clear(self._folder, number, tries=known[number].keepers)
 
     # -- adopting --------------------------------------------------------------------------------------------------
 
@@ -128,7 +117,7 @@ class QueueServer:
         for job in self._store.running():
             if job.boot != self._boot:
                 self._store.finish(job.id, JobState.NODE_FAILED, time.time(), None, "the machine was restarted")
-            elif claimant(self._folder, job.id) is None:
+            elif supervisor.claimant(self._folder, job.id) is None:
                 unclaimed.append(job.id)
             else:
                 claimed.append(job.id)
@@ -162,7 +151,7 @@ class QueueServer:
                     os.waitid(os.P_PIDFD, watched.file, os.WEXITED)
                 os.close(self._supervisors.pop(job.id).file)
                 self._told.discard(job.id)
-            who = claimant(self._folder, job.id)
+            who = supervisor.claimant(self._folder, job.id)
             # Not the one we watched: an earlier server's supervisor was quicker, or there was no server for a while.
             if who is None or (watched is not None and who == watched.who) or not self._watch(job.id, who):
                 self._finish(job)
@@ -171,7 +160,7 @@ class QueueServer:
 
     def _finish(self, job: QueuedJob) -> None:
         """A job's supervisor has ended: by itself, after writing how it went, or not."""
-        told = outcome(self._folder, job.id)
+        told = supervisor.outcome(self._folder, job.id)
         if told is None:
             claim(self._folder, job.id, _NOBODY)  # if it died before it claimed the job, nobody may any more
             _kill_remains(self._folder, job.id)
@@ -212,13 +201,19 @@ class QueueServer:
         for job in self._store.jobs(numbers):
             launch = self._store.launch(job.id)
             outer = {name: value for name, value in launch.environment.items() if name not in JOB_VARIABLES}
-            own = _job_variables(self._folder, job, is_machine=settings.nodes is None)
+            own = {
+                "WINDROW_QUEUE": "local",
+                "WINDROW_QUEUE_FOLDER": str(self._folder),
+                "WINDROW_JOB_ID": job_id(self._folder, job.id),
+                "WINDROW_JOB_NODES": str(job.nodes),
+                **({shares.VARIABLE: str(self._folder / "shares")} if settings.nodes is None else {}),
+            }
             terms = SupervisorTerms(self._folder, job.id, job.walltime_s, settings.grace_s)
-            pid = fork_supervisor(terms, replace(launch, environment={**outer, **own}))
+            pid = supervisor.fork_supervisor(terms, replace(launch, environment={**outer, **own}))
             who = identity(pid)
             assert who is not None, "a child stays until it is waited for"
             self._supervisors[job.id] = Watched(who, os.pidfd_open(pid))
-        self._store.has_begun([number for number in numbers if claimant(self._folder, number) is not None])
+        self._store.has_begun([number for number in numbers if supervisor.claimant(self._folder, number) is not None])
 
 
 def _verdict(told: JobOutcome, is_unwanted: bool) -> tuple[JobState, int | None, str]:
@@ -234,16 +229,6 @@ def _verdict(told: JobOutcome, is_unwanted: bool) -> tuple[JobState, int | None,
         return JobState.KILLED, code, "SIGKILL from outside, as when memory runs out"
     reason = "" if told.code is None or told.code >= 0 else f"signal {-told.code}"
     return JobState.ENDED, code, reason
-
-
-def _job_variables(folder: Path, job: QueuedJob, *, is_machine: bool) -> Mapping[str, str]:
-    return {
-        "WINDROW_QUEUE": "local",
-        "WINDROW_QUEUE_FOLDER": str(folder),
-        "WINDROW_JOB_ID": job_id(folder, job.id),
-        "WINDROW_JOB_NODES": str(job.nodes),
-        **({shares.VARIABLE: str(folder / "shares")} if is_machine else {}),
-    }
 
 
 def _kill_remains(folder: Path, job: int) -> None:

@@ -14,7 +14,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any
 
 from windrow.queues.local.plan import Held, Wanted
 from windrow.queues.port import JobSpec, JobState, QueueError, SpecError
@@ -131,7 +130,9 @@ class QueueStore:
     def settings(self) -> LocalSettings | None:
         """What the queue was set up with; None for a new one."""
         with self._reading() as db:
-            return self._settings(db)
+            rows = {name: json.loads(value) for name, value in db.execute("SELECT name, value FROM settings")}
+        known = {field.name for field in fields(LocalSettings)}  # earlier versions had more
+        return LocalSettings(**{name: value for name, value in rows.items() if name in known}) if rows else None
 
     def set_up(self, wanted: LocalSettings) -> None:
         """Change the settings."""
@@ -185,8 +186,9 @@ class QueueStore:
 
     def is_busy(self) -> bool:
         """Whether some job is not over."""
+        query = "SELECT EXISTS (SELECT 1 FROM jobs WHERE state IN ('waiting', 'running'))"
         with self._reading() as db:
-            return self._is_busy(db)
+            return bool(db.execute(query).fetchone()[0])
 
     # -- what the server does --------------------------------------------------------------------------------------
 
@@ -246,7 +248,8 @@ class QueueStore:
     # -- inside ----------------------------------------------------------------------------------------------------
 
     def _insert(self, db: sqlite3.Connection, spec: JobSpec, environment: int, now_s: float) -> int:
-        launch = json.dumps([spec.command, spec.workdir, spec.output, _umask()])
+        os.umask(mask := os.umask(0o077))  # there is no way to ask for it but to set it
+        launch = json.dumps([spec.command, spec.workdir, spec.output, mask])
         row = (spec.tag, spec.nodes, spec.walltime_s or 0, JobState.WAITING, now_s, "nodes", launch, environment)
         names = "tag, nodes, walltime_s, state, submitted_s, reason, launch, environment"
         number = db.execute(f"INSERT INTO jobs ({names}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row).lastrowid
@@ -256,16 +259,11 @@ class QueueStore:
     def _select(self, where: str, *values: object) -> list[QueuedJob]:
         with self._reading() as db:
             rows = db.execute(f"SELECT {_COLUMNS} FROM jobs WHERE {where}", values).fetchall()
-        return [_job(row) for row in rows]
-
-    def _settings(self, db: sqlite3.Connection) -> LocalSettings | None:
-        rows = {name: json.loads(value) for name, value in db.execute("SELECT name, value FROM settings")}
-        known = {field.name for field in fields(LocalSettings)}  # earlier versions had more
-        return LocalSettings(**{name: value for name, value in rows.items() if name in known}) if rows else None
-
-    def _is_busy(self, db: sqlite3.Connection) -> bool:
-        query = "SELECT EXISTS (SELECT 1 FROM jobs WHERE state IN ('waiting', 'running'))"
-        return bool(db.execute(query).fetchone()[0])
+        jobs = (dict(zip(_NAMES, row, strict=True)) for row in rows)
+        return [
+            QueuedJob(**{**job, "state": JobState(job["state"]), "is_unwanted": bool(job["is_unwanted"])})
+            for job in jobs
+        ]
 
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:
@@ -295,15 +293,3 @@ def _make_private(file: Path) -> None:
         for one in (file, *file.parent.glob(f"{file.name}-*")):
             with suppress(FileNotFoundError):
                 one.chmod(0o600)
-
-
-def _umask() -> int:
-    """This process's; there is no way to ask but to set it."""
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask
-
-
-def _job(row: Sequence[Any]) -> QueuedJob:
-    values = dict(zip(_NAMES, row, strict=True))
-    return QueuedJob(**{**values, "state": JobState(values["state"]), "is_unwanted": bool(values["is_unwanted"])})

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -19,30 +18,16 @@ from functools import cached_property
 from windrow.errors import UserError, unknown_name
 from windrow.model.resources import NodeShape
 from windrow.queues import command
-from windrow.queues.command import Answer, Run, user_name
-from windrow.queues.pbs.text import (
-    OVER_ALREADY,
-    TRANSIENT,
-    UNKNOWN_OUTCOME,
-    Record,
-    array_id,
-    array_index,
-    format_duration,
-    parse_bytes,
-    parse_duration,
-    parse_json,
-    parse_others,
-    parse_status,
-    user_limit,
-)
+from windrow.queues.batch import BatchQueue, Wording, answered
+from windrow.queues.command import Run, user_name
+from windrow.queues.pbs import text
+from windrow.queues.pbs.text import Record, table
 from windrow.queues.port import JobSpec, JobStatus, Limits, Snapshot
-from windrow.queues.replies import Wording, answered
-from windrow.queues.script import array_name, array_script, here_document, placed_script, redirected_script, tag_of
-from windrow.queues.spec import check_count, check_spec
+from windrow.queues.script import array_name, array_script, placed_script, redirected_script, tag_of
+from windrow.queues.spec import check_spec
 
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@-]*")
 UNUSABLE = ("down", "offline", "unknown", "stale", "initializing")
-WORDING = Wording("PBS", UNKNOWN_OUTCOME, TRANSIENT, OVER_ALREADY)
 DEFAULT_ARRAY = 10000  # max_array_size where the server does not say
 
 
@@ -67,19 +52,22 @@ class PbsProfile:
         return [text for option, value in named if value for text in (option, value)]
 
 
-def pbs_profile(table: Mapping[str, object]) -> PbsProfile:
+def pbs_profile(given: Mapping[str, object]) -> PbsProfile:
     """The profile in a table of `windrow.toml`; UserError names the key that is wrong."""
     known = [field.name for field in fields(PbsProfile)]
-    for key, value in table.items():
+    for key, value in given.items():
         if key not in known:
             raise unknown_name("option of the PBS queue", key, known)
         if not isinstance(value, str):
             raise UserError(f"{key} of the PBS queue must be a string")
-    return PbsProfile(**{key: str(value) for key, value in table.items()})
+    return PbsProfile(**{key: str(value) for key, value in given.items()})
 
 
-class PbsQueue:
+class PbsQueue(BatchQueue):
     """A queue of a PBS server. `env` is the environment of its commands."""
+
+    name = "pbs"
+    wording = Wording("PBS", text.UNKNOWN_OUTCOME, text.TRANSIENT, text.OVER_ALREADY)
 
     def __init__(
         self,
@@ -90,19 +78,8 @@ class PbsQueue:
         run: Run = command.run,
     ) -> None:
         self.profile = profile or PbsProfile()
-        self._env = dict(os.environ if env is None else env)
-        self._timeout_s = timeout_s
-        self._run = run
-
-    @property
-    def name(self) -> str:
-        """What users call it."""
-        return "pbs"
-
-    @property
-    def policy(self) -> str:
-        """Backfilling that plans every job of the queue."""
-        return "conservative"
+        given = dict(os.environ if env is None else env)
+        super().__init__(given, given, timeout_s, run)
 
     def limits(self) -> Limits:
         """What may be asked for, read once: the queue, the server and the nodes."""
@@ -112,65 +89,44 @@ class PbsQueue:
     def _limits(self) -> Limits:
         nodes = self._nodes()
         record = self._queue_record
-        most = _table(record, "resources_max")
-        resources = [_table(node, "resources_available") for node in nodes.values()]
-        memories = [parse_bytes(resource.get("mem")) for resource in resources]
+        most = table(record, "resources_max")
+        resources = [table(node, "resources_available") for node in nodes.values()]
+        memories = [text.parse_bytes(resource.get("mem")) for resource in resources]
         known = [memory for memory in memories if memory is not None]
         return Limits(
             nodes=len(nodes),
             shape=NodeShape(min(int(str(r.get("ncpus", 1))) for r in resources), min(known, default=None)),
             max_nodes=1,
-            max_walltime_s=parse_duration(most.get("walltime")),
-            max_jobs=user_limit(record.get("max_queued")),
+            max_walltime_s=text.parse_duration(most.get("walltime")),
+            max_jobs=text.user_limit(record.get("max_queued")),
             max_array=int(str(self._server.get("max_array_size", DEFAULT_ARRAY))),
             usable_nodes=(usable := sum(map(_is_usable, nodes.values()))),
             narrow="PBS: jobs of one node (Windrow cannot use more of one PBS job yet)",
             closed="" if usable else f"all {len(nodes)} nodes of queue {self._queue} are down or offline",
         )
 
-    # Submitting
-
-    def submit(self, spec: JobSpec) -> str:
-        """Submit a job. Returns its id: the queue has accepted it. Raises SpecError, QueueError or OutcomeUnknown."""
-        argv, script = self._submission([spec])
-        return self._qsub(argv, script, spec.tag)
-
-    def submit_array(self, specs: Sequence[JobSpec]) -> list[str]:
-        """Submit jobs that differ in nothing but tag, command and output as one job array; all or nothing."""
-        if len(specs) <= 1:
-            return [self.submit(spec) for spec in specs]
-        check_count(len(specs), self.limits())
-        argv, script = self._submission(specs)
-        whole = self._qsub(argv, script, array_name(specs))
-        return [whole.replace("[]", f"[{index}]", 1) for index in range(len(specs))]
-
-    def commands(self, specs: Sequence[JobSpec]) -> list[str]:
-        """The exact commands by which these jobs would be submitted one by one; nothing is submitted."""
-        submissions = (self._submission([spec]) for spec in specs)
-        return [here_document(shlex.join(argv), script) for argv, script in submissions]
-
     def _submission(self, specs: Sequence[JobSpec]) -> tuple[list[str], str]:
         first = specs[0]
         check_spec(first, self.limits(), f"queue {self._queue}")
         chunk = f"select={first.nodes}:ncpus={self.limits().shape.cores}"
-        limits = ["-l", chunk, "-l", "place=scatter:exclhost", "-l", f"walltime={format_duration(first.limit_s)}"]
+        limits = ["-l", chunk, "-l", "place=scatter:exclhost", "-l", f"walltime={text.format_duration(first.limit_s)}"]
         job = ["qsub", *limits, "-r", "n", "-j", "oe", "-o", "/dev/null", *self.profile.options]
         if len(specs) == 1:
             return [*job, "-N", first.tag], placed_script(redirected_script(first), first.workdir)
         array = ["-N", array_name(specs), "-J", f"0-{len(specs) - 1}"]
         return [*job, *array], placed_script(array_script(specs, "PBS_ARRAY_INDEX"), first.workdir)
 
-    def _qsub(self, argv: Sequence[str], script: str, what: str) -> str:
-        answer = self._run(argv, stdin=script, env=self._env, timeout_s=self._timeout_s)
-        id_ = re.fullmatch(r"\d+(\[\])?(\.\S+)?", answer.out.strip())
-        return WORDING.submitted(answer, id_[0] if id_ else None, what)
+    def _accepted(self, out: str) -> str | None:
+        id_ = re.fullmatch(r"\d+(\[\])?(\.\S+)?", out.strip())
+        return id_[0] if id_ else None
 
-    # Asking
+    def _member(self, whole: str, index: int) -> str:
+        return whole.replace("[]", f"[{index}]", 1)
 
     def status(self, ids: Collection[str]) -> Mapping[str, JobStatus]:
         """What PBS knows of these jobs, finished ones included where the server keeps a history."""
         known = self._jobs(ids)
-        return {id_: parse_status(id_, known[id_]) for id_ in ids if id_ in known}
+        return {id_: text.parse_status(id_, known[id_]) for id_ in ids if id_ in known}
 
     def find(self, tags: Collection[str]) -> Mapping[str, str]:
         """The ids of the newest jobs with these tags, by one qselect for all of the user's jobs and one qstat."""
@@ -179,15 +135,15 @@ class PbsQueue:
         ids = self._ask(["qselect", "-x", "-u", user_name()]).split()
         wanted, found = set(tags), dict[str, str]()
         for id_, job in sorted(self._jobs(ids).items(), key=lambda item: _age(item[0])):
-            tag = tag_of(str(job.get("Job_Name", "")), array_index(id_))
+            tag = tag_of(str(job.get("Job_Name", "")), text.array_index(id_))
             if tag in wanted and "[]" not in id_:
                 found[tag] = id_
         return {tag: found[tag] for tag in tags if tag in found}
 
     def snapshot(self) -> Snapshot:
         """All jobs of the queue that run or stand in line, in PBS's own order, and its usable nodes."""
-        jobs = parse_json(self._ask(["qstat", "-t", "-f", "-F", "json"]), "Jobs")
-        here = [parse_others(id_, job) for id_, job in jobs.items() if job.get("queue") == self._queue]
+        jobs = text.parse_json(self._ask(["qstat", "-t", "-f", "-F", "json"]), "Jobs")
+        here = [text.parse_others(id_, job) for id_, job in jobs.items() if job.get("queue") == self._queue]
         listed = [job for job in here if job is not None]
         usable = sum(map(_is_usable, self._nodes().values()))
         return Snapshot(time.time(), usable, tuple(sorted(listed, key=lambda job: not job.is_running)))
@@ -199,18 +155,18 @@ class PbsQueue:
     def cancel(self, ids: Collection[str]) -> None:
         """Ask that these jobs go. Jobs that are over already or unknown are no error."""
         if ids:
-            WORDING.check_cancelled(self._command(["qdel", *ids]), "qdel")
+            self.wording.check_cancelled(self._command(["qdel", *ids]), "qdel")
 
     def _jobs(self, ids: Collection[str]) -> dict[str, Record]:
         if not ids:
             return {}
-        asked = list(dict.fromkeys(map(array_id, ids)))
+        asked = list(dict.fromkeys(map(text.array_id, ids)))
         answer = self._command(["qstat", "-x", "-t", "-f", "-F", "json", *asked])
-        return parse_json(answer.out if WORDING.is_all_over(answer) else answered(answer, "qstat"), "Jobs")
+        return text.parse_json(answer.out if self.wording.is_all_over(answer) else answered(answer, "qstat"), "Jobs")
 
     @cached_property
     def _server(self) -> Record:
-        servers = parse_json(self._ask(["qstat", "-B", "-f", "-F", "json"]), "Server")
+        servers = text.parse_json(self._ask(["qstat", "-B", "-f", "-F", "json"]), "Server")
         return next(iter(servers.values()), {})
 
     @cached_property
@@ -222,29 +178,18 @@ class PbsQueue:
 
     @cached_property
     def _queue_record(self) -> Record:
-        queues = parse_json(self._ask(["qstat", "-Q", "-f", "-F", "json"]), "Queue")
+        queues = text.parse_json(self._ask(["qstat", "-Q", "-f", "-F", "json"]), "Queue")
         if self._queue not in queues:
             raise UserError(f"this PBS has no queue {self._queue!r}; it has {', '.join(queues)}")
         return queues[self._queue]
 
     def _nodes(self) -> dict[str, Record]:
         # A node that names a queue serves that queue alone.
-        nodes = parse_json(self._ask(["pbsnodes", "-a", "-F", "json"]), "nodes")
+        nodes = text.parse_json(self._ask(["pbsnodes", "-a", "-F", "json"]), "nodes")
         mine = {name: node for name, node in nodes.items() if node.get("queue", self._queue) == self._queue}
         if not mine:
             raise UserError(f"queue {self._queue} of this PBS has no nodes")
         return mine
-
-    def _ask(self, argv: Sequence[str]) -> str:
-        return answered(self._command(argv), argv[0])
-
-    def _command(self, argv: Sequence[str]) -> Answer:
-        return self._run(argv, stdin="", env=self._env, timeout_s=self._timeout_s)
-
-
-def _table(record: Record, key: str) -> Record:
-    value = record.get(key)
-    return value if isinstance(value, Mapping) else {}
 
 
 def _is_usable(node: Record) -> bool:
@@ -253,5 +198,5 @@ def _is_usable(node: Record) -> bool:
 
 def _age(id_: str) -> tuple[int, int]:
     number = re.match(r"\d+", id_)
-    index = array_index(id_)
+    index = text.array_index(id_)
     return (int(number[0]) if number else 0, -1 if index is None else index)

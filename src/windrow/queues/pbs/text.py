@@ -90,7 +90,7 @@ def parse_status(id_: str, job: Record) -> JobStatus:
         ended_s=ended if state.is_over else None,
         exit_code=_exit_code(exit_status) if state.is_over else None,
         reason=str(job.get("comment", "")),
-        expected_start_s=parse_time(_table(job, "estimated").get("start_time")) if waits else None,
+        expected_start_s=parse_time(table(job, "estimated").get("start_time")) if waits else None,
     )
 
 
@@ -111,8 +111,8 @@ def _state(job: Record) -> JobState:
 def _ran_out_of_time(job: Record, status: int | None) -> bool:
     if status == WALLTIME_EXCEEDED:
         return True
-    used_s = parse_duration(_table(job, "resources_used").get("walltime"))
-    asked_s = parse_duration(_table(job, "Resource_List").get("walltime"))
+    used_s = parse_duration(table(job, "resources_used").get("walltime"))
+    asked_s = parse_duration(table(job, "Resource_List").get("walltime"))
     by_signal = status is not None and status > SIGNAL  # what older versions say of it
     return by_signal and used_s is not None and asked_s is not None and used_s >= asked_s
 
@@ -133,7 +133,7 @@ def parse_others(id_: str, job: Record) -> OthersJob | None:
     letter = str(job.get("job_state", ""))
     if id_.partition(".")[0].endswith("[]") or (letter not in RUNNING and letter not in IN_LINE):
         return None
-    asked = _table(job, "Resource_List")
+    asked = table(job, "Resource_List")
     runs = letter in RUNNING
     return OthersJob(
         id=id_,
@@ -163,6 +163,7 @@ def user_limit(text: object) -> int | None:
     return int(match[1]) if match else None
 
 
-def _table(job: Record, key: str) -> Record:
+def table(job: Record, key: str) -> Record:
+    """What a record has under this key, where that is a record itself; else an empty one."""
     value = job.get(key)
     return value if isinstance(value, Mapping) else {}

@@ -37,30 +37,27 @@ class SiteLimits:
     cluster: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class _Bounds:
-    """Limits from the accounts; empty where none is set."""
-
-    jobs: tuple[int, ...] = ()
-    walltimes_s: tuple[int, ...] = ()
-    nodes: tuple[int, ...] = ()
-
-
 def read_limits(ask: Ask, profile: SlurmProfile, user: str) -> SiteLimits:
     """Read the site's limits for this user: three queries, and three of the accounts where there are any."""
     config = parse_record(ask(["scontrol", "show", "config"]))
     partition = _partition(ask, profile)
     name = partition["PartitionName"]
-    nodes = _own_nodes(ask, name, profile)
+    nodes = suitable(read_nodes(ask, name, profile), profile)
+    if not nodes:
+        which = f" with the feature {profile.constraint}" if profile.constraint else ""
+        raise UserError(f"partition {name} of this Slurm has no nodes{which}")
     usable = sum(node.is_open for node in nodes)
     has_accounts = config.get("AccountingStorageType", "").endswith("slurmdbd")
-    bounds = _account_bounds(ask, profile, user, partition.get("QoS", "N/A"), config) if has_accounts else _Bounds()
-    max_jobs = _least([*bounds.jobs, *_number(config.get("MaxJobCount", ""))])
+    rows = _account_rows(ask, profile, user, partition.get("QoS", "N/A"), config) if has_accounts else []
+    counts = [value for row in rows for key, value in row.items() if "Submit" in key]
+    max_jobs = min(map(int, filter(str.isdecimal, [*counts, config.get("MaxJobCount", "")])), default=None)
+    widths = [match[1] for row in rows if (match := re.search(r"node=(\d+)", row["MaxTRES"]))]
+    times = [*(row["MaxWall"] for row in rows), partition.get("MaxTime", "")]
     limits = Limits(
         nodes=len(nodes),
         shape=NodeShape(min(node.cores for node in nodes), min(node.memory_bytes for node in nodes)),
-        max_nodes=_least([*bounds.nodes, *_number(partition.get("MaxNodes", ""))]),
-        max_walltime_s=_least([*bounds.walltimes_s, *_duration(partition.get("MaxTime", ""))]),
+        max_nodes=min(map(int, filter(str.isdecimal, [*widths, partition.get("MaxNodes", "")])), default=None),
+        max_walltime_s=min((s for s in map(parse_duration, times) if s is not None), default=None),
         max_jobs=max_jobs,
         max_array=max(1, min(_array_size(config), max_jobs or _array_size(config))),
         usable_nodes=usable,
@@ -92,14 +89,6 @@ def suitable(nodes: Iterable[SlurmNode], profile: SlurmProfile) -> list[SlurmNod
     return [node for node in nodes if not FEATURE.fullmatch(wanted) or wanted in node.features]
 
 
-def _own_nodes(ask: Ask, partition: str, profile: SlurmProfile) -> list[SlurmNode]:
-    nodes = suitable(read_nodes(ask, partition, profile), profile)
-    if not nodes:
-        which = f" with the feature {profile.constraint}" if profile.constraint else ""
-        raise UserError(f"partition {partition} of this Slurm has no nodes{which}")
-    return nodes
-
-
 def _closed(partition: str, state: str, nodes: int, usable: int) -> str:
     """Why no job can start; empty where some can."""
     if state != "UP":
@@ -113,10 +102,14 @@ def _closed(partition: str, state: str, nodes: int, usable: int) -> str:
 def _array_size(config: dict[str, str]) -> int:
     # Indices go from 0 to MaxArraySize - 1; 0 turns arrays off.
     parameters = re.search(r"max_array_tasks=(\d+)", config.get("SchedulerParameters", ""))
-    return min([*_number(config.get("MaxArraySize", "")), *([int(parameters[1])] if parameters else [])], default=1)
+    sizes = [config.get("MaxArraySize", ""), parameters[1] if parameters else ""]
+    return min(map(int, filter(str.isdecimal, sizes)), default=1)
 
 
-def _account_bounds(ask: Ask, profile: SlurmProfile, user: str, partition_qos: str, config: dict[str, str]) -> _Bounds:
+def _account_rows(
+    ask: Ask, profile: SlurmProfile, user: str, partition_qos: str, config: dict[str, str]
+) -> list[dict[str, str]]:
+    """What the accounts set limits by: the rows of account and user, and of their QOS."""
     show = ["sacctmgr", "--noheader", "--parsable2", "show"]
     try:
         account = profile.account or ask([*show, "user", user, "format=DefaultAccount"]).strip()
@@ -127,8 +120,8 @@ def _account_bounds(ask: Ask, profile: SlurmProfile, user: str, partition_qos: s
         every = _table(ask([*show, "qos", f"format={','.join(QOS)}"]), QOS)
     except QueueError as error:
         logger.warning("limits of the accounts are unknown: %s", error)
-        return _Bounds()
-    return _bounds([*rows, *(row for row in every if row["Name"] in qos)])
+        return []
+    return [*rows, *(row for row in every if row["Name"] in qos)]
 
 
 def allowed_accounts(ask: Ask, user: str, site: SiteLimits) -> str:
@@ -145,31 +138,5 @@ def allowed_accounts(ask: Ask, user: str, site: SiteLimits) -> str:
     return f"you may use the accounts {', '.join(each)}" if each else "you have no account on this cluster"
 
 
-def _bounds(rows: Iterable[dict[str, str]]) -> _Bounds:
-    jobs: list[int] = []
-    walltimes_s: list[int] = []
-    nodes: list[int] = []
-    for row in rows:
-        for key, value in row.items():
-            if "Submit" in key:
-                jobs += _number(value)
-        walltimes_s += _duration(row["MaxWall"])
-        nodes += [int(match[1]) for match in [re.search(r"node=(\d+)", row["MaxTRES"])] if match]
-    return _Bounds(tuple(jobs), tuple(walltimes_s), tuple(nodes))
-
-
 def _table(out: str, columns: Sequence[str]) -> list[dict[str, str]]:
     return [dict(zip(columns, line.split("|"), strict=True)) for line in out.splitlines() if line.strip()]
-
-
-def _number(text: str) -> list[int]:
-    return [int(text)] if text.isdecimal() else []
-
-
-def _duration(text: str) -> list[int]:
-    seconds = parse_duration(text) if text else None
-    return [] if seconds is None else [seconds]
-
-
-def _least(values: Sequence[int]) -> int | None:
-    return min(values, default=None)

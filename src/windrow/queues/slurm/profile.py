@@ -88,15 +88,12 @@ def slurm_profile(table: Mapping[str, object]) -> SlurmProfile:
     for key, value in table.items():
         if key not in known:
             raise unknown_name("option of the Slurm queue", key, known)
-        if not (_is_texts(value) if key == "extra" else isinstance(value, str)):
+        are_texts = isinstance(value, list | tuple) and all(isinstance(item, str) for item in value)
+        if not (are_texts if key == "extra" else isinstance(value, str)):
             raise UserError(f"{key} of the Slurm queue must be {'a list of strings' if key == 'extra' else 'a string'}")
     extra = table.get("extra", ())
     assert isinstance(extra, list | tuple)
     return SlurmProfile(**{k: str(v) for k, v in table.items() if k != "extra"}, extra=tuple(map(str, extra)))
-
-
-def _is_texts(value: object) -> bool:
-    return isinstance(value, list | tuple) and all(isinstance(item, str) for item in value)
 
 
 def _check(name: str, value: str, pattern: re.Pattern[str], wanted: str) -> None:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -19,33 +18,15 @@ from functools import cached_property
 from windrow.errors import UserError
 from windrow.queues import command
 from windrow.queues.accounts import PastJob
+from windrow.queues.batch import BatchQueue
 from windrow.queues.command import Answer, Run, user_name
 from windrow.queues.local.rendezvous import JOB_VARIABLES
 from windrow.queues.port import JobSpec, JobStatus, Limits, QueueError, Snapshot
-from windrow.queues.replies import answered
-from windrow.queues.script import array_name, array_script, here_document, job_script, redirected_script, tag_of
-from windrow.queues.slurm.accounts import parse_past, past_argv
+from windrow.queues.script import array_name, array_script, job_script, redirected_script, tag_of
+from windrow.queues.slurm import text
 from windrow.queues.slurm.limits import SiteLimits, allowed_accounts, read_limits, read_nodes, suitable
 from windrow.queues.slurm.profile import VARIABLES, SlurmProfile, ignored_variables, with_environment
-from windrow.queues.slurm.text import (
-    FOREVER_S,
-    SACCT_FORMAT,
-    SNAPSHOT_FORMAT,
-    STATUS_FORMAT,
-    TRANSIENT,
-    UNKNOWN_OUTCOME,
-    WORDING,
-    Row,
-    array_index,
-    format_duration,
-    id_order,
-    parse_probe,
-    parse_sacct,
-    parse_snapshot,
-    parse_status,
-    submitted_id,
-)
-from windrow.queues.spec import check_count, check_spec
+from windrow.queues.spec import check_spec
 
 BATCH = 500  # ids in one command line: well below what a kernel takes, and what slurmdbd likes
 REMEMBER = "now-30days"  # how far back `find` looks in the accounts
@@ -57,8 +38,10 @@ FOREIGN_PREFIXES = ("SBATCH_", "SQUEUE_", "SACCT_", "SINFO_", "SCANCEL_")
 WRONG_SETTINGS = re.compile(r"invalid|unrecogni[sz]ed|not permitted|permission denied", re.I)
 
 
-class SlurmQueue:
+class SlurmQueue(BatchQueue):
     """The queue of a Slurm partition. `env` is the environment of its commands and, as sbatch does it, of the jobs."""
+
+    name, wording = "slurm", text.WORDING
 
     def __init__(
         self,
@@ -71,19 +54,9 @@ class SlurmQueue:
         given = os.environ if env is None else env
         self.profile, self.shell = with_environment(profile or SlurmProfile(), given)
         self._ignored = ignored_variables(self.profile, given)
-        self._env = _clean(given)
-        self._timeout_s = timeout_s
-        self._run = run
-
-    @property
-    def name(self) -> str:
-        """What users call it."""
-        return "slurm"
-
-    @property
-    def policy(self) -> str:
-        """Backfilling that plans every job of the queue."""
-        return "conservative"
+        clean = _clean(given)
+        # The format of times is not for sbatch in earnest: the job would inherit it.
+        super().__init__(clean, {**clean, "SLURM_TIME_FORMAT": "%s"}, timeout_s, run)
 
     def limits(self) -> Limits:
         """What may be asked for, read once: the partition, the nodes, the controller, the user's associations."""
@@ -115,33 +88,15 @@ class SlurmQueue:
         """Where settings came from, for errors about them."""
         return f" (from {', '.join(self.shell)})" if self.shell else ""
 
-    # Submitting
-
-    def submit(self, spec: JobSpec) -> str:
-        """Submit a job. Returns its id: the queue has accepted it. Raises SpecError, QueueError or OutcomeUnknown."""
-        argv, script = self._submission([spec])
-        return self._sbatch(argv, script, spec.tag)
-
-    def submit_array(self, specs: Sequence[JobSpec]) -> list[str]:
-        """Submit jobs that differ in nothing but tag, command and output as one job array; all or nothing."""
-        if len(specs) <= 1:
-            return [self.submit(spec) for spec in specs]
-        check_count(len(specs), self.limits())
-        argv, script = self._submission(specs)
-        base = self._sbatch(argv, script, array_name(specs))
-        return [f"{base}_{index}" for index in range(len(specs))]
-
-    def commands(self, specs: Sequence[JobSpec]) -> list[str]:
-        """The exact commands by which these jobs would be submitted one by one; nothing is submitted."""
-        submissions = (self._submission([spec]) for spec in specs)
-        return [here_document(shlex.join(argv), script) for argv, script in submissions]
-
     def _submission(self, specs: Sequence[JobSpec]) -> tuple[list[str], str]:
         first = specs[0]
         # Most sites leave EnforcePartLimits off: Slurm would accept an impossible job and let it wait for ever.
         check_spec(first, self.limits(), f"partition {self._site.partition}")
-        shape = self._shape(first.nodes, first.limit_s)
-        job = ["sbatch", "--parsable", *shape, *self._excluding(first.avoid), f"--chdir={first.workdir}"]
+        job = ["sbatch", "--parsable", *self._shape(first.nodes, first.limit_s)]
+        if first.avoid:  # beside the nodes that the profile excludes: of two such options the last one counts
+            given = [option.partition("=")[2] for option in self.profile.extra if option.startswith("--exclude=")]
+            job.append("--exclude=" + ",".join([*given[-1:], *first.avoid]))
+        job.append(f"--chdir={first.workdir}")
         if len(specs) == 1 and "\\" in first.output:  # which sbatch takes for a quote, and leaves out
             return [*job, f"--job-name={first.tag}", "--output=/dev/null"], redirected_script(first)
         if len(specs) == 1:
@@ -152,21 +107,20 @@ class SlurmQueue:
         return [*job, *array], array_script(specs, "SLURM_ARRAY_TASK_ID")
 
     def _shape(self, nodes: int, walltime_s: int) -> list[str]:
-        whole = [f"--nodes={nodes}", "--exclusive", "--mem=0", f"--time={format_duration(walltime_s)}", "--no-requeue"]
+        whole = [
+            f"--nodes={nodes}",
+            "--exclusive",
+            "--mem=0",
+            f"--time={text.format_duration(walltime_s)}",
+            "--no-requeue",
+        ]
         return whole + self.profile.options
 
-    def _excluding(self, avoid: Sequence[str]) -> list[str]:
-        """The option that keeps a job from these nodes and from those of the profile: of two, the last one counts."""
-        if not avoid:
-            return []
-        given = [option.partition("=")[2] for option in self.profile.extra if option.startswith("--exclude=")]
-        return ["--exclude=" + ",".join([*given[-1:], *avoid])]
+    def _accepted(self, out: str) -> str | None:
+        return text.submitted_id(out)
 
-    def _sbatch(self, argv: Sequence[str], script: str, what: str) -> str:
-        answer = self._run(argv, stdin=script, env=self._env, timeout_s=self._timeout_s)
-        return WORDING.submitted(answer, submitted_id(answer.out), what)
-
-    # Asking
+    def _member(self, whole: str, index: int) -> str:
+        return f"{whole}_{index}"
 
     def status(self, ids: Collection[str]) -> Mapping[str, JobStatus]:
         """What Slurm knows of these jobs: one squeue for all, and one sacct for those that it has forgotten."""
@@ -175,7 +129,8 @@ class SlurmQueue:
         known = {row.status.id: row.status for row in self._squeue()}
         forgotten = [id_ for id_ in ids if id_ not in known]
         if forgotten and self._site.has_accounts:
-            known |= {row.status.id: row.status for row in self._sacct_ids(forgotten)}
+            for some in _batches(forgotten):
+                known |= {row.status.id: row.status for row in self._sacct("--jobs", ",".join(some))}
         return {id_: known[id_] for id_ in ids if id_ in known}
 
     def find(self, tags: Collection[str]) -> Mapping[str, str]:
@@ -183,8 +138,8 @@ class SlurmQueue:
         wanted = set(tags)
         found: dict[str, str] = {}
         rows = self._squeue() + (self._sacct("--starttime", REMEMBER) if self._site.has_accounts else [])
-        for row in sorted(rows, key=lambda row: id_order(row.status.id)):
-            tag = tag_of(row.name, array_index(row.status.id))
+        for row in sorted(rows, key=lambda row: text.id_order(row.status.id)):
+            tag = tag_of(row.name, text.array_index(row.status.id))
             if tag in wanted:
                 found[tag] = row.status.id
         return {tag: found[tag] for tag in tags if tag in found}
@@ -198,20 +153,20 @@ class SlurmQueue:
         partition = self._site.partition
         jobs = self._ask(
             ["squeue", "--noheader", "--array", f"--partition={partition}", "--states=PENDING,CONFIGURING,RUNNING,"
-             "SUSPENDED,STOPPED,COMPLETING", f"--Format={SNAPSHOT_FORMAT}"]
+             "SUSPENDED,STOPPED,COMPLETING", f"--Format={text.SNAPSHOT_FORMAT}"]
         )  # fmt: skip
         nodes = read_nodes(self._ask, partition, self.profile)
         usable = sum(node.is_usable for node in nodes)
         offered = sum(node.is_open for node in suitable(nodes, self.profile))
-        listed = parse_snapshot(jobs, self.limits().max_walltime_s or FOREVER_S)
+        listed = text.parse_snapshot(jobs, self.limits().max_walltime_s or text.FOREVER_S)
         return Snapshot(time.time(), usable, tuple(listed), offered)
 
     def past_jobs(self, since_s: float) -> list[PastJob] | None:
         """Everybody's jobs of the partition since then, by one sacct; None where the site keeps no accounts."""
         if not self._site.has_accounts:
             return None
-        argv = past_argv(self._site.partition, since_s, time.time())
-        return parse_past(self._ask(argv), self.limits().max_walltime_s or FOREVER_S, user_name())
+        argv = text.past_argv(self._site.partition, since_s, time.time())
+        return text.parse_past(self._ask(argv), self.limits().max_walltime_s or text.FOREVER_S, user_name())
 
     def probe(self, nodes: int, walltime_s: int) -> float | None:
         """When Slurm says (`sbatch --test-only`) that such a job would start; None where it says nothing.
@@ -219,15 +174,17 @@ class SlurmQueue:
         It ignores backfilling and holds the controller's locks: ask seldom.
         """
         answer = self._try(nodes, walltime_s)
-        unanswered = answer.code is None or TRANSIENT.search(answer.words) or UNKNOWN_OUTCOME.search(answer.words)
+        unanswered = (
+            answer.code is None or text.TRANSIENT.search(answer.words) or text.UNKNOWN_OUTCOME.search(answer.words)
+        )
         if not answer.is_good and unanswered:
             raise QueueError(f"sbatch --test-only failed: {answer.words}")
-        return parse_probe(answer.err + answer.out)
+        return text.parse_probe(answer.err + answer.out)
 
     def check(self) -> None:
         """UserError where Slurm would take no job at all: an account, a QOS or an option that it does not know."""
         answer = self._try(1, min(60, self.limits().max_walltime_s or 60))
-        is_sure = answer.code is not None and not TRANSIENT.search(answer.words)
+        is_sure = answer.code is not None and not text.TRANSIENT.search(answer.words)
         if is_sure and not answer.is_good and WRONG_SETTINGS.search(answer.words):
             named = ", ".join(option.removeprefix("--") for option in self.profile.options)
             allowed = allowed_accounts(self._ask, user_name(), self._site) or "correct it in windrow.toml"
@@ -236,40 +193,25 @@ class SlurmQueue:
 
     def _try(self, nodes: int, walltime_s: int) -> Answer:
         argv = ["sbatch", "--test-only", *self._shape(nodes, walltime_s), "--output=/dev/null"]
-        return self._run(argv, stdin="#!/bin/sh\n:\n", env=self._asking_env, timeout_s=self._timeout_s)
+        return self._command(argv, stdin="#!/bin/sh\n:\n")
 
     def cancel(self, ids: Collection[str]) -> None:
         """Ask that these jobs go. Jobs that are over already or unknown are no error."""
         for some in _batches(ids):
             # Slurm keeps no record of an array's member that is cancelled before it ran (22.05: neither squeue nor
             # sacct knows it). Held first it becomes a job of its own, whose end is told. If that fails, so be it.
-            if members := [id_ for id_ in some if array_index(id_) is not None]:
+            if members := [id_ for id_ in some if text.array_index(id_) is not None]:
                 self._command(["scontrol", "hold", ",".join(members)])
-            WORDING.check_cancelled(self._command(["scancel", *some]), "scancel")
+            self.wording.check_cancelled(self._command(["scancel", *some]), "scancel")
 
-    def _squeue(self) -> list[Row]:
-        argv = ["squeue", "--me", "--noheader", "--array", "--states=all", f"--Format={STATUS_FORMAT}"]
-        return parse_status(self._ask(argv))
+    def _squeue(self) -> list[text.Row]:
+        argv = ["squeue", "--me", "--noheader", "--array", "--states=all", f"--Format={text.STATUS_FORMAT}"]
+        return text.parse_status(self._ask(argv))
 
-    def _sacct_ids(self, ids: Iterable[str]) -> Iterator[Row]:
-        for some in _batches(ids):
-            yield from self._sacct("--jobs", ",".join(some))
-
-    def _sacct(self, *which: str) -> list[Row]:
+    def _sacct(self, *which: str) -> list[text.Row]:
         user = f"--user={user_name()}"
-        argv = ["sacct", "--allocations", "--noheader", "--parsable2", user, f"--format={SACCT_FORMAT}", *which]
-        return parse_sacct(self._ask(argv))
-
-    @cached_property
-    def _asking_env(self) -> dict[str, str]:
-        # Not for sbatch in earnest: the job would inherit it.
-        return {**self._env, "SLURM_TIME_FORMAT": "%s"}
-
-    def _ask(self, argv: Sequence[str]) -> str:
-        return answered(self._command(argv), argv[0])
-
-    def _command(self, argv: Sequence[str]) -> Answer:
-        return self._run(argv, stdin="", env=self._asking_env, timeout_s=self._timeout_s)
+        argv = ["sacct", "--allocations", "--noheader", "--parsable2", user, f"--format={text.SACCT_FORMAT}", *which]
+        return text.parse_sacct(self._ask(argv))
 
 
 def _clean(env: Mapping[str, str]) -> dict[str, str]:

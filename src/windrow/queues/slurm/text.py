@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
+from windrow.queues.accounts import PastJob
+from windrow.queues.batch import Wording
 from windrow.queues.port import JobState, JobStatus, OthersJob
-from windrow.queues.replies import Wording
 
 STATES = {
     "PENDING": JobState.WAITING,
@@ -53,6 +54,7 @@ SNAPSHOT_FORMAT = (
     "JobArrayID:64|,State:24|,StartTime:24|,TimeLimit:24|,NumNodes:16|,PriorityLong:24|,Reason:256|,UserName:256"
 )
 SACCT_FORMAT = "JobID,State,Submit,Start,End,ExitCode,Reason,NodeList,JobName"
+PAST_FORMAT = "JobID,State,Submit,Start,End,NNodes,TimelimitRaw,NodeList,User,JobName"
 NODE_FORMAT = "%N|%T|%a|%c|%m|%f"
 
 # Such jobs wait for something other than nodes, and nobody knows how long: no forecast can count on them.
@@ -60,6 +62,7 @@ NOT_IN_LINE = ("JobHeld", "Dependency", "BeginTime", "DependencyNeverSatisfied")
 UNUSABLE = ("down", "drained", "fail", "unknown", "error", "inval", "future", "blocked", "perfctrs")
 RESERVED = ("maint", "reserved")  # idle, and kept from all jobs that do not name the reservation
 NO_HOSTS = ("", "None assigned", "(null)", "N/A")
+OWN_NAME = "windrow-"  # what the tags of all runs begin with
 FOREVER_S = 365 * 86400  # what counts as the limit of a job that has none
 
 # The words of sbatch after which unknown whether the job exists, and those after which it does not but may later.
@@ -143,15 +146,12 @@ def parse_count(text: str) -> int:
 
 def parse_status(out: str) -> list[Row]:
     """The rows of `squeue -O STATUS_FORMAT`."""
-    return [_status_row(*fields) for fields in split_rows(out, 9)]
-
-
-def _status_row(
-    id_: str, state: str, submitted: str, start: str, end: str, exit_status: str, reason: str, hosts: str, name: str
-) -> Row:
-    # Here the exit code is a status as of wait(2): the signal in the low byte, the code above it.
-    status = int(exit_status) if exit_status.isdecimal() else 0
-    return Row(_status(id_, state, (submitted, start, end), (status >> 8, status & 0x7F), reason, hosts), name)
+    rows = []
+    for id_, state, *times, exit_status, reason, hosts, name in split_rows(out, 9):
+        # Here the exit code is a status as of wait(2): the signal in the low byte, the code above it.
+        status = int(exit_status) if exit_status.isdecimal() else 0
+        rows.append(Row(_status(id_, state, times, (status >> 8, status & 0x7F), reason, hosts), name))
+    return rows
 
 
 def parse_sacct(out: str) -> list[Row]:
@@ -159,21 +159,14 @@ def parse_sacct(out: str) -> list[Row]:
 
     Others are left out: what the controller does not know and accounting calls running is a late or lost record.
     """
-    rows = [_sacct_row(*fields) for fields in split_rows(out, 9)]
+    rows = []
+    for id_, state, *times, exit_, reason, hosts, name in split_rows(out, 9):
+        code, _, sign = exit_.partition(":")
+        rows.append(Row(_status(id_, state, times, (int(code or 0), int(sign or 0)), reason, hosts), name))
     return [row for row in rows if row.status.state.is_over]
 
 
-def _sacct_row(
-    id_: str, state: str, submitted: str, start: str, end: str, exit_: str, reason: str, hosts: str, name: str
-) -> Row:
-    code, _, sign = exit_.partition(":")
-    pair = (int(code or 0), int(sign or 0))
-    return Row(_status(id_, state, (submitted, start, end), pair, reason, hosts), name)
-
-
-def _status(
-    id_: str, words: str, times: tuple[str, str, str], exit_: tuple[int, int], reason: str, hosts: str
-) -> JobStatus:
+def _status(id_: str, words: str, times: list[str], exit_: tuple[int, int], reason: str, hosts: str) -> JobStatus:
     # sacct says `CANCELLED by 1000`. A state that no table knows may be a new one: it is not called over.
     state = STATES.get(words.split(maxsplit=1)[0].rstrip("+"), JobState.RUNNING)
     submitted, start, end = map(parse_time, times)
@@ -191,6 +184,47 @@ def _status(
         reason=why if not state.is_over else f"{words} {why}".strip(),
         expected_start_s=start if waits else None,
         hosts=() if hosts in NO_HOSTS else parse_hosts(hosts),
+    )
+
+
+def past_argv(partition: str, since_s: float, now_s: float) -> list[str]:
+    """The question: all jobs that waited, ran or ended since then. sacct takes no seconds of the epoch."""
+    ago = max(1, round(now_s - since_s))
+    return [
+        *("sacct", "--allusers", "--allocations", "--noheader", "--parsable2", f"--partition={partition}"),
+        *(f"--starttime=now-{ago}seconds", f"--format={PAST_FORMAT}"),
+    ]
+
+
+def parse_past(out: str, default_s: int, me: str) -> list[PastJob]:
+    """Everybody's past jobs, in sacct's order. `default_s` is the limit of jobs that have none of their own.
+
+    Jobs of our own runs are left out: they are known by their names, and nobody else submits them again. So is a job
+    that was cancelled before it had nodes, and an array that waits (`12_[0-9]`): its members have ids of their own in
+    squeue, and here as soon as they start.
+    """
+    rows = (_past_job(fields, default_s, me) for fields in split_rows(out, 10))
+    return [job for job in rows if job is not None]
+
+
+def _past_job(fields: list[str], default_s: int, me: str) -> PastJob | None:
+    id_, words, submit, start, end, nodes, minutes, hosts, user, name = fields
+    submitted = parse_time(submit)
+    if submitted is None or "[" in id_ or (user == me and name.startswith(OWN_NAME)):
+        return None
+    is_over = (state := STATES.get(words.partition(" ")[0].rstrip("+"))) is not None and state.is_over
+    has_nodes = hosts not in NO_HOSTS
+    if (is_over and not has_nodes) or not nodes[:1].isdecimal() or parse_count(nodes) < 1:
+        return None
+    requested_s = 60 * int(minutes) if minutes.isdecimal() else FOREVER_S if minutes == "UNLIMITED" else default_s
+    return PastJob(
+        id=id_,
+        user=user,
+        nodes=parse_count(nodes),
+        requested_s=max(1, requested_s),
+        submitted_s=submitted,
+        started_s=parse_time(start) if has_nodes else None,
+        ended_s=parse_time(end) if is_over else None,
     )
 
 
