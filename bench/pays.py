@@ -51,8 +51,7 @@ from windrow.forecast.ledger import PastPrediction  # noqa: E402
 from windrow.lab.trial import Trial, run_trial  # noqa: E402
 from windrow.manager.figures import node_time  # noqa: E402
 from windrow.model import Log, NodeShape  # noqa: E402
-from windrow.queues.accounts import PastJob  # noqa: E402
-from windrow.queues.port import Limits  # noqa: E402
+from windrow.queues.port import Limits, PastJob  # noqa: E402
 from windrow.sim.cluster import Cluster  # noqa: E402
 
 

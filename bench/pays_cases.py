@@ -16,7 +16,7 @@ from tests.slurm.settings import Settings
 
 from windrow.app.execute import RunRequest
 from windrow.model import Log, Workflow
-from windrow.queues.accounts import PastJob
+from windrow.queues.port import PastJob
 from windrow.recipes import generate_log, generate_workflow
 from windrow.sim import simulate
 

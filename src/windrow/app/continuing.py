@@ -24,10 +24,9 @@ from windrow.app.runs import RunPaths, RunView, all_runs, facts_of
 from windrow.errors import UserError, WindrowError
 from windrow.formats import read_runnable as read_workflow_file
 from windrow.manager import events as e
-from windrow.manager.changes import Changes, changes
+from windrow.manager.changes import Changes, changes, made_files, outside_inputs
 from windrow.manager.journal import Record, RunJournal
 from windrow.manager.lost_files import LostFile, lost_files
-from windrow.manager.outside_inputs import made_files, outside_inputs
 from windrow.manager.states import AttemptState, TaskState
 from windrow.manager.story import Kept
 from windrow.records.lock import RunLock

@@ -31,12 +31,12 @@ from windrow.forecast.runtimes import DEFAULT_RISK, FilledTime, RunTimes, Source
 from windrow.forecast.waits import FromHistory, History
 from windrow.formats import read_runnable as read_workflow_file
 from windrow.manager import events as e
+from windrow.manager.changes import write_inputs
 from windrow.manager.core import Core
 from windrow.manager.dispatch import Dispatch, alike
 from windrow.manager.journal import Record, RunJournal
 from windrow.manager.losses import PATIENCE
 from windrow.manager.manager import Manager
-from windrow.manager.outside_inputs import write_inputs
 from windrow.manager.terms import Terms
 from windrow.model import Runnable, format_duration
 from windrow.model.runnable import refuse_missing_inputs

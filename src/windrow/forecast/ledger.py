@@ -82,31 +82,24 @@ def accuracies(records: Iterable[PastPrediction], *, last: int = LAST, slack_s: 
     return [_accuracy(source, by_source[source], last, slack_s) for source in sorted(by_source)]
 
 
-def trust(
-    records: Sequence[PastPrediction], *, than: str = DEFAULT, least: int = LEAST, last: int = LAST
-) -> str | None:
-    """The source that was better than the source `than`, by the largest factor; None where none was.
+def choose(records: Sequence[PastPrediction], *, default: str = DEFAULT, last: int = LAST) -> str:
+    """The source to plan with next: the one that was better than the default by the largest factor, else the default.
 
-    Better means: a smaller median absolute error over the last predictions that both made, at least `least` of them.
+    Better means: a smaller median absolute error over the last predictions that both made, at least `LEAST` of them.
     """
-    best, best_ratio = None, 1.0
-    for rival in sorted({record.source for record in records} - {than}):
+    best, best_ratio = default, 1.0
+    for rival in sorted({record.source for record in records} - {default}):
         # The errors of both where they spoke of one job at one time, in the order of starts.
-        ours_s = {(r.tag, r.at_s): r.error_s for r in records if r.source == than}
+        ours_s = {(r.tag, r.at_s): r.error_s for r in records if r.source == default}
         both = ((r.error_s, ours_s.get((r.tag, r.at_s))) for r in _by_start(records) if r.source == rival)
         pairs = [(a, b) for a, b in both if a is not None and b is not None][-last:]
-        if len(pairs) < least:
+        if len(pairs) < LEAST:
             continue
         theirs, ours = (median(abs(pair[side]) for pair in pairs) for side in (0, 1))
         ratio = theirs / ours if ours > 0 else 1.0
         if ratio < best_ratio:
             best, best_ratio = rival, ratio
     return best
-
-
-def choose(records: Sequence[PastPrediction], *, default: str = DEFAULT, least: int = LEAST, last: int = LAST) -> str:
-    """The source to plan with next: the default, until another was better on at least `least` jobs that both saw."""
-    return trust(records, than=default, least=least, last=last) or default
 
 
 def _accuracy(source: str, records: Sequence[PastPrediction], last: int, slack_s: float) -> Accuracy:

@@ -177,17 +177,12 @@ def _entries(
 
     running = [entry(job, _left_s(job, snapshot.at_s)) for job in snapshot.jobs if job.is_running and job.nodes > 0]
     if sum(job.nodes for job in running) > snapshot.nodes:
-        running = _last_to_end(running, snapshot.nodes)
+        room, every, running = snapshot.nodes, sorted(running, key=lambda job: -job.left_s), []
+        for job in every:
+            if room > 0:
+                running.append(job._replace(nodes=min(job.nodes, room)))
+                room -= running[-1].nodes
     return running + [entry(job, min(max(job.requested_s, 1), _LONGEST_S)) for job in waiting]
-
-
-def _last_to_end(running: Sequence[QueueEntry], room: int) -> list[QueueEntry]:
-    kept: list[QueueEntry] = []
-    for job in sorted(running, key=lambda job: -job.left_s):
-        if room > 0:
-            kept.append(job._replace(nodes=min(job.nodes, room)))
-            room -= kept[-1].nodes
-    return kept
 
 
 def _left_s(job: OthersJob, at_s: float) -> int:

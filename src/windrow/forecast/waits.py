@@ -131,18 +131,7 @@ class FromHistory:
 
     name = "history"
 
-    def __init__(
-        self,
-        history: History,
-        queue: str,
-        clock: Clock,
-        fallback: Forecaster,
-        *,
-        quantile: float = 0.5,
-        confidence: float = 0.95,
-    ) -> None:
-        order_statistic(1, quantile, confidence)  # refuses what is no probability
-        self.quantile, self.confidence = quantile, confidence
+    def __init__(self, history: History, queue: str, clock: Clock, fallback: Forecaster) -> None:
         self._history, self._queue, self._clock, self._fallback = history, queue, clock, fallback
         self._is_told = False
 
@@ -154,9 +143,7 @@ class FromHistory:
         """The bound for each job; `UNKNOWN_S` where too few such jobs have started."""
         jobs = list(zip(nodes.tolist(), requested_s.tolist(), strict=True))
         try:
-            bounds = self._history.bounds(
-                self._queue, jobs, self._clock(), quantile=self.quantile, confidence=self.confidence
-            )
+            bounds = self._history.bounds(self._queue, jobs, self._clock())
         except WindrowError as error:
             if not self._is_told:
                 logger.warning("waits of earlier jobs are not used: %s", error)

@@ -24,8 +24,7 @@ from windrow.foresight.observed_file import ObservedFile
 from windrow.foresight.observer import LOOK_S, Observer
 from windrow.kernels.jit import in_python, is_small
 from windrow.model import NEVER_S
-from windrow.queues.accounts import Accounts
-from windrow.queues.port import Queue, Snapshot
+from windrow.queues.port import Accounts, Queue, Snapshot
 from windrow.sim.cluster import Cluster
 from windrow.strategies.base import JobPlan, OwnJob, View, best_nodes
 

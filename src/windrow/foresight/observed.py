@@ -18,8 +18,7 @@ import numpy as np
 
 from windrow.foresight.bootstrap import stretched
 from windrow.foresight.past import DAY_S, QueuePast
-from windrow.queues.accounts import PastJob
-from windrow.queues.port import OthersJob, Snapshot
+from windrow.queues.port import OthersJob, PastJob, Snapshot
 
 Span = tuple[float, float]
 

@@ -20,7 +20,7 @@ from windrow.errors import OutsideError
 from windrow.files import disk_faults, held, replacing
 from windrow.foresight.observed import Observed, Span
 from windrow.places import user_folder
-from windrow.queues.accounts import PastJob
+from windrow.queues.port import PastJob
 
 FORMAT = 1
 

@@ -17,8 +17,7 @@ from windrow.forecast.best_effort import Memory, Say
 from windrow.foresight.observed import JOBS_KEPT, Observed
 from windrow.foresight.observed_file import ObservedFile
 from windrow.foresight.past import DAY_S
-from windrow.queues.accounts import Accounts, PastJob
-from windrow.queues.port import QueueError, Snapshot
+from windrow.queues.port import Accounts, PastJob, QueueError, Snapshot
 
 logger = logging.getLogger(__name__)
 

@@ -319,7 +319,11 @@ class Manager:
             offered = self.core.terms.site_nodes or 0 if self.open_nodes is None else self.open_nodes()
             avoid = self.core.avoidance.names(now, offered - self.core.jobs[numbers[0]].plan.nodes)
         specs = [self.dispatch.prepare(self.core, number, heard, avoid) for number in numbers]
-        self._foretell(numbers)
+        # What each forecaster says of these jobs is written down once, however often the queue puts them off.
+        if plans := {number: self.core.jobs[number].plan for number in numbers if number not in self._foretold}:
+            said = self.predictions.ask(plans, self.predictions.best(len(self.placed)), self.now_s())
+            self.journal.predict(said)
+            self._foretold.update(prediction.job for prediction in said)
         try:
             ids = [self.queue.submit(specs[0])] if len(specs) == 1 else self.queue.submit_array(specs)
         except SpecError as error:
@@ -332,15 +336,6 @@ class Manager:
         now = self.now_s()
         self._take_in([Record(e.JobSubmitted(int(now), n, i), at_s=now) for n, i in zip(numbers, ids, strict=True)])
         self.hearing.pace.hurry()
-
-    def _foretell(self, numbers: Sequence[int]) -> None:
-        """Write down what each forecaster says of these jobs, once, however often the queue puts them off."""
-        plans = {number: self.core.jobs[number].plan for number in numbers if number not in self._foretold}
-        if not plans:
-            return
-        said = self.predictions.ask(plans, self.predictions.best(len(self.placed)), self.now_s())
-        self.journal.predict(said)
-        self._foretold.update(prediction.job for prediction in said)
 
     def _resolve_doubts(self) -> None:
         """Jobs of which unknown whether they were submitted: the queue knows their tags.

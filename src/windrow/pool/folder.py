@@ -65,21 +65,18 @@ class PoolFolder:
     def make(self) -> None:
         """Make what is missing. UserError in a folder of something else, OutsideError where it cannot be done."""
         with disk_faults(f"{self.path}: cannot create a folder for the pool"):
-            self._refuse_foreign()
+            if not self.journal.exists() and self.path.is_dir():
+                # A folder that others use must not be closed to them, nor filled with what is ours.
+                found = sorted(p.name for p in self.path.iterdir())
+                foreign = [name for name in found if name not in _OWN and not name.startswith(self.journal.name)]
+                if foreign:
+                    fix = "name a folder that does not exist"
+                    raise UserError(f"{self.path} is not a pool: it contains {foreign[0]}; {fix}")
             for folder in (self.path.parent.parent, self.path.parent):  # one by one: parents' parents are not private
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             for folder in (self.path, self.workflows, self.wishes, self.path / "out"):
                 folder.mkdir(mode=0o700, exist_ok=True)
             self.path.chmod(0o700)
-
-    def _refuse_foreign(self) -> None:
-        """A folder that others use must not be closed to them, nor filled with what is ours."""
-        if self.journal.exists() or not self.path.is_dir():
-            return
-        found = sorted(p.name for p in self.path.iterdir())
-        foreign = [name for name in found if name not in _OWN and not name.startswith(self.journal.name)]
-        if foreign:
-            raise UserError(f"{self.path} is not a pool: it contains {foreign[0]}; name a folder that does not exist")
 
     def submit(self, runnable: Runnable) -> int:
         """Put the workflow in; its number. When this returns the workflow is on disk and will be served."""

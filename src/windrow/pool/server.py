@@ -8,14 +8,17 @@ a task that was started and of which nothing more is known starts again, one tha
 from __future__ import annotations
 
 import os
+import secrets
 import shlex
 import signal
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from windrow.agent.crew import Crew
+from windrow.agent.guard import guarded
 from windrow.agent.hosts import Hosts
 from windrow.agent.order import Order, Result, order_for
 from windrow.agent.signals import SteadyClock, Wake
@@ -30,17 +33,20 @@ from windrow.pool.core import PoolAttempt, PoolCore, alone_s
 from windrow.pool.folder import PoolFolder
 from windrow.pool.journal import PoolJournal
 from windrow.pool.placement import Placement
-from windrow.pool.settings import PoolSettings
+from windrow.pool.settings import PoolSettings, choose
 from windrow.pool.story import PoolStory
 from windrow.pool.workflow_state import Guest, WorkflowPast
 from windrow.queues.local.rendezvous import open_door
+from windrow.records.lock import RunLock
 from windrow.streams import find_selection
+from windrow.version import __version__
 
 VARIABLE = "WINDROW_POOL_ID"
 """Every task carries the pool's id in its environment, and passes it on to what it starts."""
 _LOOK_S = 0.5  # for those who cannot knock, since they are on another machine
 _KILL_AFTER_S = 3.0
 _TERM_S = 3.0
+_LOCK_WAIT_S = 5.0
 _LEFTOVERS_S = 10.0
 _PATIENCE_S = 5.0  # how long a file written on another node may take to show up
 
@@ -209,8 +215,7 @@ class PoolServer:
         attempt, now_s = self._live.pop(key).attempt, self._clock.now()
         self._placement.free(key)
         number, task, _ = attempt
-        final = self._core.is_final(number, task)
-        why = "it needs more nodes than the pool has left"
+        why, final = "it needs more nodes than the pool has left", self._core.is_final(number, task)
         self._note(e.PoolTaskFailed(now_s, *attempt, now_s, why, final))
         self._ask(self._core.failed(number, task, 0.0))
 
@@ -323,3 +328,23 @@ def kill_leftovers(pool_id: str) -> int:
         killed.update(found)
         time.sleep(0.02)
     return len(killed)
+
+
+def serve(folder: PoolFolder, wanted: Mapping[str, Any], say: Callable[[str], None]) -> int:
+    """Serve the pool in this process until it is told to stop; the exit code. Makes the pool where there is none.
+
+    Where there is a guardian (see `agent.guard`) this returns in two processes, each of which must end then. The lock
+    is taken before they part: as long as one of them lives nobody else can serve the pool, so no second server can
+    begin while tasks of the first are still being killed.
+    """
+    folder.make()
+    stop = f"windrow pool {shlex.quote(folder.address)} --stop"
+    running = f"pool {folder.name} is already running"
+    lock = RunLock(folder.lock, _LOCK_WAIT_S, lambda holder: f"{running} ({holder}); {stop} stops it")
+    facts = {"id": secrets.token_hex(8), "created_s": time.time(), "version": __version__}
+    with closing(PoolJournal.create(folder.journal, facts)) as journal:
+        kept = journal.facts().get("settings", {})
+    settings, hosts = choose(wanted, kept, os.environ)
+    code = guarded(lambda: PoolServer(folder, settings, hosts, Wake(), say).run())
+    lock.release()
+    return code

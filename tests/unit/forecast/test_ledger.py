@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windrow.forecast.ledger import Accuracy, PastPrediction, accuracies, choose, trust
+from windrow.forecast.ledger import Accuracy, PastPrediction, accuracies, choose
 
 
 def told(source: str, errors: Sequence[float], first: int = 0, step_s: float = 100.0) -> list[PastPrediction]:
@@ -54,14 +54,12 @@ def test_the_default_until_five_jobs_tell_otherwise() -> None:
     for count, expected in ((4, "twin"), (5, "system")):
         records = told("twin", [900] * count) + told("system", [30] * count)
         assert choose(records) == expected
-        assert (trust(records) or "twin") == expected
 
 
 def test_a_source_is_not_believed_for_easy_questions() -> None:
     """The system answered for other jobs, and well; on the jobs that both spoke of, it was worse."""
     records = told("twin", [100] * 8) + told("system", [0] * 30, first=50) + told("system", [200] * 8)
     assert choose(records) == "twin"
-    assert trust(records) is None
 
 
 def test_predictions_at_different_times_are_not_compared() -> None:

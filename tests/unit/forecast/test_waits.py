@@ -135,7 +135,7 @@ def test_the_forecaster_falls_back(history: History) -> None:
     assert stranger.known_s(nodes, requested).tolist() == [UNKNOWN_S] * 2
     assert stranger.waits_s(nodes, requested).tolist() == [12_345] * 2
     with pytest.raises(UserError, match="between 0 and 1"):
-        FromHistory(history, "q", lambda: MORNING_S, Nobody(), quantile=95)
+        history.bounds("q", [(4, 3600)], MORNING_S, quantile=95)
 
 
 def test_files_that_are_no_database(tmp_path: Path) -> None:

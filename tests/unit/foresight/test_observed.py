@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from windrow.foresight.observed import JOBS_KEPT, Observed
 from windrow.foresight.past import RUN, SUBMIT
-from windrow.queues.accounts import PastJob
-from windrow.queues.port import OthersJob, Snapshot
+from windrow.queues.port import OthersJob, PastJob, Snapshot
 
 DAY_S = 86_400
 

@@ -11,7 +11,7 @@ import pytest
 from windrow.errors import OutsideError
 from windrow.foresight.observed import JOBS_KEPT, Observed
 from windrow.foresight.observed_file import ObservedFile
-from windrow.queues.accounts import PastJob
+from windrow.queues.port import PastJob
 
 
 def seen_with(*ids: str, since_s: float = 0.0, until_s: float = 100.0) -> Observed:

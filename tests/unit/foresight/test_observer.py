@@ -6,8 +6,7 @@ from pathlib import Path
 
 from windrow.foresight.observed_file import ObservedFile
 from windrow.foresight.observer import Observer
-from windrow.queues.accounts import PastJob
-from windrow.queues.port import OthersJob, QueueError, Snapshot
+from windrow.queues.port import OthersJob, PastJob, QueueError, Snapshot
 
 HOUR_S, DAY_S = 3600.0, 86_400.0
 NOW_S = 100 * DAY_S

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from windrow.queues.accounts import Accounts, PastJob
 from windrow.queues.command import Answer
+from windrow.queues.port import Accounts, PastJob
 from windrow.queues.slurm.queue import SlurmQueue
 from windrow.queues.slurm.text import FOREVER_S, parse_past, past_argv
 

@@ -78,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
     wanted["memory_bytes"] = args.memory
     if args.detach:
         return _detach(pool_at(args.pool), wanted)
-    from windrow.pool.serve import serve
+    from windrow.pool.server import serve
 
     return serve(pool_at(args.pool), wanted, terminal.say)
 

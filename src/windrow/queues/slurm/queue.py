@@ -17,11 +17,10 @@ from functools import cached_property
 
 from windrow.errors import UserError
 from windrow.queues import command
-from windrow.queues.accounts import PastJob
 from windrow.queues.batch import BatchQueue
 from windrow.queues.command import Answer, Run, user_name
 from windrow.queues.local.rendezvous import JOB_VARIABLES
-from windrow.queues.port import JobSpec, JobStatus, Limits, QueueError, Snapshot
+from windrow.queues.port import JobSpec, JobStatus, Limits, PastJob, QueueError, Snapshot
 from windrow.queues.script import array_name, array_script, job_script, redirected_script, tag_of
 from windrow.queues.slurm import text
 from windrow.queues.slurm.limits import SiteLimits, allowed_accounts, read_limits, read_nodes, suitable

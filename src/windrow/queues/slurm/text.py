@@ -12,38 +12,22 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
-from windrow.queues.accounts import PastJob
 from windrow.queues.batch import Wording
-from windrow.queues.port import JobState, JobStatus, OthersJob
+from windrow.queues.port import JobState, JobStatus, OthersJob, PastJob
 
-STATES = {
-    "PENDING": JobState.WAITING,
-    "REQUEUED": JobState.WAITING,
-    "REQUEUE_FED": JobState.WAITING,
-    "REQUEUE_HOLD": JobState.WAITING,
-    "RESV_DEL_HOLD": JobState.WAITING,
-    "SPECIAL_EXIT": JobState.WAITING,
-    "CONFIGURING": JobState.RUNNING,
-    "RUNNING": JobState.RUNNING,
-    "SUSPENDED": JobState.RUNNING,
-    "STOPPED": JobState.RUNNING,
-    "SIGNALING": JobState.RUNNING,
-    "RESIZING": JobState.RUNNING,
-    "STAGE_OUT": JobState.RUNNING,
-    "COMPLETING": JobState.RUNNING,  # it still holds nodes; how it ended is told when it lets go of them
-    "COMPLETED": JobState.ENDED,
-    "FAILED": JobState.ENDED,
-    "TIMEOUT": JobState.TIMED_OUT,
-    "CANCELLED": JobState.CANCELLED,
-    "NODE_FAIL": JobState.NODE_FAILED,
-    "BOOT_FAIL": JobState.NODE_FAILED,
-    "LAUNCH_FAILED": JobState.NODE_FAILED,
-    "RECONFIG_FAIL": JobState.NODE_FAILED,
-    "DEADLINE": JobState.KILLED,
-    "OUT_OF_MEMORY": JobState.OUT_OF_MEMORY,
-    "PREEMPTED": JobState.PREEMPTED,
-    "REVOKED": JobState.KILLED,
+_WORDS = {
+    JobState.WAITING: "PENDING REQUEUED REQUEUE_FED REQUEUE_HOLD RESV_DEL_HOLD SPECIAL_EXIT",
+    # A job that is COMPLETING still holds nodes; how it ended is told when it lets go of them.
+    JobState.RUNNING: "CONFIGURING RUNNING SUSPENDED STOPPED SIGNALING RESIZING STAGE_OUT COMPLETING",
+    JobState.ENDED: "COMPLETED FAILED",
+    JobState.TIMED_OUT: "TIMEOUT",
+    JobState.CANCELLED: "CANCELLED",
+    JobState.NODE_FAILED: "NODE_FAIL BOOT_FAIL LAUNCH_FAILED RECONFIG_FAIL",
+    JobState.OUT_OF_MEMORY: "OUT_OF_MEMORY",
+    JobState.PREEMPTED: "PREEMPTED",
+    JobState.KILLED: "DEADLINE REVOKED",
 }
+STATES = {word: state for state, words in _WORDS.items() for word in words.split()}
 
 # Widths are ample, not exact: squeue pads a field to its width and cuts what is longer.
 STATUS_FORMAT = (
