@@ -195,7 +195,7 @@ def _tables(work: Work, actual_s: Ints) -> Ints:
     n = len(work.workflow)
     rooms = {b.JOBS_AT: n + 1, b.ACTIVE_AT: n + 1, b.NEWS_AT: 64}
     rooms |= dict.fromkeys((b.ATTEMPTS_AT, b.ENDS_AT, b.READY_AT, b.POOL_AT), 2 * n)
-    run = tables(work, np.arange(n), work.workflow.children, rooms)
+    run = tables(work, rooms, are_alike=work.are_alike(np.arange(n)))
     b.tasks_of(run)[:, b.ACTUAL] = actual_s
     run[[b.LEFT, b.OPEN_TASKS]] = n
     return run

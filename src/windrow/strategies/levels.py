@@ -91,6 +91,7 @@ class Work:
         self.cluster_nodes = cluster_nodes
         self._levels: dict[bytes, Levels] = {}
         self._steps_left = _STEPS
+        self.kept_runs: dict[bool, Ints] = {}  # for `compiled`
         self._is_alike = _alike(workflow, np.arange(len(workflow)))
         self._narrower: dict[int, Work] = {}
         self._refuse_misfits()
@@ -117,25 +118,26 @@ class Work:
 
         A number of nodes that cannot hold some task takes forever.
         """
+        steps = len(tasks) * (most_nodes - least_nodes + 1)
+        if not is_loaded() and steps <= self._steps_left:
+            self._steps_left -= steps
+            return self._played_s(tasks, range(least_nodes, most_nodes + 1))
+        from windrow.strategies import compiled  # noqa: PLC0415  (a run on this machine calls no kernel)
+
+        if len(self.workflow) > compiled.MOST_TASKS:
+            return self._played_s(tasks, range(least_nodes, most_nodes + 1))
+        answers = compiled.run_times_s(self, tasks, least_nodes, most_nodes)
+        answers[answers < 0] = NEVER_S
+        return answers
+
+    def _played_s(self, tasks: Ints, nodes: range) -> Ints:
+        """The same by the rules themselves (`allocation`), of which the kernel is a copy."""
         w = self.workflow
         left = np.zeros(len(w), dtype=bool)
         left[tasks] = True
         parents = _within(w.parents, left)
         children = parents.reversed()
-        steps = len(tasks) * (most_nodes - least_nodes + 1)
-        if not is_loaded() and steps <= self._steps_left:
-            self._steps_left -= steps
-            return self._played_s(tasks, parents, children, range(least_nodes, most_nodes + 1))
-        from windrow.strategies import compiled  # noqa: PLC0415  (a run on this machine calls no kernel)
-
-        if len(tasks) > compiled.MOST_TASKS:
-            return self._played_s(tasks, parents, children, range(least_nodes, most_nodes + 1))
-        answers = compiled.run_times_s(self, tasks, children, least_nodes, most_nodes)
-        return np.where(answers < 0, NEVER_S, answers)
-
-    def _played_s(self, tasks: Ints, parents: Adjacency, children: Adjacency, nodes: range) -> Ints:
-        """The same by the rules themselves (`allocation`), of which the kernel is a copy."""
-        w, first = self.workflow, children.start.tolist()
+        first = children.start.tolist()
         needs = zip(w.cores[tasks].tolist(), w.memory_bytes[tasks].tolist(), w.nodes[tasks].tolist(), strict=True)
         ends = children.index.tolist()
         members = {

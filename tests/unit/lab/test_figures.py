@@ -123,4 +123,4 @@ def test_tasks_that_differ_are_put_on_nodes_one_by_one() -> None:
 def made(tasks: list[Task], shape: NodeShape) -> np.ndarray:
     workflow = Workflow.from_tasks("pair", tasks)
     work = Work(workflow, whole_seconds(workflow), shape, 4)
-    return tables(work, np.arange(len(workflow)), workflow.children, {})
+    return tables(work, {}, are_alike=work.are_alike(np.arange(len(workflow))))

@@ -22,9 +22,9 @@ def run_times(r: Ints, members: Ints, nodes: int, answers: Ints) -> None:
 
     Cost per answer: tasks x log tasks; where PACKED, up to tasks x (log tasks + nodes) for each end of a task.
     """
-    parents = waited_for(r, members)
+    parents, heap = opened(r, members)
     for k in range(answers.shape[0]):
-        end = lasting(r, members, parents, nodes + k, False)
+        end = lasting(r, members, parents, heap, nodes + k, False)
         answers[k] = end if r[t.OPEN_TASKS] == 0 else -1
 
 
@@ -34,44 +34,47 @@ def latest_end(r: Ints, members: Ints, drawn: Ints) -> int:
 
     Where some task finds no room for ever, the others count.
     """
-    worst, parents = 0, waited_for(r, members)
+    parents, heap = opened(r, members)
+    worst = 0
     for d in range(drawn.shape[0]):
         for k in range(drawn.shape[1]):
             r[t.HEADER + k * t.TASK_WIDTH + t.ACTUAL] = drawn[d, k]
-        worst = max(worst, lasting(r, members, parents, 1, True))
+        worst = max(worst, lasting(r, members, parents, heap, 1, True))
     return worst
 
 
 @kernel
-def waited_for(r: Ints, members: Ints) -> Ints:
-    """How many others among these tasks each of them waits for. All others count as done."""
+def opened(r: Ints, members: Ints) -> tuple[Ints, Ints]:
+    """A job of these tasks; all others count as done. How many of them each waits for, and the heap of those ready."""
     for v in range(t.HEADER, r[t.TASKS_END], t.TASK_WIDTH):
-        r[v + t.HOME], r[v + t.PARENTS] = t.DONE, 0
+        r[v + t.HOME], r[v + t.PARENTS], r[v + t.UNTIL] = t.DONE, 0, 0
     for v in members:
         for i in range(r[v + t.CHILDREN], r[v + t.TASK_WIDTH + t.CHILDREN]):
             r[r[i] + t.PARENTS] += 1
-    parents = np.empty(members.shape[0], dtype=np.int64)
-    for k in range(members.shape[0]):
-        parents[k] = r[members[k] + t.PARENTS]
-    return parents
+    j, pool, n = t.job(r, 0), r[t.POOL_AT], members.shape[0]
+    for i in range(j, j + t.JOB_WIDTH):
+        r[i] = 0
+    r[j + t.STAGE], r[j + t.SIZE] = t.RUNNING, n
+    parents = np.empty(n, dtype=np.int64)
+    for k in range(n):
+        parents[k], r[pool + k] = r[members[k] + t.PARENTS], members[k]
+    open_job(r, j)
+    return parents, r[pool : pool + r[j + t.READY]].copy()
 
 
 @lean
-def lasting(r: Ints, members: Ints, parents: Ints, nodes: int, one_by_one: bool) -> int:
+def lasting(r: Ints, members: Ints, parents: Ints, heap: Ints, nodes: int, one_by_one: bool) -> int:
     """When the last of these tasks ends that finds room, if their job has so many nodes from time 0 on.
 
     Tasks that end together make room together, or `one_by_one`.
     """
-    j, now, n = t.job(r, 0), 0, members.shape[0]
-    for i in range(j, j + t.JOB_WIDTH):
-        r[i] = 0
-    r[j + t.NODES], r[j + t.STAGE], r[j + t.SIZE], r[j + t.OPEN] = nodes, t.RUNNING, n, n
-    r[t.OPEN_TASKS], r[t.USED_NODES] = n, 0
+    j, pool, now, n = t.job(r, 0), r[t.POOL_AT], 0, members.shape[0]
+    r[j + t.NODES], r[j + t.OPEN], r[j + t.READY], r[t.OPEN_TASKS], r[t.USED_NODES] = nodes, n, heap.shape[0], n, 0
     for k in range(n):
-        v = members[k]
-        r[v + t.HOME], r[v + t.PARENTS], r[v + t.UNTIL], r[r[t.POOL_AT] + k] = 0, parents[k], 0, v
+        r[members[k] + t.HOME], r[members[k] + t.PARENTS] = 0, parents[k]
+    for k in range(heap.shape[0]):
+        r[pool + k] = heap[k]
     vacate(r, j)
-    open_job(r, j)
     start_tasks(now, r, j)
     while r[t.RUNNING_TASKS] > 0:
         now, together = next_end(r), True

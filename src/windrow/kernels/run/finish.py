@@ -54,10 +54,12 @@ def tell_children(now: int, r: Ints, v: int, one_by_one: bool) -> bool:
     for i in range(r[v + t.CHILDREN], r[v + t.TASK_WIDTH + t.CHILDREN]):
         child = r[i]
         r[child + t.PARENTS] -= 1
-        if r[child + t.PARENTS] == 0 and r[child + t.HOME] == t.IN_NO_JOB:
+        if r[child + t.PARENTS] != 0:
+            continue
+        if r[child + t.HOME] == t.IN_NO_JOB:
             set_free(r, child)
             freed = True
-        elif r[child + t.PARENTS] == 0 and r[child + t.HOME] >= 0:
+        elif r[child + t.HOME] >= 0:
             home = t.job(r, r[child + t.HOME])
             if r[home + t.STAGE] == t.RUNNING:
                 offer(r, child, home)

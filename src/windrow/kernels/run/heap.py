@@ -9,9 +9,9 @@ from windrow.kernels.jit import lean
 @lean
 def push(r: Ints, at: int, n: int, key: int) -> None:
     """Put a key into the heap of `n` that begins at `at`."""
-    while n > 0 and r[at + (n - 1) // 2] > key:
-        r[at + n] = r[at + (n - 1) // 2]
-        n = (n - 1) // 2
+    while n > 0 and r[at + ((n - 1) >> 1)] > key:
+        r[at + n] = r[at + ((n - 1) >> 1)]
+        n = (n - 1) >> 1
     r[at + n] = key
 
 
@@ -21,11 +21,10 @@ def pop(r: Ints, at: int, n: int) -> int:
     least, key, i = r[at], r[at + n - 1], 0
     while 2 * i + 1 < n - 1:
         child = 2 * i + 1
-        if child + 1 < n - 1 and r[at + child + 1] < r[at + child]:
-            child += 1
-        if r[at + child] >= key:
+        left, right = r[at + child], r[at + child + 1]  # behind all others is the key itself
+        if min(left, right) >= key:
             break
-        r[at + i] = r[at + child]
-        i = child
+        r[at + i] = min(left, right)
+        i = child + (right < left)  # without a branch to guess
     r[at + i] = key
     return least
