@@ -187,8 +187,7 @@ def _refuse_unreadable(run: RunPaths) -> None:
 
 def _created_s(run: RunPaths) -> float:
     """When the run was made; by the age of its files where its journal cannot say, never older than it is."""
-    oldest = run.workflow if run.workflow.exists() else run.folder.path
-    made_s = oldest.stat().st_mtime
+    made_s = (run.workflow if run.workflow.exists() else run.folder.path).stat().st_mtime
     try:
         with closing(RunJournal.open(run.journal)) as journal:
             return float(journal.facts().get("created_s", 0.0))

@@ -191,8 +191,12 @@ class SampledFutures:
             rows[row, [r.NODES, r.REQUESTED, r.RUN]] = plan.nodes, plan.requested_s, plan.run_s
             rows[row, [r.OPEN, r.AT, r.SIZE]] = size, at, size
             at += size
-        self._keep_book(run, course)
-        run[r.USED_POOL] = at
+        view, cluster = self._view, self._cluster
+        run[[r.PLAYED, r.OWN, r.JOBS, r.FIRST_CLIENT]] = 1, own, own + len(course.jobs), own - 1 - cluster.clients
+        run[[r.RUNNING_TASKS, r.OPEN_TASKS, r.KILLS]] = len(base.running), len(base.tasks), self._lost
+        run[[r.CAP, r.OWNER, r.MOST_NODES]] = view.cap, cluster.log_users, self._most_nodes(course)
+        run[[r.PER_NODE, r.LEEWAY_ROUNDS, r.USED_POOL]] = view.work.shape.cores, _LEEWAY_ROUNDS, at
+        run[r.SIZES] = cluster.nodes if cluster.keeps_plan else _SIZES_WITHOUT_PLAN
         return run
 
     def _own_tasks(self, future: int) -> tuple[Ints, Ints]:
@@ -255,15 +259,6 @@ class SampledFutures:
         row[[r.STAGE, r.BEGAN, r.EXPECTED_END]] = r.RUNNING if job.is_running else r.WAITING, now, job.expected_end_s
         row[r.FREE] = max(0, job.plan.nodes * self._view.work.shape.cores - int(tasks[running, r.UNITS].sum()))
         return since
-
-    def _keep_book(self, run: Ints, course: Course) -> None:
-        """Fill in counts, and rules."""
-        view, cluster, own, base = self._view, self._cluster, len(self._own), self._tables
-        run[[r.PLAYED, r.OWN, r.JOBS, r.FIRST_CLIENT]] = 1, own, own + len(course.jobs), own - 1 - cluster.clients
-        run[[r.RUNNING_TASKS, r.OPEN_TASKS, r.KILLS]] = len(base.running), len(base.tasks), self._lost
-        run[[r.CAP, r.OWNER, r.MOST_NODES]] = view.cap, cluster.log_users, self._most_nodes(course)
-        run[[r.PER_NODE, r.LEEWAY_ROUNDS]] = view.work.shape.cores, _LEEWAY_ROUNDS
-        run[r.SIZES] = cluster.nodes if cluster.keeps_plan else _SIZES_WITHOUT_PLAN
 
     def _most_nodes(self, course: Course) -> int:
         return min(course.max_nodes or self._cluster.nodes, self._cluster.nodes)

@@ -17,18 +17,7 @@ if TYPE_CHECKING:
 # Loaded when first asked for: a run needs one of them.
 _LAZY = {"Glume": "glume", "Individual": "individual", "OneJob": "one_job", "Zhang": "zhang"}
 
-__all__ = [
-    "Decision",
-    "Glume",
-    "Individual",
-    "JobPlan",
-    "OneJob",
-    "Strategy",
-    "View",
-    "Work",
-    "Zhang",
-    "whole_seconds",
-]
+__all__ = ["Decision", "Glume", "Individual", "JobPlan", "OneJob", "Strategy", "View", "Work", "Zhang", "whole_seconds"]
 
 
 def __getattr__(name: str) -> Any:

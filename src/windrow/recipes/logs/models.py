@@ -54,24 +54,21 @@ class LogModel:
 _USERS = LogParameter("users", 200, "number of users; the k-th submits in proportion to k ** -0.7")
 
 
-def _lublin_model() -> LogModel:
-    return LogModel(
-        name="lublin",
-        summary="rigid jobs of a parallel supercomputer, by the Lublin-Feitelson model",
-        source="U. Lublin, D. G. Feitelson, The workload on parallel supercomputers, JPDC 63(11), 2003",
-        nodes=128,
-        jobs=10_000,
-        days=None,
-        parameters=(
-            LogParameter(
-                "load", 0.7, "offered load on the machine, reached by scaling gaps; 0 leaves gaps as published"
-            ),
-            LogParameter("kind", "batch", f"which published numbers: {', '.join(PUBLISHED)}"),
-            LogParameter("widest", 0, "nodes of the widest job that may occur; 0 is the whole machine"),
-            LogParameter("overestimate", 2.0, "f: jobs request run * uniform(1, 1 + f), rounded up to round values"),
-            _USERS,
-        ),
-    )
+_LUBLIN = LogModel(
+    name="lublin",
+    summary="rigid jobs of a parallel supercomputer, by the Lublin-Feitelson model",
+    source="U. Lublin, D. G. Feitelson, The workload on parallel supercomputers, JPDC 63(11), 2003",
+    nodes=128,
+    jobs=10_000,
+    days=None,
+    parameters=(
+        LogParameter("load", 0.7, "offered load on the machine, reached by scaling gaps; 0 leaves gaps as published"),
+        LogParameter("kind", "batch", f"which published numbers: {', '.join(PUBLISHED)}"),
+        LogParameter("widest", 0, "nodes of the widest job that may occur; 0 is the whole machine"),
+        LogParameter("overestimate", 2.0, "f: jobs request run * uniform(1, 1 + f), rounded up to round values"),
+        _USERS,
+    ),
+)
 
 
 def _cluster_model(cluster: ClusterProfile) -> LogModel:
@@ -90,7 +87,7 @@ def _cluster_model(cluster: ClusterProfile) -> LogModel:
 
 
 LOG_MODELS: Mapping[str, LogModel] = {
-    model.name: model for model in (_lublin_model(), *(_cluster_model(cluster) for cluster in CLUSTERS.values()))
+    model.name: model for model in (_LUBLIN, *(_cluster_model(cluster) for cluster in CLUSTERS.values()))
 }
 
 

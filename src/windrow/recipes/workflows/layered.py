@@ -46,9 +46,8 @@ def build_level(rng: Chance, tasks: int, **settings: float) -> Workflow:
     edges = _edges(rng, first, settings["eta"], next_only=True)
     level_sizes = rng.uniform(settings["epsilon"], settings["phi"], len(first) - 2)
     source_level = np.searchsorted(first, edges[:, 0], side="right") - 1
-    return _workflow(
-        RecipeDraft(f"level-{tasks}"), rng, tasks, edges, level_sizes[source_level], choke=None, **settings
-    )
+    sizes = level_sizes[source_level]
+    return _workflow(RecipeDraft(f"level-{tasks}"), rng, tasks, edges, sizes, choke=None, **settings)
 
 
 def build_choke(rng: Chance, tasks: int, **settings: float) -> Workflow:
@@ -114,20 +113,16 @@ def _edges_below(
     rng: Chance, level: tuple[int, int], below: tuple[int, int], reach: tuple[int, int], eta: float
 ) -> Ints:
     """Edges out of one level: first one into every task of the level below, the rest into any task in reach."""
-    source = rng.permutation(
-        np.repeat(np.arange(*level), _out_degrees(rng, level[1] - level[0], eta, reach[1] - reach[0]))
-    )
+    # Out-degrees: uniform on 1 .. 2 η - 1, rounded up or down by chance so that the mean is η, and within reach.
+    count = level[1] - level[0]
+    exact = rng.uniform(1, 2 * eta - 1, count) + rng.uniform(0, 1, count)
+    degrees = np.minimum(np.floor(exact).astype(np.int64), reach[1] - reach[0])
+    source = rng.permutation(np.repeat(np.arange(*level), degrees))
     wanting = below[1] - below[0]
     short = max(0, wanting - len(source))
     source = np.concatenate([source, rng.integers(*level, short)])
     target = np.concatenate([rng.permutation(np.arange(*below)), rng.integers(*reach, len(source) - wanting)])
     return _without_doubles(rng, source, target, wanting, reach)
-
-
-def _out_degrees(rng: Chance, count: int, eta: float, most: int) -> Ints:
-    """Uniform on 1 .. 2 η - 1, rounded up or down by chance so that the mean is η, and never above `most`."""
-    exact = rng.uniform(1, 2 * eta - 1, count)
-    return np.minimum(np.floor(exact + rng.uniform(0, 1, count)).astype(np.int64), most)
 
 
 def _without_doubles(rng: Chance, source: Ints, target: Ints, fixed: int, reach: tuple[int, int]) -> Ints:

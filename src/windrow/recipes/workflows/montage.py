@@ -33,10 +33,15 @@ def build_montage(rng: Chance, tasks: int, *, overlaps: float) -> Workflow:
     images = _images(tasks - _SINGLE_TASKS, overlaps)
     pairs = _overlapping(rng, images, tasks - _SINGLE_TASKS - 2 * images)
     draft = RecipeDraft(f"montage-{tasks}")
-    projected = _reproject(draft, rng, images)
+    reproject = draft.add("mProjectPP", around(rng, 13.59, 0.245, images))
+    draft.files("region.hdr", 304, read_by=reproject)
+    draft.files(numbered("2mass-atlas-{}.fits", images), 4_222_080, read_by=reproject)
+    projected = _image_and_area(draft, rng, "p2mass-atlas", reproject)
     corrections = _fit_background(draft, rng, projected, pairs)
-    corrected = _correct(draft, rng, projected, corrections)
-    _assemble(draft, rng, corrected, images)
+    correct = draft.add("mBackground", around(rng, 10.74, 0.173, images))
+    draft.reads(correct, corrections)
+    draft.reads(correct[:, np.newaxis], projected)
+    _assemble(draft, rng, _image_and_area(draft, rng, "c2mass-atlas", correct), images)
     return draft.workflow()
 
 
@@ -65,14 +70,6 @@ def _codes(left: Ints, right: Ints, images: int) -> Ints:
     return np.minimum(left, right) * images + np.maximum(left, right)
 
 
-def _reproject(draft: RecipeDraft, rng: Chance, images: int) -> Ints:
-    """The mProjectPP tasks. Returns, for each image, its projected file and its area file."""
-    tasks = draft.add("mProjectPP", around(rng, 13.59, 0.245, images))
-    draft.files("region.hdr", 304, read_by=tasks)
-    draft.files(numbered("2mass-atlas-{}.fits", images), 4_222_080, read_by=tasks)
-    return _image_and_area(draft, rng, "p2mass-atlas", tasks)
-
-
 def _fit_background(draft: RecipeDraft, rng: Chance, projected: Ints, pairs: Ints) -> Ints:
     """mDiffFit for every pair, then mConcatFit and mBgModel. Returns the file of corrections."""
     images, count = len(projected), len(pairs)
@@ -94,15 +91,8 @@ def _fit_background(draft: RecipeDraft, rng: Chance, projected: Ints, pairs: Int
     return draft.files("corrections.tbl", 53.18 * images, written_by=model)
 
 
-def _correct(draft: RecipeDraft, rng: Chance, projected: Ints, corrections: Ints) -> Ints:
-    """mBackground for every image. Returns, for each image, its corrected file and its area file."""
-    tasks = draft.add("mBackground", around(rng, 10.74, 0.173, len(projected)))
-    draft.reads(tasks, corrections)
-    draft.reads(tasks[:, np.newaxis], projected)
-    return _image_and_area(draft, rng, "c2mass-atlas", tasks)
-
-
 def _image_and_area(draft: RecipeDraft, rng: Chance, stem: str, tasks: Ints) -> Ints:
+    """What these tasks write: for each image, its file and its area file."""
     sizes = around(rng, 4_162_432, 10_666, len(tasks))
     names = (numbered(f"{stem}-{{}}{what}.fits", len(tasks)) for what in ("", "_area"))
     return np.stack([draft.files(each, sizes, written_by=tasks) for each in names], axis=1)
