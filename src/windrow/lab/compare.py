@@ -121,20 +121,15 @@ def compare_in(
     tell: Tell | None = None,
 ) -> Comparison:
     """The same, for a scenario that is already put together."""
-    chosen = _chosen(STRATEGIES if strategies is None else strategies)
+    chosen = [find_strategy(s) if isinstance(s, str) else s for s in (STRATEGIES if strategies is None else strategies)]
+    names = [strategy.name for strategy in chosen]
+    if not names or len(set(names)) < len(names):
+        raise UserError(f"strategies to compare need names that differ, at least one; given: {', '.join(names)}")
     when = tuple(submission_times(scenario.log) if times is None else sorted({int(time) for time in times}))
     if not when:
         raise UserError("a comparison needs at least one submission time")
     rows = _rows(scenario, chosen, when, tell or (lambda _done, _total: None))
-    return Comparison(scenario, when, tuple(strategy.name for strategy in chosen), rows)
-
-
-def _chosen(strategies: Iterable[str | Strategy]) -> list[Strategy]:
-    found = [find_strategy(s) if isinstance(s, str) else s for s in strategies]
-    names = [strategy.name for strategy in found]
-    if not names or len(set(names)) < len(names):
-        raise UserError(f"strategies to compare need names that differ, at least one; given: {', '.join(names)}")
-    return found
+    return Comparison(scenario, when, tuple(names), rows)
 
 
 def _rows(scenario: Scenario, strategies: Sequence[Strategy], times: Sequence[int], tell: Tell) -> list[Row]:

@@ -83,8 +83,9 @@ def stream_json(comparison: StreamComparison) -> dict[str, object]:
 
 def stream_page(comparison: StreamComparison) -> str:
     """The page as one HTML document."""
+    cells = [[cell(text) for text in row] for row in rows(comparison)]
     sections = [
-        section("Policies", notes(summary(comparison)), table(head(comparison), _cells(comparison)), note(_HOW)),
+        section("Policies", notes(summary(comparison)), table(head(comparison), cells), note(_HOW)),
         section("Slowdown and size", scatter_figure(comparison)),
         section("The pool over five hours", *(pool_figure(run, comparison.slots) for run in comparison.runs)),
         section("What was run", facts(_facts(comparison))),
@@ -165,10 +166,6 @@ def _row(run: PolicyRun) -> tuple[str, ...]:
         f"{f.kept:.2f}",
         _ANSWERS[run.keeps_up],
     )
-
-
-def _cells(comparison: StreamComparison) -> list[list[str]]:
-    return [[cell(text) for text in row] for row in rows(comparison)]
 
 
 def _facts(comparison: StreamComparison) -> list[tuple[str, str]]:

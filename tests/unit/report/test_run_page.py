@@ -13,9 +13,10 @@ from windrow.manager.figures import RecordedRun
 from windrow.manager.journal import PredictedStart, Record
 from windrow.model import Task, Workflow
 from windrow.report.run.details import MOST_FAILURES
-from windrow.report.run.gantt import kind_colours, run_gantt
+from windrow.report.run.gantt import run_gantt
 from windrow.report.run.page import run_page
 from windrow.report.run.starts import starts
+from windrow.report.workflow.drawing import kind_colours
 from windrow.strategies import JobPlan
 
 

@@ -18,13 +18,11 @@ from typing import TYPE_CHECKING
 from windrow.manager.figures import RecordedRun, attempt_s, attempts, ran_s, wait_s
 from windrow.manager.states import AttemptState
 from windrow.manager.story import JobStory, TaskAttempt
-from windrow.model import Workflow
 from windrow.model.wording import span
 from windrow.report.run.background import CAPTION, HEIGHT, curves
 from windrow.report.svg import plot
 from windrow.report.svg.axis import Axis, time_axis
-from windrow.report.svg.plot import COLOURS, Frame
-from windrow.shape import kinds
+from windrow.report.svg.plot import Frame
 
 if TYPE_CHECKING:
     from windrow.lab.background import Background
@@ -66,15 +64,6 @@ class _Bar:
     def node(self) -> int:
         """The first of its nodes."""
         return min(self.attempt.nodes, default=0)
-
-
-def kind_colours(workflow: Workflow) -> tuple[dict[str, int], list[str]]:
-    """A colour for each kind of task, and the names for the legend; the grey is for all kinds beyond the sixth."""
-    found = kinds(workflow)
-    most = sorted(found, key=lambda kind: -kind.tasks)[: COLOURS - 1] if len(found) >= COLOURS else found
-    shown = [kind.name for kind in found if kind in most]
-    colours = {kind.name: shown.index(kind.name) if kind.name in shown else COLOURS - 1 for kind in found}
-    return colours, [name or "tasks" for name in shown] + (["others"] if len(found) > len(shown) else [])
 
 
 def run_gantt(told: RecordedRun, colours: Mapping[str, int], background: Background | None = None) -> tuple[str, str]:

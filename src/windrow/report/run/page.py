@@ -28,9 +28,10 @@ from windrow.model.size import format_size
 from windrow.model.wording import count, node_span, span
 from windrow.report.page import cell, facts, figure, note, notes, page, section, table
 from windrow.report.run.details import decisions, failures
-from windrow.report.run.gantt import kind_colours, run_gantt
+from windrow.report.run.gantt import run_gantt
 from windrow.report.run.starts import starts
 from windrow.report.svg.plot import legend
+from windrow.report.workflow.drawing import kind_colours
 
 if TYPE_CHECKING:
     from windrow.lab.background import Background
@@ -97,10 +98,7 @@ def _tiles(told: RecordedRun) -> str:
 def _figures(told: RecordedRun) -> Iterator[tuple[str, str]]:
     story, used = told.story, node_time(told)
     yield "tasks finished", f"{story.count(TaskState.FINISHED):,} / {len(story.tasks):,}"
-    yield (
-        "so far" if told.state in ACTIVE else "from start to end",
-        span(told.makespan_s),
-    )
+    yield "so far" if told.state in ACTIVE else "from start to end", span(told.makespan_s)
     yield "with no task running", span(visible_wait_s(told))
     yield "jobs", f"{len(story.jobs):,}"
     waits = [wait_s(job, told.until_s) for job in story.jobs.values()]

@@ -75,7 +75,8 @@ def time_axis(low_s: float, high_s: float, origin: str) -> Axis:
     high_s = max(high_s, low_s + 1)
     fitting = [unit for unit in _TIME_UNITS if high_s - low_s >= 3 * unit[1]] or [_TIME_UNITS[0]]
     unit, seconds, steps = fitting[-1]
-    step = seconds * _first_step((high_s - low_s) / seconds, steps)
+    span = (high_s - low_s) / seconds
+    step = seconds * next((step for step in steps if span / step <= _MOST_TICKS), round_step(span, _MOST_TICKS))
     first = math.ceil(low_s / step)
     ticks = tuple((i * step, f"{i * step / seconds:,.10g}") for i in range(first, math.floor(high_s / step) + 1))
     return Axis(low_s, high_s, ticks, f"{unit} {origin}")
@@ -93,7 +94,3 @@ def round_step(span: float, most: int) -> float:
     """The smallest of 1, 2, 5, 10, 20, 50, ... that divides `span` into at most `most` parts; never below 1."""
     power = 10.0 ** math.floor(math.log10(max(span / most, 1)))
     return next(power * factor for factor in (1, 2, 5, 10) if span <= power * factor * most * (1 + 1e-9))
-
-
-def _first_step(span: float, steps: tuple[int, ...]) -> float:
-    return next((step for step in steps if span / step <= _MOST_TICKS), round_step(span, _MOST_TICKS))

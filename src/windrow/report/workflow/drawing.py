@@ -14,7 +14,7 @@ import numpy as np
 
 from windrow.model import Adjacency, Workflow, format_duration
 from windrow.report.svg import plot
-from windrow.shape import Shape
+from windrow.shape import Shape, kinds
 
 MOST_TASKS = 600
 MOST_EDGES = 4000
@@ -28,6 +28,15 @@ _MIDDLE = _LEFT + (_WIDTH - _LEFT - _RIGHT) / 2
 _SWEEPS = 6
 
 Places = list[tuple[float, float]]
+
+
+def kind_colours(workflow: Workflow) -> tuple[dict[str, int], list[str]]:
+    """A colour for each kind of task, and the names for the legend; the grey is for all kinds beyond the sixth."""
+    found = kinds(workflow)
+    most = sorted(found, key=lambda kind: -kind.tasks)[: plot.COLOURS - 1] if len(found) >= plot.COLOURS else found
+    shown = [kind.name for kind in found if kind in most]
+    colours = {kind.name: shown.index(kind.name) if kind.name in shown else plot.COLOURS - 1 for kind in found}
+    return colours, [name or "tasks" for name in shown] + (["others"] if len(found) > len(shown) else [])
 
 
 def can_be_drawn(figures: Shape) -> bool:
@@ -102,12 +111,10 @@ def _labels(workflow: Workflow, rows: Sequence[Sequence[int]], gap: float) -> li
         words = f"{count} {kind}"
         more = f" + {len(row) - count}" if others else ""
         parts.append(plot.text(8, y, f"{level}", "strong"))
-        parts.append(plot.text(_WIDTH - _RIGHT + 24, y, _shortened(words, 22 - len(more)) + more))
+        most = 22 - len(more)
+        words = words if len(words) <= most else words[: most - 1] + "…"
+        parts.append(plot.text(_WIDTH - _RIGHT + 24, y, words + more))
     return parts
-
-
-def _shortened(words: str, most: int) -> str:
-    return words if len(words) <= most else words[: most - 1] + "…"
 
 
 def _dots(workflow: Workflow, row: Sequence[int], places: Places, colours: Mapping[str, int]) -> list[str]:

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from windrow.model import Workflow, format_duration
 from windrow.model.size import format_size
 from windrow.report.page import cell, facts, figure, note, page, section, table
-from windrow.report.svg.plot import COLOURS, legend
-from windrow.report.workflow.drawing import can_be_drawn, drawing
+from windrow.report.svg.plot import legend
+from windrow.report.workflow.drawing import can_be_drawn, drawing, kind_colours
 from windrow.report.workflow.profile import profile
 from windrow.shape import Kind, Shape, kinds
 
@@ -17,27 +17,16 @@ _MOST_KINDS = 30
 
 def workflow_page(workflow: Workflow, figures: Shape, *, token: int, exact: int | None) -> str:
     """HTML about a workflow. `exact` is its level of parallelism, or None where nobody computed it."""
-    found = kinds(workflow)
-    shown = _coloured(found)
-    colours = {kind.name: shown.index(kind) if kind in shown else COLOURS - 1 for kind in found}
-    keys = [kind.name or "tasks" for kind in shown] + (["others"] if len(found) > len(shown) else [])
+    colours, keys = kind_colours(workflow)
     picture, caption = profile(workflow, figures, colours)
     sections = [
         section("In figures", facts(_facts(figures, token, exact))),
         section("Level by level", figure(picture, caption, legend(keys, marks=False))),
-        section("Kinds of task", _kinds(found)),
+        section("Kinds of task", _kinds(kinds(workflow))),
         section("Task by task", _drawing(workflow, figures, colours, keys)),
     ]
     lead = f"{figures.tasks:,} tasks on {figures.levels:,} levels, {format_duration(figures.work_s)} of work."
     return page(f"Workflow {workflow.name}", lead, sections)
-
-
-def _coloured(found: Sequence[Kind]) -> list[Kind]:
-    """The kinds that get a colour of their own: those with most tasks, in their order in the workflow."""
-    if len(found) < COLOURS:
-        return list(found)
-    most = sorted(found, key=lambda kind: -kind.tasks)[: COLOURS - 1]
-    return [kind for kind in found if kind in most]
 
 
 def _facts(figures: Shape, token: int, exact: int | None) -> Iterator[tuple[str, str]]:
@@ -60,11 +49,7 @@ def _kinds(found: Sequence[Kind]) -> str:
             cell(f"{kind.tasks:,}"),
             cell(format_duration(kind.work_s / kind.tasks)),
             cell(format_duration(kind.work_s)),
-            cell(
-                f"{kind.first_level}"
-                if kind.first_level == kind.last_level
-                else f"{kind.first_level}–{kind.last_level}"
-            ),
+            cell("–".join(map(str, dict.fromkeys((kind.first_level, kind.last_level))))),
         ]
         for kind in found[:_MOST_KINDS]
     ]
