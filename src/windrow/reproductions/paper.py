@@ -136,9 +136,9 @@ class Report:
         """The same numbers as Markdown, in lines as long as those of the documentation; figures become tables."""
         galleries = [part for part in self.parts if isinstance(part, Gallery)]
         drawn = [picture.block for gallery in galleries for picture in gallery.pictures if picture.block]
-        parts = [f"# {self.title}", _filled(self.lead), _listed(self.summary)]
+        parts = [f"# {self.title}", fill(self.lead, _COLUMNS), _listed(self.summary)]
         for b in (*self.blocks, *drawn):
-            parts += [f"## {b.title}", _filled(b.words), markdown_table(b)]
+            parts += [f"## {b.title}", fill(b.words, _COLUMNS), markdown_table(b)]
         for part in self.parts:
             if isinstance(part, Listing):
                 parts += [f"## {part.title}", _listed(part.lines)]
@@ -193,6 +193,11 @@ def printed(name: str) -> dict[str, Any]:
     return tomllib.loads(files(__package__).joinpath(name, "printed.toml").read_text(encoding="utf-8"))
 
 
+def texts(name: str) -> dict[str, Any]:
+    """What a page says about its parts: `texts.toml` in its folder."""
+    return tomllib.loads(files(__package__).joinpath(name, "texts.toml").read_text(encoding="utf-8"))
+
+
 def run_calls(calls: Sequence[Callable[[], Any]], workers: int, tell: Callable[[int, int], None]) -> list[Any]:
     """What the calls give, in their order, whatever the number of processes; `tell` hears how many are done."""
     if len(calls) < 2:
@@ -244,18 +249,11 @@ def _section(part: Block | Gallery | Listing) -> str:
             return section(part.title, note(part.words), html_table(part))
         case Gallery():
             words = [note(part.words)] if part.words else []
-            return section(part.title, *words, *map(_drawn, part.pictures))
+            numbers = "<details><summary>the numbers</summary>{}</details>"
+            drawn = [p.html + (numbers.format(html_table(p.block)) if p.block else "") for p in part.pictures]
+            return section(part.title, *words, *drawn)
     pairs = [line for line in part.lines if not isinstance(line, str)]
     return section(part.title, facts(pairs) if pairs else notes([line for line in part.lines if isinstance(line, str)]))
-
-
-def _drawn(picture: Picture) -> str:
-    numbers = f"<details><summary>the numbers</summary>{html_table(picture.block)}</details>" if picture.block else ""
-    return picture.html + numbers
-
-
-def _filled(words: str) -> str:
-    return fill(words, _COLUMNS)
 
 
 def _listed(lines: Iterable[str | Fact]) -> str:

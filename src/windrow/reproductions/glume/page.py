@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 
@@ -24,18 +25,10 @@ from windrow.reproductions.paper import (
     campaign_facts,
     claims_block,
     claims_words,
+    texts,
 )
 
-_DIFFERENCES = {
-    "placement": "Its batch system gave a job neighbouring nodes only; here nodes are just counted. "
-    "--placement contiguous does as it did.",
-    "forecast_with_margin": "It asked for the wait of a job's bare run, and then requested that run times 1.1 in whole "
-    "minutes; here the wait is asked for what will be requested.",
-    "busy_is_request": "It took a running job to last as long as it had asked for; here, as long as its tasks should "
-    "still need.",
-    "log": "It gave each job of the log, too, a minute and some seconds more than its request.",
-    "missing": "Its own runs were cut off after an hour of computing, so that slow ones are missing from print.",
-}
+_TEXTS = texts("glume")
 
 
 def report(plan: GlumePlan, tables: Sequence[pa.Table]) -> Report:
@@ -57,9 +50,9 @@ def report(plan: GlumePlan, tables: Sequence[pa.Table]) -> Report:
             _wins(results.cells()),
             _averages(results),
             _costs(results),
-            claims_block(said, _CLAIMS),
+            claims_block(said, _TEXTS["claims"]),
             _enhancements(results),
-            Gallery("The figures", _HOW_TO_READ, [*map(_picture, figures)]),
+            Gallery("The figures", _TEXTS["figures"].format(floor=FLOOR), [*map(_picture, figures)]),
             Listing("What was run", [*_what(results)]),
             Listing("Where the thesis's simulator is known to differ", _differences(plan)),
         ],
@@ -88,12 +81,9 @@ def _verdicts(results: GlumeResults) -> list[str]:
 
 
 def _advice(results: GlumeResults) -> str:
-    counts = dict.fromkeys(("zhang", *RIVALS), 0)
-    for _, _, _, means in results.averages():
-        everyone = {"zhang": 0.0, **means}
-        counts[max(everyone, key=lambda s: everyone[s])] += 1
-    ranked = sorted(counts.items(), key=lambda item: -item[1])
-    words = ", ".join(f"{name} in {count}" for name, count in ranked if count)
+    best = Counter(max(means, key=means.__getitem__) for means in results.averages().values())
+    ranked = sorted(("zhang", *RIVALS), key=lambda name: -best[name])
+    words = ", ".join(f"{name} in {best[name]}" for name in ranked if best[name])
     return f"Which strategy ends first on average, by log, requests and length of the workflows (12 cases): {words}."
 
 
@@ -109,24 +99,15 @@ def _wins(cells: Sequence[WinsCell]) -> Block:
         )
         for c in cells
     )
-    words = (
-        "Wins of glume / wins of zhang: on how many workflows one beats the other, by a mean improvement in makespan "
-        "of 5 % or more. Near: workflows within one point of that line, which a small change would move."
-    )
-    return Block("Table 7.1: glume against zhang", words, ("", "print", "here", "near", "", "in words"), rows)
+    return Block(*_TEXTS["wins"], ("", "print", "here", "near", "", "in words"), rows)
 
 
 def _averages(results: GlumeResults) -> Block:
+    averages = results.averages()
+    rows = tuple((", ".join(cell), *(f"{v:+.1f} %" for v in means.values())) for cell, means in averages.items())
     names = ("zhang", *RIVALS)
-    rows, best = [], set()
-    for i, (log, requests, length, means) in enumerate(results.averages()):
-        values = [0.0, *(means[name] for name in RIVALS)]
-        best.add((i, 1 + max(range(len(values)), key=lambda k: values[k])))
-        rows.append((f"{log}, {requests}, {length}", *(f"{v:+.1f} %" for v in values)))
-    words = (
-        "Mean improvement in makespan over zhang, over all workflows and submission times. Bold: the one to use there."
-    )
-    return Block("Which strategy, where", words, ("", *names), tuple(rows), frozenset(best))
+    best = [(i, 1 + names.index(max(of, key=of.__getitem__))) for i, of in enumerate(averages.values())]
+    return Block(*_TEXTS["averages"], ("", *names), rows, frozenset(best))
 
 
 def _costs(results: GlumeResults) -> Block:
@@ -134,9 +115,9 @@ def _costs(results: GlumeResults) -> Block:
         (c.strategy, f"{c.makespan_h:.1f} h", f"{c.visible_wait_h:.1f} h", f"{c.wasted_share:.1%}", f"{c.jobs:.1f}")
         for c in results.costs()
     )
-    words = "Means over all runs with a cap of 16. Visible wait: time in which no task ran. Wasted: held but not used. "
+    title, words = _TEXTS["costs"]
     words += "; ".join(f"{c.strategy}: {MEANINGS[c.strategy]}" for c in results.costs()) + "."
-    return Block("What each strategy takes", words, ("", "makespan", "visible wait", "wasted", "jobs"), rows)
+    return Block(title, words, ("", "makespan", "visible wait", "wasted", "jobs"), rows)
 
 
 def _enhancements(results: GlumeResults) -> Block:
@@ -150,44 +131,19 @@ def _enhancements(results: GlumeResults) -> Block:
         )
         for e in results.enhancements()
     )
-    words = (
-        "Zhang with enhancement 1 (global search), 2 (job sizing), 3 (binary search for the leeway) or all, against "
-        "Zhang with none; cap 16, accurate requests. The thesis found that 2 alone helps and none harms."
-    )
-    return Block("Section 5.3: three enhancements of zhang", words, ("", "runs", "better", "by, mean", "worse"), rows)
-
-
-_CLAIMS = (
-    "A count agrees where the majority is on the same side, a percentage where it is within a quarter of print, or "
-    "within three points. Figures 5.2 and 5.3 are KTH with caps of 128 and 16, chapter 7 here SDSC."
-)
-_HOW_TO_READ = (
-    "As the thesis draws them: the mean improvement in makespan relative to zhang, in percent, for each workflow. A "
-    f"bar that rises is better than zhang; one cut at {FLOOR:.0f} carries its value. C, G, M, S: CyberShake, Genome, "
-    "Montage, SIPHT, with the number of tasks. Figure A.1 is drawn for workflows of 250 tasks, as its text has it."
-)
+    return Block(*_TEXTS["enhancements"], ("", "runs", "better", "by, mean", "worse"), rows)
 
 
 def _picture(f: GlumeFigure) -> Picture:
+    """Under the bars, names are without the parts that all of them share; the caption has these."""
     rows = tuple((name, *(f"{v[i]:+.1f} %" for v in f.improvement.values())) for i, name in enumerate(f.configurations))
-    block = Block(f"Figure {f.figure}", _caption(f), ("", *f.improvement), rows)
-    names, unit = _short(f.configurations), "better than zhang, %"
-    return Picture(grouped_bars(names, f.improvement, unit, _caption(f), "{:.0f}".format), block)
-
-
-def _caption(f: GlumeFigure) -> str:
-    return f"Figure {f.figure}: {f.log}, {f.requests} requests, cap {f.cap}, {_common(f.configurations)} workflows."
-
-
-def _short(names: Sequence[str]) -> list[str]:
-    """Without the part that all names share, so that they fit under their bars."""
-    parts = [name.split("-") for name in names]
-    return ["-".join(p for i, p in enumerate(mine) if i == 0 or len({x[i] for x in parts}) > 1) for mine in parts]
-
-
-def _common(names: Sequence[str]) -> str:
-    parts = list(zip(*(name.split("-") for name in names), strict=True))
-    return "-".join(p[0] if len(set(p)) == 1 else "*" for p in parts)
+    parts = [name.split("-") for name in f.configurations]
+    is_shared = [len(set(column)) == 1 for column in zip(*parts, strict=True)]
+    common = "-".join(part if shared else "*" for part, shared in zip(parts[0], is_shared, strict=True))
+    names = ["-".join(part for i, part in enumerate(mine) if i == 0 or not is_shared[i]) for mine in parts]
+    caption = f"Figure {f.figure}: {f.log}, {f.requests} requests, cap {f.cap}, {common} workflows."
+    drawn = grouped_bars(names, f.improvement, "better than zhang, %", caption, "{:.0f}".format)
+    return Picture(drawn, Block(f"Figure {f.figure}", caption, ("", *f.improvement), rows))
 
 
 def _differences(plan: GlumePlan) -> list[str]:
@@ -198,7 +154,7 @@ def _differences(plan: GlumePlan) -> list[str]:
         "forecast_with_margin": ("forecast_with_margin", False) in main.terms,
         "busy_is_request": ("busy_is_request", True) in main.terms,
     }
-    return [words for name, words in _DIFFERENCES.items() if not is_gone.get(name, False)]
+    return [words for name, words in _TEXTS["differences"].items() if not is_gone.get(name, False)]
 
 
 def _what(results: GlumeResults) -> Iterator[Fact]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 import pyarrow as pa
@@ -92,23 +93,18 @@ class GlumeResults(TableResults):
         super().__init__(tables)
         self.plan = plan
         self.table = pa.concat_tables(tables[:2])
-        self._runs: dict[tuple[str, str, int, str, str], _Runs] = {}
-        for table in tables:
-            self._runs |= _grouped(table)
+        self.runs = {key: runs for table in tables for key, runs in _grouped(table).items()}
+        """The runs of one workflow on one cluster by one strategy."""
 
     @property
     def is_synthetic(self) -> bool:
         """Whether a generated log stands in for a real one."""
         return any(log.model for log in self.plan.cap_16.logs)
 
-    def runs(self, log: str, requests: str, cap: int, workflow: str, strategy: str) -> _Runs:
-        """The runs of one workflow on one cluster by one strategy."""
-        return self._runs[log, requests, cap, workflow, strategy]
-
     def gains(self, log: str, requests: str, cap: int, workflow: str, strategy: str, base: str = "zhang") -> Floats:
         """The improvement over `base` at each submission, in percent, without those where either failed."""
-        theirs = self.runs(log, requests, cap, workflow, base).makespan_s
-        gain = (theirs - self.runs(log, requests, cap, workflow, strategy).makespan_s) / theirs * 100
+        theirs = self.runs[log, requests, cap, workflow, base].makespan_s
+        gain = (theirs - self.runs[log, requests, cap, workflow, strategy].makespan_s) / theirs * 100
         return gain[~np.isnan(gain)]
 
     def improvement(self, log: str, requests: str, cap: int, workflow: str, strategy: str) -> float:
@@ -122,17 +118,17 @@ class GlumeResults(TableResults):
 
     def cells(self) -> list[WinsCell]:
         """Table 7.1."""
-        return [self._cell(*key, printed) for key, printed in PRINTED_WINS.items()]
-
-    def _cell(self, log: str, requests: str, length: str, printed: tuple[int, int]) -> WinsCell:
-        names = self.workflows(f"-{length}")
-        gain = np.array([self.improvement(log, requests, 16, name, "glume") for name in names])
-        ours = int((gain >= BEATS).sum()), int((gain <= -BEATS).sum())
-        near = int((np.abs(np.abs(gain) - BEATS) < 1).sum())
-        agrees, words = compare_wins(printed, ours)
-        if self.is_synthetic:
-            agrees, words = None, "a synthetic log: not to be compared"
-        return WinsCell(log, requests, length, printed, ours, len(names), near, agrees, words)
+        found = []
+        for (log, requests, length), printed in PRINTED_WINS.items():
+            names = self.workflows(f"-{length}")
+            gain = np.array([self.improvement(log, requests, 16, name, "glume") for name in names])
+            ours = int((gain >= BEATS).sum()), int((gain <= -BEATS).sum())
+            near = int((np.abs(np.abs(gain) - BEATS) < 1).sum())
+            agrees, words = compare_wins(printed, ours)
+            if self.is_synthetic:
+                agrees, words = None, "a synthetic log: not to be compared"
+            found.append(WinsCell(log, requests, length, printed, ours, len(names), near, agrees, words))
+        return found
 
     def figures(self) -> list[GlumeFigure]:
         """Every bar chart of the thesis, in its order."""
@@ -147,75 +143,68 @@ class GlumeResults(TableResults):
             ("A.1 left", "SDSC", "accurate", 16, "-250-", three),
             ("A.1 right", "SDSC", "accurate", 128, "-250-", three),
         ]
-        sides = (("left", "KTH"), ("right", "SDSC"))
-        for number, requests, length in (
-            ("B.1", "accurate", "-short"),
-            ("B.2", "accurate", "-long"),
-            ("B.3", "actual", "-short"),
-            ("B.4", "actual", "-long"),
-        ):
-            wanted += [(f"{number} {side}", log, requests, 16, length, RIVALS) for side, log in sides]
-        return [self._bars(*figure) for figure in wanted]
-
-    def _bars(self, figure: str, log: str, requests: str, cap: int, part: str, rivals: tuple[str, ...]) -> GlumeFigure:
-        names = self.workflows(part)
-        values = {s: tuple(self.improvement(log, requests, cap, name, s) for name in names) for s in rivals}
-        return GlumeFigure(figure, log, requests, cap, names, values)
+        appendix = (("B.1", "accurate", "-short"), ("B.2", "accurate", "-long"))
+        appendix += (("B.3", "actual", "-short"), ("B.4", "actual", "-long"))
+        for number, requests, part in appendix:
+            for side, log in (("left", "KTH"), ("right", "SDSC")):
+                wanted.append((f"{number} {side}", log, requests, 16, part, RIVALS))
+        found = []
+        for figure, log, requests, cap, part, rivals in wanted:
+            names = self.workflows(part)
+            values = {s: tuple(self.improvement(log, requests, cap, name, s) for name in names) for s in rivals}
+            found.append(GlumeFigure(figure, log, requests, cap, names, values))
+        return found
 
     def enhancements(self) -> list[Enhancement]:
         """Section 5.3, with a cap of 16."""
-        keys = [(log.name, length) for log in self.plan.enhancements.logs for length in ("short", "long")]
-        return [self._enhancement(*key, version) for key in keys for version in VERSIONS if version != "none"]
+        found = []
+        versions = [version for version in VERSIONS if version != "none"]
+        for log, length, version in product(self.plan.enhancements.logs, ("short", "long"), versions):
+            names = [w.name for w in self.plan.enhancements.workflows if w.name.endswith(length)]
+            pair = VERSIONS[version].name, VERSIONS["none"].name
+            gain = np.concatenate([self.gains(log.name, "accurate", 16, name, *pair) for name in names])
+            better = gain[gain > 0]
+            mean = float(better.mean()) if len(better) else 0.0
+            worse = int((gain < 0).sum())
+            found.append(Enhancement(log.name, length, version, len(gain), len(better), worse, mean))
+        return found
 
-    def _enhancement(self, log: str, length: str, version: str) -> Enhancement:
-        names = [w.name for w in self.plan.enhancements.workflows if w.name.endswith(length)]
-        plain, mended = VERSIONS["none"].name, VERSIONS[version].name
-        gain = np.concatenate([self.gains(log, "accurate", 16, name, mended, plain) for name in names])
-        better = gain[gain > 0]
-        mean = float(better.mean()) if len(better) else 0.0
-        return Enhancement(log, length, version, len(gain), len(better), int((gain < 0).sum()), mean)
-
-    def averages(self) -> list[tuple[str, str, str, dict[str, float]]]:
-        """For each cell of table 7.1 the mean improvement of each strategy over its workflows."""
-        return [(log, requests, length, self._average(log, requests, length)) for log, requests, length in PRINTED_WINS]
-
-    def _average(self, log: str, requests: str, length: str) -> dict[str, float]:
-        names = self.workflows(f"-{length}")
-        return {s: float(np.mean([self.improvement(log, requests, 16, n, s) for n in names])) for s in RIVALS}
+    def averages(self) -> dict[tuple[str, str, str], dict[str, float]]:
+        """For each cell of table 7.1 the mean improvement of each strategy over its workflows; none of `zhang`."""
+        found = {}
+        for log, requests, length in PRINTED_WINS:
+            names = self.workflows(f"-{length}")
+            means = {s: float(np.mean([self.improvement(log, requests, 16, n, s) for n in names])) for s in RIVALS}
+            found[log, requests, length] = {"zhang": 0.0, **means}
+        return found
 
     def costs(self) -> list[Cost]:
         """What each strategy takes, as means over all runs with a cap of 16."""
-        return [self._cost(strategy) for strategy in ("zhang", *RIVALS)]
-
-    def _cost(self, strategy: str) -> Cost:
         import pyarrow.compute as pc  # noqa: PLC0415  (loads for a while; only reports need it)
 
-        wanted = pc.and_(pc.equal(self.table["strategy"], strategy), pc.equal(self.table["cap"], 16))
-        rows = self.table.filter(wanted)
-        used = pc.sum(rows["used_node_s"]).as_py()
-        return Cost(
-            strategy,
-            pc.mean(rows["makespan_s"]).as_py() / 3600,
-            pc.mean(rows["visible_wait_s"]).as_py() / 3600,
-            pc.sum(rows["wasted_node_s"]).as_py() / used,
-            pc.mean(rows["jobs"]).as_py(),
-        )
+        found = []
+        for strategy in ("zhang", *RIVALS):
+            rows = self.table.filter(
+                pc.and_(pc.equal(self.table["strategy"], strategy), pc.equal(self.table["cap"], 16))
+            )
+            makespan_s, wait_s, jobs = (
+                pc.mean(rows[name]).as_py() for name in ("makespan_s", "visible_wait_s", "jobs")
+            )
+            wasted = pc.sum(rows["wasted_node_s"]).as_py() / pc.sum(rows["used_node_s"]).as_py()
+            found.append(Cost(strategy, makespan_s / 3600, wait_s / 3600, wasted, jobs))
+        return found
 
 
 def compare_wins(printed: tuple[int, int], ours: tuple[int, int]) -> tuple[bool | None, str]:
     """Whether the same side wins, and in words. None where print shows too small a difference to tell."""
     if printed == ours:
         return True, "the same count"
-    there, here = _side(printed), _side(ours)
+    there, here = (("neither", "GLUME", "Zhang")[int(np.sign(wins[0] - wins[1]))] for wins in (printed, ours))
     if there == here:
         return True, "neither wins more, in both" if there == "neither" else f"{there} wins more often in both"
     if abs(printed[0] - printed[1]) < DECISIVE:
         return None, f"print shows {there} by less than {DECISIVE}; here {here}"
     return False, f"print shows {there}; here {here}"
-
-
-def _side(wins: tuple[int, int]) -> str:
-    return "neither" if wins[0] == wins[1] else "GLUME" if wins[0] > wins[1] else "Zhang"
 
 
 def _grouped(table: pa.Table) -> dict[tuple[str, str, int, str, str], _Runs]:
