@@ -16,7 +16,6 @@ from windrow.lab.campaign.rows import KEY, SCHEMA, chunk_table
 from windrow.model import Log, NodeShape
 from windrow.reproductions.paper import Claim
 from windrow.reproductions.zhang.claims import claims
-from windrow.reproductions.zhang.clusters import figure_11, printed_usage, usage
 from windrow.reproductions.zhang.plan import (
     CLUSTERS,
     HYBRID,
@@ -31,7 +30,15 @@ from windrow.reproductions.zhang.plan import (
     plan_zhang,
     submission_times,
 )
-from windrow.reproductions.zhang.results import PRINTED_WAIT_S, ZhangResults, of_application, ranking
+from windrow.reproductions.zhang.results import (
+    PRINTED_WAIT_S,
+    ZhangResults,
+    figure_11,
+    of_application,
+    printed_usage,
+    ranking,
+    usage,
+)
 from windrow.strategies import Work, whole_seconds
 
 ALONE_S = 10_000

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, astuple
 
 import pyarrow as pa
 
@@ -21,33 +22,30 @@ from windrow.reproductions.paper import (
     campaign_facts,
     claims_block,
     claims_words,
+    texts,
 )
 from windrow.reproductions.zhang.claims import claims
-from windrow.reproductions.zhang.clusters import Usage, figure_11
 from windrow.reproductions.zhang.paired import PairedTest
 from windrow.reproductions.zhang.plan import CLUSTERS, POLICIES, STRATEGY_NAMES, ZhangPlan, plan_wished
-from windrow.reproductions.zhang.results import Means, StrategyPair, WorkflowGroup, ZhangFigure, ZhangResults, ranking
+from windrow.reproductions.zhang.results import (
+    Means,
+    StrategyPair,
+    Usage,
+    WorkflowGroup,
+    ZhangFigure,
+    ZhangResults,
+    figure_11,
+    ranking,
+)
 
-_HYBRID = "zhang is the paper's hybrid."
-_CLAIMS = (
-    "A claim about order agrees only where our means come in that order in every case it speaks of. 'About', "
-    "'almost' and ranges allow a quarter either way. Claims are about the paper's five clusters. " + _HYBRID
-)
-_REASONS = (
-    "Its logs are private. Ours have the same means, but no weeks that are fuller than others.",
-    "It does not say how many jobs a user may have in the system. Here any number, unless --cap sets a bound.",
-    "The sizes and task times of its 125 workflows are not published; ours span the ranges that it names.",
-    "The weights of its policies FL and FS are not published.",
-    "Its pseudo-code has errors that its prose and later work correct; zhang is built from the corrected version.",
-    "Runs that share a submission time share a queue, so a t-test over all runs finds too much. The test over "
-    "submission times is the sounder one.",
-)
+_TEXTS = texts("zhang")
 
 
 def report(plan: ZhangPlan, tables: Sequence[pa.Table]) -> Report:
     """What the campaigns came to."""
     results = ZhangResults(plan, tables)
     said, drawn, means = claims(results), results.figures(), results.means()
+    usages = list(figure_11(plan))
     lead = (
         f"{results.trials:,} simulated runs of five applications on {len(results.clusters)} clusters under three "
         "policies, by three ways of submitting them: our figures beside those of the paper that introduced zhang."
@@ -62,15 +60,15 @@ def report(plan: ZhangPlan, tables: Sequence[pa.Table]) -> Report:
         findings,
         "2 of 25 workflows of each application, at 6 times instead of 100. --full runs all.",
         [
-            claims_block(said, _CLAIMS),
+            claims_block(said, _TEXTS["claims"]),
             _printed_waits([m for m in means if m.printed_h]),
-            Gallery("The figures", _HOW_TO_READ, [*map(_picture, drawn)]),
+            Gallery("The figures", _TEXTS["figures"], [*map(_picture, drawn)]),
             _all_means(results, means),
             _groups(results.groups()),
             _tests(results.comparisons()),
-            _figure_11(results),
+            _figure_11(usages),
             Listing("What was run", [*_what(results)]),
-            Listing("Why numbers may differ from print", _REASONS),
+            Listing("Why numbers may differ from print", _TEXTS["differences"]),
         ],
         {
             "cap": plan.cap,
@@ -82,7 +80,7 @@ def report(plan: ZhangPlan, tables: Sequence[pa.Table]) -> Report:
             "figures": [asdict(f) for f in drawn],
             "figure_11": [
                 {"cluster": name, "ours": asdict(ours), "printed": asdict(there) if there else None}
-                for name, ours, there in figure_11(plan)
+                for name, ours, there in usages
             ],
         },
         results.trials,
@@ -100,23 +98,14 @@ def _figure_10(means: Sequence[Means]) -> str:
 
 
 def _advice(results: ZhangResults) -> str:
-    counts = dict.fromkeys(STRATEGY_NAMES, 0)
     cells = [(cluster, policy) for cluster in results.clusters for policy in POLICIES]
-    for place in cells:
-        for strategy in results.leaders(*place):
-            counts[strategy] += 1
-    ranked = sorted(counts.items(), key=lambda item: -item[1])
-    words = ", ".join(f"{name} in {count}" for name, count in ranked)
+    counts = Counter(strategy for cell in cells for strategy in results.leaders(*cell))
+    ranked = sorted(STRATEGY_NAMES, key=lambda name: -counts[name])
+    words = ", ".join(f"{name} in {counts[name]}" for name in ranked)
     return (
         f"Which strategy none beats, by mean wait with p below 0.05, in {len(cells)} cases of cluster and policy: "
-        f"{words}. {_HYBRID}"
+        f"{words}. zhang is the paper's hybrid."
     )
-
-
-_HOW_TO_READ = (
-    "As the paper draws them. Groups of three bars: individual, giant and zhang. Only figure 10 (a) has printed "
-    "numbers; it is drawn twice. KTH and SDSC, where they are, are not in print."
-)
 
 
 def _picture(f: ZhangFigure) -> Picture:
@@ -148,12 +137,8 @@ def _printed_waits(means: Sequence[Means]) -> Block:
         numbers = [_three(values) for values in both]
         ratios = [f"{_ratio(values, 0)} / {_ratio(values, 1)}" for values in both]
         rows.append((m.cluster, *numbers, *ratios, AGREEMENT[m.agrees]))
-    words = (
-        "Mean wait of individual / giant / zhang under FCFS, in hours; then zhang's wait over that of individual / "
-        "giant. It agrees where all three come in print's order."
-    )
     head = ("", "print, h", "here, h", "ratios in print", "ratios here", "")
-    return Block("Figure 10 (a): mean waits", words, head, tuple(rows))
+    return Block(*_TEXTS["printed_waits"], head, tuple(rows))
 
 
 def _all_means(results: ZhangResults, means: Sequence[Means]) -> Block:
@@ -162,12 +147,8 @@ def _all_means(results: ZhangResults, means: Sequence[Means]) -> Block:
         best |= {(i, 1 + STRATEGY_NAMES.index(s)) for s in results.leaders(m.cluster, m.policy)}
         waits = (_hours(v) for v in m.wait_h)
         rows.append((f"{m.policy}, {m.cluster}", *waits, _three(m.relative_wait), _three(m.cpu_h)))
-    words = (
-        "Mean wait: turnaround less the time that the workflow takes alone. Bold: no other waits less with p below "
-        "0.05. Then mean relative waits and mean CPU hours of individual / giant / zhang."
-    )
     head = ("", *STRATEGY_NAMES, "relative waits", "CPU hours")
-    return Block("Waits and CPU hours by cluster and policy", words, head, tuple(rows), frozenset(best))
+    return Block(*_TEXTS["means"], head, tuple(rows), frozenset(best))
 
 
 def _groups(groups: Sequence[WorkflowGroup]) -> Block:
@@ -181,12 +162,8 @@ def _groups(groups: Sequence[WorkflowGroup]) -> Block:
         )
         for g in groups
     )
-    words = (
-        "The same by application, and for small workflows (up to 128 wide) and large ones, over the paper's five "
-        "clusters. The p-values are of paired t-tests by run of individual and of giant against zhang."
-    )
     head = ("", *STRATEGY_NAMES, "relative waits", "CPU hours", "p, individual", "p, giant")
-    return Block("Waits and CPU hours by application and width", words, head, rows)
+    return Block(*_TEXTS["groups"], head, rows)
 
 
 def _tests(comparisons: Sequence[StrategyPair]) -> Block:
@@ -202,27 +179,20 @@ def _tests(comparisons: Sequence[StrategyPair]) -> Block:
         for c in comparisons
         if c.second == "zhang"
     )
-    words = (
-        "Two-tailed paired t-tests of the waits. By run: every workflow at every submission time is a pair, as in the "
-        "paper. By time: the mean over workflows at each submission time. Above zero, zhang waits less."
-    )
     head = ("", "difference", "pairs by run", "p", "pairs by time", "p")
-    return Block("Paired t-tests", words, head, rows)
+    return Block(*_TEXTS["tests"], head, rows)
 
 
-def _figure_11(results: ZhangResults) -> Block:
+def _figure_11(usages: Sequence[tuple[str, Usage, Usage | None]]) -> Block:
     rows = []
-    for name, ours, printed in figure_11(results.plan):
-        rows.append((f"{name}, here", *_usage(ours)))
-        if printed:
-            rows.append((f"{name}, print", *_usage(printed)))
+    for name, *both in usages:
+        for where, row in zip(("here", "print"), both, strict=True):
+            if row:
+                nodes, *means = astuple(row)
+                numbers = (f"{value:,.0f}" if value >= 100 else f"{value:.2f}" for value in means)
+                rows.append((f"{name}, {where}", f"{nodes:,}", *numbers))
     head = ("", "nodes", "jobs a day", "width", "run, h", "request, node h", "load", "requested load")
-    return Block("Figure 11: the clusters' logs", "Means over the whole log.", head, tuple(rows))
-
-
-def _usage(u: Usage) -> tuple[str, ...]:
-    means = (u.jobs_per_day, u.width, u.run_h, u.request_node_h, u.actual_load, u.requested_load)
-    return (f"{u.nodes:,}", *(f"{value:,.0f}" if value >= 100 else f"{value:.2f}" for value in means))
+    return Block(*_TEXTS["usage"], head, tuple(rows))
 
 
 def p_words(test: PairedTest) -> str:

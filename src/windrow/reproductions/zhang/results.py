@@ -10,15 +10,17 @@ Averages over clusters are over the paper's five, each with the same weight.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from itertools import combinations
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields
+from itertools import combinations, permutations, product
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from windrow.lab.campaign.campaign import Campaign
+from windrow.model import Log
+from windrow.recipes.logs.clusters import CLUSTERS as FIGURE_11
 from windrow.reproductions.paper import TableResults, printed
 from windrow.reproductions.zhang.paired import PairedTest, paired_t_test
 from windrow.reproductions.zhang.plan import CLUSTERS, POLICIES, STRATEGY_NAMES, WIDTHS, Configuration, ZhangPlan
@@ -137,11 +139,11 @@ class ZhangResults(TableResults):
 
     def means(self) -> list[Means]:
         """Every cluster under every policy."""
-        return [self._means(cluster, policy) for policy in POLICIES for cluster in self.clusters]
-
-    def _means(self, cluster: str, policy: str) -> Means:
-        there = PRINTED_WAIT_S.get(cluster) if policy == "FCFS" else None
-        return Means(cluster, policy, *self._three((cluster,), policy), _hours(there) if there else None)
+        found = []
+        for policy, cluster in product(POLICIES, self.clusters):
+            there = PRINTED_WAIT_S.get(cluster) if policy == "FCFS" else None
+            found.append(Means(cluster, policy, *self._three((cluster,), policy), _hours(there) if there else None))
+        return found
 
     def _three(self, clusters: Sequence[str], policy: str, chosen: Chosen = every_one) -> tuple[Three, Three, Three]:
         """Mean waits in hours, relative waits and CPU hours, each of the three strategies."""
@@ -154,18 +156,18 @@ class ZhangResults(TableResults):
     def groups(self) -> list[WorkflowGroup]:
         """Every application, then small and large workflows, under every policy."""
         parts = {app: of_application(app) for app in WIDTHS} | _SIZES
-        return [self._group(name, policy, chosen) for policy in POLICIES for name, chosen in parts.items()]
-
-    def _group(self, name: str, policy: str, chosen: Chosen) -> WorkflowGroup:
-        each = [[self.runs("wait_s", c, policy, s, chosen).ravel() for c in CLUSTERS] for s in STRATEGY_NAMES]
-        individual, giant, zhang = (np.concatenate(waits) for waits in each)
-        tests = (paired_t_test(individual, zhang), paired_t_test(giant, zhang))
-        return WorkflowGroup(name, policy, *self._three(CLUSTERS, policy, chosen), tests)
+        found = []
+        for policy, (name, chosen) in product(POLICIES, parts.items()):
+            each = [[self.runs("wait_s", c, policy, s, chosen).ravel() for c in CLUSTERS] for s in STRATEGY_NAMES]
+            individual, giant, zhang = (np.concatenate(waits) for waits in each)
+            tests = (paired_t_test(individual, zhang), paired_t_test(giant, zhang))
+            found.append(WorkflowGroup(name, policy, *self._three(CLUSTERS, policy, chosen), tests))
+        return found
 
     def comparisons(self) -> list[StrategyPair]:
         """Every pair of strategies on every cluster under every policy."""
-        cells = [(cluster, policy) for policy in POLICIES for cluster in self.clusters]
-        return [self.compare(*cell, *pair) for cell in cells for pair in combinations(STRATEGY_NAMES, 2)]
+        cells = product(POLICIES, self.clusters, combinations(STRATEGY_NAMES, 2))
+        return [self.compare(cluster, policy, *pair) for policy, cluster, pair in cells]
 
     def compare(self, cluster: str, policy: str, first: str, second: str, chosen: Chosen = every_one) -> StrategyPair:
         """The paired t-tests of two strategies' waits, in seconds."""
@@ -176,32 +178,27 @@ class ZhangResults(TableResults):
 
     def leaders(self, cluster: str, policy: str) -> tuple[str, ...]:
         """The strategies that none beats there: no other's mean wait is less with p below 0.05, by run."""
-        return tuple(s for s in STRATEGY_NAMES if not any(self._beats(cluster, policy, o, s) for o in STRATEGY_NAMES))
-
-    def _beats(self, cluster: str, policy: str, one: str, other: str) -> bool:
-        if one == other:
-            return False
-        test = self.compare(cluster, policy, one, other).by_run
-        return test.difference < 0 and test.is_significant()
+        tests = {pair: self.compare(cluster, policy, *pair).by_run for pair in permutations(STRATEGY_NAMES, 2)}
+        beaten = {other for (_, other), test in tests.items() if test.difference < 0 and test.is_significant()}
+        return tuple(s for s in STRATEGY_NAMES if s not in beaten)
 
     def figures(self) -> list[ZhangFigure]:
         """Every bar chart of the paper, in its order; figure 10 (a) as printed, too."""
         there = {s: _hours([PRINTED_WAIT_S[c][i] for c in CLUSTERS]) for i, s in enumerate(STRATEGY_NAMES)}
-        words = "Mean wait under FCFS, as printed."
         every = [((cluster,), every_one) for cluster in self.clusters]
-        sizes = [
-            (f"{policy}, {size}", ("RTC",), policy, chosen) for size, chosen in _SIZES.items() for policy in POLICIES
-        ]
+        sizes = [(f"{p}, {size}", ("RTC",), p, chosen) for size, chosen in _SIZES.items() for p in POLICIES]
+        ada = [(p, ("Ada",), p, every_one) for p in POLICIES]
+        applications = [(app, CLUSTERS, "FL", of_application(app)) for app in WIDTHS]
         return [
-            ZhangFigure("10 (a) in print", words, "mean wait, h", CLUSTERS, there),
+            ZhangFigure("10 (a) in print", "Mean wait under FCFS, as printed.", "mean wait, h", CLUSTERS, there),
             *(
                 self._bars(f"10 ({part})", f"Mean wait under {p}.", "wait_s", [(*c, c, p, e) for c, e in every])
                 for p, part in zip(POLICIES, "abc", strict=True)
             ),
-            self._bars("12", _FIGURE_12, "relative_wait", [(p, ("Ada",), p, every_one) for p in POLICIES]),
-            self._bars("13", _FIGURE_13, "cpu_s", [(*c, c, "FS", e) for c, e in every]),
+            self._bars("12", _FIGURE_12, "relative_wait", ada),
+            self._bars("13", "Mean CPU hours that jobs held, under FS.", "cpu_s", [(*c, c, "FS", e) for c, e in every]),
             self._bars("14", _FIGURE_14, "wait_s", sizes),
-            self._bars("15", _FIGURE_15, "wait_s", [(app, CLUSTERS, "FL", of_application(app)) for app in WIDTHS]),
+            self._bars("15", "Mean wait by application, over the five clusters, under FL.", "wait_s", applications),
         ]
 
     def _bars(
@@ -214,9 +211,7 @@ class ZhangResults(TableResults):
 
 
 _FIGURE_12 = "Mean relative wait on Ada: wait over the time that the workflow takes alone."
-_FIGURE_13 = "Mean CPU hours that jobs held, under FS."
 _FIGURE_14 = "Mean wait on RTC of small workflows, up to 128 wide, and of large ones."
-_FIGURE_15 = "Mean wait by application, over the five clusters, under FL."
 _UNITS = {
     "wait_s": ("mean wait, h", _HOUR_S),
     "cpu_s": ("mean CPU hours", _HOUR_S),
@@ -226,8 +221,7 @@ _UNITS = {
 
 def ranking(values: Sequence[float]) -> tuple[str, ...]:
     """The strategies from the least to the largest value."""
-    order = sorted(range(len(values)), key=lambda i: values[i])
-    return tuple(STRATEGY_NAMES[i] for i in order)
+    return tuple(STRATEGY_NAMES[i] for i in sorted(range(len(values)), key=values.__getitem__))
 
 
 def _grid(campaign: Campaign, table: pa.Table) -> _Grid:
@@ -256,3 +250,44 @@ def _mean(values: Floats) -> float:
 
 def _hours(seconds: Sequence[float]) -> tuple[float, ...]:
     return tuple(s / _HOUR_S for s in seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """One row of figure 11, of a cluster's log. Loads are parts of the machine; a requested one may be above 1."""
+
+    nodes: int
+    jobs_per_day: float
+    width: float
+    run_h: float
+    request_node_h: float
+    actual_load: float
+    requested_load: float
+
+
+def figure_11(plan: ZhangPlan) -> Iterator[tuple[str, Usage, Usage | None]]:
+    """For each cluster of the plan its name, our row, and the printed one where there is one."""
+    for source in plan.logs:
+        yield source.name, usage(source.load("actual")), printed_usage(source.name)
+
+
+def usage(log: Log) -> Usage:
+    """The row of a log, over the time from its first submission to its last."""
+    span_s = max(1, int(log.submit_s[-1] - log.submit_s[0]))
+    run_s, requested_s = np.minimum(log.run_s, log.requested_s), log.requested_s
+    capacity = log.machine_nodes * span_s
+    return Usage(
+        log.machine_nodes,
+        len(log) * 86_400 / span_s,
+        float(log.nodes.mean()),
+        float(run_s.mean()) / _HOUR_S,
+        float((log.nodes * requested_s).mean()) / _HOUR_S,
+        float((log.nodes * run_s).sum()) / capacity,
+        float((log.nodes * requested_s).sum()) / capacity,
+    )
+
+
+def printed_usage(cluster: str) -> Usage | None:
+    """The row that the paper prints; None for a cluster that it does not have."""
+    row = FIGURE_11.get(cluster.lower())
+    return row and Usage(**{field.name: getattr(row, field.name) for field in fields(Usage)})
