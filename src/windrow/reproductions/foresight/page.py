@@ -48,11 +48,8 @@ def report_of(results: ForesightResults) -> Report:
 
 
 def _numbers(cell: RunsCell) -> dict[str, object]:
-    return {
-        "log": cell.log,
-        "requests": cell.requests,
-        "policy": cell.policy,
-        "length": cell.length,
+    told = {name: getattr(cell, name) for name in ("log", "requests", "policy", "length")}
+    return told | {
         "runs": len(cell.runs),
         "best_fixed": cell.best,
         "makespan_s": {name: cell.makespan_s(name) for name in cell.names},
@@ -64,7 +61,14 @@ def _numbers(cell: RunsCell) -> dict[str, object]:
 
 def _all_findings(results: ForesightResults) -> list[str]:
     lines = [line for group in groups(results) for line in _findings(group)]
-    lines += _distances(results)
+    for campaign, what, words in (
+        ("hindsight", "hindsight", "hindsight"),
+        ("oracle", BEST_KNOWN, "the best known run"),
+    ):
+        if cells := results.cells[campaign]:
+            ours, glumes = (fmean(cell.against(name, what) for cell in cells) for name in (OURS, "glume"))
+            means = f"foresight {percent(ours)}, glume {percent(glumes)}"
+            lines.append(f"Above {words}, as the mean over cells: {means}.")
     if results.decisions:
         lines.append(f"The longest decision took {max(s for d in results.decisions for s in d.decisions_s):.1f} s.")
     return lines
@@ -89,15 +93,6 @@ def _findings(group: CellGroup) -> Iterator[str]:
 def _where(place: str, cells: Sequence[tuple[str, RunsCell]], name: str) -> str:
     each = ", ".join(f"{text} {percent(cell.against(name, 'glume'))}" for text, cell in cells)
     return f"{place}: 5 % better than glume in {count([c.is_better(name) for _, c in cells])} cells ({each})."
-
-
-def _distances(results: ForesightResults) -> Iterator[str]:
-    for campaign, what in (("hindsight", "hindsight"), ("oracle", BEST_KNOWN)):
-        if cells := results.cells[campaign]:
-            ours = fmean(cell.against(OURS, what) for cell in cells)
-            glumes = fmean(cell.against("glume", what) for cell in cells)
-            words = "hindsight" if what == "hindsight" else "the best known run"
-            yield f"Above {words}, as the mean over cells: foresight {percent(ours)}, glume {percent(glumes)}."
 
 
 def _what(plan: PaperPlan) -> Iterator[Fact]:

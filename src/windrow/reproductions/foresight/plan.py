@@ -28,7 +28,6 @@ from windrow.foresight.course import Sampling
 from windrow.foresight.courses import KINDS
 from windrow.foresight.strategy import Foresight
 from windrow.lab.campaign.campaign import BatchRules, Campaign
-from windrow.lab.campaign.sources import LogSource, WorkflowSource
 from windrow.reproductions.data import find_log, missing_log
 from windrow.reproductions.foresight.decision_times import measure_decisions
 from windrow.reproductions.foresight.oracle import HINDSIGHT, Oracle
@@ -39,10 +38,7 @@ from windrow.strategies import Strategy
 RIVALS = ("individual", "one-job", "level-by-level", "zhang", "glume")
 """The fixed strategies that it must not lose to."""
 
-OBJECTIVES = (
-    Foresight(objective="balanced", name="balanced"),
-    Foresight(objective="node-hours", name="node-hours"),
-)
+OBJECTIVES = tuple(Foresight(objective=objective, name=objective) for objective in ("balanced", "node-hours"))
 
 ABLATIONS: tuple[Foresight, ...] = (
     Foresight(sampling=Sampling("shares"), name="shares only"),
@@ -95,12 +91,17 @@ def plan_foresight(data: str | Path | None, *, full: bool) -> PaperPlan:
         requests=("accurate", "actual"),
     )
     actual = replace(grid, requests=("actual",), submit_s=seven)
-    some = replace(actual, workflows=_some(actual.workflows))
+    # Workflows of 250 tasks, short and medium: where queues matter most.
+    some = replace(actual, workflows=tuple(w for w in grid.workflows if w.name.endswith(("-250-short", "-250-medium"))))
     few = replace(some, submit_s=seven if full else seven[::2])
     others = tuple(log for name in _OTHERS if (log := find_log(name, data)))
     campaigns = (
         grid,
-        *(_weeks(some, log, full=full) for log in some.logs if log.path),
+        *(
+            replace(some, name=f"weeks-{log.name}", logs=(log,), submit_s=_times(_WEEKS[log.name], full=full))
+            for log in some.logs
+            if log.path
+        ),
         *([replace(some, name="logs", logs=others, submit_s=_times(_WEEKS_OF_OTHERS, full=full))] if others else []),
         replace(some, name="easy", rules=(BatchRules("easy"),)),
         replace(some, name="noise", noise=_NOISE, strategies=(*fixed, Foresight(), TOLD)),
@@ -109,8 +110,7 @@ def plan_foresight(data: str | Path | None, *, full: bool) -> PaperPlan:
         replace(some, name="objectives", strategies=OBJECTIVES),
         replace(few, name="ablation", strategies=ABLATIONS),
     )
-    there = {log.name for log in others}
-    missing = [missing_log(name, "it is left out") for name in _OTHERS if name not in there]
+    missing = [missing_log(name, "it is left out") for name in _OTHERS if name not in {log.name for log in others}]
     return PaperPlan(
         "full" if full else "quick",
         campaigns,
@@ -120,20 +120,8 @@ def plan_foresight(data: str | Path | None, *, full: bool) -> PaperPlan:
     )
 
 
-def _some(workflows: tuple[WorkflowSource, ...]) -> tuple[WorkflowSource, ...]:
-    """Workflows of 250 tasks, short and medium: where queues matter most."""
-    return tuple(w for w in workflows if "-250-" in w.name and not w.name.endswith("long"))
-
-
-def _weeks(some: Campaign, log: LogSource, *, full: bool) -> Campaign:
-    return replace(some, name=f"weeks-{log.name}", logs=(log,), submit_s=_times(_WEEKS[log.name], full=full))
-
-
 def _times(weeks: tuple[int, ...], *, full: bool) -> tuple[int, ...]:
-    """Times in all of these weeks, or in the second of them alone."""
-    return tuple(at for week in (weeks if full else weeks[1:2]) for at in _week(week))
-
-
-def _week(number: int) -> tuple[int, ...]:
-    """A time on each day of a week, each at another hour."""
-    return tuple(number * _WEEK_S + day * 86_400 + day * 3 * 3600 for day in range(7))
+    """A time on each day, each at another hour, of all of these weeks, or of the second of them alone."""
+    return tuple(
+        week * _WEEK_S + day * 86_400 + day * 3 * 3600 for week in (weeks if full else weeks[1:2]) for day in range(7)
+    )

@@ -23,31 +23,19 @@ def frontiers(results: ForesightResults) -> Iterator[str]:
 
 def _frontier(cell: RunsCell) -> str:
     names = by_objective(cell)
-    costs = _near([cell.node_h(name) for name in names])
-    spans = _near([cell.makespan_s(name) / 3600 for name in names])
+    costs, spans = [cell.node_h(name) for name in names], [cell.makespan_s(name) / 3600 for name in names]
+    most_h, most_span = _FAR * min(costs), _FAR * min(spans)
 
     def draw(axes: Axes) -> None:
-        ours = sorted(list(zip(costs, spans, strict=True))[: 1 + len(OBJECTIVES)])
-        axes.plot(*zip(*ours, strict=True), linewidth=1)
+        near = [(min(cost, most_h), min(span, most_span)) for cost, span in zip(costs, spans, strict=True)]
+        axes.plot(*zip(*sorted(near[: 1 + len(OBJECTIVES)]), strict=True), linewidth=1)
         for k, name in enumerate(names):
-            axes.plot(costs[k], spans[k], MARKERS[k], color=f"C{k}", label=shown(name), clip_on=False)
+            axes.plot(*near[k], MARKERS[k], color=f"C{k}", label=shown(name), clip_on=False)
 
-    return chart(draw, _caption(cell), height=4, x="mean node-hours", y="mean makespan, hours")
-
-
-def _near(values: list[float]) -> list[float]:
-    return [min(value, _FAR * min(values)) for value in values]
-
-
-def _caption(cell: RunsCell) -> str:
-    far = [shown(name) for name in cell.names if _is_far(cell, name)]
-    edge = f" At the edge, beyond the scale: {', '.join(far)}." if far else ""
-    return (
+    far = {name for name, cost, span in zip(names, costs, spans, strict=True) if cost > most_h or span > most_span}
+    edge = f" At the edge, beyond the scale: {', '.join(shown(n) for n in cell.names if n in far)}." if far else ""
+    caption = (
         f"{cell.log}: each objective, joined by a line, and each fixed strategy, over {len(cell.runs)} runs. Lower and "
         f"further left is better.{edge}"
     )
-
-
-def _is_far(cell: RunsCell, name: str) -> bool:
-    least_s, least_h = min(map(cell.makespan_s, cell.names)), min(map(cell.node_h, cell.names))
-    return cell.makespan_s(name) > _FAR * least_s or cell.node_h(name) > _FAR * least_h
+    return chart(draw, caption, height=4, x="mean node-hours", y="mean makespan, hours")

@@ -159,7 +159,7 @@ class ForesightResults(TableResults):
     @cached_property
     def cells(self) -> dict[str, list[RunsCell]]:
         """The cells of each campaign, those without a run that all finished left out."""
-        return {name: _cells(self._compared(name), _length) for name in self._rows}
+        return {name: _cells(self._compared(name), lambda workflow: workflow.rsplit("-", 1)[-1]) for name in self._rows}
 
     def by_log(self, campaign: str) -> list[RunsCell]:
         """The same with all lengths together."""
@@ -169,7 +169,11 @@ class ForesightResults(TableResults):
         """Every strategy of a campaign, in the plan's order, and `glume`, beside `base`."""
         cells = self.cells[campaign]
         names = [s.name for c in self.plan.campaigns if c.name == campaign for s in c.strategies]
-        return [_change(cells, name, base) for name in (*names, "glume")] if cells else []
+        found = []
+        for name in (*names, "glume") if cells else ():
+            parts = [cell.against(name, base) for cell in cells]
+            found.append(Change(name, fmean(parts), max(parts), fmean(cell.cost(name, base) for cell in cells)))
+        return found
 
     def _compared(self, campaign: str) -> list[dict[str, object]]:
         """The rows of a campaign, and those of `grid` for the same runs where it wants them."""
@@ -179,11 +183,6 @@ class ForesightResults(TableResults):
         wanted = {_place(row) for row in own}
         both = [*own, *(row for row in self._rows["grid"] if _place(row) in wanted)]
         return [*both, *_best_known(both)] if campaign == "oracle" else both
-
-
-def _change(cells: Sequence[RunsCell], name: str, base: str) -> Change:
-    parts = [cell.against(name, base) for cell in cells]
-    return Change(name, fmean(parts), max(parts), fmean(cell.cost(name, base) for cell in cells))
 
 
 def _place(row: Mapping[str, object]) -> tuple[object, ...]:
@@ -200,10 +199,6 @@ def _best_known(rows: Iterable[dict[str, object]]) -> list[dict[str, object]]:
     return [row | {"strategy": BEST_KNOWN} for row in best.values()]
 
 
-def _length(workflow: str) -> str:
-    return workflow.rsplit("-", 1)[-1]
-
-
 def _figures(row: Mapping[str, object]) -> RunFigures:
     return RunFigures(*(cast(int, row[name]) for name in ("makespan_s", "used_node_s", "jobs", "killed_jobs")))
 
@@ -218,10 +213,9 @@ def _cells(rows: Iterable[Mapping[str, object]], length: Callable[[str], str]) -
             runs[workflow, at, seed] = _figures(row)
     order = [*LENGTHS, "all"]
     keys = sorted(by_cell, key=lambda key: (*key[:3], order.index(key[3])))
-    cells = [RunsCell(*key, _common(by_cell[key])) for key in keys]
-    return [cell for cell in cells if cell.runs]
-
-
-def _common(runs: Mapping[str, Mapping[Run, RunFigures]]) -> dict[str, dict[Run, RunFigures]]:
-    shared = sorted(set.intersection(*(set(of) for of in runs.values())))
-    return {name: {run: of[run] for run in shared} for name, of in runs.items()}
+    cells = []
+    for key in keys:
+        shared = sorted(set.intersection(*map(set, by_cell[key].values())))
+        if shared:
+            cells.append(RunsCell(*key, {name: {run: of[run] for run in shared} for name, of in by_cell[key].items()}))
+    return cells
