@@ -46,9 +46,7 @@ def curve(workload: str, policy: str, maximal: float, seed: int = 1) -> Curve:
 
 def results(shift: float = 0.0) -> IlyushkinResults:
     """Results that are print itself, moved by `shift`."""
-    curves = tuple(
-        curve(w, p, round(PRINTED_MAXIMAL[p][k] + shift, 2)) for p in POLICIES for k, w in enumerate(WORKLOADS)
-    )
+    curves = tuple(curve(w, p, round(PRINTED_MAXIMAL[p][w] + shift, 2)) for p in POLICIES for w in WORKLOADS)
     scatters = (Scatter("sr", 0.35, np.array([30.0, 400.0]), np.array([1.0, 7.0])),)
     pictures = Pictures(
         tuple(Parallelism(w, n, n / 2, n / 2 - 1, 1) for w in ("montage", "ligo", "sipht") for n in (50, 100)),
@@ -104,8 +102,7 @@ def test_a_part_has_a_curve_for_each_policy_up_to_its_limit() -> None:
 
 
 def test_a_reading_as_printed_is_near_in_every_cell() -> None:
-    at = {w: k for k, w in enumerate(WORKLOADS)}
-    exact = tuple(Reading("shipped", w, p, PRINTED_MAXIMAL[p][at[w]] + 0.01) for w in WORKLOADS for p in RULES)
+    exact = tuple(Reading("shipped", w, p, PRINTED_MAXIMAL[p][w] + 0.01) for w in WORKLOADS for p in RULES)
     others = tuple(r for r in results().readings if r.reading != "shipped")
     rows = {row[0]: row[1:] for row in blocks(replace(results(), readings=exact + others))[-1].rows}
     assert rows["shipped"] == ("20 of 20", "0.00")

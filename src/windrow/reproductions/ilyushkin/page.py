@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -14,15 +15,20 @@ from windrow.report.block import Block
 from windrow.reproductions.ilyushkin.beyond import UTILIZATION
 from windrow.reproductions.ilyushkin.plan import POLICIES, IlyushkinResults, gathered, plan_ilyushkin
 from windrow.reproductions.ilyushkin.plots import galleries
-from windrow.reproductions.ilyushkin.readings import READINGS, RULES, Reading
-from windrow.reproductions.paper import Paper, PaperPlan, Report, printed
+from windrow.reproductions.ilyushkin.readings import READINGS, RULES
+from windrow.reproductions.paper import Paper, PaperPlan, Report, printed, texts
 
 PRINTED = printed("ilyushkin")
-PRINTED_MAXIMAL: dict[str, list[float]] = PRINTED["table_1"]
-"""Table I; workloads in the order of `WORKLOADS`."""
+PRINTED_MAXIMAL = {policy: dict(zip(WORKLOADS, row, strict=True)) for policy, row in PRINTED["table_1"].items()}
+"""Table I, by policy and workload."""
 
 NEAR = 0.05
 """How far a maximal utilization may be from print to agree."""
+
+_TEXTS = {
+    name: (title, words.format(near=NEAR, utilization=UTILIZATION))
+    for name, (title, words) in texts("ilyushkin").items()
+}
 
 
 def report(plan: PaperPlan, found: Sequence[Any]) -> Report:
@@ -41,12 +47,12 @@ def report(plan: PaperPlan, found: Sequence[Any]) -> Report:
                 {
                     "policy": policy,
                     "workload": workload,
-                    "printed": PRINTED_MAXIMAL[policy][k],
+                    "printed": PRINTED_MAXIMAL[policy][workload],
                     "ours": results.maximal(workload, policy),
                     "saturation": results.saturation(workload, policy),
                 }
                 for policy in POLICIES
-                for k, workload in enumerate(WORKLOADS)
+                for workload in WORKLOADS
             ],
             "curves": [asdict(curve) for curve in results.curves],
             "parallelism": [asdict(p) for p in results.pictures.parallelism],
@@ -58,14 +64,25 @@ def report(plan: PaperPlan, found: Sequence[Any]) -> Report:
 
 def findings(results: IlyushkinResults) -> list[str]:
     """The findings, in sentences."""
-    agree = [_agrees(results, p, k) for p in POLICIES for k in range(len(WORKLOADS))]
-    lines = [f"Table I: {sum(agree)} of {len(agree)} maximal utilizations within {NEAR} of print."]
-    order = _same_order(results)
-    lines.append(f"Of the pairs of policies that print tells apart on a workload, {order} come in the same order here.")
+    agree = [_agrees(results, p, w) for p in POLICIES for w in WORKLOADS]
+    same = told = 0
+    for workload in WORKLOADS:
+        for a, b in combinations(POLICIES, 2):
+            printed = PRINTED_MAXIMAL[a][workload] - PRINTED_MAXIMAL[b][workload]
+            told += printed != 0
+            same += printed * (results.saturation(workload, a) - results.saturation(workload, b)) > 0
     missed = max(p.most_missed for p in results.pictures.parallelism)
-    lines.append(f"Figure 2: tokens miss the exact level of parallelism by at most {missed} processors.")
-    lines.append(_due_words(results))
-    return lines
+    means = {
+        kind: float(np.mean([d.figures.slowdown for d in results.duels if d.estimates == kind]))
+        for kind in ("", "exact", "noisy", "learnt")
+    }
+    due = ", ".join(f"{mean:.2f} with {kind} estimates" for kind, mean in means.items() if kind)
+    return [
+        f"Table I: {sum(agree)} of {len(agree)} maximal utilizations within {NEAR} of print.",
+        f"Of the pairs of policies that print tells apart on a workload, {same} of {told} come in the same order here.",
+        f"Figure 2: tokens miss the exact level of parallelism by at most {missed} processors.",
+        f"At {UTILIZATION} on the mixture, mean slowdown {means['']:.2f} under bf; under due {due}.",
+    ]
 
 
 def blocks(results: IlyushkinResults) -> list[Block]:
@@ -74,45 +91,23 @@ def blocks(results: IlyushkinResults) -> list[Block]:
     return [*found, _readings(results), _nearest(results)] if results.readings else found
 
 
-def _agrees(results: IlyushkinResults, policy: str, k: int) -> bool:
-    workload = list(WORKLOADS)[k]
-    return abs(results.maximal(workload, policy) - PRINTED_MAXIMAL[policy][k]) <= NEAR + 1e-9
-
-
-def _same_order(results: IlyushkinResults) -> str:
-    """How often two policies that differ in print differ the same way here."""
-    same = told = 0
-    for k, workload in enumerate(WORKLOADS):
-        ours = [results.saturation(workload, p) for p in POLICIES]
-        for i, a in enumerate(POLICIES):
-            for j, b in enumerate(POLICIES[:i]):
-                printed = PRINTED_MAXIMAL[a][k] - PRINTED_MAXIMAL[b][k]
-                told += printed != 0
-                same += printed * (ours[i] - ours[j]) > 0
-    return f"{same} of {told}"
+def _agrees(results: IlyushkinResults, policy: str, workload: str) -> bool:
+    return abs(results.maximal(workload, policy) - PRINTED_MAXIMAL[policy][workload]) <= NEAR + 1e-9
 
 
 def _maximal(results: IlyushkinResults) -> Block:
     rows = []
     for policy in POLICIES:
-        cells = []
-        for k, workload in enumerate(WORKLOADS):
-            sign = "" if _agrees(results, policy, k) else " *"
-            cells.append(f"{PRINTED_MAXIMAL[policy][k]:.2f} / {results.maximal(workload, policy):.2f}{sign}")
+        signs = ["" if _agrees(results, policy, workload) else " *" for workload in WORKLOADS]
+        pairs = [(there, results.maximal(w, policy)) for w, there in PRINTED_MAXIMAL[policy].items()]
+        cells = (f"{there:.2f} / {here:.2f}{sign}" for (there, here), sign in zip(pairs, signs, strict=True))
         rows.append((policy, *cells))
-    words = (
-        "Print / here: the highest utilization, in steps of 0.05, at which the pool keeps up. "
-        f"* differs by more than {NEAR}."
-    )
-    return Block("Table I: maximal utilization", words, ("policy", *WORKLOADS), tuple(rows))
+    return Block(*_TEXTS["maximal"], ("policy", *WORKLOADS), tuple(rows))
 
 
 def _saturation(results: IlyushkinResults) -> Block:
     rows = tuple((p, *(f"{results.saturation(w, p):.3f}" for w in WORKLOADS)) for p in POLICIES)
-    words = (
-        "The same without steps: the utilization while all workflows are there from the start and a backlog remains."
-    )
-    return Block("What the pool can take", words, ("policy", *WORKLOADS), rows)
+    return Block(*_TEXTS["saturation"], ("policy", *WORKLOADS), rows)
 
 
 def _times(results: IlyushkinResults) -> Block:
@@ -124,10 +119,7 @@ def _times(results: IlyushkinResults) -> Block:
         ours = [*_means(points, "wait_s"), *_means(points, "makespan_s")]
         rows.append((policy, f"{utilization:.2f}", *_beside(PRINTED["table_2"][policy], ours)))
     head = ("policy", "at", *(f"wait {s}" for s in SIZES), *(f"makespan {s}" for s in SIZES))
-    words = (
-        "Mixture, each policy at its own maximal utilization; seconds, print / here. Waits near saturation are noisy."
-    )
-    return Block("Table II: waits and makespans by size", words, head, tuple(rows))
+    return Block(*_TEXTS["times"], head, tuple(rows))
 
 
 def _means(points: Sequence[StreamFigures], what: str) -> list[float]:
@@ -146,7 +138,7 @@ def _parallelism(results: IlyushkinResults) -> Block:
         for p in results.pictures.parallelism
     )
     head = ("workflow", "tasks", "exact", "tokens", "most missed")
-    return Block("Figure 2: level of parallelism", "Means over workflows not yet begun.", head, rows)
+    return Block(*_TEXTS["parallelism"], head, rows)
 
 
 def _duels(results: IlyushkinResults) -> Block:
@@ -165,43 +157,24 @@ def _duels(results: IlyushkinResults) -> Block:
             )
         )
     head = ("policy", "estimates", "mean slowdown", *SIZES, "99 % below", "worst", "longest wait")
-    words = f"Mixture at a utilization of {UTILIZATION}. The patience of due was chosen on other seeds."
-    return Block("Beyond the paper: due against bf", words, head, tuple(rows))
-
-
-def _due_words(results: IlyushkinResults) -> str:
-    means = {
-        kind: float(np.mean([d.figures.slowdown for d in results.duels if d.estimates == kind]))
-        for kind in ("", "exact", "noisy", "learnt")
-    }
-    told = ", ".join(f"{means[kind]:.2f} with {kind} estimates" for kind in ("exact", "noisy", "learnt"))
-    return f"At {UTILIZATION} on the mixture, mean slowdown {means['']:.2f} under bf; under due {told}."
+    return Block(*_TEXTS["duels"], head, tuple(rows))
 
 
 def _readings(results: IlyushkinResults) -> Block:
     found = {(r.workload, r.reading, r.policy): r.saturation for r in results.readings}
     rows = []
-    for k, workload in enumerate(WORKLOADS):
-        rows.append((f"{workload}: print", *(f"{PRINTED_MAXIMAL[p][k]:.2f}" for p in RULES)))
+    for workload in WORKLOADS:
+        rows.append((f"{workload}: print", *(f"{PRINTED_MAXIMAL[p][workload]:.2f}" for p in RULES)))
         rows += [(f"{workload}: {r}", *(f"{found[workload, r, p]:.3f}" for p in RULES)) for r in READINGS]
-    words = (
-        "What the pool can take under other readings of the reservations, 150 workflows each. None fits all of print."
-    )
-    return Block("Looking for the cause", words, ("reading", *RULES), tuple(rows))
+    return Block(*_TEXTS["readings"], ("reading", *RULES), tuple(rows))
 
 
 def _nearest(results: IlyushkinResults) -> Block:
     rows = []
     for name in READINGS:
-        off = [abs(r.step - _printed(r)) for r in results.readings if r.reading == name]
-        near = sum(o <= NEAR + 1e-9 for o in off)
-        rows.append((name, f"{near} of {len(off)}", f"{max(off):.2f}"))
-    words = f"Of the cells above, in steps of {NEAR} as print has them: how many are within {NEAR}, and the worst."
-    return Block("How near each reading comes", words, ("reading", "near", "worst"), tuple(rows))
-
-
-def _printed(reading: Reading) -> float:
-    return PRINTED_MAXIMAL[reading.policy][list(WORKLOADS).index(reading.workload)]
+        off = [abs(r.step - PRINTED_MAXIMAL[r.policy][r.workload]) for r in results.readings if r.reading == name]
+        rows.append((name, f"{sum(o <= NEAR + 1e-9 for o in off)} of {len(off)}", f"{max(off):.2f}"))
+    return Block(*_TEXTS["nearest"], ("reading", "near", "worst"), tuple(rows))
 
 
 PAPER = Paper(plan_ilyushkin, report, "own workloads", needs=("matplotlib",))

@@ -7,10 +7,11 @@ under all policies. Law: results do not depend on the number of workers.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeVar
+from itertools import chain
+from typing import Any
 
 from windrow.lab.stream.metrics import StreamFigures
 from windrow.lab.stream.simulation import Simulator
@@ -21,8 +22,6 @@ from windrow.reproductions.ilyushkin.pictures import Pictures, pictures
 from windrow.reproductions.ilyushkin.readings import Reading, readings
 from windrow.reproductions.paper import PaperPlan, Wishes
 from windrow.streams import find_policy
-
-T = TypeVar("T")
 
 POLICIES = ("sr", "slop:0.9", "slop:0.8", "slop:0.2", "fes:10", "fes:2", "fes:1", "bf")
 
@@ -91,16 +90,12 @@ def gathered(plan: PaperPlan, found: Sequence[Any]) -> IlyushkinResults:
     seeds = _seeds(full=plan.scale == "full")
     drawn, fought, *others = found
     count = len(WORKLOADS) * len(seeds)
-    curves, read = others[:count], others[count:]
-    return IlyushkinResults(len(seeds), _joined(curves), drawn, fought, _joined(read))
+    curves, read = (tuple(chain.from_iterable(parts)) for parts in (others[:count], others[count:]))
+    return IlyushkinResults(len(seeds), curves, drawn, fought, read)
 
 
 def _seeds(*, full: bool) -> tuple[int, ...]:
     return (1, 2, 3) if full else (1,)
-
-
-def _joined(parts: Iterable[Iterable[T]]) -> tuple[T, ...]:
-    return tuple(item for part in parts for item in part)
 
 
 def run_part(workload: str, seed: int, workflows: int = WORKFLOWS) -> list[Curve]:

@@ -64,18 +64,15 @@ def _slowdowns(results: IlyushkinResults, policy: str) -> str:
 
     def draw(axes: Axes) -> None:
         for k, workload in enumerate(WORKLOADS):
-            axes.semilogy(*_points(results, workload, policy), f"{MARKERS[k]}-", label=workload)
+            maximal, curves = results.maximal(workload, policy), results.curves_of(workload, policy)
+            offered = sorted({p.offered for c in curves for p in c.points if p.offered <= maximal})
+            found = {u: points for u in offered if (points := results.mean_at(workload, policy, u))}
+            means = [float(np.mean([p.slowdown for p in points])) for points in found.values()]
+            axes.semilogy(list(found), means, f"{MARKERS[k]}-", label=workload)
         axes.set(xlim=(0, 1), ylim=(1, max(10.0, axes.get_ylim()[1])))
 
     caption = f"{policy}: the last point is the highest stable utilization."
     return chart(draw, caption, height=2.6, x="utilization", y="mean slowdown")
-
-
-def _points(results: IlyushkinResults, workload: str, policy: str) -> tuple[list[float], list[float]]:
-    maximal = results.maximal(workload, policy)
-    offered = sorted({p.offered for c in results.curves_of(workload, policy) for p in c.points if p.offered <= maximal})
-    found = {u: points for u in offered if (points := results.mean_at(workload, policy, u))}
-    return list(found), [float(np.mean([p.slowdown for p in points])) for points in found.values()]
 
 
 def _scatter(results: IlyushkinResults) -> str:

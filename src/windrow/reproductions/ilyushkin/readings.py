@@ -22,6 +22,7 @@ Rule: a reading has no number of its own that could be tuned.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import accumulate
 
@@ -34,20 +35,6 @@ from windrow.model import Workflow
 from windrow.streams import Pool, Progress
 from windrow.streams.policy import by_arrival
 
-READINGS = (
-    "shipped",
-    "exact",
-    "rounded-down",
-    "not-renewed",
-    "on-top",
-    "future-on-top",
-    "scaled-difference",
-    "whole",
-    "distance",
-    "distance-whole",
-    "lingering",
-    "lingering-whole",
-)
 _RULES: dict[str, tuple[float, int]] = {
     "sr": (1.0, 1 << 40),
     "slop:0.8": (0.8, 1 << 40),
@@ -57,6 +44,9 @@ _RULES: dict[str, tuple[float, int]] = {
 }
 RULES = tuple(_RULES)
 _SLOTS = 100
+
+Sizes = Callable[[Progress, list[list[int]]], list[int]]
+"""Processors by generation, of what is left of a workflow with these children."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,41 +85,22 @@ class ReadingPolicy:
 
     def target(self, progress: Progress) -> int:
         """As the reading says."""
-        widest, eligible = progress.widest(self.depth), progress.eligible
-        match self.reading:
-            case "exact" if self.depth > len(progress.sizes):
-                return self._scaled(progress.exact_parallelism)
-            case "rounded-down":
-                return math.floor(self.fraction * widest + 1e-9)
-            case "not-renewed":
-                return self.first.setdefault(progress.workflow, self._scaled(widest))
-            case "on-top":
-                return eligible + self._scaled(widest)
-            case "future-on-top":
-                return eligible + self._scaled(max(progress.sizes[1 : self.depth + 1], default=0))
-            case "scaled-difference":
-                return eligible + self._scaled(widest - eligible)
-            case "whole":
-                return self._whole(widest, eligible)
-            case "distance" | "lingering":
-                return self._scaled(self._widest_otherwise(progress))
-            case "distance-whole" | "lingering-whole":
-                return self._whole(self._widest_otherwise(progress), eligible)
-        return self._scaled(widest)
+        return _TARGETS[self.reading](self, progress)
 
-    def _whole(self, widest: int, eligible: int) -> int:
-        return eligible + self._scaled(widest) if widest > eligible else eligible
+    def scaled(self, processors: int) -> int:
+        """The fraction, rounded up."""
+        return math.ceil(self.fraction * processors - 1e-9)
 
-    def _widest_otherwise(self, progress: Progress) -> int:
-        """The widest generation within the depth, with generations as the reading has them."""
+    def whole(self, widest: int, eligible: int) -> int:
+        """All of the target beyond the eligible set, once something is wider than it."""
+        return eligible + self.scaled(widest) if widest > eligible else eligible
+
+    def widest(self, progress: Progress, sizes: Sizes) -> int:
+        """The widest generation within the depth, with generations as `sizes` has them."""
         flow = progress.workflow
         if flow not in self.children:
             self.children[flow] = [flow.children.of(v).tolist() for v in range(len(flow))]
-        sizes = sizes_by_distance if self.reading.startswith("distance") else sizes_lingering
         return max(sizes(progress, self.children[flow])[: self.depth + 1])
-
-    def _scaled(self, processors: int) -> int:
-        return math.ceil(self.fraction * processors - 1e-9)
 
 
 def distances(progress: Progress, children: list[list[int]]) -> list[int]:
@@ -168,6 +139,23 @@ def sizes_lingering(progress: Progress, children: list[list[int]]) -> list[int]:
             change[distance] += progress.cores[v]
             change[end] -= progress.cores[v]
     return list(accumulate(change[:-1]))
+
+
+_TARGETS: Mapping[str, Callable[[ReadingPolicy, Progress], int]] = {
+    "shipped": lambda r, p: r.scaled(p.widest(r.depth)),
+    "exact": lambda r, p: r.scaled(p.exact_parallelism if r.depth > len(p.sizes) else p.widest(r.depth)),
+    "rounded-down": lambda r, p: math.floor(r.fraction * p.widest(r.depth) + 1e-9),
+    "not-renewed": lambda r, p: r.first.setdefault(p.workflow, r.scaled(p.widest(r.depth))),
+    "on-top": lambda r, p: p.eligible + r.scaled(p.widest(r.depth)),
+    "future-on-top": lambda r, p: p.eligible + r.scaled(max(p.sizes[1 : r.depth + 1], default=0)),
+    "scaled-difference": lambda r, p: p.eligible + r.scaled(p.widest(r.depth) - p.eligible),
+    "whole": lambda r, p: r.whole(p.widest(r.depth), p.eligible),
+    "distance": lambda r, p: r.scaled(r.widest(p, sizes_by_distance)),
+    "distance-whole": lambda r, p: r.whole(r.widest(p, sizes_by_distance), p.eligible),
+    "lingering": lambda r, p: r.scaled(r.widest(p, sizes_lingering)),
+    "lingering-whole": lambda r, p: r.whole(r.widest(p, sizes_lingering), p.eligible),
+}
+READINGS = tuple(_TARGETS)
 
 
 def readings(name: str) -> tuple[Reading, ...]:
