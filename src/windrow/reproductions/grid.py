@@ -4,6 +4,8 @@ KTH and SDSC; four applications of 50, 250 and 500 tasks and 100, 500 and 1000 h
 "long"); every half hour from day 1 to day 7 of the log. Three of the thesis's workflows, SIPHT with 500 tasks, are not
 public: they are generated. Where a log or a workflow is not found (workflows are looked for in `dax/glume/` of the data
 folder), a generated one of the same size stands in, and the grid says so.
+
+Also where any paper finds a public log: in the data folder and in `swf/` there.
 """
 
 from __future__ import annotations
@@ -13,8 +15,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from windrow.lab.campaign.sources import LogSource, WorkflowSource
-from windrow.reproductions.data import find_log, missing_log
 from windrow.reproductions.paper import printed
+
+LOGS = {
+    "KTH": "KTH-SP2-1996-2.1-cln.swf.gz",
+    "SDSC": "SDSC-SP2-1998-4.2-cln.swf.gz",
+    "CTC": "CTC-SP2-1996-3.1-cln.swf.gz",
+    "SDSC-BLUE": "SDSC-BLUE-2000-4.2-cln.swf.gz",
+}
+"""Public logs, by the names that papers use."""
 
 APPLICATIONS: Mapping[str, str] = {"C": "cybershake", "G": "genome", "M": "montage", "S": "sipht"}
 SIZES = (50, 250, 500)
@@ -37,6 +46,17 @@ _STAND_INS = {"KTH": (100, "0.7", "1.0"), "SDSC": (128, "0.83", "3.0")}
 _SYNTHETIC_DAYS = 60
 
 
+def find_log(name: str, data: str | Path | None) -> LogSource | None:
+    """The public log of that name; None where its file is not there."""
+    places = [] if data is None else [Path(data, "swf", LOGS[name]), Path(data, LOGS[name])]
+    return next((LogSource(name, path=str(place)) for place in places if place.is_file()), None)
+
+
+def missing_log(name: str, fate: str) -> str:
+    """A sentence about a log that was not found; `fate` says what becomes of it."""
+    return f"The log {name} was not found ({LOGS[name]}): {fate}."
+
+
 @dataclass(frozen=True, slots=True)
 class Grid:
     """What is there to run on."""
@@ -48,30 +68,22 @@ class Grid:
 
 def find_grid(data: str | Path | None, sizes: tuple[int, ...] = SIZES) -> Grid:
     """The grid on what is found in the folder `data`, with workflows of these sizes."""
-    found = {name: find_log(name, data) for name in _STAND_INS}
-    logs = tuple(log or _drawn(name) for name, log in found.items())
+    logs = []
+    for name, (nodes, load, overestimate) in _STAND_INS.items():
+        parameters = (("load", load), ("overestimate", overestimate))
+        drawn = LogSource(name, model="lublin", seed=1, days=_SYNTHETIC_DAYS, nodes=nodes, parameters=parameters)
+        logs.append(find_log(name, data) or drawn)
     workflows = tuple(_workflow(name, data) for name in configurations(sizes))
-    words = [
-        missing_log(
-            log.name, f"a synthetic one on {log.nodes} nodes stands in, so its figures cannot be compared with print"
-        )
-        for log in logs
-        if log.model
-    ]
+    fate = "a synthetic one on {} nodes stands in, so its figures cannot be compared with print"
+    words = [missing_log(log.name, fate.format(log.nodes)) for log in logs if log.model]
     if made := [w.name for w in workflows if w.recipe]:
         words.append(f"Generated workflows, {len(made)} of {len(workflows)}: {', '.join(made)}.")
-    return Grid(logs, workflows, tuple(words))
+    return Grid(tuple(logs), workflows, tuple(words))
 
 
 def configurations(sizes: tuple[int, ...] = SIZES) -> Iterator[str]:
     """Names as the thesis writes them: C-50-short, ..."""
     return (f"{app}-{size}-{length}" for app in APPLICATIONS for size in sizes for length in LENGTHS)
-
-
-def _drawn(name: str) -> LogSource:
-    nodes, load, overestimate = _STAND_INS[name]
-    parameters = (("load", load), ("overestimate", overestimate))
-    return LogSource(name, model="lublin", seed=1, days=_SYNTHETIC_DAYS, nodes=nodes, parameters=parameters)
 
 
 def _workflow(name: str, data: str | Path | None) -> WorkflowSource:

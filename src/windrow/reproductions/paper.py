@@ -188,14 +188,28 @@ def find_paper(name: str) -> Paper:
     return paper
 
 
-def printed(name: str) -> dict[str, Any]:
+def printed(name: str, file: str = "printed") -> dict[str, Any]:
     """The numbers that a paper prints: `printed.toml` in its folder."""
-    return tomllib.loads(files(__package__).joinpath(name, "printed.toml").read_text(encoding="utf-8"))
+    return tomllib.loads(files(__package__).joinpath(name, f"{file}.toml").read_text(encoding="utf-8"))
 
 
-def texts(name: str) -> dict[str, Any]:
-    """What a page says about its parts: `texts.toml` in its folder."""
-    return tomllib.loads(files(__package__).joinpath(name, "texts.toml").read_text(encoding="utf-8"))
+class Texts(dict[str, Any]):
+    """What a page says about its parts: `texts.toml` in the folder of the paper. A table has a title and words."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(printed(name, "texts"))
+
+    def block(
+        self,
+        name: str,
+        head: tuple[str, ...],
+        rows: Iterable[tuple[str, ...]],
+        best: Iterable[tuple[int, int]] = (),
+        **values: object,
+    ) -> Block:
+        """The table of that name, with the values that its texts ask for."""
+        title, words = (text.format(**values) for text in self[name])
+        return Block(title, words, head, tuple(rows), frozenset(best))
 
 
 def run_calls(calls: Sequence[Callable[[], Any]], workers: int, tell: Callable[[int, int], None]) -> list[Any]:

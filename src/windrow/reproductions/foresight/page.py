@@ -8,9 +8,8 @@ from statistics import fmean
 from typing import Any
 
 from windrow.reproductions.foresight.plan import plan_wished
-from windrow.reproductions.foresight.plots import frontiers
 from windrow.reproductions.foresight.results import BEST_KNOWN, COST, OURS, ForesightResults, RunsCell
-from windrow.reproductions.foresight.tables import CellGroup, blocks, count, groups, percent
+from windrow.reproductions.foresight.tables import CellGroup, blocks, count, frontier, groups, percent
 from windrow.reproductions.paper import Fact, Gallery, Listing, Paper, PaperPlan, Picture, Report
 
 
@@ -34,7 +33,7 @@ def report_of(results: ForesightResults) -> Report:
         "seven times in the week. --full runs more.",
         [
             *blocks(results),
-            Gallery("Objectives, drawn", "", [*map(Picture, frontiers(results))]),
+            Gallery("Objectives, drawn", "", [Picture(frontier(cell)) for cell in results.by_log("objectives")]),
             Listing("What was run", [*_what(plan)]),
         ],
         {

@@ -28,10 +28,9 @@ from windrow.foresight.course import Sampling
 from windrow.foresight.courses import KINDS
 from windrow.foresight.strategy import Foresight
 from windrow.lab.campaign.campaign import BatchRules, Campaign
-from windrow.reproductions.data import find_log, missing_log
 from windrow.reproductions.foresight.decision_times import measure_decisions
 from windrow.reproductions.foresight.oracle import HINDSIGHT, Oracle
-from windrow.reproductions.grid import SUBMIT_S, find_grid
+from windrow.reproductions.grid import SUBMIT_S, find_grid, find_log, missing_log
 from windrow.reproductions.paper import PaperPlan, Wishes
 from windrow.strategies import Strategy
 

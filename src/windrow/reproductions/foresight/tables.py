@@ -1,4 +1,4 @@
-"""The tables of the trials of `foresight`.
+"""The tables of the trials of `foresight`, and what its objectives trade, drawn for each log.
 
 Rule: what was asked of it stands beside what came out, and every cell says in words whether it is met. Percentages are
 of makespans, below zero where the first is shorter.
@@ -9,14 +9,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import fmean
+from typing import TYPE_CHECKING
 
 from windrow.report.block import Block
+from windrow.reproductions.charts import MARKERS, chart
 from windrow.reproductions.foresight.plan import OBJECTIVES, RIVALS, TOLD
 from windrow.reproductions.foresight.results import BEST_KNOWN, OURS, ForesightResults, RunsCell
 from windrow.reproductions.grid import PRINTED_WINS
-from windrow.reproductions.paper import texts
+from windrow.reproductions.paper import Texts
 
-_TEXTS = texts("foresight")
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_TEXTS = Texts("foresight")
+_FAR = 2.0  # times the shortest makespan or the fewest node-hours: what is beyond lies at the edge of a picture
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +48,7 @@ def groups(results: ForesightResults) -> list[CellGroup]:
         for cell in cells
     ]
     noisy = tuple((_short(cell), cell) for cell in found["noise"])
-    words = _TEXTS["groups"]
+    words: dict[str, tuple[str, str]] = _TEXTS["groups"]
     all_of_them = (
         CellGroup(*words["tuned"], tuple(grid), is_printed=True),
         CellGroup(*words["judged"], tuple(judges)),
@@ -73,9 +79,8 @@ def _makespans(group: CellGroup) -> Block:
             (text, f"{len(c.runs)}", *hours, percent(c.against(group.name, c.best)), _met(c.is_within(group.name)))
         )
         best.add((k, 2 + names.index(c.best)))
-    title, words = _TEXTS["makespans"]
     head = ("cell", "n", *names, "against best", "+1 %")
-    return Block(title.format(group.title), words.format(group.words), head, tuple(rows), frozenset(best))
+    return _TEXTS.block("makespans", head, rows, best, group=group.title, words=group.words)
 
 
 def _asked(group: CellGroup) -> Block:
@@ -89,8 +94,7 @@ def _asked(group: CellGroup) -> Block:
         here = [_pair(c.wins("glume", "zhang")), better if c.glume_loses else ""]
         cost = [f"{c.cost(group.name):.2f}", _met(c.is_cheap(group.name))]
         rows.append((text, percent(c.against(group.name, "glume")), *there, *here, *cost))
-    title, words = _TEXTS["asked"]
-    return Block(title.format(group.title), words, head, tuple(rows))
+    return _TEXTS.block("asked", head, rows, group=group.title)
 
 
 def _wins(group: CellGroup) -> Block:
@@ -98,8 +102,7 @@ def _wins(group: CellGroup) -> Block:
         (text, f"{len(c.workflows)}", *(_pair(c.wins(group.name, rival)) for rival in RIVALS))
         for text, c in group.cells
     )
-    title, words = _TEXTS["wins"]
-    return Block(title.format(group.title), words, ("cell", "workflows", *RIVALS), rows)
+    return _TEXTS.block("wins", ("cell", "workflows", *RIVALS), rows, group=group.title)
 
 
 def _jobs(results: ForesightResults) -> Block:
@@ -107,7 +110,7 @@ def _jobs(results: ForesightResults) -> Block:
     for group in groups(results):
         means = [[cell.jobs(name) for _, cell in group.cells] for name in (*RIVALS, group.name)]
         rows.append((group.title, *(f"{fmean(n for n, _ in of):.1f} / {fmean(k for _, k in of):.1f}" for of in means)))
-    return Block(*_TEXTS["jobs"], ("", *RIVALS, OURS), tuple(rows))
+    return _TEXTS.block("jobs", ("", *RIVALS, OURS), rows)
 
 
 def _configurations(results: ForesightResults) -> Block:
@@ -118,7 +121,7 @@ def _configurations(results: ForesightResults) -> Block:
             column[workflow] = percent(-cell.improvement(workflow, OURS, "glume") / 100)
     names = [w.name for c in results.plan.campaigns if c.name == "grid" for w in c.workflows]
     rows = tuple((name, *(column.get(name, "") for column in columns.values())) for name in names)
-    return Block(*_TEXTS["configurations"], ("workflow", *columns), rows)
+    return _TEXTS.block("configurations", ("workflow", *columns), rows)
 
 
 def _distances(results: ForesightResults) -> Iterator[Block]:
@@ -131,29 +134,50 @@ def _distances(results: ForesightResults) -> Iterator[Block]:
             above = [percent(cell.against(name, knowing[-1])) for name in ours]
             rows.append((_label(cell), f"{len(cell.runs)}", *hours, *above))
         head = ("cell", "n", base, OURS, *knowing, f"{base} above it", "foresight above it")
-        yield Block(*_TEXTS[campaign], head, tuple(rows))
+        yield _TEXTS.block(campaign, head, rows)
 
 
 def _objectives(results: ForesightResults) -> Block:
     logs = results.by_log("objectives")
     head = ("strategy", *(f"{c.log} {what}" for c in logs for what in ("makespan", "node-hours")))
     rows = [
-        (shown(name), *(text for c in logs for text in (_hours(c.makespan_s(name)), f"{c.node_h(name):.0f}")))
-        for name in (by_objective(logs[0]) if logs else ())
+        (_shown(name), *(text for c in logs for text in (_hours(c.makespan_s(name)), f"{c.node_h(name):.0f}")))
+        for name in (_by_objective(logs[0]) if logs else ())
     ]
-    return Block(*_TEXTS["objectives"], head, tuple(rows))
+    return _TEXTS.block("objectives", head, rows)
 
 
-def by_objective(cell: RunsCell) -> tuple[str, ...]:
+def _by_objective(cell: RunsCell) -> tuple[str, ...]:
     """The strategies of a cell, those with objectives first."""
     ours = (OURS, *(strategy.name for strategy in OBJECTIVES))
     return (*ours, *(name for name in cell.names if name not in ours))
 
 
-def shown(name: str) -> str:
+def _shown(name: str) -> str:
     """A strategy in the company of objectives."""
     names = {OURS: "makespan"} | {strategy.name: strategy.objective for strategy in OBJECTIVES}
     return f"foresight: {names[name]}" if name in names else name
+
+
+def frontier(cell: RunsCell) -> str:
+    """A figure of mean makespans over mean node-hours."""
+    names = _by_objective(cell)
+    costs, spans = [cell.node_h(name) for name in names], [cell.makespan_s(name) / 3600 for name in names]
+    most_h, most_span = _FAR * min(costs), _FAR * min(spans)
+
+    def draw(axes: Axes) -> None:
+        near = [(min(cost, most_h), min(span, most_span)) for cost, span in zip(costs, spans, strict=True)]
+        axes.plot(*zip(*sorted(near[: 1 + len(OBJECTIVES)]), strict=True), linewidth=1)
+        for k, name in enumerate(names):
+            axes.plot(*near[k], MARKERS[k], color=f"C{k}", label=_shown(name), clip_on=False)
+
+    far = {name for name, cost, span in zip(names, costs, spans, strict=True) if cost > most_h or span > most_span}
+    edge = f" At the edge, beyond the scale: {', '.join(_shown(n) for n in cell.names if n in far)}." if far else ""
+    caption = (
+        f"{cell.log}: each objective, joined by a line, and each fixed strategy, over {len(cell.runs)} runs. Lower and "
+        f"further left is better.{edge}"
+    )
+    return chart(draw, caption, height=4, x="mean node-hours", y="mean makespan, hours")
 
 
 def _ablation(results: ForesightResults) -> Block:
@@ -162,8 +186,7 @@ def _ablation(results: ForesightResults) -> Block:
         (change.name, percent(change.makespan), percent(change.worst), f"{change.node_hours:.2f}")
         for change in results.changes("ablation")
     )
-    title, words = _TEXTS["ablation"]
-    return Block(title, words.format(runs=runs), ("", "makespan", "worst cell", "node-hours, times"), rows)
+    return _TEXTS.block("ablation", ("", "makespan", "worst cell", "node-hours, times"), rows, runs=runs)
 
 
 def _decisions(results: ForesightResults) -> Block:
@@ -172,8 +195,8 @@ def _decisions(results: ForesightResults) -> Block:
         (p.workflow, f"{len(p.decisions_s)}", f"{p.decisions_s[0]:.2f} s", f"{max(p.decisions_s):.2f} s")
         for p in results.decisions
     )
-    title, words = _TEXTS["decisions"]
-    return Block(title, words.format(queue=queue), ("workflow", "decisions", "the first", "the longest"), rows)
+    head = ("workflow", "decisions", "the first", "the longest")
+    return _TEXTS.block("decisions", head, rows, queue=queue)
 
 
 def _label(cell: RunsCell) -> str:

@@ -22,13 +22,13 @@ from windrow.reproductions.paper import (
     Paper,
     Picture,
     Report,
+    Texts,
     campaign_facts,
     claims_block,
     claims_words,
-    texts,
 )
 
-_TEXTS = texts("glume")
+_TEXTS = Texts("glume")
 
 
 def report(plan: GlumePlan, tables: Sequence[pa.Table]) -> Report:
@@ -99,7 +99,7 @@ def _wins(cells: Sequence[WinsCell]) -> Block:
         )
         for c in cells
     )
-    return Block(*_TEXTS["wins"], ("", "print", "here", "near", "", "in words"), rows)
+    return _TEXTS.block("wins", ("", "print", "here", "near", "", "in words"), rows)
 
 
 def _averages(results: GlumeResults) -> Block:
@@ -107,7 +107,7 @@ def _averages(results: GlumeResults) -> Block:
     rows = tuple((", ".join(cell), *(f"{v:+.1f} %" for v in means.values())) for cell, means in averages.items())
     names = ("zhang", *RIVALS)
     best = [(i, 1 + names.index(max(of, key=of.__getitem__))) for i, of in enumerate(averages.values())]
-    return Block(*_TEXTS["averages"], ("", *names), rows, frozenset(best))
+    return _TEXTS.block("averages", ("", *names), rows, best)
 
 
 def _costs(results: GlumeResults) -> Block:
@@ -115,9 +115,8 @@ def _costs(results: GlumeResults) -> Block:
         (c.strategy, f"{c.makespan_h:.1f} h", f"{c.visible_wait_h:.1f} h", f"{c.wasted_share:.1%}", f"{c.jobs:.1f}")
         for c in results.costs()
     )
-    title, words = _TEXTS["costs"]
-    words += "; ".join(f"{c.strategy}: {MEANINGS[c.strategy]}" for c in results.costs()) + "."
-    return Block(title, words, ("", "makespan", "visible wait", "wasted", "jobs"), rows)
+    meanings = "; ".join(f"{c.strategy}: {MEANINGS[c.strategy]}" for c in results.costs())
+    return _TEXTS.block("costs", ("", "makespan", "visible wait", "wasted", "jobs"), rows, meanings=meanings)
 
 
 def _enhancements(results: GlumeResults) -> Block:
@@ -131,7 +130,7 @@ def _enhancements(results: GlumeResults) -> Block:
         )
         for e in results.enhancements()
     )
-    return Block(*_TEXTS["enhancements"], ("", "runs", "better", "by, mean", "worse"), rows)
+    return _TEXTS.block("enhancements", ("", "runs", "better", "by, mean", "worse"), rows)
 
 
 def _picture(f: GlumeFigure) -> Picture:

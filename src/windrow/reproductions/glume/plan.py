@@ -13,7 +13,6 @@ from pathlib import Path
 
 from windrow.app.strategies import STRATEGIES
 from windrow.lab.campaign.campaign import BatchRules, Campaign, Option
-from windrow.lab.campaign.sources import LogSource
 from windrow.reproductions.glume.log import ThesisLog
 from windrow.reproductions.grid import SIZES, SUBMIT_S, find_grid
 from windrow.reproductions.paper import PaperPlan, Wishes
@@ -74,13 +73,11 @@ def plan_as_thesis(data: str | Path | None, *, full: bool) -> GlumePlan:
     """The campaigns under the settings of the thesis's own simulator."""
     plan = plan_glume(data, full=full, rules=THESIS_RULES, terms=THESIS_TERMS, zhang=THESIS_ZHANG)
     logs = tuple(ThesisLog(log.name, path=log.path) if log.path else log for log in plan.cap_16.logs)
-    return replace(plan, campaigns=tuple(_as_thesis(c, logs) for c in plan.campaigns), variant="-as-thesis")
-
-
-def _as_thesis(campaign: Campaign, logs: tuple[LogSource, ...]) -> Campaign:
-    usual = STRATEGIES["individual"]
-    strategies = tuple(THESIS_INDIVIDUAL if strategy is usual else strategy for strategy in campaign.strategies)
-    return replace(campaign, logs=logs, strategies=strategies)
+    own = {STRATEGIES["individual"]: THESIS_INDIVIDUAL}
+    campaigns = tuple(
+        replace(c, logs=logs, strategies=tuple(own.get(s, s) for s in c.strategies)) for c in plan.campaigns
+    )
+    return replace(plan, campaigns=campaigns, variant="-as-thesis")
 
 
 def plan_glume(
@@ -102,16 +99,8 @@ def plan_glume(
     ends = tuple(w for w in middle if not w.name.endswith("medium"))
     five = (zhang, *(STRATEGIES[name] for name in RIVALS))
     versions: tuple[Strategy, ...] = tuple(VERSIONS.values())
-    main = Campaign(
-        "cap-16",
-        grid.logs,
-        grid.workflows,
-        submit_s,
-        five,
-        requests=("accurate", "actual"),
-        rules=(rules,),
-        terms=terms,
-    )
+    both = ("accurate", "actual")
+    main = Campaign("cap-16", grid.logs, grid.workflows, submit_s, five, requests=both, rules=(rules,), terms=terms)
     wide = replace(main, name="cap-128", workflows=middle, strategies=five[:-1], requests=("accurate",), caps=(128,))
     variants = replace(main, name="enhancements", workflows=ends, strategies=versions, requests=("accurate",))
     return GlumePlan("full" if full else "quick", (main, wide, variants), grid.stand_ins)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from windrow.reproductions.glume.plan import RIVALS, VERSIONS, GlumePlan
 from windrow.reproductions.grid import BEATS, PRINTED_WINS
-from windrow.reproductions.paper import TableResults
+from windrow.reproductions.paper import TableResults, printed
 
 Floats = NDArray[np.float64]
 
@@ -94,7 +94,6 @@ class GlumeResults(TableResults):
         self.plan = plan
         self.table = pa.concat_tables(tables[:2])
         self.runs = {key: runs for table in tables for key, runs in _grouped(table).items()}
-        """The runs of one workflow on one cluster by one strategy."""
 
     @property
     def is_synthetic(self) -> bool:
@@ -119,37 +118,22 @@ class GlumeResults(TableResults):
     def cells(self) -> list[WinsCell]:
         """Table 7.1."""
         found = []
-        for (log, requests, length), printed in PRINTED_WINS.items():
+        for (log, requests, length), there in PRINTED_WINS.items():
             names = self.workflows(f"-{length}")
             gain = np.array([self.improvement(log, requests, 16, name, "glume") for name in names])
             ours = int((gain >= BEATS).sum()), int((gain <= -BEATS).sum())
             near = int((np.abs(np.abs(gain) - BEATS) < 1).sum())
-            agrees, words = compare_wins(printed, ours)
+            agrees, words = compare_wins(there, ours)
             if self.is_synthetic:
                 agrees, words = None, "a synthetic log: not to be compared"
-            found.append(WinsCell(log, requests, length, printed, ours, len(names), near, agrees, words))
+            found.append(WinsCell(log, requests, length, there, ours, len(names), near, agrees, words))
         return found
 
     def figures(self) -> list[GlumeFigure]:
         """Every bar chart of the thesis, in its order."""
-        three = RIVALS[:-1]
-        wanted = [
-            ("5.2", "KTH", "accurate", 128, "-250-", three),
-            ("5.3", "KTH", "accurate", 16, "-250-", three),
-            ("7.1", "KTH", "accurate", 16, "-medium", RIVALS),
-            ("7.2", "SDSC", "accurate", 16, "-medium", RIVALS),
-            ("7.3", "KTH", "actual", 16, "-medium", RIVALS),
-            ("7.4", "SDSC", "actual", 16, "-medium", RIVALS),
-            ("A.1 left", "SDSC", "accurate", 16, "-250-", three),
-            ("A.1 right", "SDSC", "accurate", 128, "-250-", three),
-        ]
-        appendix = (("B.1", "accurate", "-short"), ("B.2", "accurate", "-long"))
-        appendix += (("B.3", "actual", "-short"), ("B.4", "actual", "-long"))
-        for number, requests, part in appendix:
-            for side, log in (("left", "KTH"), ("right", "SDSC")):
-                wanted.append((f"{number} {side}", log, requests, 16, part, RIVALS))
         found = []
-        for figure, log, requests, cap, part, rivals in wanted:
+        for figure, log, requests, cap, part in printed("glume")["figures"]:
+            rivals = RIVALS[:-1] if part == "-250-" else RIVALS  # chapter 5 and appendix A are without glume
             names = self.workflows(part)
             values = {s: tuple(self.improvement(log, requests, cap, name, s) for name in names) for s in rivals}
             found.append(GlumeFigure(figure, log, requests, cap, names, values))
@@ -184,35 +168,31 @@ class GlumeResults(TableResults):
 
         found = []
         for strategy in ("zhang", *RIVALS):
-            rows = self.table.filter(
-                pc.and_(pc.equal(self.table["strategy"], strategy), pc.equal(self.table["cap"], 16))
-            )
-            makespan_s, wait_s, jobs = (
-                pc.mean(rows[name]).as_py() for name in ("makespan_s", "visible_wait_s", "jobs")
-            )
+            rows = self.table.filter((pc.field("strategy") == strategy) & (pc.field("cap") == 16))
+            means = (pc.mean(rows[name]).as_py() for name in ("makespan_s", "visible_wait_s", "jobs"))
+            makespan_s, wait_s, jobs = means
             wasted = pc.sum(rows["wasted_node_s"]).as_py() / pc.sum(rows["used_node_s"]).as_py()
             found.append(Cost(strategy, makespan_s / 3600, wait_s / 3600, wasted, jobs))
         return found
 
 
-def compare_wins(printed: tuple[int, int], ours: tuple[int, int]) -> tuple[bool | None, str]:
-    """Whether the same side wins, and in words. None where print shows too small a difference to tell."""
-    if printed == ours:
-        return True, "the same count"
-    there, here = (("neither", "GLUME", "Zhang")[int(np.sign(wins[0] - wins[1]))] for wins in (printed, ours))
+def compare_wins(there: tuple[int, int], here: tuple[int, int]) -> tuple[bool | None, str]:
+    """Whether the same side wins in print, and in words. None where print shows too small a difference to tell."""
     if there == here:
-        return True, "neither wins more, in both" if there == "neither" else f"{there} wins more often in both"
-    if abs(printed[0] - printed[1]) < DECISIVE:
-        return None, f"print shows {there} by less than {DECISIVE}; here {here}"
-    return False, f"print shows {there}; here {here}"
+        return True, "the same count"
+    print_side, side = (("neither", "GLUME", "Zhang")[int(np.sign(wins[0] - wins[1]))] for wins in (there, here))
+    if print_side == side:
+        return True, "neither wins more, in both" if side == "neither" else f"{side} wins more often in both"
+    if abs(there[0] - there[1]) < DECISIVE:
+        return None, f"print shows {print_side} by less than {DECISIVE}; here {side}"
+    return False, f"print shows {print_side}; here {side}"
 
 
 def _grouped(table: pa.Table) -> dict[tuple[str, str, int, str, str], _Runs]:
     """Rows come sorted, so the runs of one strategy lie together, by submission time."""
     names = ("log", "requests", "cap", "workflow", "strategy")
     keys = list(zip(*(table.column(name).to_pylist() for name in names), strict=True))
-    makespan = np.array(table.column("makespan_s").cast(pa.float64()).to_numpy(), dtype=np.float64)
-    jobs = np.array(table.column("jobs").cast(pa.float64()).to_numpy(), dtype=np.float64)
+    makespan, jobs = (table.column(name).cast(pa.float64()).to_numpy() for name in ("makespan_s", "jobs"))
     alone = np.array([bool(x) for x in table.column("individually").to_pylist()], dtype=bool)
     begins = [i for i, key in enumerate(keys) if i == 0 or key != keys[i - 1]]
     ends = [*begins[1:], len(keys)]

@@ -16,19 +16,18 @@ from windrow.reproductions.ilyushkin.beyond import UTILIZATION
 from windrow.reproductions.ilyushkin.plan import POLICIES, IlyushkinResults, gathered, plan_ilyushkin
 from windrow.reproductions.ilyushkin.plots import galleries
 from windrow.reproductions.ilyushkin.readings import READINGS, RULES
-from windrow.reproductions.paper import Paper, PaperPlan, Report, printed, texts
+from windrow.reproductions.paper import Paper, PaperPlan, Report, Texts, printed
 
 PRINTED = printed("ilyushkin")
-PRINTED_MAXIMAL = {policy: dict(zip(WORKLOADS, row, strict=True)) for policy, row in PRINTED["table_1"].items()}
+PRINTED_MAXIMAL: dict[str, dict[str, float]] = {
+    policy: dict(zip(WORKLOADS, row, strict=True)) for policy, row in PRINTED["table_1"].items()
+}
 """Table I, by policy and workload."""
 
 NEAR = 0.05
 """How far a maximal utilization may be from print to agree."""
 
-_TEXTS = {
-    name: (title, words.format(near=NEAR, utilization=UTILIZATION))
-    for name, (title, words) in texts("ilyushkin").items()
-}
+_TEXTS = Texts("ilyushkin")
 
 
 def report(plan: PaperPlan, found: Sequence[Any]) -> Report:
@@ -102,12 +101,12 @@ def _maximal(results: IlyushkinResults) -> Block:
         pairs = [(there, results.maximal(w, policy)) for w, there in PRINTED_MAXIMAL[policy].items()]
         cells = (f"{there:.2f} / {here:.2f}{sign}" for (there, here), sign in zip(pairs, signs, strict=True))
         rows.append((policy, *cells))
-    return Block(*_TEXTS["maximal"], ("policy", *WORKLOADS), tuple(rows))
+    return _TEXTS.block("maximal", ("policy", *WORKLOADS), rows, near=NEAR)
 
 
 def _saturation(results: IlyushkinResults) -> Block:
     rows = tuple((p, *(f"{results.saturation(w, p):.3f}" for w in WORKLOADS)) for p in POLICIES)
-    return Block(*_TEXTS["saturation"], ("policy", *WORKLOADS), rows)
+    return _TEXTS.block("saturation", ("policy", *WORKLOADS), rows)
 
 
 def _times(results: IlyushkinResults) -> Block:
@@ -119,7 +118,7 @@ def _times(results: IlyushkinResults) -> Block:
         ours = [*_means(points, "wait_s"), *_means(points, "makespan_s")]
         rows.append((policy, f"{utilization:.2f}", *_beside(PRINTED["table_2"][policy], ours)))
     head = ("policy", "at", *(f"wait {s}" for s in SIZES), *(f"makespan {s}" for s in SIZES))
-    return Block(*_TEXTS["times"], head, tuple(rows))
+    return _TEXTS.block("times", head, rows)
 
 
 def _means(points: Sequence[StreamFigures], what: str) -> list[float]:
@@ -138,7 +137,7 @@ def _parallelism(results: IlyushkinResults) -> Block:
         for p in results.pictures.parallelism
     )
     head = ("workflow", "tasks", "exact", "tokens", "most missed")
-    return Block(*_TEXTS["parallelism"], head, rows)
+    return _TEXTS.block("parallelism", head, rows)
 
 
 def _duels(results: IlyushkinResults) -> Block:
@@ -157,7 +156,7 @@ def _duels(results: IlyushkinResults) -> Block:
             )
         )
     head = ("policy", "estimates", "mean slowdown", *SIZES, "99 % below", "worst", "longest wait")
-    return Block(*_TEXTS["duels"], head, tuple(rows))
+    return _TEXTS.block("duels", head, rows, utilization=UTILIZATION)
 
 
 def _readings(results: IlyushkinResults) -> Block:
@@ -166,7 +165,7 @@ def _readings(results: IlyushkinResults) -> Block:
     for workload in WORKLOADS:
         rows.append((f"{workload}: print", *(f"{PRINTED_MAXIMAL[p][workload]:.2f}" for p in RULES)))
         rows += [(f"{workload}: {r}", *(f"{found[workload, r, p]:.3f}" for p in RULES)) for r in READINGS]
-    return Block(*_TEXTS["readings"], ("reading", *RULES), tuple(rows))
+    return _TEXTS.block("readings", ("reading", *RULES), rows)
 
 
 def _nearest(results: IlyushkinResults) -> Block:
@@ -174,7 +173,7 @@ def _nearest(results: IlyushkinResults) -> Block:
     for name in READINGS:
         off = [abs(r.step - PRINTED_MAXIMAL[r.policy][r.workload]) for r in results.readings if r.reading == name]
         rows.append((name, f"{sum(o <= NEAR + 1e-9 for o in off)} of {len(off)}", f"{max(off):.2f}"))
-    return Block(*_TEXTS["nearest"], ("reading", "near", "worst"), tuple(rows))
+    return _TEXTS.block("nearest", ("reading", "near", "worst"), rows, near=NEAR)
 
 
 PAPER = Paper(plan_ilyushkin, report, "own workloads", needs=("matplotlib",))

@@ -19,26 +19,17 @@ from windrow.reproductions.paper import (
     Paper,
     Picture,
     Report,
+    Texts,
     campaign_facts,
     claims_block,
     claims_words,
-    texts,
 )
 from windrow.reproductions.zhang.claims import claims
 from windrow.reproductions.zhang.paired import PairedTest
 from windrow.reproductions.zhang.plan import CLUSTERS, POLICIES, STRATEGY_NAMES, ZhangPlan, plan_wished
-from windrow.reproductions.zhang.results import (
-    Means,
-    StrategyPair,
-    Usage,
-    WorkflowGroup,
-    ZhangFigure,
-    ZhangResults,
-    figure_11,
-    ranking,
-)
+from windrow.reproductions.zhang.results import Means, Usage, ZhangFigure, ZhangResults, figure_11, ranking
 
-_TEXTS = texts("zhang")
+_TEXTS = Texts("zhang")
 
 
 def report(plan: ZhangPlan, tables: Sequence[pa.Table]) -> Report:
@@ -64,8 +55,8 @@ def report(plan: ZhangPlan, tables: Sequence[pa.Table]) -> Report:
             _printed_waits([m for m in means if m.printed_h]),
             Gallery("The figures", _TEXTS["figures"], [*map(_picture, drawn)]),
             _all_means(results, means),
-            _groups(results.groups()),
-            _tests(results.comparisons()),
+            _groups(results),
+            _tests(results),
             _figure_11(usages),
             Listing("What was run", [*_what(results)]),
             Listing("Why numbers may differ from print", _TEXTS["differences"]),
@@ -138,7 +129,7 @@ def _printed_waits(means: Sequence[Means]) -> Block:
         ratios = [f"{_ratio(values, 0)} / {_ratio(values, 1)}" for values in both]
         rows.append((m.cluster, *numbers, *ratios, AGREEMENT[m.agrees]))
     head = ("", "print, h", "here, h", "ratios in print", "ratios here", "")
-    return Block(*_TEXTS["printed_waits"], head, tuple(rows))
+    return _TEXTS.block("printed_waits", head, rows)
 
 
 def _all_means(results: ZhangResults, means: Sequence[Means]) -> Block:
@@ -148,10 +139,10 @@ def _all_means(results: ZhangResults, means: Sequence[Means]) -> Block:
         waits = (_hours(v) for v in m.wait_h)
         rows.append((f"{m.policy}, {m.cluster}", *waits, _three(m.relative_wait), _three(m.cpu_h)))
     head = ("", *STRATEGY_NAMES, "relative waits", "CPU hours")
-    return Block(*_TEXTS["means"], head, tuple(rows), frozenset(best))
+    return _TEXTS.block("means", head, rows, best)
 
 
-def _groups(groups: Sequence[WorkflowGroup]) -> Block:
+def _groups(results: ZhangResults) -> Block:
     rows = tuple(
         (
             f"{g.policy}, {g.name}",
@@ -160,13 +151,13 @@ def _groups(groups: Sequence[WorkflowGroup]) -> Block:
             _three(g.cpu_h),
             *map(p_words, g.tests),
         )
-        for g in groups
+        for g in results.groups()
     )
     head = ("", *STRATEGY_NAMES, "relative waits", "CPU hours", "p, individual", "p, giant")
-    return Block(*_TEXTS["groups"], head, rows)
+    return _TEXTS.block("groups", head, rows)
 
 
-def _tests(comparisons: Sequence[StrategyPair]) -> Block:
+def _tests(results: ZhangResults) -> Block:
     rows = tuple(
         (
             f"{c.policy}, {c.cluster}: {c.first} - {c.second}",
@@ -176,11 +167,11 @@ def _tests(comparisons: Sequence[StrategyPair]) -> Block:
             f"{c.by_time.pairs:,}",
             p_words(c.by_time),
         )
-        for c in comparisons
+        for c in results.comparisons()
         if c.second == "zhang"
     )
     head = ("", "difference", "pairs by run", "p", "pairs by time", "p")
-    return Block(*_TEXTS["tests"], head, rows)
+    return _TEXTS.block("tests", head, rows)
 
 
 def _figure_11(usages: Sequence[tuple[str, Usage, Usage | None]]) -> Block:
@@ -192,7 +183,7 @@ def _figure_11(usages: Sequence[tuple[str, Usage, Usage | None]]) -> Block:
                 numbers = (f"{value:,.0f}" if value >= 100 else f"{value:.2f}" for value in means)
                 rows.append((f"{name}, {where}", f"{nodes:,}", *numbers))
     head = ("", "nodes", "jobs a day", "width", "run, h", "request, node h", "load", "requested load")
-    return Block(*_TEXTS["usage"], head, tuple(rows))
+    return _TEXTS.block("usage", head, rows)
 
 
 def p_words(test: PairedTest) -> str:

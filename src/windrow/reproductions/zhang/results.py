@@ -290,4 +290,4 @@ def usage(log: Log) -> Usage:
 def printed_usage(cluster: str) -> Usage | None:
     """The row that the paper prints; None for a cluster that it does not have."""
     row = FIGURE_11.get(cluster.lower())
-    return row and Usage(**{field.name: getattr(row, field.name) for field in fields(Usage)})
+    return None if row is None else Usage(**{field.name: getattr(row, field.name) for field in fields(Usage)})
