@@ -59,6 +59,11 @@ class PaperPlan:
     """What the calls do, while they do it."""
     variant: str = ""
 
+    def campaign_facts(self) -> Iterator[Fact]:
+        """What each campaign was, under which digest it is kept."""
+        for campaign in self.campaigns:
+            yield f"campaign {campaign.name}", f"{campaign.trials:,} trials, digest {campaign.digest()}"
+
 
 @dataclass(frozen=True, slots=True)
 class Claim:
@@ -211,6 +216,11 @@ class Texts(dict[str, Any]):
         title, words = (text.format(**values) for text in self[name])
         return Block(title, words, head, tuple(rows), frozenset(best))
 
+    def claims(self, said: Iterable[Claim]) -> Block:
+        """The claims of a text, each beside what our runs say."""
+        rows = ((f"{c.where}: {c.what}", c.printed, c.ours, AGREEMENT[c.agrees]) for c in said)
+        return Block("Claims of the text", self["claims"], ("", "print", "here", ""), tuple(rows))
+
 
 def run_calls(calls: Sequence[Callable[[], Any]], workers: int, tell: Callable[[int, int], None]) -> list[Any]:
     """What the calls give, in their order, whatever the number of processes; `tell` hears how many are done."""
@@ -239,22 +249,10 @@ def write_report(report: Report, stem: Path) -> dict[str, str]:
     return {what: f"{stem}.{suffix}" for what, (suffix, _) in texts.items()}
 
 
-def claims_block(said: Iterable[Claim], words: str) -> Block:
-    """The claims of a text, each beside what our runs say."""
-    rows = tuple((f"{c.where}: {c.what}", c.printed, c.ours, AGREEMENT[c.agrees]) for c in said)
-    return Block("Claims of the text", words, ("", "print", "here", ""), rows)
-
-
 def claims_words(said: Sequence[Claim]) -> str:
     """How many of them agree, in a sentence."""
     agree, differ = (sum(c.agrees is verdict for c in said) for verdict in (True, False))
     return f"The text: {agree} of {len(said)} claims agree, {differ} differ."
-
-
-def campaign_facts(plan: PaperPlan) -> Iterator[Fact]:
-    """What each campaign was, under which digest it is kept."""
-    for campaign in plan.campaigns:
-        yield f"campaign {campaign.name}", f"{campaign.trials:,} trials, digest {campaign.digest()}"
 
 
 def _section(part: Block | Gallery | Listing) -> str:

@@ -14,19 +14,7 @@ from windrow.reproductions.charts import FLOOR, grouped_bars
 from windrow.reproductions.glume.claims import claims
 from windrow.reproductions.glume.plan import RIVALS, GlumePlan, plan_wished
 from windrow.reproductions.glume.results import DECISIVE, GlumeFigure, GlumeResults, WinsCell
-from windrow.reproductions.paper import (
-    AGREEMENT,
-    Fact,
-    Gallery,
-    Listing,
-    Paper,
-    Picture,
-    Report,
-    Texts,
-    campaign_facts,
-    claims_block,
-    claims_words,
-)
+from windrow.reproductions.paper import AGREEMENT, Gallery, Listing, Paper, Picture, Report, Texts, claims_words
 
 _TEXTS = Texts("glume")
 
@@ -50,7 +38,7 @@ def report(plan: GlumePlan, tables: Sequence[pa.Table]) -> Report:
             _wins(results.cells()),
             _averages(results),
             _costs(results),
-            claims_block(said, _TEXTS["claims"]),
+            _TEXTS.claims(said),
             _enhancements(results),
             Gallery("The figures", _TEXTS["figures"].format(floor=FLOOR), [*map(_picture, figures)]),
             Listing("What was run", [*_what(results)]),
@@ -156,7 +144,7 @@ def _differences(plan: GlumePlan) -> list[str]:
     return [words for name, words in _TEXTS["differences"].items() if not is_gone.get(name, False)]
 
 
-def _what(results: GlumeResults) -> Iterator[Fact]:
+def _what(results: GlumeResults) -> Iterator[tuple[str, str]]:
     plan = results.plan
     main = plan.cap_16
     yield "scale", plan.scale
@@ -168,7 +156,7 @@ def _what(results: GlumeResults) -> Iterator[Fact]:
     if main.terms:
         yield "terms", ", ".join(f"{name} {value}" for name, value in main.terms)
     yield "strategies", ", ".join(s.name for s in main.strategies)
-    yield from campaign_facts(plan)
+    yield from plan.campaign_facts()
 
 
 _OPTIONS = ("data", "policy", "placement", "as_thesis")

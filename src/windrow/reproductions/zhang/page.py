@@ -13,15 +13,12 @@ from windrow.report.block import Block
 from windrow.reproductions.charts import grouped_bars, short
 from windrow.reproductions.paper import (
     AGREEMENT,
-    Fact,
     Gallery,
     Listing,
     Paper,
     Picture,
     Report,
     Texts,
-    campaign_facts,
-    claims_block,
     claims_words,
 )
 from windrow.reproductions.zhang.claims import claims
@@ -51,7 +48,7 @@ def report(plan: ZhangPlan, tables: Sequence[pa.Table]) -> Report:
         findings,
         "2 of 25 workflows of each application, at 6 times instead of 100. --full runs all.",
         [
-            claims_block(said, _TEXTS["claims"]),
+            _TEXTS.claims(said),
             _printed_waits([m for m in means if m.printed_h]),
             Gallery("The figures", _TEXTS["figures"], [*map(_picture, drawn)]),
             _all_means(results, means),
@@ -105,7 +102,7 @@ def _picture(f: ZhangFigure) -> Picture:
     return Picture(grouped_bars(f.groups, f.values, f.unit, f"Figure {f.figure}. {f.caption}", short), block)
 
 
-def _what(results: ZhangResults) -> Iterator[Fact]:
+def _what(results: ZhangResults) -> Iterator[tuple[str, str]]:
     plan = results.plan
     first = plan.campaigns[0]
     yield "scale", plan.scale
@@ -117,7 +114,7 @@ def _what(results: ZhangResults) -> Iterator[Fact]:
     cap = "no cap on jobs" if plan.cap is None else f"a cap of {plan.cap} jobs"
     yield "terms", f"{cap}, " + ", ".join(f"{name} {value}" for name, value in first.terms)
     yield "averages over clusters", ", ".join(CLUSTERS)
-    yield from campaign_facts(plan)
+    yield from plan.campaign_facts()
 
 
 def _printed_waits(means: Sequence[Means]) -> Block:
@@ -143,33 +140,21 @@ def _all_means(results: ZhangResults, means: Sequence[Means]) -> Block:
 
 
 def _groups(results: ZhangResults) -> Block:
-    rows = tuple(
-        (
-            f"{g.policy}, {g.name}",
-            *map(_hours, g.wait_h),
-            _three(g.relative_wait),
-            _three(g.cpu_h),
-            *map(p_words, g.tests),
-        )
-        for g in results.groups()
-    )
+    rows = []
+    for g in results.groups():
+        means = (*map(_hours, g.wait_h), _three(g.relative_wait), _three(g.cpu_h))
+        rows.append((f"{g.policy}, {g.name}", *means, *map(p_words, g.tests)))
     head = ("", *STRATEGY_NAMES, "relative waits", "CPU hours", "p, individual", "p, giant")
     return _TEXTS.block("groups", head, rows)
 
 
 def _tests(results: ZhangResults) -> Block:
-    rows = tuple(
-        (
-            f"{c.policy}, {c.cluster}: {c.first} - {c.second}",
-            f"{c.by_run.difference / 3600:+.2f} h",
-            f"{c.by_run.pairs:,}",
-            p_words(c.by_run),
-            f"{c.by_time.pairs:,}",
-            p_words(c.by_time),
-        )
-        for c in results.comparisons()
-        if c.second == "zhang"
-    )
+    rows = []
+    for c in results.comparisons():
+        if c.second == "zhang":
+            by_run, by_time = ((f"{test.pairs:,}", p_words(test)) for test in (c.by_run, c.by_time))
+            name = f"{c.policy}, {c.cluster}: {c.first} - {c.second}"
+            rows.append((name, f"{c.by_run.difference / 3600:+.2f} h", *by_run, *by_time))
     head = ("", "difference", "pairs by run", "p", "pairs by time", "p")
     return _TEXTS.block("tests", head, rows)
 

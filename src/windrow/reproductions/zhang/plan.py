@@ -61,6 +61,10 @@ _QUICK_DAYS = 60
 _QUICK_PLACES = ((1, 1), (3, 3))
 _DAYS = {"Lonestar": 365, "Ada": 365, "LeMieux": 365, "RTC": 365, "Star": 304, "KTH": 330, "SDSC": 700}
 _PUBLIC = ("KTH", "SDSC")
+_PRIVATE = (
+    "The logs of the paper's five clusters are private: synthetic ones with the means of its figure 11 stand in. "
+    "So its orders and ratios can be compared, its seconds cannot."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,14 +123,25 @@ def plan_zhang(data: str | Path | None, *, full: bool, cap: int = NO_CAP) -> Zha
     logs = [LogSource(name, model=name.lower(), seed=1) for name in CLUSTERS]
     logs += [log for name in _PUBLIC if (log := find_log(name, data))]
     configurations = tuple(all_configurations() if full else quick_configurations())
-    campaigns = tuple(_campaign(log, configurations, cap, full=full) for log in logs)
-    return ZhangPlan(
-        "full" if full else "quick",
-        campaigns,
-        tuple(_stand_ins(logs)),
-        variant="" if cap == NO_CAP else f"-cap-{cap}",
-        configurations=configurations,
+    strategies: tuple[Strategy, ...] = (STRATEGIES["individual"], STRATEGIES["giant"], HYBRID)
+    campaigns = tuple(
+        Campaign(
+            f"zhang-{log.name.lower()}",
+            (log,),
+            tuple(c.source() for c in configurations),
+            submission_times(log.name, full=full),
+            strategies,
+            rules=tuple(POLICIES.values()),
+            caps=(cap,),
+            terms=TERMS,
+        )
+        for log in logs
     )
+    fate = "that cluster, which print does not have, is left out"
+    missing = [missing_log(name, fate) for name in _PUBLIC if name not in {log.name for log in logs}]
+    variant = "" if cap == NO_CAP else f"-cap-{cap}"
+    scale = "full" if full else "quick"
+    return ZhangPlan(scale, campaigns, (_PRIVATE, *missing), variant=variant, configurations=configurations)
 
 
 def all_configurations() -> Iterator[Configuration]:
@@ -144,27 +159,3 @@ def submission_times(cluster: str, *, full: bool) -> tuple[int, ...]:
     last_day = _DAYS[cluster] - _RUN_OUT_DAYS if full else _QUICK_DAYS
     span = range(_WARM_UP_DAYS * _DAY_S, last_day * _DAY_S)
     return tuple(sorted(Random(f"zhang {cluster}").sample(span, _TIMES if full else _QUICK_TIMES)))
-
-
-def _campaign(log: LogSource, configurations: tuple[Configuration, ...], cap: int, *, full: bool) -> Campaign:
-    strategies: tuple[Strategy, ...] = (STRATEGIES["individual"], STRATEGIES["giant"], HYBRID)
-    return Campaign(
-        f"zhang-{log.name.lower()}",
-        (log,),
-        tuple(c.source() for c in configurations),
-        submission_times(log.name, full=full),
-        strategies,
-        rules=tuple(POLICIES.values()),
-        caps=(cap,),
-        terms=TERMS,
-    )
-
-
-def _stand_ins(logs: list[LogSource]) -> Iterator[str]:
-    yield (
-        "The logs of the paper's five clusters are private: synthetic ones with the means of its figure 11 stand in. "
-        "So its orders and ratios can be compared, its seconds cannot."
-    )
-    for name in _PUBLIC:
-        if name not in {log.name for log in logs}:
-            yield missing_log(name, "that cluster, which print does not have, is left out")
