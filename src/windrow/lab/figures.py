@@ -90,7 +90,7 @@ class _Run:
         self.begun_s = cluster.now_s
         self.individually = False
         self.numbers = terms.requests().numbers()
-        self.run = run = _tables(work, actual_s)
+        self.run = run = _tables(work, actual_s, cluster.events_room)
         run[[b.CAP, b.OWNER, b.MOST_NODES]] = terms.cap, cluster.log_users, cluster.nodes
         run[[b.FIRST_CLIENT, b.QUIET]] = -1 - cluster.clients, _QUIET[habits.quiet]
         run[[b.BUSY_IS_REQUEST, b.SINGLY]] = terms.busy_is_request, habits.by_task == "always"
@@ -190,10 +190,10 @@ def _submit(s: Ints, _log: Ints, run: Ints, size: int, nodes: int, run_s: int, r
     return 0
 
 
-def _tables(work: Work, actual_s: Ints) -> Ints:
-    """The run before it begins."""
+def _tables(work: Work, actual_s: Ints, events: int) -> Ints:
+    """The run before it begins, with room that most runs need not make larger."""
     n = len(work.workflow)
-    rooms = {b.JOBS_AT: n + 1, b.ACTIVE_AT: n + 1, b.NEWS_AT: 64}
+    rooms = {b.JOBS_AT: 2 * n + 1, b.ACTIVE_AT: 2 * n + 1, b.NEWS_AT: 2 * events}
     rooms |= dict.fromkeys((b.ATTEMPTS_AT, b.ENDS_AT, b.READY_AT, b.POOL_AT), 2 * n)
     run = tables(work, rooms, are_alike=work.are_alike(np.arange(n)))
     b.tasks_of(run)[:, b.ACTUAL] = actual_s
