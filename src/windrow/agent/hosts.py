@@ -51,16 +51,16 @@ def queue_id(environ: Mapping[str, str]) -> str:
 
 def find_hosts(nodes: int, environ: Mapping[str, str]) -> Hosts:
     """The nodes of this job. OutsideError if the queue gave fewer than `nodes`."""
-    if _is_local(environ):
-        hosts = _here(int(environ.get("WINDROW_JOB_NODES") or nodes))
-    elif "SLURM_JOB_ID" in environ:
+    is_local = _is_local(environ)
+    if "SLURM_JOB_ID" in environ and not is_local:
         hosts = _slurm(environ)
-    elif "PBS_JOBID" in environ:
+    elif "PBS_JOBID" in environ and not is_local:
         if nodes > 1:
             raise UserError("jobs of several nodes are not supported under PBS yet; cut into jobs of one node")
         hosts = Hosts((gethostname(),), True, True)
     else:
-        hosts = _here(nodes)
+        given = environ.get("WINDROW_JOB_NODES") if is_local else None
+        hosts = Hosts((gethostname(),) * int(given or nodes), True, False)
     if len(hosts.names) < nodes:
         raise OutsideError(f"this job needs {nodes} nodes, but the queue gave it {len(hosts.names)}")
     return hosts
@@ -68,10 +68,6 @@ def find_hosts(nodes: int, environ: Mapping[str, str]) -> Hosts:
 
 def _is_local(environ: Mapping[str, str]) -> bool:
     return environ.get("WINDROW_QUEUE") == "local"
-
-
-def _here(nodes: int) -> Hosts:
-    return Hosts((gethostname(),) * nodes, True, False)
 
 
 def _slurm(environ: Mapping[str, str]) -> Hosts:

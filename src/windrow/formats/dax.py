@@ -184,8 +184,6 @@ def _command(kind: str, argument: Element | None) -> tuple[str, ...]:
     """The program, then the argument's words, with the names of files written out; () where there is no argument."""
     if argument is None:
         return ()
-    parts = (
-        item if isinstance(item, str) else item.attributes.get("name", item.attributes.get("file", ""))
-        for item in argument.content
-    )
+    items = argument.content
+    parts = (i if isinstance(i, str) else i.attributes.get("name", i.attributes.get("file", "")) for i in items)
     return (kind, *"".join(parts).split())
