@@ -1,18 +1,20 @@
 """A scenario: one workflow, one log, one set of terms. Every trial in it differs only in strategy and submission time.
 
 Rule 1: times count in seconds from the log's first submission. Rule 2: what tasks really take depends on the workflow,
-noise, seed and submission time alone (`noise.task_times`), so that strategies are compared on the same luck, and a time
+noise, seed and submission time alone (`task_times`), so that strategies are compared on the same luck, and a time
 tried alone gives the same trial as among others. Rule 3: trials of one scenario share what strategies believe (`work`),
 and with it their estimates.
 """
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, field
 from functools import cached_property
 
+import numpy as np
+
 from windrow.errors import UserError
-from windrow.lab.noise import task_times
 from windrow.lab.trial import Ints, Trial, run_trial
 from windrow.manager.terms import Terms
 from windrow.model import Log, NodeShape, Workflow, format_duration
@@ -99,6 +101,22 @@ class Scenario:
         """One run from the cluster's present time on; the cluster moves along (give it a clone)."""
         actual = self.actual_s(cluster.now_s - self.zero_s)
         return run_trial(cluster, self.workflow, strategy, terms=self.terms, actual_s=actual, work=self.work)
+
+
+def task_times(workflow: Workflow, name: str, noise: float, seed: int, submit_s: int) -> Ints:
+    """What the tasks will take, in whole seconds: the same for every strategy, so that trials can be compared.
+
+    The factor is log-normal with median 1. A task is as likely to take longer than its estimate as shorter, which is
+    what an estimate is; the mean lies above it, by a factor of exp(noise^2 / 2), since times have a long tail to one
+    side. Comparisons and campaigns draw alike: the same name, seed and submission time give the same times everywhere.
+    """
+    expected = whole_seconds(workflow)
+    if noise == 0:
+        return expected
+    digest = hashlib.sha256(f"{name}/{seed}/{submit_s}".encode()).digest()
+    factor = np.exp(noise * np.random.default_rng(int.from_bytes(digest, "big")).standard_normal(len(workflow)))
+    drawn: Ints = np.maximum(1, np.ceil(expected * factor)).astype(np.int64)
+    return drawn
 
 
 def submission_times(log: Log, from_s: int | None = None, to_s: int | None = None, every_s: int | None = None) -> range:

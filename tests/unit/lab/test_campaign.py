@@ -21,7 +21,7 @@ from windrow.lab.campaign.campaign import BatchRules, Campaign
 from windrow.lab.campaign.sources import LogSource, WorkflowSource
 from windrow.lab.campaign.store import ChunkStore
 from windrow.lab.campaign.workers import CampaignProgress, run_campaigns
-from windrow.lab.noise import task_times
+from windrow.lab.scenario import task_times
 from windrow.lab.trial import run_trial
 from windrow.manager.figures import node_time
 from windrow.manager.terms import Terms

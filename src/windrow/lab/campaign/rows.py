@@ -22,7 +22,7 @@ from windrow.errors import WindrowError
 from windrow.lab.campaign.campaign import BatchRules, Chunk
 from windrow.lab.campaign.sources import LogSource
 from windrow.lab.figures import trial_figures
-from windrow.lab.noise import task_times
+from windrow.lab.scenario import task_times
 from windrow.manager.terms import Terms
 from windrow.model import Log
 from windrow.sim.cluster import Cluster
