@@ -24,8 +24,8 @@ from windrow.manager.journal import PredictedStart, Record, RunJournal
 from windrow.manager.states import ACTIVE, JobStage, RunState, TaskState
 from windrow.manager.story import RunStory
 from windrow.model import Runnable
+from windrow.records.journal import JournalView
 from windrow.records.runnable_file import read_runnable
-from windrow.records.view import JournalView
 
 if TYPE_CHECKING:
     from windrow.manager.figures import RecordedRun

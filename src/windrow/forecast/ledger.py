@@ -79,7 +79,14 @@ def accuracies(records: Iterable[PastPrediction], *, last: int = LAST, slack_s: 
     by_source: dict[str, list[PastPrediction]] = {}
     for record in records:
         by_source.setdefault(record.source, []).append(record)
-    return [_accuracy(source, by_source[source], last, slack_s) for source in sorted(by_source)]
+    found = []
+    for source, told in sorted(by_source.items()):
+        errors = [record.error_s for record in _by_start(told) if record.error_s is not None]
+        pending, counted = len(told) - len(errors), errors[-last:]
+        covered = sum(error >= -slack_s for error in counted) / max(1, len(counted))
+        figures = (median(map(abs, counted)), fmean(counted), covered) if counted else (None, None, None)
+        found.append(Accuracy(source, len(counted), pending, *figures))
+    return found
 
 
 def choose(records: Sequence[PastPrediction], *, default: str = DEFAULT, last: int = LAST) -> str:
@@ -100,15 +107,6 @@ def choose(records: Sequence[PastPrediction], *, default: str = DEFAULT, last: i
         if ratio < best_ratio:
             best, best_ratio = rival, ratio
     return best
-
-
-def _accuracy(source: str, records: Sequence[PastPrediction], last: int, slack_s: float) -> Accuracy:
-    errors = [record.error_s for record in _by_start(records) if record.error_s is not None]
-    pending, counted = len(records) - len(errors), errors[-last:]
-    if not counted:
-        return Accuracy(source, 0, pending, None, None, None)
-    covered = sum(error >= -slack_s for error in counted) / len(counted)
-    return Accuracy(source, len(counted), pending, median(map(abs, counted)), fmean(counted), covered)
 
 
 def _by_start(records: Sequence[PastPrediction]) -> list[PastPrediction]:

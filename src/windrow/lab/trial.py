@@ -19,9 +19,11 @@ from numpy.typing import NDArray
 
 from windrow.foresight.course import Futures, Sampling
 from windrow.foresight.futures import SampledFutures, TrueFutures
-from windrow.manager.actions import Abandon, Action, Decide, StopJob, SubmitJob
 from windrow.manager.core import Core
 from windrow.manager.events import (
+    Abandon,
+    Action,
+    Decide,
     Event,
     JobEnded,
     JobKilled,
@@ -29,6 +31,8 @@ from windrow.manager.events import (
     JobStarted,
     JobSubmitted,
     RunBegan,
+    StopJob,
+    SubmitJob,
     TaskFinished,
     TaskStarted,
 )

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from windrow.manager import events as e
-from windrow.manager.actions import Abandon, Action, Decide, StopJob, SubmitJob
+from windrow.manager.events import Abandon, Action, Decide, StopJob, SubmitJob
 from windrow.manager.losses import Avoidance, Losses
 from windrow.manager.terms import Terms
 from windrow.model.allocation import Member

@@ -1,11 +1,15 @@
-"""What can happen to a run. Past tense, with the time it happened; a journal of these is the whole story of a run."""
+"""What can happen to a run, and what its core asks the world to do about it.
+
+Events are in the past tense, with the time it happened; a journal of these is the whole story of a run. Actions are
+imperative; the outcome of each comes back as an event.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from windrow.model.cause import Cause
-from windrow.strategies import Decision
+from windrow.strategies import Decision, JobPlan
 
 _OLD_WORDS = {
     "a node failed": Cause.NODE_FAILED,
@@ -167,3 +171,33 @@ class TaskDropped:
 JobEvent = JobSubmitted | JobRejected | JobStarted | JobTaken | JobEnded | JobKilled
 TaskEvent = TaskStarted | TaskRetried | TaskFinished | TaskUndone | TaskKept | TaskFailed | TaskDropped
 Event = RunBegan | RunStopped | JobsPlanned | JobEvent | TaskEvent
+
+
+@dataclass(frozen=True, slots=True)
+class Decide:
+    """Ask the strategy what to submit now; the answer comes back as JobsPlanned."""
+
+
+@dataclass(frozen=True, slots=True)
+class SubmitJob:
+    """Submit a job to the queue."""
+
+    job: int
+    plan: JobPlan
+
+
+@dataclass(frozen=True, slots=True)
+class StopJob:
+    """Take a job out of the queue, or make it give its nodes back."""
+
+    job: int
+
+
+@dataclass(frozen=True, slots=True)
+class Abandon:
+    """Let no allocation wait for these tasks: they will not run."""
+
+    tasks: tuple[int, ...]
+
+
+Action = Decide | SubmitJob | StopJob | Abandon

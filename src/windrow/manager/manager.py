@@ -19,9 +19,9 @@ from windrow.forecast.base import Forecaster
 from windrow.forecast.ledger import PastPrediction
 from windrow.manager import events as e
 from windrow.manager import translate
-from windrow.manager.actions import Abandon, Action, Decide, StopJob, SubmitJob
 from windrow.manager.core import Core
 from windrow.manager.dispatch import Dispatch, alike
+from windrow.manager.events import Abandon, Action, Decide, StopJob, SubmitJob
 from windrow.manager.inbox import LATE_S, GivenUp, Hearing, Placed, PollTimes
 from windrow.manager.journal import Record, RunJournal
 from windrow.manager.lost_files import LostFile, lost_files

@@ -10,7 +10,7 @@ from windrow.pool.folder import PoolFolder
 from windrow.pool.journal import PoolJournal
 from windrow.pool.settings import PoolSettings
 from windrow.pool.story import PoolStory, WorkflowStory
-from windrow.records.view import JournalView
+from windrow.records.journal import JournalView
 
 
 class PoolView(JournalView[PoolJournal]):

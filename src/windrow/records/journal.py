@@ -21,8 +21,10 @@ import msgspec
 
 from windrow.errors import InputError
 from windrow.records.database import Database
+from windrow.records.lock import holder_of
 
 E = TypeVar("E")
+J = TypeVar("J", bound="Journal[Any]")
 
 FORMAT = 1
 _FACTS = "CREATE TABLE facts (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;"
@@ -131,3 +133,27 @@ def _plain(value: object) -> object:
     if hasattr(value, "item"):
         return value.item()
     raise NotImplementedError(f"{type(value).__name__} cannot be journaled")
+
+
+class JournalView(Generic[J]):
+    """A journaled thing as any process can tell it: its facts, its events, who works at it. Reading changes nothing."""
+
+    def __init__(self, journal: J, lock: Path) -> None:
+        self._journal, self._lock, self._seen = journal, lock, 0
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Take in what has happened since the last look."""
+        self.facts: dict[str, Any] = self._journal.facts()
+        for seq, record in self._journal.records(self._seen):
+            self._hear(record)
+            self._seen = seq
+        self.holder = holder_of(self._lock)
+        """Who works at it now; None: nobody."""
+
+    def _hear(self, record: Any) -> None:
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Let go of the journal."""
+        self._journal.close()

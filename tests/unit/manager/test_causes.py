@@ -6,9 +6,8 @@ import msgspec
 import pytest
 from tests.unit.manager.test_core import FIRST, A, diamond, planned
 
-from windrow.manager.actions import Decide
 from windrow.manager.core import Core
-from windrow.manager.events import JobKilled, JobStarted, RunBegan, TaskFinished
+from windrow.manager.events import Decide, JobKilled, JobStarted, RunBegan, TaskFinished
 from windrow.manager.losses import FOR_S, PATIENCE, WITHIN_S, Avoidance, Avoided
 from windrow.manager.terms import Terms
 from windrow.manager.translate import ending

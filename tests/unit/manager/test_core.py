@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from windrow.errors import UserError
-from windrow.manager.actions import Abandon, Decide, StopJob, SubmitJob
 from windrow.manager.core import Core
 from windrow.manager.events import (
+    Abandon,
+    Decide,
     JobEnded,
     JobKilled,
     JobRejected,
@@ -16,6 +17,8 @@ from windrow.manager.events import (
     JobStarted,
     RunBegan,
     RunStopped,
+    StopJob,
+    SubmitJob,
     TaskDropped,
     TaskFailed,
     TaskFinished,

@@ -66,7 +66,9 @@ class LocalQueue:
         self._max_walltime_s = max_walltime_s
         self._root = Path(root or user_folder("state")).absolute()
         wanted = LocalSettings(nodes, policy or "easy")
-        self._folder = self._root / _folder_name(wanted, self._shape)
+        memory = "" if self._shape.memory_bytes is None else f"-{self._shape.memory_bytes}"
+        size = "" if nodes is None else f"-{nodes}x{self._shape.cores}{memory}-{wanted.policy}"
+        self._folder = self._root / f"{MACHINE}{size}"
         rendezvous.make_folder(self._folder)
         self._store = QueueStore(self._folder / "queue.sqlite")
         times = {k: value for k, value in (("grace_s", grace_s), ("idle_s", idle_s)) if value is not None}
@@ -228,13 +230,6 @@ def _shape(nodes: int | None, cores: int | None, memory_bytes: int | None, polic
     if (wanted.memory_bytes or 0) > (machine.memory_bytes or 0):
         raise UserError("memory is more than this machine has; leave it out to use all of it")
     return wanted
-
-
-def _folder_name(settings: LocalSettings, shape: NodeShape) -> str:
-    if settings.nodes is None:
-        return MACHINE
-    memory = "" if shape.memory_bytes is None else f"-{shape.memory_bytes}"
-    return f"{MACHINE}-{settings.nodes}x{shape.cores}{memory}-{settings.policy}"
 
 
 def _need_server(folder: Path) -> None:

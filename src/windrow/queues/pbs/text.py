@@ -79,7 +79,9 @@ def parse_bytes(value: object) -> int | None:
 def parse_status(id_: str, job: Record) -> JobStatus:
     """What one record of `qstat -x -f -F json` says."""
     state = _state(job)
-    exit_status = _exit_status(job)
+    code = _exit_status(job)
+    if code is not None and code > SIGNAL:
+        code = 128 + code - SIGNAL
     waits = state is JobState.WAITING
     ended = parse_time(job.get("obittime", job.get("mtime")))
     return JobStatus(
@@ -88,7 +90,7 @@ def parse_status(id_: str, job: Record) -> JobStatus:
         submitted_s=parse_time(job.get("ctime")),
         started_s=None if waits else parse_time(job.get("stime")),
         ended_s=ended if state.is_over else None,
-        exit_code=_exit_code(exit_status) if state.is_over else None,
+        exit_code=code if state.is_over and code is not None and code >= 0 else None,
         reason=str(job.get("comment", "")),
         expected_start_s=parse_time(table(job, "estimated").get("start_time")) if waits else None,
     )
@@ -120,12 +122,6 @@ def _ran_out_of_time(job: Record, status: int | None) -> bool:
 def _exit_status(job: Record) -> int | None:
     value = job.get("Exit_status")
     return value if isinstance(value, int) else None
-
-
-def _exit_code(status: int | None) -> int | None:
-    if status is None or status < 0:
-        return None
-    return 128 + status - SIGNAL if status > SIGNAL else status
 
 
 def parse_others(id_: str, job: Record) -> OthersJob | None:
