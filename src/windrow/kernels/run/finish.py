@@ -5,7 +5,7 @@ from __future__ import annotations
 from windrow.kernels.cluster import state as c
 from windrow.kernels.cluster.advance import stop
 from windrow.kernels.cluster.state import Ints
-from windrow.kernels.jit import kernel, lean
+from windrow.kernels.jit import lean
 from windrow.kernels.run import tables as t
 from windrow.kernels.run.heap import pop
 from windrow.kernels.run.room import give
@@ -68,7 +68,7 @@ def tell_children(now: int, r: Ints, v: int, one_by_one: bool) -> bool:
     return freed
 
 
-@kernel
+@lean
 def finish_first(s: Ints, nobody: Ints, r: Ints) -> bool:
     """The attempt that ends first is over. Whether a task that is in no job is ready now.
 

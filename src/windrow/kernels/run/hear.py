@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from windrow.kernels.cluster import state as c
 from windrow.kernels.cluster.state import Ints
-from windrow.kernels.jit import kernel
+from windrow.kernels.jit import lean
 from windrow.kernels.run import tables as t
 from windrow.kernels.run.lose import leave, lose
 from windrow.kernels.run.room import vacate
 from windrow.kernels.run.start import open_job, start_tasks
 
 
-@kernel
+@lean
 def take_news(s: Ints, r: Ints) -> None:
     """Take what happened over from the cluster, which says it once: to act upon it makes more happen."""
     r[t.EVENT], r[t.EVENTS] = 0, s[c.HAPPENED]
@@ -20,7 +20,7 @@ def take_news(s: Ints, r: Ints) -> None:
     s[c.HAPPENED] = 0
 
 
-@kernel
+@lean
 def hear(s: Ints, nobody: Ints, r: Ints) -> None:
     """The next piece of news: a job of this run started, or is gone."""
     told, now = r[t.NEWS_AT] + r[t.EVENT] * c.EVENT_WIDTH, s[c.NOW]
@@ -42,7 +42,7 @@ def hear(s: Ints, nobody: Ints, r: Ints) -> None:
     leave(r, row)
 
 
-@kernel
+@lean
 def row_of(r: Ints, number: int) -> int:
     """The row of a job; -1 where it is not one of this run."""
     row = r[t.FIRST_CLIENT] - number
@@ -54,7 +54,7 @@ def row_of(r: Ints, number: int) -> int:
     return -1
 
 
-@kernel
+@lean
 def begin_job(now: int, r: Ints, j: int) -> None:
     """The job whose row begins at `j` has its nodes; its tasks whose parents are done may start."""
     r[t.WAITING_JOBS] -= 1
@@ -66,7 +66,7 @@ def begin_job(now: int, r: Ints, j: int) -> None:
     open_job(r, j)
 
 
-@kernel
+@lean
 def busy_until(r: Ints) -> int:
     """When this run's running jobs are expected to end; 0 where none runs.
 

@@ -7,12 +7,12 @@ import numpy as np
 from windrow.kernels.cluster import state as c
 from windrow.kernels.cluster.advance import stop
 from windrow.kernels.cluster.state import Ints
-from windrow.kernels.jit import kernel
+from windrow.kernels.jit import kernel, lean
 from windrow.kernels.run import tables as t
 from windrow.kernels.run.start import set_free
 
 
-@kernel
+@lean
 def lose(s: Ints, nobody: Ints, r: Ints, row: int) -> None:
     """The job was killed with open tasks. A play goes on task by task from then on, so it stops no other job."""
     r[t.KILLS] += 1
@@ -21,7 +21,7 @@ def lose(s: Ints, nobody: Ints, r: Ints, row: int) -> None:
         stop_descendants(s, nobody, r, row)
 
 
-@kernel
+@lean
 def expect_longer(now: int, r: Ints, row: int) -> None:
     """A task lost while running takes at least twice as long as it had. In a play it keeps its turn all the same."""
     most = r[t.job(r, row) + t.REQUESTED]
@@ -65,7 +65,7 @@ def stop_descendants(s: Ints, nobody: Ints, r: Ints, row: int) -> None:
             stop(s, nobody, r[j + t.NUMBER], c.CANCELLED)
 
 
-@kernel
+@lean
 def leave(r: Ints, row: int) -> None:
     """The job is gone; what it had not done is left again."""
     j = t.job(r, row)

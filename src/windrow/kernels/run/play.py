@@ -18,7 +18,7 @@ from windrow.kernels.cluster import state as c
 from windrow.kernels.cluster.advance import NEEDS_ROOM, REACHED, advance, has_room
 from windrow.kernels.cluster.estimate import estimate
 from windrow.kernels.cluster.state import Ints
-from windrow.kernels.jit import kernel
+from windrow.kernels.jit import kernel, lean
 from windrow.kernels.run import tables as t
 from windrow.kernels.run.finish import finish_first, next_end
 from windrow.kernels.run.hear import busy_until, hear, take_news
@@ -66,7 +66,7 @@ def rollout(s: Ints, log: Ints, r: Ints, groups: Ints, runs: Ints, terms: Floats
     return s[c.NOW]
 
 
-@kernel
+@lean
 def begin(s: Ints, nobody: Ints, r: Ints) -> bool:
     """Go on from what is under way, and submit what is planned. False where there is no room for it."""
     for v in range(t.HEADER, r[t.TASKS_END], t.TASK_WIDTH):
@@ -108,7 +108,7 @@ def submit_more(s: Ints, log: Ints, nobody: Ints, r: Ints, groups: Ints, runs: I
     return True
 
 
-@kernel
+@lean
 def submit_ready(s: Ints, nobody: Ints, r: Ints, terms: Floats) -> bool:
     """Ready tasks that are in no job: each a job of its own, while the cap allows. False where there is no room."""
     while r[t.ACTIVE] < r[t.CAP]:

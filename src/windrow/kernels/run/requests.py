@@ -5,14 +5,14 @@ from __future__ import annotations
 from windrow.kernels.cluster import state as c
 from windrow.kernels.cluster.advance import submit
 from windrow.kernels.cluster.state import Ints
-from windrow.kernels.jit import kernel
+from windrow.kernels.jit import kernel, lean
 from windrow.kernels.run import tables as t
 from windrow.kernels.run.heap import pop
 from windrow.kernels.run.start import order_key
 from windrow.kernels.run.tables import Floats
 
 
-@kernel
+@lean
 def request(run: int, leeway: int, terms: Floats) -> int:
     """How long to ask for, for a job that should run this long: as `Terms.request_s`, but with leeway, and LATE."""
     wanted = (round(run * terms[t.LATE]) + leeway + terms[t.OVERHEAD_S]) * terms[t.MARGIN]
@@ -35,7 +35,7 @@ def submit_job(s: Ints, nobody: Ints, r: Ints, size: int, nodes: int, run: int, 
     put_in(s, nobody, r, row)
 
 
-@kernel
+@lean
 def put_in(s: Ints, nobody: Ints, r: Ints, row: int) -> None:
     """The job of that row is submitted now."""
     j = t.job(r, row)
@@ -46,7 +46,7 @@ def put_in(s: Ints, nobody: Ints, r: Ints, row: int) -> None:
     r[j + t.NUMBER] = submit(s, nobody, r[j + t.NODES], r[j + t.REQUESTED], c.FOREVER, r[t.OWNER])
 
 
-@kernel
+@lean
 def next_ready(r: Ints) -> int:
     """Take out the first task that is ready and in no job; -1 where there is none. Stale entries are dropped."""
     while r[t.FREE_TASKS] > 0:
@@ -58,7 +58,7 @@ def next_ready(r: Ints) -> int:
     return -1
 
 
-@kernel
+@lean
 def submit_single(s: Ints, nobody: Ints, r: Ints, v: int, terms: Floats) -> None:
     """Task `v` becomes a job of its own, on as many nodes as it needs."""
     r[r[t.POOL_AT] + r[t.USED_POOL]] = v

@@ -14,7 +14,7 @@ import numpy as np
 from windrow.kernels.cluster import state as c
 from windrow.kernels.cluster.advance import NEEDS_ROOM, REACHED, advance, has_room
 from windrow.kernels.cluster.state import Ints
-from windrow.kernels.jit import kernel
+from windrow.kernels.jit import kernel, lean
 from windrow.kernels.run import tables as t
 from windrow.kernels.run.finish import finish_first, next_end
 from windrow.kernels.run.hear import hear, take_news
@@ -63,7 +63,7 @@ def go_on(s: Ints, log: Ints, r: Ints, terms: Floats) -> int:
             submit_ready(s, nobody, r, terms)
 
 
-@kernel
+@lean
 def begin(r: Ints) -> None:
     """Tasks without parents are ready."""
     for v in range(t.HEADER, r[t.TASKS_END], t.TASK_WIDTH):
@@ -72,7 +72,7 @@ def begin(r: Ints) -> None:
     r[t.PHASE] = TIME_GOES_ON
 
 
-@kernel
+@lean
 def has_space(s: Ints, r: Ints) -> bool:
     """Whether every table can take one step, whatever it does."""
     n = (r[t.TASKS_END] - t.HEADER) // t.TASK_WIDTH
@@ -88,7 +88,7 @@ def has_space(s: Ints, r: Ints) -> bool:
     )
 
 
-@kernel
+@lean
 def pass_time(s: Ints, log: Ints, nobody: Ints, r: Ints) -> int:
     """Up to the next end of an attempt, or to what happens to a job before. REACHED, NO_ROOM or STUCK."""
     until = next_end(r) if r[t.RUNNING_TASKS] > 0 else c.FOREVER
@@ -102,7 +102,7 @@ def pass_time(s: Ints, log: Ints, nobody: Ints, r: Ints) -> int:
     return REACHED
 
 
-@kernel
+@lean
 def is_due(r: Ints) -> bool:
     """Whether a decision is of use: tasks are left, the cap has room, no job is about to give tasks back.
 
@@ -115,7 +115,7 @@ def is_due(r: Ints) -> bool:
     return r[t.QUIET] != WHILE_IN_SYSTEM or r[t.ACTIVE] == 0
 
 
-@kernel
+@lean
 def submit_ready(s: Ints, nobody: Ints, r: Ints, terms: Floats) -> None:
     """Each ready task that is in no job becomes one, the longest first, while the cap allows."""
     while r[t.ACTIVE] < r[t.CAP]:
