@@ -34,7 +34,7 @@ demo: $(VENV)/ready  ## a real workflow on a small cluster played here, with a w
 quick: lint  ## lint and the quick tests; about a minute on two cores
 	$(BIN)/pytest -n 2 --dist loadgroup -m 'not slow'
 
-test: $(VENV)/ready-dev  ## every test, about 8 minutes on two cores; says last what it skipped; as root with apt, installs a Slurm
+test: $(VENV)/ready-dev  ## every test, about 7 minutes on two cores; says last what it skipped; as root with apt, installs a Slurm
 	sh tests/slurm/install
 	$(PYTEST)
 

@@ -6,7 +6,7 @@ at once, because loads fix two more means: width times run time (so how the two 
 requested time. The paper prints the latter as well, as the request size: it agrees to its last digit, but for Ada (25
 printed, 25.67 follows from the requested load; cut, not rounded). Loads win.
 
-Chosen by us, for the paper does not say: the laws' shapes (log_calibration.py), the queue's limits, users, the daily
+Chosen by us, for the paper does not say: the laws' shapes (`calibration`), the queue's limits, users, the daily
 cycle (that of the Lublin-Feitelson model), half the arrivals on weekends (45 to 57 % on four public logs), and gaps
 that are log-normal, so that with the cycles they vary as much as on those logs.
 

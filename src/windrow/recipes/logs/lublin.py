@@ -4,7 +4,7 @@ characteristics of rigid jobs", Journal of Parallel and Distributed Computing 63
 Sizes: serial with one probability, a power of two with another, else any size; log2 of a parallel size is uniform in
 two stages. Run times: the logarithm follows one of two gamma distributions, the first with probability pa * size + pb,
 cut at 12 (45 hours). Arrivals: the logarithm of a gap follows a gamma distribution, cut at 13 (5 days), and the time of
-day stretches gaps (log_arrivals.py).
+day stretches gaps (`arrivals`).
 
 Deviations, each for a reason:
 - The published numbers fit 128 nodes. For other machines the upper end of the sizes moves with log2 of the nodes and
@@ -12,7 +12,7 @@ Deviations, each for a reason:
   smallest parallel job; there it stands half way, as the authors advise. No size exceeds the machine: a power of two
   that would is halved. The line for the two gammas stays as published, so above 233 nodes (batch) all runs are long.
 - The first job arrives at time 0, and times are cut to whole seconds once, not gap by gap.
-- Requested times and users, which the model lacks, come from log_requests.py; the queue's limit is 48 h.
+- Requested times and users, which the model lacks, come from `requests`; the queue's limit is 48 h.
 """
 
 from __future__ import annotations
