@@ -34,7 +34,7 @@ def claim(path: Path, host: str, queue_id: str, at: float, by_job: int | None = 
 
 
 def claimant(path: Path) -> str:
-    """What the queue called the job that made the claim; empty where nobody made it, or that cannot be told."""
+    """What the queue called the job that made the claim; empty where there is no claim, or it is unknown."""
     try:
         return str(json.loads(path.read_bytes())["queue_id"])
     except _UNREADABLE:

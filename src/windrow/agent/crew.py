@@ -56,7 +56,7 @@ class Crew:
         self._others.get(place, self._here).start(order)
 
     def watch(self, door: int) -> None:
-        """Be woken, too, by whoever writes into this pipe."""
+        """Also wake up when something is written to this pipe."""
         self._door = door
         self._poll.register(door, select.POLLIN)
 
@@ -127,7 +127,7 @@ class Crew:
             node.kill()
 
     def kill(self) -> None:
-        """End what runs here at once. Other nodes end what they run when nobody is left to tell them anything."""
+        """End what runs here at once. Other nodes end what they run when their connection is closed."""
         self._here.end()
 
     def _nodes(self) -> list[Runner | RemoteNode]:

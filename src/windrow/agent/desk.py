@@ -122,7 +122,7 @@ class Desk:
         return any(self._take(number, now) for number in self._folder.numbers())
 
     def _take(self, number: int, now: float) -> bool:
-        """Take this job, if nobody has begun it and it fits. Whether it did."""
+        """Take this job, if it has not been started and it fits. Whether it did."""
         is_old = number < self._job.over_below or number in self._job.over or number in self._writers
         if is_old or self._folder.claim(number).exists() or is_fenced(self._folder, number):
             return False

@@ -49,7 +49,7 @@ class RunFolder:
         return self.jobs / str(job) / "events"
 
     def over(self, job: int) -> Path:
-        """Made by the manager when it gives the job up: whoever runs it begins nothing more (`claim`)."""
+        """Made by the manager when it gives the job up: its agent starts nothing more (`claim`)."""
         return self.jobs / str(job) / "over"
 
     def task_out(self, task: int, attempt: int) -> Path:

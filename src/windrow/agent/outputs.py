@@ -206,7 +206,7 @@ def _is_odd(path: str, order: Order) -> bool:
 
 
 def _look(path: str) -> tuple[int, ...] | None:
-    """What changes when the file does. None where that cannot be told: what was not there, folders, fresh files."""
+    """What changes when the file does. None where that is unknown: what was not there, folders, fresh files."""
     try:
         found = os.stat(path)
     except OSError:

@@ -56,7 +56,7 @@ class Share:
 
 
 def deal(total: Need, shares: Sequence[Share]) -> tuple[list[Need], int | None]:
-    """What each may take now, and the one for which the rest is kept (None: for nobody). See rules 2 and 3."""
+    """What each may take now, and the one for which the rest is kept (None: for none). See rules 2 and 3."""
 
     def turn(share: Share) -> tuple[bool, float, float, int]:
         part = max(share.held.cores / total.cores, share.held.memory_bytes / total.memory_bytes)

@@ -53,7 +53,7 @@ OVERHEAD_S = 15
 JOB_S = 60.0
 """Node-seconds by which one job more must pay for itself: agents have to start, and people look at queues."""
 GUESS_S = 60.0
-"""The run time of a task of which nobody knows anything."""
+"""The run time assumed for a task of which nothing is known."""
 
 _REQUEST = "retry-"
 
@@ -112,7 +112,7 @@ class Prepared:
 
     @property
     def guesses(self) -> int:
-        """Tasks whose run time nobody knows."""
+        """Tasks whose run time is unknown."""
         return sum(time.source is Source.GUESS for time in self.times)
 
     @property
@@ -454,13 +454,13 @@ def drive(manager: Manager, tell: Callable[[Manager], None] = lambda _: None, st
 
 
 def ask_to_stop(paths: RunPaths) -> None:
-    """Ask whoever manages the run to stop it."""
+    """Ask the manager of the run to stop it."""
     with disk_faults(f"{paths.stop} cannot be written"):
         paths.stop.touch(mode=0o600)
 
 
 def ask_to_retry(paths: RunPaths, tasks: Sequence[str]) -> Path:
-    """Ask whoever manages the run to run these tasks again. Returned: the request, which is gone when it was heard."""
+    """Ask the manager of the run to run these tasks again. Returned: the request, which is gone when it was heard."""
     token = secrets.token_hex(4)
     request = paths.folder.path / f"{_REQUEST}{token}"
     with disk_faults(f"{request} cannot be written"):

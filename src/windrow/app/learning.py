@@ -29,7 +29,7 @@ class Learning:
     """Hears what happens in a run. It keeps no more than it needs of jobs, and never stops the run."""
 
     def __init__(self, runnable: Runnable, queue: str, uid: str, past: Iterable[Record], waits: History | None) -> None:
-        """`past` is what became of the run's jobs so far; it was learnt from when it happened."""
+        """`past` is what became of the run's jobs so far; it was learned from when it happened."""
         self._runnable, self._uid = runnable, uid
         self._times: Memory[PastRun] = Memory(RunTimes().record, "run times")
         self._waits: Memory[PastWait] | None = None
