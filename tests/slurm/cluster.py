@@ -233,8 +233,10 @@ class SlurmCluster:
         password = secrets.token_hex(16)
         self._write_private("slurmdbd.conf", slurmdbd_conf(self.place, password).encode())
         self._write_private("init.sql", init_sql(password).encode())
-        data = f"--datadir={self.place.path('database')}"
-        install = ["mariadb-install-db", "--no-defaults", data, f"--user={self.place.user}", "--skip-test-db"]
+        # A server that starts removes what it finds of temporary tables, be it another server's: so each has a folder.
+        self.place.path("database.tmp").mkdir()
+        data = (f"--datadir={self.place.path('database')}", f"--tmpdir={self.place.path('database.tmp')}")
+        install = ["mariadb-install-db", "--no-defaults", *data, f"--user={self.place.user}", "--skip-test-db"]
         self.run(*install, "--auth-root-authentication-method=socket", timeout_s=START_TIMEOUT_S)
         self._spawn("database", ["mariadbd", *mariadb_options(self.place)])
         self.wait(lambda: _answers(self.place.port("database")), "database", "database")

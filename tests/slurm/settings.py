@@ -132,6 +132,7 @@ def mariadb_options(place: Place) -> list[str]:
     return [
         "--no-defaults",
         f"--datadir={place.path('database')}",
+        f"--tmpdir={place.path('database.tmp')}",
         f"--socket={place.path('database.socket')}",
         f"--pid-file={place.path('database.pid')}",
         f"--port={place.port('database')}",
