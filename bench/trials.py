@@ -19,7 +19,8 @@ from windrow.lab.figures import Figures, trial_figures
 from windrow.lab.trial import run_trial
 from windrow.manager.core import Core
 from windrow.manager.terms import Terms
-from windrow.model import Log, NodeShape, Workflow
+from windrow.model import Log, Workflow
+from windrow.model.site import Site
 from windrow.recipes import generate_workflow
 from windrow.sim import Cluster
 from windrow.strategies import Decision, Strategy, Work, whole_seconds
@@ -80,8 +81,8 @@ def _warm(log: Log, times_s: Sequence[int]) -> list[Cluster]:
 
 def _trials(name: str, strategy: Strategy, workflows: Sequence[Workflow], warm: Sequence[Cluster]) -> TrialSpeed:
     """As in a campaign: clusters are cloned, and what is estimated of a workflow is shared by its trials."""
-    terms = Terms(warm[0].nodes)
-    works = [Work(workflow, whole_seconds(workflow), terms.shape, terms.cluster_nodes) for workflow in workflows]
+    terms, site = Terms(), Site.of(warm[0].nodes)
+    works = [Work(workflow, whole_seconds(workflow), site) for workflow in workflows]
     pairs = [(work, cluster) for work in works for cluster in warm]
 
     def figures() -> list[Figures]:
@@ -118,13 +119,13 @@ def _in_kernels(action: Callable[[], object]) -> float:
 def _decision(log: Log, *, real: bool) -> DecisionSpeed:
     workflow = generate_workflow("montage", tasks=500, work_s=500 * 3600, seed=1)
     cluster = _warm(log, [2 * DAY_S])[0]
-    terms = Terms(cluster.nodes)
+    terms = Terms()
 
     def forecast(nodes: np.ndarray, requested_s: np.ndarray) -> np.ndarray:
         return cluster.estimate(nodes, requested_s, exact=False) - cluster.now_s
 
     def decide() -> Decision:
-        work = Work(workflow, whole_seconds(workflow), NodeShape(), cluster.nodes)
+        work = Work(workflow, whole_seconds(workflow), Site.of(cluster.nodes))
         return STRATEGIES["glume"].decide(Core(work, terms).view(cluster.now_s, forecast))
 
     decide()

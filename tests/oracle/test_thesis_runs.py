@@ -16,6 +16,7 @@ from windrow.formats import read_workflow
 from windrow.lab.figures import Figures
 from windrow.lab.trial import Trial, run_trial
 from windrow.manager.terms import Terms
+from windrow.model.site import Site
 from windrow.reproductions.glume.log import ThesisLog
 from windrow.sim import Cluster
 from windrow.strategies import Zhang
@@ -38,9 +39,15 @@ def thesis_run(
     log = ThesisLog("KTH", path=str(data / "swf" / "KTH-SP2-1996-2.1-cln.swf.gz")).load("accurate")
     cluster = Cluster(log, placement=placement)
     cluster.advance(start_s)
-    terms = Terms(100, cap=cap, margin=margin, forecast_with_margin=False, busy_is_request=True)
+    terms = Terms(margin=margin, forecast_with_margin=False, busy_is_request=True)
     strategy = Zhang(binary=binary, whole_is_baseline=False, hidden_waits_count=True, by_number=by_number)
-    return run_trial(cluster, read_workflow(data / "dax" / "glume" / f"{workflow}.dax.gz"), strategy, terms=terms)
+    return run_trial(
+        cluster,
+        read_workflow(data / "dax" / "glume" / f"{workflow}.dax.gz"),
+        strategy,
+        terms=terms,
+        site=Site.of(100, cap=cap),
+    )
 
 
 def test_cybershake_is_cut_after_its_first_level_and_then_goes_out_task_by_task(data: Path) -> None:

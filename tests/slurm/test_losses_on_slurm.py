@@ -39,6 +39,7 @@ from windrow.manager.losses import PATIENCE
 from windrow.manager.manager import Manager
 from windrow.manager.story import RunStory
 from windrow.manager.terms import Terms
+from windrow.model.site import Site
 from windrow.queues.slurm.queue import SlurmQueue
 from windrow.strategies import Work, whole_seconds
 
@@ -137,11 +138,11 @@ def manager_of(world: World, slurm: SlurmCluster) -> Manager:
     folder.path.mkdir(mode=0o700)
     queue = SlurmQueue(env={**slurm.env, **python_path()})
     workflow, limits = runnable.workflow, queue.limits()
-    terms = Terms(limits.nodes, shape=limits.shape, overhead_s=15, patience=PATIENCE)
+    terms = Terms(overhead_s=15, patience=PATIENCE)
     return Manager(
         folder=folder,
         journal=RunJournal.create(folder.path / "journal.sqlite", {"uid": f"two{time.time_ns() % 10**9}"}),
-        core=Core(Work(workflow, whole_seconds(workflow), terms.shape, terms.cluster_nodes), terms),
+        core=Core(Work(workflow, whole_seconds(workflow), Site.of(limits.nodes, limits.shape)), terms),
         queue=queue,
         strategy=InTwo(),
         dispatch=Dispatch(folder, runnable, f"two{time.time_ns() % 10**9}", "two-1"),

@@ -23,6 +23,7 @@ from windrow.manager.journal import RunJournal
 from windrow.manager.losses import PATIENCE
 from windrow.manager.manager import Manager
 from windrow.manager.terms import Terms
+from windrow.model.site import Site
 from windrow.queues.local.queue import LocalQueue
 from windrow.strategies import JobPlan, Work, whole_seconds
 
@@ -147,11 +148,11 @@ def manager_of(world: World, now_s: Callable[[], float], overhead_s: int) -> Man
     facts = {"uid": "clocks", "created_s": 0.0, "queue": "local", "strategy": "glume"}
     journal = RunJournal.create(folder.path / "journal.sqlite", facts)
     workflow, shape = runnable.workflow, queue.limits().shape
-    given = Terms(4, shape=shape, round_s=1, patience=PATIENCE, overhead_s=overhead_s)
+    given = Terms(round_s=1, patience=PATIENCE, overhead_s=overhead_s)
     return Manager(
         folder=folder,
         journal=journal,
-        core=Core(Work(workflow, whole_seconds(workflow), shape, 4), given),
+        core=Core(Work(workflow, whole_seconds(workflow), Site.of(4, shape)), given),
         queue=queue,
         strategy=find_strategy("glume"),
         dispatch=Dispatch(folder, runnable, "clocks", "braid-1"),

@@ -32,6 +32,7 @@ from windrow.manager.manager import Manager
 from windrow.manager.story import RunStory
 from windrow.manager.terms import Terms
 from windrow.model import NodeShape, Runnable, Step, Task, Workflow
+from windrow.model.site import Site
 from windrow.queues.port import JobSpec, JobState, JobStatus, Limits, OutcomeUnknown, QueueError, Snapshot
 from windrow.strategies import Strategy, Work, whole_seconds
 
@@ -358,19 +359,19 @@ class ToyRun:
         journal = MortalJournal.open(self.path / "journal.sqlite", writable=True)
         journal._db.execute("PRAGMA synchronous=OFF")  # processes die here, not machines
         journal.fate = fate
-        workflow, terms = self.runnable.workflow, Terms(self.cluster.nodes, round_s=1, overhead_s=8, patience=PATIENCE)
+        workflow, terms = self.runnable.workflow, Terms(round_s=1, overhead_s=8, patience=PATIENCE)
+        site = Site.of(self.cluster.nodes, max_array=self.cluster.limits().max_array)
         folder = RunFolder.at(self.path)
         self.manager = Manager(
             folder=folder,
             journal=journal,
-            core=Core(Work(workflow, whole_seconds(workflow), terms.shape, terms.cluster_nodes), terms),
+            core=Core(Work(workflow, whole_seconds(workflow), site), terms),
             queue=MortalQueue(self.cluster, fate),
             strategy=find_strategy(self.strategy) if isinstance(self.strategy, str) else self.strategy,
             dispatch=MortalDispatch(folder, self.runnable, "toy", "toy-1", fate=fate),
             forecasters=[NoWait()],
             now_s=lambda: self.cluster.now_s + self.clock_step_s,
             steady_s=lambda: self.cluster.now_s,
-            max_array=self.cluster.limits().max_array,
         )
         self.manager.restore()
         return self.manager

@@ -40,6 +40,7 @@ from windrow.manager.manager import Manager
 from windrow.manager.terms import Terms
 from windrow.model import Runnable, format_duration
 from windrow.model.runnable import refuse_missing_inputs
+from windrow.model.site import NodeKind, Site
 from windrow.model.size import format_memory
 from windrow.queues.port import Checked, Limits, Queue, QueueError
 from windrow.records.lock import RunLock
@@ -93,6 +94,7 @@ class Prepared:
     runnable: Runnable
     times: tuple[FilledTime, ...]
     terms: Terms
+    site: Site
     limits: Limits
     queue: Queue
 
@@ -105,10 +107,10 @@ class Prepared:
     @property
     def _could_be_wider(self) -> bool:
         """Whether a job of this workflow could use more nodes than one may have."""
-        workflow, terms = self.runnable.workflow, self.terms
-        work = Work(workflow, whole_seconds(workflow), terms.shape, self.limits.nodes)
+        workflow = self.runnable.workflow
+        work = Work(workflow, whole_seconds(workflow), replace(self.site, max_nodes=None))
         levels = work.levels(np.ones(len(workflow), dtype=bool))
-        return levels.usable(0, levels.last) > terms.cluster_nodes
+        return levels.usable(0, levels.last) > self.site.job_nodes
 
     @property
     def guesses(self) -> int:
@@ -134,7 +136,7 @@ def prepare(order: RunRequest, runnable: Runnable | None = None, finished: Colle
         limits = queue.limits()
     except QueueError as error:
         raise no_answer(order.on, error) from None
-    prepared = Prepared(order, runnable, times, terms_for(order, limits), limits, queue)
+    prepared = Prepared(order, runnable, times, terms_for(order), site_of(order, limits, queue), limits, queue)
     refuse_missing_inputs(order.workflow, runnable, Path.exists, finished)
     _refuse_closed_queue(prepared)
     if isinstance(queue, Checked):
@@ -166,19 +168,22 @@ def strategy_of(order: RunRequest, *, starts_at_once: bool = False) -> Strategy:
     return strategy
 
 
-def terms_for(order: RunRequest, limits: Limits) -> Terms:
-    """The user's wishes within the site's limits."""
-    nodes = min(n for n in (limits.nodes, limits.max_nodes, order.max_nodes) if n is not None)
-    return Terms(
-        cluster_nodes=nodes,
-        shape=limits.shape,
+def terms_for(order: RunRequest) -> Terms:
+    """The user's wishes."""
+    return Terms(margin=order.margin, overhead_s=OVERHEAD_S, patience=PATIENCE)
+
+
+def site_of(order: RunRequest, limits: Limits, queue: Queue | None = None) -> Site:
+    """The site behind a queue, within what the user wants of it."""
+    return Site(
+        name=order.on,
+        kinds=(NodeKind(limits.shape, limits.nodes),),
+        queue=order.on,
         cap=order.cap if limits.max_jobs is None else min(order.cap, limits.max_jobs),
-        margin=order.margin,
-        overhead_s=OVERHEAD_S,
+        max_nodes=min((n for n in (limits.max_nodes, order.max_nodes) if n is not None), default=None),
         max_request_s=limits.max_walltime_s,
         starts_at_once=limits.starts_at_once,
-        patience=PATIENCE,
-        site_nodes=limits.nodes,
+        settings=dict(queue.shell) if isinstance(queue, Checked) else {},
     )
 
 
@@ -197,14 +202,14 @@ def _refuse_closed_queue(prepared: Prepared) -> None:
 
 def _refuse_misfits(prepared: Prepared) -> None:
     """A task that needs more than any node has would never start."""
-    workflow, terms, on = prepared.runnable.workflow, prepared.terms, prepared.order.on
-    tasks = misfits(workflow, terms.shape, terms.cluster_nodes)
+    workflow, site, on = prepared.runnable.workflow, prepared.site, prepared.order.on
+    tasks = misfits(workflow, site.shape, site.job_nodes)
     if not tasks:
         return
     task = workflow.task(tasks[0])
-    shape, is_machine = terms.shape, prepared.limits.starts_at_once
-    if task.nodes > terms.cluster_nodes:
-        key, needs, has = "nodes", f"{task.nodes} nodes", f"{terms.cluster_nodes}"
+    shape, is_machine = site.shape, prepared.limits.starts_at_once
+    if task.nodes > site.job_nodes:
+        key, needs, has = "nodes", f"{task.nodes} nodes", f"{site.job_nodes}"
     elif task.cores > shape.cores:
         key, needs, has = "cores", f"{task.cores} cores", f"{shape.cores}"
     else:
@@ -214,7 +219,7 @@ def _refuse_misfits(prepared: Prepared) -> None:
     if key == "nodes" and prepared.limits.narrow:
         owner = f"a job of {on} has"
     fix = f"lower {key} of the task in {prepared.order.workflow}"
-    if key == "nodes" and prepared.order.max_nodes == terms.cluster_nodes:
+    if key == "nodes" and prepared.order.max_nodes == site.job_nodes:
         owner, fix = "--max-nodes allows", f"{fix}, or raise --max-nodes"
     elif prepared.limits.from_settings and not (is_machine and (key == "nodes" or shape == this_machine())):
         owner = "windrow.toml allows" if is_machine else owner
@@ -223,7 +228,7 @@ def _refuse_misfits(prepared: Prepared) -> None:
 
 
 def _refuse_long_tasks(prepared: Prepared) -> None:
-    limit = prepared.terms.max_request_s
+    limit = prepared.site.max_request_s
     if limit is None:
         return
     workflow = prepared.runnable.workflow
@@ -249,7 +254,7 @@ class DryRun:
 def dry_run(prepared: Prepared, root: Path = ROOT) -> DryRun:
     """Decide as a run would, now, on the live queue. Nothing is written or submitted."""
     workflow, terms = prepared.runnable.workflow, prepared.terms
-    core = Core(Work(workflow, whole_seconds(workflow), terms.shape, terms.cluster_nodes), terms)
+    core = Core(Work(workflow, whole_seconds(workflow), prepared.site), terms)
     at_once, twin = prepared.limits.starts_at_once, cache(lambda: twin_of(prepared.queue))
     forecaster: Forecaster = AtOnce() if at_once else twin()
     strategy = strategy_of(prepared.order, starts_at_once=at_once)
@@ -261,7 +266,9 @@ def dry_run(prepared: Prepared, root: Path = ROOT) -> DryRun:
         from windrow.foresight.live import Ahead  # noqa: PLC0415
 
         nothing_done = np.zeros(len(workflow), dtype=bool)
-        ahead = Ahead.on(prepared.queue, twin(), keeps=False).futures(view, {}, nothing_done, terms.requests())
+        ahead = Ahead.on(prepared.queue, twin(), keeps=False).futures(
+            view, {}, nothing_done, terms.requests(prepared.site)
+        )
         view = replace(view, futures=ahead)
     decision = decided(strategy, view)
     dispatch = Dispatch(RunFolder.at(root / f"{workflow.name}-N"), prepared.runnable, "UID", workflow.name)
@@ -270,7 +277,7 @@ def dry_run(prepared: Prepared, root: Path = ROOT) -> DryRun:
     nodes = np.array([job.nodes for job in decision.jobs], dtype=np.int64)
     requested_s = np.array([job.requested_s for job in decision.jobs], dtype=np.int64)
     waits_s = forecaster.waits_s(nodes, requested_s).tolist() if len(nodes) else []
-    groups = alike(list(core.jobs), core, prepared.limits.max_array)
+    groups = alike(list(core.jobs), core, prepared.site.max_array)
     commands = [line for group in groups for line in prepared.queue.commands([specs[n] for n in group])]
     return DryRun(decision, forecaster.name, tuple(waits_s), tuple(commands))
 
@@ -298,22 +305,22 @@ def start_run(
 
 def _facts(prepared: Prepared) -> dict[str, Any]:
     """What is to be known of a run as long as it is kept."""
-    order, terms, workflow = prepared.order, prepared.terms, prepared.runnable.workflow
+    order, site, workflow = prepared.order, prepared.site, prepared.runnable.workflow
     return {
         "uid": secrets.token_hex(4),
         "name": workflow.name,
         "workflow": str(order.workflow.absolute()),
         "tasks": len(workflow),
         "queue": order.on,
-        "shell": dict(prepared.queue.shell) if isinstance(prepared.queue, Checked) else {},
+        "shell": dict(site.settings),
         "strategy": strategy_of(order, starts_at_once=prepared.limits.starts_at_once).name,
         "objective": order.objective,
         "deadline_s": order.deadline_s,
         "think": order.think,
-        "cap": terms.cap,
-        "margin": terms.margin,
+        "cap": site.cap,
+        "margin": order.margin,
         "max_nodes": order.max_nodes,
-        "node_cores": terms.shape.cores,
+        "node_cores": site.shape.cores,
         "guesses": prepared.guesses,
         "learnt": prepared.learnt,
         "errors": earlier_errors(prepared.runnable, prepared.times, RunTimes),
@@ -364,7 +371,6 @@ def _manager(paths: RunPaths, journal: RunJournal, promise: FirstPromise) -> Man
     order = order_of_run(facts)
     queue = open_queue(order.on, order.shell)
     limits = queue.limits()
-    terms = terms_for(order, limits)
     workflow = runnable.workflow
     past = (record for _, record in journal.records(kinds=(e.JobsPlanned, e.JobSubmitted, e.JobStarted)))
     strategy, twin, waits = strategy_of(order), cache(lambda: twin_of(queue)), past_waits()
@@ -382,7 +388,7 @@ def _manager(paths: RunPaths, journal: RunJournal, promise: FirstPromise) -> Man
     return Manager(
         folder=paths.folder,
         journal=journal,
-        core=Core(Work(workflow, expected_s, terms.shape, terms.cluster_nodes), terms),
+        core=Core(Work(workflow, expected_s, site_of(order, limits, queue)), terms_for(order)),
         queue=queue,
         strategy=strategy,
         dispatch=Dispatch(paths.folder, runnable, facts["uid"], paths.name),
@@ -391,7 +397,6 @@ def _manager(paths: RunPaths, journal: RunJournal, promise: FirstPromise) -> Man
         open_nodes=None if limits.starts_at_once else lambda: twin().snapshot().open_nodes,
         on_records=lambda records: _tell(hearers, records),
         earlier=past_predictions(root, order.on),
-        max_array=limits.max_array,
     )
 
 

@@ -27,6 +27,7 @@ from windrow.kernels.run import play
 from windrow.kernels.run import tables as r
 from windrow.kernels.run.estimate import latest_end
 from windrow.model import NEVER_S, Adjacency, NodeShape, Workflow
+from windrow.model.requests import Requests
 from windrow.sim.cluster import Cluster
 from windrow.strategies.base import JobPlan, OwnJob, View
 
@@ -38,21 +39,6 @@ _LEEWAY_ROUNDS = 3
 _ROOM_DOUBLES = 10  # then it is not the room: jobs too short for their tasks are killed and submitted again for ever
 _HOW = {"when started": play.WHEN_STARTED, "when done": play.WHEN_DONE, "by task": play.BY_TASK}
 _NOBODY: Ints = np.zeros(0, dtype=np.int64)
-
-
-@dataclass(frozen=True, slots=True)
-class Requests:
-    """How run times become requested times; see `manager.terms.Terms`."""
-
-    margin: float
-    round_s: int
-    overhead_s: int
-    max_request_s: int | None
-
-    def numbers(self, late: float = 1.0) -> NDArray[np.float64]:
-        """For the kernel, where later jobs ask for `late` times what they should run."""
-        most = float(NEVER_S if self.max_request_s is None else self.max_request_s)
-        return np.array([self.margin, self.round_s, self.overhead_s, most, late], dtype=np.float64)
 
 
 @dataclass(frozen=True, slots=True)

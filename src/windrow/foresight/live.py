@@ -19,11 +19,12 @@ from numpy.typing import NDArray
 
 from windrow.forecast.twin import Twin, simulated, waiting_jobs
 from windrow.foresight.course import Course, CourseEnd, Futures, Sampling
-from windrow.foresight.futures import Requests, SampledFutures
+from windrow.foresight.futures import SampledFutures
 from windrow.foresight.observed_file import ObservedFile
 from windrow.foresight.observer import LOOK_S, Observer
 from windrow.kernels.jit import in_python, is_small
 from windrow.model import NEVER_S
+from windrow.model.requests import Requests
 from windrow.queues.port import Accounts, Queue, Snapshot
 from windrow.sim.cluster import Cluster
 from windrow.strategies.base import JobPlan, OwnJob, View, best_nodes

@@ -87,11 +87,11 @@ class _Run:
         self, cluster: Cluster, strategy: Strategy, habits: Habits, terms: Terms, actual_s: Ints, work: Work
     ) -> None:
         self.cluster, self.strategy, self.habits, self.terms, self.work = cluster, strategy, habits, terms, work
-        self.begun_s = cluster.now_s
+        self.begun_s, self.requests = cluster.now_s, terms.requests(work.site)
         self.individually = False
-        self.numbers = terms.requests().numbers()
+        self.numbers = self.requests.numbers()
         self.run = run = _tables(work, actual_s, cluster.events_room)
-        run[[b.CAP, b.OWNER, b.MOST_NODES]] = terms.cap, cluster.log_users, cluster.nodes
+        run[[b.CAP, b.OWNER, b.MOST_NODES]] = work.site.cap, cluster.log_users, cluster.nodes
         run[[b.FIRST_CLIENT, b.QUIET]] = -1 - cluster.clients, _QUIET[habits.quiet]
         run[[b.BUSY_IS_REQUEST, b.SINGLY]] = terms.busy_is_request, habits.by_task == "always"
 
@@ -109,7 +109,7 @@ class _Run:
         if self.run[b.LONGER]:
             self.run[b.LONGER] = 0
             expected = b.tasks_of(self.run)[:, b.EXPECTED].copy()
-            self.work = Work(self.work.workflow, expected, self.work.shape, self.work.cluster_nodes)
+            self.work = Work(self.work.workflow, expected, self.work.site)
         decision = self.strategy.decide(self.view())
         self.individually |= decision.individually
         if self.individually and self.habits.by_task == "once individually":
@@ -139,10 +139,10 @@ class _Run:
             jobs_waiting=int(run[b.WAITING_JOBS]),
             jobs_running=int(runs.sum()),
             busy_s=max(0, int(ends.max(initial=now)) - now),
-            cap=self.terms.cap,
+            cap=self.work.site.cap,
             individually=self.individually,
-            request=self.terms.request_s,
-            requests=self.terms.requests_s,
+            request=self.requests.request_s,
+            requests=self.requests.requests_s,
             forecast_with_margin=self.terms.forecast_with_margin,
             forecast=self.forecast,
         )

@@ -18,6 +18,7 @@ from windrow.errors import UserError
 from windrow.lab.trial import Ints, Trial, run_trial
 from windrow.manager.terms import Terms
 from windrow.model import Log, NodeShape, Workflow, format_duration
+from windrow.model.site import Site
 from windrow.recipes import generate_log
 from windrow.sim.cluster import Cluster
 from windrow.strategies import Strategy, Work, whole_seconds
@@ -65,13 +66,15 @@ class Scenario:
 
     @cached_property
     def terms(self) -> Terms:
-        """How runs deal with the cluster."""
-        return Terms(self.log.machine_nodes, self.shape, self.cap, self.margin)
+        """What runs want."""
+        return Terms(self.margin)
 
     @cached_property
     def work(self) -> Work:
         """What strategies believe of the workflow. UserError where a task fits on no node."""
-        return Work(self.workflow, whole_seconds(self.workflow), self.shape, self.log.machine_nodes)
+        return Work(
+            self.workflow, whole_seconds(self.workflow), Site.of(self.log.machine_nodes, self.shape, cap=self.cap)
+        )
 
     def cluster(self, *, record: bool = False) -> Cluster:
         """The cluster at the log's first submission."""

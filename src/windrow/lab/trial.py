@@ -43,6 +43,7 @@ from windrow.manager.story import RunStory
 from windrow.manager.terms import Terms
 from windrow.model import Workflow
 from windrow.model.allocation import Allocation
+from windrow.model.site import Site
 from windrow.sim.cluster import Cluster, EventKind
 from windrow.strategies import Strategy, View, Work
 from windrow.strategies import whole_seconds as whole_seconds  # noqa: PLC0414  (others take it from here)
@@ -154,7 +155,7 @@ class _Driver:
         number, now = self.number_of[job_id], self.cluster.now_s
         job = self.core.jobs[number]
         if kind is EventKind.STARTED:
-            self.allocations[number] = Allocation(job.plan.nodes, self.core.terms.shape, self.core.members(number))
+            self.allocations[number] = Allocation(job.plan.nodes, self.core.work.site.shape, self.core.members(number))
             actions = self.heard(JobStarted(now, number))
             self.start_tasks(number)
             self.perform(actions)
@@ -206,7 +207,9 @@ class _Driver:
         core = self.core
         own = [replace(job, number=self.id_of[number]) for number, job in core.own_jobs().items()]
         ahead = TrueFutures if sampling.runs == "truth" else SampledFutures
-        return ahead(self.cluster, view, own, core.done(), core.terms.requests(), sampling, errors=self.errors())
+        return ahead(
+            self.cluster, view, own, core.done(), core.terms.requests(view.work.site), sampling, errors=self.errors()
+        )
 
     def errors(self) -> NDArray[np.float64]:
         """What the tasks that are done took, as parts of what was expected at first, in the order of their starts."""
@@ -231,6 +234,7 @@ def run_trial(
     strategy: Strategy,
     *,
     terms: Terms | None = None,
+    site: Site | None = None,
     actual_s: Ints | None = None,
     work: Work | None = None,
     checked: bool = False,
@@ -238,13 +242,12 @@ def run_trial(
     """Run the workflow on this cluster from its present time on; the cluster moves along (give it a clone).
 
     `actual_s` is what each task takes: by default the workflow's run times, rounded up. `work` is what strategies
-    believe: by default the same; trials that share one share its estimates. `checked` asserts the core's invariants at
-    every step.
+    believe: by default the same, on `site`, by default the whole cluster; trials that share one share its estimates.
+    `checked` asserts the core's invariants at every step.
     """
-    terms = terms or Terms(cluster.nodes)
-    work = work or Work(workflow, whole_seconds(workflow), terms.shape, terms.cluster_nodes)
-    core = Core(work, terms)
-    trial = Trial(workflow, strategy.name, terms.shape.cores)
+    work = work or Work(workflow, whole_seconds(workflow), site or Site.of(cluster.nodes))
+    core = Core(work, terms or Terms())
+    trial = Trial(workflow, strategy.name, work.shape.cores)
     actual = whole_seconds(workflow) if actual_s is None else actual_s
     _Driver(cluster, core, strategy, actual, trial).run(core.check if checked else None)
     return trial

@@ -74,6 +74,7 @@ class Core:
         self.avoidance = Avoidance()
         """Nodes on which jobs failed."""
         self._losses = Losses(terms.patience)
+        self._requests = terms.requests(work.site)
         needs = zip(workflow.cores.tolist(), workflow.memory_bytes.tolist(), workflow.nodes.tolist(), strict=True)
         self._needs = [Need(*need) for need in needs]
         self._expected = work.expected_s.tolist()
@@ -174,9 +175,9 @@ class Core:
         """What a strategy may know at this time."""
         running = [job for job in self.jobs.values() if job.is_running]
         busy = max((job.expected_end_s - at_s for job in running if not job.is_stopping), default=0)
-        work, site, avoided = self.work, self.terms.site_nodes, self.avoidance.at(at_s)
-        if site is not None and avoided:  # the work on the other nodes
-            work = work.within(max(site - len(avoided), 1, *(need.nodes for need in self._needs)))
+        work, avoided = self.work, self.avoidance.at(at_s)
+        if avoided:  # the work on the other nodes
+            work = work.within(max(work.site.nodes - len(avoided), 1, *(need.nodes for need in self._needs)))
         return View(
             work=work,
             left=self._left.copy(),
@@ -184,10 +185,10 @@ class Core:
             jobs_waiting=len(self.jobs) - len(running),
             jobs_running=len(running),
             busy_s=max(0, busy),
-            cap=self.terms.cap,
+            cap=work.site.cap,
             individually=self.individually,
-            request=self.terms.request_s,
-            requests=self.terms.requests_s,
+            request=self._requests.request_s,
+            requests=self._requests.requests_s,
             forecast_with_margin=self.terms.forecast_with_margin,
             forecast=forecast,
         )
@@ -200,7 +201,7 @@ class Core:
         assert not self._left[placed].any() if placed else True
         out = (self.failed | self.blocked).difference(placed)
         assert int(self._left.sum()) + len(placed) + len(out) == self._open, "a task was lost"
-        assert len(self.jobs) <= self.terms.cap, "more jobs than the cap allows"
+        assert len(self.jobs) <= self.work.site.cap, "more jobs than the cap allows"
 
     def _run_began(self) -> list[Action]:
         back = sorted(task for task in self.failed | self.blocked if self.job_of[task] is None)
@@ -381,7 +382,7 @@ class Core:
 
     def _decide_if_useful(self) -> list[Action]:
         """A decision is due where tasks are left, the cap has room, and no job is about to give more tasks back."""
-        if len(self.jobs) >= self.terms.cap or self.is_stopped or self.trouble or not self._left.any():
+        if len(self.jobs) >= self.work.site.cap or self.is_stopped or self.trouble or not self._left.any():
             return []
         stopping = any(job.is_stopping and job.open_tasks for job in self.jobs.values())
         return [] if stopping else [Decide()]
@@ -391,14 +392,14 @@ class Core:
 
         It had no longer than its job, whatever a clock says that was set in between.
         """
-        most_s = self.terms.walltime_s(job.plan.requested_s) or job.plan.requested_s
+        most_s = self.work.site.walltime_s(job.plan.requested_s) or job.plan.requested_s
         longer = {task: 2 * min(at_s - begun, most_s) for task, begun in job.running_since_s.items()}
         changed = {task: time for task, time in longer.items() if time > self._expected[task]}
         if changed:
             expected = self.work.expected_s.copy()
             for task, time in changed.items():
                 self._expected[task] = expected[task] = time
-            self.work = Work(self.work.workflow, expected, self.terms.shape, self.terms.cluster_nodes)
+            self.work = Work(self.work.workflow, expected, self.work.site)
 
     def _descendants(self, tasks: Iterable[int]) -> set[int]:
         """What cannot be done before these are; a task that is done needs them no more."""

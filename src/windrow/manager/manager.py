@@ -54,7 +54,6 @@ class Manager:
     """Where the strategy may look ahead."""
     open_nodes: Callable[[], int] | None = None
     """How many nodes new jobs could have as the queue stands; None: as many as there are."""
-    max_array: int = 1
     hearing: Hearing = field(init=False)
     predictions: Predictions = field(init=False)
     begun_s: float | None = None
@@ -180,7 +179,7 @@ class Manager:
         self.dispatch.fence(number)
         job, plan = self.placed.get(number), self.core.jobs[number].plan
         if job is not None and (job.is_started or self.folder.claim(number).exists()):
-            walltime_s = self.core.terms.walltime_s(plan.requested_s)
+            walltime_s = self.core.work.site.walltime_s(plan.requested_s)
             until_s = float("inf") if walltime_s is None else record.event.at_s + walltime_s + LATE_S
             self.hearing.given_up[number] = GivenUp(job.tail, until_s)
 
@@ -231,7 +230,7 @@ class Manager:
             if self._wants_decision and not self._unsent() and self.deciding.is_due(self.steady_s()):
                 self._decide()
             unsent = [n for n in self._unsent() if not self.placed[n].is_doubtful and n not in self._wants_stop]
-            for group in alike(unsent, self.core, self.max_array):
+            for group in alike(unsent, self.core, self.core.work.site.max_array):
                 if not self.core.trouble:  # which the queue's word on an earlier group may be
                     self._send(group)
         except (QueueError, OutcomeUnknown) as error:
@@ -269,8 +268,8 @@ class Manager:
             return
         self.deciding, self._wants_decision = PollTimes(), False
         if decision.jobs or decision.candidates:
-            terms, detail = self.core.terms, {"forecast": forecaster.name}
-            limit = {"limit_s": terms.max_request_s} if terms.starts_at_once else {}
+            site, detail = self.core.work.site, {"forecast": forecaster.name}
+            limit = {"limit_s": site.max_request_s} if site.starts_at_once else {}
             self._take_in([Record(e.JobsPlanned(int(now), decision), detail | limit, now)])
 
     def _view(self, now_s: float, forecaster: Forecaster) -> View:
@@ -280,7 +279,7 @@ class Manager:
             view = view.within(self.open_nodes())
         if self.ahead is None or view.work.cluster_nodes < 1:
             return view
-        futures = self.ahead.futures(view, self._own_jobs(), self.core.done(), self.core.terms.requests())
+        futures = self.ahead.futures(view, self._own_jobs(), self.core.done(), self.core.terms.requests(view.work.site))
         begun_s = self.begun_s if self.begun_s is not None else now_s
         return replace(view, elapsed_s=int(now_s - begun_s), futures=futures)
 
@@ -316,7 +315,7 @@ class Manager:
         now = self.now_s()
         avoid: tuple[str, ...] = ()
         if self.core.avoidance.at(now):  # never so many that the job could not start
-            offered = self.core.terms.site_nodes or 0 if self.open_nodes is None else self.open_nodes()
+            offered = self.core.work.site.nodes if self.open_nodes is None else self.open_nodes()
             avoid = self.core.avoidance.names(now, offered - self.core.jobs[numbers[0]].plan.nodes)
         specs = [self.dispatch.prepare(self.core, number, heard, avoid) for number in numbers]
         # What each forecaster says of these jobs is written down once, however often the queue puts them off.

@@ -18,6 +18,7 @@ from windrow.kernels.jit import is_loaded
 from windrow.model import NEVER_S, Adjacency, NodeShape, Workflow, order_and_levels
 from windrow.model.allocation import Member, lasting_s
 from windrow.model.nodes import Need, Nodes
+from windrow.model.site import Site
 from windrow.model.size import format_size
 
 Ints = NDArray[np.int64]
@@ -82,13 +83,15 @@ class Levels:
 
 
 class Work:
-    """A workflow with expected task times in whole seconds, and the nodes it is to run on."""
+    """A workflow with expected task times in whole seconds, and the site on which it is to run."""
 
-    def __init__(self, workflow: Workflow, expected_s: Ints, shape: NodeShape, cluster_nodes: int) -> None:
+    def __init__(self, workflow: Workflow, expected_s: Ints, site: Site) -> None:
         self.workflow = workflow
         self.expected_s = expected_s
-        self.shape = shape
-        self.cluster_nodes = cluster_nodes
+        self.site = site
+        self.shape = site.shape
+        self.cluster_nodes = site.job_nodes
+        """The most nodes of a job now."""
         self._levels: dict[bytes, Levels] = {}
         self._steps_left = _STEPS
         self.kept_runs: dict[bool, Ints] = {}  # for `compiled`

@@ -17,8 +17,9 @@ from windrow.manager import events as e
 from windrow.manager.core import Core
 from windrow.manager.journal import Record
 from windrow.manager.terms import Terms
-from windrow.model import NodeShape, Runnable, Task, Workflow
+from windrow.model import Runnable, Task, Workflow
 from windrow.model.runnable import Step
+from windrow.model.site import Site
 from windrow.strategies import Decision, JobPlan, Work
 from windrow.strategies.base import Candidate
 
@@ -90,7 +91,7 @@ class Same:
 
 def test_a_decision_of_foresight_is_told_from_a_plain_one() -> None:
     workflow = Workflow.from_tasks("one", [Task("a", 10.0)])
-    core = Core(Work(workflow, np.array([10]), NodeShape(), 4), Terms(4))
+    core = Core(Work(workflow, np.array([10]), Site.of(4)), Terms())
     plain_view = core.view(0, lambda nodes, _: nodes)
 
     def futures(sampling: Sampling) -> Same:

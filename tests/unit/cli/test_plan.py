@@ -11,7 +11,7 @@ from windrow.app.strategies import STRATEGIES
 from windrow.cli.main import main
 from windrow.formats import write_log, write_workflow
 from windrow.lab.trial import run_trial
-from windrow.manager.terms import Terms
+from windrow.model.site import Site
 from windrow.recipes import generate_log, generate_workflow
 from windrow.sim import Cluster
 
@@ -37,7 +37,7 @@ def test_the_cut_is_the_one_that_is_run(strategy: str, capsys: pytest.CaptureFix
     found = json.loads(planned(capsys, strategy, "--json"))
     cluster = Cluster(LOG)
     cluster.advance(int(LOG.submit_s[0]) + AT_S)
-    trial = run_trial(cluster, WORKFLOW, STRATEGIES[strategy], terms=Terms(24))
+    trial = run_trial(cluster, WORKFLOW, STRATEGIES[strategy], site=Site.of(24))
     assert (found["strategy"], found["at_s"], found["makespan_s"]) == (strategy, AT_S, trial.makespan_s)
     assert [job["job"] for job in found["jobs"]] == list(range(len(trial.story.jobs))), "as the jobs of a real run"
     assert [job["nodes"] for job in found["jobs"]] == [job.plan.nodes for job in trial.story.jobs.values()]

@@ -21,6 +21,7 @@ from windrow.kernels.jit import Kernel
 from windrow.manager.core import Core
 from windrow.manager.terms import Terms
 from windrow.model import Task, Workflow
+from windrow.model.site import Site
 from windrow.queues.port import OthersJob, Snapshot
 from windrow.strategies import Decision, Glume, Strategy, Work, whole_seconds
 
@@ -65,12 +66,11 @@ def queue(seed: int, *, waiting: int) -> Board:
 
 
 def decision(strategy: Strategy, work: Workflow, board: Board, policy: str = "conservative") -> Decision:
-    terms = Terms(cluster_nodes=NODES)
-    core = Core(Work(work, whole_seconds(work), terms.shape, NODES), terms)
+    core = Core(Work(work, whole_seconds(work), Site.of(NODES)), Terms())
     twin = Twin(board, lambda: 1000.0, policy=policy)
     view = core.view(1000, twin.waits_s)
     if not board.shown.jobs:
-        futures = Ahead(twin).futures(view, {}, np.zeros(len(work), dtype=bool), terms.requests())
+        futures = Ahead(twin).futures(view, {}, np.zeros(len(work), dtype=bool), core.terms.requests(view.work.site))
         view = replace(view, futures=futures)
     return strategy.decide(view)
 

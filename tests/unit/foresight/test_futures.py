@@ -21,13 +21,14 @@ from windrow.manager.core import Core
 from windrow.manager.figures import node_time
 from windrow.manager.terms import Terms
 from windrow.model import NEVER_S, Log, NodeShape, Task, Workflow
+from windrow.model.site import Site
 from windrow.sim import Cluster
 from windrow.sim.job_rows import heap_rows, running_rows, waiting_rows
 from windrow.strategies import Decision, Individual, JobPlan, OneJob, Strategy, View, Work, whole_seconds
 from windrow.strategies.level_by_level import LevelByLevel
 
 NODES = 6
-TERMS = Terms(NODES, NodeShape(4, 8), cap=4, round_s=3)
+TERMS, SITE = Terms(round_s=3), Site.of(NODES, NodeShape(4, 8), cap=4)
 
 
 @dataclass
@@ -84,7 +85,9 @@ def test_a_course_ends_in_the_true_future_as_the_run_does(
 ) -> None:
     """At the first decision, and at later ones, with jobs in the system and tasks under way."""
     playing = Playing(strategy, turn, Sampling("truth"))
-    trial = run_trial(cluster_at(random_log(seed, 60, NODES), at), workflow, playing, terms=TERMS, checked=True)
+    trial = run_trial(
+        cluster_at(random_log(seed, 60, NODES), at), workflow, playing, terms=TERMS, site=SITE, checked=True
+    )
     if playing.outcomes:
         decided = [told.at_s for told in trial.story.decisions if told.decision.jobs][turn]
         ends = [decided + outcome.makespan_s for outcome in playing.outcomes]
@@ -113,7 +116,7 @@ class Probe:
 
 def seen_from(cluster: Cluster, workflow: Workflow, how: Sampling) -> list[CourseEnd]:
     probe = Probe(how)
-    run_trial(cluster, workflow, probe, terms=TERMS)
+    run_trial(cluster, workflow, probe, terms=TERMS, site=SITE)
     return probe.outcomes
 
 
@@ -204,7 +207,7 @@ def test_a_course_that_cannot_succeed_never_ends() -> None:
             raise AskedError
 
     with pytest.raises(AskedError):
-        run_trial(Cluster(nodes=2), workflow, Asks(), terms=Terms(2, max_request_s=60))
+        run_trial(Cluster(nodes=2), workflow, Asks(), site=Site.of(2, max_request_s=60))
     assert futures[0].play(Course("by task", (), (Later(0, 0, "by task"),)), 0).makespan_s == NEVER_S
 
 
@@ -236,7 +239,7 @@ def test_own_tasks_are_taken_to_err_as_they_did() -> None:
     actual = np.full(12, 150, dtype=np.int64)
     for told in (0.0, 0.2):
         late = Late(told)
-        run_trial(Cluster(nodes=2), workflow, late, terms=Terms(2, margin=3), actual_s=actual)
+        run_trial(Cluster(nodes=2), workflow, late, terms=Terms(margin=3), actual_s=actual)
         assert (late.said[0] > 0) == (told > 0)
         assert late.said[-1] == 50
         assert (late.spread[0] > 1) == (told > 0)
@@ -246,7 +249,7 @@ def test_own_tasks_are_taken_to_err_as_they_did() -> None:
 @given(workflows(mixed=False), st.integers(1, NODES), st.integers(0, 10**6))
 def test_a_job_of_tasks_that_are_all_late_is_as_late(workflow: Workflow, nodes: int, seed: int) -> None:
     """Tasks that take three times as long make a job that does: list scheduling does not care for the unit."""
-    work = Work(workflow, whole_seconds(workflow), NodeShape(4, 8), NODES)
+    work = Work(workflow, whole_seconds(workflow), SITE)
     tasks = np.arange(len(workflow))
     run = int(work.run_s(tasks, nodes)[-1])
     futures = futures_of(Cluster(nodes=NODES), work, np.full(5, 3.0), seed)
@@ -259,7 +262,7 @@ def test_no_request_knows_how_late_tasks_will_be(future: int) -> None:
     """A job that is too short for its longest task is killed, and that task starts again from zero."""
     tasks = [Task(f"t{i}", 1000) for i in range(6)]
     workflow = Workflow.from_tasks("flat", tasks)
-    work = Work(workflow, whole_seconds(workflow), NodeShape(), NODES)
+    work = Work(workflow, whole_seconds(workflow), Site.of(NODES))
     futures = futures_of(Cluster(nodes=NODES), work, None, 1)
 
     def end_s(requested_s: int, ahead: int = future) -> int:
@@ -275,11 +278,11 @@ def test_no_request_knows_how_late_tasks_will_be(future: int) -> None:
 
 def futures_of(cluster: Cluster, work: Work, errors: NDArray[np.float64] | None, seed: int) -> SampledFutures:
     """Futures at the begin of a run, in which own tasks took as much longer as `errors` say, or may be off by 0.2."""
-    core = Core(work, Terms(NODES, work.shape))
+    core = Core(work, Terms())
     view = core.view(0, lambda nodes, _: np.zeros(len(nodes), dtype=np.int64))
     done = np.zeros(len(work.workflow), dtype=bool)
     sampling = Sampling(spread=0.2, seed=seed)
-    return SampledFutures(cluster, view, (), done, Terms(NODES).requests(), sampling, errors=errors)
+    return SampledFutures(cluster, view, (), done, Terms().requests(work.site), sampling, errors=errors)
 
 
 def test_past_days_arrive_again_at_the_same_hours() -> None:
@@ -306,8 +309,8 @@ def test_past_days_arrive_again_at_the_same_hours() -> None:
 def test_looking_ahead_changes_nothing(workflow: Workflow, seed: int, at: float, strategy: Strategy) -> None:
     """The run goes on as if nobody had looked, and the same look shows the same."""
     cluster = cluster_at(random_log(seed, 60, NODES), at)
-    alone = run_trial(cluster.clone(), workflow, strategy, terms=TERMS)
+    alone = run_trial(cluster.clone(), workflow, strategy, terms=TERMS, site=SITE)
     looking = [Playing(strategy, 1), Playing(strategy, 1)]
-    watched = [run_trial(cluster.clone(), workflow, one, terms=TERMS) for one in looking]
+    watched = [run_trial(cluster.clone(), workflow, one, terms=TERMS, site=SITE) for one in looking]
     assert watched[0].story.jobs == watched[1].story.jobs == alone.story.jobs
     assert looking[0].outcomes == looking[1].outcomes

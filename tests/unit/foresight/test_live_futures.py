@@ -14,7 +14,8 @@ from windrow.foresight.course import Course, Later, Sampling
 from windrow.foresight.live import START_S, Ahead, handovers, with_clients
 from windrow.manager.core import Core
 from windrow.manager.terms import Terms
-from windrow.model import NodeShape, Task, Workflow
+from windrow.model import Task, Workflow
+from windrow.model.site import Site
 from windrow.queues.port import OthersJob, Snapshot
 from windrow.sim.cluster import Cluster, Event, EventKind
 from windrow.strategies import JobPlan, View, Work
@@ -111,12 +112,12 @@ class Changing:
 def one_task() -> View:
     """A task of 1000 s, next to nothing to wait for."""
     workflow = Workflow.from_tasks("one", [Task("a", 1000.0)])
-    core = Core(Work(workflow, np.array([1000]), NodeShape(), 4), Terms(4))
+    core = Core(Work(workflow, np.array([1000]), Site.of(4)), Terms())
     return core.view(1000, lambda nodes, _: nodes)
 
 
 def looks(ahead: Ahead, view: View) -> bool:
-    return ahead.futures(view, {}, np.zeros(1, dtype=bool), Terms(4).requests()) is not None
+    return ahead.futures(view, {}, np.zeros(1, dtype=bool), Terms().requests(Site.of(4))) is not None
 
 
 def test_there_is_no_look_ahead_before_enough_was_seen_of_others() -> None:
@@ -149,7 +150,7 @@ def test_a_reading_that_does_not_show_our_jobs_is_made_anew() -> None:
 
     def looks_with(*, is_running: bool) -> bool:
         own = {"mine": OwnJob(0, JobPlan((0,), 1, 1000, 1100), (0,), is_running, 2000)}
-        futures = ahead.futures(view, own, np.zeros(1, dtype=bool), Terms(4).requests())
+        futures = ahead.futures(view, own, np.zeros(1, dtype=bool), Terms().requests(Site.of(4)))
         return futures is not None
 
     assert looks(ahead, view)
@@ -203,7 +204,7 @@ def chain() -> View:
         for level in range(3)
         for side in "ab"
     ]
-    core = Core(Work(Workflow.from_tasks("chain", tasks), np.full(6, 10), NodeShape(), 4), Terms(4))
+    core = Core(Work(Workflow.from_tasks("chain", tasks), np.full(6, 10), Site.of(4)), Terms())
     return core.view(1000, lambda nodes, _: 0 * nodes)
 
 
@@ -231,7 +232,7 @@ def test_work_is_passed_on(course: Course, expected: int) -> None:
 def test_passing_work_on_takes_its_time_and_nothing_else_does() -> None:
     queue, view = Clocked(), chain()
     ahead = Ahead(Twin(queue, lambda: queue.now_s, refresh_s=60.0))
-    futures = ahead.futures(view, {}, np.zeros(6, dtype=bool), Terms(4).requests())
+    futures = ahead.futures(view, {}, np.zeros(6, dtype=bool), Terms().requests(Site.of(4)))
     assert futures is not None
     drawn = futures(Sampling())
     whole, pair = Course("all levels", (plan(*range(6)),)), Course("two", (plan(0, 1), plan(2, 3, 4, 5)))

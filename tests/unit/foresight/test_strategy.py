@@ -18,8 +18,8 @@ from windrow.foresight.course import Course, CourseEnd, Futures, Sampling
 from windrow.foresight.courses import Courses, deal, independent_parts, unhurried
 from windrow.foresight.strategy import Foresight
 from windrow.lab.trial import run_trial
-from windrow.manager.terms import Terms
-from windrow.model import NodeShape, Task, Workflow
+from windrow.model import Task, Workflow
+from windrow.model.site import Site
 from windrow.reproductions.foresight.oracle import HINDSIGHT
 from windrow.sim import Cluster
 from windrow.strategies import Decision, Glume, JobPlan, View, Work
@@ -59,7 +59,7 @@ def chain_of_forks() -> Workflow:
 
 def view_with(futures: Futures | None, **changes: object) -> View:
     workflow = chain_of_forks()
-    work = Work(workflow, np.full(len(workflow), 100, dtype=np.int64), NodeShape(), 16)
+    work = Work(workflow, np.full(len(workflow), 100, dtype=np.int64), Site.of(16))
     view = View(
         work=work,
         left=np.ones(len(workflow), dtype=bool),
@@ -124,14 +124,14 @@ def test_no_job_is_wider_than_allowed() -> None:
     options = Foresight(max_nodes=3).ranked(view_with(told), told)
     assert options
     assert all(job.nodes <= 3 for one in options for job in one.course.jobs)
-    trial = run_trial(Cluster(nodes=16), chain_of_forks(), Foresight(max_nodes=3), terms=Terms(16))
+    trial = run_trial(Cluster(nodes=16), chain_of_forks(), Foresight(max_nodes=3), site=Site.of(16))
     assert max(job.plan.nodes for job in trial.story.jobs.values()) <= 3
 
 
 def test_says_so_where_no_job_may_be_wide_enough() -> None:
     workflow = Workflow.from_tasks("wide", [Task("a", 10, nodes=4)])
     with pytest.raises(UserError, match="at most 3 nodes"):
-        run_trial(Cluster(nodes=8), workflow, Foresight(max_nodes=3), terms=Terms(8))
+        run_trial(Cluster(nodes=8), workflow, Foresight(max_nodes=3), site=Site.of(8))
 
 
 @pytest.mark.parametrize("plays", [2, 7, 40, 400])
@@ -194,7 +194,7 @@ def test_refuses_what_makes_no_sense() -> None:
 
 @given(workflows(mixed=False), st.integers(0, 20), st.integers(1, 5))
 def test_parts_are_independent_and_dealt_out_whole(workflow: Workflow, upto: int, count: int) -> None:
-    work = Work(workflow, workflow.runtime_s.astype(np.int64), NodeShape(), 8)
+    work = Work(workflow, workflow.runtime_s.astype(np.int64), Site.of(8))
     view = replace(view_with(None), work=work, left=np.ones(len(workflow), dtype=bool))
     last = min(upto, view.levels.last)
     parts = independent_parts(view, last)
@@ -214,16 +214,16 @@ def test_parts_are_independent_and_dealt_out_whole(workflow: Workflow, upto: int
 @pytest.mark.slow
 def test_who_knows_the_future_is_not_beaten() -> None:
     """On the true future the courses' ends are exact: no fixed strategy is ahead on the mean, nor is likely better."""
-    terms = Terms(12, cap=4, round_s=60)
+    site = Site.of(12, cap=4)
     workflow = chain_of_forks()
     ends: dict[str, list[int]] = {}
     for seed in range(12):
         cluster = Cluster(random_log(seed, 80, 12), nodes=12)
         cluster.advance(400 + 350 * seed)
         for name in ("individual", "one-job", "level-by-level", "zhang", "glume"):
-            trial = run_trial(cluster.clone(), workflow, STRATEGIES[name], terms=terms)
+            trial = run_trial(cluster.clone(), workflow, STRATEGIES[name], site=site)
             ends.setdefault(name, []).append(trial.makespan_s)
-        known = run_trial(cluster.clone(), workflow, HINDSIGHT, terms=terms)
+        known = run_trial(cluster.clone(), workflow, HINDSIGHT, site=site)
         ends.setdefault("known", []).append(known.makespan_s)
     means = {name: np.mean(times) for name, times in ends.items()}
     assert means["known"] <= min(means.values()) + 1e-9

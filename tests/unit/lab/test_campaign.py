@@ -24,7 +24,7 @@ from windrow.lab.campaign.workers import CampaignProgress, run_campaigns
 from windrow.lab.scenario import task_times
 from windrow.lab.trial import run_trial
 from windrow.manager.figures import node_time
-from windrow.manager.terms import Terms
+from windrow.model.site import Site
 from windrow.recipes import generate_workflow
 from windrow.sim import Cluster
 from windrow.strategies import Decision, Glume, Individual, View, Zhang
@@ -82,7 +82,7 @@ def test_rows_agree_with_trials_run_by_hand(reference: pa.Table) -> None:
         cluster = Cluster(log, requests=row["requests"], start_s=int(log.submit_s[0]))
         cluster.advance(int(log.submit_s[0]) + row["submit_s"])
         actual = task_times(workflow, source.name, 0.2, row["seed"], row["submit_s"])
-        trial = run_trial(cluster, workflow, strategy, terms=Terms(16, cap=4), actual_s=actual)
+        trial = run_trial(cluster, workflow, strategy, site=Site.of(16, cap=4), actual_s=actual)
         assert row["makespan_s"] == trial.makespan_s
         assert row["jobs"] == len(trial.story.jobs)
         assert row["work_s"] == actual.sum()

@@ -26,6 +26,7 @@ from windrow.manager.figures import attempts, node_time, queue_waits_s
 from windrow.manager.states import AttemptState
 from windrow.manager.terms import Terms
 from windrow.model import Log, NodeShape, Task, Workflow
+from windrow.model.site import Site
 from windrow.recipes import generate_log, generate_workflow
 from windrow.sim import Cluster
 from windrow.sim.settings import ClusterSettings
@@ -51,7 +52,7 @@ def test_rows_are_trials_run_one_by_one(comparison: Comparison) -> None:
         for name, strategy in STRATEGIES.items():
             cluster = Cluster(LOG, policy="easy")
             cluster.advance(zero + at_s)
-            trial = run_trial(cluster, WORKFLOW, strategy, terms=Terms(32, cap=4, margin=1.2))
+            trial = run_trial(cluster, WORKFLOW, strategy, terms=Terms(1.2), site=Site.of(32, cap=4))
             found = Figures.of(trial)
             killed = len([job for job in trial.story.jobs.values() if job.outcome == "killed"])
             expected.append(
@@ -156,7 +157,7 @@ def _parents(rng: np.random.Generator, task: int) -> tuple[str, ...]:
 
 def test_part_of_a_node_counts_for_that_part() -> None:
     workflow = Workflow.from_tasks("two", [Task("a", 100, cores=1), Task("b", 100, cores=3)])
-    trial = run_trial(Cluster(nodes=1), workflow, STRATEGIES["giant"], terms=Terms(1, NodeShape(8)))
+    trial = run_trial(Cluster(nodes=1), workflow, STRATEGIES["giant"], site=Site.of(1, NodeShape(8)))
     used = node_time(trial.recorded)
     assert (used.held_s, used.used_s) == (100, 100 * (1 + 3) / 8)
     assert measured(Figures.of(trial))["wasted_node_s"] == 50

@@ -15,6 +15,7 @@ from windrow.lab.figures import Figures, trial_figures
 from windrow.lab.trial import run_trial
 from windrow.manager.terms import Terms
 from windrow.model import NodeShape, Task, Workflow
+from windrow.model.site import Site
 from windrow.sim import Cluster
 from windrow.strategies import Decision, Individual, Strategy, View, Work, whole_seconds
 from windrow.strategies.base import habits_of
@@ -51,18 +52,17 @@ def test_figures_are_those_of_the_core(
     differ = bool(
         workflow.nodes.any() or np.ptp(workflow.cores) or workflow.memory_bytes.any() or workflow.cores[0] > 1
     )
+    shape = NodeShape(4, 8) if differ else NodeShape(int(rng.integers(1, 4)))
     terms = Terms(
-        6,
-        NodeShape(4, 8) if differ else NodeShape(int(rng.integers(1, 4))),
-        cap=cap,
         margin=margin,
         round_s=int(rng.choice([1, 60])),
         overhead_s=int(rng.choice([0, 7])),
-        max_request_s=None if rng.random() < 0.7 else int(actual.sum()) + 60,
         forecast_with_margin=bool(rng.random() < 0.7),
         busy_is_request=bool(rng.random() < 0.3),
     )
-    quick, slow = by_both_ways(cluster, workflow, strategy, terms, Work(workflow, expected, terms.shape, 6), actual)
+    most_s = None if rng.random() < 0.7 else int(actual.sum()) + 60
+    work = Work(workflow, expected, Site.of(6, shape, cap=cap, max_request_s=most_s))
+    quick, slow = by_both_ways(cluster, workflow, strategy, terms, work, actual)
     assert quick == slow
 
 
@@ -74,8 +74,8 @@ def test_kills_of_wide_workflows_and_growing_tables(strategy: Strategy) -> None:
     tasks += [Task(f"c{i}", 30, parents=(f"b{i}", f"b{(7 * i + 1) % 300}")) for i in range(300)]
     workflow = Workflow.from_tasks("wide", tasks)
     actual = whole_seconds(workflow) * np.random.default_rng(3).integers(1, 6, size=len(workflow))
-    terms = Terms(40, cap=10_000, margin=1.0, round_s=1)
-    work = Work(workflow, whole_seconds(workflow), terms.shape, 40)
+    terms = Terms(margin=1.0, round_s=1)
+    work = Work(workflow, whole_seconds(workflow), Site.of(40, cap=10_000))
     quick, slow = by_both_ways(Cluster(nodes=40), workflow, strategy, terms, work, actual)
     assert quick == slow
     assert quick.killed_jobs > 0
@@ -92,8 +92,8 @@ def test_a_strategy_without_habits_takes_the_long_way() -> None:
             return Individual().decide(view)
 
     workflow = fork_join()
-    terms = Terms(10)
-    work = Work(workflow, whole_seconds(workflow), terms.shape, 10)
+    terms = Terms()
+    work = Work(workflow, whole_seconds(workflow), Site.of(10))
     quick, slow = by_both_ways(Cluster(nodes=10), workflow, Watched(), terms, work, whole_seconds(workflow))
     assert quick == slow
     assert asked
@@ -122,5 +122,5 @@ def test_tasks_that_differ_are_put_on_nodes_one_by_one() -> None:
 
 def made(tasks: list[Task], shape: NodeShape) -> np.ndarray:
     workflow = Workflow.from_tasks("pair", tasks)
-    work = Work(workflow, whole_seconds(workflow), shape, 4)
+    work = Work(workflow, whole_seconds(workflow), Site.of(4, shape))
     return tables(work, {}, are_alike=work.are_alike(np.arange(len(workflow))))

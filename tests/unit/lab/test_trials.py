@@ -21,6 +21,7 @@ from windrow.manager.states import AttemptState
 from windrow.manager.story import RunStory
 from windrow.manager.terms import Terms
 from windrow.model import Log, NodeShape, Task, Workflow
+from windrow.model.site import Site
 from windrow.sim import Cluster
 from windrow.strategies import Decision, Glume, Strategy, View, Work, Zhang
 
@@ -36,7 +37,7 @@ def known(time_s: float | None) -> int:
     return int(time_s)
 
 
-def check(trial: Trial, actual: Ints, terms: Terms) -> None:
+def check(trial: Trial, actual: Ints, site: Site) -> None:
     story = trial.story
     assert story.is_complete
     assert not story.strays
@@ -50,8 +51,8 @@ def check(trial: Trial, actual: Ints, terms: Terms) -> None:
     for task, a in done:
         assert end[task] == a.started_s + actual[task]
         assert end[task] <= known(story.jobs[a.job].ended_s)
-    check_allocations(trial, terms)
-    check_cap(trial, terms.cap)
+    check_allocations(trial, site)
+    check_cap(trial, site.cap)
     check_makespan(trial, actual)
 
 
@@ -60,7 +61,7 @@ def replayed(trial: Trial) -> RunStory:
     return RunStory.of(trial.workflow, trial.records())
 
 
-def check_allocations(trial: Trial, terms: Terms) -> None:
+def check_allocations(trial: Trial, site: Site) -> None:
     """At no time do the tasks on a node need more than it has."""
     for number, job in trial.story.jobs.items():
         mine = [(task, a) for task, a in attempts(trial.story) if a.job == number]
@@ -69,8 +70,8 @@ def check_allocations(trial: Trial, terms: Terms) -> None:
             whole = [t for t in here if trial.workflow.nodes[t]]
             assert not whole or len(here) == 1
             if not whole:
-                assert trial.workflow.cores[here].sum() <= terms.shape.cores
-                assert trial.workflow.memory_bytes[here].sum() <= known(terms.shape.memory_bytes)
+                assert trial.workflow.cores[here].sum() <= site.shape.cores
+                assert trial.workflow.memory_bytes[here].sum() <= known(site.shape.memory_bytes)
 
 
 def check_cap(trial: Trial, cap: int) -> None:
@@ -118,10 +119,10 @@ def test_any_run(
 ) -> None:
     rng = np.random.default_rng(seed)
     cluster, expected, actual = some_world(rng, seed, workflow, noise, policy)
-    terms = Terms(6, NodeShape(4, 8), cap=cap, margin=margin, round_s=int(rng.choice([1, 60])))
-    work = Work(workflow, expected, terms.shape, terms.cluster_nodes)
+    site, terms = Site.of(6, NodeShape(4, 8), cap=cap), Terms(margin=margin, round_s=int(rng.choice([1, 60])))
+    work = Work(workflow, expected, site)
     trial = run_trial(cluster, workflow, strategy, terms=terms, work=work, actual_s=actual, checked=True)
-    check(trial, actual, terms)
+    check(trial, actual, site)
 
 
 def fork_join() -> Workflow:
@@ -129,7 +130,7 @@ def fork_join() -> Workflow:
     return Workflow.from_tasks("fork-join", [*fork, Task("join", 5, parents=("a", "b", "c"))])
 
 
-EXACT = Terms(4, cap=16, margin=1.0, round_s=1)
+EXACT = Terms(margin=1.0, round_s=1)
 
 
 @pytest.mark.parametrize(
@@ -235,6 +236,6 @@ def test_no_cut_by_levels_is_better_than_the_best(seed: int) -> None:
     log = random_log(seed, 40, 3)
     warm = Cluster(log, requests="accurate")
     warm.advance(int(log.submit_s[-1]))  # nobody else will arrive, so that all cuts meet the same queue
-    terms = Terms(3, margin=1.0, round_s=1)
+    terms = EXACT
     best = min(run_trial(warm.clone(), workflow, Scripted(cut), terms=terms).makespan_s for cut in all_cuts(3, 3))
     assert run_trial(warm.clone(), workflow, Glume(), terms=terms).makespan_s >= best

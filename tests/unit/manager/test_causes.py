@@ -114,7 +114,7 @@ def test_a_node_that_keeps_failing_is_avoided_for_a_while() -> None:
 
 def test_avoided_nodes_are_excluded_and_not_planned_with() -> None:
     core = diamond()
-    core = Core(core.work, Terms(8, round_s=1, patience=PATIENCE, site_nodes=8))
+    core = Core(core.work, Terms(round_s=1, patience=PATIENCE))
     lose(core, Cause.NODE_FAILED, 2, node="n3")
     lose(core, Cause.NODE_FAILED, 2, node="n1")
     assert core.view(10, lambda nodes, _: nodes).work.cluster_nodes == 6

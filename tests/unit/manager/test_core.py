@@ -25,8 +25,9 @@ from windrow.manager.events import (
     TaskStarted,
 )
 from windrow.manager.terms import Terms
-from windrow.model import NodeShape, Task, Workflow
+from windrow.model import Task, Workflow
 from windrow.model.cause import Cause
+from windrow.model.site import Site
 from windrow.strategies import Decision, JobPlan, Work
 
 A, B, C, D = range(4)
@@ -41,8 +42,8 @@ def diamond(cap: int = 4, patience: dict[Cause, int] | None = None) -> Core:
         Task("d", 5, parents=("b", "c")),
     ]
     workflow = Workflow.from_tasks("diamond", tasks)
-    work = Work(workflow, workflow.runtime_s.astype(np.int64), NodeShape(), 8)
-    return Core(work, Terms(8, cap=cap, margin=1.0, round_s=1, patience=patience))
+    work = Work(workflow, workflow.runtime_s.astype(np.int64), Site.of(8, cap=cap))
+    return Core(work, Terms(margin=1.0, round_s=1, patience=patience))
 
 
 def planned(at_s: int, *jobs: JobPlan) -> JobsPlanned:
@@ -221,10 +222,13 @@ def test_going_individual_is_remembered() -> None:
 
 @pytest.mark.parametrize(("run_s", "requested_s"), [(1, 60), (54, 60), (55, 120), (600, 660), (0, 60)])
 def test_requests_have_a_margin_and_are_whole_minutes(run_s: int, requested_s: int) -> None:
-    assert Terms(8).request_s(run_s) == requested_s
+    assert Terms().requests(Site.of(8)).request_s(run_s) == requested_s
 
 
 def test_terms_are_checked() -> None:
-    for wrong in ({"cap": 0}, {"margin": 0.9}, {"round_s": 0}):
+    for wrong in ({"margin": 0.9}, {"round_s": 0}):
         with pytest.raises(UserError, match="a run needs"):
-            Terms(8, **wrong)
+            Terms(**wrong)
+    for limits in ({"cap": 0}, {"speed": 0}):
+        with pytest.raises(UserError, match="a site needs"):
+            Site.of(8, None, **limits)

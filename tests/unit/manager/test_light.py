@@ -37,6 +37,7 @@ from windrow.manager.losses import PATIENCE
 from windrow.manager.manager import Manager
 from windrow.manager.terms import Terms
 from windrow.model import NodeShape, Runnable, Step, Task, Workflow
+from windrow.model.site import Site
 from windrow.queues.port import JobSpec, JobState, JobStatus, Limits, Snapshot
 from windrow.strategies import Decision, JobPlan, Work, whole_seconds
 
@@ -115,13 +116,14 @@ def hired(folder: Path, tasks: int, strategy: str, clock: Clock, queue: Counting
     """A manager of so many independent tasks; the run's journal is made where there is none."""
     workflow = Workflow.from_tasks("many", [Task(f"t{i}", 10.0, kind="t") for i in range(tasks)])
     runnable = Runnable(workflow, tuple(Step(("true",), "/") for _ in range(tasks)))
-    terms = Terms(8, cap=cap, margin=1.2, overhead_s=15, patience=PATIENCE)
+    site = Site.of(8, cap=cap, max_array=queue.max_array)
+    terms = Terms(margin=1.2, overhead_s=15, patience=PATIENCE)
     path = folder / "journal.sqlite"
     journal = RunJournal.open(path, writable=True) if path.exists() else RunJournal.create(path, {"uid": "u"})
     return Manager(
         folder=RunFolder(folder),
         journal=journal,
-        core=Core(Work(workflow, whole_seconds(workflow), terms.shape, terms.cluster_nodes), terms),
+        core=Core(Work(workflow, whole_seconds(workflow), site), terms),
         queue=queue,
         strategy=find_strategy(strategy),
         dispatch=Dispatch(RunFolder(folder), runnable, "u", "many-1"),
@@ -129,7 +131,6 @@ def hired(folder: Path, tasks: int, strategy: str, clock: Clock, queue: Counting
         on_records=Learning(runnable, "counting", "u", (), History(waits_path())),
         now_s=clock.now,
         steady_s=clock.now,
-        max_array=queue.max_array,
     )
 
 

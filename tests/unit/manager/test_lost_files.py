@@ -19,7 +19,8 @@ from windrow.manager.lost_files import LostFile, is_gone_from, lost_files
 from windrow.manager.states import TaskState
 from windrow.manager.story import Kept, RunStory
 from windrow.manager.terms import Terms
-from windrow.model import NodeShape, Runnable, Task, Workflow
+from windrow.model import Runnable, Task, Workflow
+from windrow.model.site import Site
 from windrow.report.run.explanation import explain_task
 from windrow.strategies import Decision, JobPlan, Work
 
@@ -93,8 +94,8 @@ class Driver:
     """Runs tasks one by one, each in a job of its own, and notes how often."""
 
     def __init__(self, workflow: Workflow, chance: random.Random) -> None:
-        work = Work(workflow, np.full(len(workflow), 5, dtype=np.int64), NodeShape(), 4)
-        self.core = Core(work, Terms(4))
+        work = Work(workflow, np.full(len(workflow), 5, dtype=np.int64), Site.of(4))
+        self.core = Core(work, Terms())
         self.workflow, self.chance, self.ran = workflow, chance, Counter[int]()
         self.core.handle(e.RunBegan(0))
 

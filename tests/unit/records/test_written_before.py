@@ -27,7 +27,7 @@ from windrow.manager.core import Core
 from windrow.manager.journal import Record, RunJournal
 from windrow.manager.states import TaskState
 from windrow.manager.terms import Terms
-from windrow.model import NodeShape
+from windrow.model.site import Site
 from windrow.pool import events as e
 from windrow.pool.folder import PoolFolder
 from windrow.pool.journal import PoolJournal
@@ -80,8 +80,8 @@ def test_runs_are_told_and_replayed(old: Path, name: str, state: str, finished: 
     assert view.state == state
     assert (view.story.count(TaskState.FINISHED), view.story.count(TaskState.FAILED)) == (finished, failed)
     assert view.tag(0) == f"windrow-{view.facts['uid']}-0"
-    workflow, terms = view.runnable.workflow, Terms(2, shape=NodeShape(1))
-    core = Core(Work(workflow, whole_seconds(workflow), terms.shape, terms.cluster_nodes), terms)
+    workflow, terms = view.runnable.workflow, Terms()
+    core = Core(Work(workflow, whole_seconds(workflow), Site.of(2)), terms)
     journal = RunJournal.open(paths.journal, writable=True)
     for _, record in journal.records():
         core.handle(record.event)

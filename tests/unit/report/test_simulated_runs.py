@@ -15,7 +15,6 @@ from windrow.recipes import generate_log, generate_workflow
 from windrow.report.run.crate import CrateOf, crate_metadata
 from windrow.report.run.explanation import LINES_MAX, answer_job, answer_task, explain_job, explain_task
 from windrow.report.run.page import run_page
-from windrow.strategies import Work, whole_seconds
 
 LOG = generate_log("lublin", seed=3, days=6, nodes=32)
 WORKFLOW = generate_workflow("montage", tasks=40, work_s=60 * 3600, seed=2)
@@ -69,7 +68,7 @@ def test_a_core_that_hears_its_records_is_done_with_all_tasks() -> None:
     """The rule of journals: whoever replays the events has the core that the run had."""
     trial = played()
     scenario = Scenario(WORKFLOW, LOG, shape=NodeShape(4), margin=1.0)
-    core = Core(Work(WORKFLOW, whole_seconds(WORKFLOW), scenario.shape, LOG.machine_nodes), scenario.terms)
+    core = Core(scenario.work, scenario.terms)
     events: list[Event] = [record.event for record in trial.records()]
     for event in events:
         core.handle(event)

@@ -13,8 +13,8 @@ from windrow.app.strategies import STRATEGIES
 from windrow.errors import UserError
 from windrow.lab.campaign.sources import LogSource
 from windrow.lab.trial import run_trial
-from windrow.manager.terms import Terms
 from windrow.model import Log, Task, Workflow
+from windrow.model.site import Site
 from windrow.reproductions.glume.log import ThesisLog
 from windrow.reproductions.glume.plan import plan_as_thesis
 from windrow.sim import Cluster
@@ -111,7 +111,7 @@ def test_as_thesis_without_logs_has_synthetic_ones() -> None:
 def test_tasks_go_out_in_their_order_or_the_longest_first(by_number: bool, order: list[int]) -> None:
     """A cap of two lets the order show. Four tasks of 100, 400, 200 and 300 s on two nodes."""
     workflow = Workflow.from_tasks("bag", [Task(f"t{k}", run) for k, run in enumerate((100, 400, 200, 300))])
-    trial = run_trial(Cluster(nodes=2), workflow, Individual(by_number=by_number), terms=Terms(2, cap=2))
+    trial = run_trial(Cluster(nodes=2), workflow, Individual(by_number=by_number), site=Site.of(2, cap=2))
     assert [job.plan.tasks[0] for job in trial.story.jobs.values()] == order
 
 
@@ -121,5 +121,5 @@ def test_so_they_do_once_zhang_has_given_up_groups(by_number: bool, order: list[
     workflow = Workflow.from_tasks("bag", [Task(f"t{k}", run) for k, run in enumerate((100, 400, 200, 300))])
     zero, one, long = np.array([0]), np.array([1]), np.array([5000])
     busy = Log("busy", 1, job=one, submit_s=zero, nodes=one, requested_s=long, run_s=long, user=zero)
-    trial = run_trial(Cluster(busy), workflow, Zhang(by_number=by_number), terms=Terms(1, cap=2))
+    trial = run_trial(Cluster(busy), workflow, Zhang(by_number=by_number), site=Site.of(1, cap=2))
     assert [job.plan.tasks for job in trial.story.jobs.values()] == [(task,) for task in order]

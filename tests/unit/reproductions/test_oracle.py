@@ -14,7 +14,7 @@ from windrow.lab.campaign.rows import chunk_table, rows_of
 from windrow.lab.campaign.sources import LogSource, WorkflowSource
 from windrow.lab.campaign.workers import run_campaigns
 from windrow.lab.trial import Trial, run_trial
-from windrow.manager.terms import Terms
+from windrow.model.site import Site
 from windrow.reproductions.foresight.decision_times import crowded, decision_times
 from windrow.reproductions.foresight.oracle import HINDSIGHT, Oracle, _Beam, _Scripted
 from windrow.sim import Cluster
@@ -81,8 +81,8 @@ def test_rows_of_the_oracle_are_its_trials() -> None:
 
 
 def trials_by_hand(cluster: Cluster) -> list[Trial]:
-    workflow, terms = WORKFLOW.load(), Terms(cluster.nodes, cap=4)
-    play = partial(run_trial, terms=terms)
+    workflow = WORKFLOW.load()
+    play = partial(run_trial, site=Site.of(cluster.nodes, cap=4))
     beam = _Beam(lambda script: play(cluster.clone(), workflow, script), lambda trial: trial.makespan_s, WIDTH)
     return beam.search(Oracle().depth)
 

@@ -13,7 +13,8 @@ import pytest
 
 from windrow.lab.campaign.campaign import Campaign
 from windrow.lab.campaign.rows import KEY, SCHEMA, chunk_table
-from windrow.model import Log, NodeShape
+from windrow.model import Log
+from windrow.model.site import Site
 from windrow.reproductions.paper import Claim
 from windrow.reproductions.zhang.claims import claims
 from windrow.reproductions.zhang.plan import (
@@ -180,7 +181,7 @@ def test_the_time_alone_is_that_of_an_empty_cluster() -> None:
     chunk = next(c for c in campaign.chunks() if c.workflow.name == "montage-160-126h")
     rows = [row for row in chunk_table(chunk).to_pylist() if row["strategy"] == "giant"]
     workflow = chunk.workflow.load()
-    work = Work(workflow, whole_seconds(workflow), NodeShape(), 270)
+    work = Work(workflow, whole_seconds(workflow), Site.of(270))
     alone = int(work.run_s(np.arange(len(workflow)), 160)[-1])
     critical = _critical_path_s(workflow.parents.of, whole_seconds(workflow).tolist(), workflow.levels.tolist())
     assert alone == critical  # nothing waits for a node where there are as many as the widest level has tasks

@@ -15,6 +15,7 @@ from windrow.foresight.live import Ahead
 from windrow.manager.core import Core
 from windrow.manager.terms import Terms
 from windrow.model import NEVER_S, NodeShape, Task, Workflow, format_duration
+from windrow.model.site import Site
 from windrow.queues.port import OthersJob, Snapshot
 from windrow.strategies.base import Decision, JobPlan, View, decided
 from windrow.strategies.levels import Work
@@ -36,11 +37,10 @@ def seen(board: Board, *, task_nodes: int = 0) -> View:
     """What a strategy sees of 20 tasks on a cluster of six nodes of four cores."""
     tasks = [Task(f"t{i}", 5, nodes=task_nodes) for i in range(20)]
     workflow = Workflow.from_tasks("wide", tasks)
-    terms = Terms(cluster_nodes=ALL, shape=NodeShape(4))
-    core = Core(Work(workflow, np.full(20, 5), terms.shape, ALL), terms)
+    core = Core(Work(workflow, np.full(20, 5), Site.of(ALL, NodeShape(4))), Terms())
     twin = Twin(board, time.time)
     view = core.view(0, twin.waits_s).within(twin.snapshot().open_nodes)
-    futures = Ahead(twin).futures(view, {}, np.zeros(20, dtype=bool), terms.requests())
+    futures = Ahead(twin).futures(view, {}, np.zeros(20, dtype=bool), core.terms.requests(view.work.site))
     return replace(view, futures=futures)
 
 

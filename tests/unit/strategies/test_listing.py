@@ -15,6 +15,7 @@ from windrow.errors import UserError
 from windrow.model import NodeShape, Task, Workflow
 from windrow.model.nodes import Need
 from windrow.model.packing import Packing
+from windrow.model.site import Site
 from windrow.strategies import Work, levels
 
 
@@ -70,7 +71,7 @@ def workflows(draw: st.DrawFn, *, mixed: bool) -> Workflow:
 @given(st.booleans().flatmap(lambda mixed: workflows(mixed=mixed)), st.integers(1, 6))
 def test_run_times_are_those_of_the_packing(workflow: Workflow, most: int) -> None:
     shape = NodeShape(4, 8)
-    work = Work(workflow, workflow.runtime_s.astype(np.int64), shape, 6)
+    work = Work(workflow, workflow.runtime_s.astype(np.int64), Site.of(6, shape))
     with mock.patch.object(levels, "is_loaded", side_effect=[True, False]):
         compiled, in_python = (work.run_s(np.arange(len(workflow)), most).tolist() for _ in range(2))
     expected = [played(workflow, nodes, shape) for nodes in range(1, most + 1)]
@@ -80,7 +81,7 @@ def test_run_times_are_those_of_the_packing(workflow: Workflow, most: int) -> No
 @given(workflows(mixed=False), st.integers(1, 20))
 def test_graham_bounds_on_single_cores(workflow: Workflow, nodes: int) -> None:
     """List scheduling needs at least work / nodes and the critical path, at most their sum."""
-    work = Work(workflow, workflow.runtime_s.astype(np.int64), NodeShape(), nodes)
+    work = Work(workflow, workflow.runtime_s.astype(np.int64), Site.of(nodes))
     ends: dict[int, float] = {}
     for v in workflow.order.tolist():
         ends[v] = max((ends[p] for p in workflow.parents.of(v).tolist()), default=0.0) + float(workflow.runtime_s[v])
@@ -91,7 +92,7 @@ def test_graham_bounds_on_single_cores(workflow: Workflow, nodes: int) -> None:
 
 def test_a_wide_level_on_large_nodes_is_narrow() -> None:
     level = Workflow.from_tasks("level", [Task(f"t{i}", 60) for i in range(200)])
-    work = Work(level, np.full(200, 60), NodeShape(64), 128)
+    work = Work(level, np.full(200, 60), Site.of(128, NodeShape(64)))
     level_by_level = work.levels(np.ones(200, dtype=bool))
     assert level_by_level.usable(0, 0) == 4
     assert level_by_level.run_s(0, 0).tolist() == [240, 120, 120, 60]
@@ -99,7 +100,7 @@ def test_a_wide_level_on_large_nodes_is_narrow() -> None:
 
 def test_levels_of_what_is_left() -> None:
     chain = Workflow.from_tasks("chain", [Task("a", 5), Task("b", 7, parents=("a",)), Task("c", 9, parents=("b",))])
-    work = Work(chain, np.array([5, 7, 9]), NodeShape(), 4)
+    work = Work(chain, np.array([5, 7, 9]), Site.of(4))
     left = work.levels(np.array([False, True, True]))
     assert (left.count, left.between(0, 0).tolist(), left.run_s(0, 1).tolist()) == (2, [1], [16])
     assert work.levels(np.array([False, True, True])) is left
@@ -108,4 +109,4 @@ def test_levels_of_what_is_left() -> None:
 def test_tasks_that_fit_nowhere_are_refused() -> None:
     big = Workflow.from_tasks("big", [Task("ok", 1), Task("wide", 1, cores=9)])
     with pytest.raises(UserError, match=r"task wide needs"):
-        Work(big, np.array([1, 1]), NodeShape(8), 4)
+        Work(big, np.array([1, 1]), Site.of(4, NodeShape(8)))

@@ -19,7 +19,8 @@ from windrow.lab.trial import Ints, Trial, run_trial
 from windrow.manager.core import Core
 from windrow.manager.figures import attempts, visible_wait_s
 from windrow.manager.terms import Terms
-from windrow.model import NodeShape, Task, Workflow
+from windrow.model import Task, Workflow
+from windrow.model.site import Site
 from windrow.sim import Cluster
 from windrow.sim.cluster import Event, EventKind
 from windrow.strategies import Decision, Glume, JobPlan, OneJob, View, Work, Zhang
@@ -31,8 +32,7 @@ Wait = Callable[[int, int], int]
 """The wait of a job of so many nodes and so long a request."""
 
 
-def exact_terms(cluster_nodes: int) -> Terms:
-    return Terms(cluster_nodes, margin=1.0, round_s=1)
+EXACT = Terms(margin=1.0, round_s=1)
 
 
 def chain(*runs_s: int) -> Workflow:
@@ -47,7 +47,7 @@ def bag(count: int, run_s: int) -> Workflow:
 
 
 def work_of(workflow: Workflow, cluster_nodes: int) -> Work:
-    return Work(workflow, workflow.runtime_s.astype(np.int64), NodeShape(), cluster_nodes)
+    return Work(workflow, workflow.runtime_s.astype(np.int64), Site.of(cluster_nodes))
 
 
 def view_of(workflow: Workflow, wait: Wait, *, busy_s: int = 0, cluster_nodes: int = 8) -> View:
@@ -56,7 +56,7 @@ def view_of(workflow: Workflow, wait: Wait, *, busy_s: int = 0, cluster_nodes: i
     def forecast(nodes: Ints, requested_s: Ints) -> Ints:
         return np.array([wait(int(n), int(r)) for n, r in zip(nodes, requested_s, strict=True)], dtype=np.int64)
 
-    view = Core(work_of(workflow, cluster_nodes), exact_terms(cluster_nodes)).view(0, forecast)
+    view = Core(work_of(workflow, cluster_nodes), EXACT).view(0, forecast)
     return replace(view, busy_s=busy_s, jobs_running=1 if busy_s else 0)
 
 
@@ -318,7 +318,7 @@ class ToldQueue:
 
 def played(workflow: Workflow, waits: Sequence[Wait]) -> Trial:
     queue = cast(Cluster, ToldQueue(1, waits))
-    return run_trial(queue, workflow, Zhang(), terms=exact_terms(1), work=work_of(workflow, 1), checked=True)
+    return run_trial(queue, workflow, Zhang(), terms=EXACT, work=work_of(workflow, 1), checked=True)
 
 
 def test_four_jobs_as_in_figure_5_1() -> None:

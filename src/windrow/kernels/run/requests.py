@@ -1,4 +1,4 @@
-"""Jobs that are submitted, and how long they ask for. The rules of `manager.terms` and of `strategies.individual`."""
+"""Jobs that are submitted, and how long they ask for. The rules of `model.requests` and of `strategies.individual`."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ class BatchRules:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """The trials of one workflow on one cluster under one cap. `terms` are options of `manager.core.Terms`."""
+    """The trials of one workflow on one cluster under one cap. `terms` are options of `manager.terms.Terms`."""
 
     log: LogSource
     requests: str

@@ -19,8 +19,9 @@ from windrow.lab.campaign.campaign import Campaign
 from windrow.lab.campaign.sources import LogSource, WorkflowSource
 from windrow.lab.campaign.sweep import Part, Sweep
 from windrow.lab.campaign.toml_tables import TomlTable, is_number, is_whole, read_toml
-from windrow.model import NodeShape, format_duration
+from windrow.model import format_duration
 from windrow.model.bounds import COUNT_MAX
+from windrow.model.site import Site
 from windrow.sim.settings import REQUESTS
 from windrow.strategies import Work, whole_seconds
 
@@ -127,5 +128,5 @@ def _fitted(table: TomlTable, source: WorkflowSource, nodes: int) -> WorkflowSou
     """The source with its true size, after a check that the smallest cluster can run each task."""
     with table.telling():
         workflow = source.load()
-        Work(workflow, whole_seconds(workflow), NodeShape(), nodes)
+        Work(workflow, whole_seconds(workflow), Site.of(nodes))
     return replace(source, tasks=len(workflow)) if source.path else source

@@ -25,6 +25,7 @@ from windrow.lab.figures import trial_figures
 from windrow.lab.scenario import task_times
 from windrow.manager.terms import Terms
 from windrow.model import Log
+from windrow.model.site import Site
 from windrow.sim.cluster import Cluster
 from windrow.strategies import Strategy, Work, whole_seconds
 
@@ -60,9 +61,8 @@ def chunk_table(chunk: Chunk) -> pa.Table:
     """Run all trials of the chunk."""
     warm = _warm(chunk.log, chunk.log.content, chunk.requests, chunk.rules, chunk.submit_s)
     workflow = chunk.workflow.load()
-    nodes = warm[0].nodes
-    terms = Terms(nodes, cap=chunk.cap, **dict(chunk.terms))  # type: ignore[arg-type]
-    work = Work(workflow, whole_seconds(workflow), terms.shape, nodes)
+    terms = Terms(**dict(chunk.terms))  # type: ignore[arg-type]
+    work = Work(workflow, whole_seconds(workflow), Site.of(warm[0].nodes, cap=chunk.cap))
     rows: list[Row] = []
     for strategy, seed, (submit_s, cluster) in product(
         chunk.strategies, chunk.seeds, list(zip(chunk.submit_s, warm, strict=True))

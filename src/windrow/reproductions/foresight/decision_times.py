@@ -18,7 +18,7 @@ from windrow.app.strategies import STRATEGIES
 from windrow.foresight.strategy import Foresight
 from windrow.lab.campaign.sources import LogSource, WorkflowSource
 from windrow.lab.trial import run_trial
-from windrow.manager.terms import Terms
+from windrow.model.site import Site
 from windrow.reproductions.grid import find_grid
 from windrow.sim.cluster import Cluster
 from windrow.strategies import Decision, Strategy, View
@@ -92,5 +92,5 @@ def crowded(source: LogSource) -> Cluster:
 
 def _timed(cluster: Cluster, source: WorkflowSource, decisions: int) -> DecisionTimes:
     timed = _Timed(Foresight(), decisions)
-    run_trial(cluster.clone(), source.load(), timed, terms=Terms(cluster.nodes, cap=_CAP))
+    run_trial(cluster.clone(), source.load(), timed, site=Site.of(cluster.nodes, cap=_CAP))
     return DecisionTimes(source.name, len(cluster.queue()), cluster.nodes, tuple(timed.took_s))

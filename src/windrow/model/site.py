@@ -1,0 +1,70 @@
+"""A site: a queue with its nodes and what it allows. What a run wants is not said here (`manager.terms`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from windrow.errors import UserError
+from windrow.model.resources import NodeShape
+
+
+@dataclass(frozen=True, slots=True)
+class NodeKind:
+    """Nodes that are alike, and how many of them there are."""
+
+    shape: NodeShape
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """One queue with its nodes.
+
+    `queue` is what users call its queue, `settings` are those of the shell that belong to it. cap: the most jobs of a
+    run in its system. max_nodes: the most nodes of a job, where that is not all. max_request_s: the longest time that
+    may be requested; a job that would need more does what it can, and the rest is cut again. max_array: jobs that can
+    be submitted at once. starts_at_once: no job waits, so each may have the longest time there is, which may be no
+    limit at all. speed: how many times as fast tasks run here as their expected times say. room_bytes: for files.
+    """
+
+    name: str
+    kinds: tuple[NodeKind, ...]
+    queue: str = ""
+    cap: int = 16
+    max_nodes: int | None = None
+    max_request_s: int | None = None
+    max_array: int = 1
+    starts_at_once: bool = False
+    speed: float = 1.0
+    room_bytes: int | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.cap < 1 or not self.kinds or not self.speed > 0:
+            raise UserError("a site needs a cap of at least 1 job, some nodes and a speed above 0")
+
+    @classmethod
+    def of(cls, nodes: int, shape: NodeShape | None = None, **more: Any) -> Site:
+        """One with nodes that are all alike."""
+        return cls(kinds=(NodeKind(shape or NodeShape(), nodes),), **{"name": ""} | more)
+
+    @property
+    def nodes(self) -> int:
+        """All its nodes."""
+        return sum(kind.count for kind in self.kinds)
+
+    @property
+    def job_nodes(self) -> int:
+        """The most nodes of a job."""
+        return self.nodes if self.max_nodes is None else min(self.nodes, self.max_nodes)
+
+    @property
+    def shape(self) -> NodeShape:
+        """What every node offers."""
+        return self.kinds[0].shape
+
+    def walltime_s(self, requested_s: int) -> int | None:
+        """How long a job may take for which this time was requested. None: as long as it needs."""
+        return self.max_request_s if self.starts_at_once else requested_s
