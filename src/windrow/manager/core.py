@@ -13,56 +13,41 @@ blocks its descendants; everything else goes on.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from math import ceil
 from typing import assert_never
 
 import numpy as np
 from numpy.typing import NDArray
 
 from windrow.manager import events as e
+from windrow.manager.beliefs import AtSite, Job, at_sites
 from windrow.manager.events import Abandon, Action, Decide, StopJob, SubmitJob
-from windrow.manager.losses import Avoidance, Losses
 from windrow.manager.terms import Terms
 from windrow.model.allocation import Member
 from windrow.model.cause import Cause
 from windrow.model.nodes import Need
-from windrow.strategies.base import Forecast, JobPlan, OwnJob, View
+from windrow.strategies.base import Forecast, OwnJob, View
 from windrow.strategies.levels import Work
-
-
-@dataclass(slots=True)
-class Job:
-    """A job of this run that is in the system.
-
-    `taken_by`: the job whose allocation it runs in, where that is another. `has_begun`: a task of it has started.
-    `has_given_up`: it had no time for a task. `is_stopping`: it was told to go, or has nothing left to do.
-    """
-
-    plan: JobPlan
-    open_tasks: set[int]
-    running_since_s: dict[int, int] = field(default_factory=dict)
-    expected_end_s: int = 0
-    is_running: bool = False
-    taken_by: int | None = None
-    has_begun: bool = False
-    has_finished_a_task: bool = False
-    has_given_up: bool = False
-    is_stopping: bool = False
 
 
 class Core:
     """What one run believes and wants."""
 
-    def __init__(self, work: Work, terms: Terms) -> None:
-        """A run that has not begun. `work` is not changed, so that runs of the same workflow can share it."""
-        workflow = work.workflow
+    def __init__(self, work: Work | Sequence[Work], terms: Terms, site_of: Sequence[int] = ()) -> None:
+        """A run that has not begun. `work` is not changed, so that runs of the same workflow can share it.
+
+        With several sites there is a work for each, and `site_of` says where each task is to run: the number of its
+        work, by default the first.
+        """
+        works = [work] if isinstance(work, Work) else list(work)
+        workflow = works[0].workflow
         self.terms = terms
-        self.work = work
+        self.site_of = list(site_of) or [0] * len(workflow)
+        self.sites = at_sites(works, terms, self.site_of)
         self.jobs: dict[int, Job] = {}
         self.job_of: list[int | None] = [None] * len(workflow)
         """The job in which each task is."""
-        self.individually = False
         self.submitted = 0
         self.failed: set[int] = set()
         """Tasks that failed for good."""
@@ -71,13 +56,10 @@ class Core:
         self.trouble = ""
         """Why the run gives up, where it does."""
         self.is_stopped = False
-        self.avoidance = Avoidance()
-        """Nodes on which jobs failed."""
-        self._losses = Losses(terms.patience)
-        self._requests = terms.requests(work.site)
         needs = zip(workflow.cores.tolist(), workflow.memory_bytes.tolist(), workflow.nodes.tolist(), strict=True)
         self._needs = [Need(*need) for need in needs]
-        self._expected = work.expected_s.tolist()
+        expected = [one.expected_s.tolist() for one in works]
+        self._expected: list[int] = [expected[site][task] for task, site in enumerate(self.site_of)]
         self._open_parents = workflow.parents.degrees().tolist()
         start, index = workflow.children.start.tolist(), workflow.children.index.tolist()
         self._children: list[list[int]] = [index[start[v] : start[v + 1]] for v in range(len(workflow))]
@@ -108,20 +90,19 @@ class Core:
         """Which tasks have done their work."""
         return np.array(self._done, dtype=bool)
 
-    def own_jobs(self) -> dict[int, OwnJob]:
-        """The jobs in the system that are to stay, by number, as those who play courses ahead must know them."""
-        return {
-            number: OwnJob(
-                number=number,
-                plan=job.plan,
-                open_tasks=tuple(sorted(job.open_tasks)),
-                is_running=job.is_running,
-                expected_end_s=job.expected_end_s,
-                running_since_s=dict(job.running_since_s),
-            )
-            for number, job in self.jobs.items()
-            if not job.is_stopping
-        }
+    @property
+    def work(self) -> Work:
+        """The tasks as they would run at the first site."""
+        return self.sites[0].work
+
+    def at(self, site: str) -> AtSite:
+        """What is held of the site of this name; by an empty one goes the first."""
+        return next(at for at in self.sites if at.name == site) if site else self.sites[0]
+
+    def own_jobs(self, site: str = "") -> dict[int, OwnJob]:
+        """The jobs in a site's system that are to stay, by number, as those who play courses ahead must know them."""
+        at, jobs = self.at(site), self.jobs.items()
+        return {number: job.as_own(number) for number, job in jobs if job.at is at and not job.is_stopping}
 
     def children_of(self, task: int) -> list[int]:
         """The tasks that wait for this one."""
@@ -171,24 +152,25 @@ class Core:
             case _:
                 assert_never(event)
 
-    def view(self, at_s: int, forecast: Forecast) -> View:
-        """What a strategy may know at this time."""
-        running = [job for job in self.jobs.values() if job.is_running]
+    def view(self, at_s: int, forecast: Forecast, site: str = "") -> View:
+        """What a strategy may know at this time of one site: the tasks that are to run there, and the jobs there."""
+        at = self.at(site)
+        running = [job for job in self.jobs.values() if job.is_running and job.at is at]
         busy = max((job.expected_end_s - at_s for job in running if not job.is_stopping), default=0)
-        work, avoided = self.work, self.avoidance.at(at_s)
+        work, avoided = at.work, at.avoidance.at(at_s)
         if avoided:  # the work on the other nodes
             work = work.within(max(work.site.nodes - len(avoided), 1, *(need.nodes for need in self._needs)))
         return View(
             work=work,
-            left=self._left.copy(),
-            ready=tuple(task for _, task in self._ready),
-            jobs_waiting=len(self.jobs) - len(running),
+            left=at.of(self._left).copy(),
+            ready=tuple(task for _, task in self._ready if at.mine is None or at.mine[task]),
+            jobs_waiting=at.jobs - len(running),
             jobs_running=len(running),
             busy_s=max(0, busy),
             cap=work.site.cap,
-            individually=self.individually,
-            request=self._requests.request_s,
-            requests=self._requests.requests_s,
+            individually=at.individually,
+            request=at.requests.request_s,
+            requests=at.requests.requests_s,
             forecast_with_margin=self.terms.forecast_with_margin,
             forecast=forecast,
         )
@@ -201,25 +183,28 @@ class Core:
         assert not self._left[placed].any() if placed else True
         out = (self.failed | self.blocked).difference(placed)
         assert int(self._left.sum()) + len(placed) + len(out) == self._open, "a task was lost"
-        assert len(self.jobs) <= self.work.site.cap, "more jobs than the cap allows"
+        for at in self.sites:
+            assert at.jobs == sum(job.at is at for job in self.jobs.values()) <= at.site.cap, "more jobs than the cap"
 
     def _run_began(self) -> list[Action]:
         back = sorted(task for task in self.failed | self.blocked if self.job_of[task] is None)
         self.failed.clear()
         self.blocked.clear()
         self.is_stopped, self.trouble = False, ""
-        self._losses.forget()
+        for at in self.sites:
+            at.losses.forget()
         for task in back:
             self._put_back(task)
-        return self._decide_if_useful()
+        return self._decide_if_useful(self.sites)
 
     def _jobs_planned(self, event: e.JobsPlanned) -> list[Action]:
-        self.individually |= event.decision.individually
+        self.at(event.site).individually |= event.decision.individually
         actions: list[Action] = []
         for plan in event.decision.jobs:
             number = self.submitted
             self.submitted += 1
-            self.jobs[number] = Job(plan, set(plan.tasks))
+            self.jobs[number] = job = Job(plan, set(plan.tasks), self.at(plan.site))
+            job.at.jobs += 1
             self._left[list(plan.tasks)] = False
             for task in plan.tasks:
                 self.job_of[task] = number
@@ -234,13 +219,13 @@ class Core:
             job.taken_by = event.by
             if event.by in self.jobs:
                 self.jobs[event.by].has_begun = True  # its nodes are at work, though not with its own tasks
-        others = [j.expected_end_s for j in self.jobs.values() if j is not job and j.is_running]
+        others = [j.expected_end_s for j in self.jobs.values() if j is not job and j.at is job.at and j.is_running]
         job.is_running = True
         if self.terms.busy_is_request:
             job.expected_end_s = event.at_s + job.plan.requested_s
         else:
             job.expected_end_s = max(event.at_s, *others, 0) + job.plan.run_s
-        return self._decide_if_useful()
+        return self._decide_if_useful([job.at])
 
     def _task_finished(self, task: int) -> list[Action]:
         if self._done[task]:
@@ -253,26 +238,26 @@ class Core:
                 actions.append(StopJob(number))  # an earlier job had done it, which came to light only now
         self._done[task] = True
         self._open -= 1
-        self._losses.forget()
-        became_ready = False
+        self._home(task).losses.forget()
+        became_ready: dict[AtSite, None] = {}
         for child in self._children[task]:
             self._open_parents[child] -= 1
             if self._open_parents[child] or self.job_of[child] is not None:
                 continue
             if child not in self.blocked and not self._done[child]:
                 insort(self._ready, (-self._expected[child], child))
-                became_ready = True
-        return [*actions, *self._decide_if_useful()] if became_ready else actions
+                became_ready[self._home(child)] = None
+        return [*actions, *self._decide_if_useful(became_ready)]
 
     def _task_undone(self, task: int) -> list[Action]:
         """It is to run again. Those that are left wait for it again; those in jobs are not called back."""
         if task in self.failed and self.job_of[task] is None:  # nor is blocked any more what it alone blocked
             self.failed.remove(task)
             blocked, self.blocked = self.blocked, self._descendants(self.failed)
-            for other in sorted({task, *blocked} - self.blocked):
-                if self.job_of[other] is None:
-                    self._put_back(other)
-            return self._decide_if_useful()
+            back = [other for other in sorted({task, *blocked} - self.blocked) if self.job_of[other] is None]
+            for other in back:
+                self._put_back(other)
+            return self._decide_if_useful(dict.fromkeys(self._home(other) for other in back))
         if not self._done[task]:
             return []
         self._done[task] = False
@@ -282,7 +267,7 @@ class Core:
                 self._unready(child)
             self._open_parents[child] += 1
         self._put_back(task)
-        return self._decide_if_useful()
+        return self._decide_if_useful([self._home(task)])
 
     def _task_failed(self, task: int) -> list[Action]:
         if self._done[task]:  # in a job that was given up
@@ -303,7 +288,7 @@ class Core:
         assert job is not None
         job.has_given_up |= event.task not in self.blocked
         self._put_back(event.task)
-        return self._decide_if_useful()
+        return self._decide_if_useful([job.at])
 
     def _close(self, task: int) -> Job | None:
         """The task is in its job no more. A job that has no tasks left is on its way out."""
@@ -329,6 +314,10 @@ class Core:
         if self._open_parents[task] == 0:
             insort(self._ready, (-self._expected[task], task))
 
+    def _home(self, task: int) -> AtSite:
+        """The site where the task is to run."""
+        return self.sites[self.site_of[task]]
+
     def _unready(self, task: int) -> None:
         del self._ready[bisect_left(self._ready, (-self._expected[task], task))]
 
@@ -344,9 +333,9 @@ class Core:
         if cause is Cause.TIME_LIMIT:
             self._expect_longer(job, event.at_s)
         if event.node and job.taken_by is None:  # else it is counted with the job in whose place it ran
-            self.avoidance.failed(event.node, event.at_s)
+            job.at.avoidance.failed(event.node, event.at_s)
         if not job.has_finished_a_task and job.taken_by is None:
-            stops += self._count_loss(cause, event.why)
+            stops += self._count_loss(job, cause, event.why)
         waiting_for = self._descendants(job.open_tasks)
         stops += [
             self._stop(number)
@@ -360,12 +349,12 @@ class Core:
         stops: list[Action] = []
         counts = not job.has_finished_a_task and job.taken_by is None
         if counts and (job.has_given_up or (job.open_tasks and not job.is_stopping)):
-            stops = self._count_loss(Cause.AGENT, "there may be too little time for its tasks")
+            stops = self._count_loss(job, Cause.AGENT, "there may be too little time for its tasks")
         return [*stops, *self._job_left(number)]
 
-    def _count_loss(self, cause: Cause, why: str) -> list[Action]:
+    def _count_loss(self, job: Job, cause: Cause, why: str) -> list[Action]:
         """A job was lost before it had done anything. That may happen; again and again it will not help to try."""
-        trouble = self._losses.add(cause, why)
+        trouble = job.at.losses.add(cause, why)
         return self._give_up(trouble) if trouble else []
 
     def _give_up(self, why: str) -> list[Action]:
@@ -376,30 +365,41 @@ class Core:
     def _job_left(self, number: int) -> list[Action]:
         """A job is gone; what it had not done is left again."""
         job = self.jobs.pop(number)
+        job.at.jobs -= 1
         for task in sorted(job.open_tasks):
             self._put_back(task)
-        return self._decide_if_useful()
+        return self._decide_if_useful([job.at])
 
-    def _decide_if_useful(self) -> list[Action]:
-        """A decision is due where tasks are left, the cap has room, and no job is about to give more tasks back."""
-        if len(self.jobs) >= self.work.site.cap or self.is_stopped or self.trouble or not self._left.any():
+    def _decide_if_useful(self, sites: Iterable[AtSite]) -> list[Action]:
+        """Decisions for those of the sites where one is due, because something changed there.
+
+        That is where tasks are left, the cap has room, and no job is about to give more tasks back.
+        """
+        if self.is_stopped or self.trouble:
             return []
-        stopping = any(job.is_stopping and job.open_tasks for job in self.jobs.values())
-        return [] if stopping else [Decide()]
+        due = [at for at in sites if at.jobs < at.site.cap and at.of(self._left).any()]
+        if not due:
+            return []
+        stopping = {job.at for job in self.jobs.values() if job.is_stopping and job.open_tasks}
+        return [Decide(at.name) for at in due if at not in stopping]
 
     def _expect_longer(self, job: Job, at_s: int) -> None:
         """A task lost while running takes at least twice as long as it had; else it might be lost forever.
 
         It had no longer than its job, whatever a clock says that was set in between.
         """
-        most_s = self.work.site.walltime_s(job.plan.requested_s) or job.plan.requested_s
+        most_s = job.at.site.walltime_s(job.plan.requested_s) or job.plan.requested_s
         longer = {task: 2 * min(at_s - begun, most_s) for task, begun in job.running_since_s.items()}
         changed = {task: time for task, time in longer.items() if time > self._expected[task]}
-        if changed:
-            expected = self.work.expected_s.copy()
+        if not changed:
+            return
+        for task, time in changed.items():
+            self._expected[task] = time
+        for at in self.sites:
+            expected, faster = at.work.expected_s.copy(), at.site.speed / job.at.site.speed
             for task, time in changed.items():
-                self._expected[task] = expected[task] = time
-            self.work = Work(self.work.workflow, expected, self.work.site)
+                expected[task] = max(expected[task], time if at is job.at else ceil(time / faster))
+            at.work = Work(at.work.workflow, expected, at.site)
 
     def _descendants(self, tasks: Iterable[int]) -> set[int]:
         """What cannot be done before these are; a task that is done needs them no more."""

@@ -65,7 +65,7 @@ class Dispatch:
         return JobSpec(
             tag=self.tag(number),
             nodes=plan.nodes,
-            walltime_s=core.work.site.walltime_s(plan.requested_s),
+            walltime_s=core.jobs[number].at.site.walltime_s(plan.requested_s),
             # -P: a file in the working folder must not pass for a module
             command=(sys.executable, "-P", "-m", "windrow.agent", str(self.folder.path), str(number)),
             workdir=str(self.folder.path),
@@ -80,7 +80,7 @@ class Dispatch:
         they may finish something. A task that failed, was abandoned and is tried again must not look lost to jobs of
         its second life.
         """
-        plan, shape = core.jobs[number].plan, core.work.site.shape
+        plan, shape = core.jobs[number].plan, core.jobs[number].at.site.shape
         given_up = sorted(heard.keys() - core.jobs.keys())
         first = min((*core.jobs, *given_up))
         job = JobFile(
@@ -89,7 +89,7 @@ class Dispatch:
             nodes=plan.nodes,
             cores=shape.cores,
             memory_bytes=shape.memory_bytes,
-            walltime_s=core.work.site.walltime_s(plan.requested_s),
+            walltime_s=core.jobs[number].at.site.walltime_s(plan.requested_s),
             tasks=tuple(self._tasks(core, number)),
             over=tuple(n for n in range(first, core.submitted) if n not in core.jobs and n not in given_up),
             given_up=tuple(given_up),

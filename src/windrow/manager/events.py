@@ -38,10 +38,14 @@ class RunStopped:
 
 @dataclass(frozen=True, slots=True)
 class JobsPlanned:
-    """A strategy has decided. Decisions are events, so that replaying a journal asks no strategy again."""
+    """A strategy has decided, for the site of this name; an empty one is that of the only site.
+
+    Decisions are events, so that replaying a journal asks no strategy again.
+    """
 
     at_s: int
     decision: Decision
+    site: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +179,9 @@ Event = RunBegan | RunStopped | JobsPlanned | JobEvent | TaskEvent
 
 @dataclass(frozen=True, slots=True)
 class Decide:
-    """Ask the strategy what to submit now; the answer comes back as JobsPlanned."""
+    """Ask the strategy what to submit to this site now; the answer comes back as JobsPlanned."""
+
+    site: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -179,7 +179,7 @@ class Manager:
         self.dispatch.fence(number)
         job, plan = self.placed.get(number), self.core.jobs[number].plan
         if job is not None and (job.is_started or self.folder.claim(number).exists()):
-            walltime_s = self.core.work.site.walltime_s(plan.requested_s)
+            walltime_s = self.core.jobs[number].at.site.walltime_s(plan.requested_s)
             until_s = float("inf") if walltime_s is None else record.event.at_s + walltime_s + LATE_S
             self.hearing.given_up[number] = GivenUp(job.tail, until_s)
 
@@ -314,9 +314,9 @@ class Manager:
         heard |= {n: job.tail.offset for n, job in self.hearing.given_up.items()}
         now = self.now_s()
         avoid: tuple[str, ...] = ()
-        if self.core.avoidance.at(now):  # never so many that the job could not start
+        if self.core.sites[0].avoidance.at(now):  # never so many that the job could not start
             offered = self.core.work.site.nodes if self.open_nodes is None else self.open_nodes()
-            avoid = self.core.avoidance.names(now, offered - self.core.jobs[numbers[0]].plan.nodes)
+            avoid = self.core.sites[0].avoidance.names(now, offered - self.core.jobs[numbers[0]].plan.nodes)
         specs = [self.dispatch.prepare(self.core, number, heard, avoid) for number in numbers]
         # What each forecaster says of these jobs is written down once, however often the queue puts them off.
         if plans := {number: self.core.jobs[number].plan for number in numbers if number not in self._foretold}:

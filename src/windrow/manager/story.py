@@ -213,7 +213,8 @@ class RunStory:
             case e.JobKilled():
                 job.cause = str(event.cause)
                 if event.node:
-                    self.avoidance.failed(event.node, event.at_s)
+                    site = job.plan.site
+                    self.avoidance.failed(f"{event.node} ({site})" if site else event.node, event.at_s)
                 self._close(event.job, at_s, JobStage.KILLED, event.why)
             case e.JobRejected():
                 self.trouble = event.why

@@ -24,13 +24,17 @@ Forecast = Callable[[Ints, Ints], Ints]
 
 @dataclass(frozen=True, slots=True)
 class JobPlan:
-    """One job to submit: its tasks, how many nodes, how long they should run, and how long to ask for."""
+    """One job to submit: its tasks, how many nodes, how long they should run, and how long to ask for.
+
+    `site` is the name of the site to which it goes; empty where there is one only. (Strategies know one and leave it.)
+    """
 
     tasks: tuple[int, ...]
     nodes: int
     run_s: int
     requested_s: int
     leeway_s: int = 0
+    site: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,7 +54,7 @@ def test_causes_are_counted_apart_and_progress_forgives() -> None:
     assert core.trouble == ""
     core.handle(TaskFinished(50, A))
     for cause in (Cause.LOST, Cause.CANCELLED, Cause.AGENT, Cause.MEMORY):
-        assert core._losses.add(cause, "") == ""
+        assert core.sites[0].losses.add(cause, "") == ""
 
 
 @pytest.mark.parametrize(
@@ -119,6 +119,6 @@ def test_avoided_nodes_are_excluded_and_not_planned_with() -> None:
     lose(core, Cause.NODE_FAILED, 2, node="n1")
     assert core.view(10, lambda nodes, _: nodes).work.cluster_nodes == 6
     assert core.view(10 + FOR_S, lambda nodes, _: nodes).work.cluster_nodes == 8
-    assert core.avoidance.names(10.0, spare=4) == ("n1", "n3")
-    assert len(core.avoidance.names(10.0, spare=1)) == 1, "the job could not start without the other"
-    assert core.avoidance.names(10.0, spare=0) == core.avoidance.names(10.0 + FOR_S, spare=4) == ()
+    assert core.sites[0].avoidance.names(10.0, spare=4) == ("n1", "n3")
+    assert len(core.sites[0].avoidance.names(10.0, spare=1)) == 1, "the job could not start without the other"
+    assert core.sites[0].avoidance.names(10.0, spare=0) == core.sites[0].avoidance.names(10.0 + FOR_S, spare=4) == ()
