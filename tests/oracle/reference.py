@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 FOREVER = 10**15
+DOWN = FOREVER  # the number of jobs that hold a node which is out
 
 
 @dataclass
@@ -48,6 +49,7 @@ class Reference:
     half_life_s: float = 86400.0
     now: int = 0
     arriving: list[tuple[int, Job]] = field(default_factory=list)
+    failing: list[tuple[int, int, int]] = field(default_factory=list)
     queue: list[Job] = field(default_factory=list)
     held: list[Job] = field(default_factory=list)
     running: list[Job] = field(default_factory=list)
@@ -110,6 +112,7 @@ class Reference:
 
     def next_instant(self) -> int:
         times = [at for at, _ in self.arriving[:1]] + [job.end for job in self.running]
+        times += [at for at, _, _ in self.failing[:1]]
         # The kernels never look at planned starts: they claim that each falls on the end of a job. Here they count.
         times += [interval.begin for interval in self.plan.values() if interval.begin > self.now]
         return min(times, default=FOREVER)
@@ -123,6 +126,8 @@ class Reference:
                 if self.events != "batched":
                     self.admit()
                     self.schedule()
+        if self.failing and self.failing[0][0] <= self.now:
+            self.fail_all()
         self.admit()
         if self.events != "one-by-one":
             self.arrive_all()
@@ -135,6 +140,36 @@ class Reference:
             self.arrive(self.arriving.pop(0)[1])
             if self.events != "batched":
                 self.schedule()
+
+    # -- nodes that fail -------------------------------------------------------------------------------------------
+
+    def fail_all(self) -> None:
+        while self.failing and self.failing[0][0] <= self.now:
+            self.fail(*self.failing.pop(0)[1:])
+        if self.events != "batched":
+            self.admit()
+            self.schedule()
+
+    def fail(self, node: int, until: int) -> None:
+        out = {job.order for job in self.running if job.number == DOWN}
+        if node in out:
+            return
+        jobs = sorted((job for job in self.running if job.number != DOWN), key=lambda j: j.started_as)
+        if self.placement == "count":  # nodes that are up, by number, belong to the jobs in the order of their starts
+            up = [n for n in range(self.nodes) if n not in out]
+            holders = dict(zip(up, [job for job in jobs for _ in range(job.nodes)], strict=False))
+        else:
+            holders = {n: job for job in jobs for n in job.held_nodes}
+        if (lost := holders.get(node)) is not None:
+            self.finish(lost, "failed")
+            if lost.number >= 0:
+                del self.starts[lost.number]
+                self.arrive(Job(lost.number, lost.nodes, lost.requested, lost.run, lost.user))
+        self.plan.clear()
+        self.promises.clear()
+        held = frozenset() if self.placement == "count" else frozenset([node])
+        self.running.append(Job(DOWN, 1, 0, 0, -1, node, 0, self.now, self.count(), until, until, held))
+        self.freed = True
 
     # -- jobs ------------------------------------------------------------------------------------------------------
 
@@ -235,7 +270,7 @@ class Reference:
     def measure_usage(self) -> None:
         fade = 0.5 ** ((self.now - self.measured) / self.half_life_s)
         gain = 1000.0 * (1.0 - fade) * self.half_life_s / 0.6931471805599453
-        users = {j.user for j in self.running} | set(self.usage)
+        users = {j.user for j in self.running if j.user >= 0} | set(self.usage)
         for user in users:
             nodes = sum(j.nodes for j in self.running if j.user == user)
             self.usage[user] = int(self.usage.get(user, 0) * fade + nodes * gain)

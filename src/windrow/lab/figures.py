@@ -19,6 +19,7 @@ from windrow.manager.figures import attempt_s, attempts, node_time, queue_waits_
 from windrow.manager.states import AttemptState
 from windrow.manager.terms import Terms
 from windrow.model import Workflow
+from windrow.model.cause import Cause
 from windrow.sim.cluster import Cluster
 from windrow.strategies.base import Habits, JobPlan, Strategy, View, habits_of
 from windrow.strategies.compiled import tables
@@ -49,6 +50,8 @@ class Figures:
     jobs: int
     killed_jobs: int
     individually: bool
+    node_failures: int = 0
+    """How many of the killed jobs lost a node."""
 
     @classmethod
     def of(cls, trial: Trial) -> Figures:
@@ -67,6 +70,7 @@ class Figures:
             jobs=len(run.story.jobs),
             killed_jobs=run.killed_jobs,
             individually=any(told.decision.individually for told in run.story.decisions),
+            node_failures=sum(job.cause == Cause.NODE_FAILED for job in run.story.jobs.values()),
         )
 
 
@@ -182,6 +186,7 @@ class _Run:
             jobs=len(jobs),
             killed_jobs=int(run[b.KILLS]),
             individually=self.individually,
+            node_failures=int(run[b.NODE_FAILURES]),
         )
 
 

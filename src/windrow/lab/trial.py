@@ -43,6 +43,7 @@ from windrow.manager.story import RunStory
 from windrow.manager.terms import Terms
 from windrow.model import Workflow
 from windrow.model.allocation import Allocation
+from windrow.model.cause import Cause
 from windrow.model.site import Site
 from windrow.sim.cluster import Cluster, EventKind
 from windrow.strategies import Strategy, View, Work
@@ -50,6 +51,9 @@ from windrow.strategies import whole_seconds as whole_seconds  # noqa: PLC0414  
 
 Ints = NDArray[np.int64]
 Nodes = tuple[int, ...]
+
+_CAUSES = {EventKind.KILLED: (Cause.TIME_LIMIT, ""), EventKind.FAILED: (Cause.NODE_FAILED, "a node failed")}
+"""Why a cluster ends a job that has not done its work, and in which words."""
 
 
 @dataclass
@@ -163,8 +167,8 @@ class _Driver:
         del self.number_of[job_id]
         self.allocations.pop(number, None)
         # A job whose last task ends just when its time is up has done what it was for.
-        is_lost = kind is EventKind.KILLED and bool(job.open_tasks)
-        self.feed(JobKilled(now, number) if is_lost else JobEnded(now, number))
+        cause, why = _CAUSES.get(kind, (None, "")) if job.open_tasks else (None, "")
+        self.feed(JobKilled(now, number, why=why, cause=cause) if cause else JobEnded(now, number))
 
     def heard(self, event: Event) -> list[Action]:
         self.trial.events.append((event, ()))

@@ -1,7 +1,7 @@
 """A batch-scheduled cluster in virtual time, with a log's jobs in the background and clients in the foreground.
 
 Rule 1: time only moves in `advance`. Rule 2: what a client does takes effect at the current time, after everything that
-the log does at that time. Rule 3: a clone shares the log with its original, and nothing else.
+the log does at that time. Rule 3: a clone shares the log and the failures with its original, and nothing else.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ class EventKind(IntEnum):
     ENDED = k.ENDED
     KILLED = k.KILLED_EVENT
     CANCELLED = k.CANCELLED
+    FAILED = k.FAILED  # a node of it failed
 
 
 class Event(NamedTuple):
@@ -91,8 +92,12 @@ class Cluster:
         cap: int | None = None,
         start_s: int = 0,
         record: bool = False,
+        failures: Ints | None = None,
     ) -> None:
         """A cluster at `start_s` with just the log's jobs submitted at that second; earlier ones are left out.
+
+        `failures` has a row (time, node, until when it is out) for each failure of a node, by time. A job of the log
+        that loses a node is submitted again at that second, as batch systems do by default; a client's job is over.
 
         `record` keeps the starts of the log's jobs (see `log_starts_s`), which a clone does not take along.
         """
@@ -111,6 +116,9 @@ class Cluster:
             rules=self.settings.rules(),
         )
         self._state[k.NEXT] = np.searchsorted(self._log[:, k.SUBMIT], start_s)
+        if failures is not None and len(failures):
+            self._state[k.FAILURE] = len(self._log) + 1 + np.searchsorted(failures[:, 0], start_s)
+            self._log = _with_failures(self._log, failures, self.nodes)
         self.advance(start_s)  # clients come after the log, at the first instant too
 
     @classmethod
@@ -137,7 +145,7 @@ class Cluster:
 
     @property
     def free_nodes(self) -> int:
-        """Nodes that no running job holds."""
+        """Nodes that are up and that no running job holds."""
         return int(self._state[k.FREE])
 
     @property
@@ -153,7 +161,7 @@ class Cluster:
     @property
     def jobs_running(self) -> int:
         """How many jobs run."""
-        return int(self._state[k.RUNNING])
+        return len(self.running())
 
     @property
     def keeps_plan(self) -> bool:
@@ -177,10 +185,13 @@ class Cluster:
         return twin.with_arrivals(_NO_LOG)
 
     def with_arrivals(self, rows: Ints) -> Cluster:
-        """This cluster, where from now on these jobs arrive instead of the log's; rows as `arrived` has them."""
+        """This cluster, where from now on these jobs arrive instead of the log's; rows as `arrived` has them.
+
+        No more nodes fail; those that are out come back.
+        """
         self._log = np.ascontiguousarray(rows)
         self._log.flags.writeable = False
-        self._state[k.NEXT] = 0
+        self._state[[k.NEXT, k.FAILURE]] = 0, k.FOREVER
         return self
 
     def arrived(self, most: int) -> Ints:
@@ -197,7 +208,7 @@ class Cluster:
         """The clients' jobs that are in the system, and whether each runs."""
         s = self._state
         parts = (waiting_rows, False), (held_rows, False), (running_rows, True)
-        return {job: runs for rows, runs in parts for job in rows(s)[:, k.JOB].tolist() if job < 0}
+        return {job: runs for rows, runs in parts for job in rows(s)[:, k.JOB].tolist() if k.DOWN < job < 0}
 
     def _twin(self, state: Ints) -> Cluster:
         twin = object.__new__(Cluster)
@@ -292,7 +303,7 @@ class Cluster:
     def running(self) -> list[RunningJob]:
         """The running jobs, by number."""
         columns = [k.JOB, k.NODES, k.REQUESTED, k.USER, k.EXPECTED]
-        return sorted(RunningJob(*row) for row in running_rows(self._state)[:, columns].tolist())
+        return sorted(RunningJob(*row) for row in running_rows(self._state)[:, columns].tolist() if row[0] != k.DOWN)
 
     def _stop(self, job: int, kind: EventKind) -> bool:
         if job >= 0:
@@ -344,3 +355,16 @@ def _rows(log: Log) -> Ints:
     rows = np.ascontiguousarray(rows)
     rows.flags.writeable = False
     return rows
+
+
+def _with_failures(rows: Ints, failures: Ints, nodes: int) -> Ints:
+    """The log's rows, one that is never reached, and a row for each failure; UserError where one cannot be."""
+    at, node, until = failures.T
+    if (np.diff(at) < 0).any() or node.min() < 0 or node.max() >= nodes or (until <= at).any():
+        raise UserError(f"failures go by time, concern nodes 0 to {nodes - 1}, and end after they begin")
+    more = np.zeros((len(failures) + 1, rows.shape[1]), dtype=np.int64)
+    more[0, k.SUBMIT] = k.FOREVER
+    more[1:, :3] = failures
+    both = np.concatenate([rows, more])
+    both.flags.writeable = False
+    return both

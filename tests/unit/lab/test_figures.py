@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.examples import examples
-from tests.unit.lab.test_trials import ALL, fork_join, some_world
+from tests.unit.lab.test_trials import ALL, NO_FAILURES, SOME_FAILURES, fork_join, some_world
 from tests.unit.strategies.test_listing import workflows
 
 from windrow.kernels.run import tables as k
@@ -15,6 +15,7 @@ from windrow.lab.figures import Figures, trial_figures
 from windrow.lab.trial import run_trial
 from windrow.manager.terms import Terms
 from windrow.model import NodeShape, Task, Workflow
+from windrow.model.failures import Failures
 from windrow.model.site import Site
 from windrow.sim import Cluster
 from windrow.strategies import Decision, Individual, Strategy, View, Work, whole_seconds
@@ -47,8 +48,47 @@ def test_figures_are_those_of_the_core(
     workflow: Workflow, strategy: Strategy, seed: int, margin: float, noise: float, cap: int, policy: str
 ) -> None:
     """Tasks that need alike, and tasks that differ in cores, memory and whole nodes."""
+    _compare(workflow, strategy, seed, margin, noise, cap, policy, NO_FAILURES, "count")
+
+
+@pytest.mark.slow
+@examples(300)
+@given(
+    st.booleans().flatmap(lambda mixed: workflows(mixed=mixed)),
+    st.sampled_from(WITH_HABITS),
+    st.integers(0, 10**6),
+    st.sampled_from([0.0, 0.5]),
+    st.integers(1, 4),
+    st.sampled_from(["conservative", "easy", "depth:2"]),
+    SOME_FAILURES,
+    st.sampled_from(["count", "leftmost"]),
+)
+def test_figures_are_those_of_the_core_where_nodes_fail(
+    workflow: Workflow,
+    strategy: Strategy,
+    seed: int,
+    noise: float,
+    cap: int,
+    policy: str,
+    failures: Failures,
+    placement: str,
+) -> None:
+    _compare(workflow, strategy, seed, 1.1, noise, cap, policy, failures, placement)
+
+
+def _compare(
+    workflow: Workflow,
+    strategy: Strategy,
+    seed: int,
+    margin: float,
+    noise: float,
+    cap: int,
+    policy: str,
+    failures: Failures,
+    placement: str,
+) -> None:
     rng = np.random.default_rng(seed)
-    cluster, expected, actual = some_world(rng, seed, workflow, noise, policy)
+    cluster, expected, actual = some_world(rng, seed, workflow, noise, policy, failures, placement)
     differ = bool(
         workflow.nodes.any() or np.ptp(workflow.cores) or workflow.memory_bytes.any() or workflow.cores[0] > 1
     )

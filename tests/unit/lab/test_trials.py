@@ -21,6 +21,7 @@ from windrow.manager.states import AttemptState
 from windrow.manager.story import RunStory
 from windrow.manager.terms import Terms
 from windrow.model import Log, NodeShape, Task, Workflow
+from windrow.model.failures import Failures
 from windrow.model.site import Site
 from windrow.sim import Cluster
 from windrow.strategies import Decision, Glume, Strategy, View, Work, Zhang
@@ -91,12 +92,29 @@ def check_makespan(trial: Trial, actual: Ints) -> None:
     assert trial.makespan_s <= tried + waited  # whenever no task runs, some job waits
 
 
+NO_FAILURES = Failures()
+SOME_FAILURES = st.builds(
+    Failures,
+    st.sampled_from([20.0, 200.0, 2e3, 2e4]),
+    st.sampled_from([1.0, 60.0, 600.0]),
+    st.sampled_from([0.5, 1.0, 5.0]),
+)
+
+
 def some_world(
-    rng: np.random.Generator, seed: int, workflow: Workflow, noise: float, policy: str
+    rng: np.random.Generator,
+    seed: int,
+    workflow: Workflow,
+    noise: float,
+    policy: str,
+    failures: Failures = NO_FAILURES,
+    placement: str = "count",
 ) -> tuple[Cluster, Ints, Ints]:
     """A cluster of six nodes at some moment of a random log, and what the tasks should and will take."""
     log = random_log(seed, 60, 6)
-    cluster = Cluster(log, policy=policy, requests=str(rng.choice(["actual", "accurate"])))
+    table = failures.draw(seed, 6, 0, int(log.submit_s[-1]) + 1000)
+    requests = str(rng.choice(["actual", "accurate"]))
+    cluster = Cluster(log, policy=policy, requests=requests, placement=placement, failures=table)
     cluster.advance(int(rng.integers(0, log.submit_s[-1] + 1)))
     expected = (workflow.runtime_s * 60).astype(np.int64)
     actual = np.maximum(1, expected * np.exp(noise * rng.normal(size=len(workflow)))).astype(np.int64)
@@ -113,12 +131,20 @@ def some_world(
     st.sampled_from([0.0, 0.0, 0.5, 2.0]),
     st.integers(1, 4),
     st.sampled_from(["conservative", "easy", "fcfs"]),
+    st.one_of(st.just(NO_FAILURES), st.just(NO_FAILURES), SOME_FAILURES),
 )
 def test_any_run(
-    workflow: Workflow, strategy: Strategy, seed: int, margin: float, noise: float, cap: int, policy: str
+    workflow: Workflow,
+    strategy: Strategy,
+    seed: int,
+    margin: float,
+    noise: float,
+    cap: int,
+    policy: str,
+    failures: Failures,
 ) -> None:
     rng = np.random.default_rng(seed)
-    cluster, expected, actual = some_world(rng, seed, workflow, noise, policy)
+    cluster, expected, actual = some_world(rng, seed, workflow, noise, policy, failures)
     site, terms = Site.of(6, NodeShape(4, 8), cap=cap), Terms(margin=margin, round_s=int(rng.choice([1, 60])))
     work = Work(workflow, expected, site)
     trial = run_trial(cluster, workflow, strategy, terms=terms, work=work, actual_s=actual, checked=True)

@@ -35,6 +35,7 @@ class Scenario:
     placement: str
     cap: int | None
     steps: list[tuple[str, int, int, int]]
+    failures: tuple[tuple[int, int, int], ...] = ()
 
     def cluster(self) -> Cluster:
         return Cluster(
@@ -46,6 +47,7 @@ class Scenario:
             placement=self.placement,
             cap=self.cap,
             record=True,
+            failures=np.array(self.failures, dtype=np.int64).reshape(-1, 3),
         )
 
     def reference(self) -> Reference:
@@ -60,6 +62,7 @@ class Scenario:
             weights=PRIORITIES[self.priority],
             half_life_s=18.0,
             arriving=arriving,
+            failing=list(self.failures),
         )
 
 
@@ -79,12 +82,14 @@ def small_log(rows: list[tuple[int, int, int, int, int]], nodes: int) -> Log:
 
 
 @st.composite
-def scenarios(draw: st.DrawFn, *, placements: tuple[str, ...] = ("count",)) -> Scenario:
+def scenarios(draw: st.DrawFn, *, placements: tuple[str, ...] = ("count",), failing: bool = False) -> Scenario:
     nodes = draw(st.integers(1, 6))
     size, time, user = st.integers(1, 6), st.integers(1, 12), st.integers(0, 2)
     rows = draw(st.lists(st.tuples(st.integers(0, 4), size, time, time, user), min_size=1, max_size=14))
     kinds = st.sampled_from(["submit", "submit", "submit", "cancel", "end", "advance", "advance"])
     steps = draw(st.lists(st.tuples(kinds, st.integers(1, 6), time, st.integers(0, 14)), max_size=12))
+    failures = st.tuples(st.integers(0, 40), st.integers(0, nodes - 1), st.integers(1, 15))
+    drawn = sorted(draw(st.lists(failures, min_size=1, max_size=8))) if failing else []
     return Scenario(
         nodes,
         small_log(rows, nodes),
@@ -94,6 +99,7 @@ def scenarios(draw: st.DrawFn, *, placements: tuple[str, ...] = ("count",)) -> S
         draw(st.sampled_from(placements)),
         draw(st.sampled_from([None, None, 1, 2])),
         steps,
+        tuple((at, node, at + repair) for at, node, repair in drawn),
     )
 
 
@@ -127,6 +133,7 @@ class Pair:
             EventKind.ENDED: "ended",
             EventKind.KILLED: "killed",
             EventKind.CANCELLED: "cancelled",
+            EventKind.FAILED: "failed",
         }
         assert [(e.at_s, names[e.kind], e.job) for e in self.fast.advance(until)] == expected
         assert self.fast.now_s == self.slow.now
@@ -150,7 +157,7 @@ class Pair:
     def reference_estimate(self, nodes: int, requested: int, user: int) -> int:
         """What the slow cluster does with one more job when nobody else arrives and all run as long as requested."""
         slow = deepcopy(self.slow)
-        slow.arriving = []
+        slow.arriving, slow.failing = [], []
         for job in [*slow.queue, *slow.held]:
             job.run = job.requested
         for job in slow.running:

@@ -32,9 +32,18 @@ def test_every_start_and_event_is_the_same_with_identities(scenario: Scenario) -
 
 
 @pytest.mark.slow
-@examples(150)
+@examples(400)
+@given(scenarios(placements=("count", "count", "leftmost", "contiguous"), failing=True))
+def test_every_start_and_event_is_the_same_where_nodes_fail(scenario: Scenario) -> None:
+    play(scenario)
+
+
+@pytest.mark.slow
+@examples(200)
 @given(
-    scenarios(placements=("count", "count", "leftmost", "contiguous")),
+    st.booleans().flatmap(
+        lambda failing: scenarios(placements=("count", "count", "leftmost", "contiguous"), failing=failing)
+    ),
     st.lists(st.tuples(st.integers(1, 6), st.integers(1, 20)), min_size=1, max_size=4),
     st.integers(0, 3),
 )

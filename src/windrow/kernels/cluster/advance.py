@@ -4,12 +4,15 @@ BATCHED    all ends, then jobs held back that may now be queued, then all arriva
 ONE_BY_ONE arrivals first, in log order, each followed by a pass; then ends, each followed by a pass.
 ENDS_FIRST ends, each followed by a pass; then arrivals, each followed by a pass.
 
+Nodes fail right after the ends of an instant (`failures`), under each of the three; a pass follows.
+
 Between instants nothing happens: no policy here plans a start for a time at which no job ends (the docs say why).
 """
 
 from __future__ import annotations
 
 from windrow.kernels.cluster import state as c
+from windrow.kernels.cluster.failures import fail, is_due
 from windrow.kernels.cluster.jobs import (
     admit,
     arrive,
@@ -55,10 +58,12 @@ def advance(s: Ints, log: Ints, starts: Ints, until: int) -> int:
 
 @kernel
 def next_instant(s: Ints, log: Ints) -> int:
-    """When the next job arrives or ends; FOREVER if none will."""
+    """When the next job arrives or ends, or the next node fails; FOREVER if none will."""
     at = c.FOREVER
     if s[c.NEXT] < log.shape[0]:
         at = log[s[c.NEXT], c.SUBMIT]
+    if s[c.FAILURE] < log.shape[0]:
+        at = min(at, log[s[c.FAILURE], c.SUBMIT])
     if s[c.RUNNING] > 0:
         at = min(at, s[s[c.HEAP_AT] + c.END])
     return at
@@ -66,11 +71,13 @@ def next_instant(s: Ints, log: Ints) -> int:
 
 @kernel
 def arrivals(s: Ints, log: Ints, at: int) -> int:
-    """How many jobs of the log arrive at that instant."""
-    last = s[c.NEXT]
+    """How many jobs of the log arrive at that instant, or may have to because a node fails."""
+    last, failure = s[c.NEXT], s[c.FAILURE]
     while last < log.shape[0] and log[last, c.SUBMIT] <= at:
         last += 1
-    return last - s[c.NEXT]
+    while failure < log.shape[0] and log[failure, c.SUBMIT] <= at:
+        failure += 1
+    return last - s[c.NEXT] + failure - s[c.FAILURE]
 
 
 @kernel
@@ -96,11 +103,29 @@ def instant(s: Ints, log: Ints, starts: Ints) -> None:
         if not batched:
             admit(s)
             schedule(s, starts)
+    if is_due(s, log):
+        fail_all(s, log, starts)
     if s[c.HELD] > 0:
         admit(s)
     if s[c.EVENT_ORDER] != c.ONE_BY_ONE:
         arrive_all(s, log, starts)
     if batched:
+        schedule(s, starts)
+
+
+@kernel
+def fail_all(s: Ints, log: Ints, starts: Ints) -> None:
+    """The nodes whose time it is fail. Jobs of the log that lose one arrive again, to run from the beginning."""
+    while is_due(s, log):
+        f = s[c.FAILURE]
+        s[c.FAILURE] += 1
+        j = fail(s, log[f, c.NODE], log[f, c.OUT_UNTIL])
+        if j >= 0:
+            if starts.shape[0]:
+                starts[j] = -1
+            arrive(s, j, log[j, c.LOG_NODES], log[j, c.LOG_REQUESTED], log[j, c.LOG_RUN], log[j, c.BY])
+    if s[c.EVENT_ORDER] != c.BATCHED:
+        admit(s)
         schedule(s, starts)
 
 

@@ -263,30 +263,38 @@ def drop_release(s: Ints, at: int, nodes: int) -> None:
 
 
 @kernel
-def start(s: Ints, starts: Ints, i: int) -> None:
-    """Entry `i` of the queue starts now; the caller takes it out of the queue."""
-    q, n, now = queued(s, i), s[c.RUNNING], s[c.NOW]
-    job, nodes, requested, run = s[q + c.JOB], s[q + c.NODES], s[q + c.REQUESTED], s[q + c.RUN]
+def hold(s: Ints, job: int, nodes: int, requested: int, run: int, user: int) -> int:
+    """From now on the job holds nodes, as one of the running jobs. Returns its slot."""
+    n, now = s[c.RUNNING], s[c.NOW]
     slot = s[s[c.SLOTS_AT] + s[c.RUNNING_ROOM] - n - 1]
     r = s[c.RUNNING_AT] + slot * c.RUNNING_WIDTH
     s[r + c.JOB] = job
     s[r + c.NODES] = nodes
     s[r + c.REQUESTED] = requested
     s[r + c.EXPECTED] = now + requested
-    s[r + c.USER] = s[q + c.USER]
+    s[r + c.USER] = user
     s[r + c.KILLED] = 1 if run > requested else 0
-    if s[c.WORDS]:
-        nodesets.copy(queued_set(s, i), running_set(s, slot))
     if s[c.POLICY] != c.CONSERVATIVE:
         add_release(s, now + requested, nodes)
     e = s[c.HEAP_AT] + n * c.HEAP_WIDTH
     s[e + c.END], s[e + c.STARTED_AS], s[e + c.SLOT] = now + min(run, requested), s[c.SEQUENCE], slot
     sift_up(s, n)
-    if s[c.QUEUE_ORDER] == c.CHANGING:
-        s[s[c.USERS_AT] + s[c.USERS_ROOM] + s[q + c.USER]] += nodes
     s[c.RUNNING] += 1
     s[c.SEQUENCE] += 1
     s[c.FREE] -= nodes
+    return slot
+
+
+@kernel
+def start(s: Ints, starts: Ints, i: int) -> None:
+    """Entry `i` of the queue starts now; the caller takes it out of the queue."""
+    q, now = queued(s, i), s[c.NOW]
+    job, nodes, user = s[q + c.JOB], s[q + c.NODES], s[q + c.USER]
+    slot = hold(s, job, nodes, s[q + c.REQUESTED], s[q + c.RUN], user)
+    if s[c.WORDS]:
+        nodesets.copy(queued_set(s, i), running_set(s, slot))
+    if s[c.QUEUE_ORDER] == c.CHANGING:
+        s[s[c.USERS_AT] + s[c.USERS_ROOM] + user] += nodes
     if job < 0:
         tell(s, c.STARTED, job)
     elif starts.shape[0]:
@@ -341,6 +349,8 @@ def finish_first(s: Ints, kind: int) -> None:
     if n > 0:
         sift_down(s, 0, n)
     s[s[c.SLOTS_AT] + s[c.RUNNING_ROOM] - n - 1] = slot
+    if s[r + c.JOB] == c.DOWN:
+        return  # a node is back, which no user had
     if s[c.CAP] > 0:
         s[s[c.USERS_AT] + user] -= 1
     if s[c.QUEUE_ORDER] == c.CHANGING:

@@ -1,7 +1,8 @@
 """The whole changing state of a simulated cluster in one array of 64-bit integers, and its layout.
 
 Rule 1: whatever changes during a simulation, and the rules it follows, are in this array; a copy of it is a clone.
-Rule 2: the log is not. Clones share it: one row per job, columns SUBMIT to BY.
+Rule 2: the log is not. Clones share it: one row per job, columns SUBMIT to BY. Where nodes fail, a row that is never
+reached ends the jobs, and behind it each failure has one: its time, the node, and until when that is out.
 Rule 3: the array begins with a header (the names below are places in it); the header says where each region begins and
 how many entries it has room for. Kernels never allocate: they say that room is missing, and `grown` copies all
 into a roomier array.
@@ -43,6 +44,7 @@ MEASURED = 18  # when fair-share usage was last brought up to date
 DISORDER = 19  # 1 where the order of the queue changed since the last pass, other than by jobs added at its tail
 FREED_UNTIL = 37  # up to when the plan got room since the last pass, by jobs that ended early or were taken away
 MOVED_UNTIL = 38  # up to when it got room in the last pass, by jobs that were moved forward
+FAILURE = 39  # row in the log of the next failure of a node; FOREVER where nodes do not fail
 # Header: the rules.
 POLICY = 20
 DEPTH = 21  # how many blocked jobs get reservations; negative: all
@@ -84,6 +86,7 @@ NEW = -2  # not looked at yet
 EXPECTED = 3
 KILLED = 5  # 1 where it runs into its request
 RUNNING_WIDTH = 6
+DOWN = -(2**41)  # the job that holds a node which failed until it is repaired; USER is then the node
 
 # An entry of the heap: ordered by END, then STARTED_AS.
 END, STARTED_AS, SLOT = range(3)
@@ -92,10 +95,11 @@ HEAP_WIDTH = 3
 # An event of a client's job.
 E_AT, E_KIND, E_JOB = range(3)
 EVENT_WIDTH = 3
-STARTED, ENDED, KILLED_EVENT, CANCELLED = range(4)
+STARTED, ENDED, KILLED_EVENT, CANCELLED, FAILED = range(5)
 
 # A row of the log.
 SUBMIT, LOG_NODES, LOG_REQUESTED, LOG_RUN, BY = range(5)
+NODE, OUT_UNTIL = 1, 2  # of a failure
 
 # The numbers behind the settings' names; what they mean is in `windrow.sim.settings`.
 FCFS, EASY, BY_DEPTH, CONSERVATIVE = range(4)
@@ -110,6 +114,7 @@ def new_state(nodes: int, *, users: int, identities: bool, start: int, rules: di
     state = _laid_out(queue=64, held=8, running=64, events=64, users=max(users, 1), words=words)
     state[NOW] = state[MEASURED] = start
     state[FREE] = state[NODES_ALL] = nodes
+    state[FAILURE] = FOREVER
     for place, value in rules.items():
         state[place] = value
     state[SEGMENTS] = 1

@@ -38,7 +38,7 @@ def hear(s: Ints, nobody: Ints, r: Ints) -> None:
     else:
         r[t.WAITING_JOBS] -= 1
     if r[told + c.E_KIND] != c.CANCELLED and r[j + t.OPEN] > 0:
-        lose(s, nobody, r, row)
+        lose(s, nobody, r, row, r[told + c.E_KIND] == c.FAILED)
     leave(r, row)
 
 

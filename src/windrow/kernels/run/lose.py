@@ -13,10 +13,16 @@ from windrow.kernels.run.start import set_free
 
 
 @lean
-def lose(s: Ints, nobody: Ints, r: Ints, row: int) -> None:
-    """The job was killed with open tasks. A play goes on task by task from then on, so it stops no other job."""
+def lose(s: Ints, nobody: Ints, r: Ints, row: int, by_node: bool) -> None:
+    """The job was killed with open tasks, by its time limit or by a node that failed, which says nothing of tasks.
+
+    A play goes on task by task from then on, so it stops no other job.
+    """
     r[t.KILLS] += 1
-    expect_longer(s[c.NOW], r, row)
+    if by_node:
+        r[t.NODE_FAILURES] += 1
+    else:
+        expect_longer(s[c.NOW], r, row)
     if r[t.PLAYED] == 0:
         stop_descendants(s, nobody, r, row)
 

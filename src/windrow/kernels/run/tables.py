@@ -16,7 +16,6 @@ What comes next has its place:
 - needs that differ by task: behind `room.take` and `room.give`, which know cores, memory and whole nodes;
 - several attempts of one task at a time: UNTIL moves from the task to a row of its attempt;
 - stage-in before a start: `start.start_one` sets UNTIL later, and the end of a transfer is one more kind of end;
-- nodes that fail: an event that `hear` passes on to `lose`, for the tasks on that one of a job's nodes;
 - several clusters in one virtual time: a column of jobs says which, and `trial` and `play` advance the one whose next
   instant comes first.
 """
@@ -37,9 +36,9 @@ PHASE, EVENT, EVENTS, JOBS, ACTIVE, WAITING_JOBS, LEFT, LEAVING, OPEN_TASKS, ATT
 FREE_TASKS, USED_POOL, USED_NODES, LONGER, QUEUE_WAIT, NODE_S, KILLS, NEXT_GROUP = range(11, 19)
 # Header: rules. Jobs before row OWN were in the system at the beginning; FIRST_CLIENT minus the number of any other is
 # its row. PER_NODE: units of a node. MOST_NODES: of a job of one task. TASKS_END: where the rows of tasks end. MORE:
-# how far behind its row there is more of a task.
+# how far behind its row there is more of a task. NODE_FAILURES counts the KILLS of jobs that lost a node.
 PLAYED, PACKED, CAP, OWN, FIRST_CLIENT, OWNER, PER_NODE, NODE_MEMORY, MOST_NODES, BUSY_IS_REQUEST = range(19, 29)
-QUIET, SINGLY, SIZES, LEEWAY_ROUNDS, LIMIT, HORIZON, TASKS_END, MORE = range(29, 37)
+QUIET, SINGLY, SIZES, LEEWAY_ROUNDS, LIMIT, HORIZON, TASKS_END, MORE, NODE_FAILURES = range(29, 38)
 # Header: where regions begin; after each, how many rows it has room for.
 JOBS_AT = 38
 ACTIVE_AT = 40  # the rows of jobs in the system, in the order of submission

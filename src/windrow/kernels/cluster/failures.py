@@ -1,0 +1,117 @@
+"""Nodes that fail: the job that holds one is killed, and the node is out until it is repaired.
+
+A node that is out is held by a job of the system, DOWN, which takes it without asking and ends when the repair does. So
+every policy, plan and estimate respects it as it does any other running job.
+
+Whom it hits. Where nodes have identities, the job that holds the node. Where they are only counted, the nodes that are
+up are taken to be given out in the order of their numbers to the running jobs in the order of their starts; the rest is
+idle. So a job is hit as often as its share of the nodes says. A node that is out does not fail again.
+
+Reservations are promises on nodes of which one is gone now: all are dropped, and the next pass makes them in the order
+of the queue.
+"""
+
+from __future__ import annotations
+
+from windrow.kernels.cluster import nodesets, profile
+from windrow.kernels.cluster import state as c
+from windrow.kernels.cluster.jobs import (
+    finish_first,
+    give_back,
+    hold,
+    plan_counts,
+    plan_sets,
+    plan_times,
+    queued,
+    queued_set,
+    running_set,
+    sift_up,
+)
+from windrow.kernels.cluster.state import Ints
+from windrow.kernels.jit import kernel
+
+IDLE, IS_OUT = -1, -2
+
+
+@kernel
+def is_due(s: Ints, log: Ints) -> bool:
+    """Whether a node fails now."""
+    return s[c.FAILURE] < log.shape[0] and log[s[c.FAILURE], c.SUBMIT] <= s[c.NOW]
+
+
+@kernel
+def fail(s: Ints, node: int, until: int) -> int:
+    """The node is out from now on until then. Returns the job that it takes with it, or DOWN where there is none."""
+    i, job = holder(s, node), c.DOWN
+    if i == IS_OUT:
+        return job
+    if i != IDLE:
+        e = s[c.HEAP_AT] + i * c.HEAP_WIDTH
+        job = s[s[c.RUNNING_AT] + s[e + c.SLOT] * c.RUNNING_WIDTH + c.JOB]
+        s[e + c.END] = s[c.NOW]  # every other end lies in the future, so this one comes to the top
+        sift_up(s, i)
+        finish_first(s, c.FAILED)
+    if s[c.POLICY] == c.CONSERVATIVE:
+        forget_reservations(s)
+    take_out(s, node, until)
+    s[c.FREED] = 2  # what earlier passes found out is no longer true
+    return job
+
+
+@kernel
+def holder(s: Ints, node: int) -> int:
+    """The place in the heap of the job that holds the node; IDLE where none does, IS_OUT where it has failed."""
+    rank = node
+    for i in range(s[c.RUNNING]):
+        slot = s[s[c.HEAP_AT] + i * c.HEAP_WIDTH + c.SLOT]
+        r = s[c.RUNNING_AT] + slot * c.RUNNING_WIDTH
+        if s[r + c.JOB] == c.DOWN:
+            if s[r + c.USER] == node:
+                return IS_OUT
+            rank -= 1 if s[r + c.USER] < node else 0
+        elif s[c.WORDS] and (running_set(s, slot)[node // 64] >> (node % 64)) & 1:
+            return i
+    if s[c.WORDS]:
+        return IDLE
+    for i in range(s[c.RUNNING]):
+        before = started_before(s, i)
+        r = s[c.RUNNING_AT] + s[s[c.HEAP_AT] + i * c.HEAP_WIDTH + c.SLOT] * c.RUNNING_WIDTH
+        if s[r + c.JOB] != c.DOWN and before <= rank < before + s[r + c.NODES]:
+            return i
+    return IDLE
+
+
+@kernel
+def started_before(s: Ints, i: int) -> int:
+    """How many nodes the jobs hold that started before entry `i` of the heap."""
+    nodes, order = 0, s[s[c.HEAP_AT] + i * c.HEAP_WIDTH + c.STARTED_AS]
+    for e in range(s[c.HEAP_AT], s[c.HEAP_AT] + s[c.RUNNING] * c.HEAP_WIDTH, c.HEAP_WIDTH):
+        r = s[c.RUNNING_AT] + s[e + c.SLOT] * c.RUNNING_WIDTH
+        if s[e + c.STARTED_AS] < order and s[r + c.JOB] != c.DOWN:
+            nodes += s[r + c.NODES]
+    return nodes
+
+
+@kernel
+def forget_reservations(s: Ints) -> None:
+    """No job of the queue has a reservation any more."""
+    for i in range(s[c.HEAD], s[c.TAIL]):
+        q = queued(s, i)
+        if s[q + c.PLANNED] >= 0:
+            give_back(s, s[q + c.PLANNED], s[q + c.PLANNED] + s[q + c.REQUESTED], s[q + c.NODES], queued_set(s, i))
+        s[q + c.PLANNED] = c.NEW
+
+
+@kernel
+def take_out(s: Ints, node: int, until: int) -> None:
+    """The node, which no job has, is held by DOWN from now on until then."""
+    now, left = s[c.NOW], until - s[c.NOW]
+    slot = hold(s, c.DOWN, 1, left, left, node)
+    chosen, at = running_set(s, slot), plan_times(s)
+    if s[c.WORDS]:
+        nodesets.clear(chosen)
+        chosen[node // 64] = 1 << (node % 64)
+    if s[c.POLICY] == c.CONSERVATIVE and s[c.WORDS]:
+        s[c.SEGMENTS] = nodesets.flip(at, plan_sets(s), s[c.SEGMENTS], now, until, chosen)
+    elif s[c.POLICY] == c.CONSERVATIVE:
+        s[c.SEGMENTS] = profile.add(at, plan_counts(s), s[c.SEGMENTS], now, until, -1)

@@ -1,0 +1,85 @@
+"""What fails in a simulated world, how often and for how long; and a draw of it, the same on every machine.
+
+Nodes fail one by one, independently of each other and of what runs on them. The times for which a node is up have a
+Weibull distribution, by default exponential (shape 1), with a mean of `nodes_s`; then it is out for `repair_s`. Draws
+begin in the middle of things: nodes have been up for a while, for how long is as likely as it would be at any moment.
+(With a shape below 1 a node that has been up for long is safer than one that was just repaired.)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import gamma
+
+import numpy as np
+
+from windrow.errors import UserError, unknown_name
+from windrow.model.duration import parse_duration
+from windrow.model.graph import Ints
+
+_MOST = 5_000_000
+_EXAMPLE = "nodes=30d,repair=4h"
+
+
+@dataclass(frozen=True, slots=True)
+class Failures:
+    """`nodes_s` is the mean time from the repair of a node to its next failure; None: no node fails."""
+
+    nodes_s: float | None = None
+    repair_s: float = 4 * 3600.0
+    shape: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.nodes_s is not None and not self.nodes_s >= 1:
+            raise UserError(f"nodes that fail are up for at least 1 s on average, not {self.nodes_s:g}")
+        if not self.repair_s >= 1:
+            raise UserError(f"the repair of a node takes at least 1 s, not {self.repair_s:g}")
+        if not 0.1 <= self.shape <= 20:
+            raise UserError(f"the shape of the times between failures must be from 0.1 to 20, not {self.shape:g}")
+
+    @classmethod
+    def parse(cls, text: str) -> Failures:
+        """What `nodes=30d,repair=4h,shape=0.7` means; nodes is needed. UserError with an example where it is wrong."""
+        values: dict[str, float] = {}
+        for part in text.split(","):
+            key, is_given, value = (word.strip() for word in part.partition("="))
+            if key not in _KEYS:
+                raise unknown_name("kind of failure", key, _KEYS)
+            if not is_given or _KEYS[key] in values:
+                raise UserError(f"failures {text!r}: give {key} once, with a value, as in {_EXAMPLE}")
+            values[_KEYS[key]] = _number(text, value) if key == "shape" else parse_duration(value)
+        if "nodes_s" not in values:
+            raise UserError(f"failures {text!r}: how often do nodes fail? Give nodes, as in {_EXAMPLE}")
+        return cls(**values)
+
+    def draw(self, seed: int, nodes: int, start_s: int, end_s: int) -> Ints:
+        """Rows (time, node, until when it is out), by time and node, from `start_s` on and before `end_s`."""
+        if self.nodes_s is None:
+            return np.zeros((0, 3), dtype=np.int64)
+        if nodes * (end_s - start_s) / (self.nodes_s + self.repair_s) > _MOST:
+            raise UserError(
+                f"nodes would fail more than {_MOST:,} times; let them fail less often, or try a shorter log"
+            )
+        draws = np.random.Generator(np.random.PCG64(seed))
+        scale, repair = self.nodes_s / gamma(1 + 1 / self.shape), round(self.repair_s)
+        # The life in which a moment falls is longer than most, as the moment is likelier to fall into a long one.
+        lives = draws.standard_gamma(1 + 1 / self.shape, nodes) ** (1 / self.shape) * draws.random(nodes)
+        at = np.full(nodes, start_s, dtype=np.int64)
+        found = []
+        while (at < end_s).any():
+            at += np.maximum(1, np.ceil(np.minimum(lives * scale, end_s))).astype(np.int64)
+            found.append(np.stack([at, np.arange(nodes), at + repair], axis=1)[at < end_s])
+            at += repair
+            lives = draws.weibull(self.shape, nodes)
+        rows = np.concatenate(found)
+        return rows[np.lexsort((rows[:, 1], rows[:, 0]))]
+
+
+_KEYS = {"nodes": "nodes_s", "repair": "repair_s", "shape": "shape"}
+
+
+def _number(text: str, value: str) -> float:
+    try:
+        return float(value)
+    except ValueError:
+        raise UserError(f"failures {text!r}: {value!r} is not a number; shape is one, such as 0.7") from None
