@@ -437,7 +437,7 @@ class ToyRun:
         """And every task is done."""
         self.check_nothing_twice()
         assert self.story().is_complete
-        assert sorted(self.cluster.finished) == list(range(len(self.runnable.workflow)))
+        assert sorted(self.cluster.finished) == list(range(len(self.story().tasks)))
 
 
 def abandoned(path: Path) -> list[int]:

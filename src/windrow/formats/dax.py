@@ -12,7 +12,7 @@ Sub-workflows (`<dax>`, `<dag>`) are refused: the tasks in them are not in the f
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from sys import intern
 
@@ -49,9 +49,9 @@ class _Job:
     parents: list[int] = field(default_factory=list)
 
 
-def read_dax(path: AnyPath) -> Workflow:
-    """The workflow in a DAX file. InputError with the line, or WorkflowError, where there is none. Linear."""
-    return _Dax(path).draft().workflow()
+def read_dax(path: AnyPath, outside: Sequence[str] = ()) -> Workflow:
+    """The workflow in a DAX file, `outside` as for `Draft`. InputError or WorkflowError where there is none. Linear."""
+    return _Dax(path).draft(outside).workflow()
 
 
 class _Dax:
@@ -71,12 +71,13 @@ class _Dax:
         for element in elements:
             self._add(element)
 
-    def draft(self) -> Draft:
+    def draft(self, outside: Sequence[str]) -> Draft:
         """The jobs as columns, edges resolved."""
-        number = unique_numbers([job.id for job in self._jobs])
+        ids = [job.id for job in self._jobs]
+        number, own = unique_numbers(ids, outside), unique_numbers(ids)
         for child, parent in self._edges:
-            self._jobs[self._known(child, number)].parents.append(self._known(parent, number))
-        draft = Draft(self._name, list(number))
+            self._jobs[self._known(child, own)].parents.append(self._known(parent, number))
+        draft = Draft(self._name, ids, outside)
         draft.files = self._files
         for i, job in enumerate(self._jobs):
             draft.kinds[i] = intern(job.kind)

@@ -94,12 +94,17 @@ class FileTable:
 
 
 class Draft:
-    """Columns of a workflow whose tasks are known by name from the start, and otherwise not yet."""
+    """Columns of a workflow whose tasks are known by name from the start, and otherwise not yet.
 
-    def __init__(self, name: str, ids: Sequence[str]) -> None:
-        n = len(ids)
+    `outside` are tasks that are not in the file, of the run that it adds to: behind its own, and nothing else is known
+    of them.
+    """
+
+    def __init__(self, name: str, ids: Sequence[str], outside: Sequence[str] = ()) -> None:
         self.name = name
-        self.ids = ids
+        self.outside = len(outside)
+        self.ids = [*ids, *outside] if outside else ids
+        n = len(self.ids)
         self.kinds: list[str] = [""] * n  # to be interned: they are few, and repeat
         self.runtime_s = np.full(n, np.nan)
         self.cores = np.ones(n, dtype=np.int64)
@@ -113,11 +118,16 @@ class Draft:
 
     def workflow(self) -> Workflow:
         """The finished workflow. WorkflowError where the tasks do not make one."""
+        for lists in (self.parents, self.children, self.inputs, self.outputs):
+            for _ in range(self.outside):
+                lists.append(())
         # Each task's parents: those it names, in its order, then those that name it as a child. Each once.
         n, parents, children = len(self.ids), self.parents.adjacency(), self.children.adjacency()
         child = np.concatenate([parents.sources(), children.index])
         parent = np.concatenate([parents.index, children.sources()])
         first = np.sort(np.unique(child * n + parent, return_index=True)[1])
+        if (late := child[child >= n - self.outside]).size:
+            raise WorkflowError(f"task {self.ids[late[0]]} of the run cannot come after tasks that are added to it")
         slightly = (self.runtime_s < 0) & (self.runtime_s >= -SLIGHTLY_S)
         self.runtime_s[slightly] = 0
         return Workflow(
@@ -138,7 +148,9 @@ class Draft:
         )
 
     def _all_run_times(self) -> NDArray[np.float64]:
-        missing = np.isnan(self.runtime_s)
+        own = len(self.ids) - self.outside
+        self.runtime_s[own:] = 0
+        missing = np.isnan(self.runtime_s[:own])
         if missing.all():
             return np.zeros(len(self.ids))
         if missing.any():
@@ -149,10 +161,12 @@ class Draft:
         return self.runtime_s
 
 
-def unique_numbers(ids: Sequence[str]) -> Mapping[str, int]:
-    """Each id's place in the list. WorkflowError where two are equal."""
-    numbers = {task_id: i for i, task_id in enumerate(ids)}
-    if len(numbers) < len(ids):
+def unique_numbers(ids: Sequence[str], outside: Sequence[str] = ()) -> Mapping[str, int]:
+    """Each id's place in the list, those `outside` behind the others. WorkflowError where two are equal."""
+    if outside and (taken := sorted(set(ids).intersection(outside))):
+        raise WorkflowError(f"the run already has a task {taken[0]}; rename the one that is added")
+    numbers = {task_id: i for i, task_id in enumerate((*ids, *outside) if outside else ids)}
+    if len(numbers) < len(ids) + len(outside):
         twice = sorted({task_id for i, task_id in enumerate(ids) if numbers[task_id] != i})
         shown = ", ".join(twice[:5]) + (f" and {len(twice) - 5} more" if len(twice) > 5 else "")
         raise WorkflowError(f"task ids must be unique, given more than once: {shown}")

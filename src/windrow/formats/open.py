@@ -36,10 +36,26 @@ def read_runnable(path: AnyPath) -> Runnable:
         raise InputError(path, str(error), fix="add commands, or write it as a native workflow") from None
 
 
-def _read(path: AnyPath) -> Workflow | Runnable:
+def read_addition(path: AnyPath, run: Runnable) -> tuple[Runnable, str]:
+    """A run with the tasks of this file behind its own, which they may name as parents; what `Runnable.extended` says.
+
+    Native files need not name the tasks whose outputs they read. InputError, as from `read_runnable`, and where the
+    tasks do not go with those of the run.
+    """
+    found, own = _read(path, run), len(run.workflow)
+    try:
+        if not isinstance(found, Runnable):
+            found = Runnable.of(found, str(Path(path).absolute().parent), outside=own)
+        tasks = [found.workflow.task(number) for number in range(len(found.steps))]
+        return run.extended(tasks, found.workflow.files, found.steps)
+    except WorkflowError as error:
+        raise InputError(path, str(error), fix="correct the file; nothing was added") from None
+
+
+def _read(path: AnyPath, run: Runnable | None = None) -> Workflow | Runnable:
     """What the file holds, if its names can be shown. InputError where one could steer a terminal or break a line."""
     try:
-        found = _parsed(path)
+        found = _parsed(path, run)
     except WorkflowError as error:
         raise InputError(path, str(error)) from None
     workflow = found.workflow if isinstance(found, Runnable) else found
@@ -51,21 +67,22 @@ def _read(path: AnyPath) -> Workflow | Runnable:
     return found
 
 
-def _parsed(path: AnyPath) -> Workflow | Runnable:
-    """Each format is loaded where a file has it."""
+def _parsed(path: AnyPath, run: Runnable | None) -> Workflow | Runnable:
+    """Each format is loaded where a file has it. Where it adds to a `run`, that one's tasks are behind its own."""
+    outside = () if run is None else run.workflow.ids
     match format_suffix(path):
         case ".json":
             from windrow.formats.wfformat.reader import read_wfformat
 
-            return read_wfformat(path)
+            return read_wfformat(path, outside)
         case ".dax" | ".xml":
             from windrow.formats.dax import read_dax
 
-            return read_dax(path)
+            return read_dax(path, outside)
         case ".yaml" | ".yml":
             from windrow.formats.native.reader import read_native
 
-            return read_native(path)
+            return read_native(path, run)
     raise _unknown(path, "a workflow", _WORKFLOWS)
 
 

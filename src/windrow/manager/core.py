@@ -46,7 +46,7 @@ class Core:
         self.site_of = list(site_of) or [0] * len(workflow)
         self.sites = at_sites(works, terms, self.site_of)
         self.jobs: dict[int, Job] = {}
-        self.job_of: list[int | None] = [None] * len(workflow)
+        self.job_of: list[int | None] = []
         """The job in which each task is."""
         self.submitted = 0
         self.failed: set[int] = set()
@@ -56,20 +56,37 @@ class Core:
         self.trouble = ""
         """Why the run gives up, where it does."""
         self.is_stopped = False
+        self.additions: set[str] = set()
+        """The ids of what was added to the workflow."""
+        self._left = np.empty(0, dtype=bool)
+        self._done: list[bool] = []
+        self._ready: list[tuple[int, int]] = []  # by expected time, the longest first, then by number
+        self._open = 0
+        self._take_tasks()
+
+    def _take_tasks(self) -> None:
+        """Take in the tasks of the work that are not here yet: at first all of them, then those that are added."""
+        workflow, first = self.work.workflow, len(self._done)
+        new = range(first, len(workflow))
         needs = zip(workflow.cores.tolist(), workflow.memory_bytes.tolist(), workflow.nodes.tolist(), strict=True)
         self._needs = [Need(*need) for need in needs]
-        expected = [one.expected_s.tolist() for one in works]
+        expected = [at.work.expected_s.tolist() for at in self.sites]
         self._expected: list[int] = [expected[site][task] for task, site in enumerate(self.site_of)]
-        self._open_parents = workflow.parents.degrees().tolist()
         start, index = workflow.children.start.tolist(), workflow.children.index.tolist()
         self._children: list[list[int]] = [index[start[v] : start[v + 1]] for v in range(len(workflow))]
-        self._left = np.ones(len(workflow), dtype=bool)
-        self._done = [False] * len(workflow)
-        self._ready: list[tuple[int, int]] = []  # by expected time, the longest first, then by number
-        for task, parents in enumerate(self._open_parents):
-            if parents == 0:
+        self.job_of += [None] * len(new)
+        self._done += [False] * len(new)
+        self._left = np.append(self._left, np.ones(len(new), dtype=bool))
+        self._open += len(new)
+        sources, is_open = workflow.parents.sources(), ~self.done()[workflow.parents.index]
+        self._open_parents = np.bincount(sources[is_open], minlength=len(workflow)).tolist()
+        if self.failed:
+            blocked = self._descendants(self.failed | self.blocked).intersection(new)
+            self.blocked |= blocked
+            self._left[sorted(blocked)] = False
+        for task in new:
+            if self._open_parents[task] == 0:
                 insort(self._ready, (-self._expected[task], task))
-        self._open = len(workflow)
 
     @property
     def is_complete(self) -> bool:
@@ -146,6 +163,8 @@ class Core:
                 return []
             case e.RunBegan():
                 return self._run_began()
+            case e.TasksAdded():
+                return self._tasks_added(event)
             case e.RunStopped():
                 self.is_stopped = True
                 return [self._stop(number) for number, job in self.jobs.items() if not job.is_stopping]
@@ -196,6 +215,17 @@ class Core:
         for task in back:
             self._put_back(task)
         return self._decide_if_useful(self.sites)
+
+    def _tasks_added(self, event: e.TasksAdded) -> list[Action]:
+        """They are to run at the first site."""
+        workflow, first = event.to(self.work.workflow), len(self.site_of)
+        self.additions.add(event.id)
+        self.site_of += [0] * (len(workflow) - first)
+        for number, at in enumerate(self.sites):
+            at.work = at.work.extended(workflow)
+            at.mine = None if at.mine is None else np.array(self.site_of) == number
+        self._take_tasks()
+        return self._decide_if_useful(self.sites[:1])
 
     def _jobs_planned(self, event: e.JobsPlanned) -> list[Action]:
         self.at(event.site).individually |= event.decision.individually

@@ -15,7 +15,7 @@ from windrow.agent.job_file import JobFile, TaskSpec, write_job
 from windrow.files import append_whole, disk_faults
 from windrow.manager.core import Core
 from windrow.manager.specs import clean_up, shared_outputs, task_spec
-from windrow.model import Runnable
+from windrow.model import Runnable, Step, Workflow
 from windrow.queues.port import JobSpec
 
 
@@ -50,6 +50,11 @@ class Dispatch:
     @cached_property
     def _shared(self) -> frozenset[str]:
         return shared_outputs(self.runnable.workflow)
+
+    def extend(self, workflow: Workflow, steps: Iterable[Step]) -> None:
+        """Tasks joined the run: its workflow now, and how the new ones are executed."""
+        self.runnable = Runnable(workflow, (*self.runnable.steps, *steps))
+        self.__dict__.pop("_shared", None)
 
     def tag(self, number: int) -> str:
         """The name of a job in the queue."""

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from windrow.model import Workflow
 from windrow.model.cause import Cause
+from windrow.records.runnable_file import RunnableRecord
 from windrow.strategies import Decision, JobPlan
 
 _OLD_WORDS = {
@@ -34,6 +36,24 @@ class RunStopped:
     """The user wants the run to stop."""
 
     at_s: int
+
+
+@dataclass(frozen=True, slots=True)
+class TasksAdded:
+    """Tasks joined the run, numbered behind those that it had; those may be their parents, and not the other way round.
+
+    It tells all that is to be known of them. `id` is that of the request: it is carried out once. `folder` as for
+    `Workflow.extended`. Of a simulated run there are no steps.
+    """
+
+    at_s: int
+    id: str
+    added: RunnableRecord
+    folder: str = ""
+
+    def to(self, workflow: Workflow) -> Workflow:
+        """The workflow with these tasks. WorkflowError where they do not go with it."""
+        return workflow.extended(self.added.tasks, self.added.files, self.folder)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +194,7 @@ class TaskDropped:
 
 JobEvent = JobSubmitted | JobRejected | JobStarted | JobTaken | JobEnded | JobKilled
 TaskEvent = TaskStarted | TaskRetried | TaskFinished | TaskUndone | TaskKept | TaskFailed | TaskDropped
-Event = RunBegan | RunStopped | JobsPlanned | JobEvent | TaskEvent
+Event = RunBegan | RunStopped | TasksAdded | JobsPlanned | JobEvent | TaskEvent
 
 
 @dataclass(frozen=True, slots=True)

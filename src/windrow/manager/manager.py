@@ -125,6 +125,17 @@ class Manager:
         self._act_on_wishes()
         return lost
 
+    def add(self, added: e.TasksAdded) -> None:
+        """Add tasks to the run, once however often it is asked. `run_again` or `begin` act upon it.
+
+        UserError where they do not go with the run, or would never fit; then nothing has changed.
+        """
+        if added.id in self.core.additions:
+            return
+        self.core.work.extended(added.to(self.core.work.workflow))
+        now = self.now_s()
+        self._take_in([Record(replace(added, at_s=int(now)), at_s=now)])
+
     def _undo(self, lost: Sequence[LostFile]) -> None:
         now = self.now_s()
         if undone := [Record(e.TaskUndone(int(now), one.maker), asdict(one), now) for one in lost]:
@@ -203,6 +214,8 @@ class Manager:
                 job.status, job.missing_since_s, job.over_since_s = None, None, None
             case e.TaskStarted():
                 self.dispatch.count_attempt(event.task)
+            case e.TasksAdded():
+                self.dispatch.extend(self.core.work.workflow, event.added.steps)
             case e.JobEnded() | e.JobKilled() | e.JobRejected():
                 self.placed.pop(event.job, None)
             case _:

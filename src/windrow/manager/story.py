@@ -115,6 +115,16 @@ class DecisionStory:
     forecast: str
 
 
+@dataclass(frozen=True, slots=True)
+class Addition:
+    """Tasks that joined the run: when, the first of them, how many, and the event that tells all of them."""
+
+    at_s: float
+    first: int
+    count: int
+    event: e.TasksAdded
+
+
 @dataclass
 class RunStory:
     """Everything that happened in a run so far."""
@@ -128,6 +138,7 @@ class RunStory:
     last_s: float = 0.0
     trouble: str = ""
     is_stopped: bool = False
+    additions: list[Addition] = field(default_factory=list)
     avoidance: Avoidance = field(default_factory=Avoidance, compare=False)
     """Nodes on which jobs failed."""
     strays: list[tuple[str, str]] = field(default_factory=list)
@@ -183,6 +194,14 @@ class RunStory:
         self.is_stopped = True
         for job in self.jobs.values():
             job.is_asked_to_stop |= job.outcome is None
+
+    def _tasks_added(self, event: e.TasksAdded, at_s: float, _detail: Any) -> None:
+        first, out = len(self.tasks), (TaskState.FAILED, TaskState.BLOCKED)
+        self.workflow = event.to(self.workflow)
+        self.tasks += [TaskStory() for _ in event.added.tasks]
+        self.additions.append(Addition(at_s, first, len(event.added.tasks), event))
+        for number in [n for n, task in enumerate(self.tasks) if task.state in out]:
+            self._block(number)
 
     def _jobs_planned(self, event: e.JobsPlanned, at_s: float, detail: Any) -> None:
         self.decisions.append(DecisionStory(at_s, event.decision, str(detail.get("forecast", ""))))
@@ -307,6 +326,7 @@ _MEASURED = frozenset(("exit", "signal", "why", "cause", "tail", "peak_bytes", "
 _TOLD: Mapping[type[e.Event], Callable[[RunStory, Any, float, Any], None]] = {
     e.RunBegan: RunStory._run_began,
     e.RunStopped: RunStory._run_stopped,
+    e.TasksAdded: RunStory._tasks_added,
     e.JobsPlanned: RunStory._jobs_planned,
     **dict.fromkeys(get_args(e.JobEvent), RunStory._job),
     **dict.fromkeys(get_args(e.TaskEvent), RunStory._task),

@@ -5,12 +5,12 @@ The Workflow says what strategies need to know; a Step says what an allocation n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container
-from dataclasses import dataclass
+from collections.abc import Callable, Container, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from windrow.errors import InputError
-from windrow.model.workflow import Workflow, WorkflowError
+from windrow.model.workflow import File, Task, Workflow, WorkflowError, whole_path
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,15 +41,29 @@ class Runnable:
     steps: tuple[Step, ...]
 
     @staticmethod
-    def of(workflow: Workflow, workdir: str) -> Runnable:
-        """A workflow whose tasks name their commands (WfFormat, DAX), executed in this folder."""
-        missing = [workflow.ids[i] for i in range(len(workflow)) if not workflow.commands.get(i)]
+    def of(workflow: Workflow, workdir: str, outside: int = 0) -> Runnable:
+        """A workflow whose tasks, but for the last so many, name their commands (WfFormat, DAX), run in this folder."""
+        own = range(len(workflow) - outside)
+        missing = [workflow.ids[i] for i in own if not workflow.commands.get(i)]
         if missing:
             more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
             raise WorkflowError(f"tasks without a command cannot run: {', '.join(missing[:5])}{more}")
         known = (workflow.runtime_s > 0).tolist()
-        steps = (Step(workflow.commands[i], workdir, runtime_known=known[i]) for i in range(len(workflow)))
+        steps = (Step(workflow.commands[i], workdir, runtime_known=known[i]) for i in own)
         return Runnable(workflow, tuple(steps))
+
+    def extended(self, tasks: Sequence[Task], files: Sequence[File], steps: Sequence[Step]) -> tuple[Runnable, str]:
+        """The same with more tasks, and the `folder` for `Workflow.extended`: "" where names of files stay as they are.
+
+        Where tasks run in different folders, only whole paths name a file in the same way for all of them.
+        """
+        folder, before = "", {step.workdir for step in self.steps}
+        if len(before | {step.workdir for step in steps}) > 1:
+            folder = min(before) if len(before) == 1 else ""
+            tasks = [task.named_from(step.workdir) for task, step in zip(tasks, steps, strict=True)]
+            files = [replace(file, id=whole_path(steps[0].workdir, file.id)) for file in files]
+        workflow = self.workflow.extended(tasks, files, folder)
+        return Runnable(workflow, (*self.steps, *steps)), folder
 
 
 def refuse_missing_inputs(

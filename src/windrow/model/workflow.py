@@ -9,8 +9,9 @@ workflow of a million tasks is some hundred megabytes, and algorithms work on ar
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -53,6 +54,11 @@ class Task:
     nodes: int = 0
     memory_bytes: int = 0
     command: tuple[str, ...] = ()
+
+    def named_from(self, folder: str) -> Task:
+        """The same, whose files are named by their whole paths: so far they were looked for in this folder."""
+        inputs, outputs = (tuple(whole_path(folder, name) for name in names) for names in (self.inputs, self.outputs))
+        return replace(self, inputs=inputs, outputs=outputs)
 
 
 class Workflow:
@@ -134,6 +140,21 @@ class Workflow:
             outputs=Adjacency.from_lists([[file_number[f] for f in task.outputs] for task in rows]),
             commands={i: task.command for i, task in enumerate(rows) if task.command},
         )
+
+    def extended(self, tasks: Iterable[Task], files: Iterable[File] = (), folder: str = "") -> Workflow:
+        """The same with more tasks, behind those that it has; they may depend on those and read their files.
+
+        `folder`: where the files so far are looked for; from here on they are named by their whole paths. WorkflowError
+        where an id is taken, a parent unknown, a file written by a task that is here, or a circle closed.
+        """
+        old, new = [task.named_from(folder) if folder else task for task in self], list(tasks)
+        writer = {file: task.id for task in old for file in task.outputs}
+        for task in new:
+            if twice := next((file for file in task.outputs if file in writer), None):
+                raise WorkflowError(f"{task.id} writes {twice}, and so does {writer[twice]}")
+        known = {name: replace(file, id=name) for file in self.files if (name := whole_path(folder, file.id))}
+        more = (file for file in files if file.id not in known)
+        return Workflow.from_tasks(self.name, (*old, *new), (*known.values(), *more))
 
     def with_times(self, runtime_s: Floats) -> Workflow:
         """The same workflow with other run times."""
@@ -246,6 +267,11 @@ def _column(values: NDArray[Any], dtype: type[Any]) -> NDArray[Any]:
     column = np.array(values, dtype=dtype)
     column.flags.writeable = False
     return column
+
+
+def whole_path(folder: str, name: str) -> str:
+    """The path of a file that is looked for in this folder; the name as it is where there is none. By text alone."""
+    return posixpath.normpath(posixpath.join(folder, name)) if folder else name
 
 
 def _numbers(task: Task, parents: Sequence[str], number: Mapping[str, int]) -> list[int]:

@@ -22,11 +22,18 @@ class RunnableRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     submitted_s: float = 0.0
 
 
+def record_of(runnable: Runnable, first: int = 0, submitted_s: float = 0.0) -> RunnableRecord:
+    """The tasks from `first` on, with all that is needed to run them after those before."""
+    workflow = runnable.workflow
+    tasks = [workflow.task(number) for number in range(first, len(workflow))]
+    named = {name for task in tasks for name in (*task.inputs, *task.outputs)} if first else None
+    files = [file for file in workflow.files if named is None or file.id in named]
+    return RunnableRecord(workflow.name, tasks, files, list(runnable.steps[first:]), submitted_s)
+
+
 def runnable_json(runnable: Runnable, submitted_s: float = 0.0) -> bytes:
     """The content of the file. UserError as for `as_json`."""
-    workflow = runnable.workflow
-    content = (workflow.name, list(workflow), list(workflow.files), list(runnable.steps), submitted_s)
-    return as_json(RunnableRecord(*content))
+    return as_json(record_of(runnable, submitted_s=submitted_s))
 
 
 def write_runnable(path: Path, runnable: Runnable) -> None:

@@ -99,6 +99,11 @@ class Work:
         self._narrower: dict[int, Work] = {}
         self._refuse_misfits()
 
+    def extended(self, workflow: Workflow) -> Work:
+        """The same with the tasks that its workflow has got since."""
+        more_s = whole_seconds(workflow)[len(self.expected_s) :]
+        return Work(workflow, np.concatenate([self.expected_s, more_s]), self.site)
+
     def within(self, nodes: int) -> Work:
         """The same where jobs can have no more than these nodes now, if that is less."""
         if nodes >= self.cluster_nodes:

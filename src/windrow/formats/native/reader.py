@@ -14,7 +14,7 @@ import difflib
 import posixpath
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from sys import intern
@@ -35,9 +35,12 @@ TASKS_MAX = 1_000_000
 DEPENDENCIES_MAX = 10_000_000
 
 
-def read_native(path: AnyPath) -> Runnable:
-    """The workflow in a native file, with a step for each task. InputError, with line and fix, where there is none."""
-    return _Expansion(path, *read_form(path, read_yaml(path))).runnable()
+def read_native(path: AnyPath, run: Runnable | None = None) -> Runnable:
+    """The workflow in a native file, with a step for each task. InputError, with line and fix, where there is none.
+
+    Where it adds to a `run`, the tasks of the run follow its own, without steps.
+    """
+    return _Expansion(path, *read_form(path, read_yaml(path)), run).runnable()
 
 
 class _Names:
@@ -81,8 +84,9 @@ class _TaskRow:
 class _Expansion:
     """The forms of one file, multiplied and linked. Tasks are known by number, files by the names the Workflow has."""
 
-    def __init__(self, path: AnyPath, name: str, forms: Sequence[TaskForm]) -> None:
+    def __init__(self, path: AnyPath, name: str, forms: Sequence[TaskForm], run: Runnable | None) -> None:
         self._path = path
+        self._outside = () if run is None else run.workflow.ids
         self._name = name
         self._base = str(Path(path).absolute().parent)
         for form in forms:
@@ -96,14 +100,14 @@ class _Expansion:
             if row.form.matrix and (stem := _stem(row.form)):
                 self._families.setdefault(stem, []).append(number)
         self._outputs = [self._files(row, row.form.outputs) for row in self._rows]
-        self._writer = self._writers()
-        self._ids = _Names(row.id for row in self._rows)
+        self._writer = self._writers({} if run is None else self._made_by(run))
+        self._ids = _Names(self._number)
         self._written = _Names(self._writer, are_paths=True)
         self._written_list = list(self._writer)
 
     def runnable(self) -> Runnable:
         """The workflow and its steps."""
-        draft = Draft(self._name, list(self._number))
+        draft = Draft(self._name, [row.id for row in self._rows], self._outside)
         steps: list[Step] = []
         commands = Commands(self._path)
         edges = 0
@@ -150,7 +154,10 @@ class _Expansion:
 
     def _numbers(self) -> dict[str, int]:
         numbers: dict[str, int] = {}
+        outside = frozenset(self._outside)
         for number, row in enumerate(self._rows):
+            if row.id in outside:
+                raise self._fault(row.form.id.line, f"the run already has a task {row.id!r}", "rename this one")
             first = numbers.setdefault(row.id, number)
             if first != number:
                 other = self._rows[first].form
@@ -159,24 +166,37 @@ class _Expansion:
                     fix = "put every name of the matrix into the id, as {name}, or none of them"
                 problem = f"the task id {row.id!r} is given twice (first in line {other.id.line})"
                 raise self._fault(row.form.id.line, problem, fix)
-        return numbers
+        return numbers | {task: len(self._rows) + number for number, task in enumerate(self._outside)}
 
     def _files(self, row: _TaskRow, fields: Iterable[Field]) -> list[str]:
         """The one name of each file that the task names: from the workflow's folder where it lies in there."""
-        whole = [_joined(row.workdir, field.template.fill(row.values)) for field in fields]
-        return whole if self._whole_paths else [path.removeprefix(f"{self._base}/") for path in whole]
+        return [self._called(_joined(row.workdir, field.template.fill(row.values))) for field in fields]
 
-    def _writers(self) -> dict[str, int]:
-        writers: dict[str, int] = {}
+    def _called(self, path: str) -> str:
+        return path if self._whole_paths else path.removeprefix(f"{self._base}/")
+
+    def _made_by(self, run: Runnable) -> dict[str, int]:
+        """Which task of the run writes each file, as numbers and names are here."""
+        files, writers = run.workflow.files, {}
+        for task, step in enumerate(run.steps):
+            for f in run.workflow.outputs.of(task).tolist():
+                writers[self._called(_joined(step.workdir, files[f].id))] = len(self._rows) + task
+        return writers
+
+    def _writers(self, outside: Mapping[str, int]) -> dict[str, int]:
+        writers = dict(outside)
         for number, row in enumerate(self._rows):
             for file, field in zip(self._outputs[number], row.form.outputs, strict=True):
                 if any("*" in literal for literal in field.template.literals):
                     raise self._fault(field.line, f"{row.id} writes {file}", "name outputs one by one, without *")
-                first = self._rows[writers.setdefault(file, number)]
-                if first is not row:
-                    problem = f"{row.id} writes {file}, and so does {first.id} (line {first.form.line})"
+                first = writers.setdefault(file, number)
+                if first != number:
+                    problem = f"{row.id} writes {file}, and so does {list(self._number)[first]} ({self._place(first)})"
                     raise self._fault(field.line, problem, "let one task write each file")
         return writers
+
+    def _place(self, number: int) -> str:
+        return f"line {self._rows[number].form.line}" if number < len(self._rows) else "in the run"
 
     def _inputs(self, row: _TaskRow) -> list[str]:
         """The files that the task reads, each once; a pattern means all that some task writes and it matches."""
@@ -213,7 +233,7 @@ class _Expansion:
         name = field.template.fill(row.values)
         task, family = self._number.get(name), self._families.get(name, ())
         if task is not None and family and task not in family:
-            problem = f"{name} is a task (line {self._rows[task].form.line}) and also a family"
+            problem = f"{name} is a task ({self._place(task)}) and also a family"
             raise self._fault(field.line, problem, f"rename one, or write {name}-* for the family")
         if task is not None:
             return (task,)
@@ -222,6 +242,7 @@ class _Expansion:
             known = list(dict.fromkeys([*self._families, *list(self._number)[:10_000]]))
             near = difflib.get_close_matches(name, known, n=1)
             fix = f"did you mean {near[0]}?" if near else "name tasks of this file, by id, family or pattern"
+            fix = fix.replace("this file", "this file or of the run") if self._outside else fix
             raise self._fault(field.line, f"{row.id} comes after {name}, which is not a task", fix)
         return found
 

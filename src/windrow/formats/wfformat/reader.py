@@ -35,12 +35,12 @@ VERSIONS = ("1.4", "1.5", "1.6")
 _RUNNING_NUMBER = re.compile(r"[-_.]?(?:ID)?[0-9]+$")
 
 
-def read_wfformat(path: AnyPath) -> Workflow:
-    """The workflow in a WfFormat file. InputError or WorkflowError where there is none."""
-    return _read_draft(path).workflow()  # by now the text is forgotten, which halves the peak
+def read_wfformat(path: AnyPath, outside: Sequence[str] = ()) -> Workflow:
+    """The workflow in a WfFormat file, `outside` as for `Draft`. InputError or WorkflowError where there is none."""
+    return _read_draft(path, outside).workflow()  # by now the text is forgotten, which halves the peak
 
 
-def _read_draft(path: AnyPath) -> Draft:
+def _read_draft(path: AnyPath, outside: Sequence[str]) -> Draft:
     source = JsonSource(path)
     instance = source.decode(schema.Instance)
     body = instance.workflow
@@ -51,20 +51,24 @@ def _read_draft(path: AnyPath) -> Draft:
         raise InputError(path, problem, fix="migrate it with the WfFormat project's own tool")
     name = bare_name(path) if instance.name is None else instance.name
     if body.specification is not None:
-        return _read_current(source, name, body.specification, body.execution or schema.Execution())
+        return _read_current(source, name, body.specification, body.execution or schema.Execution(), outside)
     if body.tasks is not None:
-        return _read_old(source, name, body.tasks)
+        return _read_old(source, name, body.tasks, outside)
     raise InputError(path, "no tasks in it", fix="they belong in workflow.specification.tasks")
 
 
 def _read_current(
-    source: JsonSource, name: str, specification: schema.Specification, execution: schema.Execution
+    source: JsonSource,
+    name: str,
+    specification: schema.Specification,
+    execution: schema.Execution,
+    outside: Sequence[str],
 ) -> Draft:
     """1.5 and 1.6."""
     where = "workflow.specification.tasks"
     ids = [task.id for task in Section(source, where, specification.tasks, schema.TaskId)]
-    number = unique_numbers(ids)
-    draft = Draft(name, ids)
+    number = unique_numbers(ids, outside)
+    draft = Draft(name, ids, outside)
     files = Section(source, "workflow.specification.files", specification.files, schema.SpecifiedFile)
     for place, file in enumerate(files):
         if file.id in draft.files:
@@ -100,8 +104,9 @@ def _read_executed(
     seen = bytearray(len(draft.ids))
     for place, task in enumerate(section):
         i = number.get(task.id, -1)
-        if i < 0 or seen[i]:
-            problem = f"the task {task.id} is " + ("listed twice" if i >= 0 else "not in the specification")
+        is_own = 0 <= i < len(draft.ids) - draft.outside
+        if not is_own or seen[i]:
+            problem = f"the task {task.id} is " + ("listed twice" if is_own else "not in the specification")
             raise section.fault(place, problem, "list each task of the specification once")
         seen[i] = 1
         if task.node_count is not None:
@@ -112,14 +117,18 @@ def _read_executed(
             del unnamed[i]
 
 
-def _read_old(source: JsonSource, name: str, tasks: Sequence[Raw]) -> Draft:
+def _read_old(source: JsonSource, name: str, tasks: Sequence[Raw], outside: Sequence[str]) -> Draft:
     """1.4: everything about a task in one place, and its files inside it."""
     names = list(Section(source, "workflow.tasks", tasks, schema.OldNames))
     section = Section(source, "workflow.tasks", tasks, schema.OldTask)
     distinct = len({n.name for n in names}) == len(names)
     ids = [n.name if n.id is None or (distinct and n.id in n.name) else n.id for n in names]
-    number = {**_unambiguous(n.name for n in names), **_unambiguous(n.id for n in names), **unique_numbers(ids)}
-    draft = Draft(name, ids)
+    number = {
+        **_unambiguous(n.name for n in names),
+        **_unambiguous(n.id for n in names),
+        **unique_numbers(ids, outside),
+    }
+    draft = Draft(name, ids, outside)
     for i, task in enumerate(section):
         _link(draft, number, section, i, task)
         _read_old_files(draft, task, section, i)
