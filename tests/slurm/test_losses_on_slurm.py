@@ -37,6 +37,7 @@ from windrow.manager.dispatch import Dispatch
 from windrow.manager.journal import RunJournal
 from windrow.manager.losses import PATIENCE
 from windrow.manager.manager import Manager
+from windrow.manager.outpost import Outpost
 from windrow.manager.story import RunStory
 from windrow.manager.terms import Terms
 from windrow.model.site import Site
@@ -143,10 +144,9 @@ def manager_of(world: World, slurm: SlurmCluster) -> Manager:
         folder=folder,
         journal=RunJournal.create(folder.path / "journal.sqlite", {"uid": f"two{time.time_ns() % 10**9}"}),
         core=Core(Work(workflow, whole_seconds(workflow), Site.of(limits.nodes, limits.shape)), terms),
-        queue=queue,
+        outposts=[Outpost(queue, forecasters=[NoWait()])],
         strategy=InTwo(),
         dispatch=Dispatch(folder, runnable, f"two{time.time_ns() % 10**9}", "two-1"),
-        forecasters=[NoWait()],
     )
 
 

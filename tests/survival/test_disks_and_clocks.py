@@ -22,6 +22,7 @@ from windrow.manager.events import JobKilled, JobsPlanned
 from windrow.manager.journal import RunJournal
 from windrow.manager.losses import PATIENCE
 from windrow.manager.manager import Manager
+from windrow.manager.outpost import Outpost
 from windrow.manager.terms import Terms
 from windrow.model.site import Site
 from windrow.queues.local.queue import LocalQueue
@@ -153,10 +154,9 @@ def manager_of(world: World, now_s: Callable[[], float], overhead_s: int) -> Man
         folder=folder,
         journal=journal,
         core=Core(Work(workflow, whole_seconds(workflow), Site.of(4, shape)), given),
-        queue=queue,
+        outposts=[Outpost(queue, forecasters=[twin_of(queue)])],
         strategy=find_strategy("glume"),
         dispatch=Dispatch(folder, runnable, "clocks", "braid-1"),
-        forecasters=[twin_of(queue)],
         now_s=now_s,
     )
 

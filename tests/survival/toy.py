@@ -29,6 +29,7 @@ from windrow.manager.dispatch import Dispatch
 from windrow.manager.journal import PredictedStart, Record, RunJournal
 from windrow.manager.losses import PATIENCE
 from windrow.manager.manager import Manager
+from windrow.manager.outpost import Outpost
 from windrow.manager.story import RunStory
 from windrow.manager.terms import Terms
 from windrow.model import NodeShape, Runnable, Step, Task, Workflow
@@ -366,10 +367,9 @@ class ToyRun:
             folder=folder,
             journal=journal,
             core=Core(Work(workflow, whole_seconds(workflow), site), terms),
-            queue=MortalQueue(self.cluster, fate),
+            outposts=[Outpost(MortalQueue(self.cluster, fate), forecasters=[NoWait()])],
             strategy=find_strategy(self.strategy) if isinstance(self.strategy, str) else self.strategy,
             dispatch=MortalDispatch(folder, self.runnable, "toy", "toy-1", fate=fate),
-            forecasters=[NoWait()],
             now_s=lambda: self.cluster.now_s + self.clock_step_s,
             steady_s=lambda: self.cluster.now_s,
         )

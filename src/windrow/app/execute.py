@@ -37,6 +37,7 @@ from windrow.manager.dispatch import Dispatch, alike
 from windrow.manager.journal import Record, RunJournal
 from windrow.manager.losses import PATIENCE
 from windrow.manager.manager import Manager
+from windrow.manager.outpost import Outpost
 from windrow.manager.terms import Terms
 from windrow.model import Runnable, format_duration
 from windrow.model.runnable import refuse_missing_inputs
@@ -356,10 +357,11 @@ def managed(paths: RunPaths, *, wait_s: float = 0.0, writes: bool = True) -> Ite
             left = manager.dispatch.clean_up(manager.core)
             live_runs.leave(paths)
         journal.set_fact("trouble", manager.core.trouble or left)
-        if manager.ahead is not None:
-            manager.ahead.observer.keep()
-            if manager.core.is_complete and (kept := promise.kept()) is not None:
-                journal.set_fact("promise", asdict(kept))
+        aheads = [outpost.ahead for outpost in manager.outposts if outpost.ahead is not None]
+        for ahead in aheads:
+            ahead.observer.keep()
+        if aheads and manager.core.is_complete and (kept := promise.kept()) is not None:
+            journal.set_fact("promise", asdict(kept))
     finally:
         journal.close()
         lock.release()
@@ -389,14 +391,18 @@ def _manager(paths: RunPaths, journal: RunJournal, promise: FirstPromise) -> Man
         folder=paths.folder,
         journal=journal,
         core=Core(Work(workflow, expected_s, site_of(order, limits, queue)), terms_for(order)),
-        queue=queue,
         strategy=strategy,
         dispatch=Dispatch(paths.folder, runnable, facts["uid"], paths.name),
-        forecasters=[] if limits.starts_at_once else forecasters(queue, twin(), waits),
-        ahead=ahead,
-        open_nodes=None if limits.starts_at_once else lambda: twin().snapshot().open_nodes,
+        outposts=[
+            Outpost(
+                queue,
+                forecasters=[] if limits.starts_at_once else forecasters(queue, twin(), waits),
+                earlier=past_predictions(root, order.on),
+                ahead=ahead,
+                open_nodes=None if limits.starts_at_once else lambda: twin().snapshot().open_nodes,
+            )
+        ],
         on_records=lambda records: _tell(hearers, records),
-        earlier=past_predictions(root, order.on),
     )
 
 
@@ -450,12 +456,13 @@ def drive(manager: Manager, tell: Callable[[Manager], None] = lambda _: None, st
             request.unlink(missing_ok=True)
         happened = manager.step()
         tell(manager)
-        if manager.ahead is not None:  # between decisions, look who comes and goes, where nobody else tells
-            with suppress(OutsideError):  # the manager says it where it matters
-                own = [job.id for job in manager.placed.values() if job.id is not None]
-                manager.ahead.glance(own, manager.now_s())
+        for outpost in manager.outposts:  # between decisions, look who comes and goes, where nobody else tells
+            if outpost.ahead is not None:
+                with suppress(OutsideError):  # the manager says it where it matters
+                    own = [job.id for job in outpost.placed.values() if job.id is not None]
+                    outpost.ahead.glance(own, manager.now_s())
         if not manager.core.is_over:
-            time.sleep(manager.hearing.next_look_s(happened=happened))
+            time.sleep(manager.next_look_s(happened=happened))
 
 
 def ask_to_stop(paths: RunPaths) -> None:

@@ -33,6 +33,11 @@ LATE_S = 600.0
 """How long after its walltime a job that was given up is listened to."""
 
 
+def next_look_s(jobs: int, *, happened: bool) -> float:
+    """How long to sleep before the agents of so many jobs are listened to again; `happened`: one of them spoke."""
+    return _BUSY_S if happened else _IDLE_S if jobs <= MANY else _IDLE_WITH_MANY_S
+
+
 @dataclass(slots=True)
 class PollTimes:
     """When to ask the queue next: soon after something happened, ever more rarely while nothing does."""
@@ -109,10 +114,6 @@ class Hearing:
         if records:
             self.pace.hurry()
         return records, offsets
-
-    def next_look_s(self, *, happened: bool) -> float:
-        """How long to sleep before agents are listened to again; `happened`: one of them spoke."""
-        return _BUSY_S if happened else _IDLE_S if len(self.placed) <= MANY else _IDLE_WITH_MANY_S
 
     def _late_words(self) -> tuple[list[Record], dict[int, int]]:
         """What agents finished whose jobs were given up. Each is listened to until it leaves, or must have."""

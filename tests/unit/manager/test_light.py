@@ -35,6 +35,7 @@ from windrow.manager.inbox import PATIENCE_S, POLL_S, SLOWEST_POLL_S
 from windrow.manager.journal import PredictedStart, Record, RunJournal
 from windrow.manager.losses import PATIENCE
 from windrow.manager.manager import Manager
+from windrow.manager.outpost import Outpost
 from windrow.manager.terms import Terms
 from windrow.model import NodeShape, Runnable, Step, Task, Workflow
 from windrow.model.site import Site
@@ -124,10 +125,9 @@ def hired(folder: Path, tasks: int, strategy: str, clock: Clock, queue: Counting
         folder=RunFolder(folder),
         journal=journal,
         core=Core(Work(workflow, whole_seconds(workflow), site), terms),
-        queue=queue,
+        outposts=[Outpost(queue, forecasters=[NoWait()])],
         strategy=find_strategy(strategy),
         dispatch=Dispatch(RunFolder(folder), runnable, "u", "many-1"),
-        forecasters=[NoWait()],
         on_records=Learning(runnable, "counting", "u", (), History(waits_path())),
         now_s=clock.now,
         steady_s=clock.now,
@@ -147,7 +147,7 @@ def drive(manager: Manager, clock: Clock, seconds: float) -> int:
     until, steps = clock.at_s + seconds, 0
     while clock.at_s < until:
         happened = manager.step()
-        clock.at_s += manager.hearing.next_look_s(happened=happened)
+        clock.at_s += manager.next_look_s(happened=happened)
         steps += 1
     return steps
 
@@ -213,7 +213,7 @@ def test_agents_that_talk_all_the_time_make_no_more_queries(tmp_path: Path) -> N
         writer.add(event_file.AttemptFinished(clock.at_s, task, 1, clock.at_s, 0.0, 0))
         writer.flush()
         assert manager.step(), "it heard something"
-        clock.at_s += manager.hearing.next_look_s(happened=True)
+        clock.at_s += manager.next_look_s(happened=True)
     writer.close()
     assert len(gaps_s(queue, "status")) >= 5
     assert min(gaps_s(queue, "status")) >= POLL_S
@@ -266,7 +266,7 @@ def test_what_the_manager_looks_back_at_does_not_grow_with_the_run(
 ) -> None:
     clock = Clock()
     manager = hired(tmp_path, 10, "individual", clock, CountingQueue(clock))
-    manager.predictions.said = [PredictedStart(n, "no-wait", n, 1, 60, n, 1) for n in range(20_000)]
+    manager.outposts[0].predictions.said = [PredictedStart(n, "no-wait", n, 1, 60, n, 1) for n in range(20_000)]
     looked_at: list[int] = []
 
     def choose(known: Sequence[ledger.PastPrediction], *, default: str) -> str:
@@ -336,9 +336,9 @@ def test_jobs_submitted_together_are_predicted_one_behind_the_other(tmp_path: Pa
     queue = CountingQueue(clock)
     queue.snapshot = lambda: Snapshot(clock.at_s, 2, ())  # type: ignore[method-assign]  # two nodes, and nobody there
     manager = hired(tmp_path, 6, "individual", clock, queue)
-    manager.predictions.forecasters = [Twin(queue, clock.now)]
+    manager.outposts[0].predictions.forecasters = [Twin(queue, clock.now)]
     manager.begin()
-    (request_s,) = {p.requested_s for p in manager.predictions.said}
-    waits = [p.start_s - clock.at_s for p in manager.predictions.said]
+    (request_s,) = {p.requested_s for p in manager.outposts[0].predictions.said}
+    waits = [p.start_s - clock.at_s for p in manager.outposts[0].predictions.said]
     assert waits == [0, 0, request_s, request_s, 2 * request_s, 2 * request_s]
     manager.journal.close()

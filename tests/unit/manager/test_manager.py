@@ -258,7 +258,7 @@ def test_a_job_whose_work_was_done_by_a_lost_one_is_stopped_after_a_restart(run:
     again: list[Event] = [JobsPlanned(10, plan), JobSubmitted(11, 1, "b"), TaskFinished(12, 0)]
     run.hire(Fate()).journal.append([Record(event) for event in (RunBegan(1), *lost, *again)])
     manager = run.hire(Fate())
-    assert manager._wants_stop == [1]
+    assert manager.outposts[0].wants_stop == [1]
 
 
 def test_tasks_that_cannot_run_are_abandoned_once(run: ToyRun) -> None:

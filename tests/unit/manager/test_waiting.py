@@ -56,7 +56,7 @@ def test_a_run_waits_and_says_so_while_no_node_takes_jobs(run: ToyRun) -> None:
         return run.cluster.nodes if run.cluster.now_s >= back_s else 0
 
     manager = run.hire(Fate())
-    manager.open_nodes = open_nodes
+    manager.outposts[0].open_nodes = open_nodes
     manager.begin()
     while run.cluster.now_s < back_s - 50:
         manager.step()
