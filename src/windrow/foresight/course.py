@@ -17,14 +17,15 @@ class Later:
 
     first: int
     last: int
-    how: Literal["when started", "when done", "by task"] = "when started"
+    how: Literal["when started", "when done", "by task", "dealt"] = "when started"
 
 
 @dataclass(frozen=True, slots=True)
 class Course:
     """A course of action: jobs to submit now, and what to do with the levels that are left then.
 
-    Levels by task are one job for each task, as they become ready. No later job asks for more than `max_nodes`.
+    Levels by task are one job for each task, as they become ready; dealt, all that are ready go out at once, in as many
+    jobs as the cap allows, with room for all of their tasks. No later job asks for more than `max_nodes`.
     """
 
     name: str

@@ -111,7 +111,7 @@ class Courses:
                     yield rank, Course(name, jobs)
                 elif jobs:
                     yield rank, Course(f"{name}, then the rest", jobs, (Later(cut + 1, last, "when started"),))
-                    yield rank, Course(f"{name}, then task by task", jobs, (Later(cut + 1, last, "by task"),))
+                    yield rank, Course(f"{name}, then what is ready", jobs, (Later(cut + 1, last, "dealt"),))
 
     def _sizes(self, first: int, last: int, busy_s: int) -> list[int]:
         """Numbers of nodes for these levels: the one that ends first by estimate, then others that may do better."""
@@ -197,6 +197,12 @@ def deal(parts: Sequence[Sequence[int]], work_s: Ints, count: int) -> list[list[
         heaps[k] += parts[i]
         heapreplace(loads, (load - minus, k))
     return [sorted(heap) for heap in heaps if heap]
+
+
+def dealt_jobs(view: View) -> tuple[JobPlan, ...]:
+    """All ready tasks, in as many jobs as the cap leaves room for, each on nodes for all of its tasks at once."""
+    count = min(max(0, view.cap - view.jobs), len(view.ready))
+    return _side_by_side(view, [sorted(view.ready[k::count]) for k in range(count)], 1.0)
 
 
 def _side_by_side(view: View, dealt: Sequence[Sequence[int]], share: float) -> tuple[JobPlan, ...]:

@@ -37,7 +37,7 @@ _DAYS = 14  # for which others go on to arrive
 _SIZES_WITHOUT_PLAN = 8  # numbers of nodes that later jobs look at where each look is a simulation
 _LEEWAY_ROUNDS = 3
 _ROOM_DOUBLES = 10  # then it is not the room: jobs too short for their tasks are killed and submitted again for ever
-_HOW = {"when started": play.WHEN_STARTED, "when done": play.WHEN_DONE, "by task": play.BY_TASK}
+_HOW = {"when started": play.WHEN_STARTED, "when done": play.WHEN_DONE, "by task": play.BY_TASK, "dealt": play.DEALT}
 _NOBODY: Ints = np.zeros(0, dtype=np.int64)
 
 
@@ -254,7 +254,7 @@ class SampledFutures:
         levels, most = self._view.levels, self._most_nodes(course)
         rows, tables, at = [], [_NOBODY], 0
         for group in course.then:
-            runs = _NOBODY if group.how == "by task" else levels.run_s(group.first, group.last)[:most]
+            runs = _NOBODY if group.how in ("by task", "dealt") else levels.run_s(group.first, group.last)[:most]
             rows.append((group.first, group.last, _HOW[group.how], at, len(runs)))
             tables.append(runs)
             at += len(runs)

@@ -157,7 +157,7 @@ def handovers(course: Course, view: View) -> int:
     later = 0
     for group in course.then:
         has_begun = group.first == 0 and bool(course.jobs)  # its first level is in the jobs of now
-        later += group.last - group.first + 1 - has_begun if group.how == "by task" else 1
+        later += group.last - group.first + 1 - has_begun if group.how in ("by task", "dealt") else 1
     if len(course.jobs) < 2 or later:
         return later
     first, rest = set(course.jobs[0].tasks), course.jobs[-1].tasks

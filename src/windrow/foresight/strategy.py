@@ -20,7 +20,7 @@ from statistics import fmean, pstdev
 
 from windrow.errors import UserError
 from windrow.foresight.course import LONG_QUEUE, Course, Futures, Sampling
-from windrow.foresight.courses import KINDS, Courses, padded, unhurried
+from windrow.foresight.courses import KINDS, Courses, dealt_jobs, padded, unhurried
 from windrow.model import NEVER_S, format_duration, is_never
 from windrow.strategies.base import Candidate, Decision, JobPlan, Objective, View
 from windrow.strategies.glume import Glume
@@ -43,7 +43,6 @@ class Tried:
     course: Course
     makespan_s: list[int] = field(default_factory=list)
     node_s: list[int] = field(default_factory=list)
-    score: float = 0.0
 
     @property
     def mean_s(self) -> float:
@@ -129,7 +128,7 @@ class Foresight:
             alive = self._sorted(view, alive)
             keep = len(alive) if at >= self.futures else max(_FINAL, -(-len(alive) // 3))
             alive, dropped = alive[:keep], alive[keep:] + dropped
-        return self._thrifty(view, alive) + dropped
+        return alive + dropped
 
     def _play(self, view: View, tried: Sequence[Tried], futures: Futures, number: int) -> None:
         """Play all in one future. For the makespan, those that fall far behind are not played to their end.
@@ -147,30 +146,27 @@ class Foresight:
                 bound = int(outcome.makespan_s * _FAR)
                 within = bound if within is None else min(within, bound)
 
-    def _thrifty(self, view: View, tried: Sequence[Tried]) -> list[Tried]:
-        """For the makespan, courses that end nearly as early as the best are as good: the cheapest goes first."""
-        if self.objective != "makespan":
-            return list(tried)
-        bound = tried[0].mean_s * (1 + self.slack)
-        late = self._is_late(view, tried[0])
-        near = [one for one in tried if one.mean_s <= bound and self._is_late(view, one) == late]
-        cheapest = min(near, key=lambda one: fmean(one.node_s) + self.job_s * _jobs(view, one.course))
-        return [cheapest, *(one for one in tried if one is not cheapest)]
-
     def _sorted(self, view: View, tried: Sequence[Tried]) -> list[Tried]:
-        """By the objective, those that keep the deadline first; stable, so that of equals the plainest comes first."""
-        shortest = min(one.mean_s for one in tried)
+        """By the objective, those that keep the deadline first; stable, so that of equals the plainest comes first.
+
+        For the makespan, courses that end nearly as early as the best are as good: the cheapest of them goes first.
+        """
+        late = {id(one): self._is_late(view, one) for one in tried}
+        shortest = min((one.mean_s for one in tried if not late[id(one)]), default=min(one.mean_s for one in tried))
+        nodes = {id(one): fmean(one.node_s) + self.job_s * _jobs(view, one.course) for one in tried}
         cheapest = max(1.0, min(fmean(one.node_s) for one in tried))
-        for one in tried:
-            nodes = fmean(one.node_s) + self.job_s * _jobs(view, one.course)
+
+        def key(one: Tried) -> tuple[bool, bool, float]:
             match self.objective:
                 case "makespan":
-                    one.score = one.mean_s
+                    is_near = one.mean_s <= shortest * (1 + self.slack)
+                    return late[id(one)], not is_near, nodes[id(one)] if is_near else one.mean_s
                 case "node-hours":
-                    one.score = nodes + one.mean_s / shortest
+                    return late[id(one)], False, nodes[id(one)] + one.mean_s / shortest
                 case "balanced":
-                    one.score = one.mean_s / shortest + nodes / cheapest
-        return sorted(tried, key=lambda one: (self._is_late(view, one), one.score))
+                    return late[id(one)], False, one.mean_s / shortest + nodes[id(one)] / cheapest
+
+        return sorted(tried, key=key)
 
     def _is_late(self, view: View, one: Tried) -> bool:
         if self.deadline_s is None:
@@ -203,7 +199,7 @@ def _wait_s(view: View, job: JobPlan) -> int:
 
 def _jobs(view: View, course: Course) -> int:
     """How many jobs the course takes, about."""
-    later = [view.levels.between(g.first, g.last).size if g.how == "by task" else 1 for g in course.then]
+    later = [view.levels.between(g.first, g.last).size if g.how in ("by task", "dealt") else 1 for g in course.then]
     return len(course.jobs) + sum(later)
 
 
@@ -237,9 +233,10 @@ def _followers(view: View, futures: Futures) -> Decision:
     """More of the same, while jobs wait that hold ready tasks only. A waiting group of levels is left alone."""
     if not view.ready or not all(_is_flat(view, job) for job in futures.waiting):
         return Decision()
-    jobs = padded(view, single_jobs(view), futures.late_s)
+    is_dealt = any(len(job.tasks) > 1 for job in futures.waiting)
+    jobs = padded(view, dealt_jobs(view) if is_dealt else single_jobs(view), futures.late_s)
     jobs = jobs if futures.is_exact else unhurried(view, jobs)
-    return Decision(jobs, why="ready tasks follow one by one while others wait")
+    return Decision(jobs, why=f"ready tasks follow {'together' if is_dealt else 'one by one'} while others wait")
 
 
 def _is_flat(view: View, job: JobPlan) -> bool:

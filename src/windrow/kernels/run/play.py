@@ -29,7 +29,7 @@ from windrow.kernels.run.tables import Floats
 # A group. RUNS_AT is where its run times on 1, 2, ... WIDTH nodes begin in the table of run times.
 FIRST, LAST, HOW, RUNS_AT, WIDTH = range(5)
 GROUP_WIDTH = 5
-WHEN_STARTED, WHEN_DONE, BY_TASK = range(3)
+WHEN_STARTED, WHEN_DONE, BY_TASK, DEALT = range(4)
 
 NO_ROOM, STUCK = -1, -2
 
@@ -99,6 +99,8 @@ def submit_more(s: Ints, log: Ints, nobody: Ints, r: Ints, groups: Ints, runs: I
     how = groups[r[t.NEXT_GROUP], HOW]
     if how == BY_TASK:
         return submit_ready(s, nobody, r, terms)
+    if how == DEALT:
+        return submit_dealt(s, nobody, r, terms)
     if r[t.WAITING_JOBS] > 0 or (how == WHEN_DONE and r[t.ACTIVE] > 0):
         return True
     if r[t.JOBS] >= r[t.JOBS_AT + 1] or not has_room(s, 2):
@@ -118,6 +120,36 @@ def submit_ready(s: Ints, nobody: Ints, r: Ints, terms: Floats) -> bool:
         if r[t.JOBS] >= r[t.JOBS_AT + 1] or not has_room(s, 2):
             return False
         submit_single(s, nobody, r, v, terms)
+    return True
+
+
+@kernel
+def submit_dealt(s: Ints, nobody: Ints, r: Ints, terms: Floats) -> bool:
+    """All ready tasks that are in no job, dealt to as many jobs as the cap allows. False where there is no room.
+
+    The longest are dealt out first, one to each job. A job has room for all of its tasks at once, if it may.
+    """
+    if r[t.FREE_TASKS] == 0:
+        return True
+    ready, count = np.empty(r[t.FREE_TASKS], dtype=np.int64), 0
+    v = next_ready(r)
+    while v >= 0:
+        ready[count], count = v, count + 1
+        v = next_ready(r)
+    jobs = min(r[t.CAP] - r[t.ACTIVE], count)
+    for first in range(jobs):
+        if r[t.JOBS] >= r[t.JOBS_AT + 1] or not has_room(s, 2):
+            return False
+        at, size, units, work, longest = r[t.POOL_AT] + r[t.USED_POOL], 0, 0, 0, 0
+        for i in range(first, count, jobs):
+            v = ready[i]
+            r[at + size], size = v, size + 1
+            units += r[v + t.UNITS]
+            work += r[v + t.UNITS] * r[v + t.EXPECTED]
+            longest = max(longest, r[v + t.EXPECTED])
+        nodes = min(r[t.MOST_NODES], -(-units // r[t.PER_NODE]))
+        run = max(longest, -(-work // (nodes * r[t.PER_NODE])))
+        submit_job(s, nobody, r, size, nodes, run, request(run, 0, terms))
     return True
 
 
