@@ -13,6 +13,7 @@ from tests.unit.sim.test_invariants import random_log
 from tests.unit.strategies.test_listing import workflows
 
 from windrow.foresight.course import Course, CourseEnd, Futures, Later, Sampling
+from windrow.foresight.courses import dealt_jobs
 from windrow.foresight.futures import SampledFutures
 from windrow.foresight.past import RunPredictor, arrivals, past_of
 from windrow.kernels.cluster import state as k
@@ -29,6 +30,16 @@ from windrow.strategies.level_by_level import LevelByLevel
 
 NODES = 6
 TERMS, SITE = Terms(round_s=3), Site.of(NODES, NodeShape(4, 8), cap=4)
+
+
+@dataclass(frozen=True)
+class Dealt:
+    """Whatever is ready goes out at once, in as many jobs as the cap allows."""
+
+    name: str = "dealt"
+
+    def decide(self, view: View) -> Decision:
+        return Decision(dealt_jobs(view) if view.can_submit else ())
 
 
 @dataclass
@@ -58,6 +69,8 @@ class Playing:
     def course(self, view: View, decision: Decision) -> Course:
         last = view.levels.last
         match self.inner:
+            case Dealt():
+                return Course("dealt", decision.jobs, (Later(0, last, "dealt"),))
             case Individual():
                 return Course("by task", decision.jobs, (Later(0, last, "by task"),))
             case LevelByLevel():
@@ -77,7 +90,7 @@ def cluster_at(log: Log, at: float, policy: str = "conservative") -> Cluster:
     workflows(mixed=False),
     st.integers(0, 10**6),
     st.floats(0, 1),
-    st.sampled_from([Individual(), OneJob(), LevelByLevel()]),
+    st.sampled_from([Individual(), OneJob(), LevelByLevel(), Dealt()]),
     st.sampled_from([0, 0, 1, 3]),
 )
 def test_a_course_ends_in_the_true_future_as_the_run_does(

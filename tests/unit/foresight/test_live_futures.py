@@ -222,6 +222,7 @@ def plan(*tasks: int) -> JobPlan:
         (Course("level by level", (plan(0, 1),), (Later(1, 1, "when done"), Later(2, 2, "when done"))), 2),
         (Course("task by task", (plan(0), plan(1)), (Later(0, 2, "by task"),)), 2),
         (Course("one, then task by task", (plan(0, 1),), (Later(1, 2, "by task"),)), 2),
+        (Course("one, then what is ready", (plan(0, 1),), (Later(1, 2, "dealt"),)), 2),
         (Course("nothing now", (), (Later(0, 2, "when done"),)), 1),
     ],
 )
