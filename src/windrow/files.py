@@ -14,7 +14,7 @@ import errno
 import fcntl
 import os
 import signal
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -23,6 +23,15 @@ from windrow.errors import OutsideError
 
 _PROCESSES = Path("/proc")
 _WRITE_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+
+watcher: Callable[[object], None] | None = None
+"""For the lab: hears of each place at which files are about to change, and may refuse as a disk does (OSError)."""
+
+
+def about_to_write(what: object) -> None:
+    """This is about to change on disk."""
+    if watcher is not None:
+        watcher(what)
 
 
 class Inside:
@@ -57,11 +66,13 @@ def create_once(path: Path, content: bytes) -> bool:
 
     It works on every file system; a reader may meet it before its content is there.
     """
+    about_to_write(path)
     try:
         descriptor = os.open(path, _WRITE_NEW, 0o600)
     except FileExistsError:
         return False
     try:
+        about_to_write(path)
         os.write(descriptor, content)
         os.fsync(descriptor)
     finally:
@@ -100,6 +111,7 @@ def replacing(path: Path, mode: int = 0o600, *, lasting: bool = True) -> Iterato
     with draft_beside(path) as draft:
         with os.fdopen(os.open(draft, _WRITE_NEW, mode), "wb") as file:
             yield file
+            about_to_write(path)
             if lasting:
                 file.flush()
                 os.fsync(file.fileno())
@@ -117,6 +129,7 @@ def sync_folder(folder: Path) -> None:
 
 def append_whole(descriptor: int, data: bytes, size: int) -> None:
     """Append all of it or nothing, to a file of this size: readers stumble over half a line."""
+    about_to_write(descriptor)
     try:
         written = os.write(descriptor, data)
         if written < len(data):  # the disk is nearly full; a second write has the error

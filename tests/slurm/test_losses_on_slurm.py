@@ -25,12 +25,12 @@ from tests.slurm.test_slurm_sites import (
 )
 from tests.slurm.test_survival import slurm_world, started
 from tests.survival.test_out_of_order import InTwo
-from tests.survival.toy import NoWait
 from tests.survival.world import World
 
 from windrow.agent.event_file import AttemptStarted, Tail
 from windrow.agent.folder import RunFolder
 from windrow.app.execute import drive
+from windrow.forecast.base import AtOnce
 from windrow.formats import read_runnable
 from windrow.manager.core import Core
 from windrow.manager.dispatch import Dispatch
@@ -144,7 +144,7 @@ def manager_of(world: World, slurm: SlurmCluster) -> Manager:
         folder=folder,
         journal=RunJournal.create(folder.path / "journal.sqlite", {"uid": f"two{time.time_ns() % 10**9}"}),
         core=Core(Work(workflow, whole_seconds(workflow), Site.of(limits.nodes, limits.shape)), terms),
-        outposts=[Outpost(queue, forecasters=[NoWait()])],
+        outposts=[Outpost(queue, forecasters=[AtOnce()])],
         strategy=InTwo(),
         dispatch=Dispatch(folder, runnable, f"two{time.time_ns() % 10**9}", "two-1"),
     )

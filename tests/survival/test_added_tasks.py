@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from tests.examples import FUZZ
 from tests.survival.test_manager_killed import STRATEGIES
-from tests.survival.toy import Fate, Killed, ToyCluster, ToyRun
+from tests.survival.toy import Fate, VirtualRun, toy
 
+from windrow.lab.virtual.agents import Killed
 from windrow.manager.events import TasksAdded
 from windrow.model import Step, Task
 from windrow.records.runnable_file import RunnableRecord
@@ -25,31 +26,32 @@ def addition(number: int) -> TasksAdded:
     return TasksAdded(0, f"request-{number}", RunnableRecord("more", tasks, [], [Step(("true",), "/")] * 3))
 
 
-def grow(run: ToyRun, fate: Fate, at: dict[int, int]) -> bool:
-    """Manage the run; at these ticks tasks join it. Each request is made again until a manager has survived it."""
-    tick = 0
+def grow(run: VirtualRun, fate: Fate, at: dict[int, int]) -> bool:
+    """Manage the run; at these looks tasks join it. Each request is made again until a manager has survived it."""
+    looks = 0
 
-    def each_tick() -> None:
-        nonlocal tick
-        tick += 1
-        if number := at.get(tick):
+    def each_look() -> None:
+        nonlocal looks
+        looks += 1
+        if number := at.get(looks):
             assert run.manager is not None
             run.manager.add(addition(number))
             run.manager.run_again(())
 
-    return run.go_on(fate, each_tick)
+    run.each_look = each_look
+    return run.go_on(fate)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_at_every_place(folder: Path, strategy: str) -> None:
-    whole, at = ToyRun(folder / "whole", ToyCluster(), strategy), {2: 1, 7: 2}
+    whole, at = toy(folder / "whole", strategy), {2: 1, 7: 2}
     fate = Fate()
     assert grow(whole, fate, at)
     whole.check_complete()
     assert len(whole.story().tasks) == 8 + 6
     for deadly in range(0, fate.passed, 1 if FUZZ else 7):
-        run = ToyRun(folder / str(deadly), ToyCluster(), strategy)
+        run = toy(folder / str(deadly), strategy)
         assert not grow(run, Fate(deadly), at)
         asked = [
             number for number in at.values() if f"request-{number}" not in {a.event.id for a in run.story().additions}
@@ -57,19 +59,19 @@ def test_at_every_place(folder: Path, strategy: str) -> None:
         assert grow(run, Fate(), {1: 1, 2: 2, 3: 1})  # asked again, whoever heard it before
         run.check_complete()
         assert len(run.story().tasks) == 8 + 6
-        assert set(run.cluster.started.values()) == {1}, f"died at place {deadly}, when {asked} were not added"
+        assert set(run.world.started.values()) == {1}, f"died at place {deadly}, when {asked} were not added"
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("strategy", STRATEGIES[:2])
 def test_a_run_that_was_complete_goes_on(folder: Path, strategy: str) -> None:
-    run = ToyRun(folder / "run", ToyCluster(), strategy)
-    assert run.go_on(Fate())
+    run = toy(folder / "run", strategy)
+    assert run.go_on()
     run.check_complete()
     for deadly in (0, 1, 2, None):
-        with suppress(Killed):
+        with suppress(Killed), run.world.watched():
             run.hire(Fate(deadly)).add(addition(1))
-    assert run.go_on(Fate())
+    assert run.go_on()
     run.check_complete()
     assert (len(run.story().tasks), len(run.story().additions)) == (11, 1)
-    assert set(run.cluster.started.values()) == {1}
+    assert set(run.world.started.values()) == {1}

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Collection
+from functools import partial
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.survival.toy import Fate, ToyCluster, ToyRun, braid
+from tests.survival.toy import BEGIN_S, Fate, VirtualRun, braid, toy
 
+from windrow.lab.virtual.faults import draw
 from windrow.manager.events import JobStarted, JobTaken
 from windrow.queues.port import JobState
 from windrow.strategies import Decision, View
@@ -28,20 +31,26 @@ class InTwo:
         return Decision(tuple(view.plan(*span, nodes=2, leeway_s=60) for span in spans))
 
 
-def backwards(folder: Path, takes_s: float = 3.0) -> ToyRun:
-    cluster = ToyCluster(takes_s=lambda _: takes_s, held={"1"})
-    return ToyRun(folder, cluster, InTwo(), braid(runtime_s=int(takes_s)))
+def backwards(folder: Path, takes_s: float = 3.0, held: Collection[str] = ("c1",)) -> VirtualRun:
+    run = toy(folder, InTwo(), braid(runtime_s=int(takes_s)), takes_s=lambda _: takes_s)
+    run.world.queue.holds = lambda job: job in held
+    return run
+
+
+def let_go(run: VirtualRun) -> None:
+    """Nothing is held any more."""
+    run.world.queue.holds = lambda _: False
+    run.world.queue.release()
 
 
 def test_the_job_that_has_nodes_takes_the_work(folder: Path) -> None:
     run = backwards(folder / "run")
-    assert run.go_on(Fate())
+    assert run.go_on()
     run.check_complete()
-    cluster = run.cluster
-    assert set(cluster.started.values()) == {1}
-    assert {queue_id for _, queue_id, _ in cluster.starts} == {"2"}
-    assert cluster.jobs[0].state is JobState.CANCELLED
-    assert cluster.jobs[0].started_s is None
+    assert set(run.world.started.values()) == {1}
+    assert {start.queue_id for start in run.world.starts} == {"c2"}
+    first = run.world.queue.jobs["c1"].status
+    assert (first.state, first.started_s) == (JobState.CANCELLED, None)
     story = run.story()
     assert (story.jobs[0].taken_by, story.jobs[0].outcome, story.jobs[0].queue_started_s) == (1, "ended", None)
     assert story.jobs[0].note == "taken over by job 1"
@@ -52,18 +61,12 @@ def test_the_job_that_has_nodes_takes_the_work(folder: Path) -> None:
 
 def test_whoever_starts_first_has_the_claim(folder: Path) -> None:
     """Job 0 is let go in the second in which it would be taken over, or around it."""
-    for tick in range(15, 30):
-        run = backwards(folder / str(tick))
-        ticks = [0]
-
-        def let_go(run: ToyRun = run, ticks: list[int] = ticks, tick: int = tick) -> None:
-            ticks[0] += 1
-            if ticks[0] == tick:
-                run.cluster.held.clear()
-
-        assert run.go_on(Fate(), let_go)
+    for second in range(15, 30):
+        run = backwards(folder / str(second))
+        run.world.dues = [(BEGIN_S + second, partial(let_go, run))]
+        assert run.go_on()
         run.check_complete()
-        assert set(run.cluster.started.values()) == {1}
+        assert set(run.world.started.values()) == {1}
 
 
 @pytest.mark.parametrize("state", [JobState.NODE_FAILED, JobState.TIMED_OUT, JobState.PREEMPTED])
@@ -72,12 +75,13 @@ def test_the_taker_dies_with_both(folder: Path, state: JobState) -> None:
     broken = [False]
 
     def trouble() -> None:
-        if run.cluster.starts and not broken[0]:
+        if run.world.starts and not broken[0]:
             broken[0] = True
-            run.cluster.break_job(run.cluster.running[0], state)
-            run.cluster.held.clear()
+            run.world.kill_agent(run.world.queue.running[0], state)
+            let_go(run)
 
-    assert run.go_on(Fate(), trouble)
+    run.each_look = trouble
+    assert run.go_on()
     run.check_complete()
     killed = [job.outcome for job in run.story().jobs.values()]
     assert killed[:2] == ["killed", "killed"]
@@ -94,42 +98,31 @@ def test_whoever_manages_dies_at_every_place(folder: Path, away_s: int) -> None:
         run = backwards(folder / str(deadly))
         assert not run.go_on(Fate(deadly))
         run.wait(away_s)
-        assert run.go_on(Fate())
+        assert run.go_on()
         run.check_complete()
-        assert set(run.cluster.started.values()) == {1}, f"died at place {deadly}"
+        assert set(run.world.started.values()) == {1}, f"died at place {deadly}"
+        run.close()
 
 
 @pytest.mark.slow
-@given(data=st.data())
-def test_in_any_order_with_any_trouble(folder: Path, data: st.DataObject) -> None:
+@given(seed=st.integers(0, 2**32), deaths=st.lists(st.integers(0, 60), max_size=4))
+def test_in_any_order_with_any_trouble(folder: Path, seed: int, deaths: list[int]) -> None:
     """Jobs are held and let go at random, cancelled, preempted, cut off; managers die: the run still ends well."""
-    cluster = ToyCluster(takes_s=lambda task: 1.0 + (task * 7) % 9, memory_s=data.draw(st.sampled_from([20.0, 300.0])))
-    run = ToyRun(folder / str(len(list(folder.iterdir()))), cluster, InTwo(), braid(runtime_s=9))
-    chance = random.Random(data.draw(st.integers(0, 2**32)))
-    troubles = data.draw(st.integers(0, 5))
+    chance = random.Random(seed)
+    run = backwards(folder / str(len(list(folder.iterdir()))), 9.0)
+    queue, held = run.world.queue, set[str]()
+    run.world.takes_s = lambda task: 1.0 + (task * 7) % 9
+    queue.memory_s, queue.holds = chance.choice([20.0, 300.0]), held.__contains__
 
-    def trouble() -> None:
-        nonlocal troubles
-        for job in cluster.jobs:
-            if chance.random() < 0.05:
-                (cluster.held.discard if job.id in cluster.held else cluster.held.add)(job.id)
-        if troubles and cluster.running and chance.random() < 0.05:
-            troubles -= 1
-            job = chance.choice(cluster.running)
-            how = chance.choice(["scancel", "preempted", "cut off", "node"])
-            if how == "cut off":
-                cluster.lose_sight(job)
-            elif how == "node":
-                cluster.break_job(job, JobState.NODE_FAILED)
-            else:
-                cluster.remove(job, JobState.CANCELLED if how == "scancel" else JobState.PREEMPTED)
+    def hold_or_let_go() -> None:
+        held.symmetric_difference_update(job for job in queue.left if chance.random() < 0.1)
+        queue.release()
 
-    for deadly in data.draw(st.lists(st.integers(0, 60), max_size=4)):
-        run.go_on(Fate(deadly), trouble)
-        for _ in range(chance.choice([0, 1, 10, 100])):
-            run.wait(1)
-            trouble()
-    troubles = 0
-    assert run.go_on(Fate(), trouble)
-    assert run.go_on(Fate(), cluster.held.clear)
-    run.check_complete()
+    run.each_look = hold_or_let_go
+    run.world.faults = draw(seed, 150, BEGIN_S, 5)
+    for deadly in deaths:
+        run.go_on(Fate(deadly))
+        run.wait(chance.choice([0, 1, 10, 100]))
+    run.each_look = partial(let_go, run)
+    run.survive()
+    run.close()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.survival.test_out_of_order import InTwo
-from tests.survival.toy import Fate, ToyCluster, ToyRun, braid
+from tests.survival.toy import BEGIN_S, VirtualRun, braid, toy
 
 from windrow.manager.journal import PredictedStart
 from windrow.queues.port import JobState
@@ -18,25 +18,26 @@ TASK_S = 10
 
 
 def watched(
-    folder: Path, trouble: Callable[[ToyRun, int], None], strategy: str | Strategy = "one-job", takes_s: float = TASK_S
-) -> tuple[list[tuple[float, float | None]], ToyRun]:
+    folder: Path, trouble: Callable[[VirtualRun], None], strategy: str | Strategy = "one-job", takes_s: float = TASK_S
+) -> tuple[list[tuple[float, float | None]], VirtualRun]:
     """A run; at each second the time that was left in truth, and what was said of it."""
-    run = ToyRun(folder / "run", ToyCluster(takes_s=lambda _: takes_s), strategy, braid(width=12, runtime_s=TASK_S))
+    run = toy(folder / "run", strategy, braid(width=12, runtime_s=TASK_S), takes_s=lambda _: takes_s)
     said: list[tuple[float, float | None]] = []
 
-    def each_tick() -> None:
-        trouble(run, len(said))
+    def told() -> None:
         assert run.manager is not None
         predictions: list[PredictedStart] = run.manager.journal.predictions()
-        said.append((run.cluster.now_s, time_left_s(run.story(), predictions, 1, run.cluster.now_s)))
+        said.append((run.world.now_s, time_left_s(run.story(), predictions, 1, run.world.now_s)))
 
-    assert run.go_on(Fate(), each_tick)
+    run.world.dues = [(BEGIN_S + second, told) for second in range(1, 1000)]
+    trouble(run)
+    assert run.go_on()
     run.check_complete()
     end_s = max(task.attempts[-1].ended_s or 0.0 for task in run.story().tasks)
     return [(end_s - now_s, left_s) for now_s, left_s in said if now_s < end_s], run
 
 
-def nothing(run: ToyRun, tick: int) -> None:
+def nothing(run: VirtualRun) -> None:
     """Nothing goes wrong."""
 
 
@@ -51,9 +52,9 @@ def test_it_holds_from_the_first_second(folder: Path) -> None:
 def test_a_lost_job_costs_what_is_left_and_no_more(folder: Path) -> None:
     """Elapsed time times tasks left by tasks done would say several times as much."""
 
-    def trouble(run: ToyRun, tick: int) -> None:
-        if tick == 25:
-            run.cluster.break_job(run.cluster.running[0], JobState.NODE_FAILED)
+    def trouble(run: VirtualRun) -> None:
+        world = run.world
+        world.dues.append((BEGIN_S + 25, lambda: world.kill_agent(world.queue.running[0], JobState.NODE_FAILED)))
 
     told, _ = watched(folder, trouble)
     for true_s, left_s in told[30:]:
@@ -73,16 +74,16 @@ def test_tasks_that_take_three_times_as_long_are_noticed(folder: Path) -> None:
 def test_of_a_job_that_does_not_start_nothing_is_said(folder: Path) -> None:
     """It was to start at once; a minute later nobody believes that any more."""
 
-    run = ToyRun(folder / "run", ToyCluster(held={"1"}), InTwo(), braid(runtime_s=TASK_S))
-    run.cluster.held = {"1", "2"}
-    said: list[float | None] = []
+    run = toy(folder / "run", InTwo(), braid(runtime_s=TASK_S), takes_s=lambda _: 3.0)
+    world, said = run.world, list[float | None]()
+    world.queue.holds = lambda _: world.now_s < BEGIN_S + 150
 
-    def each_tick() -> None:
+    def told() -> None:
         assert run.manager is not None
-        said.append(time_left_s(run.story(), run.manager.journal.predictions(), 1, run.cluster.now_s))
-        if len(said) == 150:
-            run.cluster.held.clear()
+        said.append(time_left_s(run.story(), run.manager.journal.predictions(), 1, world.now_s))
 
-    assert run.go_on(Fate(), each_tick)
+    world.dues = [(BEGIN_S + second, told) for second in range(1, 170)]
+    world.dues.append((BEGIN_S + 150, world.queue.release))
+    assert run.go_on()
     assert said[70] is None
     assert said[160] is not None

@@ -7,13 +7,11 @@ import sys
 import time
 from socket import gethostname
 
-from windrow.agent.claim import claim, is_fenced
 from windrow.agent.event_file import AgentLeft, Writer
 from windrow.agent.folder import RunFolder
 from windrow.agent.guard import guarded
 from windrow.agent.hosts import find_hosts, queue_id
-from windrow.agent.job_file import read_job
-from windrow.agent.loop import Loop
+from windrow.agent.loop import Loop, taken_up
 from windrow.agent.signals import Wake
 from windrow.errors import OutsideError, UserError, WindrowError
 
@@ -31,13 +29,9 @@ def main(arguments: list[str]) -> int:
 
 def _run(folder: RunFolder, number: int) -> int:
     wake = Wake()
-    job = read_job(folder.job_file(number))
-    if is_fenced(folder, number):
-        print(f"job {number} was given up by its run; nothing to do here", file=sys.stderr)
-        return 0
-    holder = claim(folder.claim(number), gethostname(), queue_id(os.environ), time.time())
-    if holder:
-        print(f"job {number} was already started by {holder}; nothing to do here", file=sys.stderr)
+    job = taken_up(folder, number, gethostname(), queue_id(os.environ), time.time())
+    if isinstance(job, str):
+        print(f"{job}; nothing to do here", file=sys.stderr)
         return 0
     writer = Writer(folder.events(number))
     try:

@@ -15,7 +15,7 @@ import os
 from pathlib import Path
 
 from windrow.agent.folder import RunFolder
-from windrow.files import create_once, disk_faults
+from windrow.files import about_to_write, create_once, disk_faults
 
 _UNREADABLE = (OSError, ValueError, KeyError, TypeError)  # not there, being written, or cut short
 
@@ -46,6 +46,7 @@ def fence(folder: RunFolder, job: int) -> None:
     path = folder.over(job)
     with disk_faults(f"{path} cannot be created"):
         folder.make(job)
+        about_to_write(path)
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
 
 

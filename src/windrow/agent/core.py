@@ -110,6 +110,11 @@ class AgentCore:
         return bool(self._awaited)
 
     @property
+    def short_at(self) -> float:
+        """From when on time alone may make tasks too late (`drop_late`)."""
+        return float("inf") if len(self._running) == len(self._allocation.open) else self.deadline - self._longest_s
+
+    @property
     def may_start(self) -> bool:
         """Whether some task could start if there is room."""
         return not self._is_draining and self.packing.has_offers

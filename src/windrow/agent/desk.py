@@ -96,6 +96,12 @@ class Desk:
         """Seconds until `hear` should be called; None while nothing is waited for."""
         return max(0.0, self._look_at - now) if self._listens else None
 
+    @property
+    def take_over_at(self) -> float:
+        """From when on `take_over` may have something to do."""
+        is_idle = self._core.is_waiting_for_others and not self._core.running
+        return self._idle_since + self._job.takeover_s if is_idle else float("inf")
+
     def sync_due_s(self) -> float | None:
         """Seconds until `write` should be called though nothing happened."""
         due = [due_s for writer in self._writers.values() if (due_s := writer.sync_due_s()) is not None]

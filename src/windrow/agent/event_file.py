@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeVar, get_args
 
 from windrow.errors import InputError, OutsideError
-from windrow.files import append_whole, disk_faults
+from windrow.files import about_to_write, append_whole, disk_faults
 from windrow.model.cause import Cause
 
 
@@ -168,7 +168,9 @@ class Writer:
         self._sync_every_s = sync_every_s
         self._waiting: list[str] = []
         self._unsynced_since: float | None = None
+        self._fd = -1
         with disk_faults(f"{self._path} cannot be written"):
+            about_to_write(path)
             self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
             self._size = os.fstat(self._fd).st_size
 
@@ -206,7 +208,12 @@ class Writer:
             self.flush()
             self.sync()
         finally:
-            os.close(self._fd)
+            self.__del__()
+
+    def __del__(self) -> None:
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)
 
 
 class Tail:

@@ -10,14 +10,16 @@ import contextlib
 import os
 import signal
 import sys
+from collections.abc import Generator, Iterator
 
+from windrow.agent.claim import claim, is_fenced
 from windrow.agent.core import AgentCore, StartAttempt, cause_of_end
 from windrow.agent.crew import Crew
 from windrow.agent.desk import Desk
 from windrow.agent.event_file import DONE, OUT_OF_TIME, Writer, node_lost
 from windrow.agent.folder import RunFolder
 from windrow.agent.hosts import Hosts, queue_id
-from windrow.agent.job_file import JobFile
+from windrow.agent.job_file import JobFile, read_job
 from windrow.agent.order import Order, Result, order_for
 from windrow.agent.shares import LOOK_EVERY_S, VARIABLE, Shares
 from windrow.agent.signals import SteadyClock, Wake
@@ -29,41 +31,70 @@ _SWEEP_EVERY_S = 1.0
 _TERM_PART = 0.6  # of the grace: for tasks to go by themselves; the rest is for killing and writing
 
 
+def taken_up(folder: RunFolder, number: int, host: str, queue_id: str, at: float) -> JobFile | str:
+    """The job, which is ours from now on; or why there is nothing to do here."""
+    job = read_job(folder.job_file(number))
+    if is_fenced(folder, number):
+        return f"job {number} was given up by its run"
+    holder = claim(folder.claim(number), host, queue_id, at)
+    return f"job {number} was already started by {holder}" if holder else job
+
+
 class Loop:
     """One job, from its start to its end."""
 
-    def __init__(self, folder: RunFolder, job: JobFile, hosts: Hosts, writer: Writer, wake: Wake) -> None:
+    def __init__(
+        self,
+        folder: RunFolder,
+        job: JobFile,
+        hosts: Hosts,
+        writer: Writer,
+        wake: Wake,
+        *,
+        clock: SteadyClock | None = None,
+        crew: Crew | None = None,
+        named: str | None = None,
+    ) -> None:
+        """`named`: what the queue calls this job, where its environment does not say it."""
         self._folder, self._job, self._hosts, self._wake = folder, job, hosts, wake
-        self._clock = SteadyClock()
+        self._clock = clock or SteadyClock()
         self._core = AgentCore(job, self._clock.now())
-        self._desk = Desk(folder, job, self._core, writer, hosts.names[: job.nodes], queue_id(os.environ))
+        called = queue_id(os.environ) if named is None else named
+        self._desk = Desk(folder, job, self._core, writer, hosts.names[: job.nodes], called)
         self._sweep_at = self._clock.now()
-        self._crew = Crew(hosts, job.nodes, wake, doubts=True)
+        self._crew = crew or Crew(hosts, job.nodes, wake, doubts=True)
+        self.exit_code = 0
+        """0 also if tasks failed, since that is in the events."""
         self._shares: Shares | None = None
         self._why_short = ""  # of what it should have done, where a node was lost
 
     def run(self) -> int:
-        """Do the job. Returns the exit code: 0 also if tasks failed, since that is in the events."""
+        """Do the job. Returns the exit code."""
+        for pause_s in self.turns():
+            self._crew.wait(pause_s)
+        return self.exit_code
+
+    def turns(self) -> Iterator[float]:
+        """The job from its start to its end, turn by turn; after each, how long to wait for news before the next."""
         try:
             self._desk.begin(self._clock.now())
             if book := os.environ.get(VARIABLE):
                 self._shares = Shares(book, NodeShape(self._job.cores, self._job.memory_bytes))
             self._crew.reach()
-            why, code = self._work()
+            why, self.exit_code = yield from self._work()
             self._stop(why)
         except WindrowError as error:
-            print(f"windrow agent: {error}; stopping", file=sys.stderr, flush=True)
+            self._say(f"windrow agent: {error}; stopping")
             try:  # without hope that anything can be written; what can, is
                 self._stop(str(error))
             except WindrowError:  # said already
                 self._crew.kill()
-            return error.exit_code
+            self.exit_code = error.exit_code
         finally:
             if self._shares is not None:
                 self._shares.leave()
-        return code
 
-    def _work(self) -> tuple[str, int]:
+    def _work(self) -> Generator[float, None, tuple[str, int]]:
         """Until nothing is left, or the agent has to stop: why it ends, and the exit code."""
         while not self._core.is_done:
             now = self._clock.now()
@@ -84,11 +115,14 @@ class Loop:
                 self._crew.start(start.nodes[0], self._order(start))
             if self._core.is_done:
                 break
-            self._crew.wait(self._pause_s())
+            yield self._pause_s()
             self._collect()
         if self._core.has_lost and self._wake.stop_signal is not None:  # which ended the last tasks before it came here
             return self._stopped(self._wake.stop_signal)
         return self._why_short or DONE, 0
+
+    def _say(self, text: str) -> None:
+        print(text, file=sys.stderr, flush=True)
 
     def _stopped(self, number: int) -> tuple[str, int]:
         return f"stopped by signal {signal.Signals(number).name}", 128 + number

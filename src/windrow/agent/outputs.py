@@ -27,6 +27,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from windrow.agent.order import Order
+from windrow.files import about_to_write
 
 _NOTHING = "windrow: there was nothing here"
 _PLAIN = re.compile(r"[A-Za-z0-9_.-]{1,200}")  # means nothing to any shell, and leaves room for more in a name
@@ -55,6 +56,7 @@ class Outputs:
         """Make room. The command as it is to be started. OSError if there cannot be room; then nothing has changed."""
         order = self._order
         try:
+            about_to_write(order.out)
             if order.attempt > 1:
                 _all(_remove, map(_gone_name, self.paths))
             # What must not be moved: neither file nor folder, or holding what is not this attempt's alone.
@@ -91,6 +93,7 @@ class Outputs:
 
     def keep(self) -> None:
         """The attempt has succeeded: all its outputs come into place. OSError if they cannot; then `discard` it."""
+        about_to_write(self.paths)
         known = set(self._written.values())
         for folder in self._hidden:
             for name in os.listdir(folder):  # also what was left there without naming it: an index, a log

@@ -115,6 +115,11 @@ class Hearing:
             self.pace.hurry()
         return records, offsets
 
+    def due_s(self) -> float:
+        """When there is something to do though no agent speaks, by the steady clock: a query, patience at an end."""
+        over = (job.over_since_s for job in self.placed.values() if job.over_since_s is not None)
+        return min([self.pace.last_s + self.pace.gap_s, *(since_s + PATIENCE_S for since_s in over)])
+
     def _late_words(self) -> tuple[list[Record], dict[int, int]]:
         """What agents finished whose jobs were given up. Each is listened to until it leaves, or must have."""
         records: list[Record] = []

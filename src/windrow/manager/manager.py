@@ -127,6 +127,10 @@ class Manager:
         self.take_in([Record(e.RunStopped(int(now)), at_s=now)])
         self._act_on_wishes()
 
+    def due_s(self) -> float:
+        """When to `step` again though no agent speaks, by the steady clock."""
+        return min(outpost.due_s() for outpost in self.outposts)
+
     def step(self) -> bool:
         """Look once at everything and act. Returns whether anything happened."""
         happened = self._listen()

@@ -107,6 +107,12 @@ class Outpost:
             case e.JobEnded() | e.JobKilled() | e.JobRejected():
                 self.placed.pop(event.job, None)
 
+    def due_s(self) -> float:
+        """When there is something to do though no agent speaks, by the steady clock."""
+        waits = [self.asking] + [self.deciding] * self.wants_decision
+        again = [wait.last_s + wait.gap_s for wait in waits if wait.last_s > float("-inf")]
+        return min([self.hearing.due_s(), *again])
+
     def act(self) -> None:
         """Stop, decide, submit: whatever is wanted and can be done now."""
         if not self.asking.is_due(self.run.steady_s()):
@@ -138,8 +144,10 @@ class Outpost:
             self.left_behind.clear()
         self.wants_stop = [n for n in wanted if n not in ids and n not in unsent and n not in taken]
         if unsent:
-            now = self.run.now_s()
-            self.run.take_in([Record(e.JobEnded(int(now), n), {"state": "never submitted"}, now) for n in unsent])
+            # A submission that got no answer may arrive after its tag was looked for: such a job is given up.
+            tried = {n: {"agent": None} if self.run.folder.job_file(n).exists() else {} for n in unsent}
+            now, state = self.run.now_s(), {"state": "never submitted"}
+            self.run.take_in([Record(e.JobEnded(int(now), n), state | tried[n], now) for n in unsent])
 
     def _decide(self) -> None:
         if self.run.core.is_stopped or self.run.core.trouble:  # since the decision was wished

@@ -13,6 +13,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from windrow.errors import OutsideError, UserError
+from windrow.files import about_to_write
 
 PATIENCE_S = 30.0
 _BROKEN = (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT)
@@ -60,6 +61,7 @@ class Database:
         with self.explained(), db:  # which commits, or rolls back what was begun
             db.execute("BEGIN IMMEDIATE")
             yield
+            about_to_write(self.path)
 
     def make_folder(self, fix: str) -> None:
         """Make the folder that the file is in, private, where it is missing; `fix` is what to do where it cannot be."""

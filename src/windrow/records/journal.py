@@ -86,7 +86,7 @@ class Journal(Generic[E]):
 
     def set_fact(self, key: str, value: Any) -> None:
         """Keep or replace a fact."""
-        with self._file.explained():
+        with self._transaction():
             self._keep({key: value})
 
     def records(self, after: int = 0) -> Iterator[tuple[int, Any]]:

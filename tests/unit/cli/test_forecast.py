@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.simulated_queue import SimulatedQueue
 
 from windrow.cli.commands import forecast as command
 from windrow.cli.main import Parser
@@ -17,6 +16,7 @@ from windrow.errors import UserError
 from windrow.forecast.ledger import PastPrediction
 from windrow.forecast.waits import History, PastWait
 from windrow.queues.port import JobSpec, QueueError, Snapshot
+from windrow.queues.simulated import SimulatedQueue
 from windrow.sim import Cluster
 
 

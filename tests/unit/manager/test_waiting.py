@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.survival.toy import Fate, ToyCluster, ToyRun
+from tests.survival.toy import VirtualRun, toy
 from tests.unit.report.told_runs import recorded
 
 from windrow.manager.journal import RunJournal
@@ -17,64 +17,65 @@ from windrow.report.run.waiting import nothing_can_start
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> ToyRun:
-    return ToyRun(tmp_path / "run", ToyCluster())
+def run(tmp_path: Path) -> VirtualRun:
+    return toy(tmp_path / "run")
 
 
-def queue_words(run: ToyRun) -> dict[str, object]:
+def queue_words(run: VirtualRun) -> dict[str, object]:
     journal = RunJournal.open(run.path / "journal.sqlite")
     words: dict[str, object] = journal.facts().get("queue_words", {})
     journal.close()
     return words
 
 
-def test_the_queues_reasons_are_kept_while_they_hold(run: ToyRun) -> None:
-    status, cluster = run.cluster.status, run.cluster
-    cluster.status = lambda ids: {  # type: ignore[method-assign]
+def test_the_queues_reasons_are_kept_while_they_hold(run: VirtualRun) -> None:
+    queue = run.world.queue
+    status = queue.status
+    queue.status = lambda ids: {  # type: ignore[method-assign]
         i: replace(s, reason="Priority" if s.state is JobState.WAITING else "") for i, s in status(ids).items()
     }
-    cluster._start_waiting = lambda: None  # type: ignore[method-assign]
-    manager = run.hire(Fate())
+    queue.holds = lambda _: True
+    manager = run.hire()
     manager.begin()
     for _ in range(5):
-        manager.step()
-        cluster.tick()
+        run.look(manager)
+        run.wait(1)
     assert queue_words(run) == {"reasons": {"0": "Priority"}, "trouble": ""}
-    del cluster._start_waiting
-    run._drive(manager, lambda: None)
+    queue.holds = lambda _: False
+    queue.release()
+    run.drive(manager)
     run.check_complete()
     assert queue_words(run)["reasons"] == {}
 
 
-def test_a_run_waits_and_says_so_while_no_node_takes_jobs(run: ToyRun) -> None:
+def test_a_run_waits_and_says_so_while_no_node_takes_jobs(run: VirtualRun) -> None:
     """Nodes are drained when it begins, and come back."""
-    back_s = run.cluster.now_s + 100
+    back_s = run.world.now_s + 100
     asked: list[float] = []
 
     def open_nodes() -> int:
-        asked.append(run.cluster.now_s)
-        return run.cluster.nodes if run.cluster.now_s >= back_s else 0
+        asked.append(run.world.now_s)
+        return run.world.queue.cluster.nodes if run.world.now_s >= back_s else 0
 
-    manager = run.hire(Fate())
+    manager = run.hire()
     manager.outposts[0].open_nodes = open_nodes
     manager.begin()
-    while run.cluster.now_s < back_s - 50:
-        manager.step()
-        run.cluster.tick()
-    assert not run.cluster.jobs
+    while run.world.now_s < back_s - 50:
+        run.look(manager)
+        run.wait(1)
+    assert not run.world.queue.jobs
     words = "nothing more can be submitted: no node accepts new jobs now"
     assert queue_words(run) == {"reasons": {}, "trouble": words}
-    run._drive(manager, lambda: None)
+    run.drive(manager)
     run.check_complete()
     assert len([at_s for at_s in asked if at_s < back_s]) < 25  # ever more rarely
     assert queue_words(run) == {"reasons": {}, "trouble": ""}
 
 
-def waiting(run: ToyRun, *reasons: str) -> RunStory:
+def waiting(run: VirtualRun, *reasons: str) -> RunStory:
     """The story of a run whose jobs wait for these reasons."""
-    cluster = run.cluster
-    cluster._start_waiting = lambda: None  # type: ignore[method-assign]
-    manager = run.hire(Fate())
+    run.world.queue.holds = lambda _: True
+    manager = run.hire()
     manager.begin()
     story = run.story()
     for job, word in zip(story.jobs.values(), reasons, strict=True):
@@ -82,19 +83,21 @@ def waiting(run: ToyRun, *reasons: str) -> RunStory:
     return story
 
 
-def test_a_run_that_cannot_start_is_warned_of(run: ToyRun) -> None:
+def test_a_run_that_cannot_start_is_warned_of(run: VirtualRun) -> None:
     story = waiting(run, "PartitionDown")
     fix = "ask the site's support, or cancel the run and start it on another queue (--on)"
     because = "its partition is down (PartitionDown)"
-    assert nothing_can_start(story) == (f"nothing of this run can start: job 0 (1) waits because {because}; fix: {fix}")
+    assert nothing_can_start(story) == (
+        f"nothing of this run can start: job 0 (c1) waits because {because}; fix: {fix}"
+    )
     assert f"it waits because {because}; fix: {fix}" in explain_job(recorded(story), 0)
     assert explain_task(recorded(story), 0)[-1].endswith(f"its job is waiting, because {because}")
 
 
 @pytest.mark.parametrize("word", ["Priority", "Resources", "", "NovelReason"])
-def test_a_run_that_only_has_to_wait_is_not(run: ToyRun, word: str) -> None:
+def test_a_run_that_only_has_to_wait_is_not(run: VirtualRun, word: str) -> None:
     assert nothing_can_start(waiting(run, word)) == ""
 
 
-def test_a_held_job_is_told_how_to_release(run: ToyRun) -> None:
-    assert nothing_can_start(waiting(run, "JobHeldUser")).endswith("fix: scontrol release 1")
+def test_a_held_job_is_told_how_to_release(run: VirtualRun) -> None:
+    assert nothing_can_start(waiting(run, "JobHeldUser")).endswith("fix: scontrol release c1")

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from tests.simulated_queue import Played, SimulatedQueue
 from tests.unit.queues.contract import Harness, QueueContract, WalltimeContract, spec
 
 from windrow.errors import UserError
 from windrow.queues.port import JobSpec, JobState, SpecError
+from windrow.queues.simulated import Played, SimulatedQueue
 from windrow.recipes import generate_log
 from windrow.sim import Cluster
 

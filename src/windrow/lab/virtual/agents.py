@@ -1,0 +1,230 @@
+"""Agents without processes: the loop, the decisions and the files of real ones, in virtual time.
+
+Rule 1: an agent is `agent.loop.Loop` with a clock and a crew of its own; whatever it reads, decides and writes is real.
+Rule 2: its tasks take time and make the files that the workflow says, half of each at once and the rest at the end,
+through `agent.outputs` as real ones; whether they fail is for the world to say.
+Rule 3: an agent that is killed says nothing more, and leaves on disk what was there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import ceil, inf
+from pathlib import Path
+from typing import Protocol
+
+from windrow.agent.crew import Crew
+from windrow.agent.event_file import Writer
+from windrow.agent.folder import RunFolder
+from windrow.agent.hosts import Hosts
+from windrow.agent.loop import Loop, taken_up
+from windrow.agent.order import Order, Result
+from windrow.agent.outputs import Outputs
+from windrow.agent.signals import SteadyClock, Wake
+from windrow.errors import WindrowError
+from windrow.files import about_to_write
+
+WHOLE = "whole"
+_SWEEP_EVERY_S = 5.0  # real agents do so every second
+
+
+class Killed(BaseException):
+    """A process is gone, as after kill -9. No `except` for errors may stop it."""
+
+
+class Tasks(Protocol):
+    """What becomes of attempts."""
+
+    def begins(self, agent: VirtualAgent, task: int, order: Order) -> None:
+        """An attempt begins."""
+
+    def takes_s(self, task: int) -> float:
+        """How long the attempt that begins now will take."""
+
+    def failure(self, task: int) -> str:
+        """Why the attempt that ends now has failed; empty where it has not."""
+
+
+class _Clock(SteadyClock):
+    def __init__(self, now_s: Callable[[], float]) -> None:
+        self._now_s = now_s
+
+    def now(self) -> float:
+        return self._now_s()
+
+
+class _Wake(Wake):
+    def __init__(self) -> None:
+        self.stop_signal = None
+
+    def wait_for_stop(self) -> None:
+        pass
+
+
+@dataclass(frozen=True, slots=True)
+class _Running:
+    order: Order
+    outputs: Outputs | None
+    end_s: float
+
+
+class _Crew(Crew):
+    """Nodes on which tasks only take time."""
+
+    def __init__(self, agent: VirtualAgent, names: tuple[str, ...], tasks: Tasks, now_s: Callable[[], float]) -> None:
+        self.names, self._agent, self._tasks, self._now_s = names, agent, tasks, now_s
+        self._at_work: dict[int, _Running] = {}
+        self._results: list[Result] = []
+
+    @property
+    def next_s(self) -> float:
+        """When the next task ends."""
+        return self._now_s() if self._results else min((run.end_s for run in self._at_work.values()), default=inf)
+
+    def reach(self) -> None:
+        pass
+
+    def start(self, place: int, order: Order) -> None:  # noqa: ARG002  (all nodes are alike)
+        self._tasks.begins(self._agent, order.task, order)
+        outputs = Outputs(order) if order.outputs else None
+        try:
+            if outputs is not None:
+                outputs.prepare()
+                _write(outputs, "half")
+        except OSError as error:
+            self._results.append(self._ended(order, outputs, f"cannot prepare its outputs: {error.strerror}"))
+            return
+        self._at_work[order.task] = _Running(order, outputs, self._now_s() + self._tasks.takes_s(order.task))
+
+    def collect(self) -> list[Result]:
+        due = [task for task, run in self._at_work.items() if run.end_s <= self._now_s()]
+        for task in sorted(due, key=lambda task: (self._at_work[task].end_s, task)):
+            self._results.append(self._finished(self._at_work.pop(task)))
+        results, self._results = self._results, []
+        return results
+
+    def _finished(self, run: _Running) -> Result:
+        missing = [path for path in run.order.inputs if not Path(path).exists()]
+        why = f"its input {missing[0]} is missing" if missing else self._tasks.failure(run.order.task)
+        try:
+            if run.outputs is not None and not why:
+                _write(run.outputs, WHOLE)
+                run.outputs.keep()
+        except OSError as error:
+            why = f"its outputs cannot be put in place: {error.strerror}"
+        return self._ended(run.order, run.outputs, why)
+
+    def _ended(self, order: Order, outputs: Outputs | None, why: str, signal: int | None = None) -> Result:
+        try:
+            if outputs is not None and why:
+                outputs.discard()
+        except OSError as error:
+            why = f"{why}; what it left cannot be removed: {error.strerror}"
+        exit_code = None if signal else 1 if why else 0
+        return Result(order.task, order.attempt, exit_code, signal, why)
+
+    def take_lost(self) -> list[tuple[int, list[int]]]:
+        return []
+
+    def end(self, patience_s: float, take: Callable[[Result], None]) -> None:  # noqa: ARG002  (they go at once)
+        runs, self._at_work = self._at_work, {}
+        for run in runs.values():
+            take(self._ended(run.order, run.outputs, "killed by signal SIGTERM", 15))
+
+    def kill(self) -> None:
+        self.end(0.0, lambda _: None)
+
+
+def _write(outputs: Outputs, text: str) -> None:
+    for path in outputs.written:
+        about_to_write(path)
+        Path(path).write_text(text)
+
+
+class _Loop(Loop):
+    """Wakes when something is due, where a real one also looks every second."""
+
+    _crew: _Crew
+
+    def _pause_s(self) -> float:
+        now, core = self._clock.now(), self._core
+        looks = self._desk.look_again_s(now)
+        dues = core.deadline, self._crew.next_s, self._desk.take_over_at, inf if looks is None else now + looks
+        return min(*dues, max(core.short_at, now + _SWEEP_EVERY_S)) - now
+
+    def _collect(self) -> None:
+        self._desk.take_over(self._clock.now())  # which notes that it was not idle until now
+        super()._collect()
+
+    def _say(self, text: str) -> None:
+        pass
+
+    @property
+    def running(self) -> list[int]:
+        """The tasks that run."""
+        return self._core.running
+
+    def home_of(self, task: int) -> int:
+        """The job in which the task is."""
+        return self._core.home_of(task, self._job.job)
+
+
+class VirtualAgent:
+    """One job that has nodes, from its start to its end."""
+
+    def __init__(
+        self,
+        folder: RunFolder,
+        number: int,
+        queue_id: str,
+        hosts: tuple[str, ...],
+        tasks: Tasks,
+        now_s: Callable[[], float],
+    ) -> None:
+        """Nothing happens before its first turn."""
+        self.folder, self.number, self.queue_id, self.hosts = folder, number, queue_id, hosts
+        self._tasks, self._now_s, self._wake = tasks, now_s, _Wake()
+        self.loop: _Loop | None = None
+        self.exit_code: int | None = None
+        """How it ended; None while it lives."""
+        self.is_turned_away = False
+        self.next_s: float = now_s()
+
+    def turn(self) -> None:
+        """Do what is due. Killed, it is gone."""
+        try:
+            self._turn()
+        except Killed:
+            self.kill()
+        except WindrowError as error:
+            self.exit_code = error.exit_code
+
+    def _turn(self) -> None:
+        if self.loop is None:
+            job = taken_up(self.folder, self.number, self.hosts[0], self.queue_id, self._now_s())
+            if isinstance(job, str):
+                self.exit_code, self.is_turned_away = 0, True
+                return
+            writer = Writer(self.folder.events(self.number), sync_every_s=inf)
+            hosts = Hosts(self.hosts, are_here=True, is_cluster=False)
+            crew = _Crew(self, self.hosts, self._tasks, self._now_s)
+            clock, named = _Clock(self._now_s), self.queue_id
+            self.loop = _Loop(self.folder, job, hosts, writer, self._wake, clock=clock, crew=crew, named=named)
+            self._turns = iter(self.loop.turns())
+        pause_s = next(self._turns, None)
+        if pause_s is None:
+            self.exit_code = self.loop.exit_code
+        else:
+            self.next_s = self._now_s() + max(1, ceil(pause_s))
+
+    def tell(self, signal: int = 15) -> None:
+        """It is asked to stop, and does so in good order."""
+        self._wake.stop_signal = signal
+        self.turn()
+        if self.exit_code is None:  # it heard of it while it was about to do something else
+            self.turn()
+
+    def kill(self) -> None:
+        """Kill -9."""
+        self.exit_code, self.loop = 137, None

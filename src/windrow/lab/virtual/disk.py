@@ -1,0 +1,44 @@
+"""The disk of a virtual world: a real folder, in memory where that exists, which may have no room at any write.
+
+Each place at which manager or agents are about to change a file (`files.about_to_write`) is heard of here: it is where
+a disk may refuse, and where a process may be killed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from windrow import files
+
+_MEMORY = Path("/dev/shm")
+
+
+@contextlib.contextmanager
+def scratch() -> Iterator[Path]:
+    """A folder that is gone in the end: thousands of small files are written and thrown away."""
+    path = Path(tempfile.mkdtemp(prefix="windrow-", dir=_MEMORY if _MEMORY.is_dir() else None))
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def watched(by: Callable[[object], None]) -> Iterator[None]:
+    """Every change on disk is about to be made with the consent of `by`."""
+    before, files.watcher = files.watcher, by
+    try:
+        yield
+    finally:
+        files.watcher = before
+
+
+def no_room() -> OSError:
+    """What a full disk says."""
+    return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

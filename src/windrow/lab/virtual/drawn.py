@@ -1,0 +1,145 @@
+"""Runs drawn from a seed: a braid of tasks, a cluster, what tasks take, and what goes wrong.
+
+Which strategy, how many nodes, which tasks write in place and how long the queue remembers are drawn as well. The same
+seed gives the same run, step by step, on every machine.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import traceback
+from collections import Counter
+from dataclasses import dataclass, field
+from math import inf
+from pathlib import Path
+from typing import Any
+
+from windrow.lab.virtual.disk import scratch
+from windrow.lab.virtual.faults import Fault, Kind, draw
+from windrow.lab.virtual.invariants import Violation
+from windrow.lab.virtual.shell import VirtualRun
+from windrow.lab.virtual.world import BEGIN_S, World, empty_queue
+from windrow.model import Runnable, Step, Task, Workflow
+
+STRATEGIES = ("individual", "glume", "level-by-level", "one-job", "giant", "zhang")
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """What one run meets: all of it follows from the seed, unless said otherwise."""
+
+    seed: int
+    lanes: int = 6
+    levels: int = 10
+    strategy: str = ""
+    faults: int = 8
+    kind: str = ""
+    record: int | None = None
+
+    @property
+    def command(self) -> str:
+        """What plays it again."""
+        asked = {"strategy": self.strategy, "kind": self.kind, "record": self.record}
+        more = [f"--{name} {json.dumps(value)}" for name, value in asked.items() if value not in ("", None)]
+        sizes = [
+            f"--{name} {value}"
+            for name in ("lanes", "levels", "faults")
+            if (value := getattr(self, name)) != _USUAL[name]
+        ]
+        return " ".join(["python -m windrow.lab.virtual --seed", str(self.seed), *sizes, *more])
+
+
+_USUAL = {name: Scenario.__dataclass_fields__[name].default for name in ("lanes", "levels", "faults")}
+
+
+@dataclass
+class Played:
+    """What came of it."""
+
+    scenario: Scenario
+    met: Counter[str]
+    run_s: int
+    managers: int
+    records: int
+    violation: str = ""
+    story: dict[str, Any] = field(default_factory=dict)
+
+
+def braid(lanes: int, levels: int, workdir: Path, chance: random.Random) -> Runnable:
+    """Tasks of which each needs two of the level before; each makes a file, in place or elsewhere."""
+    tasks, steps = [], []
+    for level in range(levels):
+        for lane in range(lanes):
+            parents = (f"t{level - 1}-{lane}", f"t{level - 1}-{(lane + 1) % lanes}") if level else ()
+            name, needs = f"t{level}-{lane}", tuple(dict.fromkeys(f"{parent}.out" for parent in parents))
+            made = f"{name}.out"
+            tasks.append(Task(name, chance.choice([20, 60, 200]), parents=parents, inputs=needs, outputs=(made,)))
+            elsewhere = ((1, 0, 0),) if chance.random() < 0.5 else ()
+            retries = chance.choice([0, 0, 1])
+            steps.append(Step(("make", f"{name}.out"), str(workdir), retries=retries, elsewhere=elsewhere))
+    return Runnable(Workflow.from_tasks("braid", tasks), tuple(steps))
+
+
+def play(scenario: Scenario, *, tells: bool = False) -> Played:
+    """Play it. What breaks an invariant is in the answer, with the command that plays it again."""
+    chance = random.Random(scenario.seed)
+    with scratch() as folder:
+        (folder / "work").mkdir()
+        runnable = braid(scenario.lanes, scenario.levels, folder / "work", chance)
+        expected = runnable.workflow.runtime_s.tolist()
+        takes = [max(1, round(e * chance.choice([0.5, 0.9, 1.0, 1.0, 1.3]))) for e in expected]
+        queue = empty_queue(chance.choice([3, 6, 12]))
+        queue.memory_s = chance.choice([30.0, 300.0, inf])
+        world = World(queue, takes.__getitem__)
+        strategy = scenario.strategy or chance.choice(STRATEGIES)
+        run = VirtualRun(folder / "run", world, runnable, strategy)
+        horizon_s = int(2 * sum(expected) / queue.cluster.nodes) + 200
+        if scenario.kind:
+            pick = chance.randrange(1000)
+            world.faults = [Fault(Kind(scenario.kind), inf, scenario.record, pick, chance.choice([5, 30, 120, 600]))]
+        else:
+            world.faults = draw(scenario.seed, horizon_s, BEGIN_S, scenario.faults)
+        drawn, violation = list(world.faults), ""
+        try:
+            run.survive()
+        except Exception as error:  # noqa: BLE001  (what ships may break in any way; here it is told)
+            broken = error if isinstance(error, Violation) else "".join(traceback.format_exception(error))
+            violation = f"{broken}; to play it again: {scenario.command}"
+        records = run.records()
+        story = _story(run, drawn, strategy) if tells else {}
+        run.close()
+        return Played(scenario, world.met, world.now_s - BEGIN_S, run.deaths + 1, len(records), violation, story)
+
+
+def _story(run: VirtualRun, drawn: list[Fault], strategy: str) -> dict[str, Any]:
+    """What happened, for a person to read."""
+    story, begin_s = run.story(), BEGIN_S
+
+    def when(at_s: float | None) -> int | None:
+        return None if at_s is None else round(at_s - begin_s)
+
+    return {
+        "strategy": strategy,
+        "nodes": run.world.queue.cluster.nodes,
+        "tasks": len(story.tasks),
+        "faults": [
+            {"kind": f.kind, "at_s": when(f.at_s) if f.at_record is None else None, "record": f.at_record}
+            for f in sorted(drawn, key=lambda f: (f.at_s, f.at_record or 0))
+        ],
+        "jobs": [
+            {
+                "job": number,
+                "id": job.id,
+                "nodes": job.plan.nodes,
+                "tasks": len(job.plan.tasks),
+                "planned_s": when(job.planned_s),
+                "started_s": when(job.started_s),
+                "ended_s": when(job.ended_s),
+                "state": job.state,
+                "note": job.note,
+            }
+            for number, job in story.jobs.items()
+        ],
+        "attempts": sum(len(task.attempts) for task in story.tasks),
+    }

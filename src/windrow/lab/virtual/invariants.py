@@ -1,0 +1,140 @@
+"""What must be true of every run, whatever goes wrong; `Violation` says what is not.
+
+1. No event before its record: the core hears of nothing but the journal's next record (`WatchedCore`).
+2. A task starts in no job that was given up, nor in two that were not, nor on a half-written file (`World.begins`).
+3. What is finished is never undone without a lost file: no task finishes twice, unless a job that ran it was given up.
+4. One submission a tag, unless one that got no answer arrived after its tag was looked for.
+5. Story equals core: both, and a core that replays the journal, believe the same of every task and job.
+6. Nothing is left at the end: no job in the queue, no unfinished output or draft of a file on disk; and every task is
+   done, its outputs whole.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from windrow.agent.event_file import AttemptFinished, Tail
+from windrow.agent.folder import RunFolder
+from windrow.agent.order import absolute
+from windrow.lab.virtual.agents import WHOLE
+from windrow.manager.core import Core
+from windrow.manager.events import Action, Event, TaskUndone
+from windrow.manager.journal import Record, RunJournal
+from windrow.manager.states import TaskState
+from windrow.manager.story import RunStory
+from windrow.manager.terms import Terms
+from windrow.model import Runnable
+from windrow.strategies.levels import Work
+
+if TYPE_CHECKING:
+    from windrow.lab.virtual.world import World
+
+_LEFTOVERS = ("**/.windrow-*", "**/*.windrow-old*", "**/.*.part")
+
+
+class Violation(AssertionError):  # noqa: N818  (no error of those who use it)
+    """Something that must never be is."""
+
+
+class WatchedCore(Core):
+    """A core that looks each event up in the journal before it takes it in. `reached` hears of each record."""
+
+    def __init__(self, work: Work, terms: Terms, journal: RunJournal, reached: Callable[[int], None]) -> None:
+        super().__init__(work, terms)
+        self._journal, self._reached, self._seen = journal, reached, 0
+
+    def handle(self, event: Event) -> list[Action]:
+        """Take in what happened, if it is written down."""
+        self._seen, record = next(self._journal.records(self._seen), (self._seen + 1, None))
+        if record is None or record.event != event:
+            raise Violation(f"the core hears of {event}, which is not record {self._seen} of the journal")
+        self._reached(self._seen)
+        return super().handle(event)
+
+
+def check_beliefs(core: Core, again: Core, records: Sequence[Record]) -> None:
+    """What the core believes, what the new one `again` will, and what the story tells are the same."""
+    core.check()
+    story = RunStory.of(again.work.workflow, records)
+    for record in records:
+        again.handle(record.event)
+    if story.strays:
+        raise Violation(f"states follow each other that may not: {story.strays}")
+    for name, one, other in zip(("task", "job", "run"), _beliefs(core), _beliefs(again), strict=True):
+        if one != other:
+            raise Violation(f"replaying the journal gives another {name}: {_difference(one, other)}")
+    told = [_told(task.state) for task in story.tasks]
+    if told != (known := _beliefs(core)[0]):
+        raise Violation(f"the story tells another task: {_difference(told, known)}")
+    open_jobs = [number for number, job in story.jobs.items() if job.outcome is None]
+    if open_jobs != sorted(core.jobs):
+        raise Violation(f"the story has the jobs {open_jobs}, the core {sorted(core.jobs)}")
+
+
+def _told(state: TaskState) -> str:
+    return TaskState.SUBMITTED if state is TaskState.RUNNING else state
+
+
+def _beliefs(core: Core) -> tuple[list[Any], list[Any], list[Any]]:
+    """Of the tasks, of the jobs, of the run."""
+
+    def state(task: int) -> TaskState:
+        if core.is_done(task):
+            return TaskState.FINISHED
+        if core.job_of[task] is not None and task not in core.blocked:
+            return TaskState.SUBMITTED
+        return TaskState.FAILED if task in core.failed else _blocked(core, task)
+
+    jobs = [(n, sorted(j.open_tasks), j.is_running, j.is_stopping, j.taken_by) for n, j in sorted(core.jobs.items())]
+    return [state(task) for task in range(len(core.job_of))], jobs, [core.trouble, core.is_stopped, core.submitted]
+
+
+def _blocked(core: Core, task: int) -> TaskState:
+    return TaskState.BLOCKED if task in core.blocked else TaskState.PENDING
+
+
+def _difference(one: Sequence[object], other: Sequence[object]) -> str:
+    found = [f"{i}: {a} and {b}" for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b]
+    return "; ".join(found) or f"{len(one)} and {len(other)} of them"
+
+
+def finished_in(folder: RunFolder) -> list[tuple[int, int]]:
+    """Each task that an agent said it has done, with the job in whose events it stands."""
+    found = [(number, word) for number in folder.numbers() for word in Tail(folder.events(number)).read()]
+    return [(word.task, number) for number, word in found if isinstance(word, AttemptFinished)]
+
+
+def check_nothing_twice(world: World, folder: RunFolder, records: Iterable[Record]) -> None:
+    """Of what was done, nothing was done again; of what was submitted, nothing twice; nothing is in the queue."""
+    twice = {tag: count for tag, count in world.queue.taken.items() if count > 1 + world.queue.late[tag]}
+    if twice:
+        raise Violation(f"submitted twice: {twice}")
+    undone = Counter(r.event.task for r in records if isinstance(r.event, TaskUndone))
+    for record in records:
+        if isinstance(record.event, TaskUndone) and (record.detail or {}).get("file") not in world.deleted:
+            raise Violation(f"task {record.event.task} was undone, though no output of it was deleted")
+    given_up = {start.task for start in world.starts if start.queue_id in world.was_unseen}
+    ends = Counter(task for task, _ in finished_in(folder))
+    again = {t: n for t, n in ends.items() if n > 1 + undone[t] and t not in given_up}
+    if again:
+        raise Violation(f"finished again: {again}")
+    if world.queue.left:
+        raise Violation(f"left in the queue: {world.queue.left}")
+
+
+def check_disk(world: World, folder: RunFolder, runnable: Runnable, core: Core) -> None:
+    """Outputs of finished tasks are whole, of others there are none; no draft or old file is left."""
+    places = {folder.path}
+    for task, step in enumerate(runnable.steps):
+        for path in absolute(step.workdir, runnable.workflow.task(task).outputs):
+            text = Path(path).read_text() if Path(path).exists() else None
+            if text not in ((WHOLE, None) if core.is_done(task) else (None,)) and path not in world.doubtful:
+                state = "done" if core.is_done(task) else "not done"
+                raise Violation(f"{path} of task {task}, which is {state}, has {text!r}")
+            places.add(Path(path).parent)
+    left = sorted(str(path) for place in places for pattern in _LEFTOVERS for path in place.glob(pattern))
+    if left:
+        raise Violation(f"left on disk: {left}")

@@ -1,0 +1,192 @@
+"""Runs in a virtual world: the manager that ships, hired again whenever it dies, until its run is over.
+
+What is put together here is what `app.execute` puts together for a real run: journal, core, dispatch, strategy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from math import ceil
+from pathlib import Path
+
+from windrow.agent.folder import RunFolder
+from windrow.app.strategies import find_strategy
+from windrow.errors import OutsideError
+from windrow.forecast.base import Forecaster
+from windrow.lab.virtual.agents import Killed
+from windrow.lab.virtual.invariants import Violation, WatchedCore, check_beliefs, check_disk, check_nothing_twice
+from windrow.lab.virtual.world import Fate, World
+from windrow.manager.core import Core
+from windrow.manager.dispatch import Dispatch
+from windrow.manager.journal import Record, RunJournal
+from windrow.manager.losses import PATIENCE
+from windrow.manager.manager import Manager
+from windrow.manager.outpost import Outpost
+from windrow.manager.story import RunStory
+from windrow.manager.terms import Terms
+from windrow.model import Runnable
+from windrow.model.site import Site
+from windrow.strategies import Strategy, Work, whole_seconds
+
+PATIENCE_LOOKS = 20_000
+"""How often a manager looks before its run is taken to have no end."""
+MOST_MANAGERS = 60
+TERMS = Terms(round_s=1, overhead_s=8, patience=PATIENCE)
+
+
+@dataclass
+class VirtualRun:
+    """One run in a world, and the managers that it goes through. `path` is to be the run's folder."""
+
+    path: Path
+    world: World
+    runnable: Runnable
+    strategy: str | Strategy = "individual"
+    terms: Terms = TERMS
+    forecasters: Sequence[Forecaster] = ()
+    """By default the cluster's own estimates."""
+    each_look: Callable[[], None] = lambda: None
+    """Called after each look of the manager."""
+    manager: Manager | None = field(default=None, init=False)
+    deaths: int = 0
+    looks: int = 0
+
+    def __post_init__(self) -> None:
+        self.path.mkdir(mode=0o700)
+        self.folder = RunFolder.at(self.path)
+        RunJournal.create(self.path / "journal.sqlite", {"uid": "virtual"}).close()
+        self._reader = RunJournal.open(self.path / "journal.sqlite")
+        limits = self.world.queue.limits()
+        self.site = Site.of(limits.nodes, limits.shape, max_array=limits.max_array)
+
+    def close(self) -> None:
+        """Let go of its files."""
+        self._reader.close()
+        if self.manager is not None:
+            self.manager.journal.close()
+
+    def hire(self, fate: Fate | None = None) -> Manager:
+        """A new manager in the place of the old one, restored from the journal."""
+        if self.manager is not None:
+            self.manager.journal.close()  # what was not committed goes, as with its process
+        world = self.world
+        world.fate = fate or Fate()
+        journal = RunJournal.open(self.path / "journal.sqlite", writable=True)
+        self.manager = Manager(
+            folder=self.folder,
+            journal=journal,
+            core=WatchedCore(*self.fresh(), self._reader, world.reached),
+            outposts=[Outpost(world.queue, self.forecasters or [world.queue])],
+            strategy=find_strategy(self.strategy) if isinstance(self.strategy, str) else self.strategy,
+            dispatch=Dispatch(self.folder, self.runnable, "virtual", "virtual-1"),
+            now_s=lambda: world.now_s + world.clock_step_s,
+            steady_s=lambda: float(world.now_s),
+        )
+        self.manager.restore()
+        return self.manager
+
+    def go_on(self, fate: Fate | None = None) -> bool:
+        """Manage the run until it is over; False where the manager dies, of its fate or of a disk without room."""
+        return self._managed(fate, Manager.begin)
+
+    def call_off(self, fate: Fate | None = None) -> bool:
+        """Stop the run as `windrow cancel` does where nobody manages it; False where the canceller dies."""
+        return self._managed(fate, Manager.stop)
+
+    def _managed(self, fate: Fate | None, begin: Callable[[Manager], object]) -> bool:
+        with self.world.watched():
+            try:
+                manager = self.hire(fate)
+                begin(manager)
+                self.drive(manager)
+                manager.dispatch.clean_up(manager.core)
+            except (Killed, OutsideError):
+                self.deaths += 1
+                return False
+        return True
+
+    def drive(self, manager: Manager) -> None:
+        """Look until the run is over, whenever there is something to see."""
+        world = self.world
+        for _ in range(PATIENCE_LOOKS):
+            if manager.core.is_over:
+                return
+            self.look(manager)
+            world.pass_time(ceil(max(world.now_s + 1, manager.due_s())), wakes=True)
+        raise Violation(f"the run does not end: {self.story().jobs}")
+
+    def look(self, manager: Manager) -> None:
+        """One look, and as many more as are needed until nothing is new."""
+        for _ in range(PATIENCE_LOOKS):
+            self.looks += 1
+            happened = manager.step()
+            self.each_look()
+            if not happened or manager.core.is_over:
+                return
+            manager.core.check()
+        raise Violation("the manager finds something new for ever")
+
+    def wait(self, seconds: int) -> None:
+        """Nobody manages the run; the world goes on."""
+        with self.world.watched():
+            self.world.pass_time(self.world.now_s + seconds)
+
+    def survive(self) -> None:
+        """Hire managers until every task is done, whatever goes wrong; then check that all is well."""
+        for number in range(MOST_MANAGERS):
+            if self.go_on() and self.is_complete:
+                break
+            self.check_beliefs()
+            away_s = max(0, self.world.full_until_s - self.world.now_s)
+            self.wait(away_s + number)
+        self.check_complete()
+
+    def records(self) -> list[Record]:
+        """What the journal has."""
+        return [record for _, record in self._reader.records()]
+
+    def story(self) -> RunStory:
+        """What it tells."""
+        return RunStory.of(self.runnable.workflow, self.records())
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every task is done."""
+        return self.manager is not None and self.manager.core.is_complete
+
+    def check_beliefs(self) -> None:
+        """Core, journal and story are of one mind; the core is that of the next manager, who knows what is written."""
+        core = Core(*self.fresh())
+        records = self.records()
+        for record in records:
+            core.handle(record.event)
+        check_beliefs(core, Core(*self.fresh()), records)
+
+    def fresh(self) -> tuple[Work, Terms]:
+        """What a core begins with."""
+        workflow = self.runnable.workflow
+        return Work(workflow, whole_seconds(workflow), self.site), self.terms
+
+    def check_nothing_twice(self) -> None:
+        """What must hold of a run that is over, however it ended."""
+        assert self.manager is not None
+        self.world.faults.clear()
+        queue = self.world.queue
+        for _ in range(PATIENCE_LOOKS):  # those whom nobody knows of begin nothing more, and end with their walltime
+            if not (self.world.unseen or queue.coming or any(queue.late[queue.jobs[i].spec.tag] for i in queue.left)):
+                break
+            self.wait(60)
+        records = self.records()
+        check_beliefs(self.manager.core, Core(*self.fresh()), records)
+        check_nothing_twice(self.world, self.folder, records)
+        if any(job.outcome is None for job in self.story().jobs.values()):
+            raise Violation("jobs of a run that is over have no end")
+        check_disk(self.world, self.folder, self.manager.dispatch.runnable, self.manager.core)
+
+    def check_complete(self) -> None:
+        """And every task is done."""
+        if not self.is_complete:
+            left = [task for task, told in enumerate(self.story().tasks) if told.state != "finished"]
+            raise Violation(f"the run has ended without tasks {left}: {self.manager and self.manager.core.trouble}")
+        self.check_nothing_twice()
