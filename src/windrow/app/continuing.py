@@ -16,19 +16,18 @@ from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-import msgspec
-
 from windrow.app import live_runs
 from windrow.app.execute import drive, managed, order_of_run, prepare, start_run
-from windrow.app.runs import RunPaths, RunView, all_runs, facts_of
-from windrow.errors import UserError, WindrowError
+from windrow.app.runs import RunPaths, RunView, all_runs, facts_of, find_own_run, grown
+from windrow.errors import InputError, UserError, WindrowError
 from windrow.formats import read_runnable as read_workflow_file
 from windrow.manager import events as e
-from windrow.manager.changes import Changes, changes, made_files, outside_inputs
+from windrow.manager.changes import Changes, changes, inputs_at, made_files, outside_inputs
 from windrow.manager.journal import Record, RunJournal
 from windrow.manager.lost_files import LostFile, lost_files
 from windrow.manager.states import AttemptState, TaskState
 from windrow.manager.story import Kept
+from windrow.model import WorkflowError
 from windrow.records.lock import RunLock
 
 
@@ -63,15 +62,15 @@ class Standing:
 def standing(told: RunView) -> Standing:
     """How the run stands beside its file. Nothing is changed."""
     story, runnable = told.story, told.runnable
+    file, added = Path(told.facts["workflow"]), [addition.event for addition in story.additions]
     try:
-        new = read_workflow_file(Path(told.facts["workflow"]))
+        new = grown(read_workflow_file(file), added)
+    except WorkflowError as error:
+        problem = f"what was added to {told.paths.name} does not go with it any more: {error}"
+        return Standing(told, None, _lost(told), str(InputError(file, problem)))
     except WindrowError as error:
         return Standing(told, None, _lost(told), str(error))
-    made = made_files(runnable)
-    try:  # size and time of outside inputs when the run was made; older versions did not keep them
-        before = msgspec.json.decode(told.paths.inputs.read_bytes(), type=dict[str, tuple[int, int]])
-    except (OSError, msgspec.DecodeError):
-        before = {}
+    made, before = made_files(runnable), inputs_at(told.paths.inputs)
     found = changes(
         runnable,
         new,
@@ -142,7 +141,8 @@ def continued_run(told: RunView, *, wait_s: float) -> RunPaths:
         kept = [(task, _finished(told, before)) for task, before in sorted(found.kept.items())]
         records = [Record(e.TaskKept(int(one.ended_s), task), asdict(one), one.ended_s) for task, one in kept]
         live_runs.leave(told.paths)  # whose lock we hold, and whose jobs are over
-        new = start_run(prepared, told.paths.folder.path.parent, continues=told.paths.name, kept=records)
+        root, added = told.paths.folder.path.parent, told.story.added
+        new = start_run(prepared, root, continues=told.paths.name, kept=records, added=added)
         mark_continued(told.paths, new.name)
     finally:
         lock.release()
@@ -153,6 +153,14 @@ def mark_continued(paths: RunPaths, by: str) -> None:
     """Note in a run which one continues it."""
     with closing(RunJournal.open(paths.journal, writable=True)) as journal:
         journal.set_fact("continued_by", by)
+
+
+def run_to_change(name: str | None) -> RunView:
+    """The run of this name, to go on with it as it is. UserError where that cannot be done."""
+    told = RunView(find_own_run(name))
+    refuse_continued(told)
+    refuse_moved(told)
+    return told
 
 
 def refuse_continued(told: RunView) -> None:

@@ -12,7 +12,6 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 import numpy as np
 
 from windrow.agent.folder import RunFolder
@@ -20,10 +19,10 @@ from windrow.agent.machine import this_machine
 from windrow.app import live_runs
 from windrow.app.learning import FirstPromise, Learning, TaskErrors, earlier_errors
 from windrow.app.queues import no_answer, open_queue
+from windrow.app.requests import follow_requests
 from windrow.app.runs import ROOT, RunPaths, new_run, past_predictions, past_promises
 from windrow.app.strategies import AUTO, find_strategy
 from windrow.errors import OutsideError, UserError
-from windrow.files import disk_faults
 from windrow.forecast.base import AtOnce, Forecaster
 from windrow.forecast.best_effort import filled, past_waits
 from windrow.forecast.ledger import promised_too_much
@@ -45,7 +44,7 @@ from windrow.model.site import NodeKind, Site
 from windrow.model.size import format_memory
 from windrow.queues.port import Checked, Limits, Queue, QueueError
 from windrow.records.lock import RunLock
-from windrow.records.runnable_file import read_runnable, write_runnable
+from windrow.records.runnable_file import read_runnable, record_of, write_runnable
 from windrow.strategies.base import Decision, LooksAhead, Objective, Strategy, decided
 from windrow.strategies.levels import Work, misfits, whole_seconds
 from windrow.version import __version__
@@ -56,8 +55,6 @@ JOB_S = 60.0
 """Node-seconds by which one job more must pay for itself: agents have to start, and people look at queues."""
 GUESS_S = 60.0
 """The run time assumed for a task of which nothing is known."""
-
-_REQUEST = "retry-"
 
 if TYPE_CHECKING:
     from windrow.forecast.twin import Twin
@@ -284,20 +281,25 @@ def dry_run(prepared: Prepared, root: Path = ROOT) -> DryRun:
 
 
 def start_run(
-    prepared: Prepared, root: Path = ROOT, *, continues: str | None = None, kept: Sequence[Record] = ()
+    prepared: Prepared, root: Path = ROOT, *, continues: str | None = None, kept: Sequence[Record] = (), added: int = 0
 ) -> RunPaths:
     """Make the run's folder, workflow and journal. Nothing is submitted yet.
 
-    `continues`: the run that this one continues, and `kept` what stays finished of it.
+    `continues`: the run that this one continues, `kept` what stays finished of it, and `added` how many of the tasks,
+    the last ones, had been added to it: they are not in the workflow file.
     """
     runnable = prepared.runnable
     live_runs.refuse_conflicts(root, prepared.order.workflow, runnable)
 
     def fill(paths: RunPaths) -> None:
-        write_runnable(paths.workflow, runnable)
+        own = len(runnable.workflow) - added
+        write_runnable(paths.workflow, runnable, own)
         write_inputs(paths.inputs, runnable)
         more = {"root": str(root.absolute()), "continues": continues}
         journal = RunJournal.create(paths.journal, _facts(prepared) | more)
+        if added:
+            event = e.TasksAdded(int(time.time()), secrets.token_hex(4), record_of(runnable, own))
+            journal.append([Record(event)])
         journal.append(kept)
         journal.close()
 
@@ -377,7 +379,8 @@ def _manager(paths: RunPaths, journal: RunJournal, promise: FirstPromise) -> Man
     past = (record for _, record in journal.records(kinds=(e.JobsPlanned, e.JobSubmitted, e.JobStarted)))
     strategy, twin, waits = strategy_of(order), cache(lambda: twin_of(queue)), past_waits()
     root, expected_s = paths.folder.path.parent, whole_seconds(workflow)
-    hearers: list[Hear] = [Learning(runnable, queue.name, facts["uid"], past, waits)]
+    dispatch = Dispatch(paths.folder, runnable, facts["uid"], paths.name)
+    hearers: list[Hear] = [Learning(dispatch, queue.name, past, waits)]
     ahead: Ahead | None = None
     if isinstance(strategy, LooksAhead):
         from windrow.foresight.live import Ahead  # noqa: PLC0415
@@ -386,13 +389,14 @@ def _manager(paths: RunPaths, journal: RunJournal, promise: FirstPromise) -> Man
         is_trusted = not promised_too_much(past_promises(root, order.on), time.time())
         ahead = Ahead.on(queue, twin(), errors, is_trusted=is_trusted)
         hearers += [errors.hear, promise.hear]
-        _tell(hearers[1:], [record for _, record in journal.records(kinds=(e.JobsPlanned, e.TaskFinished))])
+        heard = (e.TasksAdded, e.JobsPlanned, e.TaskFinished)
+        _tell(hearers[1:], [record for _, record in journal.records(kinds=heard)])
     return Manager(
         folder=paths.folder,
         journal=journal,
         core=Core(Work(workflow, expected_s, site_of(order, limits, queue)), terms_for(order)),
         strategy=strategy,
-        dispatch=Dispatch(paths.folder, runnable, facts["uid"], paths.name),
+        dispatch=dispatch,
         outposts=[
             Outpost(
                 queue,
@@ -447,13 +451,10 @@ def drive(manager: Manager, tell: Callable[[Manager], None] = lambda _: None, st
 
     An interrupt leaves everything as it is: the journal is up to date at all times.
     """
+    follow_requests(manager)
     while not manager.core.is_over:
         if stop is not None and not manager.core.is_stopped and stop.exists():
             manager.stop()
-        for request in manager.folder.path.glob(f"{_REQUEST}*"):  # of `windrow retry`: gone when it is in the journal
-            names = msgspec.json.decode(request.read_bytes(), type=list[str])
-            manager.run_again([manager.core.work.workflow.number(name) for name in names])
-            request.unlink(missing_ok=True)
         happened = manager.step()
         tell(manager)
         for outpost in manager.outposts:  # between decisions, look who comes and goes, where nobody else tells
@@ -463,20 +464,4 @@ def drive(manager: Manager, tell: Callable[[Manager], None] = lambda _: None, st
                     outpost.ahead.glance(own, manager.now_s())
         if not manager.core.is_over:
             time.sleep(manager.next_look_s(happened=happened))
-
-
-def ask_to_stop(paths: RunPaths) -> None:
-    """Ask the manager of the run to stop it."""
-    with disk_faults(f"{paths.stop} cannot be written"):
-        paths.stop.touch(mode=0o600)
-
-
-def ask_to_retry(paths: RunPaths, tasks: Sequence[str]) -> Path:
-    """Ask the manager of the run to run these tasks again. Returned: the request, which is gone when it was heard."""
-    token = secrets.token_hex(4)
-    request = paths.folder.path / f"{_REQUEST}{token}"
-    with disk_faults(f"{request} cannot be written"):
-        half = paths.folder.path / f".{_REQUEST}{token}"
-        half.write_bytes(msgspec.json.encode(list(tasks)))
-        half.rename(request)
-    return request
+        follow_requests(manager)

@@ -15,7 +15,7 @@ from windrow.forecast.ledger import Promise
 from windrow.forecast.runtimes import FilledTime, PastRun, RunTimes, Source
 from windrow.forecast.waits import History, PastWait
 from windrow.manager import events as e
-from windrow.manager.dispatch import job_tag
+from windrow.manager.dispatch import Dispatch
 from windrow.manager.journal import Record
 from windrow.model import Runnable
 from windrow.strategies import Decision
@@ -28,9 +28,9 @@ ERRORS_KEPT = 100
 class Learning:
     """Hears what happens in a run. It keeps no more than it needs of jobs, and never stops the run."""
 
-    def __init__(self, runnable: Runnable, queue: str, uid: str, past: Iterable[Record], waits: History | None) -> None:
+    def __init__(self, dispatch: Dispatch, queue: str, past: Iterable[Record], waits: History | None) -> None:
         """`past` is what became of the run's jobs so far; it was learned from when it happened."""
-        self._runnable, self._uid = runnable, uid
+        self._dispatch = dispatch
         self._times: Memory[PastRun] = Memory(RunTimes().record, "run times")
         self._waits: Memory[PastWait] | None = None
         if waits is not None:
@@ -55,7 +55,7 @@ class Learning:
             case e.JobSubmitted(job=job):
                 self._submitted_s[job] = record.at_s
             case e.JobStarted(job=job) if (submitted_s := self._submitted_s.pop(job, None)) is not None:
-                return PastWait(job_tag(self._uid, job), *self._sizes[job], submitted_s, record.at_s)
+                return PastWait(self._dispatch.tag(job), *self._sizes[job], submitted_s, record.at_s)
             case _:
                 pass
         return None
@@ -64,7 +64,7 @@ class Learning:
         """How long the task took that finished, where one did."""
         if not isinstance(record.event, e.TaskFinished) or record.detail is None:
             return None
-        workflow, task = self._runnable.workflow, record.event.task
+        workflow, task = self._dispatch.runnable.workflow, record.event.task
         return PastRun(
             workflow.name,
             workflow.kinds[task],
@@ -79,7 +79,7 @@ class TaskErrors:
     """What the run's tasks took, as parts of what was expected: those that are done, at first those of earlier runs."""
 
     def __init__(self, expected_s: NDArray[np.int64], earlier: Sequence[float] = ()) -> None:
-        self._expected_s, self._earlier = expected_s, tuple(earlier)
+        self._expected_s, self._earlier = expected_s.tolist(), tuple(earlier)
         self._heard: list[float] = []
 
     def __call__(self) -> NDArray[np.float64] | None:
@@ -90,9 +90,11 @@ class TaskErrors:
     def hear(self, records: Iterable[Record]) -> None:
         """Take in the tasks that finished. Whole seconds are compared: fractions of one are nobody's error."""
         for record in records:
+            if isinstance(record.event, e.TasksAdded):
+                self._expected_s += [max(1, math.ceil(task.runtime_s)) for task in record.event.added.tasks]
             if isinstance(record.event, e.TaskFinished) and record.detail is not None:
                 took_s = max(1, round(record.at_s - float(record.detail["begun"])))
-                self._heard.append(took_s / int(self._expected_s[record.event.task]))
+                self._heard.append(took_s / self._expected_s[record.event.task])
 
 
 class FirstPromise:

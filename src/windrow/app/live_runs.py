@@ -19,7 +19,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from windrow.agent.folder import RunFolder
-from windrow.app.runs import RunPaths, facts_of
+from windrow.app.runs import RunPaths, facts_of, runnable_of
 from windrow.errors import UserError, WindrowError
 from windrow.files import held
 from windrow.manager.events import JobEnded, JobKilled, JobRejected, JobsPlanned
@@ -27,7 +27,6 @@ from windrow.manager.journal import RunJournal
 from windrow.model import Runnable
 from windrow.places import NoHome, user_folder
 from windrow.records.lock import holder_of
-from windrow.records.runnable_file import read_runnable
 
 logger = logging.getLogger(__name__)
 
@@ -43,11 +42,11 @@ def enter(paths: RunPaths, runnable: Runnable) -> None:
         logger.warning("other runs cannot be seen: %s", error)
 
 
-def refuse_conflicts(root: Path, workflow: Path, runnable: Runnable) -> None:
-    """UserError where a live run writes what a new run in this folder of runs would write. Nothing is entered."""
+def refuse_conflicts(root: Path, workflow: Path, runnable: Runnable, run: str = "new") -> None:
+    """UserError where a live run writes what this run in this folder of runs would write. Nothing is entered."""
     try:
         with _registry() as folder:
-            _refuse_conflicts(folder, root.absolute() / "new", str(workflow.absolute()), runnable)
+            _refuse_conflicts(folder, root.absolute() / run, str(workflow.absolute()), runnable)
     except (OSError, NoHome) as error:  # no home, or not ours to write
         logger.warning("other runs cannot be seen: %s", error)
 
@@ -87,7 +86,7 @@ def _refuse_conflicts(folder: Path, own: Path, workflow: str, runnable: Runnable
             raise _conflict(other, "runs the same workflow file in this folder")
         ours = _written(runnable) if ours is None else ours
         try:
-            theirs = _written(read_runnable(other.workflow))
+            theirs = _written(runnable_of(other))
         except WindrowError:  # it cannot be told what it writes
             continue
         if (shared := _shared(ours, theirs)) is not None:

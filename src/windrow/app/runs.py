@@ -7,7 +7,7 @@ import re
 import secrets
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +19,7 @@ from windrow.errors import OutsideError, UserError, WindrowError, unknown_name
 from windrow.files import Inside, disk_faults
 from windrow.forecast.ledger import PastPrediction, Promise
 from windrow.manager.dispatch import job_tag
-from windrow.manager.events import JobStarted
+from windrow.manager.events import JobStarted, TasksAdded
 from windrow.manager.journal import PredictedStart, Record, RunJournal
 from windrow.manager.states import ACTIVE, JobStage, RunState, TaskState
 from windrow.manager.story import RunStory
@@ -177,7 +177,7 @@ def _refuse_unreadable(run: RunPaths) -> None:
     """UserError where the latest run cannot be read: the one before it is not what is meant."""
     try:
         RunJournal.open(run.journal).close()
-        read_runnable(run.workflow)
+        runnable_of(run)
     except WindrowError as error:
         raise UserError(
             f"the latest run, {run.name}, cannot be read ({error}); "
@@ -204,6 +204,20 @@ def facts_of(paths: RunPaths) -> dict[str, Any]:
         return {}
 
 
+def runnable_of(paths: RunPaths) -> Runnable:
+    """The workflow of a run as it is now: what it began with, and what was added to it since."""
+    with closing(RunJournal.open(paths.journal)) as journal:
+        added = [record.event for _, record in journal.records(kinds=(TasksAdded,))]
+    return grown(read_runnable(paths.workflow), [event for event in added if isinstance(event, TasksAdded)])
+
+
+def grown(runnable: Runnable, additions: Iterable[TasksAdded]) -> Runnable:
+    """The workflow with what was added to a run of it. WorkflowError where that does not go with it."""
+    for event in additions:
+        runnable = Runnable(event.to(runnable.workflow), (*runnable.steps, *event.added.steps))
+    return runnable
+
+
 class RunView(JournalView[RunJournal]):
     """A run: facts, workflow, story, who manages it."""
 
@@ -226,6 +240,8 @@ class RunView(JournalView[RunJournal]):
 
     def _hear(self, record: Record) -> None:
         self.story.hear(record)
+        if isinstance(record.event, TasksAdded):
+            self.runnable = Runnable(self.story.workflow, (*self.runnable.steps, *record.event.added.steps))
 
     def recorded(self, now_s: float) -> RecordedRun:
         """The run as figures and pages take it. Its time goes on while somebody manages it."""

@@ -42,9 +42,9 @@ def add_workflow(parser: argparse.ArgumentParser) -> None:
     adder(parser)("workflow WORKFLOW", help=f"a workflow: {WORKFLOW_FILES}")
 
 
-def add_runnable(parser: argparse.ArgumentParser) -> None:
+def add_runnable(parser: argparse.ArgumentParser, **more: Any) -> None:
     """The workflow to run."""
-    adder(parser)("workflow WORKFLOW", help="native YAML, WfFormat (.json) or DAX file with commands")
+    adder(parser)("workflow WORKFLOW", help="native YAML, WfFormat (.json) or DAX file with commands", **more)
 
 
 def add_on(parser: argparse.ArgumentParser) -> None:

@@ -18,6 +18,8 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 
+import msgspec
+
 from windrow.model import Runnable, Step
 from windrow.records.runnable_file import as_json, write_private
 
@@ -110,15 +112,26 @@ def outside_inputs(runnable: Runnable, task: int, made: Container[str] = ()) -> 
 
 
 def write_inputs(path: Path, runnable: Runnable) -> None:
-    """Write down size and time of all outside inputs, so that a change is seen however old the new file is."""
-    found: dict[str, tuple[int, int]] = {}
+    """Write down size and time of all outside inputs, so that a change is seen however old the new file is.
+
+    What was written down before stays.
+    """
+    before, found = inputs_at(path), dict[str, tuple[int, int]]()
     made = made_files(runnable)
     for task in range(len(runnable.workflow)):
         for _, place in outside_inputs(runnable, task, made):
             with suppress(OSError):
                 seen = place.stat()
                 found[str(place)] = (seen.st_size, seen.st_mtime_ns)
-    write_private(path, as_json(found))
+    write_private(path, as_json(found | before))
+
+
+def inputs_at(path: Path) -> dict[str, tuple[int, int]]:
+    """What was written down; nothing where there is no such file (older versions kept none)."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=dict[str, tuple[int, int]])
+    except (OSError, msgspec.DecodeError):
+        return {}
 
 
 def made_files(runnable: Runnable) -> frozenset[str]:

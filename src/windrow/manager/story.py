@@ -156,6 +156,15 @@ class RunStory:
         """How many tasks are in this state."""
         return sum(task.state == state for task in self.tasks)
 
+    def addition(self, name: str) -> Addition | None:
+        """What was added by the request of this id; None: nothing was."""
+        return next((one for one in self.additions if one.event.id == name), None)
+
+    @property
+    def added(self) -> int:
+        """How many tasks joined the run."""
+        return sum(one.count for one in self.additions)
+
     @property
     def kept(self) -> int:
         """How many tasks had finished in the run that this one continues."""

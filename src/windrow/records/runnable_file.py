@@ -22,13 +22,13 @@ class RunnableRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     submitted_s: float = 0.0
 
 
-def record_of(runnable: Runnable, first: int = 0, submitted_s: float = 0.0) -> RunnableRecord:
-    """The tasks from `first` on, with all that is needed to run them after those before."""
+def record_of(runnable: Runnable, first: int = 0, end: int | None = None, submitted_s: float = 0.0) -> RunnableRecord:
+    """The tasks from `first` on, up to `end`, with all that is needed to run them after those before."""
     workflow = runnable.workflow
-    tasks = [workflow.task(number) for number in range(first, len(workflow))]
-    named = {name for task in tasks for name in (*task.inputs, *task.outputs)} if first else None
+    tasks = [workflow.task(number) for number in range(len(workflow))[first:end]]
+    named = {name for task in tasks for name in (*task.inputs, *task.outputs)} if len(tasks) < len(workflow) else None
     files = [file for file in workflow.files if named is None or file.id in named]
-    return RunnableRecord(workflow.name, tasks, files, list(runnable.steps[first:]), submitted_s)
+    return RunnableRecord(workflow.name, tasks, files, list(runnable.steps[first:end]), submitted_s)
 
 
 def runnable_json(runnable: Runnable, submitted_s: float = 0.0) -> bytes:
@@ -36,9 +36,9 @@ def runnable_json(runnable: Runnable, submitted_s: float = 0.0) -> bytes:
     return as_json(record_of(runnable, submitted_s=submitted_s))
 
 
-def write_runnable(path: Path, runnable: Runnable) -> None:
-    """Write it."""
-    write_private(path, runnable_json(runnable))
+def write_runnable(path: Path, runnable: Runnable, tasks: int | None = None) -> None:
+    """Write it, or its first so many tasks."""
+    write_private(path, as_json(record_of(runnable, end=tasks)))
 
 
 def read_runnable(path: Path, fix: str = "start the workflow again with windrow run") -> Runnable:

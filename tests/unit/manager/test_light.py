@@ -121,14 +121,15 @@ def hired(folder: Path, tasks: int, strategy: str, clock: Clock, queue: Counting
     terms = Terms(margin=1.2, overhead_s=15, patience=PATIENCE)
     path = folder / "journal.sqlite"
     journal = RunJournal.open(path, writable=True) if path.exists() else RunJournal.create(path, {"uid": "u"})
+    dispatch = Dispatch(RunFolder(folder), runnable, "u", "many-1")
     return Manager(
         folder=RunFolder(folder),
         journal=journal,
         core=Core(Work(workflow, whole_seconds(workflow), site), terms),
         outposts=[Outpost(queue, forecasters=[NoWait()])],
         strategy=find_strategy(strategy),
-        dispatch=Dispatch(RunFolder(folder), runnable, "u", "many-1"),
-        on_records=Learning(runnable, "counting", "u", (), History(waits_path())),
+        dispatch=dispatch,
+        on_records=Learning(dispatch, "counting", (), History(waits_path())),
         now_s=clock.now,
         steady_s=clock.now,
     )
@@ -321,9 +322,9 @@ def test_waits_are_learnt_once_from_submission_to_start() -> None:
     workflow = Workflow.from_tasks("one", [Task("t", 1.0)])
     runnable = Runnable(workflow, (Step(("true",), "/"),))
     plan = Record(JobsPlanned(0, Decision((JobPlan((0,), 3, 50, 60),))))
-    learning = Learning(
-        runnable, "here", "u", [plan, Record(JobSubmitted(10, 0, "q"), at_s=10.5)], History(waits_path())
-    )
+    dispatch = Dispatch(RunFolder(Path("nowhere")), runnable, "u", "one-1")
+    submitted = Record(JobSubmitted(10, 0, "q"), at_s=10.5)
+    learning = Learning(dispatch, "here", [plan, submitted], History(waits_path()))
     learning([Record(JobStarted(40, 0), at_s=40.25)])
     learning([Record(JobStarted(50, 0), at_s=50.0)])
     with closing(sqlite3.connect(waits_path())) as database:

@@ -24,7 +24,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Ask the manager to stop the run, or do it ourselves where nobody manages it."""
-    from windrow.app.execute import ask_to_stop, drive, managed
+    from windrow.app.execute import drive, managed
+    from windrow.app.requests import ask_to_stop
     from windrow.app.runs import RunView, find_own_run
 
     paths = find_own_run(args.run)

@@ -66,23 +66,27 @@ def write_crate(folder: Path, told: RunView, report: RecordedRun) -> None:
     import getpass
     import json
 
+    from windrow.records.runnable_file import runnable_json
     from windrow.report.run.crate import METADATA, CrateOf, crate_metadata
 
     source = _workflow_file(told)
     crate = CrateOf(report, told.runnable.steps, getpass.getuser(), source.name, time.time(), look)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / source.name).write_bytes(source.read_bytes())
+        content = runnable_json(told.runnable) if told.story.additions else source.read_bytes()
+        (folder / source.name).write_bytes(content)
         (folder / METADATA).write_text(json.dumps(crate_metadata(crate), indent=1) + "\n", encoding="utf-8")
     except OSError as error:
         raise OutsideError(f"{error.filename or folder} cannot be written: {error.strerror}") from error
 
 
 def _workflow_file(told: RunView) -> Path:
-    """The user's file, unless it changed since the run began; then the workflow as the run took it."""
+    """The user's file, unless it changed since the run began, or the run has other tasks too; then the run's own."""
     named = Path(told.facts["workflow"])
     try:
-        is_same = named.is_file() and named.stat().st_mtime <= float(told.facts["created_s"])
+        is_same = (
+            not told.story.additions and named.is_file() and named.stat().st_mtime <= float(told.facts["created_s"])
+        )
     except OSError:
         is_same = False
     return named if is_same else told.paths.workflow

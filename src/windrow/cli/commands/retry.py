@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import difflib
 import fnmatch
-import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -41,13 +40,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Find the tasks; ask the run's manager, or manage it."""
-    from windrow.app.continuing import refuse_continued, refuse_moved, standing
-    from windrow.app.runs import RunView, find_own_run
+    from windrow.app.continuing import run_to_change, standing
     from windrow.cli.commands.run import stay
 
-    told = RunView(find_own_run(args.run))
-    refuse_continued(told)
-    refuse_moved(told)
+    told = run_to_change(args.run)
     workflow, paths = told.runnable.workflow, told.paths
     tasks = _chosen(workflow, args.tasks, paths.name)
     if args.with_descendants:
@@ -93,7 +89,7 @@ def _descendants(workflow: Workflow, tasks: Sequence[int]) -> set[int]:
 
 def _was_taken(told: RunView, tasks: Sequence[int]) -> bool:
     """Ask whoever manages the run; whether it was heard before its manager left."""
-    from windrow.app.execute import ask_to_retry
+    from windrow.app.requests import ask_to_retry
 
     workflow, states = told.runnable.workflow, [task.state for task in told.story.tasks]
     in_a_job = (TaskState.SUBMITTED, TaskState.RUNNING)
@@ -102,11 +98,4 @@ def _was_taken(told: RunView, tasks: Sequence[int]) -> bool:
             f"task {workflow.ids[min(busy)]} depends on what is to run again, and is already in a job; "
             f"wait for it, or stop the run first (windrow cancel {told.paths.name})"
         )
-    request = ask_to_retry(told.paths, [workflow.ids[task] for task in tasks])
-    while request.exists():
-        told.refresh()
-        if told.holder is None:
-            request.unlink(missing_ok=True)
-            return False
-        time.sleep(0.1)
-    return True
+    return ask_to_retry(told, [workflow.ids[task] for task in tasks])

@@ -15,6 +15,7 @@ from windrow.cli import options, terminal
 from windrow.cli.arguments import margin, node_count, number, positive, some_time_s, whole
 from windrow.errors import OutsideError, UserError
 from windrow.model import format_duration
+from windrow.model.wording import count, listed
 
 if TYPE_CHECKING:
     from windrow.app.execute import RunRequest
@@ -34,6 +35,7 @@ examples:
   windrow run workflow.yaml
   windrow run -n workflow.yaml                what it would submit; nothing is started
   windrow run workflow.yaml --on slurm --objective balanced --detach
+  windrow run --add more.yaml montage-3       tasks that may come after those of the run (after:), or read their outputs
   windrow watch
 """
 
@@ -48,9 +50,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     _add_order(parser)
     add = options.adder(parser)
+    words = "add the tasks of FILE to a run, live or finished; WORKFLOW is then the run (default: the latest)"
     add("-n --dry-run", action="store_true", help="show what would be submitted now; start and write nothing")
     add("--detach", action="store_true", help="return at once; the run continues in the background")
     how = options.adder(parser.add_mutually_exclusive_group())
+    how("--add FILE", help=words)
     words = "continue the latest run of this workflow, with the settings of that run"
     how("--resume", action="store_true", help=words)
     how("--again", action="store_true", help="run every task again, even if there is a run of this workflow")
@@ -59,7 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _add_order(parser: argparse.ArgumentParser) -> None:
     """The options that say what to run, where and how."""
-    options.add_runnable(parser)
+    options.add_runnable(parser, nargs="?")
     options.add_on(parser)
     add = options.adder(parser)
     add("--strategy S", default="auto", help="how to cut (default: auto, that is foresight)")
@@ -90,6 +94,10 @@ def run(args: argparse.Namespace) -> int:
     from windrow.app.execute import prepare, start_run
     from windrow.app.runs import ROOT, latest_of
 
+    if args.add is not None:
+        return _add_tasks(args)
+    if args.workflow is None:
+        raise UserError("the following arguments are required: WORKFLOW; see windrow run --help")
     if args.dry_run:
         from windrow.cli.commands.plan import show_order
 
@@ -114,6 +122,27 @@ def run(args: argparse.Namespace) -> int:
     with terminal.waiting("writing the run"):
         paths = start_run(prepared)
     return detach(paths, as_json=args.json) if args.detach else stay(paths, as_json=args.json)
+
+
+def _add_tasks(args: argparse.Namespace) -> int:
+    """Add tasks to a run; then its manager goes on with it, or, where it has none, this process."""
+    from windrow.app.adding import add_tasks, prepare_addition
+    from windrow.app.continuing import run_to_change
+
+    told = run_to_change(args.workflow)
+    added, name = prepare_addition(told, Path(args.add), guess_s=args.guess, risk=args.risk), told.paths.name
+    ids, is_there = [task.id for task in added.added.tasks], told.story.addition(added.id) is not None
+    has_manager = not args.dry_run and add_tasks(told, added, wait_s=PATIENCE_S)
+    how = "was already added to" if is_there else "would be added to" if args.dry_run else "was added to"
+    terminal.say(f"{args.add} {how} {name}: {count(len(ids), 'task')} ({listed(ids)})")
+    if has_manager:
+        terminal.say(f"{told.holder} manages it and has been notified; windrow watch {name} shows it")
+    if args.json and (has_manager or args.dry_run):
+        terminal.print_json({"run": name, "state": told.state, "is_added": not args.dry_run or is_there, "tasks": ids})
+    told.close()
+    if has_manager or args.dry_run:
+        return 0
+    return detach(told.paths, as_json=args.json) if args.detach else stay(told.paths, as_json=args.json)
 
 
 def stay(paths: RunPaths, *, as_json: bool, again: Sequence[int] = ()) -> int:

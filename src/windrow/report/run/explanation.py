@@ -123,6 +123,9 @@ def explain_task(run: RecordedRun, number: int) -> list[str]:
     story = run.story
     task, workflow = story.tasks[number], story.workflow
     lines = [f"task {workflow.ids[number]}: {task.state}" + (f" (job {task.job})" if task.job is not None else "")]
+    for joined in story.additions:
+        if joined.first <= number < joined.first + joined.count:
+            lines.append(f"added to the run at {_clock(run, joined.at_s)}")
     if task.kept is not None:
         lines.append(f"kept from {task.kept.run}, where it finished at {_clock(run, task.kept.ended_s)}")
     for i, attempt in enumerate(task.attempts, 1):

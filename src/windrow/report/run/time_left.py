@@ -39,14 +39,15 @@ def time_left_s(story: RunStory, predictions: Sequence[PredictedStart], cores: i
 
 
 def _promised_s(story: RunStory, now_s: float) -> float | None:
-    """What the latest look ahead promised, if nothing was lost since."""
+    """What the latest look ahead promised, if nothing was lost or added since."""
     for told in reversed(story.decisions):
         if told.decision.is_played and told.decision.candidates:
             lost = any(
                 job.outcome is JobStage.KILLED and (job.ended_s or 0.0) > told.at_s for job in story.jobs.values()
             )
+            grown = any(addition.at_s > told.at_s for addition in story.additions)
             makespan_s = told.decision.candidates[0].makespan_s
-            end_s = None if makespan_s is None or lost else told.at_s + makespan_s
+            end_s = None if makespan_s is None or lost or grown else told.at_s + makespan_s
             return None if end_s is None or end_s <= now_s else end_s - now_s
     return None
 
