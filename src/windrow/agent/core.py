@@ -15,18 +15,17 @@ from windrow.agent.job_file import JobFile, TaskSpec
 from windrow.agent.order import Result
 from windrow.model.allocation import Allocation, Member
 from windrow.model.cause import Cause
-from windrow.model.nodes import Need
 from windrow.model.packing import Packing
-from windrow.model.resources import NodeShape
 
 
 @dataclass(frozen=True, slots=True)
 class StartAttempt:
-    """Start this attempt on these nodes now."""
+    """Start this attempt on these nodes now. `gpus` are those that it has there, by their places; None: not counted."""
 
     spec: TaskSpec
     attempt: int
     nodes: tuple[int, ...]
+    gpus: tuple[int, ...] | None = None
 
 
 class AgentCore:
@@ -35,7 +34,7 @@ class AgentCore:
     def __init__(self, job: JobFile, at: float) -> None:
         self._specs: dict[int, TaskSpec] = {}
         self._home: dict[int, int] = {}  # the job of each task
-        self._nodes, self._shape = job.nodes, NodeShape(job.cores, job.memory_bytes)
+        self._nodes, self._shape = job.nodes, job.shape
         self._allocation = Allocation(job.nodes, self._shape, {})
         self.deadline = float("inf") if job.walltime_s is None else at + job.walltime_s - job.grace_s
         self._longest_s = 0.0
@@ -63,11 +62,11 @@ class AgentCore:
                     self._awaited.setdefault(parent, []).append(spec.task)
         closed = self._specs.keys() - new.keys() - self._allocation.open - self._done
         opened = {task: len(set(spec.parents) - self._done) for task, spec in new.items()}
-        self._allocation.add({t: Member(_need(s), s.expected_s, opened[t], s.children) for t, s in new.items()})
+        self._allocation.add({t: Member(s.need, s.expected_s, opened[t], s.children) for t, s in new.items()})
         empty = Packing(self._nodes, self._shape)
         for task, spec in new.items():
-            if task in self._allocation.open and not empty.can_ever_run(_need(spec)):
-                why = f"it needs more than this job's {self._nodes} nodes of {self._shape.cores} cores have"
+            if task in self._allocation.open and not empty.can_ever_run(spec.need):
+                why = f"it needs more than this job's {self._nodes} nodes of {self._shape} have"
                 self._drop(self._allocation.abandon([task]), {task: why}, at)
         for task, spec in new.items():
             if gone := closed.intersection(spec.parents):
@@ -86,7 +85,7 @@ class AgentCore:
         return (
             bool(ready)
             and not self._is_draining
-            and all(empty.can_ever_run(_need(spec)) for spec in job.tasks)
+            and all(empty.can_ever_run(spec.need) for spec in job.tasks)
             and all(spec.expected_s <= left_s for spec in ready)
             and work_s <= left_s * self._nodes * self._shape.cores
         )
@@ -152,7 +151,7 @@ class AgentCore:
                     attempt = spec.attempts + self._failures.get(task, 0) + 1
                     self._running[task] = attempt, at
                     self._records.append(events.AttemptStarted(at, task, attempt, nodes))
-                    starts.append(StartAttempt(spec, attempt, nodes))
+                    starts.append(StartAttempt(spec, attempt, nodes, self.packing.nodes.gpus_of(task)))
         return starts
 
     def ended(self, result: Result, at: float) -> None:
@@ -237,10 +236,6 @@ def cause_of_end(why: str) -> Cause:
     if why == events.OUT_OF_TIME:
         return Cause.TIME_LIMIT
     return Cause.CANCELLED if why.startswith("stopped by signal") else Cause.AGENT
-
-
-def _need(spec: TaskSpec) -> Need:
-    return Need(spec.cores, spec.memory_bytes, spec.nodes)
 
 
 def _no_time(spec: TaskSpec, left_s: float) -> str:

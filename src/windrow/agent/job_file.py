@@ -7,12 +7,15 @@ escapes that Python uses for it.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from windrow.errors import InputError
 from windrow.files import disk_faults, replacing, sync_folder
+from windrow.model.nodes import Need
+from windrow.model.resources import Counts, NodeShape
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +25,8 @@ class TaskSpec:
     `command` is the program and its arguments; no shell unless it is one. Paths in `inputs` and `outputs` are absolute
     or relative to `workdir`. `nodes` above 0 asks for so many whole nodes. `parents` are those not done when the file
     was written, in this job or in others. `retries` is how often it may fail and be tried again in this job, `attempts`
-    how often it was begun in earlier jobs. `elsewhere` and `shared` as in an `Order`.
+    how often it was begun in earlier jobs. `elsewhere` and `shared` as in an `Order`. `disk_bytes` and `counts` (how
+    many of each named resource) are not written where it needs none.
     """
 
     task: int
@@ -43,6 +47,13 @@ class TaskSpec:
     children: tuple[int, ...] = ()
     elsewhere: tuple[tuple[int, int, int], ...] = ()
     shared: tuple[str, ...] = ()
+    disk_bytes: int = 0
+    counts: Counts = ()
+
+    @property
+    def need(self) -> Need:
+        """What it takes of a node."""
+        return Need(self.cores, self.memory_bytes, self.nodes, self.disk_bytes, self.counts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +85,23 @@ class JobFile:
     abandoned_bytes: int = 0
     given_up: tuple[int, ...] = ()
     takeover_s: float = 20.0
+    disk_bytes: int | None = None
+    counts: Counts = ()
+
+    @property
+    def shape(self) -> NodeShape:
+        """What each of its nodes has."""
+        return NodeShape(self.cores, self.memory_bytes, self.disk_bytes, self.counts)
+
+
+_SELDOM = ("disk_bytes", "counts")
+"""What is written only where it says something: so most files stay as they have been."""
+
+
+def _record(value: TaskSpec | JobFile, defaults: Mapping[str, Any]) -> dict[str, Any]:
+    """What is written, of fields with these defaults."""
+    every = ((name, getattr(value, name)) for name in defaults)
+    return {name: given for name, given in every if name not in _SELDOM or given != defaults[name]}
 
 
 def tuples(value: Any) -> Any:
@@ -86,9 +114,9 @@ def write_job(path: Path, job: JobFile) -> None:
 
     OutsideError if it cannot be written; then nothing has changed.
     """
-    encode, names = json.JSONEncoder().encode, [f.name for f in fields(TaskSpec)]
-    head = {f.name: getattr(job, f.name) for f in fields(job) if f.name != "tasks"}
-    tasks = (encode({name: getattr(task, name) for name in names}) for task in job.tasks)
+    encode, defaults = json.JSONEncoder().encode, {f.name: f.default for f in fields(TaskSpec)}
+    head = _record(job, {f.name: f.default for f in fields(job) if f.name != "tasks"})
+    tasks = (encode(_record(task, defaults)) for task in job.tasks)
     with disk_faults(f"{path} cannot be written"):
         with replacing(path) as file:  # for its owner alone: it has the environments of tasks
             file.write(f'{encode(head)[:-1]}, "tasks": ['.encode("ascii"))

@@ -25,7 +25,6 @@ from windrow.agent.shares import LOOK_EVERY_S, VARIABLE, Shares
 from windrow.agent.signals import SteadyClock, Wake
 from windrow.errors import WindrowError
 from windrow.model.cause import Cause
-from windrow.model.resources import NodeShape
 
 _SWEEP_EVERY_S = 1.0
 _TERM_PART = 0.6  # of the grace: for tasks to go by themselves; the rest is for killing and writing
@@ -79,7 +78,7 @@ class Loop:
         try:
             self._desk.begin(self._clock.now())
             if book := os.environ.get(VARIABLE):
-                self._shares = Shares(book, NodeShape(self._job.cores, self._job.memory_bytes))
+                self._shares = Shares(book, self._job.shape)
             self._crew.reach()
             why, self.exit_code = yield from self._work()
             self._stop(why)
@@ -155,8 +154,9 @@ class Loop:
             run=self._job.run,
             out=self._folder.task_out(start.spec.task, start.attempt),
             hosts=[self._hosts.names[place] for place in start.nodes],
-            node_cores=self._job.cores,
+            node=self._job.shape,
             patience_s=self._job.patience_s if self._hosts.is_cluster else 0.0,
+            gpus=start.gpus,
         )
 
     def _stop(self, why: str) -> None:

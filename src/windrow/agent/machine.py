@@ -1,7 +1,8 @@
 """What this machine offers to this process, and which processes live on it. Linux; standard library only.
 
 Cores are those that the process may run on, within the CPU quota of its control groups (versions 1 and 2); memory is
-the machine's, within their memory limit. A container therefore has what it was given, not what its host has.
+the machine's, within their memory limit. A container therefore has what it was given, not what its host has. GPUs are
+those that its environment names, else NVIDIA's devices.
 
 Whether the kernel killed something because memory ran out is told by a counter of the control group that confines it,
 which covers all that runs below. Where there is none, or it cannot be read, nothing is claimed.
@@ -15,10 +16,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from windrow.model.resources import NodeShape
+from windrow.agent.gpus import visible
+from windrow.model.resources import GPUS, NodeShape
 
 _GROUPS = Path("/sys/fs/cgroup")
 _OWN = Path("/proc/self/cgroup")
+_DEVICES = Path("/dev")
 _KILLS = re.compile(r"^oom_kill (\d+)$", re.MULTILINE)
 
 
@@ -40,7 +43,7 @@ def identity(pid: int) -> Identity | None:
 
 
 def this_machine(groups: Path = _GROUPS, own: Path = _OWN) -> NodeShape:
-    """All cores and all memory that this process may use."""
+    """All cores, all memory and all GPUs that this process may use."""
     cores, memory = [len(os.sched_getaffinity(0))], [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
     for group in _own_groups(groups, own):
         quota = _words(group / "cpu.max") or _words(group / "cpu.cfs_quota_us") + _words(group / "cpu.cfs_period_us")
@@ -48,7 +51,9 @@ def this_machine(groups: Path = _GROUPS, own: Path = _OWN) -> NodeShape:
             cores.append(max(1, -(-int(quota[0]) // int(quota[1]))))  # whole cores, rounded up
         limits = _words(group / "memory.max") + _words(group / "memory.limit_in_bytes")
         memory += [int(word) for word in limits if word.isdecimal() and int(word) > 0]
-    return NodeShape(min(cores), min(memory))
+    seen = visible(os.environ)
+    gpus = len(list(_DEVICES.glob("nvidia[0-9]*")) if seen is None else seen)
+    return NodeShape(min(cores), min(memory), counts=((GPUS, gpus),) if gpus else ())
 
 
 class MemoryKills:

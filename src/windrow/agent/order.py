@@ -15,6 +15,8 @@ from typing import Any
 
 from windrow.agent.job_file import TaskSpec, tuples
 from windrow.model.cause import Cause
+from windrow.model.nodes import Need
+from windrow.model.resources import GPUS, NodeShape
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +25,8 @@ class Order:
 
     `env` is added to the node's own environment. `out` is the file for what it prints. `inputs` and `outputs` are
     absolute paths; each may take up to `patience_s` to show up. `elsewhere` says where in the command folders for its
-    outputs may be put in (see `model.Step`). `shared` are those outputs in which other tasks write, too.
+    outputs may be put in (see `model.Step`). `shared` are those outputs in which other tasks write, too. `gpus` are
+    those of the node that it may see, by their places there; None: it sees what the node sees.
     """
 
     task: int
@@ -37,6 +40,7 @@ class Order:
     patience_s: float = 0.0
     elsewhere: tuple[tuple[int, int, int], ...] = ()
     shared: tuple[str, ...] = ()
+    gpus: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,19 +75,21 @@ def order_from(record: dict[str, Any]) -> Order:
 
 
 def task_env(
-    given: Mapping[str, str], *, run: str, task: str, attempt: int, cores: int, hosts: Sequence[str] = ()
+    given: Mapping[str, str], *, run: str, task: str, attempt: int, need: Need, hosts: Sequence[str] = ()
 ) -> dict[str, str]:
-    """What is added to a node's environment for a task. `hosts`: its nodes, where it has whole ones.
+    """What is added to a node's environment for a task that has this. `hosts`: its nodes, where it has whole ones.
 
     A task of less than a node may start as many threads as it has cores, unless its user said otherwise.
     """
-    env = dict(given)
+    env, cores = dict(given), need.cores
     if hosts:
         env["WINDROW_NODES"] = ",".join(hosts)
     elif "OMP_NUM_THREADS" not in os.environ:
         env.setdefault("OMP_NUM_THREADS", str(cores))
     own = {"WINDROW_RUN": run, "WINDROW_TASK": task, "WINDROW_ATTEMPT": str(attempt), "WINDROW_CORES": str(cores)}
-    return env | own
+    sizes = {"WINDROW_MEMORY_BYTES": need.memory_bytes, "WINDROW_DISK_BYTES": need.disk_bytes}
+    counts = {f"WINDROW_RESOURCE_{name.upper()}" if name != GPUS else "WINDROW_GPUS": n for name, n in need.counts}
+    return env | own | {name: str(amount) for name, amount in (sizes | counts).items() if amount or name in counts}
 
 
 def order_for(
@@ -93,24 +99,33 @@ def order_for(
     run: str,
     out: Path,
     hosts: Sequence[str],
-    node_cores: int,
+    node: NodeShape,
     patience_s: float,
     key: int | None = None,
+    gpus: tuple[int, ...] | None = None,
 ) -> Order:
-    """What a node is told to execute for an attempt on these nodes. It goes by the task's number, or by a key."""
-    cores, whole = (node_cores, hosts) if spec.nodes else (spec.cores, ())
+    """What a node is told to execute for an attempt on these nodes. It goes by the task's number, or by a key.
+
+    Of whole nodes it has all cores, and all of what is counted there; and it sees whatever GPUs there are.
+    """
+    need, whole = spec.need, tuple(hosts) if spec.nodes else ()
+    if whole:
+        need = need._replace(cores=node.cores, counts=node.counts)
+    elif gpus is not None:
+        need = need._replace(counts=tuple(sorted({GPUS: 0, **dict(need.counts)}.items())))
     return Order(
         task=spec.task if key is None else key,
         attempt=attempt,
         command=spec.command,
         workdir=spec.workdir,
-        env=task_env(spec.env, run=run, task=spec.id, attempt=attempt, cores=cores, hosts=whole),
+        env=task_env(spec.env, run=run, task=spec.id, attempt=attempt, need=need, hosts=whole),
         out=str(out),
         inputs=absolute(spec.workdir, spec.inputs),
         outputs=absolute(spec.workdir, spec.outputs),
         patience_s=patience_s,
         elsewhere=spec.elsewhere,
         shared=absolute(spec.workdir, spec.shared),
+        gpus=gpus,
     )
 
 

@@ -21,6 +21,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from windrow.agent.gpus import shown
 from windrow.agent.machine import MemoryKills
 from windrow.agent.order import Order, Result
 from windrow.agent.outputs import Outputs
@@ -148,6 +149,8 @@ class Runner:
         with disk_faults(f"{order.out} cannot be written"):
             out = os.open(order.out, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC, 0o600)
         env = {**self._environ, **order.env}
+        if order.gpus is not None:
+            env |= shown(self._environ, order.gpus)
         outputs = Outputs(order) if order.outputs else None
         try:
             os.chdir(order.workdir)  # a child begins where its parent is; always anew, since a task may replace it

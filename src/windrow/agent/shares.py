@@ -1,11 +1,12 @@
-"""How the agents on one machine share its cores and memory, task by task: a small file in the folder of the queue.
+"""How the agents on one machine share all that it has, task by task: a small file in the folder of the queue.
 
 Rule 1: an agent looks into the file before it starts tasks, and writes down what its tasks take. Rule 2: what is free
 is dealt out one task at a time, each to the agent that has the smallest part of the machine, of equals to the one that
 has waited longest. Rule 3: where that one's task does not fit yet, the rest is kept for it until it does; so a task
-that needs more than a fair share starts, too. Rule 4: what a dead agent had is free. Rule 5: agents are told apart by
-process number and start, each writes its own part again at every look, and a file that cannot be read is an empty one:
-whatever happens to it, it is right again after everybody's next look.
+that needs more than a fair share starts, too. Rule 4: where it lacks GPUs, disk or another named resource alone, only
+that is kept for it; what is left of those is for whoever comes first. Rule 5: what a dead agent had is free. Rule 6:
+agents are told apart by process number and start, each writes its own part again at every look, and a file that cannot
+be read is an empty one: whatever happens to it, it is right again after everybody's next look.
 
 Nothing running is stopped for somebody else. An agent that is alone has everything.
 """
@@ -17,20 +18,22 @@ import fcntl
 import json
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
+from windrow.agent.gpus import name_of, visible
+from windrow.agent.job_file import tuples
 from windrow.agent.machine import Identity, identity, this_machine
 from windrow.files import disk_faults
-from windrow.model.nodes import Need
+from windrow.model.nodes import NOTHING, Need
 from windrow.model.packing import Packing
-from windrow.model.resources import NodeShape
+from windrow.model.resources import GPUS, NodeShape
 
 VARIABLE = "WINDROW_SHARES"
 """Names the file, where agents share a machine."""
 LOOK_EVERY_S = 0.05
 """How often an agent looks that others keep waiting."""
-_NOTHING = Need(0)
 _UNLIMITED = 1 << 62
 
 
@@ -39,15 +42,16 @@ class Share:
     """An agent's part: what its tasks hold, the least that it needs to start one more, and cores it wants in all.
 
     `since_s`: since when it waits, or when it last started a task. `has_turn`: what is free is kept for it, until it
-    starts a task.
+    starts a task. `gpus`: the names of those that its tasks hold.
     """
 
     who: Identity
     held: Need
-    least: Need = _NOTHING
+    least: Need = NOTHING
     wants: int = 0
     since_s: float = 0.0
     has_turn: bool = False
+    gpus: tuple[str, ...] = ()
 
     @property
     def is_waiting(self) -> bool:
@@ -56,35 +60,48 @@ class Share:
 
 
 def deal(total: Need, shares: Sequence[Share]) -> tuple[list[Need], int | None]:
-    """What each may take now, and the one for which the rest is kept (None: for none). See rules 2 and 3."""
+    """What each may take now, and the one for which the rest is kept (None: for none). See rules 2 to 4."""
+    most = {name: amount for name, amount in total.amounts().items() if amount}
 
     def turn(share: Share) -> tuple[bool, float, float, int]:
-        part = max(share.held.cores / total.cores, share.held.memory_bytes / total.memory_bytes)
+        held = share.held.amounts()
+        part = max(held.get(name, 0) / amount for name, amount in most.items())
         return not share.has_turn, part, share.since_s, share.who.pid
 
-    cores = total.cores - sum(share.held.cores for share in shares)
-    memory = total.memory_bytes - sum(share.held.memory_bytes for share in shares)
-    dealt = [_NOTHING for _ in shares]
+    free = total
+    for share in shares:
+        free = free.plus(share.held, -1)
+    dealt = [NOTHING for _ in shares]
     waiting = {place: share for place, share in enumerate(shares) if share.is_waiting}
+    all_waiting, kept = list(waiting), set[str]()
     while len(waiting) > 1:
         place = min(waiting, key=lambda at: turn(waiting[at]))
         share = waiting[place]
-        least = share.least
-        if least.cores > cores or least.memory_bytes > memory:
+        least, there = share.least, free.amounts()
+        wanted = [name for name, amount in least.amounts().items() if amount]
+        short = {name for name in wanted if name in kept or least.amounts()[name] > there.get(name, 0)}
+        if short & {"cores", "memory"}:
             return dealt, place
-        cores, memory = cores - least.cores, memory - least.memory_bytes
-        dealt[place] = _sum(dealt[place], least)
+        if short:
+            kept |= short
+            del waiting[place]
+            continue
+        free, dealt[place] = free.plus(least, -1), dealt[place].plus(least)
         wants = share.wants - least.cores
-        waiting[place] = replace(share, held=_sum(share.held, least), wants=wants, since_s=float("inf"), has_turn=False)
+        waiting[place] = replace(share, held=share.held.plus(least), wants=wants, since_s=float("inf"), has_turn=False)
         if wants < least.cores:
             del waiting[place]
-    for place in waiting:  # nobody else wants what is left
-        dealt[place] = _sum(dealt[place], Need(max(0, cores), max(0, memory)))
+    rest = _rest(free, kept)
+    for place in all_waiting:  # whoever comes first has it; of cores and memory, the only one who wants more
+        dealt[place] = dealt[place].plus(rest if place in waiting else rest._replace(cores=0, memory_bytes=0))
     return dealt, None
 
 
-def _sum(one: Need, other: Need) -> Need:
-    return Need(one.cores + other.cores, one.memory_bytes + other.memory_bytes)
+def _rest(free: Need, kept: Collection[str]) -> Need:
+    """What is free, without what is kept for someone."""
+    left = {name: max(0, amount) for name, amount in free.amounts().items() if name not in kept}
+    sizes = [left.pop(name, 0) for name in ("cores", "memory", "disk")]
+    return Need(sizes[0], sizes[1], 0, sizes[2], tuple(left.items()))
 
 
 class Shares:
@@ -99,8 +116,11 @@ class Shares:
         machine = this_machine()
         # A task was let in by what its submitter saw of the machine: where we see less, it must start nonetheless.
         memory = max(machine.memory_bytes or 0, _UNLIMITED if shape.memory_bytes is None else shape.memory_bytes)
-        self._total = Need(max(machine.cores, shape.cores), memory)
-        self._own = Share(me, _NOTHING)
+        disk = _UNLIMITED if shape.disk_bytes is None else shape.disk_bytes
+        counts = dict(machine.counts) | dict(shape.counts)
+        self._total = Need(max(machine.cores, shape.cores), memory, 0, disk, tuple(sorted(counts.items())))
+        self._gpus = visible(os.environ) or []
+        self._own = Share(me, NOTHING)
         self.is_kept_waiting = False
         """Whether a task could start if others held less."""
 
@@ -113,6 +133,8 @@ class Shares:
             self._note(packing)
             others, limit = self._deal(others)
             packing.limit = limit
+            busy, gpus = {name for share in others for name in share.gpus}, dict(self._total.counts).get(GPUS, 0)
+            packing.nodes.busy_gpus = frozenset(gpu for gpu in range(gpus) if name_of(gpu, self._gpus) in busy)
             yield
             self._note(packing)
             self._write([*others, self._own], before)
@@ -134,12 +156,13 @@ class Shares:
         has_grown = held.cores > own.held.cores or held.memory_bytes > own.held.memory_bytes
         is_new = has_grown or not own.is_waiting
         since_s = time.monotonic() if is_new else own.since_s
-        self._own = Share(own.who, held, least, wants, since_s, own.has_turn and not is_new and wants > 0)
+        gpus = tuple(name_of(gpu, self._gpus) for gpu in sorted(packing.nodes.held_gpus()))
+        self._own = Share(own.who, held, least, wants, since_s, own.has_turn and not is_new and wants > 0, gpus)
 
     def _deal(self, others: list[Share]) -> tuple[list[Share], Need]:
         """The others, as far as they live, and what this agent may hold. Who is alive is asked where it matters."""
         dealt, kept_for = deal(self._total, [*others, self._own])
-        if dealt[-1].cores < self._own.wants and others:
+        if others and (dealt[-1].cores < self._own.wants or any(share.held[3:] != NOTHING[3:] for share in others)):
             living = [share for share in others if identity(share.who.pid) == share.who]
             if len(living) < len(others):
                 others = living
@@ -149,21 +172,34 @@ class Shares:
                 self._own = replace(self._own, has_turn=True)
             else:
                 others[kept_for] = replace(others[kept_for], has_turn=True)
-        return others, _sum(self._own.held, dealt[-1])
+        return others, self._own.held.plus(dealt[-1])
 
     def _read(self) -> tuple[list[Share], bytes]:
         """The others, and what the file says. Only its first line counts: what is behind is left over."""
         line = os.pread(self._file, 1 << 20, 0).partition(b"\n")[0]
         try:
-            rows = [(Identity(*row[:2]), Need(*row[2]), Need(*row[3]), *row[4:]) for row in json.loads(line)]
-            others = [Share(who, held, least, wants, since_s, turn) for who, held, least, wants, since_s, turn in rows]
+            rows = json.loads(line)
+            others = [Share(Identity(*row[:2]), _need(*row[2]), _need(*row[3]), *map(tuples, row[4:])) for row in rows]
         except (ValueError, TypeError, IndexError, KeyError):
             return [], b""
         return [share for share in others if share.who != self._own.who], line
 
     def _write(self, shares: Sequence[Share], before: bytes) -> None:
-        rows = [(s.who.pid, s.who.began_ticks, s.held[:2], s.least[:2], s.wants, s.since_s, s.has_turn) for s in shares]
-        line = json.dumps(rows).encode()
+        line = json.dumps([_row(share) for share in shares]).encode()
         if line != before:
             with contextlib.suppress(OSError):  # a full disk must not stop the work: others then see what was
                 os.pwrite(self._file, line + b"\n", 0)
+
+
+def _row(share: Share) -> list[object]:
+    """As it is written: what most agents do not have is left out."""
+    plain = [share.who.pid, share.who.began_ticks, _short(share.held), _short(share.least), share.wants]
+    return [*plain, share.since_s, share.has_turn, *([share.gpus] if share.gpus else [])]
+
+
+def _short(need: Need) -> tuple[object, ...]:
+    return tuple(need) if need[3:] != NOTHING[3:] else need[:2]
+
+
+def _need(*values: Any) -> Need:
+    return Need(*map(tuples, values))

@@ -39,14 +39,14 @@ from windrow.manager.manager import Manager
 from windrow.manager.outpost import Outpost
 from windrow.manager.terms import Terms
 from windrow.model import Runnable, format_duration
+from windrow.model.resources import GPUS
 from windrow.model.runnable import refuse_missing_inputs
 from windrow.model.site import NodeKind, Site
-from windrow.model.size import format_memory
 from windrow.queues.port import Checked, Limits, Queue, QueueError
 from windrow.records.lock import RunLock
 from windrow.records.runnable_file import read_runnable, record_of, write_runnable
 from windrow.strategies.base import Decision, LooksAhead, Objective, Strategy, decided
-from windrow.strategies.levels import Work, misfits, whole_seconds
+from windrow.strategies.levels import Work, misfits, missing, whole_seconds
 from windrow.version import __version__
 
 OVERHEAD_S = 15
@@ -175,7 +175,7 @@ def site_of(order: RunRequest, limits: Limits, queue: Queue | None = None) -> Si
     """The site behind a queue, within what the user wants of it."""
     return Site(
         name=order.on,
-        kinds=(NodeKind(limits.shape, limits.nodes),),
+        kinds=limits.kinds or (NodeKind(limits.shape, limits.nodes),),
         queue=order.on,
         cap=order.cap if limits.max_jobs is None else min(order.cap, limits.max_jobs),
         max_nodes=min((n for n in (limits.max_nodes, order.max_nodes) if n is not None), default=None),
@@ -201,27 +201,24 @@ def _refuse_closed_queue(prepared: Prepared) -> None:
 def _refuse_misfits(prepared: Prepared) -> None:
     """A task that needs more than any node has would never start."""
     workflow, site, on = prepared.runnable.workflow, prepared.site, prepared.order.on
-    tasks = misfits(workflow, site.shape, site.job_nodes)
+    tasks = misfits(workflow, site)
     if not tasks:
         return
     task = workflow.task(tasks[0])
-    shape, is_machine = site.shape, prepared.limits.starts_at_once
-    if task.nodes > site.job_nodes:
-        key, needs, has = "nodes", f"{task.nodes} nodes", f"{site.job_nodes}"
-    elif task.cores > shape.cores:
-        key, needs, has = "cores", f"{task.cores} cores", f"{shape.cores}"
-    else:
-        key, has = "memory", format_memory(shape.memory_bytes or 0)
-        needs = f"{format_memory(task.memory_bytes)} of memory"
+    key, needs, has = missing(task.need, site)
+    is_machine, is_all = prepared.limits.starts_at_once, site.shape == this_machine()
     owner = "this machine has" if is_machine else f"{on} has" if key == "nodes" else f"a node of {on} has"
     if key == "nodes" and prepared.limits.narrow:
         owner = f"a job of {on} has"
     fix = f"lower {key} of the task in {prepared.order.workflow}"
     if key == "nodes" and prepared.order.max_nodes == site.job_nodes:
         owner, fix = "--max-nodes allows", f"{fix}, or raise --max-nodes"
-    elif prepared.limits.from_settings and not (is_machine and (key == "nodes" or shape == this_machine())):
-        owner = "windrow.toml allows" if is_machine else owner
-        fix = f"{fix}, or raise {key} in [queues.{on}] of windrow.toml"
+    elif prepared.limits.from_settings and not (
+        is_machine and (key == "nodes" or (is_all and key in ("cores", "memory")))
+    ):
+        owner = "windrow.toml allows" if is_machine and not is_all else owner
+        setting = key if key in ("nodes", "cores", "memory", "disk", GPUS) else f"resources.{key}"
+        fix = f"{fix}, or raise {setting} in [queues.{on}] of windrow.toml"
     raise UserError(f"task {task.id} needs {needs}; {owner} {has}; {fix}")
 
 

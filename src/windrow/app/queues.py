@@ -10,13 +10,17 @@ from typing import Any
 from windrow.app.settings import NAME, find_settings, read_settings
 from windrow.errors import InputError, NothingBegun, UserError, unknown_name
 from windrow.model.duration import parse_duration
+from windrow.model.resources import GPUS
 from windrow.model.size import parse_size
 from windrow.queues.port import Queue, QueueError
 
 KINDS = ("local", "slurm", "pbs")
 
-_LOCAL_KEYS = {"nodes": int, "cores": int, "memory": str, "policy": str, "walltime": str}
-_WORDS: Mapping[type, str] = {int: "a whole number", str: "text in quotes"}
+_LOCAL_KEYS = {
+    **{"nodes": int, "cores": int, "memory": str, "gpus": int, "disk": str, "resources": dict},
+    **{"policy": str, "walltime": str},
+}
+_WORDS: Mapping[type, str] = {int: "a whole number", str: "text in quotes", dict: "a table such as {licence = 2}"}
 
 
 def open_queue(name: str, shell: Mapping[str, str] | None = None) -> Queue:
@@ -57,7 +61,7 @@ def _local(table: Mapping[str, Any]) -> Queue:
             raise unknown_name("key", key, _LOCAL_KEYS)
         if not isinstance(value, _LOCAL_KEYS[key]) or isinstance(value, bool):
             raise UserError(f"{key} must be {_WORDS[_LOCAL_KEYS[key]]}, not {value!r}")
-    memory, walltime = table.get("memory"), table.get("walltime")
+    memory, disk, walltime = (table.get(key) for key in ("memory", "disk", "walltime"))
     walltime_s = None if walltime is None else math.ceil(parse_duration(walltime))
     if walltime_s == 0:
         raise UserError("walltime must be above 0; leave it out for no limit")
@@ -65,6 +69,8 @@ def _local(table: Mapping[str, Any]) -> Queue:
         nodes=table.get("nodes"),
         cores=table.get("cores"),
         memory_bytes=None if memory is None else parse_size(memory),
+        disk_bytes=None if disk is None else parse_size(disk),
+        counts={**table.get("resources", {}), **({GPUS: table[GPUS]} if GPUS in table else {})},
         policy=table.get("policy"),
         max_walltime_s=walltime_s,
     )

@@ -95,6 +95,12 @@ def assignment(text: str) -> tuple[str, str]:
     return name.strip(), value.strip()
 
 
+def count_of(text: str) -> tuple[str, int]:
+    """Name and number of `NAME=N`."""
+    name, value = assignment(text)
+    return name, whole(0, COUNT_MAX)(value)
+
+
 def once_each(assignments: Iterable[tuple[str, str]]) -> dict[str, str]:
     """The assignments as a mapping. UserError where a name comes twice."""
     found: dict[str, str] = {}

@@ -7,12 +7,14 @@ import math
 from typing import TYPE_CHECKING
 
 from windrow.cli import options, terminal
-from windrow.cli.arguments import duration_s, margin, number, positive, seed, size_bytes
+from windrow.cli.arguments import count_of, duration_s, margin, number, positive, seed, size_bytes, whole
 from windrow.errors import UserError
 from windrow.model import format_duration
+from windrow.model.bounds import COUNT_MAX
 
 if TYPE_CHECKING:
     from windrow.lab.scenario import Scenario
+    from windrow.model import NodeShape
 
 MARGIN = 1.1
 """As in the papers: a simulated job requests a tenth more than it is expected to need."""
@@ -33,7 +35,8 @@ def add_cluster(parser: argparse.ArgumentParser) -> None:
     """The rules of the cluster and of the run on it."""
     from windrow.sim.settings import REQUESTS
 
-    add = options.adder(parser.add_argument_group("the cluster and the run"))
+    group = parser.add_argument_group("the cluster and the run")
+    add = options.adder(group)
     add("--cap K", positive, 16, help="maximum number of our jobs queued or running")
     add("--margin X", margin, MARGIN, help="request X times the expected run time")
     add("--policy P", default="conservative", help="as in windrow simulate")
@@ -43,6 +46,10 @@ def add_cluster(parser: argparse.ArgumentParser) -> None:
     add("--requests", default="actual", choices=tuple(REQUESTS), help=words)
     add("--cores C", positive, 1, help="cores of a node (default: 1, the papers' node)")
     add("--memory M", size_bytes, help="memory of a node, e.g. 256GB (default: no limit)")
+    add("--disk D", size_bytes, help="disk of a node (default: no limit)")
+    add("--gpus G", whole(0, COUNT_MAX), 0, help="GPUs of a node")
+    words = "another resource of a node that tasks name, e.g. licence=2; may be repeated"
+    group.add_argument("--resource", type=count_of, action="append", default=[], metavar="NAME=N", help=words)
     add("--noise S", number(0, 5, what="a spread"), 0.0, help="spread of task times, e.g. 0.3 (default: 0, exact)")
     add("--seed N", seed, 0, help="seed of the noise")
 
@@ -65,7 +72,6 @@ def read_scenario(args: argparse.Namespace) -> Scenario:
     """Read the files and put everything together. UserError where it cannot work."""
     from windrow.formats import read_log, read_workflow
     from windrow.lab.scenario import Scenario, embedded_log
-    from windrow.model import NodeShape
     from windrow.sim.settings import ClusterSettings
 
     ClusterSettings(args.policy, args.priority, placement=args.placement)  # refuses unknown names first
@@ -74,9 +80,16 @@ def read_scenario(args: argparse.Namespace) -> Scenario:
         log = embedded_log() if args.log is None else read_log(args.log)
     names = ("requests", "policy", "cap", "margin", "noise", "seed", "priority", "placement")
     rules = {name: getattr(args, name) for name in names}
-    scenario = Scenario(workflow, log, shape=NodeShape(args.cores, args.memory), **rules)
+    scenario = Scenario(workflow, log, shape=_shape(args), **rules)
     _check_fit(scenario)
     return scenario
+
+
+def _shape(args: argparse.Namespace) -> NodeShape:
+    from windrow.model import NodeShape
+
+    counts = {**dict(args.resource), **({"gpus": args.gpus} if args.gpus else {})}
+    return NodeShape(args.cores, args.memory, args.disk, tuple(sorted(counts.items())))
 
 
 def read_one_run(args: argparse.Namespace) -> tuple[Scenario, int]:
@@ -124,6 +137,8 @@ def facts(scenario: Scenario, args: argparse.Namespace) -> dict[str, object]:
         "nodes": scenario.log.machine_nodes,
         "cores_per_node": scenario.shape.cores,
         "memory_bytes_per_node": scenario.shape.memory_bytes,
+        "disk_bytes_per_node": scenario.shape.disk_bytes,
+        "resources_per_node": dict(scenario.shape.counts),
         **{name: getattr(scenario, name) for name in rules},
         "log_is_synthetic_default": args.log is None,
     }
@@ -131,18 +146,16 @@ def facts(scenario: Scenario, args: argparse.Namespace) -> dict[str, object]:
 
 def _check_fit(scenario: Scenario) -> None:
     """Refuse a workflow with tasks that no node can hold, in words that name the options."""
+    import numpy as np
+
+    from windrow.model.nodes import lacking
+
     workflow, shape = scenario.workflow, scenario.shape
-    small = workflow.nodes == 0
-    wants = (
-        ("cores", "cores", workflow.cores, shape.cores),
-        ("memory", "bytes of memory", workflow.memory_bytes, shape.memory_bytes),
-    )
-    for option, unit, column, there in wants:
-        needed = int(column[small].max(initial=0))
-        if there is not None and needed > there:
-            task = workflow.ids[int((column * small).argmax())]
-            raise UserError(
-                f"task {task} of {workflow.name} needs {needed:,} {unit}, and a node has {there:,}; "
-                f"give --{option} {needed} or more"
-            )
+    for misfit in np.flatnonzero(~workflow.fits(shape))[:1].tolist():
+        task = workflow.task(misfit)
+        name, needs, has = lacking(task.need, [shape])
+        option = f"--{name} {task.need.amounts()[name]}"
+        if name not in ("cores", "memory", "disk", "gpus"):
+            option = f"--resource {name}={task.need.amounts()[name]}"
+        raise UserError(f"task {task.id} of {workflow.name} needs {needs}, and a node has {has}; give {option} or more")
     scenario.work  # noqa: B018  (refuses what else fits nowhere, before any trial)

@@ -26,7 +26,7 @@ from windrow.kernels.cluster.state import FOREVER
 from windrow.kernels.run import play
 from windrow.kernels.run import tables as r
 from windrow.kernels.run.estimate import latest_end
-from windrow.model import NEVER_S, Adjacency, NodeShape, Workflow
+from windrow.model import NEVER_S, Adjacency
 from windrow.model.requests import Requests
 from windrow.sim.cluster import Cluster
 from windrow.strategies.base import JobPlan, OwnJob, View
@@ -223,7 +223,7 @@ class SampledFutures:
         children = Adjacency.from_edges(len(order), row_of[parent[kept]], row_of[child[kept]])
         fixed = r.new_run(work.expected_s[order], children.start, children.index, {})
         tasks = r.tasks_of(fixed)
-        tasks[:, r.UNITS], r.more_of(fixed)[:, r.LEVEL] = _cores(w, work.shape)[order], -1
+        tasks[:, r.UNITS], r.more_of(fixed)[:, r.LEVEL] = w.cores_held(work.shape)[order], -1
         r.more_of(fixed)[row_of[view.levels.tasks], r.LEVEL] = view.levels.level
         jobs, since, pool = np.zeros((len(self._own), r.JOB_WIDTH), dtype=np.int64), dict[int, int](), [_NOBODY]
         for number, job in enumerate(self._own):
@@ -277,14 +277,6 @@ class TrueFutures(SampledFutures):
         if number not in self._drawn:
             self._drawn[number] = self._cluster.roomy_clone(self._room + 64)
         return self._drawn[number]
-
-
-def _cores(workflow: Workflow, shape: NodeShape) -> Ints:
-    """How many cores each task keeps from others: those it asks for, or that its memory or whole nodes stand for."""
-    cores: Ints = workflow.cores.astype(np.int64)
-    if shape.memory_bytes:
-        cores = np.maximum(cores, -(-workflow.memory_bytes * shape.cores // shape.memory_bytes))
-    return np.where(workflow.nodes > 0, workflow.nodes * shape.cores, cores)
 
 
 def _times(tasks: Ints, factors: NDArray[np.float64]) -> Ints:

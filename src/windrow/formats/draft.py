@@ -9,7 +9,7 @@ Columns are flat arrays of machine numbers, so that a draft of a million tasks c
 from __future__ import annotations
 
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -110,11 +110,18 @@ class Draft:
         self.cores = np.ones(n, dtype=np.int64)
         self.nodes = np.zeros(n, dtype=np.int64)
         self.memory_bytes = np.zeros(n, dtype=np.int64)
+        self.disk_bytes = np.zeros(n, dtype=np.int64)
+        self.counts: dict[str, NDArray[np.int64]] = {}
         self.guessed_run_times = 0
         self.commands: dict[int, tuple[str, ...]] = {}
         self.parents, self.children = Lists(), Lists()
         self.inputs, self.outputs = Lists(), Lists()
         self.files = FileTable()
+
+    def count(self, task: int, counts: Iterable[tuple[str, int]]) -> None:
+        """How many of each named resource a task needs."""
+        for name, number in counts:
+            self.counts.setdefault(name, np.zeros(len(self.ids), dtype=np.int64))[task] = number
 
     def workflow(self) -> Workflow:
         """The finished workflow. WorkflowError where the tasks do not make one."""
@@ -138,6 +145,8 @@ class Draft:
             cores=self.cores,
             nodes=self.nodes,
             memory_bytes=self.memory_bytes,
+            disk_bytes=self.disk_bytes,
+            counts=self.counts,
             parents=Adjacency.from_edges(n, child[first], parent[first]),
             files=self.files.files(),
             inputs=self.inputs.adjacency(),

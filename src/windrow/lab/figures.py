@@ -200,7 +200,7 @@ def _tables(work: Work, actual_s: Ints, events: int) -> Ints:
     n = len(work.workflow)
     rooms = {b.JOBS_AT: 2 * n + 1, b.ACTIVE_AT: 2 * n + 1, b.NEWS_AT: 2 * events}
     rooms |= dict.fromkeys((b.ATTEMPTS_AT, b.ENDS_AT, b.READY_AT, b.POOL_AT), 2 * n)
-    run = tables(work, rooms, are_alike=work.are_alike(np.arange(n)))
+    run = tables(work, rooms, work.shape, are_alike=work.are_alike(np.arange(n)))
     b.tasks_of(run)[:, b.ACTUAL] = actual_s
     run[[b.LEFT, b.OPEN_TASKS]] = n
     return run

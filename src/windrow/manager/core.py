@@ -26,7 +26,6 @@ from windrow.manager.events import Abandon, Action, Decide, StopJob, SubmitJob
 from windrow.manager.terms import Terms
 from windrow.model.allocation import Member
 from windrow.model.cause import Cause
-from windrow.model.nodes import Need
 from windrow.strategies.base import Forecast, OwnJob, View
 from windrow.strategies.levels import Work
 
@@ -68,8 +67,7 @@ class Core:
         """Take in the tasks of the work that are not here yet: at first all of them, then those that are added."""
         workflow, first = self.work.workflow, len(self._done)
         new = range(first, len(workflow))
-        needs = zip(workflow.cores.tolist(), workflow.memory_bytes.tolist(), workflow.nodes.tolist(), strict=True)
-        self._needs = [Need(*need) for need in needs]
+        self._needs = workflow.needs()
         expected = [at.work.expected_s.tolist() for at in self.sites]
         self._expected: list[int] = [expected[site][task] for task, site in enumerate(self.site_of)]
         start, index = workflow.children.start.tolist(), workflow.children.index.tolist()

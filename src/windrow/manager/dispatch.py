@@ -9,13 +9,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+import numpy as np
+
 from windrow.agent.claim import fence
 from windrow.agent.folder import RunFolder
 from windrow.agent.job_file import JobFile, TaskSpec, write_job
 from windrow.files import append_whole, disk_faults
 from windrow.manager.core import Core
 from windrow.manager.specs import clean_up, shared_outputs, task_spec
-from windrow.model import Runnable, Step, Workflow
+from windrow.model import NodeShape, Runnable, Step, Workflow
+from windrow.model.nodes import Need
 from windrow.queues.port import JobSpec
 
 
@@ -26,7 +29,8 @@ def job_tag(uid: str, job: int) -> str:
 
 def alike(numbers: Sequence[int], core: Core, most: int) -> Iterator[list[int]]:
     """Jobs that can go out together: consecutive numbers, the same nodes and times; at most so many at once."""
-    size = {number: (core.jobs[number].plan.nodes, core.jobs[number].plan.requested_s) for number in numbers}
+    plans = {number: core.jobs[number].plan for number in numbers}
+    size = {number: (plan.nodes, plan.requested_s, *_shape(core, number)) for number, plan in plans.items()}
     group: list[int] = []
     for number in numbers:
         if group and (len(group) >= most or number != group[-1] + 1 or size[number] != size[group[0]]):
@@ -35,6 +39,12 @@ def alike(numbers: Sequence[int], core: Core, most: int) -> Iterator[list[int]]:
         group.append(number)
     if group:
         yield group
+
+
+def _shape(core: Core, number: int) -> tuple[NodeShape, Need]:
+    """What each node of a job gives it, and what the job must request of each."""
+    job = core.jobs[number]
+    return job.at.work.job_shape(np.array(job.plan.tasks))
 
 
 @dataclass
@@ -76,6 +86,7 @@ class Dispatch:
             workdir=str(self.folder.path),
             output=str(self.folder.jobs / str(number) / "output"),
             avoid=avoid,
+            per_node=_shape(core, number)[1],
         )
 
     def prepare(self, core: Core, number: int, heard: Mapping[int, int], avoid: tuple[str, ...]) -> JobSpec:
@@ -85,7 +96,7 @@ class Dispatch:
         they may finish something. A task that failed, was abandoned and is tried again must not look lost to jobs of
         its second life.
         """
-        plan, shape = core.jobs[number].plan, core.jobs[number].at.site.shape
+        plan, (shape, _) = core.jobs[number].plan, _shape(core, number)
         given_up = sorted(heard.keys() - core.jobs.keys())
         first = min((*core.jobs, *given_up))
         job = JobFile(
@@ -94,6 +105,8 @@ class Dispatch:
             nodes=plan.nodes,
             cores=shape.cores,
             memory_bytes=shape.memory_bytes,
+            disk_bytes=shape.disk_bytes,
+            counts=shape.counts,
             walltime_s=core.jobs[number].at.site.walltime_s(plan.requested_s),
             tasks=tuple(self._tasks(core, number)),
             over=tuple(n for n in range(first, core.submitted) if n not in core.jobs and n not in given_up),

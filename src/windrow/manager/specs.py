@@ -31,6 +31,8 @@ def task_spec(runnable: Runnable, number: int, shared: Collection[str], **more: 
         cores=task.cores,
         nodes=task.nodes,
         memory_bytes=task.memory_bytes,
+        disk_bytes=task.disk_bytes,
+        counts=task.counts,
         retries=step.retries,
         elsewhere=step.elsewhere,
         shared=tuple(name for name in task.outputs if name in shared),

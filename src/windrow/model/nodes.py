@@ -1,44 +1,86 @@
-"""Room on nodes that are alike: which have cores and memory left, and who took them.
+"""Room on nodes: which have what a task needs, and who took it.
 
 Rule 1: a task goes to the first node that has room for it, a task for whole nodes to the first that are empty.
 Rule 2: who goes next is not said here: a job (`packing`) and a pool (`pool.placement`) have orders of their own.
+Rule 3: a GPU is one task's at a time. On a node they go by their places, from 0; the lowest that are free are taken.
 
 Standard library only: it runs on compute nodes.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from windrow.model.resources import NodeShape
+from windrow.model.resources import GPUS, Counts, NodeShape, amount_text
+from windrow.model.size import format_memory
 
 
 class Need(NamedTuple):
-    """What a task takes: cores and memory of one node, or so many whole nodes (then the rest does not matter)."""
+    """What a task takes of one node; or how many whole nodes, each with such a disk and such counts at least.
+
+    Of whole nodes a task has all cores and all memory, whatever the number here.
+    """
 
     cores: int = 1
     memory_bytes: int = 0
     nodes: int = 0
+    disk_bytes: int = 0
+    counts: Counts = ()
+
+    def amounts(self) -> dict[str, int]:
+        """What a node must have for it, by name."""
+        shared = {} if self.nodes else {"cores": self.cores, "memory": self.memory_bytes}
+        return {**shared, "disk": self.disk_bytes, **dict(self.counts)}
+
+    def fits(self, shape: NodeShape) -> bool:
+        """Whether an empty node of this shape could hold it, or be one of its nodes."""
+        there = shape.amounts()
+        return all(amount <= there.get(name, 0) for name, amount in self.amounts().items())
+
+    def plus(self, other: Need, times: int = 1) -> Need:
+        """Both together, the other so many times."""
+        counts = self.counts
+        if other.counts:
+            here, more = dict(counts), dict(other.counts)
+            counts = tuple((name, here.get(name, 0) + times * more.get(name, 0)) for name in sorted({*here, *more}))
+        cores, memory_bytes = self.cores + times * other.cores, self.memory_bytes + times * other.memory_bytes
+        return Need(cores, memory_bytes, 0, self.disk_bytes + times * other.disk_bytes, counts)
+
+    def is_within(self, limit: Need) -> bool:
+        """Whether it takes no more than this of anything."""
+        most = limit.amounts()
+        return all(amount <= max(0, most.get(name, 0)) for name, amount in self.amounts().items())
 
 
-@dataclass(slots=True)
+NOTHING = Need(0)
+
+
 class _Node:
-    place: int
-    cores: int
-    memory_bytes: float
-    tasks: int = 0
+    """What is free of a node. `rest`: its disk and its named resources."""
+
+    __slots__ = ("cores", "gpus", "memory_bytes", "place", "rest", "shape", "tasks")
+
+    def __init__(self, place: int, shape: NodeShape) -> None:
+        self.place, self.shape, self.tasks = place, shape, 0
+        self.rest = shape.amounts()
+        self.cores, self.memory_bytes = int(self.rest.pop("cores")), self.rest.pop("memory")
+        self.gpus = list(range(dict(shape.counts).get(GPUS, 0)))
+
+    def has(self, rest: Iterable[tuple[str, int]]) -> bool:
+        """Whether so much of these is free."""
+        return all(self.rest.get(name, 0) >= amount for name, amount in rest)
 
 
 class Nodes:
-    """So many nodes of one shape, and the tasks on them. Nodes go by their places, from 0."""
+    """Nodes, each of its shape, and the tasks on them. Nodes go by their places, from 0."""
 
-    def __init__(self, count: int, shape: NodeShape) -> None:
-        self._cores = shape.cores
-        self._memory_bytes = float("inf") if shape.memory_bytes is None else float(shape.memory_bytes)
-        self._nodes = [_Node(place, self._cores, self._memory_bytes) for place in range(count)]
+    def __init__(self, shapes: Iterable[NodeShape]) -> None:
+        self._nodes = [_Node(place, shape) for place, shape in enumerate(shapes)]
         self._left = list(self._nodes)
-        self._taken: dict[int, tuple[Need, tuple[int, ...]]] = {}
+        self._taken: dict[int, tuple[Need, tuple[int, ...], list[int]]] = {}
+        self.busy_gpus: frozenset[int] = frozenset()
+        """Those that tasks of others have, where nodes are shared."""
 
     def __len__(self) -> int:
         return len(self._nodes)
@@ -53,38 +95,59 @@ class Nodes:
 
     def can_ever_hold(self, need: Need) -> bool:
         """Whether it would fit if the nodes that are left were empty."""
-        if need.nodes:
-            return need.nodes <= len(self._left)
-        return need.cores <= self._cores and need.memory_bytes <= self._memory_bytes
+        able = {shape for shape in {node.shape for node in self._left or self._nodes} if need.fits(shape)}
+        return bool(able) and need.nodes <= sum(node.shape in able for node in self._left)
 
-    def cost(self, need: Need) -> Need:
-        """What a task takes in all: of whole nodes, all cores."""
-        return Need(need.nodes * self._cores) if need.nodes else need
+    def cost(self, need: Need, places: tuple[int, ...]) -> Need:
+        """What a task takes of these nodes in all: of whole ones, all cores and named resources."""
+        cost = NOTHING if need.nodes else need
+        for place in places if need.nodes else ():
+            shape = self._nodes[place].shape
+            cost = cost.plus(Need(shape.cores, counts=shape.counts))
+        return cost
 
     def room(self, need: Need) -> tuple[int, ...]:
         """The nodes where it can start, or none."""
+        rest = _rest(need)
         if need.nodes == 0:
+            cores, memory_bytes = need.cores, need.memory_bytes
             for node in self._left:
-                if node.cores >= need.cores and node.memory_bytes >= need.memory_bytes:
+                if node.cores >= cores and node.memory_bytes >= memory_bytes and (not rest or node.has(rest)):
                     return (node.place,)
             return ()
-        empty = [node.place for node in self._left if node.tasks == 0]
+        empty = [node.place for node in self._left if node.tasks == 0 and (not rest or node.has(rest))]
         return tuple(empty[: need.nodes]) if len(empty) >= need.nodes else ()
 
     def take(self, task: int, need: Need, places: tuple[int, ...]) -> None:
         """The task takes what it needs of these nodes, which have room for it."""
-        self._taken[task] = need, places
+        chosen: list[int] = []
+        if free := self._nodes[places[0]].gpus:
+            gpus = len(free) if need.nodes else dict(need.counts).get(GPUS, 0)
+            chosen = sorted(free, key=lambda gpu: (gpu in self.busy_gpus, gpu))[:gpus]
+            self._nodes[places[0]].gpus = [gpu for gpu in free if gpu not in chosen]
+        self._taken[task] = need, places, chosen
         self._move(need, places, 1)
 
     def give(self, task: int) -> Need:
-        """The task gives back what it took; what that was."""
-        need, places = self._taken.pop(task)
+        """The task gives back what it took; what that was in all."""
+        need, places, gpus = self._taken.pop(task)
+        self._nodes[places[0]].gpus += gpus
         self._move(need, places, -1)
-        return need
+        return self.cost(need, places)
 
-    def add(self) -> tuple[int, ...]:
+    def gpus_of(self, task: int) -> tuple[int, ...] | None:
+        """The GPUs of its node that a task has; None where it has all there are, or nobody counts them there."""
+        need, places, gpus = self._taken[task]
+        is_counted = any(name == GPUS for name, _ in self._nodes[places[0]].shape.counts)
+        return tuple(gpus) if is_counted and not need.nodes else None
+
+    def held_gpus(self) -> set[int]:
+        """All that tasks have of the first node."""
+        return {gpu for _, places, gpus in self._taken.values() if places[0] == 0 for gpu in gpus}
+
+    def add(self, shape: NodeShape) -> tuple[int, ...]:
         """One more node; its place."""
-        node = _Node(len(self._nodes), self._cores, self._memory_bytes)
+        node = _Node(len(self._nodes), shape)
         self._nodes.append(node)
         self._left.append(node)
         return (node.place,)
@@ -94,10 +157,31 @@ class Nodes:
         self._left = [node for node in self._left if node.place != place]
 
     def _move(self, need: Need, places: tuple[int, ...], tasks: int) -> None:
-        cores = tasks * (self._cores if need.nodes else need.cores)
-        memory_bytes = 0 if need.nodes else tasks * need.memory_bytes
+        rest = () if need.nodes else _rest(need)
         for place in places:
             node = self._nodes[place]
             node.tasks += tasks
-            node.cores -= cores
-            node.memory_bytes -= memory_bytes
+            node.cores -= tasks * (node.shape.cores if need.nodes else need.cores)
+            if need.nodes == 0:
+                node.memory_bytes -= tasks * need.memory_bytes
+            for name, amount in rest:
+                node.rest[name] -= tasks * amount
+
+
+def lacking(need: Need, shapes: Sequence[NodeShape]) -> tuple[str, str, str]:
+    """Of what a task needs more than any node of these shapes has: its name, and how much, needed and there, in words.
+
+    Where there is enough of each, but not on the same nodes, that is said.
+    """
+    most = {name: max(shape.amounts().get(name, 0) for shape in shapes) for name in need.amounts()}
+    for name, amount in need.amounts().items():
+        if amount > most[name]:
+            has = format_memory(most[name]) if name in ("memory", "disk") else f"{int(most[name]):,}"
+            return name, amount_text(name, amount), has
+    words = [amount_text(name, amount) for name, amount in need.amounts().items() if amount]
+    return "needs", ", ".join(words), "not all of that at once"
+
+
+def _rest(need: Need) -> Counts:
+    """What a task needs beside cores and memory; of most tasks nothing."""
+    return (("disk", need.disk_bytes), *need.counts) if need.disk_bytes or need.counts else ()

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from heapq import heappop, heappush
 
-from windrow.model.nodes import Need, Nodes
+from windrow.model.nodes import NOTHING, Need, Nodes
 from windrow.model.resources import NodeShape
 
 
@@ -20,17 +20,18 @@ class Packing:
     """The nodes of one allocation, and the tasks on them."""
 
     def __init__(self, nodes: int, shape: NodeShape) -> None:
-        self._nodes = Nodes(nodes, shape)
+        self.nodes = Nodes([shape] * nodes)
+        """The nodes."""
         # Tasks that need the same fit alike: if one finds no room, no other of its kind need be tried.
         self._offered: dict[Need, list[tuple[float, int]]] = {}
-        self.held = Need(0)
-        """The cores and the memory that tasks have."""
+        self.held = NOTHING
+        """What tasks have in all."""
         self.limit: Need | None = None
         """The most that tasks may have, where the nodes are shared with others; it may change at any time."""
 
     def can_ever_run(self, need: Need) -> bool:
         """Whether the task would fit if the allocation were empty."""
-        return self._nodes.can_ever_hold(need)
+        return self.nodes.can_ever_hold(need)
 
     def offer(self, task: int, expected_s: float, need: Need) -> None:
         """The task may start whenever there is room."""
@@ -52,13 +53,13 @@ class Packing:
             first = min(open_kinds)
             need = first[1]
             open_kinds.remove(first)
-            places = self._nodes.room(need)
-            if not places or not self._is_allowed(need):
+            places = self.nodes.room(need)
+            if not places or not self._is_allowed(need, places):
                 continue
             tasks = self._offered[need]
             task = heappop(tasks)[1]
-            self._nodes.take(task, need, places)
-            self._count(need, 1)
+            self.nodes.take(task, need, places)
+            self.held = self.held.plus(self.nodes.cost(need, places))
             started.append((task, places))
             if tasks:
                 open_kinds.append((tasks[0], need))
@@ -66,10 +67,11 @@ class Packing:
 
     def wanted(self) -> tuple[Need, int]:
         """What could start on these nodes but for the limit: the least that a task takes, and the cores of all."""
-        nodes, offered = self._nodes, self._offered.items()
-        costs = [(nodes.cost(need), len(tasks)) for need, tasks in offered if tasks and nodes.room(need)]
+        nodes, offered = self.nodes, self._offered.items()
+        able = [(need, places, len(tasks)) for need, tasks in offered if tasks and (places := nodes.room(need))]
+        costs = [(nodes.cost(need, places), tasks) for need, places, tasks in able]
         if not costs:
-            return Need(0), 0
+            return NOTHING, 0
         return min(costs)[0], min(nodes.free_cores, sum(cost.cores * tasks for cost, tasks in costs))
 
     def withdraw(self) -> None:
@@ -78,15 +80,7 @@ class Packing:
 
     def finish(self, task: int) -> None:
         """The task has ended, and its room is free again."""
-        self._count(self._nodes.give(task), -1)
+        self.held = self.held.plus(self.nodes.give(task), -1)
 
-    def _count(self, need: Need, tasks: int) -> None:
-        cost = self._nodes.cost(need)
-        self.held = Need(self.held.cores + tasks * cost.cores, self.held.memory_bytes + tasks * cost.memory_bytes)
-
-    def _is_allowed(self, need: Need) -> bool:
-        if self.limit is None:
-            return True
-        cost = self._nodes.cost(need)
-        cores, memory = self.held.cores + cost.cores, self.held.memory_bytes + cost.memory_bytes
-        return cores <= self.limit.cores and memory <= self.limit.memory_bytes
+    def _is_allowed(self, need: Need, places: tuple[int, ...]) -> bool:
+        return self.limit is None or self.held.plus(self.nodes.cost(need, places)).is_within(self.limit)

@@ -2,23 +2,64 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 from windrow.errors import UserError
 from windrow.model.size import format_memory
 
+Counts = tuple[tuple[str, int], ...]
+"""How many of each named resource, sorted by name."""
+GPUS = "gpus"
+
 
 @dataclass(frozen=True, slots=True)
 class NodeShape:
-    """What one node of a cluster offers. The papers' node has one core; memory None means unlimited."""
+    """What one node of a cluster offers. The papers' node has one core; memory or disk None means unlimited.
+
+    A node has none of a named resource that is not in `counts`.
+    """
 
     cores: int = 1
     memory_bytes: int | None = None
+    disk_bytes: int | None = None
+    counts: Counts = ()
 
     def __str__(self) -> str:
-        cores = "1 core" if self.cores == 1 else f"{self.cores} cores"
-        return cores if self.memory_bytes is None else f"{cores} and {format_memory(self.memory_bytes)} of memory"
+        words = [amount_text(name, there) for name, there in self.amounts().items() if there and there != math.inf]
+        return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
     def __post_init__(self) -> None:
         if self.cores < 1 or (self.memory_bytes is not None and self.memory_bytes <= 0):
             raise UserError(f"a node needs at least one core and some memory, not {self.cores} and {self.memory_bytes}")
+
+    def amounts(self) -> dict[str, float]:
+        """How much of each resource there is, by name."""
+        memory, disk = (math.inf if size is None else size for size in (self.memory_bytes, self.disk_bytes))
+        return {"cores": self.cores, "memory": memory, "disk": disk, **dict(self.counts)}
+
+    def only(self, names: Iterable[str]) -> NodeShape:
+        """The same without disk and named resources that are not among these; 0 of those that it has not."""
+        have, kept = dict(self.counts), set(names)
+        disk_bytes = self.disk_bytes if "disk" in kept else None
+        return replace(
+            self, disk_bytes=disk_bytes, counts=tuple((name, have.get(name, 0)) for name in sorted(kept - {"disk"}))
+        )
+
+
+def meet(shapes: Iterable[NodeShape]) -> NodeShape:
+    """What nodes of all these shapes have at least."""
+    every = [shape.amounts() for shape in shapes]
+    least = {name: min(one.get(name, 0) for one in every) for name in sorted({name for one in every for name in one})}
+    cores, *sizes = (least.pop(name) for name in ("cores", "memory", "disk"))
+    memory, disk = (None if size == math.inf else int(size) for size in sizes)
+    return NodeShape(int(cores), memory, disk, tuple((name, int(count)) for name, count in least.items()))
+
+
+def amount_text(name: str, amount: float) -> str:
+    """So much of a resource, for people: `1 core`, `4 GiB of memory`, `2 GPUs`, `3 matlab`."""
+    if name in ("memory", "disk"):
+        return f"{format_memory(amount)} of {name}"
+    word = {"cores": "core", GPUS: "GPU"}.get(name)
+    return f"{amount:,} {name}" if word is None else f"{amount:,} {word}{'s' * (amount != 1)}"

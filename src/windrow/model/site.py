@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from windrow.errors import UserError
-from windrow.model.resources import NodeShape
+from windrow.model.resources import NodeShape, meet
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +17,11 @@ class NodeKind:
 
     shape: NodeShape
     count: int
+
+
+def kinds_of(shapes: Iterable[NodeShape]) -> tuple[NodeKind, ...]:
+    """These nodes by kind, in the order in which they come."""
+    return tuple(NodeKind(shape, count) for shape, count in Counter(shapes).items())
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +68,8 @@ class Site:
 
     @property
     def shape(self) -> NodeShape:
-        """What every node offers."""
-        return self.kinds[0].shape
+        """What every node offers at least."""
+        return meet(kind.shape for kind in self.kinds)
 
     def walltime_s(self, requested_s: int) -> int | None:
         """How long a job may take for which this time was requested. None: as long as it needs."""

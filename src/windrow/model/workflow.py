@@ -9,6 +9,7 @@ workflow of a million tasks is some hundred megabytes, and algorithms work on ar
 
 from __future__ import annotations
 
+import math
 import posixpath
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,6 +22,8 @@ from numpy.typing import NDArray
 from windrow.errors import UserError
 from windrow.model.bounds import COUNT_MAX, DURATION_S_MAX, NODES_MAX, SIZE_BYTES_MAX
 from windrow.model.graph import Adjacency, CycleError, Ints, order_and_levels
+from windrow.model.nodes import Need
+from windrow.model.resources import Counts, NodeShape
 
 Floats = NDArray[np.float64]
 
@@ -42,6 +45,7 @@ class Task:
     """One task. `kind` names the program, so that tasks of one kind can be compared; `parents` and files are ids.
 
     `nodes` is 0 for a task that shares a node with others (it asks for `cores`), or the number of whole nodes it needs.
+    `counts` says how many it needs of each named resource of a node, by name in order; GPUs are `gpus`.
     """
 
     id: str
@@ -54,6 +58,13 @@ class Task:
     nodes: int = 0
     memory_bytes: int = 0
     command: tuple[str, ...] = ()
+    disk_bytes: int = 0
+    counts: Counts = ()
+
+    @property
+    def need(self) -> Need:
+        """What it takes of nodes."""
+        return Need(self.cores, self.memory_bytes, self.nodes, self.disk_bytes, self.counts)
 
     def named_from(self, folder: str) -> Task:
         """The same, whose files are named by their whole paths: so far they were looked for in this folder."""
@@ -75,6 +86,8 @@ class Workflow:
         cores: Ints | None = None,
         nodes: Ints | None = None,
         memory_bytes: Ints | None = None,
+        disk_bytes: Ints | None = None,
+        counts: Mapping[str, Ints] | None = None,
         files: Sequence[File] = (),
         inputs: Adjacency | None = None,
         outputs: Adjacency | None = None,
@@ -92,6 +105,9 @@ class Workflow:
         self.cores = _column(np.ones(n) if cores is None else cores, np.int64)
         self.nodes = _column(np.zeros(n) if nodes is None else nodes, np.int64)
         self.memory_bytes = _column(np.zeros(n) if memory_bytes is None else memory_bytes, np.int64)
+        self.disk_bytes = _column(np.zeros(n) if disk_bytes is None else disk_bytes, np.int64)
+        self.counts = {name: _column((counts or {})[name], np.int64) for name in sorted(counts or {})}
+        """How many of each named resource tasks need; a name is here only where some task needs it."""
         self.parents = parents
         self.children = parents.reversed()
         self.files: tuple[File, ...] = tuple(files)
@@ -126,6 +142,10 @@ class Workflow:
             for file_id in (*task.inputs, *task.outputs):
                 known.setdefault(file_id, File(file_id))
         file_number = {file_id: i for i, file_id in enumerate(known)}
+        counts: dict[str, Ints] = {}
+        for i, task in enumerate(rows):
+            for resource, count in task.counts:
+                counts.setdefault(resource, np.zeros(len(rows), dtype=np.int64))[i] = count
         return Workflow(
             name,
             ids=[task.id for task in rows],
@@ -134,6 +154,8 @@ class Workflow:
             cores=np.array([task.cores for task in rows], dtype=np.int64),
             nodes=np.array([task.nodes for task in rows], dtype=np.int64),
             memory_bytes=np.array([task.memory_bytes for task in rows], dtype=np.int64),
+            disk_bytes=np.array([task.disk_bytes for task in rows], dtype=np.int64),
+            counts=counts,
             parents=Adjacency.from_lists([_numbers(task, task.parents, number) for task in rows]),
             files=list(known.values()),
             inputs=Adjacency.from_lists([[file_number[f] for f in task.inputs] for task in rows]),
@@ -167,6 +189,8 @@ class Workflow:
             cores=self.cores,
             nodes=self.nodes,
             memory_bytes=self.memory_bytes,
+            disk_bytes=self.disk_bytes,
+            counts=self.counts,
             files=self.files,
             inputs=self.inputs,
             outputs=self.outputs,
@@ -195,7 +219,42 @@ class Workflow:
             nodes=int(self.nodes[number]),
             memory_bytes=int(self.memory_bytes[number]),
             command=self.commands.get(number, ()),
+            disk_bytes=int(self.disk_bytes[number]),
+            counts=tuple((name, int(column[number])) for name, column in self.counts.items() if column[number]),
         )
+
+    def needs(self, tasks: Ints | slice = slice(None)) -> list[Need]:
+        """What these tasks take of nodes, or all."""
+        columns = (self.cores, self.memory_bytes, self.nodes, self.disk_bytes)
+        rows = zip(*(column[tasks].tolist() for column in columns), strict=True)
+        plain = [Need(cores, memory, nodes, disk) for cores, memory, nodes, disk in rows]
+        if not self.counts:
+            return plain
+        counts = zip(*(column[tasks].tolist() for column in self.counts.values()), strict=True)
+        named = (tuple((name, n) for name, n in zip(self.counts, row, strict=True) if n) for row in counts)
+        return [need._replace(counts=of_each) for need, of_each in zip(plain, named, strict=True)]
+
+    @cached_property
+    def resources(self) -> tuple[str, ...]:
+        """What tasks need of nodes beside cores and memory: `disk`, where some does, and named resources."""
+        return (*(("disk",) if self.disk_bytes.any() else ()), *self.counts)
+
+    def fits(self, shape: NodeShape) -> NDArray[np.bool_]:
+        """Which tasks an empty node of this shape could hold, or be one of their nodes; as `Need.fits`."""
+        there = shape.amounts()
+        fits = (self.nodes > 0) | ((self.cores <= there["cores"]) & (self.memory_bytes <= there["memory"]))
+        for name, column in {"disk": self.disk_bytes, **self.counts}.items():
+            fits &= column <= there.get(name, 0)
+        return fits
+
+    def cores_held(self, shape: NodeShape) -> Ints:
+        """How many cores each task keeps from others on such nodes: its own, or what the rest of it stands for."""
+        cores = self.cores
+        columns = {"memory": self.memory_bytes, "disk": self.disk_bytes, **self.counts}
+        for name, there in shape.amounts().items():
+            if name in columns and 0 < there < math.inf:
+                cores = np.maximum(cores, -(-columns[name] * shape.cores // int(there)))  # rounded up
+        return np.where(self.nodes > 0, self.nodes * shape.cores, cores)
 
     def number(self, task_id: str) -> int:
         """The number of the task with this id. KeyError where there is none."""
@@ -226,9 +285,9 @@ class Workflow:
             raise WorkflowError(f"workflow {self.name!r} has no tasks")
         _refuse_duplicates("task", self.ids, len(set(self.ids)))
         _refuse_duplicates("file", [file.id for file in self.files], len({file.id for file in self.files}))
-        columns = (self.kinds, self.runtime_s, self.cores, self.nodes, self.memory_bytes)
+        columns = (self.kinds, self.runtime_s, self.cores, self.nodes, self.memory_bytes, self.disk_bytes)
         adjacencies = (self.parents, self.inputs, self.outputs)
-        if any(len(c) != n for c in columns) or any(a.vertices != n for a in adjacencies):
+        if any(len(c) != n for c in (*columns, *self.counts.values())) or any(a.vertices != n for a in adjacencies):
             raise WorkflowError(f"workflow {self.name!r}: every column must have one entry for each of the {n} tasks")
         self._refuse(~np.isfinite(self.runtime_s), self.runtime_s, "run time must be a number")
         self._refuse(self.runtime_s < 0, self.runtime_s, "run time must not be negative")
@@ -237,9 +296,12 @@ class Workflow:
         self._refuse(self.cores < 1, self.cores, "a task needs at least one core")
         self._refuse(self.cores > COUNT_MAX, self.cores, f"a task has at most {COUNT_MAX:,} cores")
         self._refuse(self.nodes > NODES_MAX, self.nodes, f"a task has at most {NODES_MAX:,} nodes")
-        self._refuse(self.memory_bytes > SIZE_BYTES_MAX, self.memory_bytes, "memory must be at most 9 PB")
         self._refuse(self.nodes < 0, self.nodes, "number of nodes must not be negative")
-        self._refuse(self.memory_bytes < 0, self.memory_bytes, "memory must not be negative")
+        for what, column in (("memory", self.memory_bytes), ("disk", self.disk_bytes)):
+            self._refuse(column > SIZE_BYTES_MAX, column, f"{what} must be at most 9 PB")
+            self._refuse(column < 0, column, f"{what} must not be negative")
+        for name, amounts in self.counts.items():
+            self._refuse((amounts < 0) | (amounts > COUNT_MAX), amounts, f"{name} must be from 0 to {COUNT_MAX:,}")
         bad = [file.id for file in self.files if not file.size_bytes >= 0]
         if bad:
             raise WorkflowError(f"file size must not be negative: {_some(bad)}")

@@ -17,7 +17,7 @@ class Placement:
     """The nodes of a pool and what is on them. Keys name attempts."""
 
     def __init__(self, nodes: int, shape: NodeShape) -> None:
-        self._nodes = Nodes(nodes, shape)
+        self._nodes = Nodes([shape] * nodes)
         self._waiting: deque[tuple[int, Need]] = deque()
 
     def ask(self, key: int, need: Need) -> None:

@@ -293,7 +293,7 @@ class PoolServer:
             run=f"{self._folder.name}/{guest.number}",
             out=self._folder.out(guest.number) / f"{task}.{attempt}",
             hosts=[self._crew.names[node] for node in live.nodes],
-            node_cores=self._settings.cores,
+            node=self._settings.shape,
             patience_s=_PATIENCE_S if self._hosts.is_cluster else 0.0,
             key=key,
         )

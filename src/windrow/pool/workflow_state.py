@@ -75,8 +75,7 @@ class Guest:
 
     def need(self, task: int) -> Need:
         """What the task takes on a node."""
-        whole = self.runnable.workflow
-        return Need(int(whole.cores[task]), int(whole.memory_bytes[task]), int(whole.nodes[task]))
+        return self.runnable.workflow.task(task).need
 
     def finish(self, task: int, runtime_s: float) -> None:
         """The task is done."""

@@ -13,7 +13,9 @@ from enum import StrEnum
 from typing import Protocol, runtime_checkable
 
 from windrow.errors import OutsideError, UserError
+from windrow.model.nodes import NOTHING, Need
 from windrow.model.resources import NodeShape
+from windrow.model.site import NodeKind
 
 
 class SpecError(UserError):
@@ -53,7 +55,8 @@ class JobSpec:
 
     `walltime_s` None: for as long as it takes; only a queue whose jobs start at once takes such a job.
     `tag` is its name in the queue (letters, digits, `-`, `_`, `.`). `output` is the file that gets what it prints.
-    `avoid` are nodes that it should not get, where the queue can be told so.
+    `avoid` are nodes that it should not get, where the queue can be told so. `per_node` is what each of its nodes must
+    have for it, beyond what all nodes have: 0 of whatever does not matter.
     """
 
     tag: str
@@ -63,6 +66,7 @@ class JobSpec:
     workdir: str
     output: str
     avoid: tuple[str, ...] = ()
+    per_node: Need = NOTHING
 
     @property
     def limit_s(self) -> int:
@@ -99,7 +103,8 @@ class Limits:
     `usable_nodes` are those of the `nodes` that new jobs could get when this was read; None: all. `closed` says in one
     clause why no job can start at all; empty where some can. `from_settings`: what nodes there are is said by
     windrow.toml, where the user may raise it. `narrow` says why `max_nodes` is less than the site gives: Windrow itself
-    cannot use more there.
+    cannot use more there. `kinds` are the nodes by what they have, where that is known; `shape` is what each has at
+    least.
     """
 
     nodes: int
@@ -113,6 +118,7 @@ class Limits:
     closed: str = ""
     from_settings: bool = False
     narrow: str = ""
+    kinds: tuple[NodeKind, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,7 +50,8 @@ def array_name(specs: Sequence[JobSpec]) -> str:
     first = specs[0]
     for spec in specs:
         check_form(spec)
-        if (spec.nodes, spec.walltime_s, spec.workdir) != (first.nodes, first.walltime_s, first.workdir):
+        both = [(job.nodes, job.per_node, job.walltime_s, job.workdir) for job in (first, spec)]
+        if both[0] != both[1]:
             raise SpecError(f"jobs {first.tag} and {spec.tag} differ in nodes, walltime or workdir: not one array")
     match = NUMBERED.fullmatch(first.tag)
     if match is None:

@@ -192,8 +192,35 @@ def decided(strategy: Strategy, view: View) -> Decision:
     if len(able) == len(decision.jobs):
         return decision
     stuck = next(job for job in decision.jobs if job not in able)
+    if parts := [part for job in decision.jobs if job not in able for part in _by_kind(view, job)]:
+        why = f"{decision.why}; in a job for each kind of nodes".removeprefix("; ")
+        return replace(decision, jobs=(*able, *parts)[: view.cap - view.jobs], why=why)
     who = view.work.workflow.ids[max(stuck.tasks, key=lambda task: int(view.work.workflow.nodes[task]))]
     return replace(decision, jobs=able, why=f"task {who} needs more than the {nodes} nodes that accept new jobs now")
+
+
+def _by_kind(view: View, job: JobPlan) -> list[JobPlan]:
+    """The job as several, each of which some kind of nodes holds, where none holds all its tasks.
+
+    A task that must wait for one in another of them stays left.
+    """
+    work, w = view.work, view.work.workflow
+    groups = work.by_kind(np.array(job.tasks))
+    group_of = {task: number for number, tasks in enumerate(groups) for task in tasks.tolist()}
+    late: set[int] = set()
+    for task in w.order.tolist() if len(groups) > 1 else ():
+        parents = [p for p in w.parents.of(task).tolist() if p in group_of]
+        if task in group_of and any(p in late or group_of[p] != group_of[task] for p in parents):
+            late.add(task)
+    plans = []
+    for tasks in (np.array(sorted(set(group.tolist()) - late), dtype=np.int64) for group in groups):
+        most = (
+            min(job.nodes, work.nodes_for(tasks)[1], work.nodes_needed(tasks)) if len(groups) > 1 and len(tasks) else 0
+        )
+        nodes = max(most, int(w.nodes[tasks].max(initial=0)))
+        if most and not is_never(run := int(work.run_s(tasks, nodes, nodes)[0])):
+            plans.append(JobPlan(tuple(tasks.tolist()), nodes, run, view.request(run)))
+    return plans
 
 
 def habits_of(strategy: Strategy) -> Habits | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from copy import copy
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +18,9 @@ from windrow.errors import UserError
 from windrow.kernels.jit import is_loaded
 from windrow.model import NEVER_S, Adjacency, NodeShape, Workflow, order_and_levels
 from windrow.model.allocation import Member, lasting_s
-from windrow.model.nodes import Need, Nodes
+from windrow.model.nodes import Need, Nodes, lacking
+from windrow.model.resources import amount_text, meet
 from windrow.model.site import Site
-from windrow.model.size import format_size
 
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
@@ -64,7 +65,9 @@ class Levels:
 
     def usable(self, first: int, last: int) -> int:
         """The most nodes that a job of these levels can use: what its widest level needs, within the cluster."""
-        return min(self.work.cluster_nodes, max(self._needed[first : last + 1]))
+        work, needed = self.work, max(self._needed[first : last + 1])
+        most = work.cluster_nodes if len(work.kinds) == 1 else work.nodes_for(self.between(first, last))[1]
+        return min(most, needed)
 
     def run_s(self, first: int, last: int) -> Ints:
         """How long these levels run on 1, 2, ... `usable` nodes."""
@@ -89,12 +92,16 @@ class Work:
         self.workflow = workflow
         self.expected_s = expected_s
         self.site = site
-        self.shape = site.shape
+        self.kinds = tuple(replace(kind, shape=kind.shape.only(workflow.resources)) for kind in site.kinds)
+        """The kinds of nodes, without what no task needs."""
+        self.shape = meet(kind.shape for kind in self.kinds)
+        """What every node has."""
         self.cluster_nodes = site.job_nodes
         """The most nodes of a job now."""
         self._levels: dict[bytes, Levels] = {}
         self._steps_left = _STEPS
-        self.kept_runs: dict[bool, Ints] = {}  # for `compiled`
+        self.kept_runs: dict[tuple[bool, NodeShape], Ints] = {}  # for `compiled`
+        self._held = [workflow.fits(kind.shape) for kind in self.kinds]
         self._is_alike = _alike(workflow, np.arange(len(workflow)))
         self._narrower: dict[int, Work] = {}
         self._refuse_misfits()
@@ -113,6 +120,42 @@ class Work:
             narrow.cluster_nodes, narrow._levels = nodes, {}
             self._narrower[nodes] = narrow
         return self._narrower[nodes]
+
+    def nodes_for(self, tasks: Ints) -> tuple[NodeShape, int]:
+        """What the nodes of a job of these tasks have at least, and how many it can have: those that hold every task.
+
+        Where no kind of nodes does, all nodes; the tasks then never end on them (see `by_kind`).
+        """
+        if len(self.kinds) == 1:
+            return self.shape, self.cluster_nodes
+        able = [kind for kind, held in zip(self.kinds, self._held, strict=True) if held[tasks].all()]
+        if len(able) in (0, len(self.kinds)):
+            return self.shape, self.cluster_nodes
+        return meet(kind.shape for kind in able), min(self.cluster_nodes, sum(kind.count for kind in able))
+
+    def by_kind(self, tasks: Ints) -> list[Ints]:
+        """The tasks in as few groups as are seen at once, each of which one kind of nodes holds."""
+        groups: list[Ints] = []
+        while len(tasks):
+            held = max((held[tasks] for held in self._held), key=lambda mask: int(mask.sum()))
+            if not held.any():
+                break
+            groups.append(tasks[held])
+            tasks = tasks[~held]
+        return groups
+
+    def job_shape(self, tasks: Ints) -> tuple[NodeShape, Need]:
+        """What each node gives to a job of these tasks, and what the job must ask for to get such nodes.
+
+        That is disk and counts that its tasks need, and cores and memory where not every node has so much.
+        """
+        shape, w = self.nodes_for(tasks)[0], self.workflow
+        counts = tuple((name, count if w.counts[name][tasks].any() else 0) for name, count in shape.counts)
+        shape = replace(shape, disk_bytes=shape.disk_bytes if w.disk_bytes[tasks].any() else None, counts=counts)
+        cores = shape.cores if shape.cores > self.shape.cores else 0
+        memory = 0 if shape.memory_bytes == self.shape.memory_bytes else shape.memory_bytes
+        asked = tuple((name, count) for name, count in counts if count)
+        return shape, Need(cores, memory or 0, 0, shape.disk_bytes or 0, asked)
 
     def levels(self, left: Mask) -> Levels:
         """The levels of the tasks that are left; the same answer for the same tasks, so that run times are kept."""
@@ -146,15 +189,15 @@ class Work:
         parents = _within(w.parents, left)
         children = parents.reversed()
         first = children.start.tolist()
-        needs = zip(w.cores[tasks].tolist(), w.memory_bytes[tasks].tolist(), w.nodes[tasks].tolist(), strict=True)
         ends = children.index.tolist()
         members = {
-            v: Member(Need(*need), expected, waits_for, ends[first[v] : first[v + 1]])
+            v: Member(need, expected, waits_for, ends[first[v] : first[v + 1]])
             for v, (need, expected, waits_for) in enumerate(
-                zip(needs, self.expected_s[tasks].tolist(), parents.degrees().tolist(), strict=True)
+                zip(w.needs(tasks), self.expected_s[tasks].tolist(), parents.degrees().tolist(), strict=True)
             )
         }
-        played = [lasting_s(count, self.shape, members) for count in nodes]
+        shape = self.nodes_for(tasks)[0]
+        played = [lasting_s(count, shape, members) for count in nodes]
         return np.array([NEVER_S if one is None else one for one in played], dtype=np.int64)
 
     def are_alike(self, tasks: Ints) -> bool:
@@ -163,51 +206,56 @@ class Work:
 
     def nodes_needed(self, tasks: Ints) -> int:
         """How many nodes let all these tasks run at once: tasks put one by one on the first node with room."""
-        w, shape = self.workflow, self.shape
+        w, shape = self.workflow, self.nodes_for(tasks)[0]
         whole = int(w.nodes[tasks].sum())
         small = tasks[w.nodes[tasks] == 0]
-        cores, memory = w.cores[small], w.memory_bytes[small]
+        cores = w.cores[small]
         if not len(small):
             return whole
-        if (cores == cores[0]).all() and not memory.any():
-            return whole - (-len(small) // (shape.cores // int(cores[0])))
-        return whole + _first_fit(map(Need, cores.tolist(), memory.tolist()), shape)
+        if (cores == cores[0]).all() and not w.memory_bytes[small].any() and not w.resources:
+            return whole - (-len(small) // max(1, shape.cores // int(cores[0])))
+        return whole + _first_fit(w.needs(small), shape)
 
     def _refuse_misfits(self) -> None:
-        tasks = misfits(self.workflow, self.shape, self.cluster_nodes)
-        if not tasks:
-            return
-        w, shape, first, others = self.workflow, self.shape, tasks[0], len(tasks) - 1
-        nodes, cores = int(w.nodes[first]), int(w.cores[first])
-        if nodes > self.cluster_nodes:
-            problem = f"needs {nodes:,} nodes, but a job can have {self.cluster_nodes:,}"
-        elif cores > shape.cores:
-            problem = f"needs {cores:,} cores of one node, but a node has {shape.cores:,}"
-        else:
-            there = format_size(shape.memory_bytes or 0)
-            problem = f"needs {format_size(w.memory_bytes[first])} of memory, but a node has {there}"
-        more = f" ({others:,} other tasks do not fit either)" if others else ""
-        raise UserError(f"task {w.ids[first]} {problem}{more}; request less, or use a larger cluster")
+        tasks = misfits(self.workflow, self.site)
+        if tasks:
+            others, task = len(tasks) - 1, self.workflow.task(tasks[0])
+            key, needs, has = missing(task.need, self.site)
+            owner = "a job can have" if key == "nodes" else "a node has"
+            more = f" ({others:,} other tasks do not fit either)" if others else ""
+            raise UserError(
+                f"task {task.id} needs {needs}, but {owner} {has}{more}; request less, or use a larger cluster"
+            )
 
 
-def misfits(workflow: Workflow, shape: NodeShape, nodes: int) -> list[int]:
-    """The tasks that could not run even if all these nodes were empty."""
-    w, memory = workflow, np.inf if shape.memory_bytes is None else shape.memory_bytes
-    misfit = (w.nodes == 0) & ((w.cores > shape.cores) | (w.memory_bytes > memory)) | (w.nodes > nodes)
-    found: list[int] = np.flatnonzero(misfit).tolist()
+def misfits(workflow: Workflow, site: Site) -> list[int]:
+    """The tasks that could not run even if all nodes of the site were empty."""
+    able = sum((kind.count * workflow.fits(kind.shape) for kind in site.kinds), np.zeros(len(workflow), dtype=np.int64))
+    found: list[int] = np.flatnonzero(np.minimum(able, site.job_nodes) < np.maximum(1, workflow.nodes)).tolist()
     return found
+
+
+def missing(need: Need, site: Site) -> tuple[str, str, str]:
+    """What a misfit needs and the site has not: its name, how much is needed, and how much there is, in words."""
+    able = sum(kind.count for kind in site.kinds if need.fits(kind.shape))
+    if need.nodes > site.job_nodes:
+        return "nodes", f"{need.nodes:,} nodes", f"{site.job_nodes:,}"
+    if able:
+        with_ = ", ".join(amount_text(name, amount) for name, amount in need.amounts().items() if amount)
+        return "nodes", f"{need.nodes:,} nodes with {with_}", f"{able:,}"
+    return lacking(need, [kind.shape for kind in site.kinds])
 
 
 def _alike(w: Workflow, tasks: Ints) -> bool:
     """Whether all these tasks need the same, and none a whole node."""
-    cores, memory = w.cores[tasks], w.memory_bytes[tasks]
-    return not (w.nodes[tasks].any() or (cores != cores[:1]).any() or (memory != memory[:1]).any())
+    columns = (column[tasks] for column in (w.cores, w.memory_bytes, w.disk_bytes, *w.counts.values()))
+    return not w.nodes[tasks].any() and all((column == column[:1]).all() for column in columns)
 
 
 def _first_fit(needs: Iterable[Need], shape: NodeShape) -> int:
-    nodes = Nodes(0, shape)
+    nodes = Nodes([])
     for i, need in enumerate(sorted(needs, reverse=True)):
-        nodes.take(i, need, nodes.room(need) or nodes.add())
+        nodes.take(i, need, nodes.room(need) or nodes.add(shape))
     return len(nodes)
 
 

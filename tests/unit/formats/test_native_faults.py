@@ -48,7 +48,14 @@ FAULTS = [
     (TASK + "    memory: [4GB]\n", "wf.yaml:4: memory is a list"),
     (TASK + "    runtime: soon\n", "wf.yaml:4: runtime is 'soon'; write a time above 0"),
     (TASK + "    runtime: 99999999999999d\n", "wf.yaml:4: runtime is '99999999999999d'; write at most 11,574d"),
-    (TASK + "    gpus: 1\n", "wf.yaml:4: a task has no key 'gpus'; Windrow does not schedule GPUs yet"),
+    (TASK + "    gpu: 1\n", "wf.yaml:4: a task has no key 'gpu'; write gpus: with a number"),
+    (TASK + "    gpus: many\n", "wf.yaml:4: gpus is 'many'; write a whole number, without quotes"),
+    (TASK + "    disk: 5\n", "wf.yaml:4: disk is '5'; write a size with its unit, like 500MB or 4GiB"),
+    (TASK + "    resources: 5\n", "wf.yaml:4: resources is not a mapping; write names with numbers"),
+    (
+        TASK + "    resources: {gpus: 1}\n",
+        "wf.yaml:4: the resource 'gpus'; write gpus, disk, memory, cores and nodes beside it",
+    ),
     (
         TASK + "    inputs: [x, {s}]\n",
         "wf.yaml:4: inputs is a mapping, .*; put text that begins with a brace in quotes",

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.examples import examples
 from tests.unit.lab.test_trials import ALL, NO_FAILURES, SOME_FAILURES, fork_join, some_world
-from tests.unit.strategies.test_listing import workflows
+from tests.unit.strategies.test_listing import NODE, workflows
 
 from windrow.kernels.run import tables as k
 from windrow.lab.figures import Figures, trial_figures
@@ -36,7 +36,7 @@ def by_both_ways(
 @pytest.mark.slow
 @examples(600)
 @given(
-    st.booleans().flatmap(lambda mixed: workflows(mixed=mixed)),
+    st.sampled_from([0, 1, 2]).flatmap(lambda mixed: workflows(mixed=mixed)),
     st.sampled_from(WITH_HABITS),
     st.integers(0, 10**6),
     st.sampled_from([1.0, 1.1, 2.0]),
@@ -47,14 +47,14 @@ def by_both_ways(
 def test_figures_are_those_of_the_core(
     workflow: Workflow, strategy: Strategy, seed: int, margin: float, noise: float, cap: int, policy: str
 ) -> None:
-    """Tasks that need alike, and tasks that differ in cores, memory and whole nodes."""
+    """Tasks that need alike, and tasks that differ in cores, memory, disk, named resources and whole nodes."""
     _compare(workflow, strategy, seed, margin, noise, cap, policy, NO_FAILURES, "count")
 
 
 @pytest.mark.slow
 @examples(300)
 @given(
-    st.booleans().flatmap(lambda mixed: workflows(mixed=mixed)),
+    st.sampled_from([0, 1, 2]).flatmap(lambda mixed: workflows(mixed=mixed)),
     st.sampled_from(WITH_HABITS),
     st.integers(0, 10**6),
     st.sampled_from([0.0, 0.5]),
@@ -89,10 +89,7 @@ def _compare(
 ) -> None:
     rng = np.random.default_rng(seed)
     cluster, expected, actual = some_world(rng, seed, workflow, noise, policy, failures, placement)
-    differ = bool(
-        workflow.nodes.any() or np.ptp(workflow.cores) or workflow.memory_bytes.any() or workflow.cores[0] > 1
-    )
-    shape = NodeShape(4, 8) if differ else NodeShape(int(rng.integers(1, 4)))
+    shape = NodeShape(int(rng.integers(1, 4))) if workflow.fits(NodeShape()).all() and rng.random() < 0.5 else NODE
     terms = Terms(
         margin=margin,
         round_s=int(rng.choice([1, 60])),
@@ -147,20 +144,30 @@ def test_a_strategy_without_habits_takes_the_long_way() -> None:
         (3, 0, NodeShape(8), 2),
         (1, 4, NodeShape(8, 10), 2),
         (1, 4, NodeShape(8), 8),
+        (1, 4, NodeShape(8, 100, 5, (("gpus", 3),)), 3),
+        (1, 4, NodeShape(8, 100, 1, (("gpus", 3),)), 1),
     ],
 )
 def test_places_on_a_node(cores: int, memory: int, shape: NodeShape, places: int) -> None:
-    run = made([Task(n, 5, cores=cores, memory_bytes=memory) for n in "ab"], shape)
+    named = {"disk_bytes": 1, "counts": (("gpus", 1),)} if shape.counts else {}
+    run = made([Task(n, 5, cores=cores, memory_bytes=memory, **named) for n in "ab"], shape)  # type: ignore[arg-type]
     assert (run[k.PER_NODE], run[k.PACKED], k.tasks_of(run)[:, k.UNITS].tolist()) == (places, 0, [1, 1])
 
 
 def test_tasks_that_differ_are_put_on_nodes_one_by_one() -> None:
-    for other, units in ((Task("b", 5, cores=2), 2), (Task("b", 5, memory_bytes=1), 1), (Task("b", 5, nodes=3), 6)):
-        run = made([Task("a", 5), other], NodeShape(2, 9))
+    others = (
+        ("cores", 2, 2),
+        ("memory_bytes", 1, 1),
+        ("nodes", 3, 6),
+        ("disk_bytes", 1, 1),
+        ("counts", (("b", 1),), 1),
+    )
+    for what, amount, units in others:
+        run = made([Task("a", 5), Task("b", 5, **{what: amount})], NodeShape(2, 9, 9, (("b", 1),)))  # type: ignore[arg-type]
         assert (run[k.PER_NODE], run[k.PACKED], k.tasks_of(run)[:, k.UNITS].tolist()) == (2, 1, [1, units])
 
 
 def made(tasks: list[Task], shape: NodeShape) -> np.ndarray:
     workflow = Workflow.from_tasks("pair", tasks)
     work = Work(workflow, whole_seconds(workflow), Site.of(4, shape))
-    return tables(work, {}, are_alike=work.are_alike(np.arange(len(workflow))))
+    return tables(work, {}, shape, are_alike=work.are_alike(np.arange(len(workflow))))

@@ -15,27 +15,43 @@ from windrow.pool.placement import Placement
 from windrow.strategies.levels import _first_fit
 
 CORES, MEMORY = 4, 8
-SHAPES = st.sampled_from([NodeShape(CORES), NodeShape(CORES, MEMORY)])
-PARTS = st.builds(Need, st.integers(1, CORES), st.integers(0, MEMORY), st.just(0))
-NEEDS = st.one_of(PARTS, st.builds(Need, st.just(1), st.just(0), st.integers(1, 3)))
+SHAPES = st.sampled_from(
+    [NodeShape(CORES), NodeShape(CORES, MEMORY), NodeShape(CORES, MEMORY, 6, (("gpus", 2), ("x", 3)))]
+)
+PARTS = st.builds(Need, st.integers(1, CORES), st.integers(0, MEMORY), st.just(0), st.just(0), st.just(()))
+NAMED = st.builds(
+    lambda cores, disk, gpus, x: Need(cores, 1, 0, disk, tuple((k, n) for k, n in (("gpus", gpus), ("x", x)) if n)),
+    *(st.integers(1, 2), st.integers(0, 3), st.integers(0, 2), st.integers(0, 3)),
+)
+WHOLE = st.builds(
+    Need, st.just(1), st.just(0), st.integers(1, 3), st.integers(0, 1), st.sampled_from([(), (("gpus", 1),)])
+)
+NEEDS = st.one_of(PARTS, NAMED, WHOLE)
 
 
 @dataclass
 class Slow:
     """Nodes as lists of what is on them; everything is added up anew for every question."""
 
-    shape: NodeShape
+    shapes: list[NodeShape]
     on: list[list[Need]]
     lost: set[int] = field(default_factory=set)
 
     def has_room(self, place: int, need: Need) -> bool:
-        here = self.on[place]
-        if place in self.lost or (need.nodes and here):
+        here, there = self.on[place], self.shapes[place].amounts()
+        if place in self.lost or (need.nodes and here) or any(other.nodes for other in here):
             return False
-        cores = sum(self.shape.cores if other.nodes else other.cores for other in here)
-        memory = sum(0 if other.nodes else other.memory_bytes for other in here)
-        memory_left = self.shape.memory_bytes is None or memory + need.memory_bytes <= self.shape.memory_bytes
-        return bool(need.nodes) or (cores + need.cores <= self.shape.cores and memory_left)
+        for name, amount in need.amounts().items():
+            if sum(other.amounts().get(name, 0) for other in here) + amount > there.get(name, 0):
+                return False
+        return True
+
+    def could_ever(self, need: Need) -> bool:
+        left = [place for place in range(len(self.on)) if place not in self.lost]
+        empty = Slow(self.shapes, [[] for _ in self.on])
+        if not left and not need.nodes:
+            return any(empty.has_room(place, need) for place in range(len(self.on)))
+        return sum(empty.has_room(place, need) for place in left) >= max(1, need.nodes)
 
     def room(self, need: Need) -> tuple[int, ...]:
         places = [place for place in range(len(self.on)) if self.has_room(place, need)]
@@ -51,21 +67,26 @@ class Slow:
             self.on[place].remove(need)
 
 
-@given(SHAPES, st.integers(1, 4), st.data())
-def test_room_is_what_adding_up_says(shape: NodeShape, count: int, data: st.DataObject) -> None:
-    nodes, slow, taken = Nodes(count, shape), Slow(shape, [[] for _ in range(count)]), dict[int, tuple[int, ...]]()
+@given(st.lists(SHAPES, min_size=1, max_size=4), st.data())
+def test_room_is_what_adding_up_says(shapes: list[NodeShape], data: st.DataObject) -> None:
+    """On nodes that differ. A GPU is never two tasks' at a time, nor one that others have while another is free."""
+    count = len(shapes)
+    nodes, slow, taken = Nodes(shapes), Slow(shapes, [[] for _ in shapes]), dict[int, tuple[int, ...]]()
     needs = data.draw(st.lists(NEEDS, max_size=25))
+    nodes.busy_gpus = data.draw(st.sampled_from([frozenset(), frozenset({0})]))
     for task, need in enumerate(needs):
-        assert nodes.can_ever_hold(need) == (need.nodes <= count - len(slow.lost))
+        assert nodes.can_ever_hold(need) == slow.could_ever(need)
         places = slow.room(need)
         assert nodes.room(need) == places
         if places:
             nodes.take(task, need, places)
             slow.take(need, places)
             taken[task] = places
+            check_gpus(nodes, task, need, {t: needs[t] for t in taken if taken[t] == places and t != task})
         if data.draw(st.booleans()) and taken:
             gone = data.draw(st.sampled_from(sorted(taken)))
-            assert nodes.give(gone) == needs[gone]
+            cores = sum(shapes[p].cores for p in taken[gone]) if needs[gone].nodes else needs[gone].cores
+            assert nodes.give(gone).cores == cores
             slow.give(needs[gone], taken.pop(gone))
         if data.draw(st.integers(0, 9)) == 0:
             slow.lost.add(lost := data.draw(st.integers(0, count - 1)))
@@ -75,12 +96,28 @@ def test_room_is_what_adding_up_says(shape: NodeShape, count: int, data: st.Data
     assert nodes.free_cores == sum(cores for place, cores in enumerate(free) if place not in slow.lost)
 
 
+def check_gpus(nodes: Nodes, task: int, need: Need, others: dict[int, Need]) -> None:
+    mine = nodes.gpus_of(task)
+    if need.nodes:
+        assert mine is None
+        return
+    wanted = dict(need.counts).get("gpus", 0)
+    if mine is None:
+        assert wanted == 0
+        return
+    theirs = [gpu for other in others for gpu in nodes.gpus_of(other) or ()]
+    assert len(mine) == wanted
+    assert not set(mine) & set(theirs)
+    if 0 in nodes.busy_gpus and 0 in mine:
+        assert len(mine) + len(theirs) == 2
+
+
 @given(SHAPES, st.integers(1, 4), st.data())
 def test_a_job_starts_the_longest_that_has_room(shape: NodeShape, count: int, data: st.DataObject) -> None:
     """Every task offered is tried, the longest first, equals by number, as often as one of them could start."""
     needs = data.draw(st.lists(NEEDS, max_size=20))
     length_s = [data.draw(st.integers(1, 3)) for _ in needs]
-    packing, slow = Packing(count, shape), Slow(shape, [[] for _ in range(count)])
+    packing, slow = Packing(count, shape), Slow([shape] * count, [[] for _ in range(count)])
     offered: set[int] = set()
     running: dict[int, tuple[int, ...]] = {}
     for task, need in enumerate(needs):
@@ -105,13 +142,13 @@ def test_a_job_starts_the_longest_that_has_room(shape: NodeShape, count: int, da
 @given(SHAPES, st.integers(1, 4), st.data())
 def test_a_pool_places_in_the_order_of_asking(shape: NodeShape, count: int, data: st.DataObject) -> None:
     needs = data.draw(st.lists(NEEDS, max_size=20))
-    placement, slow = Placement(count, shape), Slow(shape, [[] for _ in range(count)])
+    placement, slow = Placement(count, shape), Slow([shape] * count, [[] for _ in range(count)])
     waiting: list[int] = []
     placed: dict[int, tuple[int, ...]] = {}
     for key, need in enumerate(needs):
         placement.ask(key, need)
         waiting.append(key)
-        assert placement.misfits() == [k for k in waiting if needs[k].nodes > count - len(slow.lost)]
+        assert placement.misfits() == [k for k in waiting if not slow.could_ever(needs[k])]
         expected = []
         while waiting and (places := slow.room(needs[waiting[0]])):
             slow.take(needs[waiting[0]], places)
@@ -132,7 +169,7 @@ def test_a_pool_places_in_the_order_of_asking(shape: NodeShape, count: int, data
 
 @given(SHAPES, st.lists(PARTS, max_size=30))
 def test_a_new_node_is_counted_where_no_other_has_room(shape: NodeShape, needs: list[Need]) -> None:
-    slow = Slow(shape, [])
+    slow = Slow([shape] * len(needs), [])
     for need in sorted(needs, reverse=True):
         if not slow.room(need):
             slow.on.append([])

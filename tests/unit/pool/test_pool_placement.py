@@ -10,7 +10,7 @@ from windrow.model.nodes import Need
 from windrow.pool.placement import Placement
 
 NEEDS = st.one_of(
-    st.builds(Need, st.integers(1, 4), st.integers(0, 8), st.just(0)),
+    st.builds(Need, st.integers(1, 4), st.integers(0, 8), st.just(0), st.just(0), st.just(())),
     st.builds(lambda n: Need(1, 0, n), st.integers(1, 3)),
 )
 

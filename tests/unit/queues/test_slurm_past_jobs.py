@@ -55,7 +55,7 @@ class Site:
             case ["scontrol", "-o", "show"]:
                 return Answer(0, "PartitionName=main Default=YES MaxTime=UNLIMITED\n", "")
             case ["sinfo", *_]:
-                return Answer(0, "n1|idle|up|2|1000|(null)\n", "")
+                return Answer(0, "n1|idle|up|2|1000|0|(null)|(null)\n", "")
             case ["sacct", *_]:
                 return Answer(0, ROWS, "")
             case _:

@@ -38,7 +38,7 @@ PARTITIONS = """\
 PartitionName=main Default=YES QoS=N/A MaxNodes=UNLIMITED MaxTime=10:00:00 Nodes=n[1-3] State=UP TotalNodes=3
 PartitionName=small Default=NO QoS=few MaxNodes=1 MaxTime=00:10:00 Nodes=n[1-2] State=UP TotalNodes=2
 """
-NODES = "n1|idle|up|2|1000|(null)\nn2|mixed|up|4|2000|fat,new\nn3|down*|up|4|3000|fat\n"
+NODES = "n1|idle|up|2|1000|0|(null)|(null)\nn2|mixed|up|4|2000|0|(null)|fat,new\nn3|down*|up|4|3000|0|(null)|fat\n"
 ASSOCIATIONS = "|||100||\nada||20||1-00:00:00|node=2\nbob||1||00:01:00|\n"
 
 
@@ -151,7 +151,7 @@ def test_counts_nodes_and_probes() -> None:
     assert [parse_count(text) for text in ("8", "2K", "1.5K", "2-4")] == [8, 2048, 1536, 2]
     states = {"idle": True, "allocated": True, "mixed-": True, "idle~": True, "draining": True, "drained": False}
     states |= {"down": False, "down*": False, "idle*": False, "unknown": False, "planned": True, "reserved": False}
-    nodes = parse_nodes("".join(f"n{i}|{state}|up|2|1000|(null)\n" for i, state in enumerate(states)))
+    nodes = parse_nodes("".join(f"n{i}|{state}|up|2|1000|0|(null)|(null)\n" for i, state in enumerate(states)))
     assert [node.is_usable for node in nodes] == list(states.values())
     seen = "sbatch: Job 6 to start at 1794747722 using 4 processors on nodes n[7-8] in partition main\n"
     assert parse_probe(seen) == 1794747722.0
@@ -242,7 +242,7 @@ def test_an_outer_job_does_not_leak_into_what_it_submits() -> None:
 def test_drained_and_reserved_nodes_are_not_offered() -> None:
     states = {"idle": True, "allocated": True, "mixed": True, "idle~": True, "planned": True, "draining": False}
     states |= {"drained": False, "down*": False, "maint": False, "reserved": False, "allocated$": False}
-    rows = "".join(f"n{i}|{state}|up|2|1000|(null)\n" for i, state in enumerate(states))
+    rows = "".join(f"n{i}|{state}|up|2|1000|0|(null)|(null)\n" for i, state in enumerate(states))
     assert [node.is_open for node in parse_nodes(rows)] == list(states.values())
     ours = parse_nodes(rows, has_reservation=True)
     assert [node.is_open for node in ours] == [value or "n" + str(i) in ("n8", "n9", "n10") for i, value in
@@ -253,7 +253,7 @@ def test_drained_and_reserved_nodes_are_not_offered() -> None:
 def test_limits_tell_what_can_be_had_now() -> None:
     limits = SlurmQueue(run=site(), env={}).limits()
     assert (limits.nodes, limits.usable_nodes, limits.closed) == (3, 2, "")
-    drained = "n1|drained|up|2|1000|(null)\nn2|draining|up|4|2000|fat\n"
+    drained = "n1|drained|up|2|1000|0|(null)|(null)\nn2|draining|up|4|2000|0|(null)|fat\n"
     limits = SlurmQueue(run=site(sinfo=drained), env={}).limits()
     assert (limits.nodes, limits.usable_nodes) == (2, 0)
     assert limits.closed == "all 2 nodes of partition main are down, drained or reserved (see sinfo -R)"
@@ -263,7 +263,7 @@ def test_limits_tell_what_can_be_had_now() -> None:
 
 
 def test_a_snapshot_offers_only_nodes_that_our_jobs_may_use() -> None:
-    nodes = "n1|idle|up|2|1000|(null)\nn2|draining|up|4|2000|fat\nn3|idle|up|4|2000|fat\n"
+    nodes = "n1|idle|up|2|1000|0|(null)|(null)\nn2|draining|up|4|2000|0|(null)|fat\nn3|idle|up|4|2000|0|(null)|fat\n"
     seen = SlurmQueue(SlurmProfile(constraint="fat"), run=site(sinfo=nodes), env={}).snapshot()
     assert (seen.nodes, seen.open_nodes) == (3, 1)
 

@@ -13,7 +13,6 @@ from tests.examples import examples
 
 from windrow.errors import UserError
 from windrow.model import NodeShape, Task, Workflow
-from windrow.model.nodes import Need
 from windrow.model.packing import Packing
 from windrow.model.site import Site
 from windrow.strategies import Work, levels
@@ -22,7 +21,7 @@ from windrow.strategies import Work, levels
 def played(workflow: Workflow, nodes: int, shape: NodeShape) -> int | None:
     """Run the whole workflow in one allocation, event by event; None where it cannot."""
     packing = Packing(nodes, shape)
-    needs = [Need(t.cores, t.memory_bytes, t.nodes) for t in workflow]
+    needs = [t.need for t in workflow]
     open_parents = workflow.parents.degrees().tolist()
     ends: list[tuple[int, int]] = []
     now, done = 0, 0
@@ -47,9 +46,15 @@ def played(workflow: Workflow, nodes: int, shape: NodeShape) -> int | None:
     return now
 
 
+NAMES = ("a", "b", "c", "d", "gpus")
+NODE = NodeShape(4, 8, 5, tuple((name, 3) for name in NAMES))
+
+
 @st.composite
-def workflows(draw: st.DrawFn, *, mixed: bool) -> Workflow:
+def workflows(draw: st.DrawFn, *, mixed: int) -> Workflow:
+    """mixed 0: tasks need one core. 1: cores, memory and whole nodes differ. 2: disk and named resources as well."""
     n = draw(st.integers(1, 14))
+    names = draw(st.lists(st.sampled_from(NAMES), unique=True)) if mixed > 1 else []
     tasks = []
     for i in range(n):
         parents = draw(st.lists(st.integers(0, i - 1), max_size=3, unique=True)) if i else []
@@ -61,6 +66,8 @@ def workflows(draw: st.DrawFn, *, mixed: bool) -> Workflow:
                 cores=draw(st.integers(1, 4)) if mixed else 1,
                 memory_bytes=draw(st.integers(0, 8)) if mixed else 0,
                 nodes=draw(st.sampled_from([0, 0, 0, 1, 2])) if mixed else 0,
+                disk_bytes=draw(st.integers(0, 3)) if mixed > 1 else 0,
+                counts=tuple((name, k) for name in sorted(names) if (k := draw(st.integers(0, 3)))),
             )
         )
     return Workflow.from_tasks("random", tasks)
@@ -68,9 +75,9 @@ def workflows(draw: st.DrawFn, *, mixed: bool) -> Workflow:
 
 @pytest.mark.slow
 @examples(500)
-@given(st.booleans().flatmap(lambda mixed: workflows(mixed=mixed)), st.integers(1, 6))
+@given(st.sampled_from([0, 1, 2]).flatmap(lambda mixed: workflows(mixed=mixed)), st.integers(1, 6))
 def test_run_times_are_those_of_the_packing(workflow: Workflow, most: int) -> None:
-    shape = NodeShape(4, 8)
+    shape = NODE
     work = Work(workflow, workflow.runtime_s.astype(np.int64), Site.of(6, shape))
     with mock.patch.object(levels, "is_loaded", side_effect=[True, False]):
         compiled, in_python = (work.run_s(np.arange(len(workflow)), most).tolist() for _ in range(2))
@@ -78,7 +85,7 @@ def test_run_times_are_those_of_the_packing(workflow: Workflow, most: int) -> No
     assert compiled == in_python == [2**40 if time is None else time for time in expected]
 
 
-@given(workflows(mixed=False), st.integers(1, 20))
+@given(workflows(mixed=0), st.integers(1, 20))
 def test_graham_bounds_on_single_cores(workflow: Workflow, nodes: int) -> None:
     """List scheduling needs at least work / nodes and the critical path, at most their sum."""
     work = Work(workflow, workflow.runtime_s.astype(np.int64), Site.of(nodes))

@@ -84,9 +84,10 @@ def _place(told: RunView, task_id: str) -> _Place:
     attempts = told.story.tasks[number].attempts
     is_whole = bool(workflow.nodes[number])
     hosts = told.story.jobs[attempts[-1].job].hosts if attempts and is_whole else ()
-    cores = int(told.facts.get("node_cores", 1)) if is_whole else int(workflow.cores[number])
+    need = workflow.task(number).need
+    need = need._replace(cores=int(told.facts.get("node_cores", 1))) if is_whole else need
     env = task_env(
-        dict(step.env), run=told.paths.name, task=task_id, attempt=max(1, len(attempts)), cores=cores, hosts=hosts
+        dict(step.env), run=told.paths.name, task=task_id, attempt=max(1, len(attempts)), need=need, hosts=hosts
     )
     return _Place(task_id, step.workdir, env, step.command)
 

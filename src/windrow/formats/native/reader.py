@@ -123,7 +123,8 @@ class _Expansion:
             draft.runtime_s[number] = form.runtime_s or DEFAULT_RUNTIME_S
             draft.guessed_run_times += form.runtime_s is None
             draft.cores[number], draft.nodes[number] = form.cores, form.nodes
-            draft.memory_bytes[number] = form.memory_bytes
+            draft.memory_bytes[number], draft.disk_bytes[number] = form.memory_bytes, form.disk_bytes
+            draft.count(number, form.counts)
             draft.parents.append(parents)
             draft.children.append(())
             draft.inputs.append(draft.files.numbers(inputs))

@@ -19,6 +19,7 @@ from windrow.formats.disk import AnyPath, bare_name
 from windrow.formats.native.text import Template
 from windrow.formats.native.yaml_source import Items, Node, Scalar, YamlTable
 from windrow.model.bounds import COUNT_MAX, DURATION_S_MAX, SIZE_BYTES_MAX
+from windrow.model.resources import GPUS, Counts
 
 if TYPE_CHECKING:
     from windrow.formats.native.matrix import Matrix
@@ -37,13 +38,13 @@ _MEMORY = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,6})?) ?(?:([kKMGT])(i?B)?|B)")
 _POWER = {"k": 1, "K": 1, "M": 2, "G": 3, "T": 4}
 _LONG_NUMBER = re.compile(r"[0-9]{13}")
 _UNSUPPORTED = {
-    "gpus": "Windrow does not schedule GPUs yet; give the whole node to the task with nodes: 1",
-    "gpu": "Windrow does not schedule GPUs yet; give the whole node to the task with nodes: 1",
+    "gpu": "write gpus: with a number",
     "depends": "write after: with the ids of other tasks",
     "needs": "write after: with the ids of other tasks",
     "timeout": "a task has no time limit of its own; runtime says how long it is expected to take",
 }
 _ENV_NAME = re.compile(r"[^=\0]+")
+_RESOURCE = re.compile(r"(?!(?:cores|nodes|memory|disk|gpus?)$)[A-Za-z][A-Za-z0-9_]{0,63}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +76,8 @@ class TaskForm:
     cores: int = 1
     nodes: int = 0
     memory_bytes: int = 0
+    disk_bytes: int = 0
+    counts: Counts = ()
     runtime_s: float | None = None
     retries: int = 0
     matrix: Matrix | None = None
@@ -112,7 +115,11 @@ class _Reader:
             if key not in values:
                 raise self._fault(node, f"a task without {key}", f"add {example}")
         env = {**defaults.get("env", {}), **values.get("env", {})}
+        counts = {**defaults.get("resources", {}), **values.get("resources", {})}
         values = {**defaults, **values, "env": tuple(env.items())}
+        counts[GPUS] = values.pop(GPUS, 0)
+        values.pop("resources", None)
+        values["counts"] = tuple(sorted((name, count) for name, count in counts.items() if count))
         fields, is_shell = values.pop("command")
         return TaskForm(line=node.line, command=fields, is_shell=is_shell, **values)
 
@@ -173,6 +180,15 @@ class _Reader:
             if not _ENV_NAME.fullmatch(name.text):
                 raise self._fault(name, f"the variable {name.text!r}", "a name is not empty and has no =")
         return {name.text: self._field(value, f"{key} {name.text}") for name, value in node.entries}
+
+    def resources(self, node: Node, key: str) -> dict[str, int]:
+        if not isinstance(node, YamlTable):
+            raise self._fault(node, f"{key} is not a mapping", "write names with numbers: resources: {matlab: 1}")
+        for name, _ in node.entries:
+            if not _RESOURCE.fullmatch(name.text):
+                fix = "write gpus, disk, memory, cores and nodes beside it; other names are of letters, digits and _"
+                raise self._fault(name, f"the resource {name.text!r}", fix)
+        return {name.text: self.count(value, key) for name, value in node.entries}
 
     def kind(self, node: Node, key: str) -> str:
         field = self.text(node, key)
@@ -252,8 +268,10 @@ def _shown(node: Node) -> str:
 
 
 _WORKFLOW_KEYS = ("name", "defaults", "tasks")
-_COUNTS = {"cores": (1, COUNT_MAX), "nodes": (0, COUNT_MAX), "retries": (0, RETRIES_MAX)}
-_FORM_NAMES = {"memory": "memory_bytes", "runtime": "runtime_s"}
+_COUNTS = {"cores": (1, COUNT_MAX), "retries": (0, RETRIES_MAX)} | dict.fromkeys(
+    ("nodes", GPUS, "resources"), (0, COUNT_MAX)
+)
+_FORM_NAMES = {"memory": "memory_bytes", "disk": "disk_bytes", "runtime": "runtime_s"}
 _READERS: Mapping[str, Callable[[_Reader, Node, str], Any]] = {
     "id": _Reader.text,
     "command": _Reader.command,
@@ -264,6 +282,9 @@ _READERS: Mapping[str, Callable[[_Reader, Node, str], Any]] = {
     "cores": _Reader.count,
     "nodes": _Reader.count,
     "memory": _Reader.memory,
+    "gpus": _Reader.count,
+    "disk": _Reader.memory,
+    "resources": _Reader.resources,
     "runtime": _Reader.duration,
     "retries": _Reader.count,
     "env": _Reader.env,
@@ -275,5 +296,7 @@ _READERS: Mapping[str, Callable[[_Reader, Node, str], Any]] = {
 TASK_KEYS = tuple(_READERS)
 """What a task may say."""
 
-DEFAULT_KEYS = ("shell", "cores", "nodes", "memory", "runtime", "retries", "env", "workdir")
+DEFAULT_KEYS = (
+    *("shell", "cores", "nodes", "memory", "gpus", "disk", "resources", "runtime", "retries", "env", "workdir"),
+)
 """What `defaults` may say for all tasks."""

@@ -111,6 +111,8 @@ def _read_executed(
         seen[i] = 1
         if task.node_count is not None:
             draft.nodes[i] = task.node_count
+        draft.disk_bytes[i] = math.ceil(task.disk_in_bytes or 0)
+        draft.count(i, task.resources.items())
         program = _set_run(draft, i, task, task.core_count)
         if i in unnamed:
             draft.kinds[i] = intern(_kind_in_id(task.id, program))

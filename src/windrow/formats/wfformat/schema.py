@@ -2,8 +2,8 @@
 
 1.5 split a task in two: `workflow.specification.tasks` says what it is, `workflow.execution.tasks` how it ran. 1.6 only
 adds summaries that can be computed, and forbids some characters in ids. 1.4 has one list, `workflow.tasks`, with each
-task's files inside it. `category` and `nodeCount` are no fields of 1.5; the format allows extra fields, and with these
-two a workflow written and read again is the same (see `writer`).
+task's files inside it. `category`, `nodeCount`, `diskInBytes` and `resources` are no fields of 1.5; the format allows
+extra fields, and with these a workflow written and read again is the same (see `writer`).
 
 Lists of tasks are decoded in two steps: first into `Raw` slices of the text, then one by one, so that a million tasks
 never exist as objects all at once.
@@ -62,6 +62,8 @@ class ExecutedTask(Struct, gc=False, rename="camel", omit_defaults=True):
     core_count: Number | None = None
     memory_in_bytes: Number | None = None
     node_count: Annotated[int, Meta(ge=-LARGEST, le=LARGEST)] | None = None
+    disk_in_bytes: Number | None = None
+    resources: dict[str, Annotated[int, Meta(ge=0, le=LARGEST)]] = {}
 
 
 class OldNames(Struct, gc=False):

@@ -2,7 +2,7 @@
 
 The reader's rule for kinds (`reader`) is used backwards: a kind goes into `name`, where a reader finds it. Only a
 kind that is empty or equal to the id cannot be found there, and is then said by the extra field `category`. Whole
-nodes, which the format does not know, go into the extra field `nodeCount`.
+nodes, disk and named resources, which the format does not know, go into extra fields.
 """
 
 from __future__ import annotations
@@ -59,12 +59,12 @@ def _specified_tasks(workflow: Workflow) -> Iterator[SpecifiedTask]:
 
 
 def _executed_tasks(workflow: Workflow) -> Iterator[ExecutedTask]:
-    columns = (workflow.runtime_s, workflow.cores, workflow.memory_bytes, workflow.nodes)
-    rows = zip(workflow.ids, *(column.tolist() for column in columns), strict=True)
-    for i, (task_id, runtime_s, cores, memory_bytes, nodes) in enumerate(rows):
+    rows = zip(workflow.ids, workflow.runtime_s.tolist(), workflow.needs(), strict=True)
+    for i, (task_id, runtime_s, (cores, memory_bytes, nodes, disk_bytes, counts)) in enumerate(rows):
         words = workflow.commands.get(i)
         command = CommandLine(words[0], list(words[1:])) if words else None
-        yield ExecutedTask(task_id, runtime_s, command, cores, memory_bytes or None, nodes or None)
+        needs = (cores, memory_bytes or None, nodes or None, disk_bytes or None, dict(counts))
+        yield ExecutedTask(task_id, runtime_s, command, *needs)
 
 
 def _names(adjacency: Adjacency, ids: Sequence[str]) -> Iterator[list[str]]:

@@ -13,7 +13,6 @@ by the number of its row, since rows of jobs move: `job` says where to. No kerne
 room is missing, and is called again.
 
 What comes next has its place:
-- needs that differ by task: behind `room.take` and `room.give`, which know cores, memory and whole nodes;
 - several attempts of one task at a time: UNTIL moves from the task to a row of its attempt;
 - stage-in before a start: `start.start_one` sets UNTIL later, and the end of a transfer is one more kind of end;
 - several clusters in one virtual time: a column of jobs says which, and `trial` and `play` advance the one whose next
@@ -48,6 +47,8 @@ READY_AT = 46  # a heap of tasks that are ready and in no job
 POOL_AT = 48  # the tasks of each job: a list while it waits, then a heap of those that may start
 NEWS_AT = 50  # what was told of jobs
 NODES_AT = 52  # nodes of running jobs, where PACKED
+# Header: what a node has beside cores and memory (disk, GPUs, ...), in how many kinds, where PACKED and tasks need any.
+EXTRAS = 54
 HEADER = 64
 
 # A task. EXPECTED is how long, which may grow; ORDER is the length by which it takes its turn; ACTUAL what it takes.
@@ -59,8 +60,9 @@ TASK_WIDTH = 8
 IN_NO_JOB, DONE = -1, -2
 
 # What is seldom asked of a task, in a row of its own (`more`). Where PACKED, it needs MEMORY of a node or WHOLE nodes,
-# and PLACE is its node.
-LEVEL, MEMORY, WHOLE, PLACE = range(4)
+# and PLACE is its node. From FIRST_EXTRA on: how much of each of the EXTRAS; what does not fit there is in further such
+# rows. Behind the last task are those of what an empty node has.
+LEVEL, MEMORY, WHOLE, PLACE, FIRST_EXTRA = range(5)
 
 # A job. NUMBER is the cluster's name for it. OPEN counts its tasks that are not done. FREE is its room that no task
 # has, LEAST the least that one of its tasks needs. In the pool, from AT on, are its SIZE tasks, of which READY may
@@ -70,9 +72,9 @@ FREE, LEAST, AT, SIZE, READY, FIRST_NODE = range(11, 17)
 JOB_WIDTH = 17
 PLANNED, WAITING, RUNNING, GONE = range(4)
 
-# A node of a running job. HOLDER is the task that has all of it.
+# A node of a running job. HOLDER is the task that has all of it. What is free of the EXTRAS follows.
 FREE_CORES, FREE_MEMORY, HOLDER = range(3)
-NODE_WIDTH = 3
+NODE_WIDTH = 3  # and EXTRAS
 
 # Requests. LATE is by which factor jobs are asked for longer than they should run.
 MARGIN, ROUND_S, OVERHEAD_S, MAX_REQUEST_S, LATE = range(5)
@@ -97,18 +99,26 @@ def more(r: Ints, v: int) -> int:
 
 
 @lean
+def extra(r: Ints, v: int, number: int) -> int:
+    """Where it says how much task `v` needs of an extra; what a node has, for the row behind the last task."""
+    place = FIRST_EXTRA + number
+    return v + r[MORE] * (1 + place // TASK_WIDTH) + place % TASK_WIDTH
+
+
+@lean
 def job(r: Ints, j: int) -> int:
     """Where the row of job `j` begins."""
     return r[JOBS_AT] + j * JOB_WIDTH
 
 
-def new_run(expected_s: Ints, first_child: Ints, children: Ints, rooms: dict[int, int]) -> Ints:
+def new_run(expected_s: Ints, first_child: Ints, children: Ints, rooms: dict[int, int], extras: int = 0) -> Ints:
     """A run of which no task has begun or is in a job. Each needs one unit. `rooms` says how many rows regions have."""
     n = len(expected_s)
     end = HEADER + n * TASK_WIDTH
-    after = end + (n + 1) * TASK_WIDTH  # one row of tasks more ends the children of the last
+    more = 1 + (FIRST_EXTRA + extras - 1) // TASK_WIDTH  # rows of each task beside its first
+    after = end + TASK_WIDTH + more * (n + 1) * TASK_WIDTH  # one task more ends the children of the last
     fixed = np.zeros(after + len(children), dtype=np.int64)
-    fixed[TASKS_END], fixed[MORE] = end, (n + 1) * TASK_WIDTH
+    fixed[TASKS_END], fixed[MORE], fixed[EXTRAS] = end, (n + 1) * TASK_WIDTH, extras
     tasks = tasks_of(fixed)
     tasks[:, CHILDREN], fixed[end + CHILDREN] = first_child[:-1] + after, len(fixed)
     tasks[:, EXPECTED] = tasks[:, ORDER] = tasks[:, ACTUAL] = expected_s
@@ -121,13 +131,17 @@ def new_run(expected_s: Ints, first_child: Ints, children: Ints, rooms: dict[int
 def laid_out(fixed: Ints, rooms: dict[int, int]) -> Ints:
     """The header, tasks and children of a run, as they are in `fixed`, with empty regions."""
     begin = len(fixed)
-    r = np.empty(begin + sum(rooms.get(at, 0) * width for at, width in _WIDTHS.items()), dtype=np.int64)
+    r = np.empty(begin + sum(rooms.get(at, 0) * _width(fixed, at) for at in _WIDTHS), dtype=np.int64)
     r[:begin] = fixed
-    for at, width in _WIDTHS.items():
+    for at in _WIDTHS:
         room = rooms.get(at, 0)
         r[at], r[at + 1] = begin, room
-        begin += room * width
+        begin += room * _width(fixed, at)
     return r
+
+
+def _width(r: Ints, at: int) -> int:
+    return _WIDTHS[at] + (int(r[EXTRAS]) if at == NODES_AT else 0)
 
 
 def position(rows: Ints) -> Ints:
@@ -145,10 +159,18 @@ def more_of(r: Ints) -> Ints:
     return r[HEADER + r[MORE] : r[TASKS_END] + r[MORE]].reshape(-1, TASK_WIDTH)
 
 
+def extra_of(r: Ints, number: int) -> Ints:
+    """What each task needs of an extra, and behind them what a node has."""
+    rows, place = divmod(FIRST_EXTRA + number, TASK_WIDTH)
+    begin = HEADER + r[MORE] * (1 + rows)
+    return r[begin + place : begin + r[MORE] : TASK_WIDTH]
+
+
 def region(r: Ints, at: int) -> Ints:
     """The rows of a region; what is written there is written into `r`."""
-    rows = r[r[at] : r[at] + r[at + 1] * _WIDTHS[at]]
-    return rows if _WIDTHS[at] == 1 else rows.reshape(-1, _WIDTHS[at])
+    width = _width(r, at)
+    rows = r[r[at] : r[at] + r[at + 1] * width]
+    return rows if width == 1 else rows.reshape(-1, width)
 
 
 def grown(r: Ints, rooms: dict[int, int]) -> Ints:

@@ -15,13 +15,15 @@ import os
 import re
 import shlex
 import time
+import zlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from windrow.agent.machine import this_machine
 from windrow.errors import UserError, unknown_name
-from windrow.model.resources import NodeShape
+from windrow.model.bounds import COUNT_MAX
+from windrow.model.resources import Counts, NodeShape
 from windrow.places import user_folder
 from windrow.queues.local import rendezvous
 from windrow.queues.local.plan import POLICIES, Wanted, expected_starts
@@ -50,6 +52,8 @@ class LocalQueue:
         nodes: int | None = None,
         cores: int | None = None,
         memory_bytes: int | None = None,
+        disk_bytes: int | None = None,
+        counts: Mapping[str, int] | None = None,
         policy: str | None = None,
         max_walltime_s: int | None = None,
         grace_s: float | None = None,
@@ -58,16 +62,19 @@ class LocalQueue:
         """Open the queue, and make it where it is missing: a folder in `root`.
 
         `cores` and `memory_bytes` are those of a node: at most the machine's, which is the default, or, of a small
-        cluster, anything (default: 1 core, memory not counted). `policy` is for small clusters alone. A job has 10 s
-        between SIGTERM and SIGKILL.
+        cluster, anything (default: 1 core, memory not counted). So is `disk_bytes` (default: not counted); `counts` are
+        named resources, GPUs among them, of which the machine has those that it finds. `policy` is for small clusters
+        alone. A job has 10 s between SIGTERM and SIGKILL.
         """
         rendezvous.check_machine()
-        self._shape = _shape(nodes, cores, memory_bytes, policy)
+        rest = NodeShape(disk_bytes=disk_bytes, counts=_checked(counts or {}))
+        self._shape = _shape(nodes, cores, memory_bytes, policy, rest)
         self._max_walltime_s = max_walltime_s
         self._root = Path(root or user_folder("state")).absolute()
         wanted = LocalSettings(nodes, policy or "easy")
         memory = "" if self._shape.memory_bytes is None else f"-{self._shape.memory_bytes}"
-        size = "" if nodes is None else f"-{nodes}x{self._shape.cores}{memory}-{wanted.policy}"
+        more = "" if rest == NodeShape() else f"-{zlib.crc32(repr(rest).encode()):08x}"
+        size = "" if nodes is None else f"-{nodes}x{self._shape.cores}{memory}{more}-{wanted.policy}"
         self._folder = self._root / f"{MACHINE}{size}"
         rendezvous.make_folder(self._folder)
         self._store = QueueStore(self._folder / "queue.sqlite")
@@ -213,18 +220,32 @@ class LocalQueue:
 _CANDIDATE = 0  # jobs in the store count from 1
 
 
-def _shape(nodes: int | None, cores: int | None, memory_bytes: int | None, policy: str | None) -> NodeShape:
-    """What a node has. UserError where the settings do not go together, or the machine has less."""
+def _checked(counts: Mapping[str, int]) -> Counts:
+    for name, count in counts.items():
+        if not isinstance(count, int) or isinstance(count, bool) or not 0 <= count <= COUNT_MAX:
+            raise UserError(f"{name} must be a whole number from 0 to {COUNT_MAX:,}, not {count!r}")
+    return tuple(sorted(counts.items()))
+
+
+def _shape(
+    nodes: int | None, cores: int | None, memory_bytes: int | None, policy: str | None, rest: NodeShape
+) -> NodeShape:
+    """What a node has, with what `rest` says beside cores and memory.
+
+    UserError where the settings do not go together, or the machine has less.
+    """
     if policy is not None and policy not in POLICIES:
         raise unknown_name("policy", policy, POLICIES)
     if nodes is not None:
         if nodes < 1:
             raise UserError(f"a queue needs at least one node, not {nodes}")
-        return NodeShape(1 if cores is None else cores, memory_bytes)
+        return replace(rest, cores=1 if cores is None else cores, memory_bytes=memory_bytes)
     if policy is not None:
         raise UserError("policy needs nodes: without nodes the queue is this machine, where no job waits")
     machine = this_machine()
-    wanted = NodeShape(machine.cores if cores is None else cores, memory_bytes or machine.memory_bytes)
+    counts = tuple(sorted({**dict(machine.counts), **dict(rest.counts)}.items()))
+    memory = memory_bytes or machine.memory_bytes
+    wanted = NodeShape(machine.cores if cores is None else cores, memory, rest.disk_bytes, counts)
     if wanted.cores > machine.cores:
         raise UserError(f"cores = {cores}, but this machine has {machine.cores}; leave cores out to use all of them")
     if (wanted.memory_bytes or 0) > (machine.memory_bytes or 0):

@@ -16,7 +16,8 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 
 from windrow.errors import UserError, unknown_name
-from windrow.model.resources import NodeShape
+from windrow.model.resources import meet
+from windrow.model.site import kinds_of
 from windrow.queues import command
 from windrow.queues.batch import BatchQueue, Wording, answered
 from windrow.queues.command import Run, user_name
@@ -91,11 +92,11 @@ class PbsQueue(BatchQueue):
         record = self._queue_record
         most = table(record, "resources_max")
         resources = [table(node, "resources_available") for node in nodes.values()]
-        memories = [text.parse_bytes(resource.get("mem")) for resource in resources]
-        known = [memory for memory in memories if memory is not None]
+        shapes = [text.parse_shape(resource) for resource in resources]
         return Limits(
             nodes=len(nodes),
-            shape=NodeShape(min(int(str(r.get("ncpus", 1))) for r in resources), min(known, default=None)),
+            shape=meet(shapes),
+            kinds=kinds_of(shapes),
             max_nodes=1,
             max_walltime_s=text.parse_duration(most.get("walltime")),
             max_jobs=text.user_limit(record.get("max_queued")),
@@ -108,7 +109,7 @@ class PbsQueue(BatchQueue):
     def _submission(self, specs: Sequence[JobSpec]) -> tuple[list[str], str]:
         first = specs[0]
         check_spec(first, self.limits(), f"queue {self._queue}")
-        chunk = f"select={first.nodes}:ncpus={self.limits().shape.cores}"
+        chunk = f"select={first.nodes}:{text.chunk(self.limits().shape.cores, first.per_node)}"
         limits = ["-l", chunk, "-l", "place=scatter:exclhost", "-l", f"walltime={text.format_duration(first.limit_s)}"]
         job = ["qsub", *limits, "-r", "n", "-j", "oe", "-o", "/dev/null", *self.profile.options]
         if len(specs) == 1:

@@ -11,6 +11,8 @@ import re
 from collections.abc import Mapping
 from datetime import datetime
 
+from windrow.model.nodes import Need
+from windrow.model.resources import GPUS, NodeShape
 from windrow.queues.port import JobState, JobStatus, OthersJob, QueueError
 
 WAITING = "QHWTM"  # queued, held, waiting for its time, in transit, moved to another server
@@ -20,6 +22,7 @@ TERMINATED = 91  # the substate of a job that was deleted
 WALLTIME_EXCEEDED = -29
 # What the batch system did not let run on: too much memory, processor time or too many processors.
 KILLED = range(-28, -23)
+_NOT_COUNTED = ("ncpus", "mem", "vmem", "vnode", "host", "arch")
 SIGNAL = 256  # an exit status above it is a signal
 FOREVER_S = 365 * 86400
 
@@ -74,6 +77,20 @@ def parse_bytes(value: object) -> int | None:
     """Bytes from `196607mb` or `132gb`."""
     match = re.fullmatch(r"(\d+)([kmgt]?)b?", str(value).lower())
     return int(match[1]) * 1024 ** " kmgt".index(match[2] or " ") if match else None
+
+
+def parse_shape(resources: Record) -> NodeShape:
+    """What `resources_available` of a node says. Of its own resources, whole numbers are counts."""
+    counts = {GPUS if name == "ngpus" else name: int(str(n)) for name, n in resources.items() if str(n).isdecimal()}
+    named = tuple(sorted((name, n) for name, n in counts.items() if n and name not in _NOT_COUNTED))
+    return NodeShape(int(str(resources.get("ncpus", 1))), parse_bytes(resources.get("mem")), counts=named)
+
+
+def chunk(cores: int, per_node: Need) -> str:
+    """What a job requests of each node."""
+    memory = [f"mem={per_node.memory_bytes // 1024}kb"] if per_node.memory_bytes else []
+    counts = [f"{'ngpus' if name == GPUS else name}={n}" for name, n in per_node.counts]
+    return ":".join([f"ncpus={max(cores, per_node.cores)}", *memory, *counts])
 
 
 def parse_status(id_: str, job: Record) -> JobStatus:

@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from windrow.errors import UserError
-from windrow.model.resources import NodeShape
+from windrow.model.resources import meet
+from windrow.model.site import kinds_of
 from windrow.queues.port import Limits, QueueError
 from windrow.queues.slurm.profile import SlurmProfile
 from windrow.queues.slurm.text import NODE_FORMAT, SlurmNode, parse_duration, parse_nodes, parse_record
@@ -55,7 +56,8 @@ def read_limits(ask: Ask, profile: SlurmProfile, user: str) -> SiteLimits:
     times = [*(row["MaxWall"] for row in rows), partition.get("MaxTime", "")]
     limits = Limits(
         nodes=len(nodes),
-        shape=NodeShape(min(node.cores for node in nodes), min(node.memory_bytes for node in nodes)),
+        shape=meet(node.shape for node in nodes),
+        kinds=kinds_of(node.shape for node in nodes),
         max_nodes=min(map(int, filter(str.isdecimal, [*widths, partition.get("MaxNodes", "")])), default=None),
         max_walltime_s=min((s for s in map(parse_duration, times) if s is not None), default=None),
         max_jobs=max_jobs,

@@ -16,6 +16,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 from windrow.errors import UserError
+from windrow.model.nodes import NOTHING, Need
 from windrow.queues import command
 from windrow.queues.batch import BatchQueue
 from windrow.queues.command import Answer, Run, user_name
@@ -91,7 +92,7 @@ class SlurmQueue(BatchQueue):
         first = specs[0]
         # Most sites leave EnforcePartLimits off: Slurm would accept an impossible job and let it wait for ever.
         check_spec(first, self.limits(), f"partition {self._site.partition}")
-        job = ["sbatch", "--parsable", *self._shape(first.nodes, first.limit_s)]
+        job = ["sbatch", "--parsable", *self._shape(first.nodes, first.limit_s, first.per_node)]
         if first.avoid:  # beside the nodes that the profile excludes: of two such options the last one counts
             given = [option.partition("=")[2] for option in self.profile.extra if option.startswith("--exclude=")]
             job.append("--exclude=" + ",".join([*given[-1:], *first.avoid]))
@@ -105,15 +106,18 @@ class SlurmQueue(BatchQueue):
         array = [f"--job-name={array_name(specs)}", "--output=/dev/null", f"--array=0-{len(specs) - 1}"]
         return [*job, *array], array_script(specs, "SLURM_ARRAY_TASK_ID")
 
-    def _shape(self, nodes: int, walltime_s: int) -> list[str]:
+    def _shape(self, nodes: int, walltime_s: int, per_node: Need = NOTHING) -> list[str]:
+        mib = {"mem": per_node.memory_bytes // 1024**2, "tmp": -(-per_node.disk_bytes // 1024**2)}
         whole = [
             f"--nodes={nodes}",
             "--exclusive",
-            "--mem=0",
+            f"--mem={mib['mem']}M" if mib["mem"] else "--mem=0",  # all that a node has
             f"--time={text.format_duration(walltime_s)}",
             "--no-requeue",
         ]
-        return whole + self.profile.options
+        whole += [f"--mincpus={per_node.cores}"] if per_node.cores else []
+        whole += [f"--tmp={mib['tmp']}M"] if mib["tmp"] else []
+        return whole + text.gres_option(per_node.counts) + self.profile.options
 
     def _accepted(self, out: str) -> str | None:
         return text.submitted_id(out)

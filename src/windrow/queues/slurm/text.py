@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
+from windrow.model.bounds import COUNT_MAX
+from windrow.model.resources import GPUS, Counts, NodeShape
 from windrow.queues.batch import Wording
 from windrow.queues.port import JobState, JobStatus, OthersJob, PastJob
 
@@ -39,13 +41,14 @@ SNAPSHOT_FORMAT = (
 )
 SACCT_FORMAT = "JobID,State,Submit,Start,End,ExitCode,Reason,NodeList,JobName"
 PAST_FORMAT = "JobID,State,Submit,Start,End,NNodes,TimelimitRaw,NodeList,User,JobName"
-NODE_FORMAT = "%N|%T|%a|%c|%m|%f"
+NODE_FORMAT = "%N|%T|%a|%c|%m|%d|%G|%f"
 
 # Such jobs wait for something other than nodes, and nobody knows how long: no forecast can count on them.
 NOT_IN_LINE = ("JobHeld", "Dependency", "BeginTime", "DependencyNeverSatisfied")
 UNUSABLE = ("down", "drained", "fail", "unknown", "error", "inval", "future", "blocked", "perfctrs")
 RESERVED = ("maint", "reserved")  # idle, and kept from all jobs that do not name the reservation
 NO_HOSTS = ("", "None assigned", "(null)", "N/A")
+_PARTS_OF_GPUS = ("shard", "mps")
 OWN_NAME = "windrow-"  # what the tags of all runs begin with
 FOREVER_S = 365 * 86400  # what counts as the limit of a job that has none
 
@@ -78,8 +81,7 @@ class SlurmNode:
     name: str
     is_usable: bool
     is_open: bool
-    cores: int
-    memory_bytes: int
+    shape: NodeShape
     features: frozenset[str]
 
 
@@ -250,15 +252,40 @@ def parse_nodes(out: str, *, has_reservation: bool = False) -> list[SlurmNode]:
     reservation.
     """
     nodes = []
-    for name, state, availability, cores, memory, features in split_rows(out, 6):
+    rows = list(split_rows(out, 8))
+    has_disk = any(row[5].rstrip("+") != "0" for row in rows)  # else the site does not say
+    for name, state, availability, cores, memory, disk, gres, features in rows:
         plain = state.rstrip("*~#!%$@^-+").lower()
         is_kept = not has_reservation and plain.startswith(RESERVED)
         usable = "*" not in state and not plain.startswith(UNUSABLE) and not is_kept
         leaves = plain.startswith("draining") or ("$" in state and not has_reservation)
         is_open = usable and not leaves and availability == "up"
         kinds = frozenset(features.split(","))
-        nodes.append(SlurmNode(name, usable, is_open, int(cores.rstrip("+")), int(memory.rstrip("+")) * 1024**2, kinds))
+        sizes = [int(size.rstrip("+")) * 1024**2 for size in (memory, disk)]
+        shape = NodeShape(int(cores.rstrip("+")), sizes[0], sizes[1] if has_disk else None, parse_gres(gres))
+        nodes.append(SlurmNode(name, usable, is_open, shape, kinds))
     return nodes
+
+
+def parse_gres(text: str) -> Counts:
+    """What `gpu:a100:2(S:0-1),shard:8,scratch:lustre:no_consume:1T` counts; types are added up.
+
+    Slurm's word for a GPU is `gpu`. What is not consumed is not counted, and neither are shares of GPUs.
+    """
+    found: dict[str, int] = {}
+    for one in re.sub(r"\([^)]*\)", "", text).split(","):
+        name, *more = one.split(":")
+        number = re.fullmatch(r"(\d+)([KMGTP]?)", more[-1] if more else "")
+        if number and "no_consume" not in more and name not in _PARTS_OF_GPUS:
+            key = GPUS if name == "gpu" else name
+            found[key] = found.get(key, 0) + int(number[1]) * 1024 ** " KMGTP".index(number[2] or " ")
+    return tuple(sorted((name, min(count, COUNT_MAX)) for name, count in found.items() if count))
+
+
+def gres_option(counts: Counts) -> list[str]:
+    """The option that requests so many of each."""
+    words = [f"{'gpu' if name == GPUS else name}:{count}" for name, count in counts]
+    return [f"--gres={','.join(words)}"] if words else []
 
 
 def parse_record(out: str) -> dict[str, str]:
