@@ -54,6 +54,7 @@ _STATES = {
     EventKind.ENDED: (JobState.ENDED, "ended"),
     EventKind.KILLED: (JobState.TIMED_OUT, "walltime"),
     EventKind.CANCELLED: (JobState.CANCELLED, "cancelled"),
+    EventKind.FAILED: (JobState.NODE_FAILED, "node failed"),
 }
 
 

@@ -87,7 +87,7 @@ def run_missing(chunks: Sequence[Chunk], store: ChunkStore, workers: int, watch:
 
 
 def _pooled(chunks: Sequence[Chunk], store: ChunkStore, workers: int) -> Finished:
-    with _pool(workers) as pool:
+    with worker_processes(workers) as pool:
         with _no_interruption():  # submitting starts the workers
             futures = {pool.submit(run_chunk, chunk, store.path(chunk)): chunk for chunk in chunks}
         try:
@@ -112,7 +112,7 @@ def _no_interruption() -> Iterator[None]:
 
 
 @contextmanager
-def _pool(workers: int) -> Iterator[ProcessPoolExecutor]:
+def worker_processes(workers: int) -> Iterator[ProcessPoolExecutor]:
     """Worker processes that are gone when the body is left, at once where it is left early."""
     others = set(multiprocessing.active_children())
     context = multiprocessing.get_context("spawn")

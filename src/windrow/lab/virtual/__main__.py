@@ -7,17 +7,18 @@ from __future__ import annotations
 
 import argparse
 import json
+import resource
 import sys
-import time
 from collections import Counter
-from dataclasses import asdict, replace
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
 
-from windrow.lab.virtual.drawn import STRATEGIES, Played, Scenario, play
+from windrow.lab.virtual.drawn import STRATEGIES, Played, Scenario, every_record, play_all
 from windrow.lab.virtual.faults import Kind
 
 
-def main(words: list[str]) -> int:
-    """Play what is asked for; 1 where an invariant is broken."""
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m windrow.lab.virtual", description=__doc__.partition("\n")[0])
     parser.add_argument("--seed", type=int, default=0, help="which run to play (default: 0)")
     parser.add_argument("--runs", type=int, default=1, help="how many, from this seed on (default: 1)")
@@ -27,37 +28,62 @@ def main(words: list[str]) -> int:
     parser.add_argument("--faults", type=int, default=8, help="the most that go wrong (default: 8)")
     parser.add_argument("--kind", default="", choices=[str(kind) for kind in Kind], help="only this fault, at --record")
     parser.add_argument("--record", type=int, help="the record of the journal at which it strikes")
+    parser.add_argument("--every-record", action="store_true", help="each kind of fault at each record of the run")
+    parser.add_argument("--workers", type=int, default=1, help="processes that play (default: 1)")
     parser.add_argument("--json", action="store_true", help="as JSON")
-    given = parser.parse_args(words)
+    return parser
+
+
+def main(words: list[str]) -> int:
+    """Play what is asked for; 1 where an invariant is broken."""
+    given = _parser().parse_args(words)
     names = "strategy", "lanes", "levels", "faults", "kind", "record"
     first = Scenario(given.seed, **{name: getattr(given, name) for name in names})
-    began = time.process_time()
-    found = [play(replace(first, seed=first.seed + i), tells=given.runs == 1) for i in range(given.runs)]
-    took_s = time.process_time() - began
-    (_print_json if given.json else _print)(found, took_s)
-    return 1 if any(played.violation for played in found) else 0
+    asked = (
+        every_record(first) if given.every_record else [replace(first, seed=first.seed + i) for i in range(given.runs)]
+    )
+    found = summary(play_all(asked, given.workers, tells=len(asked) == 1))
+    print(json.dumps(found, indent=1)) if given.json else _print(found)
+    return 1 if found["violations"] else 0
 
 
-def _print_json(found: list[Played], took_s: float) -> None:
-    print(json.dumps({"cpu_s": round(took_s, 3), "runs": [asdict(played) for played in found]}, indent=1))
-
-
-def _print(found: list[Played], took_s: float) -> None:
+def summary(found: Iterable[Played]) -> dict[str, Any]:
+    """What came of these runs; of a single one its story, too."""
+    met, counts, violations, story, began_s = Counter[str](), Counter[str](), list[str](), dict[str, Any](), _cpu_s()
     for played in found:
-        for fault in played.story.get("faults", ()):
-            print(f"{fault['at_s'] if fault['record'] is None else 'record ' + str(fault['record'])}: {fault['kind']}")
-        for job in played.story.get("jobs", ()):
-            times = " -> ".join(str(job[name]) for name in ("planned_s", "started_s", "ended_s"))
-            what = f"job {job['job']} ({job['id']}): {job['tasks']} tasks on {job['nodes']}"
-            print(f"{what}, {times}, {job['state']} {job['note']}")
-        if played.violation:
-            print(f"VIOLATION: {played.violation}")
-    met = sum((played.met for played in found), Counter[str]())
-    hours = sum(played.run_s for played in found) / 3600
-    print("met:", ", ".join(f"{kind} {count}" for kind, count in sorted(met.items())) or "no fault")
-    bad = sum(bool(played.violation) for played in found)
-    print(f"{len(found)} runs, {sum(played.managers for played in found)} managers, {bad} violations")
-    print(f"{hours:.1f} hours in {took_s:.1f} s of CPU: {hours / max(took_s, 0.001):.0f} run-hours a second")
+        met.update(played.met)
+        counts.update(runs=1, managers=played.managers, records=played.records, seconds=played.run_s)
+        violations += [played.violation] if played.violation else []
+        story = played.story
+    hours, cpu_s = counts.pop("seconds") / 3600, _cpu_s() - began_s
+    return {
+        **counts,
+        "hours": hours,
+        "cpu_s": cpu_s,
+        "met": dict(sorted(met.items())),
+        "violations": violations,
+        **story,
+    }
+
+
+def _cpu_s() -> float:
+    used = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(one.ru_utime + one.ru_stime for one in used)
+
+
+def _print(found: dict[str, Any]) -> None:
+    for fault in found.get("faults", ()):
+        print(f"{fault['at_s'] if fault['record'] is None else 'record ' + str(fault['record'])}: {fault['kind']}")
+    for job in found.get("jobs", ()):
+        times = " -> ".join(str(job[name]) for name in ("planned_s", "started_s", "ended_s"))
+        what = f"job {job['job']} ({job['id']}): {job['tasks']} tasks on {job['nodes']}"
+        print(f"{what}, {times}, {job['state']} {job['note']}")
+    for violation in found["violations"]:
+        print(f"VIOLATION: {violation}")
+    print("met:", ", ".join(f"{kind} {count}" for kind, count in found["met"].items()) or "no fault")
+    print(f"{found['runs']} runs, {found['managers']} managers, {len(found['violations'])} violations")
+    hours, cpu_s = found["hours"], found["cpu_s"]
+    print(f"{hours:.1f} hours in {cpu_s:.1f} s of CPU: {hours / max(cpu_s, 0.001):.1f} run-hours a second")
 
 
 if __name__ == "__main__":

@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 import random
 import traceback
-from collections import Counter
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from windrow.lab.virtual.invariants import Violation
 from windrow.lab.virtual.shell import VirtualRun
 from windrow.lab.virtual.world import BEGIN_S, World, empty_queue
 from windrow.model import Runnable, Step, Task, Workflow
+from windrow.model.failures import Failures
 
 STRATEGIES = ("individual", "glume", "level-by-level", "one-job", "giant", "zhang")
 
@@ -58,7 +59,7 @@ class Played:
     """What came of it."""
 
     scenario: Scenario
-    met: Counter[str]
+    met: dict[str, int]
     run_s: int
     managers: int
     records: int
@@ -89,12 +90,14 @@ def play(scenario: Scenario, *, tells: bool = False) -> Played:
         runnable = braid(scenario.lanes, scenario.levels, folder / "work", chance)
         expected = runnable.workflow.runtime_s.tolist()
         takes = [max(1, round(e * chance.choice([0.5, 0.9, 1.0, 1.0, 1.3]))) for e in expected]
-        queue = empty_queue(chance.choice([3, 6, 12]))
+        nodes = chance.choice([3, 6, 12])
+        horizon_s = int(2 * sum(expected) / nodes) + 200
+        downs = Failures(3.0 * horizon_s, 300.0) if scenario.faults and chance.random() < 0.3 else Failures()
+        queue = empty_queue(nodes, downs.draw(scenario.seed, nodes, BEGIN_S, BEGIN_S + 2 * horizon_s))
         queue.memory_s = chance.choice([30.0, 300.0, inf])
         world = World(queue, takes.__getitem__)
         strategy = scenario.strategy or chance.choice(STRATEGIES)
         run = VirtualRun(folder / "run", world, runnable, strategy)
-        horizon_s = int(2 * sum(expected) / queue.cluster.nodes) + 200
         if scenario.kind:
             pick = chance.randrange(1000)
             world.faults = [Fault(Kind(scenario.kind), inf, scenario.record, pick, chance.choice([5, 30, 120, 600]))]
@@ -109,7 +112,24 @@ def play(scenario: Scenario, *, tells: bool = False) -> Played:
         records = run.records()
         story = _story(run, drawn, strategy) if tells else {}
         run.close()
-        return Played(scenario, world.met, world.now_s - BEGIN_S, run.deaths + 1, len(records), violation, story)
+        return Played(scenario, dict(world.met), world.now_s - BEGIN_S, run.deaths + 1, len(records), violation, story)
+
+
+def play_all(scenarios: Sequence[Scenario], workers: int = 1, *, tells: bool = False) -> Iterator[Played]:
+    """All of these, in their order, whatever the number of processes that play them."""
+    if workers == 1 or tells:
+        yield from (play(scenario, tells=tells) for scenario in scenarios)
+        return
+    from windrow.lab.campaign.workers import worker_processes  # noqa: PLC0415  (with all that campaigns need)
+
+    with worker_processes(workers) as pool:
+        yield from pool.map(play, scenarios, chunksize=10)
+
+
+def every_record(first: Scenario) -> list[Scenario]:
+    """Each kind of fault at each record that the journal of this run has when nothing goes wrong."""
+    records = play(replace(first, kind=Kind.NODE, record=None)).records
+    return [replace(first, kind=kind, record=record) for kind in Kind for record in range(1, records + 1)]
 
 
 def _story(run: VirtualRun, drawn: list[Fault], strategy: str) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from windrow.agent.order import Order
 from windrow.lab.virtual.agents import WHOLE, Killed, VirtualAgent
 from windrow.lab.virtual.disk import no_room, watched
 from windrow.lab.virtual.invariants import Violation
-from windrow.model import NodeShape
+from windrow.model.graph import Ints
 from windrow.queues.port import JobState
 from windrow.queues.simulated import Mood, SimulatedJob, SimulatedQueue
 from windrow.sim.cluster import Cluster
@@ -56,10 +56,10 @@ class Start:
     in_place: tuple[str, ...] = ()
 
 
-def empty_queue(nodes: int, shape: NodeShape | None = None) -> SimulatedQueue:
+def empty_queue(nodes: int, failures: Ints | None = None) -> SimulatedQueue:
     """A queue nobody else uses, first come, first served, which takes a second job with the same tag as most do."""
-    cluster = Cluster(nodes=nodes, policy="fcfs", start_s=BEGIN_S)
-    return SimulatedQueue(cluster, shape=shape or NodeShape(), max_array=3, unique=False)
+    cluster = Cluster(nodes=nodes, policy="fcfs", start_s=BEGIN_S, failures=failures)
+    return SimulatedQueue(cluster, max_array=3, unique=False)
 
 
 @dataclass
@@ -225,6 +225,7 @@ class World:
             now_s = lambda: float(self.now_s)  # noqa: E731
             self.agents[queue_id] = VirtualAgent(RunFolder.at(folder), int(number), queue_id, hosts, self, now_s)
         elif (agent := self.agents.pop(queue_id, None)) is not None:
+            self.met["node is down for a while"] += job.status.state is JobState.NODE_FAILED and job.ends_as is None
             if job.status.state in (JobState.CANCELLED, JobState.PREEMPTED):
                 self._act(agent, agent.tell)
             agent.kill()
@@ -234,7 +235,6 @@ class World:
             if agent.next_s > self.now_s:
                 continue
             self._act(agent, agent.turn)
-            self._has_news = True
             if agent.exit_code is None:
                 continue
             if agent.is_turned_away:
@@ -251,6 +251,7 @@ class World:
             self._acting = before
 
     def _about_to_write(self, _what: object) -> None:
+        self._has_news = True
         if self._acting is None:
             self.fate.reach()
         elif self._acting.queue_id in self._doomed:

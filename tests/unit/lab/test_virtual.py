@@ -1,0 +1,111 @@
+"""Runs in virtual time with drawn faults: they hold what is promised, and bugs put in by hand are found."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+import pytest
+from tests.examples import FUZZ
+
+from windrow.agent import desk, loop
+from windrow.lab.virtual.__main__ import main
+from windrow.lab.virtual.drawn import Scenario, play, play_all
+from windrow.lab.virtual.faults import Kind
+from windrow.manager.journal import Record, RunJournal
+from windrow.manager.outpost import Outpost
+
+
+def small(seed: int, kind: str = "", record: int | None = None) -> Scenario:
+    return Scenario(seed, lanes=3, levels=5, kind=kind, record=record)
+
+
+@pytest.mark.slow
+def test_drawn_runs_hold_what_is_promised() -> None:
+    met = Counter[str]()
+    for seed in range(50 * max(1, FUZZ)):
+        played = play(small(seed))
+        assert not played.violation
+        met.update(played.met)
+    assert len(met) >= len(Kind) - 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", Kind)
+def test_every_kind_of_fault_at_some_records(kind: Kind) -> None:
+    """All of them: `make prove`."""
+    for record in (11, 29):
+        played = play(small(list(Kind).index(kind), kind, record))
+        assert not played.violation
+
+
+def test_several_processes_play_the_same() -> None:
+    asked = [small(seed) for seed in range(12)]
+    assert list(play_all(asked, 2)) == list(play_all(asked))
+
+
+def first_found(scenarios: Sequence[Scenario]) -> str:
+    """The first violation in these runs."""
+    return next((played.violation for one in scenarios if (played := play(one)).violation), "")
+
+
+def test_a_lost_record_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    append = RunJournal.append
+
+    def dropping(self: RunJournal, records: Sequence[Record], offsets: Mapping[int, int] | None = None) -> None:
+        append(
+            self, [r for r in records if r.event.at_s < 1_000_100 or type(r.event).__name__ != "TaskFinished"], offsets
+        )
+
+    monkeypatch.setattr(RunJournal, "append", dropping)
+    found = first_found([small(0)])
+    assert "which is not record" in found
+    assert "python -m windrow.lab.virtual --seed 0 --lanes 3 --levels 5" in found
+
+
+def test_a_double_submission_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def trusting(self: Outpost) -> None:
+        for job in self.placed.values():
+            job.is_doubtful = False
+
+    monkeypatch.setattr(Outpost, "_resolve_doubts", trusting)
+    assert "submitted twice" in first_found([small(seed) for seed in range(50)])
+
+
+@pytest.mark.parametrize("where", [(loop, desk), (desk,)])
+def test_an_agent_without_a_fence_is_found(monkeypatch: pytest.MonkeyPatch, where: Sequence[object]) -> None:
+    for module in where:
+        monkeypatch.setattr(module, "is_fenced", lambda *_: False)
+    assert "which was given up" in first_found([small(seed) for seed in range(50)])
+
+
+def test_an_agent_without_a_claim_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loop, "claim", lambda *_: "")
+    found = first_found([small(seed) for seed in range(50)])
+    assert "while it runs in" in found or "finished again" in found
+
+
+def test_a_seed_is_a_run_whatever_the_hash_seed() -> None:
+    command = [sys.executable, "-m", "windrow.lab.virtual", "--seed", "7", "--lanes", "3", "--levels", "5", "--json"]
+    told = []
+    for hash_seed in ("0", "1"):
+        env = {**os.environ, "PYTHONHASHSEED": hash_seed}
+        found = json.loads(subprocess.run(command, env=env, capture_output=True, check=True, text=True).stdout)
+        told.append({**found, "cpu_s": 0})
+    assert told[0] == told[1]
+
+
+def test_it_tells_the_story_and_where_it_breaks(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert main(["--seed", "3", "--lanes", "2", "--levels", "2"]) == 0
+    said = capsys.readouterr().out
+    assert "job 0 (c1): " in said
+    assert "1 runs, " in said
+    monkeypatch.setattr(RunJournal, "append", lambda *_: None)
+    assert main(["--seed", "3", "--lanes", "2", "--levels", "2"]) == 1
+    assert "VIOLATION" in capsys.readouterr().out
