@@ -1,4 +1,4 @@
-"""Who may run a job: whoever claims it first, until the run gives it up.
+"""Who may run a job: whoever claims it first, until the run gives it up. And who may bring outputs into place.
 
 A claim is a file that only one process can make, so a job runs once, even if it was submitted twice or put back into
 the queue. It stays: a job that was begun is never begun again, and what it left is planned anew by the manager.
@@ -6,6 +6,15 @@ the queue. It stays: a job that was begun is never begun again, and what it left
 A fence is a file after which the job's agent begins nothing more. A queue may call a job lost whose agent lives on, as
 when a node is cut off. The manager makes it before it plans the job's tasks again; the agent looks for it before it
 starts any. What runs then may end, and is heard.
+
+Where a task runs in several jobs at the same time, each attempt that has succeeded asks for the task's *commit* before
+it touches the outputs' places: a file that only one can make, with the number of its job. Whoever finds it made by
+another job throws away what it wrote, and was superseded. A commit that fails (a full disk) is given back.
+
+A job may die between its claim and the end of its commit. Then the task is not finished, and no attempt that shares the
+claim can bring it into place: those that still run are superseded, and drop the task. So it comes back to the manager,
+which plans it again with the next name for its claim, since this one's job is over (`manager.dispatch`); the attempt
+that wins there first undoes what was half done (`outputs`). A task that is undone later gets a new name.
 """
 
 from __future__ import annotations
@@ -39,6 +48,19 @@ def claimant(path: Path) -> str:
         return str(json.loads(path.read_bytes())["queue_id"])
     except _UNREADABLE:
         return ""
+
+
+def commit(path: str, job: int) -> bool:
+    """Claim the outputs of a task for a job. True also where it has the claim: it runs one attempt at a time."""
+    return create_once(Path(path), b"%d\n" % job) or holder(path) == job
+
+
+def holder(path: str | Path) -> int | None:
+    """The job that has claimed a task's outputs; None where there is no claim, or its maker died before it had said."""
+    try:
+        return int(Path(path).read_bytes())
+    except (OSError, ValueError):
+        return None
 
 
 def fence(folder: RunFolder, job: int) -> None:

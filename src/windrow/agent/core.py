@@ -45,6 +45,9 @@ class AgentCore:
         self.has_lost = False
         """Whether a task that ran was lost."""
         self._records: list[events.Record] = []
+        self._copied: set[int] = set()  # tasks that other jobs may have, too
+        self.beaten: set[int] = set()
+        """Tasks that run here although another job has done them."""
         self._awaited: dict[int, list[int]] = {}  # tasks here, by the parent elsewhere for which they wait
         self.adopt(job, at)
 
@@ -53,6 +56,7 @@ class AgentCore:
         new = {spec.task: spec for spec in job.tasks if spec.task not in self._specs}
         self._specs |= new
         self._home |= dict.fromkeys(new, job.job)
+        self._copied |= {task for task, spec in new.items() if spec.commit}
         self._longest_s = max([self._longest_s, *(spec.expected_s for spec in new.values())])
         for task in new:  # what waits for it here will hear of it here
             self._awaited.pop(task, None)
@@ -114,6 +118,11 @@ class AgentCore:
         return float("inf") if len(self._running) == len(self._allocation.open) else self.deadline - self._longest_s
 
     @property
+    def may_be_beaten(self) -> bool:
+        """Whether another job may do an open task of this one."""
+        return not self._copied.isdisjoint(self._allocation.open)
+
+    @property
     def may_start(self) -> bool:
         """Whether some task could start if there is room."""
         return not self._is_draining and self.packing.has_offers
@@ -163,11 +172,19 @@ class AgentCore:
             self._done.add(task)
             self._allocation.finish(task)
             return
+        if task in self.beaten or result.cause == Cause.SUPERSEDED:
+            self._records.append(events.AttemptLost(at, task, "another attempt finished first", Cause.SUPERSEDED))
+            self._leave_to_others(task)
+            return
         self._failures[task] = self._failures.get(task, 0) + 1
-        final = self._failures[task] > self._specs[task].retries
+        is_last = self._failures[task] > self._specs[task].retries
+        final = is_last and task not in self._copied
         how = result.exit, result.signal, result.why, final, result.tail, result.cpu_s, result.peak_bytes
         self._records.append(events.AttemptFailed(at, task, attempt, begun, *how, result.cause))
-        if final:
+        if is_last and not final:
+            self._leave_to_others(task)
+            self._records.append(events.TaskDeclined(at, task, events.FAILED_HERE))
+        elif final:
             closed = self._allocation.give_up(task)
             why = f"task {self._specs[task].id!r}, on which it depends, failed"
             self._drop([t for t in closed if t != task], dict.fromkeys(closed, why), at)
@@ -176,10 +193,23 @@ class AgentCore:
         else:
             self._allocation.retry(task)
 
+    def _leave_to_others(self, task: int) -> None:
+        """It will not run here any more. What waits for it here hears of its end from another job, if not yet."""
+        self.packing.finish(task)
+        if task in self.beaten:
+            self.beaten.discard(task)
+            self._done.add(task)
+            self._allocation.done_elsewhere(task)
+            return
+        self._allocation.open.discard(task)
+        if waiting := [child for child in self._specs[task].children if child in self._allocation.open]:
+            self._awaited[task] = waiting
+
     def lost(self, task: int, why: str, at: float, cause: Cause = Cause.LOST) -> None:
         """A running task is gone, through no fault of its own."""
         self.has_lost = True
         self._running.pop(task)
+        self.beaten.discard(task)
         self._records.append(events.AttemptLost(at, task, why, cause))
         closed = self._allocation.give_up(task)
         self._drop([t for t in closed if t != task], {}, at)
@@ -188,9 +218,12 @@ class AgentCore:
         """A task was done in another job: one for which tasks here wait, or one that is here as well."""
         children = self._awaited.pop(task, [])
         self._allocation.parent_done(children)
-        if task in self._specs and task not in self._running:
-            self._done.add(task)
-            self._allocation.done_elsewhere(task)
+        if task not in self._running:
+            if task in self._specs:
+                self._done.add(task)
+                self._allocation.done_elsewhere(task)
+        elif task in self._copied:
+            self.beaten.add(task)
 
     def never(self, task: int, why: str, at: float) -> None:
         """A task, here or in another job, will never run."""

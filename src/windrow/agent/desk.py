@@ -90,7 +90,8 @@ class Desk:
 
     @property
     def _listens(self) -> bool:
-        return self._core.is_waiting_for_others or any(source.may_have_our_tasks for source in self._sources.values())
+        listens = self._core.is_waiting_for_others or self._core.may_be_beaten
+        return listens or any(source.may_have_our_tasks for source in self._sources.values())
 
     def look_again_s(self, now: float) -> float | None:
         """Seconds until `hear` should be called; None while nothing is waited for."""

@@ -114,6 +114,8 @@ class AgentLeft:
     why: str
 
 
+FAILED_HERE = "it failed in this job as often as it may be tried; another may have it, too"
+"""Why a job declines a task that may be in several jobs."""
 DONE = "nothing is left to do"
 """Why an agent leaves that has done all it could."""
 OUT_OF_TIME = "the walltime is nearly over"

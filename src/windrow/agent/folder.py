@@ -21,6 +21,8 @@ class RunFolder:
     """One folder for each job, by number."""
     out = Inside("out")
     """What tasks print."""
+    commits = Inside("commits")
+    """Which job brings the outputs of a task into place, where several run it (`claim`)."""
     abandoned = Inside("abandoned")
     """Tasks that will never run, one line each; written by the manager."""
 

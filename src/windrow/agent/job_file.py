@@ -26,7 +26,8 @@ class TaskSpec:
     or relative to `workdir`. `nodes` above 0 asks for so many whole nodes. `parents` are those not done when the file
     was written, in this job or in others. `retries` is how often it may fail and be tried again in this job, `attempts`
     how often it was begun in earlier jobs. `elsewhere` and `shared` as in an `Order`. `disk_bytes` and `counts` (how
-    many of each named resource) are not written where it needs none.
+    many of each named resource) are not written where it needs none. `commit` marks a task that may run in several jobs
+    at the same time: the file in the run's folder by which one of them is chosen (see `claim`).
     """
 
     task: int
@@ -49,6 +50,7 @@ class TaskSpec:
     shared: tuple[str, ...] = ()
     disk_bytes: int = 0
     counts: Counts = ()
+    commit: str = ""
 
     @property
     def need(self) -> Need:
@@ -94,7 +96,7 @@ class JobFile:
         return NodeShape(self.cores, self.memory_bytes, self.disk_bytes, self.counts)
 
 
-_SELDOM = ("disk_bytes", "counts")
+_SELDOM = ("disk_bytes", "counts", "commit")
 """What is written only where it says something: so most files stay as they have been."""
 
 

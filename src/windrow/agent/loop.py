@@ -27,6 +27,7 @@ from windrow.errors import WindrowError
 from windrow.model.cause import Cause
 
 _SWEEP_EVERY_S = 1.0
+_KILL_AFTER_S = 2.0
 _TERM_PART = 0.6  # of the grace: for tasks to go by themselves; the rest is for killing and writing
 
 
@@ -65,6 +66,7 @@ class Loop:
         self.exit_code = 0
         """0 also if tasks failed, since that is in the events."""
         self._shares: Shares | None = None
+        self._told: dict[int, float] = {}  # tasks that were told to end, since another job has done them
         self._why_short = ""  # of what it should have done, where a node was lost
 
     def run(self) -> int:
@@ -106,6 +108,7 @@ class Loop:
                 self._desk.take_over(now)
                 self._sweep_at = now + _SWEEP_EVERY_S
             self._desk.hear(now)
+            self._end_beaten(now)
             # Where the machine is shared, within what other jobs leave.
             with self._shares.sharing(self._core.packing) if self._shares else contextlib.nullcontext():
                 starts = self._core.start(now)
@@ -122,6 +125,15 @@ class Loop:
 
     def _say(self, text: str) -> None:
         print(text, file=sys.stderr, flush=True)
+
+    def _end_beaten(self, now: float) -> None:
+        """What another job has done first ends here: told, then killed."""
+        for task in self._core.beaten:
+            if task not in self._told:
+                self._crew.stop([task], signal.SIGTERM)
+            elif now >= self._told[task] + _KILL_AFTER_S:
+                self._crew.stop([task], signal.SIGKILL)
+            self._told.setdefault(task, now)
 
     def _stopped(self, number: int) -> tuple[str, int]:
         return f"stopped by signal {signal.Signals(number).name}", 128 + number
@@ -157,6 +169,8 @@ class Loop:
             node=self._job.shape,
             patience_s=self._job.patience_s if self._hosts.is_cluster else 0.0,
             gpus=start.gpus,
+            commit=str(self._folder.commits / start.spec.commit) if start.spec.commit else "",
+            holder=self._core.home_of(start.spec.task, self._job.job),
         )
 
     def _stop(self, why: str) -> None:

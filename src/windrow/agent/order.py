@@ -26,7 +26,8 @@ class Order:
     `env` is added to the node's own environment. `out` is the file for what it prints. `inputs` and `outputs` are
     absolute paths; each may take up to `patience_s` to show up. `elsewhere` says where in the command folders for its
     outputs may be put in (see `model.Step`). `shared` are those outputs in which other tasks write, too. `gpus` are
-    those of the node that it may see, by their places there; None: it sees what the node sees.
+    those of the node that it may see, by their places there; None: it sees what the node sees. `commit`: the file by
+    which `holder`, its job, may bring the outputs into place, where other jobs run the task as well.
     """
 
     task: int
@@ -41,6 +42,8 @@ class Order:
     elsewhere: tuple[tuple[int, int, int], ...] = ()
     shared: tuple[str, ...] = ()
     gpus: tuple[int, ...] | None = None
+    commit: str = ""
+    holder: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +106,8 @@ def order_for(
     patience_s: float,
     key: int | None = None,
     gpus: tuple[int, ...] | None = None,
+    commit: str = "",
+    holder: int = 0,
 ) -> Order:
     """What a node is told to execute for an attempt on these nodes. It goes by the task's number, or by a key.
 
@@ -126,6 +131,8 @@ def order_for(
         elsewhere=spec.elsewhere,
         shared=absolute(spec.workdir, spec.shared),
         gpus=gpus,
+        commit=commit,
+        holder=holder,
     )
 
 

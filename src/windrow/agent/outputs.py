@@ -8,6 +8,8 @@ has succeeded, undeclared files too.
 Rule 3: else what is there is set aside before the start, as `counts/.emma.txt.windrow-old`; a link to nowhere stands
 for nothing. While that is there, the output beside it is unfinished: whoever finds it without a living attempt throws
 the output away and puts the old one back. So a crash at any point is mended by the next attempt, or by `clean_up`.
+Where other jobs may run the task at the same time (`Order.commit`), an attempt only writes into its own folder until it
+has the claim on the outputs (`claim`); it throws away what earlier attempts left when it has.
 Rule 4: devices and their like, folders in which others write too, and what the task also reads, stay where they are.
 
 Each operation on a file is one that network file systems do whole or not at all: rename, link, remove.
@@ -26,6 +28,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
+from windrow.agent import claim
 from windrow.agent.order import Order
 from windrow.files import about_to_write
 
@@ -46,6 +49,7 @@ class Outputs:
         self._aside: list[str] = []
         self._before: dict[str, tuple[int, ...] | None] = {}  # of what stays where it is
         self._older: set[str] = set()
+        self._has_claim = False
 
     @property
     def written(self) -> tuple[str, ...]:
@@ -57,14 +61,13 @@ class Outputs:
         order = self._order
         try:
             about_to_write(order.out)
-            if order.attempt > 1:
+            if order.attempt > 1 and not order.commit:
                 _all(_remove, map(_gone_name, self.paths))
-            # What must not be moved: neither file nor folder, or holding what is not this attempt's alone.
-            held = {order.workdir, *order.inputs, *order.shared}
-            held |= _folders_above((order.out, *held))
-            fixed = [p for p in self.paths if p in held or os.path.normpath(p) in held or _is_odd(p, order)]
+            fixed = _fixed(order)
             if order.elsewhere and not fixed:
                 return self._go_elsewhere()
+            if order.commit:
+                raise OSError(errno.EBUSY, "several jobs run it, and it cannot be written elsewhere first", fixed[0])
             for path in self.paths:
                 if path in fixed:
                     self._before[path] = _look(path)
@@ -91,6 +94,23 @@ class Outputs:
                 return f"its output {path}, which existed before, was not changed"
         return ""
 
+    @property
+    def is_beaten(self) -> bool:
+        """Whether another job has the claim on the outputs."""
+        commit = self._order.commit
+        return bool(commit) and os.path.exists(commit) and claim.holder(commit) != self._order.holder
+
+    def may_keep(self) -> bool:
+        """Claim the outputs for this attempt, which has succeeded, where other jobs may. False: it came too late."""
+        order = self._order
+        if order.commit and not claim.commit(order.commit, order.holder):
+            return False
+        if order.commit:
+            self._has_claim = True
+            self._clear_earlier()
+            _all(_remove, map(_gone_name, self.paths))
+        return True
+
     def keep(self) -> None:
         """The attempt has succeeded: all its outputs come into place. OSError if they cannot; then `discard` it."""
         about_to_write(self.paths)
@@ -115,20 +135,32 @@ class Outputs:
 
     def discard(self) -> None:
         """The attempt has failed, or is lost: nothing of it stays. OSError if something does; the next one tries."""
-        _all(_put_back, self._aside)
-        _all(_remove, self._hidden)
+        try:
+            _all(_put_back, self._aside)
+            _all(_remove, self._hidden)
+        finally:
+            if self._has_claim:
+                self._has_claim = False
+                os.unlink(self._order.commit)
+
+    def _clear_earlier(self) -> None:
+        """Throw away what earlier attempts left, and put back what they had set aside."""
+        for folder, name in hidden_names(self.paths).items():
+            for earlier in range(1, self._order.attempt):
+                _remove(f"{folder}/{name}.{earlier}")
+        for path in self.paths:
+            _put_back(path)
 
     def _go_elsewhere(self) -> tuple[str, ...]:
         """Make the hidden folders. The command that writes into them."""
         attempt = self._order.attempt
         named = hidden_names(self.paths)
+        if not self._order.commit:
+            self._clear_earlier()
         for folder, name in named.items():
-            for earlier in range(1, attempt):
-                _remove(f"{folder}/{name}.{earlier}")
             self._hidden.append(_fresh(f"{folder}/{name}.{attempt}"))
         for path in self.paths:
             folder, _, base = path.rpartition("/")
-            _put_back(path)
             self._written[path] = f"{folder}/{named[folder]}.{attempt}/{base}"
         command = list(self._order.command)
         for at, place, output in sorted(self._order.elsewhere, reverse=True):  # what comes later moves nothing
@@ -145,10 +177,28 @@ class Outputs:
         return True
 
 
-def clean_up(outputs: Sequence[str], attempts: int) -> None:
-    """Throw away what a task left that was started so often and has not finished. OSError if something stays."""
+def may_be_copied(order: Order) -> bool:
+    """Whether several jobs may run this task at the same time: all that it writes can be kept apart until one wins."""
+    return bool(order.outputs and order.elsewhere) and not _fixed(order)
+
+
+def _fixed(order: Order) -> list[str]:
+    """Outputs that must not be moved: neither file nor folder, or holding what is not one attempt's alone."""
+    held = {order.workdir, *order.inputs, *order.shared}
+    held |= _folders_above((order.out, *held))
+    paths = dict.fromkeys(order.outputs)
+    return [path for path in paths if path in held or os.path.normpath(path) in held or _is_odd(path, order)]
+
+
+def clean_up(outputs: Sequence[str], attempts: int, *, is_done: bool = False) -> None:
+    """Throw away what a task left that was started so often and whose outputs are not to be touched if it `is_done`.
+
+    OSError if something stays.
+    """
     for folder, name in hidden_names(outputs).items():
         _all(_remove, [f"{folder}/{name}.{attempt}" for attempt in range(1, attempts + 1)])
+    if is_done:
+        return
     _all(_put_back, outputs)
     _all(_remove, map(_gone_name, outputs))
 

@@ -201,7 +201,7 @@ class Runner:
         if why:  # what is left of it must not meet the next attempt
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(pid, signal.SIGKILL)
-            ended = replace(ended, why=why + _discarded(running.outputs))
+            ended = replace(ended, why=why + _discarded(running.outputs), cause=_blamed(cause, running.outputs))
         if os.fstat(running.out).st_size == 0:
             _remove(order.out)
         if why or (outputs := running.outputs) is None:
@@ -215,12 +215,15 @@ class Runner:
         """An attempt whose command succeeded: so has it, if its outputs are there and can be put in place."""
         why = outputs.why_not_made(missing)
         try:
+            if not why and not outputs.may_keep():
+                why = "another attempt finished first"
             if not why:
                 outputs.keep()
         except OSError as error:
             why = f"its outputs cannot be put in place: {_reason(error)}"
         if why:
-            ended = replace(ended, why=f"exit code 0, but {why}{_discarded(outputs)}", tail=_tail(out))
+            why, cause = f"exit code 0, but {why}{_discarded(outputs)}", _blamed(ended.cause, outputs)
+            ended = replace(ended, why=why, cause=cause, tail=_tail(out))
         os.close(out)
         self._results.append(ended)
 
@@ -259,6 +262,11 @@ def _discarded(outputs: Outputs | None) -> str:
     except OSError as error:
         return f"; what it left cannot be removed: {_reason(error)}"
     return ""
+
+
+def _blamed(cause: str, outputs: Outputs | None) -> str:
+    """Why an attempt failed; not for a fault of its own where another has won."""
+    return Cause.SUPERSEDED if outputs is not None and outputs.is_beaten else cause
 
 
 def _cannot_start(order: Order, error: OSError | ValueError) -> str:

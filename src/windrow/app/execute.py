@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ import numpy as np
 from windrow.agent.folder import RunFolder
 from windrow.agent.machine import this_machine
 from windrow.app import live_runs
+from windrow.app.copies import refuse_copies, said_of, uncopied, with_copies
 from windrow.app.learning import FirstPromise, Learning, TaskErrors, earlier_errors
 from windrow.app.queues import no_answer, open_queue
 from windrow.app.requests import follow_requests
@@ -79,6 +80,7 @@ class RunRequest:
     cap: int = 16
     margin: float = 1.2
     max_nodes: int | None = None
+    copies: int = 1
     risk: float = DEFAULT_RISK
     guess_s: float = GUESS_S
     shell: Mapping[str, str] | None = None
@@ -100,7 +102,14 @@ class Prepared:
     def notes(self) -> tuple[str, ...]:
         """What the user should know of where jobs go."""
         notes = self.queue.notes if isinstance(self.queue, Checked) else ()
-        return (*notes, self.limits.narrow) if self.limits.narrow and self._could_be_wider else notes
+        if self.limits.narrow and self._could_be_wider:
+            notes = (*notes, self.limits.narrow)
+        return (*notes, said_of(self.uncopied, len(self.times))) if self.uncopied else notes
+
+    @cached_property
+    def uncopied(self) -> tuple[str, ...]:
+        """Tasks that run in one job alone although the user wants several to run each."""
+        return uncopied(self.runnable, self.order.copies)
 
     @property
     def _could_be_wider(self) -> bool:
@@ -141,6 +150,7 @@ def prepare(order: RunRequest, runnable: Runnable | None = None, finished: Colle
         queue.check()
     _refuse_long_tasks(prepared)
     _refuse_misfits(prepared)
+    refuse_copies(order.copies, prepared.site.cap, prepared.uncopied, len(times))
     return prepared
 
 
@@ -265,8 +275,8 @@ def dry_run(prepared: Prepared, root: Path = ROOT) -> DryRun:
             view, {}, nothing_done, terms.requests(prepared.site)
         )
         view = replace(view, futures=ahead)
-    decision = decided(strategy, view)
     dispatch = Dispatch(RunFolder.at(root / f"{workflow.name}-N"), prepared.runnable, "UID", workflow.name)
+    decision = decided(with_copies(strategy, prepared.order.copies, dispatch), view)
     core.handle(e.JobsPlanned(now, decision))
     specs = [dispatch.spec(core, number) for number in core.jobs]
     nodes = np.array([job.nodes for job in decision.jobs], dtype=np.int64)
@@ -326,7 +336,7 @@ def _facts(prepared: Prepared) -> dict[str, Any]:
         "errors": earlier_errors(prepared.runnable, prepared.times, RunTimes),
         "created_s": time.time(),
         "version": __version__,
-    }
+    } | ({"copies": order.copies} if order.copies > 1 else {})
 
 
 @contextmanager
@@ -376,7 +386,7 @@ def _manager(paths: RunPaths, journal: RunJournal, promise: FirstPromise) -> Man
     past = (record for _, record in journal.records(kinds=(e.JobsPlanned, e.JobSubmitted, e.JobStarted)))
     strategy, twin, waits = strategy_of(order), cache(lambda: twin_of(queue)), past_waits()
     root, expected_s = paths.folder.path.parent, whole_seconds(workflow)
-    dispatch = Dispatch(paths.folder, runnable, facts["uid"], paths.name)
+    dispatch = Dispatch(paths.folder, runnable, facts["uid"], paths.name, copies=order.copies > 1)
     hearers: list[Hear] = [Learning(dispatch, queue.name, past, waits)]
     ahead: Ahead | None = None
     if isinstance(strategy, LooksAhead):
@@ -392,7 +402,7 @@ def _manager(paths: RunPaths, journal: RunJournal, promise: FirstPromise) -> Man
         folder=paths.folder,
         journal=journal,
         core=Core(Work(workflow, expected_s, site_of(order, limits, queue)), terms_for(order)),
-        strategy=strategy,
+        strategy=with_copies(strategy, order.copies, dispatch),
         dispatch=dispatch,
         outposts=[
             Outpost(
@@ -424,6 +434,7 @@ def order_of_run(facts: Mapping[str, Any]) -> RunRequest:
         cap=facts["cap"],
         margin=facts["margin"],
         max_nodes=facts["max_nodes"],
+        copies=facts.get("copies", 1),
         shell=facts.get("shell"),
     )
 

@@ -102,7 +102,7 @@ class _Lines:
             if self._states.get(number) != job.state:
                 self._states[number] = job.state
                 why = f": {job.note}" if job.note else ""
-                tasks, nodes = count(len(job.plan.tasks), "task"), count(job.plan.nodes, "node")
+                tasks, nodes = count(len(job.plan.all_tasks), "task"), count(job.plan.nodes, "node")
                 self._say(f"job {number} ({tasks} on {nodes}) {job.state}{why}")
             if job.reason:
                 self._say_why(number, job)

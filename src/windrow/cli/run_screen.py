@@ -136,7 +136,7 @@ def _row(number: int, job: JobStory, story: RunStory, now_s: float) -> list[str]
 
     done = sum(
         any(a.job == number and a.outcome is AttemptState.FINISHED for a in story.tasks[t].attempts)
-        for t in job.plan.tasks
+        for t in job.plan.all_tasks
     )
     begun = job.submitted_s if job.submitted_s is not None else job.planned_s
     waited = (job.started_s or job.ended_s or now_s) - begun
@@ -147,7 +147,7 @@ def _row(number: int, job: JobStory, story: RunStory, now_s: float) -> list[str]
         job.state,
         str(job.plan.nodes),
         "no limit" if job.limit_s is None else span(job.limit_s),
-        f"{done}/{len(job.plan.tasks)}",
+        f"{done}/{len(job.plan.all_tasks)}",
         span(waited),
         ran,
         job.note or waits_because(job),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -17,7 +18,7 @@ from windrow.strategies.levels import Work
 
 @dataclass(slots=True)
 class Job:
-    """A job of this run that is in the system.
+    """A job of this run that is in the system. `copies`: open tasks that are members of other jobs.
 
     `taken_by`: the job whose allocation it runs in, where that is another. `has_begun`: a task of it has started.
     `has_given_up`: it had no time for a task. `is_stopping`: it was told to go, or has nothing left to do.
@@ -26,6 +27,7 @@ class Job:
     plan: JobPlan
     open_tasks: set[int]
     at: AtSite
+    copies: set[int] = field(default_factory=set)
     running_since_s: dict[int, int] = field(default_factory=dict)
     expected_end_s: int = 0
     is_running: bool = False
@@ -35,10 +37,69 @@ class Job:
     has_given_up: bool = False
     is_stopping: bool = False
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether it has nothing to do."""
+        return not self.open_tasks and not self.copies
+
+    @property
+    def is_spare(self) -> bool:
+        """Whether all that it may do is in other jobs as well: strategies need not know of it."""
+        return bool(self.copies) and not self.open_tasks
+
     def as_own(self, number: int) -> OwnJob:
         """As those who play courses ahead must know it."""
         open_tasks, since = tuple(sorted(self.open_tasks)), dict(self.running_since_s)
         return OwnJob(number, self.plan, open_tasks, self.is_running, self.expected_end_s, since)
+
+
+class Copies:
+    """Which jobs have a copy of which task; those with nothing else to do are on their way out when it goes."""
+
+    def __init__(self, jobs: Mapping[int, Job]) -> None:
+        self._jobs = jobs
+        self.of: dict[int, list[int]] = {}
+        """The jobs that have a copy of a task, where any has."""
+
+    def add(self, task: int, number: int) -> None:
+        """This job has one, too."""
+        self._jobs[number].copies.add(task)
+        self.of.setdefault(task, []).append(number)
+
+    def close(self, task: int, number: int) -> None:
+        """This job has none any more: the task is over there, or a member."""
+        job = self._jobs[number]
+        if task in job.copies:
+            job.copies.discard(task)
+            if task not in job.open_tasks:
+                job.running_since_s.pop(task, None)
+            job.is_stopping = job.is_stopping or job.is_empty
+            self.of[task].remove(number)
+            if not self.of[task]:
+                del self.of[task]
+
+    def close_all(self, task: int) -> list[int]:
+        """No job has one any more. Those that have nothing else to do."""
+        numbers = list(self.of.get(task, ()))
+        for number in numbers:
+            self.close(task, number)
+        return [number for number in numbers if self._jobs[number].is_empty]
+
+    def heir(self, task: int) -> int | None:
+        """The job in which the task would go on if it were lost where it is a member; best where it runs."""
+        if task not in self.of:
+            return None
+        jobs = [number for number in self.of[task] if not self._jobs[number].is_stopping]
+        return min(jobs, key=lambda number: (task not in self._jobs[number].running_since_s, number), default=None)
+
+    def check(self, done: Sequence[bool], job_of: Sequence[int | None]) -> None:
+        """Assert what must always hold; for tests."""
+        copied = {(task, number) for number, job in self._jobs.items() for task in job.copies}
+        assert copied == {(task, number) for task, jobs in self.of.items() for number in jobs}
+        for task, number in copied:
+            assert not done[task], "a copy of a task that is done"
+            assert task not in self._jobs[number].open_tasks, "a copy beside the task itself"
+            assert job_of[task] is not None or self._jobs[number].is_stopping, "a copy that no job has as a member"
 
 
 @dataclass(slots=True, eq=False)

@@ -8,6 +8,10 @@ The core says which task is in which job. When tasks start inside a job's alloca
 gives its nodes back. When a job is killed, its running tasks are lost and start again from zero in a later job; jobs
 that wait for them, and have not begun, are stopped, and all that is left is cut anew. A task that failed for good
 blocks its descendants; everything else goes on.
+
+A task that is not done is a member of one job at most, and may be in other jobs as a copy besides (`JobPlan.copies`).
+The first attempt to finish is the task's end, in all of them. Where the member is lost or failed while a copy lives in
+a job that is to stay, that copy becomes the member; and so it does where its job starts before the member's.
 """
 
 from __future__ import annotations
@@ -21,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from windrow.manager import events as e
-from windrow.manager.beliefs import AtSite, Job, at_sites
+from windrow.manager.beliefs import AtSite, Copies, Job, at_sites
 from windrow.manager.events import Abandon, Action, Decide, StopJob, SubmitJob
 from windrow.manager.terms import Terms
 from windrow.model.allocation import Member
@@ -46,7 +50,8 @@ class Core:
         self.sites = at_sites(works, terms, self.site_of)
         self.jobs: dict[int, Job] = {}
         self.job_of: list[int | None] = []
-        """The job in which each task is."""
+        """The job in which each task is a member."""
+        self._copies = Copies(self.jobs)
         self.submitted = 0
         self.failed: set[int] = set()
         """Tasks that failed for good."""
@@ -117,16 +122,17 @@ class Core:
     def own_jobs(self, site: str = "") -> dict[int, OwnJob]:
         """The jobs in a site's system that are to stay, by number, as those who play courses ahead must know them."""
         at, jobs = self.at(site), self.jobs.items()
-        return {number: job.as_own(number) for number, job in jobs if job.at is at and not job.is_stopping}
+        mine = ((number, job) for number, job in jobs if job.at is at and not job.is_spare)
+        return {number: job.as_own(number) for number, job in mine if not job.is_stopping}
 
     def children_of(self, task: int) -> list[int]:
         """The tasks that wait for this one."""
         return self._children[task]
 
     def members(self, number: int) -> dict[int, Member]:
-        """The open tasks of a job, as its allocation must know them."""
+        """The open tasks and copies of a job, as its allocation must know them."""
         needs, expected, parents, children = self._needs, self._expected, self._open_parents, self._children
-        tasks = sorted(self.jobs[number].open_tasks)
+        tasks = sorted(self.jobs[number].open_tasks | self.jobs[number].copies)
         return {t: Member(needs[t], expected[t], parents[t], children[t]) for t in tasks}
 
     def handle(self, event: e.Event) -> list[Action]:
@@ -135,7 +141,7 @@ class Core:
             case e.TaskStarted():
                 job = self.jobs[event.job]
                 job.has_begun = True
-                if event.task in job.open_tasks:  # else another job, given up before, has done it
+                if event.task in job.open_tasks or event.task in job.copies:  # else another job has done it
                     job.running_since_s[event.task] = event.at_s
                 return []
             case e.TaskFinished() | e.TaskKept():
@@ -150,7 +156,7 @@ class Core:
                 return self._job_killed(event)
             case e.TaskFailed():
                 return self._task_failed(event.task)
-            case e.TaskDropped():
+            case e.TaskDropped() | e.CopyFailed():
                 return self._task_dropped(event)
             case e.TaskUndone():
                 return self._task_undone(event.task)
@@ -173,6 +179,7 @@ class Core:
         """What a strategy may know at this time of one site: the tasks that are to run there, and the jobs there."""
         at = self.at(site)
         running = [job for job in self.jobs.values() if job.is_running and job.at is at]
+        spare = sum(job.is_spare and job.at is at and not job.is_running for job in self.jobs.values())
         busy = max((job.expected_end_s - at_s for job in running if not job.is_stopping), default=0)
         work, avoided = at.work, at.avoidance.at(at_s)
         if avoided:  # the work on the other nodes
@@ -181,10 +188,10 @@ class Core:
             work=work,
             left=at.of(self._left).copy(),
             ready=tuple(task for _, task in self._ready if at.mine is None or at.mine[task]),
-            jobs_waiting=at.jobs - len(running),
+            jobs_waiting=at.jobs - len(running) - spare,
             jobs_running=len(running),
             busy_s=max(0, busy),
-            cap=work.site.cap,
+            cap=work.site.cap - spare,
             individually=at.individually,
             request=at.requests.request_s,
             requests=at.requests.requests_s,
@@ -198,6 +205,7 @@ class Core:
         assert len(placed) == len(set(placed)), "a task is in two jobs"
         assert all(self.job_of[task] is not None for task in placed)
         assert not self._left[placed].any() if placed else True
+        self._copies.check(self._done, self.job_of)
         out = (self.failed | self.blocked).difference(placed)
         assert int(self._left.sum()) + len(placed) + len(out) == self._open, "a task was lost"
         for at in self.sites:
@@ -238,6 +246,9 @@ class Core:
                 self.job_of[task] = number
                 if self._open_parents[task] == 0:
                     self._unready(task)
+            for task in plan.copies:
+                if self.job_of[task] is not None and task not in job.open_tasks:  # else it is done or failed by now
+                    self._copies.add(task, number)
             actions.append(SubmitJob(number, plan))
         return actions
 
@@ -253,17 +264,22 @@ class Core:
             job.expected_end_s = event.at_s + job.plan.requested_s
         else:
             job.expected_end_s = max(event.at_s, *others, 0) + job.plan.run_s
+        for task in sorted(job.copies if not job.is_stopping else ()):  # it is where it runs first
+            if (home := self.job_of[task]) is not None and not self.jobs[home].is_running:
+                self.jobs[home].open_tasks.discard(task)
+                self._promote(task, event.job)
+                self._copies.add(task, home)
         return self._decide_if_useful([job.at])
 
     def _task_finished(self, task: int) -> list[Action]:
         if self._done[task]:
             return []
-        number = self.job_of[task]
-        actions: list[Action] = []
+        number, is_copied = self.job_of[task], task in self._copies.of
+        actions: list[Action] = [StopJob(idle) for idle in self._copies.close_all(task)]
         if (home := self._close(task)) is not None:
             home.has_finished_a_task = True
-            if number is not None and not home.is_running and not home.open_tasks:
-                actions.append(StopJob(number))  # an earlier job had done it, which came to light only now
+            if number is not None and home.is_empty and (is_copied or not home.is_running):
+                actions.append(StopJob(number))  # another job had done it, which came to light only now
         self._done[task] = True
         self._open -= 1
         self._home(task).losses.forget()
@@ -300,23 +316,27 @@ class Core:
     def _task_failed(self, task: int) -> list[Action]:
         if self._done[task]:  # in a job that was given up
             return []
+        gone = [StopJob(number) for number in self._copies.close_all(task)]
         self._close(task)
         self.failed.add(task)
         reached = self._descendants({task})
         self.blocked |= reached
         self._left[sorted(reached)] = False
-        useless = [n for n, job in self.jobs.items() if not job.is_running and job.open_tasks <= self.blocked]
-        stops = [self._stop(number) for number in useless if not self.jobs[number].is_stopping]
-        return [Abandon((task, *sorted(reached))), *stops]
+        idle = [(number, job) for number, job in self.jobs.items() if not job.is_running and not job.is_stopping]
+        useless = [number for number, job in idle if job.open_tasks | job.copies <= self.blocked]
+        return [Abandon((task, *sorted(reached))), *gone, *(self._stop(number) for number in useless)]
 
-    def _task_dropped(self, event: e.TaskDropped) -> list[Action]:
+    def _task_dropped(self, event: e.TaskDropped | e.CopyFailed) -> list[Action]:
         if self.job_of[event.task] != event.job:
+            self._copies.close(event.task, event.job)
             return []
+        if isinstance(event, e.CopyFailed) and self._copies.heir(event.task) is None:
+            return self._task_failed(event.task)
         job = self._close(event.task)
         assert job is not None
-        job.has_given_up |= event.task not in self.blocked
+        job.has_given_up |= event.task not in self.blocked and isinstance(event, e.TaskDropped)
         self._put_back(event.task)
-        return self._decide_if_useful([job.at])
+        return self._decide_if_useful([self._home(event.task)])
 
     def _close(self, task: int) -> Job | None:
         """The task is in its job no more. A job that has no tasks left is on its way out."""
@@ -330,12 +350,21 @@ class Core:
         job.open_tasks.discard(task)
         job.running_since_s.pop(task, None)
         self.job_of[task] = None
-        job.is_stopping = job.is_stopping or not job.open_tasks
+        job.is_stopping = job.is_stopping or job.is_empty
         return job
 
+    def _promote(self, task: int, number: int) -> None:
+        """The copy in this job becomes the member."""
+        self.job_of[task] = number
+        self.jobs[number].open_tasks.add(task)
+        self._copies.close(task, number)
+
     def _put_back(self, task: int) -> None:
-        """The task is in no job: it is left, unless a failed ancestor blocks it."""
+        """The task is not in its job any more: it is left, unless a copy of it lives or a failed ancestor blocks it."""
         self.job_of[task] = None
+        if (heir := self._copies.heir(task)) is not None:
+            self._promote(task, heir)
+            return
         if task in self.blocked or self._done[task]:
             return
         self._left[task] = True
@@ -362,13 +391,13 @@ class Core:
             self._expect_longer(job, event.at_s)
         if event.node and job.taken_by is None:  # else it is counted with the job in whose place it ran
             job.at.avoidance.failed(event.node, event.at_s)
-        if not job.has_finished_a_task and job.taken_by is None:
+        if not job.has_finished_a_task and job.taken_by is None and not job.is_spare:
             stops += self._count_loss(job, cause, event.why)
-        waiting_for = self._descendants(job.open_tasks)
+        waiting_for = self._descendants(task for task in job.open_tasks if self._copies.heir(task) is None)
         stops += [
             self._stop(number)
             for number, other in self.jobs.items()
-            if not other.has_begun and not other.is_stopping and other.open_tasks & waiting_for
+            if not other.has_begun and not other.is_stopping and (other.open_tasks | other.copies) & waiting_for
         ]
         return [*stops, *self._job_left(event.job)]
 
@@ -392,11 +421,14 @@ class Core:
 
     def _job_left(self, number: int) -> list[Action]:
         """A job is gone; what it had not done is left again."""
-        job = self.jobs.pop(number)
+        job = self.jobs[number]
+        for task in sorted(job.copies):
+            self._copies.close(task, number)
+        del self.jobs[number]
         job.at.jobs -= 1
         for task in sorted(job.open_tasks):
             self._put_back(task)
-        return self._decide_if_useful([job.at])
+        return self._decide_if_useful(dict.fromkeys((job.at, *map(self._home, sorted(job.open_tasks)))))
 
     def _decide_if_useful(self, sites: Iterable[AtSite]) -> list[Action]:
         """Decisions for those of the sites where one is due, because something changed there.

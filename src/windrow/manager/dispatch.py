@@ -5,15 +5,20 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import count
+from pathlib import Path
 
 import numpy as np
 
-from windrow.agent.claim import fence
+from windrow.agent.claim import fence, holder
 from windrow.agent.folder import RunFolder
 from windrow.agent.job_file import JobFile, TaskSpec, write_job
+from windrow.agent.order import order_for
+from windrow.agent.outputs import may_be_copied
 from windrow.files import append_whole, disk_faults
 from windrow.manager.core import Core
 from windrow.manager.specs import clean_up, shared_outputs, task_spec
@@ -44,7 +49,7 @@ def alike(numbers: Sequence[int], core: Core, most: int) -> Iterator[list[int]]:
 def _shape(core: Core, number: int) -> tuple[NodeShape, Need]:
     """What each node of a job gives it, and what the job must request of each."""
     job = core.jobs[number]
-    return job.at.work.job_shape(np.array(job.plan.tasks))
+    return job.at.work.job_shape(np.array(job.plan.all_tasks))
 
 
 @dataclass
@@ -56,6 +61,11 @@ class Dispatch:
     uid: str
     run: str
     attempts: dict[int, int] = field(default_factory=dict)
+    copies: bool = False
+    """Whether tasks may be in several jobs, so that each attempt needs a claim on its outputs."""
+    undone: Counter[int] = field(default_factory=Counter)
+    """How often a task was to run again although it had finished."""
+    _may_copy: dict[int, bool] = field(default_factory=dict)
 
     @cached_property
     def _shared(self) -> frozenset[str]:
@@ -70,9 +80,17 @@ class Dispatch:
         """The name of a job in the queue."""
         return job_tag(self.uid, number)
 
-    def count_attempt(self, task: int) -> None:
-        """A task was started once more."""
-        self.attempts[task] = self.attempts.get(task, 0) + 1
+    def count_attempt(self, task: int, number: int) -> None:
+        """A task was started once more, by an agent that gave the attempt this number."""
+        self.attempts[task] = max(self.attempts.get(task, 0) + 1, number)
+
+    def may_copy(self, task: int) -> bool:
+        """Whether several jobs may run the task at the same time (`outputs.may_be_copied`)."""
+        if task not in self._may_copy:
+            spec, out = task_spec(self.runnable, task, self._shared), self.folder.task_out(task, 1)
+            order = order_for(spec, 1, run=self.run, out=out, hosts=(), node=NodeShape(1), patience_s=0.0)
+            self._may_copy[task] = may_be_copied(order)
+        return self._may_copy[task]
 
     def spec(self, core: Core, number: int, avoid: tuple[str, ...] = ()) -> JobSpec:
         """What is submitted for a job that is not to run on the nodes to avoid."""
@@ -117,6 +135,8 @@ class Dispatch:
         )
         with disk_faults(f"{self.folder.path}: cannot write job {number}"):
             self.folder.make(number)
+            if self.copies:
+                self.folder.commits.mkdir(mode=0o700, exist_ok=True)
             write_job(self.folder.job_file(number), job)
         return self.spec(core, number, avoid)
 
@@ -139,17 +159,35 @@ class Dispatch:
 
     def clean_up(self, core: Core) -> str:
         """When no job is left: throw away what tasks left that have not finished; what could not be done."""
-        return clean_up(self.runnable, self.attempts, core.is_done)
+        return clean_up(self.runnable, self.attempts, core.is_done, copied=self.copies)
 
     def _tasks(self, core: Core, number: int) -> Iterator[TaskSpec]:
         parents = self.runnable.workflow.parents
         for task, member in core.members(number).items():
+            commit, attempts = "", self.attempts.get(task, 0)
+            if self.copies and self.may_copy(task):  # numbers that no attempt in another job has
+                commit, attempts = self._commit(core, task), number * (self.runnable.steps[task].retries + 1)
             yield task_spec(
                 self.runnable,
                 task,
                 self._shared,
                 expected_s=member.expected_s,
-                attempts=self.attempts.get(task, 0),
+                attempts=attempts,
                 parents=tuple(p for p in parents.of(task).tolist() if not core.is_done(p)),
                 children=tuple(member.children),
+                commit=commit,
             )
+
+    def _commit(self, core: Core, task: int) -> str:
+        """The name of the claim on the task's outputs: the first that was not made by a job that is over."""
+
+        def is_over(path: Path) -> bool:
+            job = holder(path)
+            if job is None:  # its maker died before it had said who it is, or is about to
+                runs = [other for other in core.jobs.values() if other.is_running]
+                return not any(task in other.open_tasks or task in other.copies for other in runs)
+            return job not in core.jobs
+
+        names = (f"{task}.{self.undone[task]}.{life}" for life in count())
+        paths = (self.folder.commits / name for name in names)
+        return next(path.name for path in paths if not path.exists() or not is_over(path))

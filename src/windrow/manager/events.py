@@ -192,8 +192,17 @@ class TaskDropped:
     task: int
 
 
+@dataclass(frozen=True, slots=True)
+class CopyFailed:
+    """A task that may be in several jobs failed in this one, as often as it may be tried there."""
+
+    at_s: int
+    job: int
+    task: int
+
+
 JobEvent = JobSubmitted | JobRejected | JobStarted | JobTaken | JobEnded | JobKilled
-TaskEvent = TaskStarted | TaskRetried | TaskFinished | TaskUndone | TaskKept | TaskFailed | TaskDropped
+TaskEvent = TaskStarted | TaskRetried | TaskFinished | TaskUndone | TaskKept | TaskFailed | TaskDropped | CopyFailed
 Event = RunBegan | RunStopped | TasksAdded | JobsPlanned | JobEvent | TaskEvent
 
 

@@ -122,7 +122,7 @@ def node_time(run: RecordedRun, job: int | None = None) -> NodeTime:
     held = sum(j.plan.nodes * (ran_s(j, until_s) or 0.0) for j in jobs.values() if j.taken_by is None)
     whole, cores = story.workflow.nodes.tolist(), story.workflow.cores.tolist()
     used = lost = 0.0
-    for task in range(len(story.tasks)) if job is None else story.jobs[job].plan.tasks:
+    for task in range(len(story.tasks)) if job is None else story.jobs[job].plan.all_tasks:
         for attempt in story.tasks[task].attempts:
             if job is None or attempt.job == job:
                 nodes = max(1, len(attempt.nodes)) if whole[task] else min(1.0, cores[task] / max(1, run.cores))

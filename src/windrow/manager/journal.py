@@ -46,7 +46,7 @@ class PredictedStart:
     used: int
 
 
-_LEFT_OUT = (b',"site":""',)
+_LEFT_OUT = (b',"site":""', b',"copies":[]')
 """Fields that are not written where they say nothing. (No text has them: in it, quotes have backslashes.)"""
 
 

@@ -75,7 +75,7 @@ class Manager:
                     tail = event_file.Tail(self.folder.events(action.job), offsets.get(action.job, 0))
                     homes[action.job] = outpost = self._of(self.core.at(action.plan.site))
                     outpost.placed[action.job] = Placed(tail)
-            self._note(record.event)
+            self._note(record)
         for prediction in self.journal.predictions():
             homes[prediction.job].predictions.said.append(prediction)
         for outpost in self.outposts:
@@ -167,7 +167,7 @@ class Manager:
             self._give_up(record)
             for action in self.core.handle(record.event):
                 self._wish(action)
-            self._note(record.event)
+            self._note(record)
         self.on_records(records)
 
     def _give_up(self, record: Record) -> None:
@@ -188,13 +188,15 @@ class Manager:
             until_s = float("inf") if walltime_s is None else record.event.at_s + walltime_s + LATE_S
             outpost.hearing.given_up[number] = GivenUp(job.tail, until_s)
 
-    def _note(self, event: e.Event) -> None:
+    def _note(self, record: Record) -> None:
         """Keep the shell's own picture of the jobs."""
-        match event:
+        match event := record.event:
             case e.RunBegan():
                 self.begun_s = event.at_s if self.begun_s is None else self.begun_s
             case e.TaskStarted():
-                self.dispatch.count_attempt(event.task)
+                self.dispatch.count_attempt(event.task, (record.detail or {}).get("attempt", 1))
+            case e.TaskUndone():
+                self.dispatch.undone[event.task] += 1
             case e.TasksAdded():
                 self.dispatch.extend(self.core.work.workflow, event.added.steps)
             case e.JobSubmitted() | e.JobStarted() | e.JobTaken() | e.JobEnded() | e.JobKilled() | e.JobRejected():

@@ -86,7 +86,7 @@ class Outpost:
         self.left_behind = {n: job_id for n, job_id in self.left_behind.items() if n in self.placed}
         # A running job without open tasks leaves by itself; one that has not started would do it all again.
         jobs = ((n, self.run.core.jobs[n]) for n in self.placed)
-        self.wants_stop = [n for n, job in jobs if job.is_stopping and (job.open_tasks or not job.is_running)]
+        self.wants_stop = [n for n, job in jobs if job.is_stopping and not (job.is_empty and job.is_running)]
 
     def note(self, event: e.JobEvent) -> None:
         """Keep the picture of the jobs."""

@@ -40,17 +40,20 @@ def task_spec(runnable: Runnable, number: int, shared: Collection[str], **more: 
     )
 
 
-def clean_up(runnable: Runnable, attempts: Mapping[int, int], is_done: Callable[[int], bool]) -> str:
+def clean_up(
+    runnable: Runnable, attempts: Mapping[int, int], is_done: Callable[[int], bool], *, copied: bool = False
+) -> str:
     """Throw away what tasks left that were started so often and have not finished; nothing may run any more.
 
-    Agents do that themselves; this is for those that were killed. What could not be done, in one sentence.
+    Agents do that themselves; this is for those that were killed. `copied`: tasks that have finished may have left
+    something, too, in another job. What could not be done, in one sentence.
     """
     trouble = ""
     for number, started in attempts.items():
-        if not is_done(number):
+        if copied or not is_done(number):
             try:
                 made = absolute(runnable.steps[number].workdir, runnable.workflow.task(number).outputs)
-                outputs.clean_up(made, started)
+                outputs.clean_up(made, started, is_done=is_done(number))
             except OSError as error:
                 trouble = f"{error.filename}, left unfinished by a task, cannot be removed: {error.strerror}"
     return trouble

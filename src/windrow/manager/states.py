@@ -33,11 +33,12 @@ class AttemptState(StrEnum):
     FINISHED = "finished"
     FAILED = "failed"
     LOST = "lost"  # with its job or its node
+    SUPERSEDED = "superseded"  # stopped: another attempt at the task finished first
 
     @property
     def is_in_vain(self) -> bool:
         """Whether the attempt came to nothing."""
-        return self in (AttemptState.FAILED, AttemptState.LOST)
+        return self not in (AttemptState.RUNNING, AttemptState.FINISHED)
 
 
 class JobStage(StrEnum):

@@ -7,7 +7,7 @@ the same code. States and what may follow what are in `manager.states`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, get_args
 
@@ -17,6 +17,7 @@ from windrow.manager.losses import Avoidance
 from windrow.manager.lost_files import LostFile
 from windrow.manager.states import JOB_MOVES, TASK_MOVES, AttemptState, JobStage, TaskState
 from windrow.model import Workflow
+from windrow.model.cause import Cause
 from windrow.strategies import Decision, JobPlan
 
 
@@ -36,6 +37,8 @@ class TaskAttempt:
     tail: str = ""
     peak_bytes: int = 0
     cpu_s: float = 0.0
+    number: int = 1
+    """What its agent called it, and its output."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +63,13 @@ class TaskStory:
     """When it was to run again although it had finished or failed, and for which file."""
     kept: Kept | None = None
     """Where it had finished before, where it has not run in this run."""
+
+    @property
+    def last(self) -> TaskAttempt | None:
+        """The attempt that tells how it stands: the one that finished it, else the latest."""
+        is_done = self.state is TaskState.FINISHED
+        done = (a for a in reversed(self.attempts) if is_done and a.outcome is AttemptState.FINISHED)
+        return next(done, self.attempts[-1] if self.attempts else None)
 
 
 @dataclass(slots=True)
@@ -141,6 +151,8 @@ class RunStory:
     additions: list[Addition] = field(default_factory=list)
     avoidance: Avoidance = field(default_factory=Avoidance, compare=False)
     """Nodes on which jobs failed."""
+    copied: dict[int, set[int]] = field(default_factory=dict)
+    """The jobs that have a task, or a copy of it, where any was planned with a copy."""
     strays: list[tuple[str, str]] = field(default_factory=list)
     """States that followed each other although the tables say that they do not."""
 
@@ -222,6 +234,11 @@ class RunStory:
                 task = self.tasks[member]
                 self._move(task, TaskState.SUBMITTED)
                 task.job = number
+                if member in self.copied:
+                    self.copied[member].add(number)
+            for copy in plan.copies:
+                if (home := self.tasks[copy].job) is not None:
+                    self.copied.setdefault(copy, {home}).add(number)
 
     def _job(self, event: e.JobEvent, at_s: float, detail: Any) -> None:
         job = self.jobs[event.job]
@@ -235,7 +252,7 @@ class RunStory:
                 job.hosts = tuple(detail.get("hosts", ()))
                 job.taken_by = event.by if isinstance(event, e.JobTaken) else job.taken_by
             case e.JobEnded():
-                has_more = any(self.tasks[task].state != TaskState.FINISHED for task in job.plan.tasks)
+                has_more = any(self.tasks[task].state != TaskState.FINISHED for task in job.plan.all_tasks)
                 ended = JobStage.ENDED if job.started_s is not None else JobStage.STOPPED
                 self._close(event.job, at_s, JobStage.CANCELLED if job.is_asked_to_stop and has_more else ended, "")
             case e.JobKilled():
@@ -254,14 +271,26 @@ class RunStory:
     def _close(self, number: int, at_s: float, outcome: JobStage, why: str) -> None:
         job = self.jobs[number]
         job.ended_s, job.outcome, job.why = at_s, outcome, why
-        for task in [self.tasks[t] for t in job.plan.tasks]:
-            for attempt in task.attempts[-1:]:
+        for member in job.plan.all_tasks:
+            task = self.tasks[member]
+            for attempt in task.attempts if member in self.copied else task.attempts[-1:]:
                 if attempt.job == number and attempt.outcome == AttemptState.RUNNING:
                     attempt.outcome, attempt.ended_s = AttemptState.LOST, at_s
                     attempt.why, attempt.cause = why or "its job ended", job.cause
-            if task.job == number and task.state in (TaskState.SUBMITTED, TaskState.RUNNING):
-                self._move(task, TaskState.PENDING)
-                task.job = None
+                    if member in self.copied and task.state is TaskState.FINISHED:
+                        attempt.outcome, attempt.why = AttemptState.SUPERSEDED, _BEATEN
+            self._leave(member, number, (TaskState.SUBMITTED, TaskState.RUNNING))
+
+    def _leave(self, number: int, job: int, states: Container[TaskState]) -> None:
+        """The task is in this job no more; if it was in one of these states there, then it is where a copy of it is."""
+        task = self.tasks[number]
+        elsewhere = self.copied.get(number, set())
+        elsewhere.discard(job)
+        running = [a.job for a in task.attempts if a.outcome is AttemptState.RUNNING] if elsewhere else []
+        if task.job == job and task.state in states:
+            task.job = min(running or elsewhere, default=None)
+            state = TaskState.PENDING if task.job is None else TaskState.SUBMITTED
+            self._move(task, TaskState.RUNNING if running else state)
 
     def _task(self, event: e.TaskEvent, at_s: float, detail: Any) -> None:
         task = self.tasks[event.task]
@@ -271,7 +300,8 @@ class RunStory:
                 task.job = event.job
                 if is_open:
                     self._move(task, TaskState.RUNNING)
-                task.attempts.append(TaskAttempt(event.job, at_s, tuple(detail.get("nodes", ()))))
+                number = detail.get("attempt", len(task.attempts) + 1)
+                task.attempts.append(TaskAttempt(event.job, at_s, tuple(detail.get("nodes", ())), number=number))
             case e.TaskFinished():
                 _attempt_over(task, AttemptState.FINISHED, at_s, detail)
                 self._move(task, TaskState.FINISHED)
@@ -280,18 +310,22 @@ class RunStory:
                 task.kept = Kept(**{**detail, "hosts": tuple(detail.get("hosts", ()))})
             case e.TaskRetried():
                 _attempt_over(task, AttemptState.FAILED, at_s, detail)
-                if is_open:
+                if is_open and not any(a.outcome is AttemptState.RUNNING for a in task.attempts):
                     self._move(task, TaskState.SUBMITTED)
             case e.TaskFailed():
                 _attempt_over(task, AttemptState.FAILED, at_s, detail)
                 if is_open:
                     self._move(task, TaskState.FAILED)
                     self._block(event.task)
-            case e.TaskDropped():
+            case e.TaskDropped() if detail.get("cause") == Cause.SUPERSEDED:
+                _attempt_over(task, AttemptState.SUPERSEDED, at_s, {**detail, "job": event.job})
+                self._leave(event.task, event.job, (TaskState.SUBMITTED, TaskState.RUNNING))
+            case e.TaskDropped() | e.CopyFailed():
                 task.dropped.append((event.job, str(detail.get("why", ""))))
-                if task.job == event.job and task.state == TaskState.SUBMITTED:
-                    self._move(task, TaskState.PENDING)
-                    task.job = None
+                self._leave(event.task, event.job, (TaskState.SUBMITTED,))
+                if isinstance(event, e.CopyFailed) and task.state is TaskState.PENDING:
+                    self._move(task, TaskState.FAILED)
+                    self._block(event.task)
             case e.TaskUndone():
                 self._task_undone(task, at_s, detail)
 
@@ -319,9 +353,10 @@ class RunStory:
 
 
 def _attempt_over(task: TaskStory, outcome: AttemptState, at_s: float, detail: Any) -> None:
-    """The latest attempt is over, or the one in the job that was given up and has finished it all the same."""
-    job = detail.get("job")
-    attempt = next((a for a in reversed(task.attempts) if a.job == job or job is None), None)
+    """The latest attempt is over, or the one of this number, or in the job that was given up and has finished it."""
+    job, number = detail.get("job"), detail.get("attempt")
+    mine = [a for a in reversed(task.attempts) if a.job == job or job is None]
+    attempt = next((a for a in mine if a.number == number), mine[0] if mine else None)
     if attempt is None:
         return
     attempt.outcome, attempt.ended_s = outcome, at_s
@@ -330,6 +365,7 @@ def _attempt_over(task: TaskStory, outcome: AttemptState, at_s: float, detail: A
         setattr(attempt, name, detail[name])
 
 
+_BEATEN = "another attempt finished first"
 _NOTHING: Mapping[str, Any] = {}
 _MEASURED = frozenset(("exit", "signal", "why", "cause", "tail", "peak_bytes", "cpu_s"))
 _TOLD: Mapping[type[e.Event], Callable[[RunStory, Any, float, Any], None]] = {

@@ -37,9 +37,13 @@ def from_agent(job: int, record: agent.Record) -> Record | None:
             event = e.TaskFinished(at, record.task)
         case agent.AttemptFailed():
             event = e.TaskFailed(at, record.task) if record.final else e.TaskRetried(at, job, record.task)
-        case agent.TaskDeclined():
+        case agent.TaskDeclined() if record.why == agent.FAILED_HERE:
+            event = e.CopyFailed(at, job, record.task)
+        case agent.AttemptLost() if record.cause != Cause.SUPERSEDED:
+            return None
+        case agent.TaskDeclined() | agent.AttemptLost():
             event = e.TaskDropped(at, job, record.task)
-        case agent.AttemptLost() | agent.AgentLeft():
+        case agent.AgentLeft():
             return None
         case _:
             assert_never(record)

@@ -27,6 +27,7 @@ class JobPlan:
     """One job to submit: its tasks, how many nodes, how long they should run, and how long to ask for.
 
     `site` is the name of the site to which it goes; empty where there is one only. (Strategies know one and leave it.)
+    `copies`: tasks of other jobs that it runs as well; whoever finishes one first has done it.
     """
 
     tasks: tuple[int, ...]
@@ -35,6 +36,12 @@ class JobPlan:
     requested_s: int
     leeway_s: int = 0
     site: str = ""
+    copies: tuple[int, ...] = ()
+
+    @property
+    def all_tasks(self) -> tuple[int, ...]:
+        """Its tasks and copies."""
+        return (*self.tasks, *self.copies) if self.copies else self.tasks
 
 
 @dataclass(frozen=True, slots=True)

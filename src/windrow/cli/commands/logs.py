@@ -70,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
     if attempt == 0:
         terminal.say(f"{args.task} has not started: {_state(told, number)}")
         return 0
-    path = told.paths.folder.task_out(number, attempt)
+    path = _path(told, number, attempt)
     terminal.say(_head(told, number, attempt, path))
     if path.exists():
         _copy(path, 0, _printer())
@@ -101,7 +101,12 @@ def _attempt(told: RunView, args: argparse.Namespace, number: int) -> int:
         if not there:
             raise UserError(f"{args.task} did not start in job {args.job}; windrow explain shows where it ran")
         return there[-1]
-    return len(attempts)
+    last = told.story.tasks[number].last
+    return 0 if last is None else attempts.index(last) + 1
+
+
+def _path(told: RunView, number: int, attempt: int) -> Path:
+    return told.paths.folder.task_out(number, told.story.tasks[number].attempts[attempt - 1].number)
 
 
 def _state(told: RunView, number: int) -> str:
@@ -132,7 +137,7 @@ def _follow(told: RunView, args: argparse.Namespace, number: int) -> int:
     attempt = max(1, _attempt(told, args, number))
     printer = _printer()
     while _has_started(told, number, attempt):
-        path = told.paths.folder.task_out(number, attempt)
+        path = _path(told, number, attempt)
         terminal.say(_head(told, number, attempt, path))
         _follow_attempt(told, number, attempt, printer)
         if is_one or _is_over(told, number):
@@ -162,7 +167,7 @@ def _is_over(told: RunView, number: int) -> bool:
 
 
 def _follow_attempt(told: RunView, number: int, attempt: int, printer: _Printer) -> None:
-    path, at = told.paths.folder.task_out(number, attempt), 0
+    path, at = _path(told, number, attempt), 0
     while True:
         is_running = told.story.tasks[number].attempts[attempt - 1].outcome is AttemptState.RUNNING
         goes_on = is_running and told.state in ACTIVE

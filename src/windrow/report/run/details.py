@@ -67,6 +67,8 @@ def _failure(failure: Failure, until_s: float) -> str:
     )
     is_open = " open" if failure.is_final else ""
     said = _pre(attempt.tail) if attempt.tail else note("No output.")
+    if attempt.outcome is AttemptState.SUPERSEDED:
+        said = note("It did not fail: another attempt at the same task, in another job, finished first.")
     if attempt.outcome is AttemptState.LOST:
         said = note("It did not fail: it was running when its job, or its node, ended.")
     return f"<details{is_open}><summary>{escape(head)}</summary>{said}</details>"
@@ -102,7 +104,7 @@ def _said(told: RecordedRun, decision: DecisionStory, jobs: list[int]) -> Iterat
     for number in jobs[:12]:
         job = told.story.jobs[number]
         plan, limit = job.plan, "no time limit" if job.limit_s is None else f"{span(job.limit_s)} requested"
-        yield f"job {number}: {count(len(plan.tasks), 'task')} on {count(plan.nodes, 'node')}, {limit}"
+        yield f"job {number}: {count(len(plan.all_tasks), 'task')} on {count(plan.nodes, 'node')}, {limit}"
     if len(jobs) > 12:
         yield f"and {len(jobs) - 12:,} more jobs"
     yield from candidate_lines(decision.decision.candidates)

@@ -57,8 +57,9 @@ def explain_job(run: RecordedRun, number: int) -> list[str]:
     story = run.story
     job = story.jobs[number]
     plan, decision, ids = job.plan, story.decisions[job.decision], story.workflow.ids
-    first, last = ids[plan.tasks[0]], ids[plan.tasks[-1]]
-    what = f"task {first}" if len(plan.tasks) == 1 else f"{len(plan.tasks)} tasks ({first} to {last})"
+    tasks = plan.all_tasks
+    what = f"task {ids[tasks[0]]}" if len(tasks) == 1 else f"{len(tasks)} tasks ({ids[tasks[0]]} to {ids[tasks[-1]]})"
+    what += f", {'all' if not plan.tasks else len(plan.copies)} of them copies" if plan.copies else ""
     leeway = f", of which {format_duration(plan.leeway_s)} leeway" if plan.leeway_s else ""
     limit = "no time limit" if job.limit_s is None else f"requested {format_duration(job.limit_s)}{leeway}"
     lines = [

@@ -131,13 +131,13 @@ def _jobs(told: RecordedRun) -> str:
     for number, job in list(told.story.jobs.items())[:_MOST_JOBS]:
         share, ran = node_time(told, number).share, ran_s(job, told.until_s)
         submitted = "–" if job.submitted_s is None else f"+{span(job.submitted_s - told.begun_s)}"
-        mine = levels[list(job.plan.tasks)]
+        mine = levels[list(job.plan.all_tasks)]
         low, high = int(mine.min()), int(mine.max())
         rows.append(
             [
                 cell(f"job {number}", f"id {job.id}" if job.id else ""),
                 cell(f"{low}" if low == high else f"{low}–{high}"),
-                cell(f"{len(job.plan.tasks):,}"),
+                cell(f"{len(job.plan.all_tasks):,}"),
                 cell(f"{job.plan.nodes:,}"),
                 cell(submitted),
                 cell("–" if job.submitted_s is None else span(wait_s(job, told.until_s))),

@@ -45,6 +45,7 @@ class JobView(Struct):
     nodes: int
     requested_s: int | None
     tasks: list[str]
+    copies: list[str]
     submitted_s: float | None
     started_s: float | None
     ended_s: float | None
@@ -78,7 +79,7 @@ class StatusView(Struct):
 
 
 class TaskView(Struct):
-    """A task of a run, with its latest attempt, where there was one."""
+    """A task of a run, with the attempt that finished it, else its latest, where there was one."""
 
     task: str
     kind: str
@@ -169,6 +170,7 @@ def _job_view(number: int, job: JobStory, ids: Sequence[str]) -> JobView:
         nodes=job.plan.nodes,
         requested_s=job.limit_s,
         tasks=[ids[task] for task in job.plan.tasks],
+        copies=[ids[task] for task in job.plan.copies],
         submitted_s=job.submitted_s,
         started_s=job.started_s,
         ended_s=job.ended_s,
@@ -191,11 +193,11 @@ def task_views(told: RunView) -> Iterator[TaskView]:
             attempts=len(task.attempts),
             why=_why(told, number),
         )
-        for last in task.attempts[-1:]:
+        if (last := task.last) is not None:
             view.job, view.started_s, view.ended_s = last.job, last.started_s, last.ended_s
             view.ran_s = (last.ended_s or now_s) - last.started_s
             view.exit, view.signal, view.peak_bytes, view.cpu_s = last.exit, last.signal, last.peak_bytes, last.cpu_s
-            out = told.paths.folder.task_out(number, len(task.attempts))
+            out = told.paths.folder.task_out(number, last.number)
             view.output = str(out) if out.exists() else None
         yield view
 
@@ -208,7 +210,7 @@ def _why(told: RunView, number: int) -> str:
         return f"needs {listed([workflow.ids[p] for p in parents if told.story.tasks[p].state in out], 3)}"
     if task.kept is not None:
         return f"finished in {task.kept.run}"
-    return task.attempts[-1].why if task.attempts else ""
+    return task.last.why if task.last is not None else ""
 
 
 def report_view(run: RecordedRun, page: Path, crate: str | None) -> ReportView:
