@@ -49,7 +49,8 @@ class Job:
 
     def as_own(self, number: int) -> OwnJob:
         """As those who play courses ahead must know it."""
-        open_tasks, since = tuple(sorted(self.open_tasks)), dict(self.running_since_s)
+        open_tasks = tuple(sorted(self.open_tasks))
+        since = {task: at for task, at in self.running_since_s.items() if task in self.open_tasks}
         return OwnJob(number, self.plan, open_tasks, self.is_running, self.expected_end_s, since)
 
 
