@@ -4,9 +4,10 @@ A batch system may start a run's jobs in any order. A job that has nodes, and wa
 takes that job over: it claims it, runs its tasks in its own allocation, and writes what happens to them into the events
 file of the job that they are in. When the queue starts the other job after all, its agent finds the claim and leaves.
 
-Rule 1: only a job that nobody has claimed is taken, only where its tasks fit this allocation, and only if those that
-are ready should end before the deadline. Rule 2: claim first, then look for the fence; the manager does it the other
-way round, so at least one of the two sees the other. Rule 3: records are written before what they say is acted on.
+Rule 1: only a job of this site that nobody has claimed is taken, only where its tasks fit this allocation, and only if
+those that are ready should end before the deadline. Rule 2: claim first, then look for the fence; the manager does it
+the other way round, so at least one of the two sees the other. Rule 3: records are written before what they say is
+acted on.
 
 News of tasks for which tasks here wait come from the other agents' events files and from the manager's list of
 abandoned tasks. What another job lost or dropped is no news: the manager plans it anew, and its end will stand in the
@@ -42,6 +43,7 @@ class Elsewhere:
         self._passed_over = {job.job, *job.over, *mine}
         self._tails: dict[int, Tail] = {}
         self._abandoned = Tail(folder.abandoned, job.abandoned_bytes)
+        self._concern = {number for task in job.tasks for number in (task.task, *task.parents)} if job.site else None
         self.wait_s = 0.0
         """How long to wait before the next look."""
 
@@ -54,6 +56,8 @@ class Elsewhere:
         """What is new since the last look."""
         given_up = "the run has given it up, or a task on which it depends"
         news = [*self._from_jobs(), *((int(record["task"]), given_up) for record in self._abandoned.read_json())]
+        if self._concern is not None:  # what other sites do at their own pace is no reason to look more often
+            news = [(task, why_never) for task, why_never in news if task in self._concern]
         self.wait_s = self._job.poll_s if news or not self.wait_s else min(self.wait_s * _BACK_OFF, _SLOWEST_S)
         return news
 
@@ -137,7 +141,7 @@ class Desk:
             job = read_job(self._folder.job_file(number))
         except InputError:  # it is being written
             return False
-        if not self._core.waits_for_any(job):
+        if job.site != self._job.site or not self._core.waits_for_any(job):
             return False
         source = Elsewhere(self._folder, job, self._writers)
         news = source.look()

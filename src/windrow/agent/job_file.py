@@ -69,6 +69,7 @@ class JobFile:
     `given_up`: jobs whose tasks were planned again though their agents may still finish some: what they finish counts.
     `abandoned_bytes`: how long the list of abandoned tasks was; what stood there may be tried again by now.
     `takeover_s`: how long it waits idle for tasks of a job that has not started before it takes them over.
+    `site`: where it runs, not written where a run has one site; jobs of another are not taken over.
     """
 
     run: str
@@ -89,6 +90,7 @@ class JobFile:
     takeover_s: float = 20.0
     disk_bytes: int | None = None
     counts: Counts = ()
+    site: str = ""
 
     @property
     def shape(self) -> NodeShape:
@@ -96,7 +98,7 @@ class JobFile:
         return NodeShape(self.cores, self.memory_bytes, self.disk_bytes, self.counts)
 
 
-_SELDOM = ("disk_bytes", "counts", "commit")
+_SELDOM = ("disk_bytes", "counts", "commit", "site")
 """What is written only where it says something: so most files stay as they have been."""
 
 

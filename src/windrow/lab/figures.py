@@ -113,7 +113,7 @@ class _Run:
         if self.run[b.LONGER]:
             self.run[b.LONGER] = 0
             expected = b.tasks_of(self.run)[:, b.EXPECTED].copy()
-            self.work = Work(self.work.workflow, expected, self.work.site)
+            self.work = self.work.expecting(expected)
         decision = self.strategy.decide(self.view())
         self.individually |= decision.individually
         if self.individually and self.habits.by_task == "once individually":

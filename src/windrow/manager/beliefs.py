@@ -107,15 +107,14 @@ class Copies:
 class AtSite:
     """What a run holds of one site. Jobs lost there and nodes that fail there say nothing of another site.
 
-    `name` is that of the site, or empty where there is no other. `work` are the tasks as they would run there; `mine`
-    marks those that are to, None where all are. `jobs` counts own jobs in its system.
+    `name` is that of the site, or empty where there is no other. `work` are the tasks as they would run there. `jobs`
+    counts own jobs in its system.
     """
 
     name: str
     work: Work
     requests: Requests
     losses: Losses
-    mine: NDArray[np.bool_] | None = None
     avoidance: Avoidance = field(default_factory=Avoidance)
     individually: bool = False
     jobs: int = 0
@@ -125,21 +124,15 @@ class AtSite:
         """The site itself."""
         return self.work.site
 
+    def has(self, task: int) -> bool:
+        """Whether the task is to run there."""
+        return self.work.mine is None or bool(self.work.mine[task])
+
     def of(self, tasks: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Those of the tasks that are to run there."""
-        return tasks if self.mine is None else tasks & self.mine
+        return tasks if self.work.mine is None else tasks & self.work.mine
 
 
-def at_sites(works: list[Work], terms: Terms, site_of: list[int]) -> list[AtSite]:
-    """One for each work. `site_of` says of each task to which it belongs."""
-    sites, one = np.array(site_of), len(works) == 1
-    return [
-        AtSite(
-            name="" if one else work.site.name,
-            work=work,
-            requests=terms.requests(work.site),
-            losses=Losses(terms.patience),
-            mine=None if one else sites == number,
-        )
-        for number, work in enumerate(works)
-    ]
+def at_site(work: Work, terms: Terms, name: str) -> AtSite:
+    """A site of a run that has not begun."""
+    return AtSite(name, work, terms.requests(work.site), Losses(terms.patience))

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from windrow.manager import events as e
-from windrow.manager.beliefs import AtSite, Copies, Job, at_sites
+from windrow.manager.beliefs import AtSite, Copies, Job, at_site
 from windrow.manager.events import Abandon, Action, Decide, StopJob, SubmitJob
 from windrow.manager.terms import Terms
 from windrow.model.allocation import Member
@@ -37,17 +37,16 @@ from windrow.strategies.levels import Work
 class Core:
     """What one run believes and wants."""
 
-    def __init__(self, work: Work | Sequence[Work], terms: Terms, site_of: Sequence[int] = ()) -> None:
+    def __init__(self, work: Work | Sequence[Work], terms: Terms) -> None:
         """A run that has not begun. `work` is not changed, so that runs of the same workflow can share it.
 
-        With several sites there is a work for each, and `site_of` says where each task is to run: the number of its
-        work, by default the first.
+        With several sites there is a work for each (`strategies.levels.works`), and each task is of one of them.
         """
         works = [work] if isinstance(work, Work) else list(work)
-        workflow = works[0].workflow
         self.terms = terms
-        self.site_of = list(site_of) or [0] * len(workflow)
-        self.sites = at_sites(works, terms, self.site_of)
+        self.sites = [at_site(one, terms, one.site.name if len(works) > 1 else "") for one in works]
+        self.site_of: list[int] = []
+        """The site at which each task is to run, by its number."""
         self.jobs: dict[int, Job] = {}
         self.job_of: list[int | None] = []
         """The job in which each task is a member."""
@@ -73,6 +72,7 @@ class Core:
         workflow, first = self.work.workflow, len(self._done)
         new = range(first, len(workflow))
         self._needs = workflow.needs()
+        self.site_of = np.argmax([at.of(np.ones(len(workflow), dtype=bool)) for at in self.sites], axis=0).tolist()
         expected = [at.work.expected_s.tolist() for at in self.sites]
         self._expected: list[int] = [expected[site][task] for task, site in enumerate(self.site_of)]
         start, index = workflow.children.start.tolist(), workflow.children.index.tolist()
@@ -183,11 +183,12 @@ class Core:
         busy = max((job.expected_end_s - at_s for job in running if not job.is_stopping), default=0)
         work, avoided = at.work, at.avoidance.at(at_s)
         if avoided:  # the work on the other nodes
-            work = work.within(max(work.site.nodes - len(avoided), 1, *(need.nodes for need in self._needs)))
+            widest = max((need.nodes for task, need in enumerate(self._needs) if at.has(task)), default=1)
+            work = work.within(max(work.site.nodes - len(avoided), 1, widest))
         return View(
             work=work,
             left=at.of(self._left).copy(),
-            ready=tuple(task for _, task in self._ready if at.mine is None or at.mine[task]),
+            ready=tuple(task for _, task in self._ready if at.has(task)),
             jobs_waiting=at.jobs - len(running) - spare,
             jobs_running=len(running),
             busy_s=max(0, busy),
@@ -224,12 +225,10 @@ class Core:
 
     def _tasks_added(self, event: e.TasksAdded) -> list[Action]:
         """They are to run at the first site."""
-        workflow, first = event.to(self.work.workflow), len(self.site_of)
+        workflow = event.to(self.work.workflow)
         self.additions.add(event.id)
-        self.site_of += [0] * (len(workflow) - first)
         for number, at in enumerate(self.sites):
-            at.work = at.work.extended(workflow)
-            at.mine = None if at.mine is None else np.array(self.site_of) == number
+            at.work = at.work.extended(workflow, join=number == 0)
         self._take_tasks()
         return self._decide_if_useful(self.sites[:1])
 
@@ -459,7 +458,7 @@ class Core:
             expected, faster = at.work.expected_s.copy(), at.site.speed / job.at.site.speed
             for task, time in changed.items():
                 expected[task] = max(expected[task], time if at is job.at else ceil(time / faster))
-            at.work = Work(at.work.workflow, expected, at.site)
+            at.work = at.work.expecting(expected)
 
     def _descendants(self, tasks: Iterable[int]) -> set[int]:
         """What cannot be done before these are; a task that is done needs them no more."""

@@ -132,6 +132,7 @@ class Dispatch:
             over_below=first,
             heard_bytes={str(n): heard[n] for n in sorted(heard) if n != number and heard[n]},
             abandoned_bytes=self.folder.abandoned.stat().st_size if self.folder.abandoned.exists() else 0,
+            site=core.jobs[number].at.name,
         )
         with disk_faults(f"{self.folder.path}: cannot write job {number}"):
             self.folder.make(number)

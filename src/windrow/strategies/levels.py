@@ -7,7 +7,7 @@ them are worked out in Python: to load numba, or even to compile, takes longer t
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import replace
 
@@ -29,10 +29,16 @@ _STEPS = 100_000
 """Tasks, once for each number of nodes, that are list-scheduled in Python before it is worth while to load numba."""
 
 
-def whole_seconds(workflow: Workflow) -> Ints:
-    """The workflow's run times, rounded up to whole seconds."""
-    seconds: Ints = np.maximum(1, np.ceil(workflow.runtime_s)).astype(np.int64)
+def whole_seconds(workflow: Workflow, speed: float = 1.0) -> Ints:
+    """The workflow's run times where tasks run so many times as fast, rounded up to whole seconds."""
+    seconds: Ints = np.maximum(1, np.ceil(workflow.runtime_s / speed)).astype(np.int64)
     return seconds
+
+
+def works(workflow: Workflow, sites: Sequence[Site], site_of: Sequence[int]) -> list[Work]:
+    """The workflow as it would run at each of the sites; `site_of` says of each task at which it is to."""
+    home = [np.array(site_of) == number if len(sites) > 1 else None for number in range(len(sites))]
+    return [Work(workflow, whole_seconds(workflow, site.speed), site, home[n]) for n, site in enumerate(sites)]
 
 
 def levels_text(first: int, last: int) -> str:
@@ -88,8 +94,10 @@ class Levels:
 class Work:
     """A workflow with expected task times in whole seconds, and the site on which it is to run."""
 
-    def __init__(self, workflow: Workflow, expected_s: Ints, site: Site) -> None:
+    def __init__(self, workflow: Workflow, expected_s: Ints, site: Site, mine: Mask | None = None) -> None:
+        """`mine` marks the tasks that are to run there; None: all. UserError where one of them never could."""
         self.workflow = workflow
+        self.mine = mine
         self.expected_s = expected_s
         self.site = site
         self.kinds = tuple(replace(kind, shape=kind.shape.only(workflow.resources)) for kind in site.kinds)
@@ -106,10 +114,15 @@ class Work:
         self._narrower: dict[int, Work] = {}
         self._refuse_misfits()
 
-    def extended(self, workflow: Workflow) -> Work:
-        """The same with the tasks that its workflow has got since."""
-        more_s = whole_seconds(workflow)[len(self.expected_s) :]
-        return Work(workflow, np.concatenate([self.expected_s, more_s]), self.site)
+    def expecting(self, expected_s: Ints) -> Work:
+        """The same with other expected times."""
+        return Work(self.workflow, expected_s, self.site, self.mine)
+
+    def extended(self, workflow: Workflow, *, join: bool = True) -> Work:
+        """The same with the tasks that its workflow has got since; `join`: they are to run here."""
+        more_s = whole_seconds(workflow, self.site.speed)[len(self.expected_s) :]
+        mine = None if self.mine is None else np.append(self.mine, np.full(len(more_s), join))
+        return Work(workflow, np.concatenate([self.expected_s, more_s]), self.site, mine)
 
     def within(self, nodes: int) -> Work:
         """The same where jobs can have no more than these nodes now, if that is less."""
@@ -217,7 +230,7 @@ class Work:
         return whole + _first_fit(w.needs(small), shape)
 
     def _refuse_misfits(self) -> None:
-        tasks = misfits(self.workflow, self.site)
+        tasks = [t for t in misfits(self.workflow, self.site) if self.mine is None or self.mine[t]]
         if tasks:
             others, task = len(tasks) - 1, self.workflow.task(tasks[0])
             key, needs, has = missing(task.need, self.site)

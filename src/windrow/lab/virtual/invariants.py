@@ -42,7 +42,9 @@ class Violation(AssertionError):  # noqa: N818  (no error of those who use it)
 class WatchedCore(Core):
     """A core that looks each event up in the journal before it takes it in. `reached` hears of each record."""
 
-    def __init__(self, work: Work, terms: Terms, journal: RunJournal, reached: Callable[[int], None]) -> None:
+    def __init__(
+        self, work: Work | Sequence[Work], terms: Terms, journal: RunJournal, reached: Callable[[int], None]
+    ) -> None:
         super().__init__(work, terms)
         self._journal, self._reached, self._seen = journal, reached, 0
 

@@ -1,0 +1,228 @@
+"""One run on two sites. Where nothing crosses, each part goes as it would alone; a site in trouble holds up nobody."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.examples import examples
+from tests.survival.toy import BEGIN_S, Fate, VirtualRun, braid
+from tests.unit.strategies.test_listing import workflows
+
+from windrow.app.strategies import find_strategy
+from windrow.forecast.base import AtOnce
+from windrow.lab.virtual.disk import scratch, watched
+from windrow.lab.virtual.faults import Kind, draw
+from windrow.lab.virtual.invariants import WatchedCore
+from windrow.lab.virtual.shell import TERMS
+from windrow.lab.virtual.world import World, empty_queue
+from windrow.manager import events as e
+from windrow.manager.dispatch import Dispatch
+from windrow.manager.journal import Record, RunJournal
+from windrow.manager.manager import Manager
+from windrow.manager.outpost import Outpost
+from windrow.manager.terms import Terms
+from windrow.model import Runnable, Step, Workflow
+from windrow.model.site import Site
+from windrow.queues.simulated import Mood
+from windrow.strategies.levels import Work, works
+
+NAMES = ("north", "south")
+ELSEWHERE = {Kind.MANAGER, Kind.DISK, Kind.CLOCK, Kind.SLOW}
+"""What goes wrong with a whole run, not with one of its sites."""
+
+
+class Sites(VirtualRun):
+    """A run on several worlds at once, each with a clock of its own that is moved on by the second."""
+
+    def __init__(
+        self,
+        path: Path,
+        worlds: Sequence[World],
+        runnable: Runnable,
+        site_of: Sequence[int],
+        strategy: str = "individual",
+        terms: Terms = TERMS,
+        speeds: Sequence[float] = (1.0, 1.0),
+    ) -> None:
+        super().__init__(path, worlds[0], runnable, strategy, terms)
+        self.worlds, self.site_of = worlds, site_of
+        rows = zip(worlds, NAMES, speeds, strict=False)
+        self.sites = [Site.of(w.queue.cluster.nodes, name=name, speed=speed, max_array=3) for w, name, speed in rows]
+
+    def fresh(self) -> tuple[list[Work], Terms]:  # type: ignore[override]
+        return works(self.runnable.workflow, self.sites, self.site_of), self.terms
+
+    def hire(self, fate: Fate | None = None) -> Manager:
+        if self.manager is not None:
+            self.manager.journal.close()
+        fate = fate or Fate()
+        for world in self.worlds:
+            world.fate = fate
+        self.manager = Manager(
+            folder=self.folder,
+            journal=RunJournal.open(self.path / "journal.sqlite", writable=True),
+            core=WatchedCore(*self.fresh(), self._reader, lambda _: None),
+            outposts=[Outpost(world.queue, [AtOnce()]) for world in self.worlds],
+            strategy=find_strategy(str(self.strategy)),
+            dispatch=Dispatch(self.folder, self.runnable, "virtual", "virtual-1"),
+            now_s=lambda: float(self.world.now_s),
+            steady_s=lambda: float(self.world.now_s),
+        )
+        self.manager.restore()
+        return self.manager
+
+    def drive(self, manager: Manager) -> None:
+        def about_to_write(what: object) -> None:
+            next((world for world in self.worlds if world._acting), self.world)._about_to_write(what)
+
+        with watched(about_to_write):
+            while not manager.core.is_over:
+                manager.step()
+                manager.core.check()
+                for world in self.worlds:
+                    world.pass_time(world.now_s + 1)
+                self.each_look()
+                assert self.world.now_s < BEGIN_S + 20_000, "the run does not end"
+
+    def check_all(self) -> None:
+        """Every task is done, once, and each queue is empty."""
+        assert self.is_complete
+        for world in self.worlds:
+            assert set(world.started.values()) <= {1}
+            assert not world.queue.left
+            assert set(world.queue.taken.values()) <= {1}
+        assert {tag for world in self.worlds for tag in world.queue.taken}
+        self.check_beliefs()
+
+
+def runnable(*parts: Workflow) -> Runnable:
+    """All of these in one workflow, without a tie between them."""
+    tasks = [
+        replace(task, id=f"{part}-{task.id}", parents=tuple(f"{part}-{parent}" for parent in task.parents))
+        for part, workflow in enumerate(parts)
+        for task in workflow
+    ]
+    return Runnable(Workflow.from_tasks("parts", tasks), tuple(Step(("true",), "/", ()) for _ in tasks))
+
+
+def drawn_world(seed: int, first: int, faults: int) -> tuple[World, float]:
+    """A cluster, what its tasks take and what goes wrong there: the same whoever else there is; and its speed."""
+    chance = random.Random(seed)
+    took = [chance.choice([1, 3, 5, 9, 14]) for _ in range(20)]
+    world = World(empty_queue(chance.choice([2, 3, 4])), lambda task: took[task - first])
+    world.queue.memory_s = chance.choice([30.0, 300.0])
+    world.faults = [fault for fault in draw(seed, 60, BEGIN_S, faults) if fault.kind not in ELSEWHERE]
+    return world, chance.choice([0.5, 1.0, 2.0])
+
+
+def records_of(path: Path, strategy: str, parts: Sequence[Workflow], seeds: Sequence[int], faults: int) -> list[Record]:
+    """What is recorded of a run of these parts, each at a site of its own."""
+    firsts = [sum(map(len, parts[:number])) for number in range(len(parts))]
+    worlds = [drawn_world(seed, first, faults) for seed, first in zip(seeds, firsts, strict=True)]
+    site_of, speeds = [number for number, part in enumerate(parts) for _ in part], [speed for _, speed in worlds]
+    terms = replace(TERMS, patience=None)
+    run = Sites(path, [world for world, _ in worlds], runnable(*parts), site_of, strategy, terms, speeds)
+    assert run.go_on()
+    records = run.records()
+    run.close()
+    return records
+
+
+def part_of(records: list[Record], site: str, tasks: range) -> list[object]:
+    """What was recorded of the jobs of one site and of these tasks, with numbers as if nothing else were there."""
+    jobs: list[int] = []
+    planned = 0
+    found: list[object] = []
+    for record in records:
+        event, detail = record.event, dict(record.detail or {})
+        if isinstance(event, e.JobsPlanned):
+            plans = event.decision.jobs
+            planned += len(plans)
+            if event.site != site:
+                continue
+            jobs += range(planned - len(plans), planned)
+            plans = tuple(replace(p, site="", tasks=tuple(t - tasks.start for t in p.tasks)) for p in plans)
+            event = replace(event, site="", decision=replace(event.decision, jobs=plans))
+        task, job = getattr(event, "task", tasks.start), getattr(event, "job", None)
+        if task not in tasks or (job is not None and job not in jobs):
+            continue
+        told = {name: value - tasks.start for name, value in (("task", task),) if hasattr(event, name)}
+        told |= {name: jobs.index(getattr(event, name)) for name in ("job", "by") if hasattr(event, name)}
+        detail |= {name: jobs.index(detail[name]) for name in ("job", "by_job") if detail.get(name) is not None}
+        found.append((replace(event, **told), detail, record.at_s))  # type: ignore[arg-type]
+    return found
+
+
+@pytest.mark.slow
+@examples(12)
+@given(
+    workflows(mixed=False),
+    workflows(mixed=False),
+    st.sampled_from(["individual", "giant", "level-by-level", "glume"]),
+    st.integers(0, 10**6),
+    st.sampled_from([0, 3, 8]),
+)
+def test_two_parts_that_nothing_ties_go_as_each_would_alone(
+    north: Workflow, south: Workflow, strategy: str, seed: int, faults: int
+) -> None:
+    """Queues that are silent or down, nodes that fail, tasks that fail, sites of other speeds: each has its own."""
+    n, m = len(north), len(south)
+    with scratch() as folder:
+        both = records_of(folder / "both", strategy, [north, south], [seed, seed + 1], faults)
+        first = records_of(folder / "north", strategy, [north], [seed], faults)
+        second = records_of(folder / "south", strategy, [south], [seed + 1], faults)
+    assert part_of(both, "north", range(n)) == part_of(first, "", range(n))
+    assert part_of(both, "south", range(n, n + m)) == part_of(second, "", range(m))
+
+
+def crossing(path: Path, strategy: str = "individual") -> Sites:
+    """A braid of which each second task is to run at the other site."""
+    worlds = [World(empty_queue(nodes), lambda _: 3.0) for nodes in (2, 3)]
+    return Sites(path, worlds, braid(), [task % 2 for task in range(len(braid().workflow))], strategy)
+
+
+@pytest.mark.parametrize("strategy", ["individual", "giant", "level-by-level"])
+def test_tasks_wait_for_those_of_the_other_site(folder: Path, strategy: str) -> None:
+    run = crossing(folder / "run", strategy)
+    assert run.go_on()
+    run.check_all()
+    story = run.story()
+    assert {job.plan.site for job in story.jobs.values()} == set(NAMES)
+    for number, task in enumerate(story.tasks):
+        assert story.jobs[task.attempts[0].job].plan.site == NAMES[run.site_of[number]]
+        ends = [story.tasks[parent].attempts[0].ended_s for parent in braid().workflow.parents.of(number).tolist()]
+        latest_s = max((end for end in ends if end is not None), default=0.0)
+        assert task.attempts[0].started_s >= latest_s - 1, "one world's clock may be a second ahead"
+
+
+@pytest.mark.parametrize("strategy", ["individual", "level-by-level"])
+def test_a_manager_of_two_sites_dies_and_the_next_goes_on(folder: Path, strategy: str) -> None:
+    for deadly in range(1, 60, 4):
+        run = crossing(folder / f"{deadly}", strategy)
+        if not run.go_on(Fate(deadly)):
+            assert run.go_on()
+        run.check_all()
+        run.close()
+
+
+def test_a_site_that_does_not_answer_holds_up_no_other(folder: Path) -> None:
+    part = braid().workflow
+    worlds = [World(empty_queue(4), lambda _: 3.0) for _ in NAMES]
+    run = Sites(folder / "run", worlds, runnable(part, part), [0] * len(part) + [1] * len(part))
+    north, south = worlds
+    words = set[str]()
+    north.mood = lambda _: Mood.DOWN if len(south.started) < len(part) else Mood.GOOD
+    run.each_look = lambda: words.add(run.manager.trouble_with_queue if run.manager else "")
+    assert run.go_on()
+    run.check_all()
+    assert words == {"", "the queue of north does not answer: the queue does not answer"}
+    alone = Sites(folder / "alone", [World(empty_queue(4), lambda _: 3.0)], runnable(part), [0] * len(part))
+    assert alone.go_on()
+    assert [start.at_s for start in south.starts] == [start.at_s for start in alone.world.starts]
+    assert min(start.at_s for start in north.starts) > max(start.at_s for start in south.starts)
