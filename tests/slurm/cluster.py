@@ -20,6 +20,7 @@ import secrets
 import shutil
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import tempfile
@@ -31,7 +32,7 @@ from types import TracebackType
 from typing import Self
 
 from tests.slurm.processes import end, of_cluster, of_node
-from tests.slurm.settings import Place, Settings, init_sql, mariadb_options, slurm_conf, slurmdbd_conf
+from tests.slurm.settings import Place, Settings, gres_conf, init_sql, mariadb_options, slurm_conf, slurmdbd_conf
 
 PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"  # Debian keeps the daemons there, off most users' path
 MARK = "WINDROW_TEST_SLURM"  # in the environment of every daemon; the value is the cluster's directory
@@ -212,6 +213,14 @@ class SlurmCluster:
             self.place.path(name).mkdir()
         self._write_private("munge.key", secrets.token_bytes(128))
         self.place.path("slurm.conf").write_text(slurm_conf(self.place, self.settings))
+        if self.settings.kinds:
+            text, devices = gres_conf(self.place, self.settings)
+            self.place.path("gres.conf").write_text(text)
+            for device in devices:  # as root Slurm tells jobs of them; else they are only counted
+                if os.getuid() == 0:
+                    os.mknod(device, stat.S_IFCHR | 0o666, os.makedev(1, 3))
+                else:
+                    device.touch()
 
     def _write_private(self, name: str, content: bytes) -> None:
         path = self.place.path(name)

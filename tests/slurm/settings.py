@@ -6,6 +6,7 @@ Times that a site sets to minutes are seconds here, so that tests do not wait.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,8 +19,21 @@ PartitionName=low Nodes=ALL MaxTime=10 PriorityTier=1 PreemptMode=CANCEL GraceTi
 
 
 @dataclass(frozen=True, slots=True)
+class Kind:
+    """Nodes that are alike. `gres` as in slurm.conf; each GPU has a device of its own."""
+
+    count: int
+    cpus: int
+    memory_mib: int
+    tmp_mib: int = 0
+    gres: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """What a private Slurm is like. `min_job_age_s` is how long the controller remembers a job that is over.
+
+    `kinds`: its nodes, where they differ; then there are `nodes` in all.
 
     `preempts`: there are partitions `high` and `low`, and jobs of the first one cancel those of the other.
     """
@@ -35,6 +49,7 @@ class Settings:
     max_array_size: int = 1001
     max_time_min: int = 600
     preempts: bool = False
+    kinds: tuple[Kind, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +72,6 @@ class Place:
 
 def slurm_conf(place: Place, settings: Settings) -> str:
     """The text of slurm.conf. Seconds-long intervals and a two-second purge age are for tests, not for sites."""
-    ports = f"[{place.port('n1')}-{place.port(f'n{settings.nodes}')}]"
     schedule = "bf_interval=1,bf_resolution=1,bf_continue,sched_interval=1,sched_min_interval=0,batch_sched_delay=0"
     return f"""\
 ClusterName=windrow
@@ -92,11 +106,45 @@ SlurmdTimeout={settings.node_timeout_s}
 MaxArraySize={settings.max_array_size}
 SlurmdParameters=config_overrides
 {_accounting(place) if settings.accounting else "AccountingStorageType=accounting_storage/none"}
-NodeName=n[1-{settings.nodes}] NodeHostname=localhost NodeAddr=127.0.0.1 Port={ports} CPUs={settings.cpus} \
-RealMemory={settings.memory_mib}
+{_nodes(place, settings)}
 PartitionName=main Nodes=ALL Default=YES MaxTime={settings.max_time_min} State=UP
 PartitionName=small Nodes=n[1-{min(2, settings.nodes)}] MaxTime=10 MaxNodes=1 State=UP
 {PREEMPTION if settings.preempts else ""}"""
+
+
+def _by_kind(settings: Settings) -> Iterator[tuple[int, Kind]]:
+    """The number of the first node of each kind."""
+    first = 1
+    for kind in settings.kinds or (Kind(settings.nodes, settings.cpus, settings.memory_mib),):
+        yield first, kind
+        first += kind.count
+
+
+def _nodes(place: Place, settings: Settings) -> str:
+    lines = ["GresTypes=gpu,lic"] if settings.kinds else []
+    for first, kind in _by_kind(settings):
+        last = first + kind.count - 1
+        ports = f"[{place.port(f'n{first}')}-{place.port(f'n{last}')}]"
+        more = (f" TmpDisk={kind.tmp_mib}" if kind.tmp_mib else "") + (f" Gres={kind.gres}" if kind.gres else "")
+        size = f"CPUs={kind.cpus} RealMemory={kind.memory_mib}{more}"
+        where = "NodeHostname=localhost NodeAddr=127.0.0.1"
+        lines.append(f"NodeName=n[{first}-{last}] {where} Port={ports} {size}")
+    return "\n".join(lines)
+
+
+def gres_conf(place: Place, settings: Settings) -> tuple[str, list[Path]]:
+    """The text of gres.conf, and the devices that it names: one for each GPU, since a shared one stops slurmd."""
+    lines, devices = [], []
+    for first, kind in _by_kind(settings):
+        for node in range(first, first + kind.count):
+            for name, *types, count in (one.split(":") for one in kind.gres.split(",") if one):
+                what = f"NodeName=n{node} Name={name}" + (f" Type={types[0]}" if types else "")
+                if name != "gpu":
+                    lines.append(f"{what} Count={count}")
+                    continue
+                devices += (own := [place.path(f"gpu-n{node}-{i}") for i in range(int(count))])
+                lines += [f"{what} File={device}" for device in own]
+    return "\n".join([*lines, ""]), devices
 
 
 def _accounting(place: Place) -> str:

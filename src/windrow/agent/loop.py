@@ -25,6 +25,7 @@ from windrow.agent.shares import LOOK_EVERY_S, VARIABLE, Shares
 from windrow.agent.signals import SteadyClock, Wake
 from windrow.errors import WindrowError
 from windrow.model.cause import Cause
+from windrow.model.resources import GPUS
 
 _SWEEP_EVERY_S = 1.0
 _KILL_AFTER_S = 2.0
@@ -168,10 +169,15 @@ class Loop:
             hosts=[self._hosts.names[place] for place in start.nodes],
             node=self._job.shape,
             patience_s=self._job.patience_s if self._hosts.is_cluster else 0.0,
-            gpus=start.gpus,
+            gpus=self._gpus(start),
             commit=str(self._folder.commits / start.spec.commit) if start.spec.commit else "",
             holder=self._core.home_of(start.spec.task, self._job.job),
         )
+
+    def _gpus(self, start: StartAttempt) -> tuple[int, ...] | None:
+        """The GPUs of an attempt, as its node sees them. Nodes that are all this machine each have some of its own."""
+        before = start.nodes[0] * dict(self._job.counts).get(GPUS, 0) if self._hosts.are_here else 0
+        return None if start.gpus is None else tuple(before + gpu for gpu in start.gpus)
 
     def _stop(self, why: str) -> None:
         """End what runs, and record the end. A task that still succeeds is done; another was not given its time."""

@@ -11,6 +11,7 @@ from tests.unit.queues.pbs_recorded.run import RecordedRun
 
 from windrow.app import execute
 from windrow.errors import UserError
+from windrow.model.nodes import Need
 from windrow.queues.command import Answer
 from windrow.queues.pbs.queue import PbsProfile, PbsQueue, pbs_profile
 from windrow.queues.pbs.text import format_duration, parse_bytes, parse_duration
@@ -191,6 +192,8 @@ def test_limits_and_what_they_refuse() -> None:
     assert PbsQueue(run=site(pbsnodes=gone)).limits().closed == "all 6 nodes of queue workq are down or offline"
     assert (limits.max_jobs, limits.max_array) == (50, 5000)
     assert (limits.shape.cores, limits.shape.memory_bytes) == (36, 196607 * 1024**2)
+    queue.submit(a_spec(per_node=Need(40, 1024, 0, 0, (("gpus", 2), ("lic", 1)))))
+    assert "select=1:ncpus=40:mem=1kb:ngpus=2:lic=1" in run.asked.pop()
     for wrong in (a_spec(nodes=2), a_spec(walltime_s=49 * 3600), a_spec(command=()), a_spec(tag="a b")):
         with pytest.raises(SpecError):
             queue.submit(wrong)

@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from tests.unit.queues.pbs_recorded.run import RecordedRun
 
 from windrow.errors import UserError
+from windrow.model.nodes import Need
+from windrow.model.resources import Counts, NodeShape
 from windrow.queues.command import Answer
 from windrow.queues.port import JobSpec, JobState, OutcomeUnknown, QueueError, SpecError
 from windrow.queues.slurm.profile import SlurmProfile, slurm_profile
@@ -18,6 +20,7 @@ from windrow.queues.slurm.text import (
     format_duration,
     parse_count,
     parse_duration,
+    parse_gres,
     parse_hosts,
     parse_nodes,
     parse_probe,
@@ -194,6 +197,35 @@ def test_limits_are_the_tightest(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (main.shape.cores, main.shape.memory_bytes) == (2, 1000 * 1024**2)
     small = SlurmQueue(SlurmProfile(partition="small", constraint="fat"), run=site(), env={}).limits()
     assert (small.max_jobs, small.max_walltime_s, small.shape.cores) == (5, 600, 4)  # the partition's own QOS
+
+
+@pytest.mark.parametrize(
+    ("gres", "counts"),
+    [
+        ("(null)", ()),
+        ("gpu:2", (("gpus", 2),)),
+        ("gpu:a100:2(S:0-1),gpu:v100:1(S:2,3)", (("gpus", 3),)),
+        ("shard:8,mps:100,lic:matlab:3,scratch:no_consume:1T,bandwidth:2K", (("bandwidth", 2048), ("lic", 3))),
+        ("craynetwork:0", ()),
+    ],
+)
+def test_what_gres_counts(gres: str, counts: Counts) -> None:
+    assert parse_gres(gres) == counts
+
+
+def test_kinds_of_nodes_and_what_a_job_requests_of_them() -> None:
+    rows = "n1|idle|up|2|1000|0|(null)|x\nn2|idle|up|4|2000|500|gpu:2|x\nn3|idle|up|4|2000|500|gpu:2|x\n"
+    queue = SlurmQueue(run=site(sinfo=rows), env={})
+    mib = 1024**2
+    kinds = (NodeShape(2, 1000 * mib, 0), 1), (NodeShape(4, 2000 * mib, 500 * mib, (("gpus", 2),)), 2)
+    assert tuple((kind.shape, kind.count) for kind in queue.limits().kinds) == kinds
+    plain, special = (
+        queue.commands([a_spec(**more)])[0] for more in ({}, {"per_node": Need(4, mib, 0, 1, (("gpus", 2),))})
+    )
+    assert "--mem=0" in plain
+    assert "--gres" not in plain
+    assert "--mem=1M" in special
+    assert "--mincpus=4 --tmp=1M --gres=gpu:2" in special
 
 
 def test_accounts_that_cannot_be_read_set_no_limit() -> None:
