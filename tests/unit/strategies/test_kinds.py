@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -24,11 +25,18 @@ from windrow.strategies.individual import Individual
 
 THIN, GPU, FAT = NodeShape(2, 10), NodeShape(4, 20, None, (("gpus", 2),)), NodeShape(8, 80, 50)
 SITE = Site("s", (NodeKind(THIN, 4), NodeKind(GPU, 2), NodeKind(FAT, 1)))
-NEEDS = ({}, {"counts": (("gpus", 1),)}, {"cores": 8}, {"memory_bytes": 15}, {"disk_bytes": 60}, {"nodes": 2})
+NEEDS: tuple[dict[str, Any], ...] = (
+    {},
+    {"counts": (("gpus", 1),)},
+    {"cores": 8},
+    {"memory_bytes": 15},
+    {"disk_bytes": 60},
+    {"nodes": 2},
+)
 
 
-def work(*needs: dict[str, object], parents: dict[int, tuple[str, ...]] | None = None, site: Site = SITE) -> Work:
-    tasks = [Task(f"t{i}", 10, parents=(parents or {}).get(i, ()), **need) for i, need in enumerate(needs)]  # type: ignore[arg-type]
+def work(*needs: dict[str, Any], parents: dict[int, tuple[str, ...]] | None = None, site: Site = SITE) -> Work:
+    tasks = [Task(f"t{i}", 10, parents=(parents or {}).get(i, ()), **need) for i, need in enumerate(needs)]
     workflow = Workflow.from_tasks("w", tasks)
     return Work(workflow, whole_seconds(workflow), site)
 
@@ -61,10 +69,10 @@ def test_a_job_that_no_kind_holds_is_split_and_what_depends_on_another_part_stay
 
 
 @given(st.lists(st.sampled_from(NEEDS), min_size=1, max_size=5), st.integers(1, 4))
-def test_against_every_choice_of_kinds(needs: list[dict[str, object]], most: int) -> None:
+def test_against_every_choice_of_kinds(needs: list[dict[str, Any]], most: int) -> None:
     """A task is refused where no choice of nodes holds it; else its nodes are what the kinds that do have in common."""
     site = replace(SITE, max_nodes=most)
-    tasks = [Task("t", 1, **need).need for need in needs]  # type: ignore[arg-type]
+    tasks = [Task("t", 1, **need).need for need in needs]
     able = [[kind for kind in SITE.kinds if need.fits(kind.shape)] for need in tasks]
     short = [max(1, n.nodes) > min(most, sum(k.count for k in kinds)) for n, kinds in zip(tasks, able, strict=True)]
     if any(short):
