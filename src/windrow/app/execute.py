@@ -190,6 +190,7 @@ def site_of(order: RunRequest, limits: Limits, queue: Queue | None = None) -> Si
         cap=order.cap if limits.max_jobs is None else min(order.cap, limits.max_jobs),
         max_nodes=min((n for n in (limits.max_nodes, order.max_nodes) if n is not None), default=None),
         max_request_s=limits.max_walltime_s,
+        max_array=limits.max_array,
         starts_at_once=limits.starts_at_once,
         settings=dict(queue.shell) if isinstance(queue, Checked) else {},
     )

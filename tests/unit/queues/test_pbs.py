@@ -140,7 +140,7 @@ def test_a_plan_has_jobs_of_one_node_and_says_so(tmp_path: Path, monkeypatch: py
     """The site gives a job up to four nodes; agents cannot use them."""
     monkeypatch.setattr(execute, "open_queue", lambda *_: PbsQueue(run=site()))
     prepared = execute.prepare(execute.RunRequest(wide(tmp_path / "wide.yaml"), on="pbs", strategy="giant"))
-    assert prepared.site.job_nodes == 1
+    assert (prepared.site.job_nodes, prepared.site.max_array) == (1, prepared.limits.max_array)
     assert prepared.notes == ("PBS: jobs of one node (Windrow cannot use more of one PBS job yet)",)
     assert {job.nodes for job in execute.dry_run(prepared).decision.jobs} == {1}
     narrow = wide(tmp_path / "narrow.yaml")
