@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from windrow.cli import options, terminal
@@ -51,7 +52,9 @@ def add_cluster(parser: argparse.ArgumentParser) -> None:
     words = "another resource of a node that tasks name, e.g. licence=2; may be repeated"
     group.add_argument("--resource", type=count_of, action="append", default=[], metavar="NAME=N", help=words)
     add("--noise S", number(0, 5, what="a spread"), 0.0, help="spread of task times, e.g. 0.3 (default: 0, exact)")
-    add("--seed N", seed, 0, help="seed of the noise")
+    words = "nodes fail, each once in 30 days, say, for 4 hours: nodes=30d,repair=4h (default: none fails)"
+    add("--failures F", help=words)
+    add("--seed N", seed, 0, help="seed of the noise and of the failures")
 
 
 def add_one_run(parser: argparse.ArgumentParser) -> None:
@@ -72,15 +75,17 @@ def read_scenario(args: argparse.Namespace) -> Scenario:
     """Read the files and put everything together. UserError where it cannot work."""
     from windrow.formats import read_log, read_workflow
     from windrow.lab.scenario import Scenario, embedded_log
+    from windrow.model.failures import Failures
     from windrow.sim.settings import ClusterSettings
 
     ClusterSettings(args.policy, args.priority, placement=args.placement)  # refuses unknown names first
+    failures = Failures.parse(args.failures or "none")
     with terminal.waiting(f"reading {args.workflow}"):
         workflow = read_workflow(args.workflow)
         log = embedded_log() if args.log is None else read_log(args.log)
     names = ("requests", "policy", "cap", "margin", "noise", "seed", "priority", "placement")
     rules = {name: getattr(args, name) for name in names}
-    scenario = Scenario(workflow, log, shape=_shape(args), **rules)
+    scenario = Scenario(workflow, log, shape=_shape(args), failures=failures, **rules)
     _check_fit(scenario)
     return scenario
 
@@ -123,7 +128,18 @@ def words(scenario: Scenario, args: argparse.Namespace) -> list[str]:
         f"{scenario.requests} requests",
     ]
     noise = f"; task times vary by a factor of about {math.exp(scenario.noise):.2g}" if scenario.noise else ""
-    return [*lines, f"cap {scenario.cap} jobs, requests {scenario.margin:g} times the expected run{noise}"]
+    lines.append(f"cap {scenario.cap} jobs, requests {scenario.margin:g} times the expected run{noise}")
+    return [*lines, *_failure_words(scenario)]
+
+
+def _failure_words(scenario: Scenario) -> Iterator[str]:
+    """How often nodes fail, where they do."""
+    failures = scenario.failures
+    if failures.nodes_s is not None:
+        shape = "" if failures.shape == 1 else f" (Weibull, shape {failures.shape:g})"
+        up, out = format_duration(failures.nodes_s), format_duration(failures.repair_s)
+        some = format_duration((failures.nodes_s + failures.repair_s) / scenario.log.machine_nodes)
+        yield f"a node fails after {up} on average{shape} and is repaired after {out}; some node fails every {some}"
 
 
 def facts(scenario: Scenario, args: argparse.Namespace) -> dict[str, object]:
@@ -140,6 +156,7 @@ def facts(scenario: Scenario, args: argparse.Namespace) -> dict[str, object]:
         "disk_bytes_per_node": scenario.shape.disk_bytes,
         "resources_per_node": dict(scenario.shape.counts),
         **{name: getattr(scenario, name) for name in rules},
+        **({"failures": args.failures} if scenario.failures else {}),
         "log_is_synthetic_default": args.log is None,
     }
 

@@ -20,6 +20,7 @@ from windrow.formats.parquet import need_parquet
 from windrow.lab.figures import Figures, trial_figures
 from windrow.lab.scenario import Scenario, embedded_log, submission_times
 from windrow.model import Log, NodeShape, Workflow
+from windrow.model.failures import Failures
 from windrow.strategies import Strategy
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ class Comparison:
         makespan = self.column(name, "makespan_s")
         p10, median, p90 = np.percentile(makespan, [10, 50, 90]).tolist()
         mean = {key: float(self.column(name, key).mean()) for key in self.rows[0] if key not in ("at_s", "strategy")}
-        return {
+        summary = {
             "strategy": name,
             "runs": len(makespan),
             "makespan_s_mean": mean["makespan_s"],
@@ -84,6 +85,7 @@ class Comparison:
             "jobs_mean": mean["jobs"],
             "killed_jobs_mean": mean["killed_jobs"],
         }
+        return summary | ({"node_failures_mean": mean["node_failures"]} if self.scenario.failures else {})
 
 
 def compare(
@@ -101,16 +103,19 @@ def compare(
     seed: int = 0,
     priority: str = "arrival",
     placement: str = "count",
+    failures: str | Failures = "none",
     tell: Tell | None = None,
 ) -> Comparison:
     """Run the workflow by each strategy at each time (seconds from the log's first submission).
 
     By default: a synthetic log of 128 nodes, all strategies, and every six hours from day 1 to day 7. A strategy is a
-    name, or an object of your own. A trial takes a millisecond, or some 100 ms where the strategy looks ahead.
+    name, or an object of your own; `failures` are as `nodes=30d,repair=4h`. A trial takes a millisecond, or some 100 ms
+    where the strategy looks ahead.
     """
     shape = NodeShape() if shape is None else shape
     base = embedded_log() if log is None else log
-    scenario = Scenario(workflow, base, requests, policy, cap, margin, shape, noise, seed, priority, placement)
+    fails = Failures.parse(failures) if isinstance(failures, str) else failures
+    scenario = Scenario(workflow, base, requests, policy, cap, margin, shape, noise, seed, priority, placement, fails)
     return compare_in(scenario, times, strategies, tell)
 
 
@@ -142,6 +147,8 @@ def _rows(scenario: Scenario, strategies: Sequence[Strategy], times: Sequence[in
         for strategy in strategies:
             run = trial_figures(cluster.clone(), scenario.workflow, strategy, **given)
             rows.append({"at_s": at_s, "strategy": strategy.name, **measured(run)})
+            if scenario.failures:
+                rows[-1]["node_failures"] = run.node_failures
             tell(len(rows), len(times) * len(strategies))
     return rows
 

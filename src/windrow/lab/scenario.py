@@ -1,9 +1,9 @@
 """A scenario: one workflow, one log, one set of terms. Every trial in it differs only in strategy and submission time.
 
 Rule 1: times count in seconds from the log's first submission. Rule 2: what tasks really take depends on the workflow,
-noise, seed and submission time alone (`task_times`), so that strategies are compared on the same luck, and a time
-tried alone gives the same trial as among others. Rule 3: trials of one scenario share what strategies believe (`work`),
-and with it their estimates.
+noise, seed and submission time alone (`task_times`), and which nodes fail when on the seed alone (`failing`), so that
+strategies are compared on the same luck, and a time tried alone gives the same trial as among others. Rule 3: trials of
+one scenario share what strategies believe (`work`), and with it their estimates.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from windrow.errors import UserError
 from windrow.lab.trial import Ints, Trial, run_trial
 from windrow.manager.terms import Terms
 from windrow.model import Log, NodeShape, Workflow, format_duration
+from windrow.model.failures import NO_FAILURES, Failures
 from windrow.model.site import Site
 from windrow.recipes import generate_log
 from windrow.sim.cluster import Cluster
@@ -25,6 +26,7 @@ from windrow.strategies import Strategy, Work, whole_seconds
 
 _DAY_S = 86400
 _HOUR_S = 3600
+_STILL_FAILING_S = 30 * _DAY_S  # after the log's last submission: in the end every run must come to its end
 
 
 def embedded_log() -> Log:
@@ -47,6 +49,7 @@ class Scenario:
     seed: int = 0
     priority: str = "arrival"
     placement: str = "count"
+    failures: Failures = NO_FAILURES
 
     def __post_init__(self) -> None:
         if not 0 <= self.noise <= 5:
@@ -86,6 +89,7 @@ class Scenario:
             requests=self.requests,
             start_s=self.zero_s,
             record=record,
+            failures=failing(self.log, self.failures, self.seed),
         )
 
     def warm(self, cluster: Cluster, at_s: int) -> Cluster:
@@ -104,6 +108,12 @@ class Scenario:
         """One run from the cluster's present time on; the cluster moves along (give it a clone)."""
         actual = self.actual_s(cluster.now_s - self.zero_s)
         return run_trial(cluster, self.workflow, strategy, terms=self.terms, actual_s=actual, work=self.work)
+
+
+def failing(log: Log, failures: Failures, seed: int) -> Ints:
+    """Which nodes of the log's machine fail when, from its first submission to a month after its last."""
+    first, last = int(log.submit_s[0]), int(log.submit_s[-1])
+    return failures.draw(seed, log.machine_nodes, first, last + _STILL_FAILING_S)
 
 
 def task_times(workflow: Workflow, name: str, noise: float, seed: int, submit_s: int) -> Ints:

@@ -37,9 +37,15 @@ class Failures:
         if not 0.1 <= self.shape <= 20:
             raise UserError(f"the shape of the times between failures must be from 0.1 to 20, not {self.shape:g}")
 
+    def __bool__(self) -> bool:
+        """Whether anything fails."""
+        return self.nodes_s is not None
+
     @classmethod
     def parse(cls, text: str) -> Failures:
-        """What `nodes=30d,repair=4h,shape=0.7` means; nodes is needed. UserError with an example where it is wrong."""
+        """What `nodes=30d,repair=4h,shape=0.7` means, or `none`. UserError with an example where it is wrong."""
+        if text == "none":
+            return cls()
         values: dict[str, float] = {}
         for part in text.split(","):
             key, is_given, value = (word.strip() for word in part.partition("="))
@@ -74,6 +80,8 @@ class Failures:
         rows = np.concatenate(found)
         return rows[np.lexsort((rows[:, 1], rows[:, 0]))]
 
+
+NO_FAILURES = Failures()
 
 _KEYS = {"nodes": "nodes_s", "repair": "repair_s", "shape": "shape"}
 

@@ -269,3 +269,19 @@ def test_no_hash_decides(files: Path) -> None:
         pages = [(files / name).read_bytes() for name in ("compare.html", "run.html")]
         answers.append((answer.stdout, *pages))
     assert answers[0] == answers[1]
+
+
+@pytest.mark.usefixtures("files")
+def test_failures_are_named_where_they_are_on(capsys: pytest.CaptureFixture[str]) -> None:
+    given = ["--at", "1d", "--strategies", "individual,one-job"]
+    found = compared(capsys, *given, "--failures", "nodes=2d,repair=1h")
+    assert found["failures"] == "nodes=2d,repair=1h"
+    assert isinstance(found["strategies"], list)
+    assert "node_failures_mean" in found["strategies"][0]
+    assert "failures" not in compared(capsys, *given)
+    assert main(["compare", "w.json", "--log", "log.swf", *given, "--failures", "nodes=2d", "--html", "p.html"]) == 0
+    for text in (capsys.readouterr().out, Path("p.html").read_text()):
+        assert "a node fails after 2.0 d on average and is repaired after 4.0 h" in text
+        assert "node failures" in text
+    assert main(["compare", "w.json", "--failures", "nodes"]) == 2
+    assert "give nodes once, with a value, as in nodes=30d,repair=4h" in capsys.readouterr().err

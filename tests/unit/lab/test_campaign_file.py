@@ -24,6 +24,7 @@ from windrow.lab.campaign.summary import summarize
 from windrow.lab.campaign.sweep import Sweep, read_results
 from windrow.lab.campaign.workers import run_campaigns
 from windrow.model import Task, Workflow
+from windrow.model.failures import NO_FAILURES, Failures
 from windrow.recipes import generate_log, generate_workflow
 from windrow.recipes.workflows.catalog import WORKFLOW_RECIPES
 from windrow.sim.settings import PRIORITIES
@@ -151,6 +152,7 @@ workflows = [{{ recipe = "random", tasks = 30, {shape} = 3 }}]
         ('"glume"]', '{ strategy = "glume", beat = "a" }]', 4, "beat of strategies: must be a number"),
         ('"glume"]', '{ strategy = "glume", bet = 1 }]', 4, "unknown key 'bet'; did you mean beat?"),
         ('"glume"]', '"one-job"]', 4, "one-job occurs twice"),
+        ("caps = 4", 'failures = ["none", "nodes=x"]', 3, "failures: 'x' is not a duration"),
         ("nodes = 16", "nodes = 1.5", 8, "nodes of logs: must be a whole number from 1 to 10,000,000, not 1.5"),
         ("nodes = 16", "node = 16", 6, "model lublin has no parameter 'node'"),
         ('model = "lublin"', 'model = "lubin"', 6, "there is no log model 'lubin'"),
@@ -170,6 +172,15 @@ def test_a_fault_is_told_with_file_and_line(tmp_path: Path, old: str, new: str, 
         read_campaign(path)
     assert words in str(caught.value)
     assert (caught.value.file, caught.value.line) == (str(path), line)
+
+
+def test_failures_are_an_axis_and_have_seeds(tmp_path: Path) -> None:
+    text = SMALL.replace("caps = 4", 'caps = 4\nseeds = [1, 2]\nfailures = ["none", "nodes=3d,repair=1h"]')
+    without, with_some = read_campaign(written(tmp_path, text)).parts
+    assert (without.failures, without.campaign.failures, without.campaign.seeds) == ("none", NO_FAILURES, (1,))
+    assert with_some.failures == "nodes=3d,repair=1h"
+    assert (with_some.campaign.failures, with_some.campaign.seeds) == (Failures(3 * 86400, 3600), (1, 2))
+    assert without.campaign.chunks()[0].digest() != with_some.campaign.chunks()[0].digest()
 
 
 def test_a_fault_in_a_log_is_told_at_the_log(tmp_path: Path) -> None:
@@ -205,7 +216,7 @@ def test_the_table_is_that_of_the_campaigns_one_by_one(sweep: Sweep, whole: pa.T
         mask = pa.compute.and_(
             pa.compute.equal(whole.column("margin"), part.margin), pa.compute.equal(whole.column("noise"), part.noise)
         )
-        theirs = whole.filter(mask).drop_columns(["margin", "noise"])
+        theirs = whole.filter(mask).drop_columns(["margin", "noise", "failures"])
         assert answers(theirs).equals(answers(mine))
 
 

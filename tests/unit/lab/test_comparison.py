@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import statistics
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -26,6 +28,7 @@ from windrow.manager.figures import attempts, node_time, queue_waits_s
 from windrow.manager.states import AttemptState
 from windrow.manager.terms import Terms
 from windrow.model import Log, NodeShape, Task, Workflow
+from windrow.model.failures import Failures
 from windrow.model.site import Site
 from windrow.recipes import generate_log, generate_workflow
 from windrow.sim import Cluster
@@ -109,15 +112,30 @@ def test_noise_keeps_the_median() -> None:
     assert np.log(drawn).std() == pytest.approx(0.5, rel=0.02)
 
 
-def test_a_comparison_and_a_campaign_give_the_same_trials(tmp_path: Path) -> None:
+@pytest.mark.parametrize("failures", ["none", "nodes=3d,repair=2h,shape=0.7"])
+def test_a_comparison_and_a_campaign_give_the_same_trials(tmp_path: Path, failures: str) -> None:
     """The same workflow, cluster, times and seed: one answer, whichever of the two is asked."""
     drawn = WorkflowSource(WORKFLOW.name, recipe="montage", tasks=30, work_s=40 * 3600, seed=2)
     log = LogSource("l", model="lublin", seed=3, days=6, nodes=32)
-    campaign = Campaign("c", (log,), (drawn,), TIMES, (Glume(),), seeds=(5,), noise=0.4)
+    campaign = Campaign("c", (log,), (drawn,), TIMES, (Glume(),), seeds=(4, 5), noise=0.4)
+    campaign = replace(campaign, failures=Failures.parse(failures))
     table = run_campaigns([campaign], tmp_path, workers=1)[0].to_pylist()
-    rows = compare(WORKFLOW, LOG, times=TIMES, noise=0.4, seed=5, strategies=["glume"]).rows
-    keys = ("makespan_s", "visible_wait_s", "used_node_s", "wasted_node_s", "jobs", "killed_jobs")
-    assert [[row[key] for key in keys] for row in table] == [[row[key] for key in keys] for row in rows]
+    rows = compare(WORKFLOW, LOG, times=TIMES, noise=0.4, seed=5, strategies=["glume"], failures=failures).rows
+    keys = ["makespan_s", "visible_wait_s", "used_node_s", "wasted_node_s", "jobs", "killed_jobs"]
+    keys += ["node_failures"] if failures != "none" else []
+    assert [[row[key] for key in keys] for row in table if row["seed"] == 5] == [[r[key] for key in keys] for r in rows]
+
+
+def test_all_strategies_meet_the_same_failures() -> None:
+    """A strategy alone gives the rows that it gives among others; a node that fails is not a time limit."""
+    given: dict[str, Any] = {"times": TIMES, "seed": 3, "failures": "nodes=2d,repair=1h"}
+    among = compare(WORKFLOW, LOG, strategies=["individual", "one-job", "zhang"], **given)
+    alone = compare(WORKFLOW, LOG, strategies=["one-job"], **given)
+    assert alone.rows == [row for row in among.rows if row["strategy"] == "one-job"]
+    assert sum(row["node_failures"] for row in among.rows) > 0
+    assert all(row["killed_jobs"] == row["node_failures"] for row in among.rows)  # exact times never run out
+    assert all("node_failures_mean" in summary for summary in among.summaries())
+    assert "node_failures" not in compare(WORKFLOW, LOG, strategies=["one-job"], times=TIMES).rows[0]
 
 
 def counted_hidden_s(trial: Trial) -> int:

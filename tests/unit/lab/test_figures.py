@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.examples import examples
-from tests.unit.lab.test_trials import ALL, NO_FAILURES, SOME_FAILURES, fork_join, some_world
+from tests.unit.lab.test_trials import ALL, SOME_FAILURES, fork_join, some_world
 from tests.unit.strategies.test_listing import NODE, workflows
 
 from windrow.kernels.run import tables as k
@@ -15,7 +15,7 @@ from windrow.lab.figures import Figures, trial_figures
 from windrow.lab.trial import run_trial
 from windrow.manager.terms import Terms
 from windrow.model import NodeShape, Task, Workflow
-from windrow.model.failures import Failures
+from windrow.model.failures import NO_FAILURES, Failures
 from windrow.model.site import Site
 from windrow.sim import Cluster
 from windrow.strategies import Decision, Individual, Strategy, View, Work, whole_seconds

@@ -21,7 +21,7 @@ from windrow.manager.states import AttemptState
 from windrow.manager.story import RunStory
 from windrow.manager.terms import Terms
 from windrow.model import Log, NodeShape, Task, Workflow
-from windrow.model.failures import Failures
+from windrow.model.failures import NO_FAILURES, Failures
 from windrow.model.site import Site
 from windrow.sim import Cluster
 from windrow.strategies import Decision, Glume, Strategy, View, Work, Zhang
@@ -92,7 +92,6 @@ def check_makespan(trial: Trial, actual: Ints) -> None:
     assert trial.makespan_s <= tried + waited  # whenever no task runs, some job waits
 
 
-NO_FAILURES = Failures()
 SOME_FAILURES = st.builds(
     Failures,
     st.sampled_from([20.0, 200.0, 2e3, 2e4]),

@@ -67,6 +67,54 @@ def test_starting_in_the_middle_of_a_log() -> None:
     assert cluster.running()[0].job == 2
 
 
+def failing(*rows: tuple[int, int, int]) -> np.ndarray:
+    return np.array(rows, dtype=np.int64)
+
+
+def test_a_job_that_loses_a_node_is_over_and_the_node_is_out() -> None:
+    """Job a has nodes 0 and 1, b node 2; node 3 is idle. Then node 1 fails, then the idle one, which nobody misses."""
+    cluster = Cluster(nodes=4, failures=failing((10, 1, 100), (20, 3, 30)))
+    a, b = cluster.submit(2, 60), cluster.submit(1, 50)
+    cluster.advance()
+    whole = cluster.submit(4, 5, run_s=5)
+    cluster.advance(5)
+    assert cluster.queue()[0].planned_s == 60
+    assert cluster.advance() == [Event(10, EventKind.FAILED, a)]
+    assert (cluster.free_nodes, cluster.jobs_running, cluster.clients_there()) == (2, 1, {b: True, whole: False})
+    assert cluster.queue()[0].planned_s == 100  # a promise that cannot be kept
+    assert cluster.estimate([2, 3, 4], [5, 5, 5]).tolist() == [10, 50, 105]
+    assert cluster.advance() == [Event(50, EventKind.KILLED, b)]
+    assert cluster.advance() == [Event(100, EventKind.STARTED, whole)]
+
+
+def test_a_log_job_that_loses_a_node_runs_again() -> None:
+    """It goes to the end of the queue, and needs its whole time; a clone sees the same failures."""
+    columns = ([1, 2], [0, 5], [2, 2], [50, 50], [40, 10], [0, 0])
+    job, submit, nodes, requested, run, user = (np.array(c) for c in columns)
+    log = Log("two", 2, job, submit, nodes, requested, run, user)
+    cluster = Cluster(log, failures=failing((30, 0, 35)), record=True)
+    twin = cluster.clone()
+    cluster.advance()
+    assert cluster.log_starts_s.tolist() == [45, 35]
+    assert cluster.now_s == 85
+    twin.advance()
+    assert twin.now_s == 85
+
+
+def test_what_ends_when_a_node_fails_has_ended() -> None:
+    cluster = Cluster(nodes=1, failures=failing((10, 0, 20)))
+    job, late = cluster.submit(1, 10, run_s=10), cluster.submit(1, 5, run_s=5)
+    assert [e.kind for e in [*cluster.advance(), *cluster.advance()]] == [EventKind.STARTED, EventKind.ENDED]
+    assert cluster.advance() == [Event(20, EventKind.STARTED, late)]
+    assert job == -1
+
+
+def test_failures_that_cannot_be_are_refused() -> None:
+    for rows in (((5, 2, 9),), ((5, -1, 9),), ((5, 0, 5),), ((5, 0, 9), (4, 1, 9))):
+        with pytest.raises(UserError, match="failures go by time, concern nodes 0 to 1"):
+            Cluster(nodes=2, failures=failing(*rows))
+
+
 def test_what_is_refused() -> None:
     cluster = Cluster(nodes=4)
     cluster.advance(10)

@@ -29,6 +29,7 @@ EPILOG = """
 examples:
   windrow compare montage.json
   windrow compare montage.json --log KTH-SP2-1996-2.1-cln.swf.gz --from 1d --to 7d --every 30m --html compare.html
+  windrow compare montage.json --failures nodes=30d,repair=4h --seed 1
   windrow compare montage.json --log log.swf --at 5d --strategies one-job,zhang,glume --noise 0.3 --seed 1 --json
 """
 
@@ -113,9 +114,9 @@ def _as_json(comparison: Comparison, args: argparse.Namespace) -> dict[str, obje
 
 
 def _show(comparison: Comparison, lines: list[str], page: str | None) -> None:
-    from windrow.report.comparison.page import columns, unit_of, verdict
+    from windrow.report.comparison.page import columns, verdict
 
-    shown = columns(unit_of(comparison))
+    shown = columns(comparison)
     # On a narrow terminal two tables: times, and nodes and jobs.
     is_narrow = sys.stdout.isatty() and shutil.get_terminal_size().columns < _WIDE
     terminal.show(

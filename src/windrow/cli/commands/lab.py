@@ -45,6 +45,7 @@ _COLUMNS = (
     ("node-h wasted", "wasted_node_h_mean", 1, ",.1f"),
     ("jobs", "jobs_mean", 1, ",.1f"),
     ("killed", "killed_jobs_mean", 1, ",.1f"),
+    ("node failures", "node_failures_mean", 1, ",.1f"),
 )
 
 
@@ -193,14 +194,15 @@ def _blocks(results: SweepResults, summaries: list[Summary], by: list[str]) -> I
     yield terminal.text(f"campaign {results.name}: {far}")
     if summaries:
         names = (*by, "strategy")
-        rows = [list(_row(summary, names)) for summary in summaries]
-        yield terminal.table([*names, *(title for title, *_ in _COLUMNS)], rows, "<" * len(names) + ">")
+        shown = _COLUMNS if any(summary["node_failures_mean"] for summary in summaries) else _COLUMNS[:-1]
+        rows = [list(_row(summary, names, shown)) for summary in summaries]
+        yield terminal.table([*names, *(title for title, *_ in shown)], rows, "<" * len(names) + ">")
     finished = {"table": results.table_path} if results.table_path else {"finished chunks": results.folder / "chunks"}
     yield from terminal.files_written(**{what: str(path) for what, path in finished.items()})
 
 
-def _row(summary: Summary, names: Sequence[str]) -> Iterator[str]:
+def _row(summary: Summary, names: Sequence[str], shown: Sequence[tuple[str, str, int, str]]) -> Iterator[str]:
     yield from (str(summary[name]) for name in names)
-    for _, key, unit, form in _COLUMNS:
+    for _, key, unit, form in shown:
         value = summary[key]
         yield format(value / unit, form) if isinstance(value, int | float) else "-"

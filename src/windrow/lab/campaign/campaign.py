@@ -16,6 +16,7 @@ from itertools import product
 from windrow.errors import UserError
 from windrow.lab.campaign.code import code_digest
 from windrow.lab.campaign.sources import LogSource, WorkflowSource
+from windrow.model.failures import NO_FAILURES, Failures
 from windrow.sim.settings import REQUESTS, ClusterSettings, choice
 from windrow.strategies import Strategy
 
@@ -55,6 +56,7 @@ class Chunk:
     seeds: tuple[int, ...]
     noise: float
     terms: tuple[tuple[str, Option], ...]
+    failures: Failures = NO_FAILURES
 
     @property
     def trials(self) -> int:
@@ -87,6 +89,8 @@ class Chunk:
             "noise": self.noise,
             "terms": sorted(self.terms),
         }
+        if self.failures:
+            parts["failures"] = repr(self.failures)
         return _short_digest(json.dumps(parts, sort_keys=True))
 
 
@@ -105,6 +109,7 @@ class Campaign:
     seeds: tuple[int, ...] = (0,)
     noise: float = 0.0
     terms: tuple[tuple[str, Option], ...] = ()
+    failures: Failures = NO_FAILURES
 
     def __post_init__(self) -> None:
         for what in ("logs", "workflows", "submit_s", "strategies", "requests", "rules", "caps", "seeds"):
@@ -120,14 +125,15 @@ class Campaign:
             ClusterSettings(**asdict(rules))
         if min(self.submit_s) < 0 or min(self.caps) < 1 or not 0 <= self.noise < 10:
             raise UserError(f"campaign {self.name}: times count from 0, caps from 1, and noise is from 0 to below 10")
-        if self.noise == 0 and len(self.seeds) > 1:
-            raise UserError(f"campaign {self.name}: several seeds change nothing without noise; set noise or one seed")
+        if self.noise == 0 and not self.failures and len(self.seeds) > 1:
+            words = "several seeds change nothing without noise or failures"
+            raise UserError(f"campaign {self.name}: {words}; set one of them, or one seed")
 
     def chunks(self) -> list[Chunk]:
         """All of it, in the order of the fields."""
         cells = product(self.logs, self.requests, self.rules, self.workflows, self.caps)
         shared = (tuple(sorted(self.submit_s)), self.strategies, self.seeds, self.noise, self.terms)
-        return [Chunk(*cell, *shared) for cell in cells]
+        return [Chunk(*cell, *shared, failures=self.failures) for cell in cells]
 
     @property
     def trials(self) -> int:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from itertools import product
 
 from windrow.app.strategies import STRATEGIES
-from windrow.errors import unknown_name
+from windrow.errors import UserError, unknown_name
 from windrow.formats.disk import AnyPath, bare_name
 from windrow.lab.campaign import entries
 from windrow.lab.campaign.campaign import Campaign
@@ -21,6 +21,7 @@ from windrow.lab.campaign.sweep import Part, Sweep
 from windrow.lab.campaign.toml_tables import TomlTable, is_number, is_whole, read_toml
 from windrow.model import format_duration
 from windrow.model.bounds import COUNT_MAX
+from windrow.model.failures import Failures
 from windrow.model.site import Site
 from windrow.sim.settings import REQUESTS
 from windrow.strategies import Work, whole_seconds
@@ -44,6 +45,7 @@ def read_campaign(path: AnyPath) -> Sweep:
     rules = entries.entries(top, "policies", "policy", entries.rules, ["conservative"])
     margins = _numbers(top, "margins", [1.1], 1, 100)
     noises = _numbers(top, "noise", [0.0], 0, 5)
+    failures = _failures(top)
     with top.telling():
         campaign = Campaign(
             name,
@@ -54,14 +56,16 @@ def read_campaign(path: AnyPath) -> Sweep:
             requests=_requests(top),
             rules=tuple(rule for _, rule in rules),
             caps=tuple(_wholes(top, "caps", [16], 1)),
-            seeds=_seeds(top, noises),
+            seeds=_seeds(top, is_drawn=any([*noises, *failures.values()])),
             noise=max(noises),
+            failures=max(failures.values(), key=bool),
         )
     top.finish()
     parts = []
-    for margin, noise in product(margins, noises):
-        seeds = campaign.seeds if noise else campaign.seeds[:1]  # without noise all would give the same trials
-        parts.append(Part(margin, noise, replace(campaign, noise=noise, seeds=seeds, terms=(("margin", margin),))))
+    for margin, noise, text in product(margins, noises, failures):
+        seeds = campaign.seeds if noise or failures[text] else campaign.seeds[:1]  # all would give the same trials
+        chosen = replace(campaign, noise=noise, failures=failures[text], seeds=seeds, terms=(("margin", margin),))
+        parts.append(Part(margin, noise, text, chosen))
     return Sweep(name, tuple(parts))
 
 
@@ -90,10 +94,22 @@ def _requests(top: TomlTable) -> tuple[str, ...]:
     return tuple(listed)
 
 
-def _seeds(top: TomlTable, noises: list[float]) -> tuple[int, ...]:
+def _failures(top: TomlTable) -> dict[str, Failures]:
+    """By their text."""
+    found: dict[str, Failures] = {}
+    for text in top.several("failures", ["none"]):
+        try:
+            found[str(text)] = Failures.parse(str(text))
+        except UserError as error:
+            raise top.fault("failures", str(error)) from None
+    return found
+
+
+def _seeds(top: TomlTable, *, is_drawn: bool) -> tuple[int, ...]:
     seeds = _wholes(top, "seeds", [0], 0)
-    if len(seeds) > 1 and not any(noises):
-        raise top.fault("seeds", "several seeds change nothing without noise", "set noise, or give one seed")
+    if len(seeds) > 1 and not is_drawn:
+        fix = "set noise or failures, or give one seed"
+        raise top.fault("seeds", "several seeds change nothing without noise or failures", fix)
     return tuple(seeds)
 
 

@@ -22,9 +22,10 @@ from windrow.errors import WindrowError
 from windrow.lab.campaign.campaign import BatchRules, Chunk
 from windrow.lab.campaign.sources import LogSource
 from windrow.lab.figures import trial_figures
-from windrow.lab.scenario import task_times
+from windrow.lab.scenario import failing, task_times
 from windrow.manager.terms import Terms
 from windrow.model import Log
+from windrow.model.failures import Failures
 from windrow.model.site import Site
 from windrow.sim.cluster import Cluster
 from windrow.strategies import Strategy, Work, whole_seconds
@@ -37,7 +38,7 @@ _COLUMNS = (
     (pa.int64(), ("tasks", "work_s", "submit_s")),
     (pa.string(), ("strategy",)),
     (pa.int64(), ("cap", "seed", "makespan_s", "visible_wait_s", "queue_wait_s", "used_node_s", "wasted_node_s")),
-    (pa.int64(), ("jobs", "killed_jobs")),
+    (pa.int64(), ("jobs", "killed_jobs", "node_failures")),
     (pa.bool_(), ("individually",)),
     (pa.float64(), ("wall_s",)),
     (pa.string(), ("error",)),
@@ -59,19 +60,18 @@ def rows_of(chunk: Chunk) -> pa.Table:
 
 def chunk_table(chunk: Chunk) -> pa.Table:
     """Run all trials of the chunk."""
-    warm = _warm(chunk.log, chunk.log.content, chunk.requests, chunk.rules, chunk.submit_s)
+    kept = (chunk.log, chunk.log.content, chunk.requests, chunk.rules, chunk.submit_s, chunk.failures)
+    warm = {seed: _warm(*kept, seed if chunk.failures else 0) for seed in chunk.seeds}
     workflow = chunk.workflow.load()
     terms = Terms(**dict(chunk.terms))  # type: ignore[arg-type]
-    work = Work(workflow, whole_seconds(workflow), Site.of(warm[0].nodes, cap=chunk.cap))
+    work = Work(workflow, whole_seconds(workflow), Site.of(warm[chunk.seeds[0]][0].nodes, cap=chunk.cap))
     rows: list[Row] = []
-    for strategy, seed, (submit_s, cluster) in product(
-        chunk.strategies, chunk.seeds, list(zip(chunk.submit_s, warm, strict=True))
-    ):
+    for strategy, seed, (i, submit_s) in product(chunk.strategies, chunk.seeds, list(enumerate(chunk.submit_s))):
         actual = task_times(workflow, chunk.workflow.name, chunk.noise, seed, submit_s)
         rows.append(_key(chunk, strategy, seed, submit_s) | {"tasks": len(workflow)})
         began = time.perf_counter()
         try:
-            run = trial_figures(cluster.clone(), workflow, strategy, terms=terms, actual_s=actual, work=work)
+            run = trial_figures(warm[seed][i].clone(), workflow, strategy, terms=terms, actual_s=actual, work=work)
             rows[-1] |= asdict(run) | {"wasted_node_s": run.used_node_s - run.work_s}
         except _FAULTS as fault:
             rows[-1]["error"] = f"{type(fault).__name__}: {fault}"
@@ -86,12 +86,18 @@ def _log(source: LogSource, _content: str, requests: str) -> Log:
 
 @lru_cache(maxsize=6)
 def _warm(
-    source: LogSource, content: str, requests: str, rules: BatchRules, submit_s: tuple[int, ...]
+    source: LogSource,
+    content: str,
+    requests: str,
+    rules: BatchRules,
+    submit_s: tuple[int, ...],
+    failures: Failures,
+    seed: int,
 ) -> tuple[Cluster, ...]:
     """The cluster at each submission time, after the log's first job. Each takes about 50 kB."""
     log = _log(source, content, requests)
     first = int(log.submit_s[0])
-    cluster = Cluster(log, start_s=first, **asdict(rules))
+    cluster = Cluster(log, start_s=first, failures=failing(log, failures, seed), **asdict(rules))
     clones = []
     for at in submit_s:
         cluster.advance(first + at)

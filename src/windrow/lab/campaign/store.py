@@ -14,6 +14,7 @@ import fcntl
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 
 import pyarrow as pa
@@ -103,6 +104,7 @@ def _description(campaign: Campaign) -> dict[str, object]:
         "caps": campaign.caps,
         "seeds": campaign.seeds,
         "noise": campaign.noise,
+        **({"failures": asdict(campaign.failures)} if campaign.failures else {}),
         "terms": dict(campaign.terms),
         "chunks": [f"{chunk.name}-{chunk.digest()}.parquet" for chunk in campaign.chunks()],
     }

@@ -17,7 +17,8 @@ from windrow.lab.campaign.sweep import SWEEP_KEY
 Summary = dict[str, object]
 
 _HOUR_S = 3600
-_MEANS = ("makespan_s", "visible_wait_s", "queue_wait_s", "used_node_s", "wasted_node_s", "jobs", "killed_jobs")
+_MEANS = ("makespan_s", "visible_wait_s", "queue_wait_s", "used_node_s", "wasted_node_s")
+_COUNTS = ("jobs", "killed_jobs", "node_failures")
 
 
 def summarize(rows: pa.Table, by: Sequence[str] = ()) -> list[Summary]:
@@ -28,7 +29,7 @@ def summarize(rows: pa.Table, by: Sequence[str] = ()) -> list[Summary]:
     check_columns(by)
     keys = [*by, "strategy"]
     counted = rows.append_column("failed", pc.cast(pc.is_valid(rows.column("error")), pa.int64()))
-    means = [(name, "mean") for name in _MEANS]
+    means = [(name, "mean") for name in (*_MEANS, *_COUNTS)]
     grouped = counted.group_by(keys).aggregate([("error", "count", pc.CountOptions("all")), ("failed", "sum"), *means])
     found = [_summary(row, keys) for row in grouped.to_pylist()]
 
@@ -63,4 +64,5 @@ def _summary(row: dict[str, object], keys: Sequence[str]) -> Summary:
         "wasted_node_h_mean": hours("wasted_node_s"),
         "jobs_mean": row["jobs_mean"],
         "killed_jobs_mean": row["killed_jobs_mean"],
+        "node_failures_mean": row["node_failures_mean"],
     }

@@ -1,11 +1,12 @@
-"""A sweep: what one campaign file asks for. One campaign for each margin and noise, in one folder and one table.
+"""A sweep: what one campaign file asks for. One campaign for each margin, noise and kind of failures, in one folder
+and one table.
 
     FOLDER/campaign.json    the manifest: which chunks belong to it; written before anything runs
     FOLDER/chunks/          the finished chunks (see `windrow.lab.campaign.store`)
     FOLDER/NAME.parquet     the whole table, once all chunks are there
 
 Law: the manifest and the chunks are enough to say how far a sweep is and what came of it; no process needs to be asked.
-Rows are those of a campaign, with `margin` and `noise` in front.
+Rows are those of a campaign, with `margin`, `noise` and `failures` in front.
 """
 
 from __future__ import annotations
@@ -23,18 +24,20 @@ from windrow.lab.campaign.rows import KEY, SCHEMA
 from windrow.lab.campaign.store import ChunkStore, read_rows, write_rows
 
 MANIFEST = "campaign.json"
-SWEEP_KEY = ("margin", "noise", *KEY)
+SWEEP_KEY = ("margin", "noise", "failures", *KEY)
 """The columns that name a row of a sweep's table."""
 
-SWEEP_SCHEMA = pa.schema([("margin", pa.float64()), ("noise", pa.float64()), *SCHEMA])
+_LABELS = (("margin", pa.float64()), ("noise", pa.float64()), ("failures", pa.string()))
+SWEEP_SCHEMA = pa.schema([*_LABELS, *SCHEMA])
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The campaign of one margin and one noise."""
+    """The campaign of one margin, one noise and one text of failures."""
 
     margin: float
     noise: float
+    failures: str
     campaign: Campaign
 
 
@@ -61,6 +64,7 @@ class PartFiles:
 
     margin: float
     noise: float
+    failures: str
     trials: int
     chunks: tuple[str, ...]
 
@@ -91,6 +95,7 @@ def write_manifest(sweep: Sweep, store: ChunkStore) -> None:
         {
             "margin": part.margin,
             "noise": part.noise,
+            "failures": part.failures,
             "trials": part.campaign.trials,
             "chunks": [store.path(chunk).name for chunk in part.campaign.chunks()],
         }
@@ -111,7 +116,7 @@ def read_results(folder: str | Path) -> SweepResults:
     files = [(part, place / "chunks" / chunk) for part in parts for chunk in part.chunks]
     there = [(part, file) for part, file in files if file.is_file()]
     is_complete = len(there) == len(files)
-    tables = [_labelled(read_rows(file), part.margin, part.noise) for part, file in there]
+    tables = [_labelled(read_rows(file), part) for part, file in there]
     rows = pa.concat_tables([SWEEP_SCHEMA.empty_table(), *tables]).sort_by([(c, "ascending") for c in SWEEP_KEY])
     table_path = place / f"{name}.parquet"
     # A table that says the same already is left alone: others may be reading it, and its time stamp means something.
@@ -120,15 +125,18 @@ def read_results(folder: str | Path) -> SweepResults:
     return SweepResults(name, place, sum(p.trials for p in parts), rows, table_path if is_complete else None)
 
 
-def _labelled(table: pa.Table, margin: float, noise: float) -> pa.Table:
-    columns = [pa.array([value] * len(table), pa.float64()) for value in (margin, noise)]
+def _labelled(table: pa.Table, part: PartFiles) -> pa.Table:
+    columns = [pa.array([getattr(part, name)] * len(table), kind) for name, kind in _LABELS]
     return pa.table([*columns, *table.columns], schema=SWEEP_SCHEMA)
 
 
 def _manifest(path: Path) -> tuple[str, list[PartFiles]]:
     try:
         found = json.loads(path.read_bytes())
-        parts = [PartFiles(p["margin"], p["noise"], p["trials"], tuple(p["chunks"])) for p in found["parts"]]
+        parts = [
+            PartFiles(p["margin"], p["noise"], p.get("failures", "none"), p["trials"], tuple(p["chunks"]))
+            for p in found["parts"]
+        ]
         return str(found["campaign"]), parts
     except (OSError, ValueError, LookupError, TypeError) as error:
         raise OutsideError(f"{path}: cannot be read ({error}); run the campaign again into another folder") from None

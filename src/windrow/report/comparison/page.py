@@ -65,8 +65,9 @@ class Column:
         return [value == min(values) and len(set(values)) > 1 for value in values]
 
 
-def columns(unit: Unit) -> list[Column]:
+def columns(comparison: Comparison) -> list[Column]:
     """The table's columns after the strategy's name, for the terminal and the page alike."""
+    unit = unit_of(comparison)
 
     def time(title: str, key: str) -> Column:
         return Column(title, lambda s: unit.write(s[key]), lambda s: float(s[key]))
@@ -87,6 +88,7 @@ def columns(unit: Unit) -> list[Column]:
         number("wasted", "wasted_node_h_mean"),
         number("jobs", "jobs_mean"),
         number("killed", "killed_jobs_mean"),
+        *([number("node failures", "node_failures_mean")] if comparison.scenario.failures else []),
     ]
 
 
@@ -176,7 +178,7 @@ def comparison_page(comparison: Comparison, what: Sequence[str]) -> str:
     said, *more = verdict(comparison)
     title = f"{scenario.workflow.name}: {len(comparison.strategies)} strategies"
     sections = [
-        section("Results", *(f"<p>{escape(words)}</p>" for words in more), _table(comparison, unit), facts(_WORDS)),
+        section("Results", *(f"<p>{escape(words)}</p>" for words in more), _table(comparison), facts(_WORDS)),
         section("How long it takes", figure(*plots.spread(comparison, unit.seconds, unit.long_name))),
         section("Where time and nodes go", figure(*plots.shares(comparison, unit.seconds, unit.long_name))),
     ]
@@ -187,8 +189,8 @@ def comparison_page(comparison: Comparison, what: Sequence[str]) -> str:
     return page(title, said, sections)
 
 
-def _table(comparison: Comparison, unit: Unit) -> str:
-    summaries, shown = comparison.summaries(), columns(unit)
+def _table(comparison: Comparison) -> str:
+    summaries, shown = comparison.summaries(), columns(comparison)
     marks = [column.best_of(summaries) for column in shown]
     rows = [
         [cell(s["strategy"]), *(cell(c.write(s), best=marks[k][i]) for k, c in enumerate(shown))]

@@ -1,0 +1,61 @@
+"""Failures of nodes: how they are written, and what a draw of them is like."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from windrow.errors import UserError
+from windrow.model.failures import NO_FAILURES, Failures
+
+DAY_S = 86400
+
+
+def test_how_they_are_written() -> None:
+    assert Failures.parse("nodes=30d,repair=4h") == Failures(30 * DAY_S, 4 * 3600.0)
+    assert Failures.parse(" nodes = 90 , shape=0.7") == Failures(90, 4 * 3600.0, 0.7)
+    assert Failures.parse("none") == NO_FAILURES
+    assert not NO_FAILURES
+    assert len(NO_FAILURES.draw(1, 10, 0, 10**9)) == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "unknown kind of failure ''; known: nodes, repair, shape"),
+        ("node=3d", "unknown kind of failure 'node'; did you mean nodes"),
+        ("nodes", "give nodes once, with a value, as in nodes=30d,repair=4h"),
+        ("nodes=1d,nodes=2d", "give nodes once"),
+        ("repair=4h", "how often do nodes fail"),
+        ("nodes=soon", "'soon' is not a duration"),
+        ("nodes=0", "at least 1 s on average, not 0"),
+        ("nodes=1d,repair=0", "the repair of a node takes at least 1 s, not 0"),
+        ("nodes=1d,shape=x", "'x' is not a number"),
+        ("nodes=1d,shape=nan", "must be from 0.1 to 20, not nan"),
+    ],
+)
+def test_what_is_refused(text: str, words: str) -> None:
+    with pytest.raises(UserError, match=words.replace("(", "\\(")):
+        Failures.parse(text)
+
+
+@pytest.mark.parametrize("shape", [0.5, 1.0, 4.0])
+def test_a_draw(shape: float) -> None:
+    """Nodes that are out do not fail again; from the first day on as many fail as the mean says, whatever the shape."""
+    failures = Failures(5 * DAY_S, 6 * 3600, shape)
+    rows = failures.draw(7, 3000, 1000, 1000 + 40 * DAY_S)
+    assert np.array_equal(rows, failures.draw(7, 3000, 1000, 1000 + 40 * DAY_S))
+    assert not np.array_equal(rows[:5], failures.draw(8, 3000, 1000, 1000 + 40 * DAY_S)[:5])
+    at, node, until = rows[np.lexsort((rows[:, 0], rows[:, 1]))].T
+    assert (np.diff(rows[:, 0]) >= 0).all()
+    assert at.min() > 1000
+    assert at.max() < 1000 + 40 * DAY_S
+    assert (until - at == 6 * 3600).all()
+    assert (at[1:] > until[:-1])[node[1:] == node[:-1]].all()
+    assert len(rows) == pytest.approx(3000 * 40 / 5.25, rel=0.03)
+    assert (rows[:, 0] < 1000 + DAY_S).sum() == pytest.approx(3000 / 5, rel=0.15)
+
+
+def test_more_than_anyone_can_want_is_refused() -> None:
+    with pytest.raises(UserError, match="nodes would fail more than 5,000,000 times; let them fail less often"):
+        Failures(1, 1).draw(0, 1000, 0, 30 * DAY_S)
