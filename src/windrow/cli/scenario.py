@@ -79,7 +79,7 @@ def read_scenario(args: argparse.Namespace) -> Scenario:
     from windrow.sim.settings import ClusterSettings
 
     ClusterSettings(args.policy, args.priority, placement=args.placement)  # refuses unknown names first
-    failures = Failures.parse(args.failures or "none")
+    failures = Failures.parse("none" if args.failures is None else args.failures)
     with terminal.waiting(f"reading {args.workflow}"):
         workflow = read_workflow(args.workflow)
         log = embedded_log() if args.log is None else read_log(args.log)

@@ -5,7 +5,7 @@ arrive again (`past`); own tasks err as those that are done did. A course is pla
 by one call of a kernel (`kernels.run.play`).
 
 Rule 1: the cluster that is looked at does not change. Rule 2: neither true run times nor the log's future are read
-(`TrueFutures` apart, which is there to measure what that costs).
+(`TrueFutures` apart, which is there to measure what that costs). In drawn futures no more nodes fail.
 Rule 3: the same cluster, past and sampling give the same futures; all courses meet the same ones.
 """
 

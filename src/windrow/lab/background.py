@@ -1,6 +1,7 @@
 """What else the cluster does while a workflow runs: busy nodes and waiting jobs, exact at every second.
 
 The run is made on a cluster that records the starts of the log's jobs, so nothing is sampled and nothing estimated.
+Of a job of the log that lost a node only the last attempt is shown, and nodes that are out count as idle.
 """
 
 from __future__ import annotations
