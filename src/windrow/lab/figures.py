@@ -6,15 +6,18 @@ Where the compiled way does not apply, `run_trial` runs the trial, and gives the
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from windrow.kernels.cluster.state import FOREVER
 from windrow.kernels.run import tables as b
 from windrow.kernels.run import trial
 from windrow.kernels.run.requests import submit_job
-from windrow.lab.trial import Trial, run_trial
+from windrow.lab.trial import Additions, Trial, grown, run_trial
 from windrow.manager.figures import attempt_s, attempts, node_time, queue_waits_s, visible_wait_s
 from windrow.manager.states import AttemptState
 from windrow.manager.terms import Terms
@@ -75,26 +78,47 @@ class Figures:
 
 
 def trial_figures(
-    cluster: Cluster, workflow: Workflow, strategy: Strategy, *, terms: Terms, actual_s: Ints, work: Work
+    cluster: Cluster,
+    workflow: Workflow,
+    strategy: Strategy,
+    *,
+    terms: Terms,
+    actual_s: Ints,
+    work: Work,
+    additions: Additions = (),
 ) -> Figures:
     """Run the workflow on this cluster from its present time on, as `run_trial` does (give it a clone)."""
     habits = habits_of(strategy)
-    if habits is None or terms.patience is not None or len(workflow) > _MOST_TASKS:
-        return Figures.of(run_trial(cluster, workflow, strategy, terms=terms, actual_s=actual_s, work=work))
-    return _Run(cluster, strategy, habits, terms, actual_s, work).figures()
+    if habits is None or terms.patience is not None or len(actual_s) > _MOST_TASKS:
+        more: dict[str, Any] = {"terms": terms, "actual_s": actual_s, "work": work, "additions": additions}
+        return Figures.of(run_trial(cluster, workflow, strategy, **more))
+    return _Run(cluster, strategy, habits, terms, actual_s, work, additions).figures()
 
 
 class _Run:
     """One trial: tables, and what it asks the strategy."""
 
     def __init__(
-        self, cluster: Cluster, strategy: Strategy, habits: Habits, terms: Terms, actual_s: Ints, work: Work
+        self,
+        cluster: Cluster,
+        strategy: Strategy,
+        habits: Habits,
+        terms: Terms,
+        actual_s: Ints,
+        work: Work,
+        additions: Additions,
     ) -> None:
         self.cluster, self.strategy, self.habits, self.terms, self.work = cluster, strategy, habits, terms, work
         self.begun_s, self.requests = cluster.now_s, terms.requests(work.site)
         self.individually = False
         self.numbers = self.requests.numbers()
-        self.run = run = _tables(work, actual_s, cluster.events_room)
+        self.coming = deque(sorted(additions, key=lambda one: one[0]))
+        # All tasks have their rows from the beginning: those that have not joined the run yet are in nobody's way.
+        whole = work.extended(grown(work.workflow, additions)) if additions else work
+        self.run = run = _tables(whole, actual_s, cluster.events_room)
+        self.known = 0
+        b.tasks_of(run)[:, b.HOME] = b.NOT_YET
+        self.take_in(work)
         run[[b.CAP, b.OWNER, b.MOST_NODES]] = work.site.cap, cluster.log_users, cluster.nodes
         run[[b.FIRST_CLIENT, b.QUIET]] = -1 - cluster.clients, _QUIET[habits.quiet]
         run[[b.BUSY_IS_REQUEST, b.SINGLY]] = terms.busy_is_request, habits.by_task == "always"
@@ -105,14 +129,26 @@ class _Run:
             assert outcome != trial.STUCK, "nothing will ever happen again, and tasks are left"
             if outcome == trial.DECIDE:
                 self.decide()
+            elif outcome == trial.GROW:
+                workflow = self.work.workflow.extended(self.coming.popleft()[1])
+                self.take_in(self.work.extended(workflow))
+                self.run[b.PHASE] = trial.BEGINNING
             else:
                 self.make_room(0)
         return self.measured()
 
+    def take_in(self, work: Work) -> None:
+        """The tasks of this work that are not yet in the run join it."""
+        run, new = self.run, slice(self.known, len(work.workflow))
+        self.work, self.known = work, len(work.workflow)
+        b.tasks_of(run)[new, b.HOME] = b.IN_NO_JOB
+        run[[b.LEFT, b.OPEN_TASKS]] += self.known - new.start
+        run[[b.GROWTH_S, b.NEW_TASKS]] = self.coming[0][0] if self.coming else FOREVER, new.start
+
     def decide(self) -> None:
         if self.run[b.LONGER]:
             self.run[b.LONGER] = 0
-            expected = b.tasks_of(self.run)[:, b.EXPECTED].copy()
+            expected = b.tasks_of(self.run)[: self.known, b.EXPECTED].copy()
             self.work = self.work.expecting(expected)
         decision = self.strategy.decide(self.view())
         self.individually |= decision.individually
@@ -129,7 +165,7 @@ class _Run:
         self.cluster.play(_submit, self.run, size, plan.nodes, plan.run_s, plan.requested_s)
 
     def view(self) -> View:
-        run, now, tasks = self.run, self.cluster.now_s, b.tasks_of(self.run)
+        run, now, tasks = self.run, self.cluster.now_s, b.tasks_of(self.run)[: self.known]
         own = b.region(run, b.JOBS_AT)[b.region(run, b.ACTIVE_AT)[: run[b.ACTIVE]]]
         runs = own[:, b.STAGE] == b.RUNNING
         ends = own[runs & (own[:, b.STOPPING] == 0), b.EXPECTED_END]
@@ -202,7 +238,6 @@ def _tables(work: Work, actual_s: Ints, events: int) -> Ints:
     rooms |= dict.fromkeys((b.ATTEMPTS_AT, b.ENDS_AT, b.READY_AT, b.POOL_AT), 2 * n)
     run = tables(work, rooms, work.shape, are_alike=work.are_alike(np.arange(n)))
     b.tasks_of(run)[:, b.ACTUAL] = actual_s
-    run[[b.LEFT, b.OPEN_TASKS]] = n
     return run
 
 

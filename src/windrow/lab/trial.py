@@ -2,13 +2,14 @@
 
 It keeps what a journal would keep, in memory. What is to be known of the run is told from there, as of a real one
 (`manager.story`, `manager.figures`), and only if someone asks: most trials are run for their makespan.
-Tasks take whole seconds. At one instant the log comes first, then tasks that finish, then what the queue says of jobs.
+Tasks take whole seconds. At one instant the log comes first, then tasks that finish, then what the queue says of jobs,
+then tasks that join the run.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from heapq import heappop, heappush
@@ -34,6 +35,7 @@ from windrow.manager.events import (
     StopJob,
     SubmitJob,
     TaskFinished,
+    TasksAdded,
     TaskStarted,
 )
 from windrow.manager.figures import RecordedRun
@@ -41,16 +43,19 @@ from windrow.manager.journal import Record
 from windrow.manager.states import RunState
 from windrow.manager.story import RunStory
 from windrow.manager.terms import Terms
-from windrow.model import Workflow
+from windrow.model import Task, Workflow
 from windrow.model.allocation import Allocation
 from windrow.model.cause import Cause
 from windrow.model.site import Site
+from windrow.records.runnable_file import RunnableRecord
 from windrow.sim.cluster import Cluster, EventKind
 from windrow.strategies import Strategy, View, Work
 from windrow.strategies import whole_seconds as whole_seconds  # noqa: PLC0414  (others take it from here)
 
 Ints = NDArray[np.int64]
 Nodes = tuple[int, ...]
+Additions = Sequence[tuple[int, Sequence[Task]]]
+"""Tasks that join a run, and when: not before it begins, and in this order at one instant."""
 
 _CAUSES = {EventKind.KILLED: (Cause.TIME_LIMIT, ""), EventKind.FAILED: (Cause.NODE_FAILED, "a node failed")}
 """Why a cluster ends a job that has not done its work, and in which words."""
@@ -95,8 +100,11 @@ class Trial:
 class _Driver:
     """Feeds the core from a cluster. Lives for one trial."""
 
-    def __init__(self, cluster: Cluster, core: Core, strategy: Strategy, actual_s: Ints, trial: Trial) -> None:
+    def __init__(
+        self, cluster: Cluster, core: Core, strategy: Strategy, actual_s: Ints, trial: Trial, additions: Additions
+    ) -> None:
         self.cluster, self.core, self.strategy, self.trial = cluster, core, strategy, trial
+        self.coming = deque(sorted(additions, key=lambda one: one[0]))
         self.actual_s = actual_s.tolist()
         self.expected_s = core.work.expected_s.tolist()
         self.number_of: dict[int, int] = {}
@@ -107,16 +115,26 @@ class _Driver:
 
     def run(self, check: Callable[[], None] | None) -> None:
         self.feed(RunBegan(self.cluster.now_s))
-        while not self.core.is_complete:
-            until = self.finishing[0][0] if self.finishing else None
+        self.take_tasks()
+        while not self.core.is_complete or self.coming:
+            next_s = [heap[0][0] for heap in (self.finishing, self.coming) if heap]
+            until = min(next_s, default=None)
             happened = self.cluster.advance(until)
             self.finish_tasks()
             for event in happened:
                 self.job_event(event.kind, event.job)
+            self.take_tasks()
             assert happened or until is not None, "nothing will ever happen again, and tasks are left"
             if check is not None:
                 check()
         self.release_all()
+
+    def take_tasks(self) -> None:
+        """Tasks join the run."""
+        while self.coming and self.coming[0][0] <= self.cluster.now_s:
+            tasks, name = self.coming.popleft()[1], f"{len(self.core.additions)}"
+            self.feed(TasksAdded(self.cluster.now_s, name, RunnableRecord("", list(tasks), [], [])))
+            self.expected_s += self.core.work.expected_s.tolist()[len(self.expected_s) :]
 
     def release_all(self) -> None:
         """The last task is done: whatever is still in the system goes."""
@@ -241,17 +259,26 @@ def run_trial(
     site: Site | None = None,
     actual_s: Ints | None = None,
     work: Work | None = None,
+    additions: Additions = (),
     checked: bool = False,
 ) -> Trial:
     """Run the workflow on this cluster from its present time on; the cluster moves along (give it a clone).
 
-    `actual_s` is what each task takes: by default the workflow's run times, rounded up. `work` is what strategies
+    `actual_s` is what each task takes, those that join it by `additions` behind the others: by default the run times of
+    the workflow, rounded up. `work` is what strategies
     believe: by default the same, on `site`, by default the whole cluster; trials that share one share its estimates.
     `checked` asserts the core's invariants at every step.
     """
     work = work or Work(workflow, whole_seconds(workflow), site or Site.of(cluster.nodes))
     core = Core(work, terms or Terms())
     trial = Trial(workflow, strategy.name, work.shape.cores)
-    actual = whole_seconds(workflow) if actual_s is None else actual_s
-    _Driver(cluster, core, strategy, actual, trial).run(core.check if checked else None)
+    actual = whole_seconds(grown(workflow, additions)) if actual_s is None else actual_s
+    _Driver(cluster, core, strategy, actual, trial, additions).run(core.check if checked else None)
     return trial
+
+
+def grown(workflow: Workflow, additions: Additions) -> Workflow:
+    """The workflow as it is when all have joined."""
+    for _, tasks in sorted(additions, key=lambda one: one[0]):
+        workflow = workflow.extended(tasks)
+    return workflow

@@ -150,7 +150,7 @@ def test_from_another_folder_and_after_the_file_has_changed(capsys: pytest.Captu
         ("tasks:\n  - {id: c, command: x, outputs: y}", "more.yaml:2: c writes y, and so does use (in the run)"),
         ("tasks:\n  - {id: c, command: x, after: d}\n  - {id: d, command: x, after: c}", "circle: c -> d -> c"),
         ("tasks:\n  - {id: c, command: x, inputs: nix}", "task c reads nix, which no task writes"),
-        ("tasks:\n  - {id: c, command: x, cores: 9999}", "task c needs 9999 cores"),
+        ("tasks:\n  - {id: c, command: x, cores: 9999}", "task c needs 9,999 cores"),
         ("tasks: []", "more.yaml:1: the list of tasks is empty"),
     ],
 )

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -12,7 +15,7 @@ from tests.unit.strategies.test_listing import NODE, workflows
 
 from windrow.kernels.run import tables as k
 from windrow.lab.figures import Figures, trial_figures
-from windrow.lab.trial import run_trial
+from windrow.lab.trial import Additions, run_trial
 from windrow.manager.terms import Terms
 from windrow.model import NodeShape, Task, Workflow
 from windrow.model.failures import NO_FAILURES, Failures
@@ -26,10 +29,17 @@ WITH_HABITS = [strategy for strategy in ALL if habits_of(strategy)]
 
 
 def by_both_ways(
-    cluster: Cluster, workflow: Workflow, strategy: Strategy, terms: Terms, work: Work, actual: np.ndarray
+    cluster: Cluster,
+    workflow: Workflow,
+    strategy: Strategy,
+    terms: Terms,
+    work: Work,
+    actual: np.ndarray,
+    additions: Additions = (),
 ) -> tuple[Figures, Figures]:
-    quick = trial_figures(cluster.clone(), workflow, strategy, terms=terms, actual_s=actual, work=work)
-    slow = run_trial(cluster.clone(), workflow, strategy, terms=terms, actual_s=actual, work=work)
+    rest: dict[str, Any] = {"terms": terms, "actual_s": actual, "work": work, "additions": additions}
+    quick = trial_figures(cluster.clone(), workflow, strategy, **rest)
+    slow = run_trial(cluster.clone(), workflow, strategy, checked=True, **rest)
     return quick, Figures.of(slow)
 
 
@@ -76,6 +86,33 @@ def test_figures_are_those_of_the_core_where_nodes_fail(
     _compare(workflow, strategy, seed, 1.1, noise, cap, policy, failures, placement)
 
 
+@pytest.mark.slow
+@examples(300)
+@given(
+    st.booleans().flatmap(lambda mixed: workflows(mixed=mixed)),
+    st.sampled_from(WITH_HABITS),
+    st.integers(0, 10**6),
+    st.sampled_from([0.0, 0.5, 2.0]),
+    st.integers(1, 4),
+    st.sampled_from(["conservative", "easy"]),
+    st.one_of(st.just(NO_FAILURES), SOME_FAILURES),
+)
+def test_figures_are_those_of_the_core_where_tasks_join_the_run(
+    workflow: Workflow, strategy: Strategy, seed: int, noise: float, cap: int, policy: str, failures: Failures
+) -> None:
+    _compare(workflow, strategy, seed, 1.1, noise, cap, policy, failures, "count", grows=True)
+
+
+def _some_join(workflow: Workflow, rng: np.random.Generator, now_s: int) -> tuple[Workflow, Additions]:
+    """The first tasks, and when the others join them: at one instant, when tasks may end, or when all is done."""
+    tasks = [replace(task, runtime_s=60 * task.runtime_s) for task in workflow]
+    cuts = sorted({1 + int(cut) for cut in rng.integers(0, len(tasks), size=int(rng.integers(1, 5)))} | {len(tasks)})
+    choices = np.array([-5, 0, 60, 60, 120, int(rng.integers(0, 2000)), 10**6])
+    times = sorted((now_s + rng.choice(choices, size=len(cuts) - 1)).tolist())
+    joins = [(time, tasks[first:last]) for time, first, last in zip(times, cuts, cuts[1:], strict=False)]
+    return Workflow.from_tasks("base", tasks[: cuts[0]]), joins
+
+
 def _compare(
     workflow: Workflow,
     strategy: Strategy,
@@ -86,6 +123,8 @@ def _compare(
     policy: str,
     failures: Failures,
     placement: str,
+    *,
+    grows: bool = False,
 ) -> None:
     rng = np.random.default_rng(seed)
     cluster, expected, actual = some_world(rng, seed, workflow, noise, policy, failures, placement)
@@ -98,8 +137,9 @@ def _compare(
         busy_is_request=bool(rng.random() < 0.3),
     )
     most_s = None if rng.random() < 0.7 else int(actual.sum()) + 60
-    work = Work(workflow, expected, Site.of(6, shape, cap=cap, max_request_s=most_s))
-    quick, slow = by_both_ways(cluster, workflow, strategy, terms, work, actual)
+    workflow, additions = _some_join(workflow, rng, cluster.now_s) if grows else (workflow, ())
+    work = Work(workflow, expected[: len(workflow)], Site.of(6, shape, cap=cap, max_request_s=most_s))
+    quick, slow = by_both_ways(cluster, workflow, strategy, terms, work, actual, additions)
     assert quick == slow
 
 

@@ -13,7 +13,7 @@ from tests.examples import examples
 from tests.unit.sim.test_invariants import random_log
 from tests.unit.strategies.test_listing import workflows
 
-from windrow.app.strategies import STRATEGIES
+from windrow.app.strategies import STRATEGIES, find_strategy
 from windrow.lab.figures import Figures
 from windrow.lab.trial import Ints, Trial, run_trial
 from windrow.manager.figures import attempt_s, attempts, visible_wait_s, wait_s
@@ -264,3 +264,23 @@ def test_no_cut_by_levels_is_better_than_the_best(seed: int) -> None:
     terms = EXACT
     best = min(run_trial(warm.clone(), workflow, Scripted(cut), terms=terms).makespan_s for cut in all_cuts(3, 3))
     assert run_trial(warm.clone(), workflow, Glume(), terms=terms).makespan_s >= best
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "strategy", [Glume(), find_strategy("individual"), find_strategy("foresight")], ids=lambda strategy: strategy.name
+)
+def test_tasks_join_a_run_while_it_goes_on_and_after_it_was_done(strategy: Strategy) -> None:
+    cluster, workflow = Cluster(random_log(5, 60, 6)), fork_join()
+    cluster.advance(100)
+    last = workflow.ids[-1]
+    early = [Task(f"early-{i}", 50 + i, parents=(workflow.ids[0],)) for i in range(4)]
+    late = [Task("late-1", 30, parents=("late-0", "early-1")), Task("late-0", 20, parents=(last,))]
+    trial = run_trial(cluster, workflow, strategy, additions=[(10**6, late), (130, early)], checked=True)
+    story = trial.story
+    assert story.is_complete
+    assert not story.strays
+    assert [(one.at_s, one.first) for one in story.additions] == [(130, len(workflow)), (10**6, len(workflow) + 4)]
+    begun = {name: story.tasks[number].attempts[0].started_s for number, name in enumerate(story.workflow.ids)}
+    assert min(begun[f"early-{i}"] for i in range(4)) >= 130
+    assert begun["late-1"] > begun["late-0"] >= 10**6

@@ -49,15 +49,18 @@ NEWS_AT = 50  # what was told of jobs
 NODES_AT = 52  # nodes of running jobs, where PACKED
 # Header: what a node has beside cores and memory (disk, GPUs, ...), in how many kinds, where PACKED and tasks need any.
 EXTRAS = 54
+# Header: tasks that join the run. GROWTH_S is when the next do; the first of those that joined last is NEW_TASKS.
+GROWTH_S, NEW_TASKS = 62, 63
 HEADER = 64
 
 # A task. EXPECTED is how long, which may grow; ORDER is the length by which it takes its turn; ACTUAL what it takes.
 # UNITS is what it needs of the room of a job. PARENTS counts those that are not done. HOME is the row of its job, or
-# one of the two below. UNTIL is when its last attempt ends or ended, which began ACTUAL before; 0 where it has none, or
-# the last was lost. From CHILDREN on, up to those of the next row, are its children. A row is a line of cache.
+# one of the three below (NOT_YET: it has not joined the run). UNTIL is when its last attempt ends or ended, which began
+# ACTUAL before; 0 where it has none, or the last was lost. From CHILDREN on, up to those of the next row, are its
+# children. A row is a line of cache.
 ORDER, ACTUAL, UNITS, PARENTS, HOME, UNTIL, CHILDREN, EXPECTED = range(8)
 TASK_WIDTH = 8
-IN_NO_JOB, DONE = -1, -2
+IN_NO_JOB, DONE, NOT_YET = -1, -2, -3
 
 # What is seldom asked of a task, in a row of its own (`more`). Where PACKED, it needs MEMORY of a node or WHOLE nodes,
 # and PLACE is its node. From FIRST_EXTRA on: how much of each of the EXTRAS; what does not fit there is in further such

@@ -26,14 +26,15 @@ from windrow.kernels.run.tables import Floats
 BEGINNING, TASKS_END_NOW, JOBS_CHANGE, TIME_GOES_ON = range(4)
 NEVER, WHILE_WAITING, WHILE_IN_SYSTEM = range(3)
 
-COMPLETE, DECIDE, NO_ROOM, STUCK = range(4)
+COMPLETE, DECIDE, NO_ROOM, STUCK, GROW = range(5)
 
 
 @kernel
 def go_on(s: Ints, log: Ints, r: Ints, terms: Floats) -> int:
     """Go on until all tasks are done or a decision is due. NO_ROOM: some table or the state is too small; call again.
 
-    STUCK: nothing will ever happen again, and tasks are left.
+    STUCK: nothing will ever happen again, and tasks are left. GROW: tasks join the run now, after all else; the caller
+    takes them in and lets it begin again.
     """
     nobody = np.empty(0, dtype=np.int64)
     while True:
@@ -49,9 +50,11 @@ def go_on(s: Ints, log: Ints, r: Ints, terms: Floats) -> int:
         elif r[t.PHASE] == JOBS_CHANGE and r[t.EVENT] < r[t.EVENTS]:
             hear(s, nobody, r)
             due = True
-        elif r[t.OPEN_TASKS] == 0:
+        elif r[t.OPEN_TASKS] == 0 and r[t.GROWTH_S] == c.FOREVER:
             return COMPLETE
         elif r[t.PHASE] == TIME_GOES_ON:
+            if s[c.NOW] >= r[t.GROWTH_S]:
+                return GROW
             outcome = pass_time(s, log, nobody, r)
             if outcome != REACHED:
                 return outcome
@@ -65,9 +68,9 @@ def go_on(s: Ints, log: Ints, r: Ints, terms: Floats) -> int:
 
 @lean
 def begin(r: Ints) -> None:
-    """Tasks without parents are ready."""
-    for v in range(t.HEADER, r[t.TASKS_END], t.TASK_WIDTH):
-        if r[v + t.PARENTS] == 0:
+    """New tasks whose parents are done are ready."""
+    for v in range(t.HEADER + r[t.NEW_TASKS] * t.TASK_WIDTH, r[t.TASKS_END], t.TASK_WIDTH):
+        if r[v + t.PARENTS] == 0 and r[v + t.HOME] == t.IN_NO_JOB:
             set_free(r, v)
     r[t.PHASE] = TIME_GOES_ON
 
@@ -90,8 +93,11 @@ def has_space(s: Ints, r: Ints) -> bool:
 
 @lean
 def pass_time(s: Ints, log: Ints, nobody: Ints, r: Ints) -> int:
-    """Up to the next end of an attempt, or to what happens to a job before. REACHED, NO_ROOM or STUCK."""
-    until = next_end(r) if r[t.RUNNING_TASKS] > 0 else c.FOREVER
+    """Up to the next end of an attempt or tasks that join, or to what happens to a job before.
+
+    REACHED, NO_ROOM or STUCK.
+    """
+    until = min(next_end(r) if r[t.RUNNING_TASKS] > 0 else c.FOREVER, r[t.GROWTH_S])
     outcome = advance(s, log, nobody, until)
     if outcome == NEEDS_ROOM:
         return NO_ROOM
