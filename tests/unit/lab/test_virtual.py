@@ -4,20 +4,41 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import subprocess
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import cache
 
+import numpy as np
 import pytest
-from tests.examples import FUZZ
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.examples import FUZZ, examples
 
 from windrow.agent import desk, loop
+from windrow.app.strategies import find_strategy
+from windrow.lab.trial import run_trial
 from windrow.lab.virtual.__main__ import main
-from windrow.lab.virtual.drawn import Scenario, play, play_all
+from windrow.lab.virtual.disk import scratch
+from windrow.lab.virtual.drawn import Scenario, braid, play, play_all
 from windrow.lab.virtual.faults import Kind
+from windrow.lab.virtual.shell import VirtualRun
+from windrow.lab.virtual.world import World
+from windrow.manager.events import JobsPlanned, TaskFinished
 from windrow.manager.journal import Record, RunJournal
 from windrow.manager.outpost import Outpost
+from windrow.model import Log
+from windrow.queues.simulated import SimulatedQueue
+from windrow.recipes import generate_log
+from windrow.sim import Cluster
+from windrow.strategies import whole_seconds
+
+
+@cache
+def busy_log() -> Log:
+    return generate_log("lublin", nodes=32, days=3, seed=3)
 
 
 def small(seed: int, kind: str = "", record: int | None = None) -> Scenario:
@@ -109,3 +130,42 @@ def test_it_tells_the_story_and_where_it_breaks(
     monkeypatch.setattr(RunJournal, "append", lambda *_: None)
     assert main(["--seed", "3", "--lanes", "2", "--levels", "2"]) == 1
     assert "VIOLATION" in capsys.readouterr().out
+
+
+LOOK_S = 5
+"""The longest time between two looks of an agent at other jobs, for whose tasks its own wait."""
+
+
+@pytest.mark.slow
+@examples(25)
+@given(
+    seed=st.integers(0, 2**32), strategy=st.sampled_from(("individual", "level-by-level", "one-job", "glume", "zhang"))
+)
+def test_without_faults_a_run_goes_as_in_a_trial(seed: int, strategy: str) -> None:
+    """The same jobs, in the same order but for those of tasks that end at the same time.
+
+    In virtual time agents have a grace and look at other jobs now and then: each level may begin so much later.
+    """
+    chance = random.Random(seed)
+    with scratch() as folder:
+        (folder / "work").mkdir()
+        levels = chance.randint(1, 6)
+        runnable = braid(chance.randint(1, 5), levels, folder / "work", chance)
+        takes_s = [max(1, round(s * chance.choice([0.6, 1.0]))) for s in whole_seconds(runnable.workflow).tolist()]
+        cluster = Cluster(busy_log(), nodes=32, policy=chance.choice(["easy", "conservative"]), start_s=100_000)
+        cluster.advance(chance.randrange(110_000, 200_000))
+        run = VirtualRun(
+            folder / "run", World(SimulatedQueue(cluster.clone()), takes_s.__getitem__), runnable, strategy
+        )
+        began_s = run.world.now_s
+        run.survive()
+        records, (work, terms) = run.records(), run.fresh()
+        run.close()
+    trial = run_trial(
+        cluster, runnable.workflow, find_strategy(strategy), terms=terms, work=work, actual_s=np.array(takes_s)
+    )
+    found = [plan for r in records if isinstance(r.event, JobsPlanned) for plan in r.event.decision.jobs]
+    expected = [plan for event, _ in trial.events if isinstance(event, JobsPlanned) for plan in event.decision.jobs]
+    assert sorted(found, key=repr) == sorted(expected, key=repr) if strategy == "individual" else found == expected
+    ended_s = max(r.event.at_s for r in records if isinstance(r.event, TaskFinished))
+    assert abs(ended_s - began_s - trial.makespan_s) <= LOOK_S * (levels - 1)

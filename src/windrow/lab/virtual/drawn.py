@@ -72,8 +72,9 @@ def braid(lanes: int, levels: int, workdir: Path, chance: random.Random) -> Runn
     tasks, steps = [], []
     for level in range(levels):
         for lane in range(lanes):
-            parents = (f"t{level - 1}-{lane}", f"t{level - 1}-{(lane + 1) % lanes}") if level else ()
-            name, needs = f"t{level}-{lane}", tuple(dict.fromkeys(f"{parent}.out" for parent in parents))
+            near = dict.fromkeys((lane, (lane + 1) % lanes)) if level else ()
+            parents = tuple(f"t{level - 1}-{other}" for other in near)
+            name, needs = f"t{level}-{lane}", tuple(f"{parent}.out" for parent in parents)
             made = f"{name}.out"
             tasks.append(Task(name, chance.choice([20, 60, 200]), parents=parents, inputs=needs, outputs=(made,)))
             elsewhere = ((1, 0, 0),) if chance.random() < 0.5 else ()
