@@ -81,6 +81,11 @@ MATRICES: tuple[Row, ...] = (
         {"WINDROW_FULL": "1", "WINDROW_TEST_CLUSTERS": "5"},
     ),
     (
+        "needs of tasks (GPUs, memory, disk, named resources) on a Slurm with four kinds of nodes, and on this machine",
+        ("tests/slurm/test_needs_on_slurm.py", "tests/real/test_needs_local.py", "-n2", "--dist=loadfile"),
+        {"WINDROW_FULL": "1"},
+    ),
+    (
         "Slurm as sites run it: nodes drained, down, cut off; partitions down; limits; held and preempted jobs",
         (*_SITES, *_SIDE_BY_SIDE),
         {},

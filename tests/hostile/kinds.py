@@ -106,6 +106,9 @@ _SCENARIO = {
     "--cap": lambda d: bad_whole(d, 1, _MILLION),
     "--cores": lambda d: bad_whole(d, 1, _MILLION),
     "--memory": bad_size,
+    "--disk": bad_size,
+    "--gpus": lambda d: bad_whole(d, 0, _MILLION),
+    "--resource": lambda d: d.choice(["x", "=2", f"x={bad_whole(d, 0, _MILLION)}"]),
     "--margin": bad_number,
     "--noise": bad_number,
     "--failures": lambda d: d.choice(["nodes=1d,repair=0", f"nodes={bad_time(d)}", bad_choice(d)]),
@@ -367,7 +370,7 @@ def _wfformat(draw: Draw, folder: Path) -> Case:
 
 NATIVE: dict[str, Any] = {
     "name": "n",
-    "defaults": {"cores": 1, "env": {"A": "b"}},
+    "defaults": {"cores": 1, "env": {"A": "b"}, "gpus": 1, "disk": "1GB", "resources": {"x": 1}},
     "tasks": [
         {"id": "a", "command": ["true"], "outputs": ["f"], "runtime": "1m", "memory": "1GB", "retries": 1},
         {"id": "b-{i}", "matrix": {"i": [1, 2]}, "command": "echo {i}", "inputs": ["f"], "nodes": 1, "kind": "b"},
@@ -414,7 +417,7 @@ def _swf_header(draw: Draw, folder: Path) -> Case:
 
 def _settings(draw: Draw, folder: Path) -> Case:
     value = draw.choice(["0", "-1", "1e300", str(2**62), '"x"', "[]", "{}", "true", '"999999TiB"', '"\\u001b"', "nan"])
-    key = draw.choice(["nodes", "cores", "memory", "policy", "kind", "nosuch"])
+    key = draw.choice(["nodes", "cores", "memory", "disk", "policy", "kind", "nosuch"])
     (folder / "windrow.toml").write_text(
         draw.choice([f"[queues.local]\n{key} = {value}\n", f"{key} = {value}\n", "[["])
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
@@ -12,6 +13,12 @@ from windrow.model.size import format_memory
 Counts = tuple[tuple[str, int], ...]
 """How many of each named resource, sorted by name."""
 GPUS = "gpus"
+_NAME = re.compile(r"(?!(?:cores|nodes|memory|disk|gpu)$)[A-Za-z][A-Za-z0-9_]{0,63}")
+
+
+def is_name(name: str) -> bool:
+    """Whether a named resource may be called so: tasks find it in a variable of that name."""
+    return _NAME.fullmatch(name) is not None
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from windrow.errors import UserError
 from windrow.model.bounds import COUNT_MAX, DURATION_S_MAX, NODES_MAX, SIZE_BYTES_MAX
 from windrow.model.graph import Adjacency, CycleError, Ints, order_and_levels
 from windrow.model.nodes import Need
-from windrow.model.resources import Counts, NodeShape
+from windrow.model.resources import Counts, NodeShape, is_name
 
 Floats = NDArray[np.float64]
 
@@ -301,6 +301,7 @@ class Workflow:
             self._refuse(column > SIZE_BYTES_MAX, column, f"{what} must be at most 9 PB")
             self._refuse(column < 0, column, f"{what} must not be negative")
         for name, amounts in self.counts.items():
+            self._refuse((amounts != 0) & (not is_name(name)), amounts, f"{name!r} cannot be the name of a resource")
             self._refuse((amounts < 0) | (amounts > COUNT_MAX), amounts, f"{name} must be from 0 to {COUNT_MAX:,}")
         bad = [file.id for file in self.files if not file.size_bytes >= 0]
         if bad:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from windrow.cli import options, terminal
 from windrow.model import format_duration
+from windrow.model.resources import amount_text
 from windrow.model.size import format_size
 
 if TYPE_CHECKING:
@@ -74,7 +75,14 @@ def _as_json(workflow: Workflow, figures: Shape, token: int, exact: int | None) 
         "token_parallelism": token,
         "level_of_parallelism": exact,
         "kinds": [asdict(kind) for kind in kinds(workflow)],
+        "largest_needs": _most(workflow),
     }
+
+
+def _most(workflow: Workflow) -> dict[str, int]:
+    """The most that a task needs of each resource, without what no task needs."""
+    columns = {"cores": workflow.cores, "memory": workflow.memory_bytes, "disk": workflow.disk_bytes, **workflow.counts}
+    return {name: int(column.max()) for name, column in columns.items() if column.any()}
 
 
 def _facts(workflow: Workflow, figures: Shape, token: int, exact: int | None) -> Table:
@@ -91,6 +99,8 @@ def _facts(workflow: Workflow, figures: Shape, token: int, exact: int | None) ->
         "level of parallelism": unknown if exact is None else f"{exact:,}",
         "  by tokens": f"{token:,}",
     }
+    if len(most := _most(workflow)) > 1 or most["cores"] > 1:
+        rows["a task needs"] = "at most " + ", ".join(amount_text(name, amount) for name, amount in most.items())
     return terminal.table(None, list(rows.items()), "l")
 
 

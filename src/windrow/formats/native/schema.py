@@ -19,7 +19,7 @@ from windrow.formats.disk import AnyPath, bare_name
 from windrow.formats.native.text import Template
 from windrow.formats.native.yaml_source import Items, Node, Scalar, YamlTable
 from windrow.model.bounds import COUNT_MAX, DURATION_S_MAX, SIZE_BYTES_MAX
-from windrow.model.resources import GPUS, Counts
+from windrow.model.resources import GPUS, Counts, is_name
 
 if TYPE_CHECKING:
     from windrow.formats.native.matrix import Matrix
@@ -44,7 +44,6 @@ _UNSUPPORTED = {
     "timeout": "a task has no time limit of its own; runtime says how long it is expected to take",
 }
 _ENV_NAME = re.compile(r"[^=\0]+")
-_RESOURCE = re.compile(r"(?!(?:cores|nodes|memory|disk|gpus?)$)[A-Za-z][A-Za-z0-9_]{0,63}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +184,7 @@ class _Reader:
         if not isinstance(node, YamlTable):
             raise self._fault(node, f"{key} is not a mapping", "write names with numbers: resources: {matlab: 1}")
         for name, _ in node.entries:
-            if not _RESOURCE.fullmatch(name.text):
+            if name.text == GPUS or not is_name(name.text):
                 fix = "write gpus, disk, memory, cores and nodes beside it; other names are of letters, digits and _"
                 raise self._fault(name, f"the resource {name.text!r}", fix)
         return {name.text: self.count(value, key) for name, value in node.entries}

@@ -23,7 +23,7 @@ from pathlib import Path
 from windrow.agent.machine import this_machine
 from windrow.errors import UserError, unknown_name
 from windrow.model.bounds import COUNT_MAX
-from windrow.model.resources import Counts, NodeShape
+from windrow.model.resources import Counts, NodeShape, is_name
 from windrow.places import user_folder
 from windrow.queues.local import rendezvous
 from windrow.queues.local.plan import POLICIES, Wanted, expected_starts
@@ -222,6 +222,8 @@ _CANDIDATE = 0  # jobs in the store count from 1
 
 def _checked(counts: Mapping[str, int]) -> Counts:
     for name, count in counts.items():
+        if not is_name(name):
+            raise UserError(f"{name!r} cannot be the name of a resource; use letters, digits and _")
         if not isinstance(count, int) or isinstance(count, bool) or not 0 <= count <= COUNT_MAX:
             raise UserError(f"{name} must be a whole number from 0 to {COUNT_MAX:,}, not {count!r}")
     return tuple(sorted(counts.items()))

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from windrow.model.nodes import Need
-from windrow.model.resources import GPUS, NodeShape
+from windrow.model.resources import GPUS, NodeShape, is_name
 from windrow.queues.port import JobState, JobStatus, OthersJob, QueueError
 
 WAITING = "QHWTM"  # queued, held, waiting for its time, in transit, moved to another server
@@ -22,7 +22,7 @@ TERMINATED = 91  # the substate of a job that was deleted
 WALLTIME_EXCEEDED = -29
 # What the batch system did not let run on: too much memory, processor time or too many processors.
 KILLED = range(-28, -23)
-_NOT_COUNTED = ("ncpus", "mem", "vmem", "vnode", "host", "arch")
+_NOT_COUNTED = ("ncpus", "mem", "vmem")
 SIGNAL = 256  # an exit status above it is a signal
 FOREVER_S = 365 * 86400
 
@@ -82,7 +82,7 @@ def parse_bytes(value: object) -> int | None:
 def parse_shape(resources: Record) -> NodeShape:
     """What `resources_available` of a node says. Of its own resources, whole numbers are counts."""
     counts = {GPUS if name == "ngpus" else name: int(str(n)) for name, n in resources.items() if str(n).isdecimal()}
-    named = tuple(sorted((name, n) for name, n in counts.items() if n and name not in _NOT_COUNTED))
+    named = tuple(sorted((name, n) for name, n in counts.items() if n and name not in _NOT_COUNTED and is_name(name)))
     return NodeShape(int(str(resources.get("ncpus", 1))), parse_bytes(resources.get("mem")), counts=named)
 
 

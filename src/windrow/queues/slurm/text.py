@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from windrow.model.bounds import COUNT_MAX
-from windrow.model.resources import GPUS, Counts, NodeShape
+from windrow.model.resources import GPUS, Counts, NodeShape, is_name
 from windrow.queues.batch import Wording
 from windrow.queues.port import JobState, JobStatus, OthersJob, PastJob
 
@@ -279,7 +279,7 @@ def parse_gres(text: str) -> Counts:
         if number and "no_consume" not in more and name not in _PARTS_OF_GPUS:
             key = GPUS if name == "gpu" else name
             found[key] = found.get(key, 0) + int(number[1]) * 1024 ** " KMGTP".index(number[2] or " ")
-    return tuple(sorted((name, min(count, COUNT_MAX)) for name, count in found.items() if count))
+    return tuple(sorted((name, min(count, COUNT_MAX)) for name, count in found.items() if count and is_name(name)))
 
 
 def gres_option(counts: Counts) -> list[str]:
