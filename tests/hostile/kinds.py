@@ -39,24 +39,8 @@ class Kind:
 
 
 def _word(draw: Draw) -> str:
-    return draw.choice(
-        [
-            "x",
-            "none",
-            "-",
-            "--",
-            " ",
-            "\x1b[31mred",
-            "a\nb",
-            "ä" * 40,
-            "/",
-            "../..",
-            "%s%n",
-            "*",
-            "\u202egnp",
-            "x" * 5000,
-        ]
-    )
+    words = ["x", "none", "-", "--", " ", "\x1b[31mred", "a\nb", "ä" * 40, "/", "../..", "%s%n", "*"]
+    return draw.choice([*words, "\u202egnp", "x" * 5000])
 
 
 def bad_whole(draw: Draw, least: int, most: int) -> str:
