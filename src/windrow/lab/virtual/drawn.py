@@ -11,6 +11,7 @@ import random
 import traceback
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -20,8 +21,10 @@ from windrow.lab.virtual.faults import Fault, Kind, draw
 from windrow.lab.virtual.invariants import Violation
 from windrow.lab.virtual.shell import VirtualRun
 from windrow.lab.virtual.world import BEGIN_S, World, empty_queue
+from windrow.manager.events import TasksAdded
 from windrow.model import Runnable, Step, Task, Workflow
 from windrow.model.failures import Failures
+from windrow.records.runnable_file import record_of
 
 STRATEGIES = ("individual", "glume", "level-by-level", "one-job", "giant", "zhang")
 
@@ -98,7 +101,8 @@ def play(scenario: Scenario, *, tells: bool = False) -> Played:
         queue.memory_s = chance.choice([30.0, 300.0, inf])
         world = World(queue, takes.__getitem__)
         strategy = scenario.strategy or chance.choice(STRATEGIES)
-        run = VirtualRun(folder / "run", world, runnable, strategy)
+        begins_with, joins = _parts(runnable, horizon_s, random.Random(f"growth {scenario.seed}"))
+        run = VirtualRun(folder / "run", world, begins_with, strategy, additions=joins)
         if scenario.kind:
             pick = chance.randrange(1000)
             world.faults = [Fault(Kind(scenario.kind), inf, scenario.record, pick, chance.choice([5, 30, 120, 600]))]
@@ -114,6 +118,21 @@ def play(scenario: Scenario, *, tells: bool = False) -> Played:
         story = _story(run, drawn, strategy) if tells else {}
         run.close()
         return Played(scenario, dict(world.met), world.now_s - BEGIN_S, run.deaths + 1, len(records), violation, story)
+
+
+def _parts(runnable: Runnable, horizon_s: int, chance: random.Random) -> tuple[Runnable, list[tuple[int, TasksAdded]]]:
+    """In one run of three, not all tasks are there from the beginning: some join it, while it goes on or later."""
+    count = len(runnable.workflow)
+    cuts = (
+        sorted({chance.randint(1, count - 1) for _ in range(chance.randint(1, 3))}) if chance.random() < 1 / 3 else []
+    )
+    times = sorted(BEGIN_S + chance.randrange(2 * horizon_s) for _ in cuts)
+    parts = [record_of(runnable, first, end) for first, end in pairwise((0, *cuts, count))]
+    base = Workflow.from_tasks(runnable.workflow.name, parts[0].tasks, parts[0].files)
+    joins = [
+        (at_s, TasksAdded(at_s, f"join-{n}", part)) for n, (at_s, part) in enumerate(zip(times, parts[1:], strict=True))
+    ]
+    return Runnable(base, tuple(parts[0].steps)), joins
 
 
 def play_all(scenarios: Sequence[Scenario], workers: int = 1, *, tells: bool = False) -> Iterator[Played]:

@@ -19,6 +19,7 @@ from windrow.lab.virtual.invariants import Violation, WatchedCore, check_beliefs
 from windrow.lab.virtual.world import Fate, World
 from windrow.manager.core import Core
 from windrow.manager.dispatch import Dispatch
+from windrow.manager.events import TasksAdded
 from windrow.manager.journal import Record, RunJournal
 from windrow.manager.losses import PATIENCE
 from windrow.manager.manager import Manager
@@ -46,6 +47,8 @@ class VirtualRun:
     terms: Terms = TERMS
     forecasters: Sequence[Forecaster] = ()
     """By default the cluster's own estimates."""
+    additions: Sequence[tuple[int, TasksAdded]] = ()
+    """Tasks that join the run, and when that is asked for; it is asked for again until they have."""
     each_look: Callable[[], None] = lambda: None
     """Called after each look of the manager."""
     manager: Manager | None = field(default=None, init=False)
@@ -88,7 +91,17 @@ class VirtualRun:
 
     def go_on(self, fate: Fate | None = None) -> bool:
         """Manage the run until it is over; False where the manager dies, of its fate or of a disk without room."""
-        return self._managed(fate, Manager.begin)
+        return self._managed(fate, self._begin)
+
+    def _begin(self, manager: Manager) -> None:
+        self._join(manager)
+        manager.begin()
+
+    def _join(self, manager: Manager) -> None:
+        for at_s, added in self.additions:
+            if at_s <= self.world.now_s and added.id not in manager.core.additions:
+                manager.add(added)
+                manager.run_again(())
 
     def call_off(self, fate: Fate | None = None) -> bool:
         """Stop the run as `windrow cancel` does where nobody manages it; False where the canceller dies."""
@@ -121,6 +134,7 @@ class VirtualRun:
         for _ in range(PATIENCE_LOOKS):
             self.looks += 1
             happened = manager.step()
+            self._join(manager)
             self.each_look()
             if not happened or manager.core.is_over:
                 return
@@ -135,10 +149,11 @@ class VirtualRun:
     def survive(self) -> None:
         """Hire managers until every task is done, whatever goes wrong; then check that all is well."""
         for number in range(MOST_MANAGERS):
-            if self.go_on() and self.is_complete:
+            if self.go_on() and self.is_complete and len(self.story().additions) == len(self.additions):
                 break
             self.check_beliefs()
-            away_s = max(0, self.world.full_until_s - self.world.now_s)
+            later_s = [at_s for at_s, _ in self.additions if at_s > self.world.now_s] if self.is_complete else []
+            away_s = max(0, min(later_s, default=self.world.full_until_s) - self.world.now_s)
             self.wait(away_s + number)
         self.check_complete()
 
