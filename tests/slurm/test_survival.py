@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from tests.slurm.cluster import PATH, SlurmCluster
 from tests.survival import odd
-from tests.survival.world import World, braid
+from tests.survival.world import World, braid, check_race
 
 from windrow.agent.event_file import AgentStarted, Tail
 from windrow.app.runs import RunView
@@ -50,6 +50,10 @@ def slurm_world(slurm: SlurmCluster, folder: Path) -> Iterator[World]:
     yield made
     made.clean()
     slurm.clear()
+
+
+def test_one_of_two_jobs_hangs(world: World) -> None:
+    check_race(world, "--strategy", "one-job")
 
 
 @pytest.mark.parametrize("strategy", ["individual", "glume"])

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from tests.examples import FUZZ
-from tests.survival.world import World, braid
+from tests.survival.world import RACE, World, braid, check_race
 
 from windrow.agent.event_file import AgentStarted, Tail
 from windrow.app.execute import managed
@@ -43,6 +43,30 @@ def test_the_manager_is_killed_again_and_again(world: World, seed: int) -> None:
     code, said = world.windrow("resume")
     assert code == 0, said
     world.check_complete()
+
+
+@pytest.mark.parametrize("strategy", ["giant", "individual"])
+def test_one_of_two_jobs_hangs(world: World, strategy: str) -> None:
+    check_race(world, "--strategy", strategy)
+
+
+def test_the_winner_stops_the_other_though_the_manager_is_gone(world: World) -> None:
+    world.write(RACE)
+    with world.start("run", "workflow.yaml", "--copies", "2") as process:
+        world.wait_for(lambda: (world.folder / "both.txt").exists() or process.poll() is not None)
+        process.kill()
+        process.communicate()
+    world.check_nothing_left()
+    assert world.windrow("resume")[0] == 0
+    assert "superseded" in world.windrow("explain", "hangs", "--all")[1]
+
+
+def test_tasks_that_cannot_be_copied_are_named(world: World) -> None:
+    world.write(braid())
+    code, said = world.run("--copies", "2")
+    assert code == 2
+    assert "8 of 8 tasks run in one job only, in spite of --copies (first: first)" in said
+    assert "raise --cap" in world.run("--copies", "3", "--cap", "2")[1]
 
 
 def test_jobs_go_on_without_their_manager(world: World) -> None:

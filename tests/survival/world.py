@@ -56,6 +56,41 @@ def braid(work_s: float = 0.05, width: int = 3, runtime_s: int = 1, *, gated: bo
     return "\n".join(["name: braid", "tasks:", *rows, ""])
 
 
+# A task that hangs in whichever job is the first to try it, with half of its outputs written.
+RACE = """
+name: race
+tasks:
+  - id: hangs
+    runtime: 5
+    outputs: [one.txt, two.txt]
+    command: >
+      if mkdir taken 2> /dev/null; then for f in {outputs}; do echo half > $f; done; sleep 600 & wait;
+      else for f in {outputs}; do echo $WINDROW_ATTEMPT > $f; done; fi
+  - id: after
+    runtime: 1
+    inputs: [one.txt, two.txt]
+    outputs: [both.txt]
+    command: cat {inputs} > {outputs}
+"""
+
+
+def check_race(world: World, *more: str) -> None:
+    """Two jobs run it: the run ends when one has, has the outputs of that one, and leaves nothing of the other."""
+    world.write(RACE)
+    code, said = world.run("--copies", "2", *more)
+    assert code == 0, said
+    world.check_nothing_left()
+    first, second = (world.folder / "both.txt").read_text().split()
+    assert first == second
+    assert sorted(path.name for path in world.folder.glob("*.txt")) == ["both.txt", "one.txt", "two.txt"]
+    assert not list(world.folder.glob(".windrow-*"))
+    told = RunView(world.latest)
+    outcomes = {str(attempt.outcome): str(attempt.number) for attempt in told.story.tasks[0].attempts}
+    told.close()
+    assert sorted(outcomes) == ["finished", "superseded"]
+    assert outcomes["finished"] == first
+
+
 @dataclass
 class World:
     """Where one test's runs happen."""

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -17,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.examples import FUZZ, examples
 
-from windrow.agent import desk, loop
+from windrow.agent import claim, desk, loop
 from windrow.app.strategies import find_strategy
 from windrow.lab.trial import run_trial
 from windrow.lab.virtual.__main__ import main
@@ -62,6 +63,17 @@ def test_every_kind_of_fault_at_some_records(kind: Kind) -> None:
     for record in (11, 29):
         played = play(small(list(Kind).index(kind), kind, record))
         assert not played.violation
+
+
+@pytest.mark.slow
+def test_drawn_runs_of_which_several_jobs_run_each_task() -> None:
+    for seed in range(8 * max(1, FUZZ)):
+        assert not play(replace(small(seed), copies=2 + seed % 2)).violation
+
+
+def test_outputs_that_are_not_claimed_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(claim, "commit", lambda _path, _job: True)
+    assert "finished again" in first_found([replace(small(seed), copies=2, faults=0) for seed in range(20)])
 
 
 def test_several_processes_play_the_same() -> None:

@@ -8,7 +8,7 @@ Rule 3: an agent that is killed says nothing more, and leaves on disk what was t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from math import ceil, inf
 from pathlib import Path
@@ -24,6 +24,7 @@ from windrow.agent.outputs import Outputs
 from windrow.agent.signals import SteadyClock, Wake
 from windrow.errors import WindrowError
 from windrow.files import about_to_write
+from windrow.model.cause import Cause
 
 WHOLE = "whole"
 _SWEEP_EVERY_S = 5.0  # real agents do so every second
@@ -110,7 +111,10 @@ class _Crew(Crew):
         try:
             if run.outputs is not None and not why:
                 _write(run.outputs, WHOLE)
-                run.outputs.keep()
+                if run.outputs.may_keep():
+                    run.outputs.keep()
+                else:
+                    why = "another attempt finished first"
         except OSError as error:
             why = f"its outputs cannot be put in place: {error.strerror}"
         return self._ended(run.order, run.outputs, why)
@@ -122,7 +126,12 @@ class _Crew(Crew):
         except OSError as error:
             why = f"{why}; what it left cannot be removed: {error.strerror}"
         exit_code = None if signal else 1 if why else 0
-        return Result(order.task, order.attempt, exit_code, signal, why)
+        cause = Cause.SUPERSEDED if outputs is not None and outputs.is_beaten else Cause.PROGRAM
+        return Result(order.task, order.attempt, exit_code, signal, why, cause=cause)
+
+    def stop(self, keys: Collection[int], number: int) -> None:
+        for run in [self._at_work.pop(key) for key in keys if key in self._at_work]:
+            self._results.append(self._ended(run.order, run.outputs, "stopped", number))
 
     def take_lost(self) -> list[tuple[int, list[int]]]:
         return []

@@ -40,21 +40,18 @@ class Scenario:
     faults: int = 8
     kind: str = ""
     record: int | None = None
+    copies: int = 1
 
     @property
     def command(self) -> str:
         """What plays it again."""
         asked = {"strategy": self.strategy, "kind": self.kind, "record": self.record}
         more = [f"--{name} {json.dumps(value)}" for name, value in asked.items() if value not in ("", None)]
-        sizes = [
-            f"--{name} {value}"
-            for name in ("lanes", "levels", "faults")
-            if (value := getattr(self, name)) != _USUAL[name]
-        ]
+        sizes = [f"--{name} {value}" for name in _USUAL if (value := getattr(self, name)) != _USUAL[name]]
         return " ".join(["python -m windrow.lab.virtual --seed", str(self.seed), *sizes, *more])
 
 
-_USUAL = {name: Scenario.__dataclass_fields__[name].default for name in ("lanes", "levels", "faults")}
+_USUAL = {name: Scenario.__dataclass_fields__[name].default for name in ("lanes", "levels", "faults", "copies")}
 
 
 @dataclass
@@ -102,7 +99,7 @@ def play(scenario: Scenario, *, tells: bool = False) -> Played:
         world = World(queue, takes.__getitem__)
         strategy = scenario.strategy or chance.choice(STRATEGIES)
         begins_with, joins = _parts(runnable, horizon_s, random.Random(f"growth {scenario.seed}"))
-        run = VirtualRun(folder / "run", world, begins_with, strategy, additions=joins)
+        run = VirtualRun(folder / "run", world, begins_with, strategy, additions=joins, copies=scenario.copies)
         if scenario.kind:
             pick = chance.randrange(1000)
             world.faults = [Fault(Kind(scenario.kind), inf, scenario.record, pick, chance.choice([5, 30, 120, 600]))]

@@ -1,7 +1,8 @@
 """What must be true of every run, whatever goes wrong; `Violation` says what is not.
 
 1. No event before its record: the core hears of nothing but the journal's next record (`WatchedCore`).
-2. A task starts in no job that was given up, nor in two that were not, nor on a half-written file (`World.begins`).
+2. A task starts in no job that was given up, nor in two that were not unless it may have copies, nor on a half-written
+   file (`World.begins`).
 3. What is finished is never undone without a lost file: no task finishes twice, unless a job that ran it was given up.
 4. One submission a tag, unless one that got no answer arrived after its tag was looked for.
 5. Story equals core: both, and a core that replays the journal, believe the same of every task and job.
@@ -90,7 +91,10 @@ def _beliefs(core: Core) -> tuple[list[Any], list[Any], list[Any]]:
             return TaskState.SUBMITTED
         return TaskState.FAILED if task in core.failed else _blocked(core, task)
 
-    jobs = [(n, sorted(j.open_tasks), j.is_running, j.is_stopping, j.taken_by) for n, j in sorted(core.jobs.items())]
+    jobs = [
+        (n, sorted(j.open_tasks), j.copies, j.is_running, j.is_stopping, j.taken_by)
+        for n, j in sorted(core.jobs.items())
+    ]
     return [state(task) for task in range(len(core.job_of))], jobs, [core.trouble, core.is_stopped, core.submitted]
 
 

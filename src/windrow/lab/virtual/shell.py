@@ -11,6 +11,7 @@ from math import ceil
 from pathlib import Path
 
 from windrow.agent.folder import RunFolder
+from windrow.app.copies import with_copies
 from windrow.app.strategies import find_strategy
 from windrow.errors import OutsideError
 from windrow.forecast.base import Forecaster
@@ -49,6 +50,8 @@ class VirtualRun:
     """By default the cluster's own estimates."""
     additions: Sequence[tuple[int, TasksAdded]] = ()
     """Tasks that join the run, and when that is asked for; it is asked for again until they have."""
+    copies: int = 1
+    """How many jobs run the same tasks."""
     each_look: Callable[[], None] = lambda: None
     """Called after each look of the manager."""
     manager: Manager | None = field(default=None, init=False)
@@ -76,13 +79,15 @@ class VirtualRun:
         world = self.world
         world.fate = fate or Fate()
         journal = RunJournal.open(self.path / "journal.sqlite", writable=True)
+        strategy = find_strategy(self.strategy) if isinstance(self.strategy, str) else self.strategy
+        dispatch = Dispatch(self.folder, self.runnable, "virtual", "virtual-1", copies=self.copies > 1)
         self.manager = Manager(
             folder=self.folder,
             journal=journal,
             core=WatchedCore(*self.fresh(), self._reader, world.reached),
             outposts=[Outpost(world.queue, self.forecasters or [world.queue])],
-            strategy=find_strategy(self.strategy) if isinstance(self.strategy, str) else self.strategy,
-            dispatch=Dispatch(self.folder, self.runnable, "virtual", "virtual-1"),
+            strategy=with_copies(strategy, self.copies, dispatch),
+            dispatch=dispatch,
             now_s=lambda: world.now_s + world.clock_step_s,
             steady_s=lambda: float(world.now_s),
         )
