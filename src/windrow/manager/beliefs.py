@@ -87,11 +87,17 @@ class Copies:
         return [number for number in numbers if self._jobs[number].is_empty]
 
     def heir(self, task: int) -> int | None:
-        """The job in which the task would go on if it were lost where it is a member; best where it runs."""
-        if task not in self.of:
-            return None
-        jobs = [number for number in self.of[task] if not self._jobs[number].is_stopping]
-        return min(jobs, key=lambda number: (task not in self._jobs[number].running_since_s, number), default=None)
+        """The job in which the task would go on if it were lost where it is a member: best one that stays and runs it.
+
+        In a job that is on its way out the task may yet be done; else it comes back with that job.
+        """
+        jobs = ((self._jobs[number], number) for number in self.of.get(task, ()))
+        ranks = ((job.is_stopping, task not in job.running_since_s, number) for job, number in jobs)
+        return min(ranks, default=(True, True, None))[2]
+
+    def stays(self, task: int) -> bool:
+        """Whether a job that is to stay has one."""
+        return any(not self._jobs[number].is_stopping for number in self.of.get(task, ()))
 
     def check(self, done: Sequence[bool], job_of: Sequence[int | None]) -> None:
         """Assert what must always hold; for tests."""
@@ -100,7 +106,7 @@ class Copies:
         for task, number in copied:
             assert not done[task], "a copy of a task that is done"
             assert task not in self._jobs[number].open_tasks, "a copy beside the task itself"
-            assert job_of[task] is not None or self._jobs[number].is_stopping, "a copy that no job has as a member"
+            assert job_of[task] is not None, "a copy of a task that no job has"
 
 
 @dataclass(slots=True, eq=False)

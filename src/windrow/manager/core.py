@@ -10,8 +10,8 @@ that wait for them, and have not begun, are stopped, and all that is left is cut
 blocks its descendants; everything else goes on.
 
 A task that is not done is a member of one job at most, and may be in other jobs as a copy besides (`JobPlan.copies`).
-The first attempt to finish is the task's end, in all of them. Where the member is lost or failed while a copy lives in
-a job that is to stay, that copy becomes the member; and so it does where its job starts before the member's.
+The first attempt to finish ends the task in all of them. Where the member is lost or failed while a copy lives, the
+copy becomes the member; and so it does where its job starts before the member's.
 """
 
 from __future__ import annotations
@@ -392,7 +392,7 @@ class Core:
             job.at.avoidance.failed(event.node, event.at_s)
         if not job.has_finished_a_task and job.taken_by is None and not job.is_spare:
             stops += self._count_loss(job, cause, event.why)
-        waiting_for = self._descendants(task for task in job.open_tasks if self._copies.heir(task) is None)
+        waiting_for = self._descendants(task for task in job.open_tasks if not self._copies.stays(task))
         stops += [
             self._stop(number)
             for number, other in self.jobs.items()

@@ -7,7 +7,7 @@ the same code. States and what may follow what are in `manager.states`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, get_args
 
@@ -281,9 +281,10 @@ class RunStory:
                         attempt.outcome, attempt.why = AttemptState.SUPERSEDED, _BEATEN
             self._leave(member, number, (TaskState.SUBMITTED, TaskState.RUNNING))
 
-    def _leave(self, number: int, job: int, states: Container[TaskState]) -> None:
+    def _leave(self, number: int, job: int, states: tuple[TaskState, ...]) -> None:
         """The task is in this job no more; if it was in one of these states there, then it is where a copy of it is."""
         task = self.tasks[number]
+        states = (*states, TaskState.RUNNING) if number in self.copied else states
         elsewhere = self.copied.get(number, set())
         elsewhere.discard(job)
         running = [a.job for a in task.attempts if a.outcome is AttemptState.RUNNING] if elsewhere else []
@@ -319,7 +320,7 @@ class RunStory:
                     self._block(event.task)
             case e.TaskDropped() if detail.get("cause") == Cause.SUPERSEDED:
                 _attempt_over(task, AttemptState.SUPERSEDED, at_s, {**detail, "job": event.job})
-                self._leave(event.task, event.job, (TaskState.SUBMITTED, TaskState.RUNNING))
+                self._leave(event.task, event.job, (TaskState.SUBMITTED,))
             case e.TaskDropped() | e.CopyFailed():
                 task.dropped.append((event.job, str(detail.get("why", ""))))
                 self._leave(event.task, event.job, (TaskState.SUBMITTED,))

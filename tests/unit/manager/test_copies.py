@@ -87,11 +87,12 @@ def test_the_member_is_where_it_runs_first() -> None:
     assert core.job_of == [0, 0, 0, 0]
 
 
-def test_a_copy_in_a_job_that_is_to_go_takes_no_place() -> None:
-    core = racing()
+def test_a_copy_in_a_job_that_is_to_go_comes_back_with_it() -> None:
+    core = racing(e.JobStarted(2, 1))
     core.jobs[1].is_stopping = True
-    assert core.handle(e.JobKilled(5, 0, cause=Cause.LOST)) == [Decide()]
+    assert core.handle(e.JobKilled(5, 0, cause=Cause.LOST)) == []
     core.check()
+    assert core.handle(e.JobEnded(6, 1)) == [Decide()]
     assert core._left.all()
 
 
@@ -160,6 +161,8 @@ def test_a_story_of_a_task_that_failed_in_one_job() -> None:
     assert story.tasks[A].state is TaskState.RUNNING
     story = story_of(*STARTS, *failed, (e.TaskRetried(6, 1, A), {"attempt": 2}), (e.CopyFailed(6, 1, A), {}))
     assert [task.state for task in story.tasks] == [TaskState.FAILED, *[TaskState.BLOCKED] * 3]
+    story = story_of(*STARTS[::-1], *failed, (e.TaskRetried(6, 1, A), {"attempt": 2}), (e.CopyFailed(6, 1, A), {}))
+    assert story.tasks[A].state is TaskState.FAILED
     assert not story.strays
 
 
