@@ -44,8 +44,9 @@ from tests.slurm.settings import Settings  # noqa: E402
 
 from bench.pays_cases import HORIZON_S, LEAD_S, Case, all_cases, drawn_cases, write_native  # noqa: E402
 from bench.pays_tables import POLICIES, STRATEGIES, Cell, markdown, means, report  # noqa: E402
-from windrow.app.execute import site_of, terms_for  # noqa: E402
+from windrow.app.execute import terms_for  # noqa: E402
 from windrow.app.runs import RunView, find_run  # noqa: E402
+from windrow.app.sites import site_of  # noqa: E402
 from windrow.app.strategies import find_strategy  # noqa: E402
 from windrow.forecast.ledger import PastPrediction  # noqa: E402
 from windrow.lab.trial import Trial, run_trial  # noqa: E402
@@ -110,8 +111,9 @@ def simulated(case: Case, strategy: str, policy: str, begun_s: int) -> Trial:
     cluster.advance(begun_s)
     settings = Settings()
     limits = Limits(settings.nodes, NodeShape(settings.cpus, settings.memory_mib << 20))
-    site, terms = site_of(case.order, limits), terms_for(case.order)
-    return run_trial(cluster, case.workflow, find_strategy(strategy), terms=terms, site=site)
+    order = case.order
+    site = site_of(order.on, limits, cap=order.cap, max_nodes=order.max_nodes)
+    return run_trial(cluster, case.workflow, find_strategy(strategy), terms=terms_for(order), site=site)
 
 
 # The real world

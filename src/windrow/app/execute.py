@@ -12,16 +12,17 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import numpy as np
 
 from windrow.agent.folder import RunFolder
-from windrow.agent.machine import this_machine
 from windrow.app import live_runs
 from windrow.app.copies import refuse_copies, said_of, uncopied, with_copies
-from windrow.app.learning import FirstPromise, Learning, TaskErrors, earlier_errors
+from windrow.app.learning import FirstPromise, Learning, Place, TaskErrors, earlier_errors
 from windrow.app.queues import no_answer, open_queue
 from windrow.app.requests import follow_requests
 from windrow.app.runs import ROOT, RunPaths, new_run, past_predictions, past_promises
+from windrow.app.sites import OVERHEAD_S, Reached, homes, site_of
 from windrow.app.strategies import AUTO, find_strategy
 from windrow.errors import OutsideError, UserError
 from windrow.forecast.base import AtOnce, Forecaster
@@ -39,19 +40,16 @@ from windrow.manager.losses import PATIENCE
 from windrow.manager.manager import Manager
 from windrow.manager.outpost import Outpost
 from windrow.manager.terms import Terms
-from windrow.model import Runnable, format_duration
-from windrow.model.resources import GPUS
+from windrow.model import Runnable
 from windrow.model.runnable import refuse_missing_inputs
-from windrow.model.site import NodeKind, Site
-from windrow.queues.port import Checked, Limits, Queue, QueueError
+from windrow.model.site import Site
+from windrow.queues.port import Checked, Limits, Queue, QueueError, place_of
 from windrow.records.lock import RunLock
 from windrow.records.runnable_file import read_runnable, record_of, write_runnable
 from windrow.strategies.base import Decision, LooksAhead, Objective, Strategy, decided
-from windrow.strategies.levels import Work, misfits, missing, whole_seconds
+from windrow.strategies.levels import Work, whole_seconds, works
 from windrow.version import __version__
 
-OVERHEAD_S = 15
-"""What a job needs beside its tasks: to start its agent, and to leave in good order."""
 JOB_S = 60.0
 """Node-seconds by which one job more must pay for itself: agents have to start, and people look at queues."""
 GUESS_S = 60.0
@@ -59,7 +57,6 @@ GUESS_S = 60.0
 
 if TYPE_CHECKING:
     from windrow.forecast.twin import Twin
-    from windrow.foresight.live import Ahead
 
 Hear = Callable[[Sequence[Record]], None]
 
@@ -68,11 +65,13 @@ Hear = Callable[[Sequence[Record]], None]
 class RunRequest:
     """What the user wants: a workflow, executed on a queue by a strategy, under these terms.
 
-    `shell` are settings of the queue from the shell in which a run began; None: those of this shell count.
+    `shell` are settings of the queue from the shell in which a run began; None: those of this shell count. `also` are
+    further queues: each task is to run at the first that can take it.
     """
 
     workflow: Path
     on: str = "local"
+    also: tuple[str, ...] = ()
     strategy: str = AUTO
     objective: Objective = "makespan"
     deadline_s: int | None = None
@@ -88,15 +87,30 @@ class RunRequest:
 
 @dataclass(frozen=True)
 class Prepared:
-    """A workflow that can run on a queue, and under which terms. Nothing has been written or submitted."""
+    """A workflow that can run on one or several sites, and under which terms. Nothing has been written or submitted."""
 
     order: RunRequest
     runnable: Runnable
     times: tuple[FilledTime, ...]
     terms: Terms
-    site: Site
-    limits: Limits
-    queue: Queue
+    sites: tuple[Reached, ...]
+    homes: tuple[int, ...]
+    """The number of the site at which each task is to run."""
+
+    @property
+    def site(self) -> Site:
+        """The first site."""
+        return self.sites[0].site
+
+    @property
+    def limits(self) -> Limits:
+        """What the first site allows."""
+        return self.sites[0].limits
+
+    @property
+    def queue(self) -> Queue:
+        """The queue of the first site."""
+        return self.sites[0].queue
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -138,18 +152,16 @@ def prepare(order: RunRequest, runnable: Runnable | None = None, finished: Colle
     if order.strategy != AUTO or not _is_plain(order):
         strategy_of(order)
     runnable, times = filled(runnable or read_workflow_file(order.workflow), order.guess_s, order.risk)
-    queue = open_queue(order.on, order.shell)
-    try:
-        limits = queue.limits()
-    except QueueError as error:
-        raise no_answer(order.on, error) from None
-    prepared = Prepared(order, runnable, times, terms_for(order), site_of(order, limits, queue), limits, queue)
+    sites = []
+    for name in (order.on, *order.also):
+        queue = open_queue(name, order.shell if name == order.on else None)
+        try:
+            sites.append(_reached(order, name, queue, queue.limits()))
+        except QueueError as error:
+            raise no_answer(name, error) from None
     refuse_missing_inputs(order.workflow, runnable, Path.exists, finished)
-    _refuse_closed_queue(prepared)
-    if isinstance(queue, Checked):
-        queue.check()
-    _refuse_long_tasks(prepared)
-    _refuse_misfits(prepared)
+    found = tuple(homes(sites, runnable.workflow))
+    prepared = Prepared(order, runnable, times, terms_for(order), tuple(sites), found)
     refuse_copies(order.copies, prepared.site.cap, prepared.uncopied, len(times))
     return prepared
 
@@ -181,70 +193,9 @@ def terms_for(order: RunRequest) -> Terms:
     return Terms(margin=order.margin, overhead_s=OVERHEAD_S, patience=PATIENCE)
 
 
-def site_of(order: RunRequest, limits: Limits, queue: Queue | None = None) -> Site:
-    """The site behind a queue, within what the user wants of it."""
-    return Site(
-        name=order.on,
-        kinds=limits.kinds or (NodeKind(limits.shape, limits.nodes),),
-        queue=order.on,
-        cap=order.cap if limits.max_jobs is None else min(order.cap, limits.max_jobs),
-        max_nodes=min((n for n in (limits.max_nodes, order.max_nodes) if n is not None), default=None),
-        max_request_s=limits.max_walltime_s,
-        max_array=limits.max_array,
-        starts_at_once=limits.starts_at_once,
-        settings=dict(queue.shell) if isinstance(queue, Checked) else {},
-    )
-
-
-def _refuse_closed_queue(prepared: Prepared) -> None:
-    """A job that cannot start as the queue stands would wait without a word."""
-    limits, workflow, on = prepared.limits, prepared.runnable.workflow, prepared.order.on
-    fix = "use another queue (--on), or wait until this changes"
-    if limits.closed:
-        raise UserError(f"nothing can start on {on}: {limits.closed}; {fix}")
-    usable = limits.nodes if limits.usable_nodes is None else limits.usable_nodes
-    widest = int(workflow.nodes.argmax())
-    if usable < (needed := int(workflow.nodes[widest])) <= limits.nodes:
-        offered = f"only {usable} of the {limits.nodes} nodes of {on} can be used now"
-        raise UserError(f"task {workflow.ids[widest]} needs {needed} nodes, but {offered}; request fewer nodes, {fix}")
-
-
-def _refuse_misfits(prepared: Prepared) -> None:
-    """A task that needs more than any node has would never start."""
-    workflow, site, on = prepared.runnable.workflow, prepared.site, prepared.order.on
-    tasks = misfits(workflow, site)
-    if not tasks:
-        return
-    task = workflow.task(tasks[0])
-    key, needs, has = missing(task.need, site)
-    is_machine, is_all = prepared.limits.starts_at_once, site.shape == this_machine()
-    owner = "this machine has" if is_machine else f"{on} has" if key == "nodes" else f"a node of {on} has"
-    if key == "nodes" and prepared.limits.narrow:
-        owner = f"a job of {on} has"
-    fix = f"lower {key} of the task in {prepared.order.workflow}"
-    if key == "nodes" and prepared.order.max_nodes == site.job_nodes:
-        owner, fix = "--max-nodes allows", f"{fix}, or raise --max-nodes"
-    elif prepared.limits.from_settings and not (
-        is_machine and (key == "nodes" or (is_all and key in ("cores", "memory")))
-    ):
-        owner = "windrow.toml allows" if is_machine and not is_all else owner
-        setting = key if key in ("nodes", "cores", "memory", "disk", GPUS) else f"resources.{key}"
-        fix = f"{fix}, or raise {setting} in [queues.{on}] of windrow.toml"
-    raise UserError(f"task {task.id} needs {needs}; {owner} {has}; {fix}")
-
-
-def _refuse_long_tasks(prepared: Prepared) -> None:
-    limit = prepared.site.max_request_s
-    if limit is None:
-        return
-    workflow = prepared.runnable.workflow
-    longest = int(workflow.runtime_s.argmax())
-    needed = float(workflow.runtime_s[longest]) + OVERHEAD_S
-    if needed > limit:
-        raise UserError(
-            f"task {workflow.ids[longest]} needs {format_duration(needed)}, but {prepared.order.on} allows a job "
-            f"at most {format_duration(limit)}; split the task, or use a queue with longer times"
-        )
+def _reached(order: RunRequest, name: str, queue: Queue, limits: Limits, place: str = "") -> Reached:
+    site = site_of(name, limits, queue, cap=order.cap, max_nodes=order.max_nodes)
+    return Reached(site, limits, queue, place or place_of(queue), order.workflow, order.max_nodes)
 
 
 @dataclass(frozen=True)
@@ -258,9 +209,9 @@ class DryRun:
 
 
 def dry_run(prepared: Prepared, root: Path = ROOT) -> DryRun:
-    """Decide as a run would, now, on the live queue. Nothing is written or submitted."""
+    """Decide as a run would, now, on the live queue of its first site. Nothing is written or submitted."""
     workflow, terms = prepared.runnable.workflow, prepared.terms
-    core = Core(Work(workflow, whole_seconds(workflow), prepared.site), terms)
+    core = Core(works(workflow, [reached.site for reached in prepared.sites], prepared.homes), terms)
     at_once, twin = prepared.limits.starts_at_once, cache(lambda: twin_of(prepared.queue))
     forecaster: Forecaster = AtOnce() if at_once else twin()
     strategy = strategy_of(prepared.order, starts_at_once=at_once)
@@ -337,7 +288,20 @@ def _facts(prepared: Prepared) -> dict[str, Any]:
         "errors": earlier_errors(prepared.runnable, prepared.times, RunTimes),
         "created_s": time.time(),
         "version": __version__,
-    } | ({"copies": order.copies} if order.copies > 1 else {})
+    } | _further_facts(prepared)
+
+
+def _further_facts(prepared: Prepared) -> dict[str, Any]:
+    """Of runs that have copies, several sites, or a site that others of the same name are not to be taken for."""
+    facts: dict[str, Any] = {"copies": prepared.order.copies} if prepared.order.copies > 1 else {}
+    first = prepared.sites[0]
+    if first.place != first.queue.name:
+        facts["place"] = first.place
+    if len(prepared.sites) > 1:
+        told = ((one.site.name, one.place, one.site.settings, one.limits) for one in prepared.sites)
+        facts["sites"] = [dict(zip(("name", "place", "shell", "limits"), one, strict=True)) for one in told]
+        facts["homes"] = prepared.homes
+    return facts
 
 
 @contextmanager
@@ -381,40 +345,66 @@ def _manager(paths: RunPaths, journal: RunJournal, promise: FirstPromise) -> Man
     facts = journal.facts()
     runnable = read_runnable(paths.workflow)
     order = order_of_run(facts)
-    queue = open_queue(order.on, order.shell)
-    limits = queue.limits()
-    workflow = runnable.workflow
+    sites = _sites_again(order, facts)
+    workflow, terms = runnable.workflow, terms_for(order)
+    core = Core(works(workflow, [reached.site for reached in sites], facts.get("homes", [0] * len(workflow))), terms)
     past = (record for _, record in journal.records(kinds=(e.JobsPlanned, e.JobSubmitted, e.JobStarted)))
-    strategy, twin, waits = strategy_of(order), cache(lambda: twin_of(queue)), past_waits()
-    root, expected_s = paths.folder.path.parent, whole_seconds(workflow)
+    strategy, waits, root = strategy_of(order), past_waits(), paths.folder.path.parent
     dispatch = Dispatch(paths.folder, runnable, facts["uid"], paths.name, copies=order.copies > 1)
-    hearers: list[Hear] = [Learning(dispatch, queue.name, past, waits)]
-    ahead: Ahead | None = None
+    places = {at.name: Place(one.place, at.site.speed) for at, one in zip(core.sites, sites, strict=True)}
+    hearers: list[Hear] = [Learning(dispatch, places, past, waits)]
+    errors = None
     if isinstance(strategy, LooksAhead):
-        from windrow.foresight.live import Ahead  # noqa: PLC0415
-
-        errors = TaskErrors(expected_s, facts.get("errors", ()))
-        is_trusted = not promised_too_much(past_promises(root, order.on), time.time())
-        ahead = Ahead.on(queue, twin(), errors, is_trusted=is_trusted)
+        expected = [core.sites[site].work.expected_s[task] for task, site in enumerate(core.site_of)]
+        errors = TaskErrors(np.array(expected), facts.get("errors", ()))
         hearers += [errors.hear, promise.hear]
         heard = (e.TasksAdded, e.JobsPlanned, e.TaskFinished)
         _tell(hearers[1:], [record for _, record in journal.records(kinds=heard)])
     return Manager(
         folder=paths.folder,
         journal=journal,
-        core=Core(Work(workflow, expected_s, site_of(order, limits, queue)), terms_for(order)),
+        core=core,
         strategy=with_copies(strategy, order.copies, dispatch),
         dispatch=dispatch,
-        outposts=[
-            Outpost(
-                queue,
-                forecasters=[] if limits.starts_at_once else forecasters(queue, twin(), waits),
-                earlier=past_predictions(root, order.on),
-                ahead=ahead,
-                open_nodes=None if limits.starts_at_once else lambda: twin().snapshot().open_nodes,
-            )
-        ],
+        outposts=[_outpost(reached, root, waits, errors) for reached in sites],
         on_records=lambda records: _tell(hearers, records),
+    )
+
+
+def _sites_again(order: RunRequest, facts: Mapping[str, Any]) -> list[Reached]:
+    """The sites of a run that was begun. Where there are others, one that does not answer is as it was then."""
+    if not order.also:
+        queue = open_queue(order.on, order.shell)
+        return [_reached(order, order.on, queue, queue.limits(), facts.get("place", ""))]
+    from windrow.queues.apart import apart  # noqa: PLC0415  (most runs have one site)
+
+    sites = []
+    for told in facts["sites"]:
+        queue = apart(open_queue(told["name"], told["shell"]), {"place": told["place"]})
+        limits = msgspec.convert(told["limits"], Limits)
+        with suppress(QueueError):
+            limits = queue.limits()
+        sites.append(_reached(order, told["name"], queue, limits, told["place"]))
+    return sites
+
+
+def _outpost(reached: Reached, root: Path, waits: History | None, errors: TaskErrors | None) -> Outpost:
+    """A site with all who tell of its future; without `errors` nobody looks ahead."""
+    queue, name, place = reached.queue, reached.site.name, reached.place
+    twin, ahead, asked = cache(lambda: twin_of(queue)), None, list[Forecaster]()
+    if errors is not None:
+        from windrow.foresight.live import Ahead  # noqa: PLC0415
+
+        is_trusted = not promised_too_much(past_promises(root, name, place), time.time())
+        ahead = Ahead.on(queue, twin(), errors, is_trusted=is_trusted)
+    if not reached.site.starts_at_once:
+        asked = forecasters(queue, place, twin(), waits)
+    return Outpost(
+        queue,
+        forecasters=asked,
+        earlier=past_predictions(root, name, place),
+        ahead=ahead,
+        open_nodes=None if reached.site.starts_at_once else lambda: twin().snapshot().open_nodes,
     )
 
 
@@ -428,6 +418,7 @@ def order_of_run(facts: Mapping[str, Any]) -> RunRequest:
     return RunRequest(
         Path(facts["workflow"]),
         on=facts["queue"],
+        also=tuple(site["name"] for site in facts.get("sites", ())[1:]),
         strategy=facts["strategy"],
         objective=facts.get("objective", "makespan"),
         deadline_s=facts.get("deadline_s"),
@@ -447,12 +438,12 @@ def twin_of(queue: Queue) -> Twin:
     return Twin(queue, time.time, policy=queue.policy, refresh_s=5.0)
 
 
-def forecasters(queue: Queue, twin: Twin, waits: History | None) -> list[Forecaster]:
-    """All who are asked for starts on this queue, the most trusted first."""
+def forecasters(queue: Queue, place: str, twin: Twin, waits: History | None) -> list[Forecaster]:
+    """All who are asked for starts on this queue, the most trusted first. Earlier versions knew it by its name only."""
     from windrow.forecast.system import System  # noqa: PLC0415
 
     asked: list[Forecaster] = [twin, System(queue, time.time, twin)]
-    return asked if waits is None else [*asked, FromHistory(waits, queue.name, time.time, twin)]
+    return asked if waits is None else [*asked, FromHistory(waits, place, time.time, twin, queue.name)]
 
 
 def drive(manager: Manager, tell: Callable[[Manager], None] = lambda _: None, stop: Path | None = None) -> None:

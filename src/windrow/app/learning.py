@@ -4,7 +4,9 @@ how good its look ahead was."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,50 +27,67 @@ FEW_TASKS = 5
 ERRORS_KEPT = 100
 
 
+class Place(NamedTuple):
+    """Where jobs run: the name under which their waits are kept, and how fast tasks run there."""
+
+    name: str
+    speed: float = 1.0
+
+
 class Learning:
     """Hears what happens in a run. It keeps no more than it needs of jobs, and never stops the run."""
 
-    def __init__(self, dispatch: Dispatch, queue: str, past: Iterable[Record], waits: History | None) -> None:
-        """`past` is what became of the run's jobs so far; it was learned from when it happened."""
-        self._dispatch = dispatch
+    def __init__(
+        self, dispatch: Dispatch, places: Mapping[str, Place], past: Iterable[Record], waits: History | None
+    ) -> None:
+        """`past` is what became of the run's jobs so far; it was learned from when it happened.
+
+        `places` are by the name of the site in a job's plan.
+        """
+        self._dispatch, self._places, self._first = dispatch, places, next(iter(places.values()))
         self._times: Memory[PastRun] = Memory(RunTimes().record, "run times")
-        self._waits: Memory[PastWait] | None = None
+        self._waits: dict[str, Memory[PastWait]] = {}
         if waits is not None:
-            self._waits = Memory(lambda found: waits.record(queue, found), "waits")
-        self._sizes: list[tuple[int, int]] = []
+            self._waits = {p.name: Memory(partial(waits.record, p.name), "waits") for p in places.values()}
+        self._plans: list[tuple[int, int, Place]] = []
+        self._ran_at: dict[int, Place] = {}
         self._submitted_s: dict[int, float] = {}
         for record in past:
             self._hear(record)
 
     def __call__(self, records: Sequence[Record]) -> None:
         """Keep the run times of the tasks that finished, and the waits of the jobs that started."""
+        heard = [wait for record in records if (wait := self._hear(record)) is not None]
         self._times.keep([run for record in records if (run := self._past_run(record)) is not None])
-        waits = [wait for record in records if (wait := self._hear(record)) is not None]
-        if self._waits is not None:
-            self._waits.keep(waits)
+        for place, memory in self._waits.items():
+            memory.keep([wait for name, wait in heard if name == place])
 
-    def _hear(self, record: Record) -> PastWait | None:
-        """Follow the jobs; the wait of the one that started, where one did."""
+    def _hear(self, record: Record) -> tuple[str, PastWait] | None:
+        """Follow the jobs; the wait of the one that started, where one did, and in which place."""
         match record.event:
             case e.JobsPlanned(decision=decision):
-                self._sizes += [(plan.nodes, plan.requested_s) for plan in decision.jobs]
+                self._plans += [(plan.nodes, plan.requested_s, self._places[plan.site]) for plan in decision.jobs]
+                for plan in decision.jobs if len(self._places) > 1 else ():
+                    self._ran_at |= dict.fromkeys(plan.tasks, self._places[plan.site])
             case e.JobSubmitted(job=job):
                 self._submitted_s[job] = record.at_s
             case e.JobStarted(job=job) if (submitted_s := self._submitted_s.pop(job, None)) is not None:
-                return PastWait(self._dispatch.tag(job), *self._sizes[job], submitted_s, record.at_s)
+                nodes, requested_s, place = self._plans[job]
+                tag = self._dispatch.tag(job)
+                return place.name, PastWait(tag, nodes, requested_s, submitted_s, record.at_s)
             case _:
                 pass
         return None
 
     def _past_run(self, record: Record) -> PastRun | None:
-        """How long the task took that finished, where one did."""
+        """How long the task took that finished, where one did, or would have taken at a site of the usual speed."""
         if not isinstance(record.event, e.TaskFinished) or record.detail is None:
             return None
         workflow, task = self._dispatch.runnable.workflow, record.event.task
         return PastRun(
             workflow.name,
             workflow.kinds[task],
-            record.at_s - float(record.detail["begun"]),
+            (record.at_s - float(record.detail["begun"])) * self._ran_at.get(task, self._first).speed,
             record.at_s,
             int(workflow.cores[task]),
             int(record.detail["peak_bytes"]),

@@ -19,7 +19,7 @@ from windrow.errors import OutsideError, UserError, WindrowError, unknown_name
 from windrow.files import Inside, disk_faults
 from windrow.forecast.ledger import PastPrediction, Promise
 from windrow.manager.dispatch import job_tag
-from windrow.manager.events import JobStarted, TasksAdded
+from windrow.manager.events import JobsPlanned, JobStarted, TasksAdded
 from windrow.manager.journal import PredictedStart, Record, RunJournal
 from windrow.manager.states import ACTIVE, JobStage, RunState, TaskState
 from windrow.manager.story import RunStory
@@ -284,36 +284,53 @@ class RunView(JournalView[RunJournal]):
         return RunState.FAILED if self.story.count(TaskState.FAILED) or self.story.trouble else RunState.INTERRUPTED
 
 
-def past_predictions(root: Path | None = None, queue: str | None = None) -> list[PastPrediction]:
-    """What was predicted in all runs of this folder (on this queue), and what came true.
+def past_predictions(
+    root: Path | None = None, queue: str | None = None, place: str | None = None
+) -> list[PastPrediction]:
+    """What was predicted in all runs of this folder (on this queue, in this place), and what came true.
 
     Only predictions and starts are read: a folder may hold many long runs.
     """
     found: list[PastPrediction] = []
-    for journal, facts in _past(root, queue):
+    for journal, facts in _past(root, queue, place):
+        elsewhere = _elsewhere(journal, queue) if "sites" in facts else ()
         starts = (r for _, r in journal.records(kinds=(JobStarted,)))
         begun_s = {r.event.job: r.at_s for r in starts if isinstance(r.event, JobStarted)}
         found += [
             PastPrediction(p.source, job_tag(facts["uid"], p.job), p.at_s, p.start_s, begun_s.get(p.job))
             for p in journal.predictions()
+            if p.job not in elsewhere
         ]
     return sorted(found, key=lambda p: p.at_s)
 
 
-def past_promises(root: Path | None = None, queue: str | None = None) -> list[Promise]:
+def _elsewhere(journal: RunJournal, site: str | None) -> set[int]:
+    """The jobs of a run that went to other sites."""
+    planned = (r.event for _, r in journal.records(kinds=(JobsPlanned,)))
+    plans = [plan for event in planned if isinstance(event, JobsPlanned) for plan in event.decision.jobs]
+    return {number for number, plan in enumerate(plans) if site is not None and plan.site != site}
+
+
+def past_promises(root: Path | None = None, queue: str | None = None, place: str | None = None) -> list[Promise]:
     """What looks ahead promised in the runs of this folder (on this queue) that are complete, and what came of it."""
-    return [Promise(**promise) for _, facts in _past(root, queue) if (promise := facts.get("promise"))]
+    past = (facts for _, facts in _past(root, queue, place) if "sites" not in facts)
+    return [Promise(**promise) for facts in past if (promise := facts.get("promise"))]
 
 
-def _past(root: Path | None, queue: str | None) -> Iterator[tuple[RunJournal, dict[str, Any]]]:
-    """Journals and facts of earlier runs on this queue. A run that cannot be read tells nothing, and stops nobody."""
+def _past(root: Path | None, queue: str | None, place: str | None) -> Iterator[tuple[RunJournal, dict[str, Any]]]:
+    """Journals and facts of earlier runs on this queue. A run that cannot be read tells nothing, and stops nobody.
+
+    A queue of the same name may be of another cluster, which is another place; older runs do not say.
+    """
     for run in all_runs(root):
         try:
             journal = RunJournal.open(run.journal)
         except WindrowError:
             continue
         facts = journal.facts()
-        if queue is None or facts["queue"] == queue:
+        places = {site["name"]: site["place"] for site in facts.get("sites", ())}
+        places = places or {facts.get("queue"): facts.get("place", place)}
+        if queue is None or (queue in places and place in (None, places[queue])):
             yield journal, facts
         journal.close()
 

@@ -131,8 +131,12 @@ class FromHistory:
 
     name = "history"
 
-    def __init__(self, history: History, queue: str, clock: Clock, fallback: Forecaster) -> None:
+    def __init__(
+        self, history: History, queue: str, clock: Clock, fallback: Forecaster, formerly: str | None = None
+    ) -> None:
+        """`formerly`: the name under which waits were kept before; what stands there is used where nothing else is."""
         self._history, self._queue, self._clock, self._fallback = history, queue, clock, fallback
+        self._formerly = formerly or queue
         self._is_told = False
 
     def waits_s(self, nodes: Ints, requested_s: Ints) -> Ints:
@@ -144,6 +148,9 @@ class FromHistory:
         jobs = list(zip(nodes.tolist(), requested_s.tolist(), strict=True))
         try:
             bounds = self._history.bounds(self._queue, jobs, self._clock())
+            if self._formerly != self._queue and None in bounds:
+                before = self._history.bounds(self._formerly, jobs, self._clock())
+                bounds = [bound or older for bound, older in zip(bounds, before, strict=True)]
         except WindrowError as error:
             if not self._is_told:
                 logger.warning("waits of earlier jobs are not used: %s", error)

@@ -189,6 +189,11 @@ class Accounts(Protocol):
         """
 
 
+def place_of(queue: Queue) -> str:
+    """Which queue of which cluster this is, as far as it tells: the key of what is learnt of it."""
+    return queue.place if isinstance(queue, Accounts) else queue.name
+
+
 @runtime_checkable
 class Checked(Protocol):
     """A queue that can tell before a run whether it is set up well."""

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from windrow.agent.folder import RunFolder
-from windrow.app.learning import Learning
+from windrow.app.learning import Learning, Place
 from windrow.forecast.runtimes import RunTimes
 from windrow.forecast.waits import History
 from windrow.manager.dispatch import Dispatch
@@ -35,7 +35,7 @@ def records(job: int) -> list[Record]:
 def test_times_and_waits_are_there_for_the_next_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WINDROW_HISTORY", str(tmp_path / "h.sqlite"))
     waits = History(tmp_path / "w.sqlite")
-    learning = Learning(a_dispatch(), "here", (), waits)
+    learning = Learning(a_dispatch(), {"": Place("here")}, (), waits)
     for job in range(6):
         learning(records(job))
     expected = RunTimes().expect("w", "k")
@@ -51,7 +51,7 @@ def test_histories_that_cannot_be_written_stop_nothing_and_are_named_once(
     (tmp_path / "file").touch()
     monkeypatch.setenv("WINDROW_HISTORY", str(tmp_path / "file" / "h.sqlite"))
     waits = History(tmp_path / "w.sqlite")
-    learning = Learning(a_dispatch(), "here", (), waits)
+    learning = Learning(a_dispatch(), {"": Place("here")}, (), waits)
     waits.path.write_text("buy milk\n" * 200)
     for job in range(3):
         learning(records(job))
@@ -61,6 +61,6 @@ def test_histories_that_cannot_be_written_stop_nothing_and_are_named_once(
 
 def test_one_history_does_without_the_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WINDROW_HISTORY", str(tmp_path / "h.sqlite"))
-    learning = Learning(a_dispatch(), "here", (), None)
+    learning = Learning(a_dispatch(), {"": Place("here")}, (), None)
     learning(records(0))
     assert RunTimes().expect("w", "k").runs == 1

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from windrow.cli import options, terminal
 from windrow.cli.arguments import duration_s, node_count
 from windrow.model import NEVER_S, format_duration
-from windrow.queues.port import QueueError
+from windrow.queues.port import QueueError, place_of
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -196,7 +196,7 @@ def _ask_all(queue: Queue, twin: Twin, clock: Clock, jobs: tuple[Ints, Ints]) ->
             break
     answers = {"twin": twin.waits_s(*jobs).tolist(), "system": system.known_s(*jobs).tolist()}
     if default_path().exists():  # a question makes no files
-        source = FromHistory(History(default_path()), queue.name, clock, twin)
+        source = FromHistory(History(default_path()), place_of(queue), clock, twin, queue.name)
         answers["history"] = source.known_s(*jobs).tolist()
     found = []
     for i, (nodes, requested_s) in enumerate(zip(jobs[0].tolist(), jobs[1].tolist(), strict=True)):

@@ -1,0 +1,142 @@
+"""The sites of a run: a queue for each, within what the user wants of it. What could never run there is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from windrow.agent.machine import this_machine
+from windrow.errors import UserError
+from windrow.model import Workflow, format_duration
+from windrow.model.resources import GPUS
+from windrow.model.site import NodeKind, Site
+from windrow.queues.port import Checked, Limits, Queue
+from windrow.strategies.levels import misfits, missing
+
+Ints = NDArray[np.int64]
+
+OVERHEAD_S = 15
+"""What a job needs beside its tasks: to start its agent, and to leave in good order."""
+
+
+def site_of(
+    name: str, limits: Limits, queue: Queue | None = None, *, cap: int = 16, max_nodes: int | None = None
+) -> Site:
+    """The site behind a queue, within what the user wants of it."""
+    return Site(
+        name=name,
+        kinds=limits.kinds or (NodeKind(limits.shape, limits.nodes),),
+        queue=name,
+        cap=cap if limits.max_jobs is None else min(cap, limits.max_jobs),
+        max_nodes=min((n for n in (limits.max_nodes, max_nodes) if n is not None), default=None),
+        max_request_s=limits.max_walltime_s,
+        max_array=limits.max_array,
+        starts_at_once=limits.starts_at_once,
+        settings=dict(queue.shell) if isinstance(queue, Checked) else {},
+    )
+
+
+@dataclass(frozen=True)
+class Reached:
+    """A site of a run with its queue. `max_nodes` is what the user wants, `file` the workflow's.
+
+    `place` is the name under which it is learnt how long jobs wait there.
+    """
+
+    site: Site
+    limits: Limits
+    queue: Queue
+    place: str
+    file: Path
+    max_nodes: int | None = None
+
+    def refuse(self, workflow: Workflow, tasks: Ints) -> None:
+        """UserError where one of the tasks could not run here, or nothing can."""
+        self._refuse_closed(workflow, tasks)
+        if isinstance(self.queue, Checked):
+            self.queue.check()
+        self._refuse_long(workflow, tasks)
+        self._refuse_misfits(workflow, tasks)
+
+    def holds(self, workflow: Workflow) -> NDArray[np.bool_]:
+        """Which tasks could run here."""
+        able = np.full(len(workflow), not self.limits.closed)
+        able[misfits(workflow, self.site)] = False
+        limit_s = np.inf if self.site.max_request_s is None else self.site.max_request_s
+        fits: NDArray[np.bool_] = able & (workflow.nodes <= self._usable) & (self._needed_s(workflow) <= limit_s)
+        return fits
+
+    @property
+    def _usable(self) -> int:
+        return self.limits.nodes if self.limits.usable_nodes is None else self.limits.usable_nodes
+
+    def _needed_s(self, workflow: Workflow) -> NDArray[np.float64]:
+        needed_s: NDArray[np.float64] = workflow.runtime_s / self.site.speed + OVERHEAD_S
+        return needed_s
+
+    def _refuse_closed(self, workflow: Workflow, tasks: Ints) -> None:
+        """A job that cannot start as the queue stands would wait without a word."""
+        limits, on, fix = self.limits, self.site.name, "use another queue (--on), or wait until this changes"
+        if limits.closed:
+            raise UserError(f"nothing can start on {on}: {limits.closed}; {fix}")
+        widest = int(tasks[workflow.nodes[tasks].argmax()])
+        if self._usable < (needed := int(workflow.nodes[widest])) <= limits.nodes:
+            offered = f"only {self._usable} of the {limits.nodes} nodes of {on} can be used now"
+            task = f"task {workflow.ids[widest]} needs {needed} nodes"
+            raise UserError(f"{task}, but {offered}; request fewer nodes, {fix}")
+
+    def _refuse_misfits(self, workflow: Workflow, tasks: Ints) -> None:
+        """A task that needs more than any node has would never start."""
+        limits, site, on = self.limits, self.site, self.site.name
+        found = sorted(set(misfits(workflow, site)).intersection(tasks.tolist()))
+        if not found:
+            return
+        task = workflow.task(found[0])
+        key, needs, has = missing(task.need, site)
+        is_machine, is_all = limits.starts_at_once, site.shape == this_machine()
+        owner = "this machine has" if is_machine else f"{on} has" if key == "nodes" else f"a node of {on} has"
+        if key == "nodes" and limits.narrow:
+            owner = f"a job of {on} has"
+        fix = f"lower {key} of the task in {self.file}"
+        if key == "nodes" and self.max_nodes == site.job_nodes:
+            owner, fix = "--max-nodes allows", f"{fix}, or raise --max-nodes"
+        elif limits.from_settings and not (is_machine and (key == "nodes" or (is_all and key in ("cores", "memory")))):
+            owner = "windrow.toml allows" if is_machine and not is_all else owner
+            setting = key if key in ("nodes", "cores", "memory", "disk", GPUS) else f"resources.{key}"
+            fix = f"{fix}, or raise {setting} in [queues.{on}] of windrow.toml"
+        raise UserError(f"task {task.id} needs {needs}; {owner} {has}; {fix}")
+
+    def _refuse_long(self, workflow: Workflow, tasks: Ints) -> None:
+        limit, needed_s = self.site.max_request_s, self._needed_s(workflow)
+        longest = int(tasks[needed_s[tasks].argmax()])
+        if limit is not None and needed_s[longest] > limit:
+            raise UserError(
+                f"task {workflow.ids[longest]} needs {format_duration(needed_s[longest])}, but {self.site.name} allows "
+                f"a job at most {format_duration(limit)}; split the task, or use a queue with longer times"
+            )
+
+
+def homes(sites: Sequence[Reached], workflow: Workflow) -> list[int]:
+    """The site of each task, by its number: the first at which it can run. UserError where it can at none."""
+    tasks = np.arange(len(workflow))
+    if len(sites) == 1:
+        sites[0].refuse(workflow, tasks)
+        return [0] * len(workflow)
+    able = np.stack([reached.holds(workflow) for reached in sites])
+    for task in np.flatnonzero(~able.any(axis=0))[:1]:
+        why = []
+        for reached in sites:
+            try:
+                reached.refuse(workflow, tasks[task : task + 1])
+            except UserError as error:
+                why.append(f"{reached.site.name}: {error}")
+        raise UserError(f"task {workflow.ids[task]} can run at no site ({'; '.join(why)})")
+    for number, reached in enumerate(sites):
+        if len(mine := tasks[able.argmax(axis=0) == number]):
+            reached.refuse(workflow, mine)
+    found: list[int] = able.argmax(axis=0).tolist()
+    return found
