@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from tests.slurm.cluster import PATH, SlurmCluster
 from tests.survival import odd
+from tests.survival.added import grow
 from tests.survival.world import World, braid, check_race
 
 from windrow.agent.event_file import AgentStarted, Tail
@@ -205,3 +206,9 @@ def test_odd_names_arguments_and_folders(odd_world: World, strategy: str) -> Non
     odd.check(odd_world, tasks)
     odd_world.check_nothing_left()
     odd.check_private(odd_world.latest.folder.path)
+
+
+@pytest.mark.parametrize("kill_s", [0.2])
+def test_tasks_join_a_run_while_it_goes_on_and_when_it_is_over(world: World, kill_s: float | None) -> None:
+    world.write(braid(gated=True))
+    grow(world, kill_s=kill_s)

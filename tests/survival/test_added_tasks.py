@@ -50,7 +50,7 @@ def test_at_every_place(folder: Path, strategy: str) -> None:
     assert grow(whole, fate, at)
     whole.check_complete()
     assert len(whole.story().tasks) == 8 + 6
-    for deadly in range(0, fate.passed, 1 if FUZZ else 7):
+    for deadly in range(0, fate.passed, 1 if FUZZ else 11):
         run = toy(folder / str(deadly), strategy)
         assert not grow(run, Fate(deadly), at)
         asked = [

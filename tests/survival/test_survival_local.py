@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from tests.examples import FUZZ
+from tests.survival.added import grow
 from tests.survival.world import RACE, World, braid, check_race
 
 from windrow.agent.event_file import AgentStarted, Tail
@@ -240,3 +241,9 @@ def test_whoever_continues_a_changed_workflow_is_killed_again_and_again(world: W
     assert "first" in kept
     assert all(ran[name] == 1 for name in kept)
     assert set(ran) == set(ids)
+
+
+@pytest.mark.parametrize("kill_s", [None, 0.0, 0.3] if FUZZ else [None, 0.1])
+def test_tasks_join_a_run_while_it_goes_on_and_when_it_is_over(world: World, kill_s: float | None) -> None:
+    world.write(braid(gated=True))
+    grow(world, kill_s=kill_s)

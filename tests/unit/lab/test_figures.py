@@ -87,7 +87,7 @@ def test_figures_are_those_of_the_core_where_nodes_fail(
 
 
 @pytest.mark.slow
-@examples(300)
+@examples(120)
 @given(
     st.booleans().flatmap(lambda mixed: workflows(mixed=mixed)),
     st.sampled_from(WITH_HABITS),
