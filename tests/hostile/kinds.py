@@ -142,6 +142,7 @@ OPTIONS: dict[tuple[str, ...], dict[str, Callable[[Draw], str]]] = {
         "--max-nodes": lambda d: bad_whole(d, 1, _NODES),
         "--risk": lambda d: d.choice(["0", "1", bad_number(d)]),
         "--guess": lambda d: d.choice(["0", bad_time(d)]),
+        "--add": bad_name,
     },
     ("generate", "montage", "-o", "new.json"): {
         "--tasks": lambda d: bad_whole(d, 1, _MILLION),
@@ -198,7 +199,20 @@ OPTIONS: dict[tuple[str, ...], dict[str, Callable[[Draw], str]]] = {
 PLACES: dict[str, Callable[[Draw], str]] = {
     **dict.fromkeys(("status", "watch", "report", "resume", "cancel"), bad_name),
     **dict.fromkeys(
-        ("run", "run -n", "show", "compare", "plan", "timeline", "simulate", "lab", "pool --stop", "help"), bad_name
+        (
+            "run",
+            "run -n",
+            "run --add ok.yaml",
+            "show",
+            "compare",
+            "plan",
+            "timeline",
+            "simulate",
+            "lab",
+            "pool --stop",
+            "help",
+        ),
+        bad_name,
     ),
     "generate": bad_choice,
     "reproduce": bad_choice,

@@ -334,7 +334,8 @@ def managed(paths: RunPaths, *, wait_s: float = 0.0, writes: bool = True) -> Ite
         aheads = [outpost.ahead for outpost in manager.outposts if outpost.ahead is not None]
         for ahead in aheads:
             ahead.observer.keep()
-        if aheads and manager.core.is_complete and (kept := promise.kept()) is not None:
+        is_as_promised = manager.core.is_complete and not manager.core.additions  # else it became another run
+        if aheads and is_as_promised and (kept := promise.kept()) is not None:
             journal.set_fact("promise", asdict(kept))
     finally:
         journal.close()

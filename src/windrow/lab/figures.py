@@ -88,27 +88,20 @@ def trial_figures(
     additions: Additions = (),
 ) -> Figures:
     """Run the workflow on this cluster from its present time on, as `run_trial` does (give it a clone)."""
-    habits = habits_of(strategy)
-    if habits is None or terms.patience is not None or len(actual_s) > _MOST_TASKS:
+    if habits_of(strategy) is None or terms.patience is not None or len(actual_s) > _MOST_TASKS:
         more: dict[str, Any] = {"terms": terms, "actual_s": actual_s, "work": work, "additions": additions}
         return Figures.of(run_trial(cluster, workflow, strategy, **more))
-    return _Run(cluster, strategy, habits, terms, actual_s, work, additions).figures()
+    return _Run(cluster, strategy, terms, actual_s, work, additions).figures()
 
 
 class _Run:
     """One trial: tables, and what it asks the strategy."""
 
     def __init__(
-        self,
-        cluster: Cluster,
-        strategy: Strategy,
-        habits: Habits,
-        terms: Terms,
-        actual_s: Ints,
-        work: Work,
-        additions: Additions,
+        self, cluster: Cluster, strategy: Strategy, terms: Terms, actual_s: Ints, work: Work, additions: Additions
     ) -> None:
-        self.cluster, self.strategy, self.habits, self.terms, self.work = cluster, strategy, habits, terms, work
+        self.habits = habits = habits_of(strategy) or Habits()
+        self.cluster, self.strategy, self.terms, self.work = cluster, strategy, terms, work
         self.begun_s, self.requests = cluster.now_s, terms.requests(work.site)
         self.individually = False
         self.numbers = self.requests.numbers()

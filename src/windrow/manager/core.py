@@ -63,6 +63,7 @@ class Core:
         """The ids of what was added to the workflow."""
         self._left = np.empty(0, dtype=bool)
         self._done: list[bool] = []
+        self._expected: list[int] = []
         self._ready: list[tuple[int, int]] = []  # by expected time, the longest first, then by number
         self._open = 0
         self._take_tasks()
@@ -74,7 +75,7 @@ class Core:
         self._needs = workflow.needs()
         self.site_of = np.argmax([at.of(np.ones(len(workflow), dtype=bool)) for at in self.sites], axis=0).tolist()
         expected = [at.work.expected_s.tolist() for at in self.sites]
-        self._expected: list[int] = [expected[site][task] for task, site in enumerate(self.site_of)]
+        self._expected += [expected[self.site_of[task]][task] for task in new]
         start, index = workflow.children.start.tolist(), workflow.children.index.tolist()
         self._children: list[list[int]] = [index[start[v] : start[v + 1]] for v in range(len(workflow))]
         self.job_of += [None] * len(new)
