@@ -62,7 +62,7 @@ def test_figures_are_those_of_the_core(
 
 
 @pytest.mark.slow
-@examples(300)
+@examples(150)
 @given(
     st.sampled_from([0, 1, 2]).flatmap(lambda mixed: workflows(mixed=mixed)),
     st.sampled_from(WITH_HABITS),

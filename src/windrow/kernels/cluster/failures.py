@@ -13,20 +13,9 @@ of the queue.
 
 from __future__ import annotations
 
-from windrow.kernels.cluster import nodesets, profile
+from windrow.kernels.cluster import nodesets
 from windrow.kernels.cluster import state as c
-from windrow.kernels.cluster.jobs import (
-    finish_first,
-    give_back,
-    hold,
-    plan_counts,
-    plan_sets,
-    plan_times,
-    queued,
-    queued_set,
-    running_set,
-    sift_up,
-)
+from windrow.kernels.cluster.jobs import finish_first, give_back, hold, queued, queued_set, running_set, sift_up
 from windrow.kernels.cluster.state import Ints
 from windrow.kernels.jit import kernel
 
@@ -105,13 +94,10 @@ def forget_reservations(s: Ints) -> None:
 @kernel
 def take_out(s: Ints, node: int, until: int) -> None:
     """The node, which no job has, is held by DOWN from now on until then."""
-    now, left = s[c.NOW], until - s[c.NOW]
-    slot = hold(s, c.DOWN, 1, left, left, node)
-    chosen, at = running_set(s, slot), plan_times(s)
+    left = until - s[c.NOW]
+    chosen = running_set(s, hold(s, c.DOWN, 1, left, left, node))
     if s[c.WORDS]:
         nodesets.clear(chosen)
         chosen[node // 64] = 1 << (node % 64)
-    if s[c.POLICY] == c.CONSERVATIVE and s[c.WORDS]:
-        s[c.SEGMENTS] = nodesets.flip(at, plan_sets(s), s[c.SEGMENTS], now, until, chosen)
-    elif s[c.POLICY] == c.CONSERVATIVE:
-        s[c.SEGMENTS] = profile.add(at, plan_counts(s), s[c.SEGMENTS], now, until, -1)
+    if s[c.POLICY] == c.CONSERVATIVE:
+        give_back(s, s[c.NOW], until, -1, chosen)  # of less than nothing: it is taken
