@@ -59,9 +59,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if _folder(item) in SLOW:
             item.add_marker(pytest.mark.slow)
         if _folder(item) == "slurm":
-            has_accounts = "slurm_with_accounting" in getattr(item, "fixturenames", ())
-            item.add_marker(pytest.mark.xdist_group("accounts" if has_accounts else f"slurm-{dealt % CLUSTERS}"))
-            dealt += not has_accounts
+            special = {"slurm_with_accounting", "mixed"}.intersection(getattr(item, "fixturenames", ()))
+            item.add_marker(pytest.mark.xdist_group(min(special, default=f"slurm-{dealt % CLUSTERS}")))
+            dealt += not special
         elif _folder(item) not in FIRST:
             item.add_marker(pytest.mark.xdist_group(str(item.path.relative_to(HERE))))
 

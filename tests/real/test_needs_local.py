@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -46,16 +47,13 @@ def env(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return {**os.environ, **private(tmp_path_factory.mktemp("home"))}
 
 
-@pytest.mark.parametrize("case", CASES if IS_FULL else CASES[:3], ids=str)
+PLAYED = tuple(replace(case, name=f"{case.name}, on a small cluster played here") for case in CASES[:2])
+
+
+@pytest.mark.parametrize("case", (*CASES, *PLAYED) if IS_FULL else CASES[:1], ids=str)
 def test_tasks_get_what_they_need(case: Case, env: dict[str, str], tmp_path: Path) -> None:
-    (tmp_path / "windrow.toml").write_text(SETTINGS)
-    run(case, tmp_path, "local", env, {"here": HERE})
-
-
-@pytest.mark.parametrize("case", CASES[:2] if IS_FULL else (), ids=str)
-def test_on_a_small_cluster_played_here(case: Case, env: dict[str, str], tmp_path: Path) -> None:
-    (tmp_path / "windrow.toml").write_text(CLUSTER)
-    run(case, tmp_path, "local", env, {"here": NODES})
+    (tmp_path / "windrow.toml").write_text(CLUSTER if case in PLAYED else SETTINGS)
+    run(case, tmp_path, "local", env, {"here": NODES if case in PLAYED else HERE})
 
 
 def test_two_runs_never_have_the_same_gpu(env: dict[str, str], tmp_path: Path) -> None:

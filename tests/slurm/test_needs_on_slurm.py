@@ -31,11 +31,11 @@ SHAPES = {"n1": THIN, "n2": THIN, "n3": GPU, "n4": GPU, "n5": FAT, "n6": ALL}
 MIXED = {**many(3, gpus=1), **many(2, cores=8), **many(2, resources={"lic": 1}), **many(3)}
 CASES = (
     Case("one task of each kind, in a job for each kind of nodes", MIXED),
+    Case("whole nodes with GPUs", {**many(2, nodes=2, gpus=2), **many(2, gpus=1)}),
     Case("a GPU each, and tasks without", {**many(6, gpus=1), **many(4)}, jobs=1),
     Case("from kind to kind", {"a": {"gpus": 1}, "b": {"after": "a", **LARGE}, "c": {"after": "b", "gpus": 2}}),
     Case("more GPUs than any node has", many(1, gpus=5), refused="task gpus-0 needs 5 GPUs; a node of slurm has 4"),
     Case("a retry has a GPU of its own again", {"retries-0": {"gpus": 1, "retries": 1}, **many(3, gpus=1)}),
-    Case("whole nodes with GPUs", {**many(2, nodes=2, gpus=2), **many(2, gpus=1)}),
     Case("plain tasks", many(6)),
     Case("plain tasks one by one", many(4), "individual", jobs=4),
     Case("two GPUs each", many(5, gpus=2)),
@@ -89,7 +89,7 @@ def test_the_queue_tells_what_its_nodes_have(mixed: SlurmCluster) -> None:
     assert limits.shape == NodeShape(2, 1000 * MIB, 0, (("gpus", 0), ("lic", 0)))
 
 
-@pytest.mark.parametrize("case", CASES if IS_FULL else CASES[:6], ids=str)
+@pytest.mark.parametrize("case", CASES if IS_FULL else CASES[:2], ids=str)
 def test_tasks_get_what_they_need(case: Case, mixed: SlurmCluster, tmp_path: Path) -> None:
     run(case, tmp_path, "slurm", {**mixed.env, **private(tmp_path)}, SHAPES)
     mixed.wait(mixed.is_free, "an empty queue after the run", "slurmctld", timeout_s=20.0)

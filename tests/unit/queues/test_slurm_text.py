@@ -215,7 +215,7 @@ def test_what_gres_counts(gres: str, counts: Counts) -> None:
 
 def test_kinds_of_nodes_and_what_a_job_requests_of_them() -> None:
     rows = "n1|idle|up|2|1000|0|(null)|x\nn2|idle|up|4|2000|500|gpu:2|x\nn3|idle|up|4|2000|500|gpu:2|x\n"
-    queue = SlurmQueue(run=site(sinfo=rows), env={})
+    queue = SlurmQueue(SlurmProfile(extra=("--gres=gpu:1,lic:1",)), run=site(sinfo=rows), env={})
     mib = 1024**2
     kinds = (NodeShape(2, 1000 * mib, 0), 1), (NodeShape(4, 2000 * mib, 500 * mib, (("gpus", 2),)), 2)
     assert tuple((kind.shape, kind.count) for kind in queue.limits().kinds) == kinds
@@ -223,9 +223,10 @@ def test_kinds_of_nodes_and_what_a_job_requests_of_them() -> None:
         queue.commands([a_spec(**more)])[0] for more in ({}, {"per_node": Need(4, mib, 0, 1, (("gpus", 2),))})
     )
     assert "--mem=0" in plain
-    assert "--gres" not in plain
+    assert plain.count("--gres") == 1
     assert "--mem=1M" in special
-    assert "--mincpus=4 --tmp=1M --gres=gpu:2" in special
+    assert "--mincpus=4 --tmp=1M" in special
+    assert special.index("--gres=gpu:1,lic:1") < special.index("--gres=lic:1,gpu:2")  # the last one counts
 
 
 def test_accounts_that_cannot_be_read_set_no_limit() -> None:

@@ -117,7 +117,7 @@ class SlurmQueue(BatchQueue):
         ]
         whole += [f"--mincpus={per_node.cores}"] if per_node.cores else []
         whole += [f"--tmp={mib['tmp']}M"] if mib["tmp"] else []
-        return whole + text.gres_option(per_node.counts) + self.profile.options
+        return whole + self.profile.options + text.gres_option(per_node.counts, self.profile.extra)
 
     def _accepted(self, out: str) -> str | None:
         return text.submitted_id(out)

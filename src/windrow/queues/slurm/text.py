@@ -8,7 +8,7 @@ epoch (SLURM_TIME_FORMAT=%s), so no time zone and no change of the clocks gets i
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -282,10 +282,12 @@ def parse_gres(text: str) -> Counts:
     return tuple(sorted((name, min(count, COUNT_MAX)) for name, count in found.items() if count and is_name(name)))
 
 
-def gres_option(counts: Counts) -> list[str]:
-    """The option that requests so many of each."""
-    words = [f"{'gpu' if name == GPUS else name}:{count}" for name, count in counts]
-    return [f"--gres={','.join(words)}"] if words else []
+def gres_option(counts: Counts, extra: Sequence[str]) -> list[str]:
+    """The option that requests so many of each, and what the profile's own requests besides; the last one counts."""
+    own = {"gpu" if name == GPUS else name: str(count) for name, count in counts}
+    given = [one for option in extra if option.startswith("--gres=") for one in option[7:].split(",")]
+    words = [one for one in given if one.split(":")[0] not in own] + [":".join(pair) for pair in own.items()]
+    return [f"--gres={','.join(words)}"] if own else []
 
 
 def parse_record(out: str) -> dict[str, str]:
