@@ -204,7 +204,7 @@ def test_what_cannot_be_compared_is_refused() -> None:
         compare(WORKFLOW, LOG, times=[])
     with pytest.raises(UserError, match="noise must be a spread"):
         compare(WORKFLOW, LOG, times=[0], noise=-1)
-    with pytest.raises(UserError, match="task t needs 2 cores of one node"):
+    with pytest.raises(UserError, match="task t needs 2 cores, but a node has 1"):
         compare(Workflow.from_tasks("wide", [Task("t", 5, cores=2)]), LOG, times=[0])
 
 
