@@ -64,6 +64,11 @@ CASES: tuple[Row, ...] = (
         ("tests/survival/test_survival_local.py", "-k", "again_and_again", "-n6"),
         {"WINDROW_FUZZ": "10"},
     ),
+    (
+        "managers killed at every place while tasks join a run",
+        ("tests/survival/test_added_tasks.py", "-n2"),
+        {"WINDROW_FUZZ": "1"},
+    ),
 )
 """Tests with far more cases than by default, and the environment that asks for them."""
 

@@ -14,6 +14,7 @@ import posixpath
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import PurePosixPath
 from typing import Any
 
 import numpy as np
@@ -167,13 +168,18 @@ class Workflow:
         """The same with more tasks, behind those that it has; they may depend on those and read their files.
 
         `folder`: where the files so far are looked for; from here on they are named by their whole paths. WorkflowError
-        where an id is taken, a parent unknown, a file written by a task that is here, or a circle closed.
+        where an id is taken, a parent unknown, a file written twice, or a circle closed.
         """
         old, new = [task.named_from(folder) if folder else task for task in self], list(tasks)
         writer = {file: task.id for task in old for file in task.outputs}
-        for task in new:
-            if twice := next((file for file in task.outputs if file in writer), None):
-                raise WorkflowError(f"{task.id} writes {twice}, and so does {writer[twice]}")
+        for task, file in [(one, file) for one in new for file in one.outputs]:
+            if file in writer:
+                raise WorkflowError(f"{task.id} writes {file}, and so does {writer[file]}")
+            made = next((str(place) for place in PurePosixPath(file).parents if str(place) in writer), None)
+            if made is not None and writer[made] not in task.parents:  # which may replace it, and all that is in it
+                raise WorkflowError(
+                    f"{task.id} writes {file} in {made}, which {writer[made]} makes, but is not after it"
+                )
         known = {name: replace(file, id=name) for file in self.files if (name := whole_path(folder, file.id))}
         more = (file for file in files if file.id not in known)
         return Workflow.from_tasks(self.name, (*old, *new), (*known.values(), *more))

@@ -49,6 +49,10 @@ def test_old_tasks_keep_their_numbers_and_new_ones_follow() -> None:
         (Task("c", 1, parents=("x",)), "task c has unknown parents: x"),
         (Task("c", 1, outputs=("a.txt",)), "c writes a.txt, and so does a"),
         (Task("c", 1, parents=("d",)), "circle: c -> d"),
+        (
+            Task("c", 1, parents=("b",), outputs=("a.txt/x/y",)),
+            "c writes a.txt/x/y in a.txt, which a makes, but is not",
+        ),
     ],
 )
 def test_what_does_not_go_with_a_workflow_is_refused(task: Task, words: str) -> None:
