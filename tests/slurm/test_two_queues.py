@@ -12,6 +12,7 @@ from windrow.app import execute
 from windrow.app.execute import RunRequest, drive, managed, prepare, start_run
 from windrow.app.runs import RunView
 from windrow.queues.local.queue import LocalQueue
+from windrow.queues.port import Queue
 from windrow.queues.slurm.queue import SlurmQueue
 
 
@@ -22,11 +23,9 @@ def test_tasks_of_one_run_go_to_the_local_queue_and_to_slurm(
     monkeypatch.chdir(tmp_path)
     for name, place in (("XDG_STATE_HOME", "state"), ("WINDROW_HISTORY", "h.sqlite"), ("WINDROW_WAITS", "w.sqlite")):
         monkeypatch.setenv(name, str(tmp_path / place))
-    queues = {
-        "here": lambda: LocalQueue(tmp_path / "state" / "windrow", nodes=2),
-        "slurm": lambda: SlurmQueue(env={**slurm.env, **python_path()}),
-    }
-    monkeypatch.setattr(execute, "open_queue", lambda name, _shell=None: queues[name]())
+    here = LocalQueue(tmp_path / "state" / "windrow", nodes=2, idle_s=1)
+    queues: dict[str, Queue] = {"here": here, "slurm": SlurmQueue(env={**slurm.env, **python_path()})}
+    monkeypatch.setattr(execute, "open_queue", lambda name, _shell=None: queues[name])
     rows = [
         "{id: a, command: echo a >> ran, runtime: 2s}",
         "{id: b, command: echo b >> ran, runtime: 2s, nodes: 4, after: [a]}",
