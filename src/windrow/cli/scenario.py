@@ -52,7 +52,8 @@ def add_cluster(parser: argparse.ArgumentParser) -> None:
     words = "another resource of a node that tasks name, e.g. licence=2; may be repeated"
     group.add_argument("--resource", type=count_of, action="append", default=[], metavar="NAME=N", help=words)
     add("--noise S", number(0, 5, what="a spread"), 0.0, help="spread of task times, e.g. 0.3 (default: 0, exact)")
-    words = "nodes fail, each once in 30 days, say, for 4 hours: nodes=30d,repair=4h (default: none fails)"
+    words = "nodes fail, each once in 30 days, say, for 4 hours: nodes=30d,repair=4h; tasks=1%%, agents, manager and "
+    words += "queue fail, too (default: none fails)"
     add("--failures F", help=words)
     add("--seed N", seed, 0, help="seed of the noise and of the failures")
 
@@ -140,6 +141,12 @@ def _failure_words(scenario: Scenario) -> Iterator[str]:
         up, out = format_duration(failures.nodes_s), format_duration(failures.repair_s)
         some = format_duration((failures.nodes_s + failures.repair_s) / scenario.log.machine_nodes)
         yield f"a node fails after {up} on average{shape} and is repaired after {out}; some node fails every {some}"
+    if failures.in_shell:
+        named = ("an agent", failures.agents_s), ("the manager", failures.manager_s), ("the queue", failures.queue_s)
+        often = [f"{what} every {format_duration(mean_s)} on average" for what, mean_s in named if mean_s is not None]
+        tasks = [f"{failures.tasks:.2g} of all attempts at tasks"] if failures.tasks else []
+        away = format_duration(failures.away_s)
+        yield f"fail: {', '.join(tasks + often)}; manager and queue are away for {away} then (in virtual time: slower)"
 
 
 def facts(scenario: Scenario, args: argparse.Namespace) -> dict[str, object]:

@@ -23,6 +23,7 @@ from windrow.manager.states import AttemptState
 from windrow.manager.terms import Terms
 from windrow.model import Workflow
 from windrow.model.cause import Cause
+from windrow.model.failures import NO_FAILURES, Failures
 from windrow.sim.cluster import Cluster
 from windrow.strategies.base import Habits, JobPlan, Strategy, View, habits_of
 from windrow.strategies.compiled import tables
@@ -86,8 +87,18 @@ def trial_figures(
     actual_s: Ints,
     work: Work,
     additions: Additions = (),
+    failures: Failures = NO_FAILURES,
+    seed: int = 0,
 ) -> Figures:
-    """Run the workflow on this cluster from its present time on, as `run_trial` does (give it a clone)."""
+    """Run the workflow on this cluster from its present time on, as `run_trial` does (give it a clone).
+
+    `failures` beyond those of nodes, which the cluster knows, are drawn from the seed: then the shell runs it.
+    """
+    if failures.in_shell:
+        from windrow.lab.virtual.trials import virtual_trial  # noqa: PLC0415  (with all that a real run needs)
+
+        given: dict[str, Any] = {"terms": terms, "actual_s": actual_s, "work": work}
+        return Figures.of(virtual_trial(cluster, strategy, **given, failures=failures, seed=seed))
     if habits_of(strategy) is None or terms.patience is not None or len(actual_s) > _MOST_TASKS:
         more: dict[str, Any] = {"terms": terms, "actual_s": actual_s, "work": work, "additions": additions}
         return Figures.of(run_trial(cluster, workflow, strategy, **more))

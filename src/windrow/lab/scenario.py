@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -107,6 +108,11 @@ class Scenario:
     def trial(self, cluster: Cluster, strategy: Strategy) -> Trial:
         """One run from the cluster's present time on; the cluster moves along (give it a clone)."""
         actual = self.actual_s(cluster.now_s - self.zero_s)
+        if self.failures.in_shell:
+            from windrow.lab.virtual.trials import virtual_trial  # noqa: PLC0415  (with all that a real run needs)
+
+            given: dict[str, Any] = {"terms": self.terms, "actual_s": actual, "work": self.work}
+            return virtual_trial(cluster, strategy, **given, failures=self.failures, seed=self.seed)
         return run_trial(cluster, self.workflow, strategy, terms=self.terms, actual_s=actual, work=self.work)
 
 

@@ -4,6 +4,7 @@ Nodes fail one by one, independently of each other and of what runs on them. The
 Weibull distribution, by default exponential (shape 1), with a mean of `nodes_s`; then it is out for `repair_s`. Draws
 begin in the middle of things: nodes have been up for a while, for how long is as likely as it would be at any moment.
 (With a shape below 1 a node that has been up for long is safer than one that was just repaired.)
+What else fails is drawn where the run is played (`lab.virtual.trials`).
 """
 
 from __future__ import annotations
@@ -23,11 +24,21 @@ _EXAMPLE = "nodes=30d,repair=4h"
 
 @dataclass(frozen=True, slots=True)
 class Failures:
-    """`nodes_s` is the mean time from the repair of a node to its next failure; None: no node fails."""
+    """`nodes_s` is the mean time from the repair of a node to its next failure; None: no node fails.
+
+    `tasks` is the share of attempts that fail. agents_s, manager_s, queue_s: the mean time after which an agent of the
+    run or its manager is killed, or its queue stops to answer; None: never. `away_s`: for how long manager or queue are
+    away then. Only runs of the shell know these (`in_shell`).
+    """
 
     nodes_s: float | None = None
     repair_s: float = 4 * 3600.0
     shape: float = 1.0
+    tasks: float = 0.0
+    agents_s: float | None = None
+    manager_s: float | None = None
+    queue_s: float | None = None
+    away_s: float = 600.0
 
     def __post_init__(self) -> None:
         if self.nodes_s is not None and not self.nodes_s >= 1:
@@ -36,10 +47,20 @@ class Failures:
             raise UserError(f"the repair of a node takes at least 1 s, not {self.repair_s:g}")
         if not 0.1 <= self.shape <= 20:
             raise UserError(f"the shape of the times between failures must be from 0.1 to 20, not {self.shape:g}")
+        if not 0 <= self.tasks <= 0.5:
+            raise UserError(f"at most half of the attempts at tasks can fail, not {self.tasks:.0%}")
+        for name, value in (("agents", self.agents_s), ("manager", self.manager_s), ("queue", self.queue_s)):
+            if value is not None and not value >= 60:
+                raise UserError(f"{name} must fail less than once a minute, not every {value:g} s")
 
     def __bool__(self) -> bool:
         """Whether anything fails."""
-        return self.nodes_s is not None
+        return self.nodes_s is not None or self.in_shell
+
+    @property
+    def in_shell(self) -> bool:
+        """Whether more than nodes fail."""
+        return bool(self.tasks) or any(s is not None for s in (self.agents_s, self.manager_s, self.queue_s))
 
     @classmethod
     def parse(cls, text: str) -> Failures:
@@ -53,9 +74,9 @@ class Failures:
                 raise unknown_name("kind of failure", key, _KEYS)
             if not is_given or _KEYS[key] in values:
                 raise UserError(f"failures {text!r}: give {key} once, with a value, as in {_EXAMPLE}")
-            values[_KEYS[key]] = _number(text, value) if key == "shape" else parse_duration(value)
-        if "nodes_s" not in values:
-            raise UserError(f"failures {text!r}: how often do nodes fail? Give nodes, as in {_EXAMPLE}")
+            values[_KEYS[key]] = _number(text, key, value) if key in _NUMBERS else parse_duration(value)
+        if not values.keys() - {"repair_s", "shape", "away_s"}:
+            raise UserError(f"failures {text!r}: how often does what fail? Give nodes or tasks, as in {_EXAMPLE}")
         return cls(**values)
 
     def draw(self, seed: int, nodes: int, start_s: int, end_s: int) -> Ints:
@@ -83,11 +104,13 @@ class Failures:
 
 NO_FAILURES = Failures()
 
-_KEYS = {"nodes": "nodes_s", "repair": "repair_s", "shape": "shape"}
+_TIMES = "nodes", "repair", "agents", "manager", "queue", "away"
+_NUMBERS = {"shape": "0.7", "tasks": "1%"}
+_KEYS = {name: f"{name}_s" for name in _TIMES} | {name: name for name in _NUMBERS}
 
 
-def _number(text: str, value: str) -> float:
+def _number(text: str, key: str, value: str) -> float:
     try:
-        return float(value)
+        return float(value.removesuffix("%")) / (100 if value.endswith("%") else 1)
     except ValueError:
-        raise UserError(f"failures {text!r}: {value!r} is not a number; shape is one, such as 0.7") from None
+        raise UserError(f"failures {text!r}: {value!r} is not a number; {key} is one, as {_NUMBERS[key]}") from None

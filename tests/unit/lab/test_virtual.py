@@ -20,6 +20,7 @@ from tests.examples import FUZZ, examples
 
 from windrow.agent import claim, desk, loop
 from windrow.app.strategies import find_strategy
+from windrow.lab.compare import compare
 from windrow.lab.trial import run_trial
 from windrow.lab.virtual.__main__ import main
 from windrow.lab.virtual.disk import scratch
@@ -32,7 +33,7 @@ from windrow.manager.journal import Record, RunJournal
 from windrow.manager.outpost import Outpost
 from windrow.model import Log
 from windrow.queues.simulated import SimulatedQueue
-from windrow.recipes import generate_log
+from windrow.recipes import generate_log, generate_workflow
 from windrow.sim import Cluster
 from windrow.strategies import whole_seconds
 
@@ -181,3 +182,16 @@ def test_without_faults_a_run_goes_as_in_a_trial(seed: int, strategy: str) -> No
     assert sorted(found, key=repr) == sorted(expected, key=repr) if strategy == "individual" else found == expected
     ended_s = max(r.event.at_s for r in records if isinstance(r.event, TaskFinished))
     assert abs(ended_s - began_s - trial.makespan_s) <= LOOK_S * (levels - 1)
+
+
+def test_what_failures_cost_that_only_the_shell_shows() -> None:
+    """Figures come from the journal; the same seed gives the same; less fails, less is lost."""
+    workflow = generate_workflow("fork-join", tasks=12, work_s=12 * 1800.0, seed=1)
+    found = {}
+    for text in ("tasks=20%,agents=20m,manager=30m,queue=30m,away=5m", "tasks=0.01%", "none"):
+        compared = [compare(workflow, times=[86_400], strategies=["one-job"], failures=text, seed=4) for _ in range(2)]
+        assert compared[0].rows == compared[1].rows
+        found[text] = compared[0].rows[0]
+    bad, good, none = found.values()
+    assert bad["killed_jobs"] > good["killed_jobs"] == 0
+    assert bad["makespan_s"] > good["makespan_s"] == pytest.approx(none["makespan_s"], abs=LOOK_S)

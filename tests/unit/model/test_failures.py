@@ -14,6 +14,9 @@ DAY_S = 86400
 def test_how_they_are_written() -> None:
     assert Failures.parse("nodes=30d,repair=4h") == Failures(30 * DAY_S, 4 * 3600.0)
     assert Failures.parse(" nodes = 90 , shape=0.7") == Failures(90, 4 * 3600.0, 0.7)
+    assert Failures.parse("tasks=1%,away=5m,queue=2h") == Failures(tasks=0.01, queue_s=7200, away_s=300)
+    assert Failures.parse("manager=1d").in_shell
+    assert not Failures.parse("nodes=1d").in_shell
     assert Failures.parse("none") == NO_FAILURES
     assert not NO_FAILURES
     assert len(NO_FAILURES.draw(1, 10, 0, 10**9)) == 0
@@ -22,11 +25,15 @@ def test_how_they_are_written() -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("", "unknown kind of failure ''; known: nodes, repair, shape"),
+        ("", "unknown kind of failure ''; known: nodes, repair, agents"),
         ("node=3d", "unknown kind of failure 'node'; did you mean nodes"),
         ("nodes", "give nodes once, with a value, as in nodes=30d,repair=4h"),
         ("nodes=1d,nodes=2d", "give nodes once"),
-        ("repair=4h", "how often do nodes fail"),
+        ("repair=4h", "how often does what fail"),
+        ("tasks=60%", "at most half of the attempts at tasks can fail, not 60%"),
+        ("tasks=nan", "at most half of the attempts at tasks can fail, not nan%"),
+        ("tasks=often", "'often' is not a number; tasks is one, as 1%"),
+        ("queue=5s", "queue must fail less than once a minute, not every 5 s"),
         ("nodes=soon", "'soon' is not a duration"),
         ("nodes=0", "at least 1 s on average, not 0"),
         ("nodes=1d,repair=0", "the repair of a node takes at least 1 s, not 0"),

@@ -71,7 +71,8 @@ def chunk_table(chunk: Chunk) -> pa.Table:
         rows.append(_key(chunk, strategy, seed, submit_s) | {"tasks": len(workflow)})
         began = time.perf_counter()
         try:
-            run = trial_figures(warm[seed][i].clone(), workflow, strategy, terms=terms, actual_s=actual, work=work)
+            given = {"terms": terms, "actual_s": actual, "work": work, "failures": chunk.failures, "seed": seed}
+            run = trial_figures(warm[seed][i].clone(), workflow, strategy, **given)  # type: ignore[arg-type]
             rows[-1] |= asdict(run) | {"wasted_node_s": run.used_node_s - run.work_s}
         except _FAULTS as fault:
             rows[-1]["error"] = f"{type(fault).__name__}: {fault}"

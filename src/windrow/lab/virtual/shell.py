@@ -52,6 +52,10 @@ class VirtualRun:
     """Tasks that join the run, and when that is asked for; it is asked for again until they have."""
     copies: int = 1
     """How many jobs run the same tasks."""
+    work: Work | None = None
+    """What strategies believe, where that is not the workflow's own run times."""
+    away_s: int = 0
+    """How long it takes until a manager that has died is replaced."""
     each_look: Callable[[], None] = lambda: None
     """Called after each look of the manager."""
     manager: Manager | None = field(default=None, init=False)
@@ -64,7 +68,7 @@ class VirtualRun:
         RunJournal.create(self.path / "journal.sqlite", {"uid": "virtual"}).close()
         self._reader = RunJournal.open(self.path / "journal.sqlite")
         limits = self.world.queue.limits()
-        self.site = Site.of(limits.nodes, limits.shape, max_array=limits.max_array)
+        self.site = self.work.site if self.work else Site.of(limits.nodes, limits.shape, max_array=limits.max_array)
 
     def close(self) -> None:
         """Let go of its files."""
@@ -151,16 +155,17 @@ class VirtualRun:
         with self.world.watched():
             self.world.pass_time(self.world.now_s + seconds)
 
-    def survive(self) -> None:
+    def survive(self, most: int = MOST_MANAGERS, *, is_checked: bool = True) -> None:
         """Hire managers until every task is done, whatever goes wrong; then check that all is well."""
-        for number in range(MOST_MANAGERS):
+        for number in range(most):
             if self.go_on() and self.is_complete and len(self.story().additions) == len(self.additions):
                 break
-            self.check_beliefs()
-            later_s = [at_s for at_s, _ in self.additions if at_s > self.world.now_s] if self.is_complete else []
-            away_s = max(0, min(later_s, default=self.world.full_until_s) - self.world.now_s)
-            self.wait(away_s + number)
-        self.check_complete()
+            if is_checked:
+                self.check_beliefs()
+            away_s = max(self.away_s, self.world.full_until_s - self.world.now_s)
+            self.wait(away_s + min(number, MOST_MANAGERS))
+        if is_checked:
+            self.check_complete()
 
     def records(self) -> list[Record]:
         """What the journal has."""
@@ -186,7 +191,7 @@ class VirtualRun:
     def fresh(self) -> tuple[Work, Terms]:
         """What a core begins with."""
         workflow = self.runnable.workflow
-        return Work(workflow, whole_seconds(workflow), self.site), self.terms
+        return self.work or Work(workflow, whole_seconds(workflow), self.site), self.terms
 
     def check_nothing_twice(self) -> None:
         """What must hold of a run that is over, however it ended."""

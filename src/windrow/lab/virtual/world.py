@@ -150,7 +150,8 @@ class World:
         """This goes wrong now."""
         from windrow.lab.virtual.faults import strike  # noqa: PLC0415  (which knows worlds)
 
-        self.faults.remove(fault)
+        if fault in self.faults:
+            self.faults.remove(fault)
         if strike(self, fault):
             self.met[fault.kind] += 1
             self._has_news = True
