@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import lru_cache
 from math import ceil
 
-from windrow.app.execute import OVERHEAD_S
+from windrow.app.sites import OVERHEAD_S
 from windrow.errors import UserError
 from windrow.lab.trial import Ints, Trial
 from windrow.lab.virtual.disk import scratch
