@@ -412,7 +412,8 @@ class Core:
     def _count_loss(self, job: Job, cause: Cause, why: str) -> list[Action]:
         """A job was lost before it had done anything. That may happen; again and again it will not help to try."""
         trouble = job.at.losses.add(cause, why)
-        return self._give_up(trouble) if trouble else []
+        where = f"{job.at.name}: " if job.at.name else ""
+        return self._give_up(where + trouble) if trouble else []
 
     def _give_up(self, why: str) -> list[Action]:
         """Jobs that have begun may do what they can; nothing new begins."""

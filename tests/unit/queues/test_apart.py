@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from concurrent.futures import wait
 from typing import Any
 
 import pytest
@@ -35,7 +36,7 @@ def slow() -> Slow:
 
 def settled(queue: Any) -> None:
     """The call under way has ended; from here on there is time."""
-    queue._call.thread.join(60)
+    wait([queue._asked[1]], 60)
     queue._patience_s = 60.0
 
 
