@@ -15,6 +15,7 @@ from windrow.app.continuing import standing
 from windrow.app.runs import RunView, find_run, runnable_of
 from windrow.cli.main import main
 from windrow.errors import UserError
+from windrow.formats import read_addition, read_runnable
 
 FIRST = """
 name: m
@@ -133,6 +134,8 @@ def test_from_another_folder_and_after_the_file_has_changed(capsys: pytest.Captu
     told = RunView(find_run(None))
     assert (told.paths.name, told.story.added, told.story.is_complete) == ("m-2", 1, True)
     assert standing(told).is_up_to_date
+    assert main(["run", "--add", write("other.yaml", "tasks: [{id: other, command: 'true'}]"), "m-1"]) == 2
+    assert "m-1 is continued by m-2; use windrow resume m-2" in said(capsys)
     write("m.yaml", FIRST.replace("id: use", "id: used"))
     assert (
         "what was added to m-2 does not go with it any more: task sum has unknown parents: use" in standing(told).unread
@@ -193,3 +196,15 @@ def test_other_formats(name: str, good: str, bad: str, capsys: pytest.CaptureFix
     assert [(task.id, task.parents) for task in added.added.tasks] == [("c", ("use",))]
     assert main(["run", "--add", write(name, bad)]) == 2
     assert "unknown" in said(capsys)
+
+
+def test_families_and_patterns_of_the_run() -> None:
+    Path("a.yaml").write_text("tasks: [{id: 'sq-{i}', matrix: {i: 1..3}, command: 'x {i}'}, {id: sum, command: y}]")
+    run = read_runnable("a.yaml")
+    Path("b.yaml").write_text("tasks: [{id: c, command: z, after: sq}, {id: d, command: z, after: [sum, 's*-1']}]")
+    tasks = tuple(read_addition("b.yaml", run)[0].workflow)[4:]
+    assert [task.parents for task in tasks] == [("sq-1", "sq-2", "sq-3"), ("sum", "sq-1")]
+    Path("c.yaml").write_text(
+        "tasks: [{id: 'sq-{i}', matrix: {i: 7..8}, command: 'x {i}'}, {id: c, command: z, after: sq}]"
+    )
+    assert read_addition("c.yaml", run)[0].workflow.task(6).parents == ("sq-7", "sq-8")  # those of the file itself

@@ -96,6 +96,11 @@ class _Expansion:
         self._whole_paths = any(row.workdir != self._base for row in self._rows)
         self._number = self._numbers()
         self._families: dict[str, list[int]] = {}
+        for number, kind in enumerate(() if run is None else run.workflow.kinds, len(self._rows)):
+            if kind not in self._number:
+                self._families.setdefault(kind, []).append(number)
+        for stem in {_stem(form) for form in forms if form.matrix}:  # here it means those of this file
+            self._families.pop(stem, None)
         for number, row in enumerate(self._rows):
             if row.form.matrix and (stem := _stem(row.form)):
                 self._families.setdefault(stem, []).append(number)
