@@ -148,6 +148,23 @@ def test_a_job_that_the_queue_has_twice_is_stopped_where_it_runs(run: VirtualRun
     assert run.world.queue.jobs["c2"].status.state is JobState.CANCELLED
 
 
+def test_a_submission_that_arrives_after_its_job_was_given_up_begins_nothing(run: VirtualRun) -> None:
+    """It got no answer, could not be found, and the run was stopped before it was submitted again."""
+    answers = iter([Mood.LATE])
+    run.world.mood = lambda call: next(answers, Mood.GOOD) if call == "submit" else Mood.GOOD
+    run.world.queue.late_s = 100
+    manager = run.hire()
+    manager.begin()
+    manager.stop()
+    run.drive(manager)
+    assert not run.world.queue.jobs
+    run.wait(200)
+    assert run.world.turned_away == ["c1"]
+    assert not run.world.starts
+    assert run.go_on()
+    run.check_complete()
+
+
 def test_nothing_is_decided_after_a_stop(run: VirtualRun) -> None:
     """A decision was due while the queue put jobs off; when it listens again, nobody wants them any more."""
     run.runnable = braid(9)
