@@ -118,6 +118,9 @@ def test_a_complete_run_is_open_again() -> None:
     assert (story.additions[0].first, story.additions[0].count) == (2, 1)
 
 
+Kind = type[e.TaskFinished] | type[e.TaskFailed] | type[e.TaskUndone]
+
+
 def could_happen(kind: type[e.Event], task: int, story: RunStory) -> bool:
     states = [told.state for told in story.tasks]
     if kind is e.TaskUndone:
@@ -145,7 +148,8 @@ def test_core_and_story_agree_and_growing_is_as_good_as_having_had_it(data: st.D
             known += more
         else:
             task = data.draw(st.integers(0, known - 1))
-            kind = data.draw(st.sampled_from([e.TaskFinished, e.TaskFailed, e.TaskUndone]))
+            kinds: tuple[Kind, ...] = (e.TaskFinished, e.TaskFailed, e.TaskUndone)
+            kind = data.draw(st.sampled_from(kinds))
             if not could_happen(kind, task, story):
                 continue
             event = kind(step, task)
