@@ -118,6 +118,15 @@ def replacing(path: Path, mode: int = 0o600, *, lasting: bool = True) -> Iterato
         draft.replace(path)
 
 
+def free_bytes(folder: Path) -> int | None:
+    """What a user may still write to the file system of this folder; None where it does not say."""
+    try:
+        found = os.statvfs(folder)
+    except OSError:
+        return None
+    return found.f_bavail * found.f_frsize
+
+
 def sync_folder(folder: Path) -> None:
     """Make the names in a folder last through a crash of the machine."""
     descriptor = os.open(folder, os.O_RDONLY)

@@ -168,7 +168,8 @@ class AgentCore:
         task = result.task
         attempt, begun = self._running.pop(task)
         if not result.why:
-            self._records.append(events.AttemptFinished(at, task, attempt, begun, result.cpu_s, result.peak_bytes))
+            measured = result.cpu_s, result.peak_bytes, tuple(result.sizes)
+            self._records.append(events.AttemptFinished(at, task, attempt, begun, *measured))
             self._done.add(task)
             self._allocation.finish(task)
             return

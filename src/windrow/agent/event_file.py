@@ -54,7 +54,10 @@ class AttemptStarted:
 
 @dataclass(frozen=True, slots=True)
 class AttemptFinished:
-    """A task is done: exit code 0, outputs there. `peak_bytes` is 0 where it was too small to be told."""
+    """A task is done: exit code 0, outputs there. `peak_bytes` is 0 where it was too small to be told.
+
+    `sizes` are the bytes of its outputs, in their order; of a folder, of all that is in it.
+    """
 
     what: ClassVar[str] = "task-finished"
     at: float
@@ -63,6 +66,7 @@ class AttemptFinished:
     begun: float
     cpu_s: float
     peak_bytes: int
+    sizes: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +151,8 @@ _LAST_BYTES = 1 << 16
 def encode(record: Record) -> str:
     """The record as one line."""
     fields = {name: getattr(record, name) for name in record.__slots__}
+    if not fields.get("sizes", True):  # as before there were any
+        del fields["sizes"]
     return _encode({"at": fields.pop("at"), "what": record.what, **fields}) + "\n"
 
 
@@ -155,7 +161,7 @@ def decode(line: bytes) -> Record:
     fields = json.loads(line)
     try:
         kind = _KINDS[fields.pop("what")]
-        for name in fields.keys() & {"hosts", "nodes"}:
+        for name in fields.keys() & {"hosts", "nodes", "sizes"}:
             fields[name] = tuple(fields[name])
         return kind(**fields)
     except (KeyError, TypeError, AttributeError) as error:

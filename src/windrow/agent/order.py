@@ -48,7 +48,10 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """How an attempt ended. An empty `why` means that it succeeded; else `cause` says what failed it."""
+    """How an attempt ended. An empty `why` means that it succeeded; else `cause` says what failed it.
+
+    `sizes`: bytes of its outputs, where it succeeded.
+    """
 
     task: int
     attempt: int
@@ -59,6 +62,7 @@ class Result:
     peak_bytes: int = 0
     tail: str = ""
     cause: str = Cause.PROGRAM
+    sizes: tuple[int, ...] = ()
 
     @property
     def may_be_stop(self) -> bool:

@@ -133,6 +133,10 @@ class Outputs:
             for folder in self._hidden:
                 os.rmdir(folder)
 
+    def sizes(self) -> tuple[int, ...]:
+        """Bytes of what is in place, output by output; of a folder, of all that is in it. 0 where nobody can tell."""
+        return tuple(map(_bytes, self.paths))
+
     def discard(self) -> None:
         """The attempt has failed, or is lost: nothing of it stays. OSError if something does; the next one tries."""
         try:
@@ -267,6 +271,16 @@ def _look(path: str) -> tuple[int, ...] | None:
     if not stat.S_ISREG(found.st_mode) or abs(time.time() - found.st_mtime) < _COARSE_S:
         return None
     return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino
+
+
+def _bytes(path: str) -> int:
+    try:
+        if not os.path.isdir(path):
+            return os.stat(path).st_size
+        found = (os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names)
+        return sum(os.lstat(name).st_size for name in found)
+    except OSError:
+        return 0
 
 
 def _set_aside(path: str) -> bool:

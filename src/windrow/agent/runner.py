@@ -224,6 +224,8 @@ class Runner:
         if why:
             why, cause = f"exit code 0, but {why}{_discarded(outputs)}", _blamed(ended.cause, outputs)
             ended = replace(ended, why=why, cause=cause, tail=_tail(out))
+        else:
+            ended = replace(ended, sizes=outputs.sizes())
         os.close(out)
         self._results.append(ended)
 

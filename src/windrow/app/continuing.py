@@ -119,7 +119,7 @@ def _finished(told: RunView, task: int) -> Kept:
         return Kept(told.paths.name, told.story.begun_s or 0.0, told.story.last_s)
     last = attempts[-1]
     hosts = told.story.jobs[last.job].hosts
-    return Kept(told.paths.name, last.started_s, last.ended_s or told.story.last_s, tuple(hosts))
+    return Kept(told.paths.name, last.started_s, last.ended_s or told.story.last_s, tuple(hosts), last.sizes)
 
 
 def continued_run(told: RunView, *, wait_s: float) -> RunPaths:

@@ -31,10 +31,11 @@ def open_queue(name: str, shell: Mapping[str, str] | None = None) -> Queue:
     file = find_settings()
     tables = read_settings(file)
     table = dict(tables.get(name, {}))
-    kind = table.pop("kind", name)
+    room, kind = table.pop("room", None), table.pop("kind", name)
     if kind not in KINDS:
         raise unknown_name("queue", name, dict.fromkeys([*KINDS, *tables]))
     try:
+        _room_bytes(room)
         # Each queue is loaded only where it is used: who has no Slurm need not load its codec.
         if kind == "pbs":
             from windrow.queues.pbs.queue import PbsQueue, pbs_profile  # noqa: PLC0415
@@ -42,9 +43,20 @@ def open_queue(name: str, shell: Mapping[str, str] | None = None) -> Queue:
             return PbsQueue(pbs_profile(table))
         return _local(table) if kind == "local" else _slurm(table, shell)
     except UserError as error:
-        if not table:
+        if not tables.get(name):
             raise
         raise InputError(file or NAME, f"[queues.{name}] {error}") from None
+
+
+def room_bytes(name: str) -> int | None:
+    """How much room `windrow.toml` gives the files of runs on this queue: a quota, say. None: no limit of its own."""
+    return _room_bytes(read_settings(find_settings()).get(name, {}).get("room"))
+
+
+def _room_bytes(room: object) -> int | None:
+    if room is not None and not isinstance(room, str):
+        raise UserError(f"room must be {_WORDS[str]}, not {room!r}")
+    return None if room is None else parse_size(room)
 
 
 def no_answer(name: str, error: QueueError) -> NothingBegun:

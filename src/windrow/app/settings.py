@@ -7,6 +7,7 @@ account = "ab123"
 qos = "normal"
 constraint = "skylake"
 extra = ["--licenses=x:1"]      # handed to sbatch as they are
+room = "2TB"                    # for the files of runs there: a quota (any kind of queue)
 
 [queues.local]                  # this machine; all keys may be left out
 cores = 4                       # the most that a job uses at once

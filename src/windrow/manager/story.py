@@ -37,6 +37,8 @@ class TaskAttempt:
     tail: str = ""
     peak_bytes: int = 0
     cpu_s: float = 0.0
+    sizes: tuple[int, ...] = ()
+    """Bytes of each output, where it finished."""
     number: int = 1
     """What its agent called it, and its output."""
 
@@ -49,6 +51,7 @@ class Kept:
     started_s: float
     ended_s: float
     hosts: tuple[str, ...] = ()
+    sizes: tuple[int, ...] = ()
 
 
 @dataclass(slots=True)
@@ -63,6 +66,12 @@ class TaskStory:
     """When it was to run again although it had finished or failed, and for which file."""
     kept: Kept | None = None
     """Where it had finished before, where it has not run in this run."""
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Bytes of its outputs, in their order, as they were when it made them; empty where it has not."""
+        made = self.kept or self.last
+        return () if made is None else made.sizes
 
     @property
     def last(self) -> TaskAttempt | None:
@@ -182,6 +191,13 @@ class RunStory:
         """How many tasks had finished in the run that this one continues."""
         return sum(task.kept is not None for task in self.tasks)
 
+    def sizes(self) -> dict[int, int]:
+        """Bytes of the files of the workflow, by number: as measured when they were made, else as declared."""
+        found = {number: file.size_bytes for number, file in enumerate(self.workflow.files) if file.size_bytes}
+        for number, task in enumerate(self.tasks):
+            found |= zip(self.workflow.outputs.of(number).tolist(), task.sizes, strict=False)
+        return found
+
     @property
     def is_complete(self) -> bool:
         """Whether every task is done."""
@@ -207,9 +223,12 @@ class RunStory:
         else:
             self.resumed_s.append(at_s)
         self.is_stopped, self.trouble = False, ""
-        for task in self.tasks:
+        for number, task in enumerate(self.tasks):
             if task.state in (TaskState.FAILED, TaskState.BLOCKED):
                 self._move(task, TaskState.PENDING)
+                if where := self.copied.get(number):  # it was blocked there, and is no more
+                    self._move(task, TaskState.SUBMITTED)
+                    task.job = min(where)
 
     def _run_stopped(self, _event: e.RunStopped, _at_s: float, _detail: Any) -> None:
         self.is_stopped = True
@@ -304,11 +323,13 @@ class RunStory:
                 number = detail.get("attempt", len(task.attempts) + 1)
                 task.attempts.append(TaskAttempt(event.job, at_s, tuple(detail.get("nodes", ())), number=number))
             case e.TaskFinished():
+                self.copied.get(event.task, set()).clear()
                 _attempt_over(task, AttemptState.FINISHED, at_s, detail)
                 self._move(task, TaskState.FINISHED)
             case e.TaskKept():
                 self._move(task, TaskState.FINISHED)
-                task.kept = Kept(**{**detail, "hosts": tuple(detail.get("hosts", ()))})
+                lists: Any = {key: tuple(detail.get(key, ())) for key in ("hosts", "sizes")}
+                task.kept = Kept(**{**detail, **lists})
             case e.TaskRetried():
                 _attempt_over(task, AttemptState.FAILED, at_s, detail)
                 if is_open and not any(a.outcome is AttemptState.RUNNING for a in task.attempts):
@@ -364,6 +385,7 @@ def _attempt_over(task: TaskStory, outcome: AttemptState, at_s: float, detail: A
     attempt.started_s = detail.get("begun", attempt.started_s)
     for name in _MEASURED.intersection(detail):
         setattr(attempt, name, detail[name])
+    attempt.sizes = tuple(detail.get("sizes", ()))
 
 
 _BEATEN = "another attempt finished first"

@@ -49,6 +49,8 @@ def from_agent(job: int, record: agent.Record) -> Record | None:
             assert_never(record)
     # asdict() would copy deeply, which was a third of what the manager did while tasks were short
     detail = {name: getattr(record, name) for name in record.__slots__ if name not in ("at", "task", "final")}
+    if not detail.get("sizes", True):
+        del detail["sizes"]
     return Record(event, detail, record.at)
 
 

@@ -8,7 +8,7 @@ Rule 3: every job carries a tag, by which it is found again after a crash.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol, runtime_checkable
 
@@ -104,7 +104,7 @@ class Limits:
     clause why no job can start at all; empty where some can. `from_settings`: what nodes there are is said by
     windrow.toml, where the user may raise it. `narrow` says why `max_nodes` is less than the site gives: Windrow itself
     cannot use more there. `kinds` are the nodes by what they have, where that is known; `shape` is what each has at
-    least.
+    least. `room_bytes`: for the files of a run that begins in this folder now.
     """
 
     nodes: int
@@ -119,6 +119,7 @@ class Limits:
     from_settings: bool = False
     narrow: str = ""
     kinds: tuple[NodeKind, ...] = ()
+    room_bytes: int | None = field(default=None, compare=False)  # it changes all the time
 
 
 @dataclass(frozen=True, slots=True)

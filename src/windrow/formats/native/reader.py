@@ -134,6 +134,8 @@ class _Expansion:
             draft.children.append(())
             draft.inputs.append(draft.files.numbers(inputs))
             draft.outputs.append(draft.files.numbers(outputs))
+            for file, size in zip(self._outputs[number], form.sizes, strict=True):
+                draft.files.state_size(file, size, by_writer=size > 0)
             command, env, elsewhere = commands.filled(form, row.id, row.values, inputs, outputs)
             draft.commands[number] = command
             steps.append(Step(command, row.workdir, env, form.retries, form.runtime_s is not None, elsewhere))

@@ -68,6 +68,7 @@ class TaskForm:
     shell: tuple[str, ...] = ("strict",)
     inputs: tuple[Field, ...] = ()
     outputs: tuple[Field, ...] = ()
+    sizes: tuple[int, ...] = ()
     after: tuple[Field, ...] = ()
     env: tuple[tuple[str, Field], ...] = ()
     workdir: Field | None = None
@@ -119,6 +120,8 @@ class _Reader:
         counts[GPUS] = values.pop(GPUS, 0)
         values.pop("resources", None)
         values["counts"] = tuple(sorted((name, count) for name, count in counts.items() if count))
+        made = values.pop("outputs", ())
+        values |= {"outputs": tuple(field for field, _ in made), "sizes": tuple(size for _, size in made)}
         fields, is_shell = values.pop("command")
         return TaskForm(line=node.line, command=fields, is_shell=is_shell, **values)
 
@@ -171,6 +174,13 @@ class _Reader:
     def texts(self, node: Node, key: str) -> tuple[Field, ...]:
         items = node.items if isinstance(node, Items) else (node,)
         return tuple(self.text(item, key) for item in items)
+
+    def outputs(self, node: Node, key: str) -> tuple[tuple[Field, int], ...]:
+        """Each with its size, 0 where that is not known."""
+        if not isinstance(node, YamlTable):
+            return tuple((field, 0) for field in self.texts(node, key))
+        known = ((name, isinstance(size, Scalar) and size.value is None, size) for name, size in node.entries)
+        return tuple((self.text(name, key), 0 if no else self.memory(s, f"{key} {name.text}")) for name, no, s in known)
 
     def env(self, node: Node, key: str) -> dict[str, Field]:
         if not isinstance(node, YamlTable):
@@ -276,7 +286,7 @@ _READERS: Mapping[str, Callable[[_Reader, Node, str], Any]] = {
     "command": _Reader.command,
     "shell": _Reader.shell,
     "inputs": _Reader.texts,
-    "outputs": _Reader.texts,
+    "outputs": _Reader.outputs,
     "after": _Reader.texts,
     "cores": _Reader.count,
     "nodes": _Reader.count,

@@ -22,6 +22,7 @@ from pathlib import Path
 
 from windrow.agent.machine import this_machine
 from windrow.errors import UserError, unknown_name
+from windrow.files import free_bytes
 from windrow.model.bounds import COUNT_MAX
 from windrow.model.resources import Counts, NodeShape, is_name
 from windrow.places import user_folder
@@ -105,6 +106,7 @@ class LocalQueue:
             max_array=_MAX_ARRAY,
             starts_at_once=self.settings.nodes is None,
             from_settings=True,
+            room_bytes=free_bytes(Path()),
         )
 
     def submit(self, spec: JobSpec) -> str:

@@ -181,13 +181,15 @@ def _task_action(crate: CrateOf, files: Mapping[str, Entity], number: int, i: in
 def _files(crate: CrateOf) -> dict[str, Entity]:
     """The files that tasks read and write, by path; those that are not there are left out."""
     found: dict[str, Entity] = {}
-    names = crate.told.story.workflow.files
+    names, sizes = crate.told.story.workflow.files, crate.told.story.sizes()
     for f, path in sorted(_paths(crate).items(), key=lambda item: item[1]):
         seen = crate.look(Path(path))
         if seen is None or path in found:
             continue
         address = Path(path).as_uri() + ("/" if seen.is_folder else "")
         entity: Entity = {"@id": address, "@type": "Dataset" if seen.is_folder else "File", "name": names[f].id}
+        if seen.is_folder and f in sizes:
+            entity["contentSize"] = str(sizes[f])
         if not seen.is_folder:
             entity |= {"contentSize": str(seen.size_bytes), "sha256": seen.sha256}
         found[path] = entity

@@ -149,11 +149,12 @@ def _attempt(run: RecordedRun, number: int, attempt: TaskAttempt) -> list[str]:
     nodes = ", ".join(map(str, attempt.nodes))
     ran = "" if attempt.ended_s is None else f", {_span(attempt.ended_s - attempt.started_s)}"
     peak = f", at most {format_size(attempt.peak_bytes)} of memory" if attempt.peak_bytes else ""
+    wrote = f", wrote {format_size(sum(attempt.sizes))}" if attempt.sizes else ""
     why = f": {attempt.why}" if attempt.why else ""
     since = _clock(run, attempt.started_s)
     head = f"attempt {number}: job {attempt.job}, node {nodes}, from {since}{ran}, {attempt.outcome}"
     tail = [f"  | {line}" for line in attempt.tail.splitlines()[-_SHOWN:]]
-    return [head + peak + why, *tail]
+    return [head + peak + wrote + why, *tail]
 
 
 def _waits_for(story: RunStory, number: int) -> list[str]:

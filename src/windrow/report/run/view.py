@@ -95,6 +95,7 @@ class TaskView(Struct):
     peak_bytes: int | None = None
     cpu_s: float | None = None
     output: str | None = None
+    sizes: dict[str, int] | None = None
 
 
 class StartView(Struct):
@@ -193,6 +194,9 @@ def task_views(told: RunView) -> Iterator[TaskView]:
             attempts=len(task.attempts),
             why=_why(told, number),
         )
+        if task.sizes:
+            files = [workflow.files[f].id for f in workflow.outputs.of(number).tolist()]
+            view.sizes = dict(zip(files, task.sizes, strict=False))
         if (last := task.last) is not None:
             view.job, view.started_s, view.ended_s = last.job, last.started_s, last.ended_s
             view.ran_s = (last.ended_s or now_s) - last.started_s
