@@ -44,6 +44,8 @@ CASES = (
     Case("GPUs level by level", {**many(3, gpus=1), "last": {"after": "gpus-*", "gpus": 2}}, "level-by-level", jobs=2),
     Case("all in one with GPUs", {**many(3, gpus=1), "after-0": {"after": "gpus-*"}}, "giant", jobs=1),
     Case("GPUs by glume", {**many(3, gpus=1), **many(3)}, "glume"),
+    Case("all kinds by foresight", MIXED, "foresight"),
+    Case("GPUs and large memory by zhang", {**many(2, gpus=2), **many(2, **LARGE)}, "zhang"),
     Case("more memory than thin nodes have", many(3, memory="1500MiB")),
     Case("more memory than most nodes have", many(3, memory="3000MiB")),
     Case("memory of the largest node", many(2, memory="7000MiB")),

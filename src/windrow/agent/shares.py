@@ -20,7 +20,6 @@ import os
 import time
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from windrow.agent.gpus import name_of, visible
 from windrow.agent.job_file import tuples
@@ -179,7 +178,10 @@ class Shares:
         line = os.pread(self._file, 1 << 20, 0).partition(b"\n")[0]
         try:
             rows = json.loads(line)
-            others = [Share(Identity(*row[:2]), _need(*row[2]), _need(*row[3]), *map(tuples, row[4:])) for row in rows]
+            others = [
+                Share(Identity(*row[:2]), Need(*tuples(row[2])), Need(*tuples(row[3])), *map(tuples, row[4:]))
+                for row in rows
+            ]
         except (ValueError, TypeError, IndexError, KeyError):
             return [], b""
         return [share for share in others if share.who != self._own.who], line
@@ -199,7 +201,3 @@ def _row(share: Share) -> list[object]:
 
 def _short(need: Need) -> tuple[object, ...]:
     return tuple(need) if need[3:] != NOTHING[3:] else need[:2]
-
-
-def _need(*values: Any) -> Need:
-    return Need(*map(tuples, values))

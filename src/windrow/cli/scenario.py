@@ -15,7 +15,6 @@ from windrow.model.bounds import COUNT_MAX
 
 if TYPE_CHECKING:
     from windrow.lab.scenario import Scenario
-    from windrow.model import NodeShape
 
 MARGIN = 1.1
 """As in the papers: a simulated job requests a tenth more than it is expected to need."""
@@ -76,6 +75,7 @@ def read_scenario(args: argparse.Namespace) -> Scenario:
     """Read the files and put everything together. UserError where it cannot work."""
     from windrow.formats import read_log, read_workflow
     from windrow.lab.scenario import Scenario, embedded_log
+    from windrow.model import NodeShape
     from windrow.model.failures import Failures
     from windrow.sim.settings import ClusterSettings
 
@@ -86,16 +86,11 @@ def read_scenario(args: argparse.Namespace) -> Scenario:
         log = embedded_log() if args.log is None else read_log(args.log)
     names = ("requests", "policy", "cap", "margin", "noise", "seed", "priority", "placement")
     rules = {name: getattr(args, name) for name in names}
-    scenario = Scenario(workflow, log, shape=_shape(args), failures=failures, **rules)
+    counts = {**dict(args.resource), **({"gpus": args.gpus} if args.gpus else {})}
+    shape = NodeShape(args.cores, args.memory, args.disk, tuple(sorted(counts.items())))
+    scenario = Scenario(workflow, log, shape=shape, failures=failures, **rules)
     _check_fit(scenario)
     return scenario
-
-
-def _shape(args: argparse.Namespace) -> NodeShape:
-    from windrow.model import NodeShape
-
-    counts = {**dict(args.resource), **({"gpus": args.gpus} if args.gpus else {})}
-    return NodeShape(args.cores, args.memory, args.disk, tuple(sorted(counts.items())))
 
 
 def read_one_run(args: argparse.Namespace) -> tuple[Scenario, int]:
