@@ -177,6 +177,7 @@ def tests(rows: Sequence[Row]) -> Section:
 FAULTS = (
     ("each kind of fault at each record of a run of 60 tasks", "--every-record --seed 4 --strategy level-by-level"),
     ("10,000 runs of 60 tasks, each with up to 8 faults", "--seed 100000 --runs 10000"),
+    ("1,000 runs in which two jobs run the same tasks", "--seed 200000 --runs 1000 --copies 2"),
 )
 
 

@@ -140,6 +140,7 @@ OPTIONS: dict[tuple[str, ...], dict[str, Callable[[Draw], str]]] = {
         "--cap": lambda d: bad_whole(d, 1, _MILLION),
         "--margin": bad_number,
         "--max-nodes": lambda d: bad_whole(d, 1, _NODES),
+        "--copies": lambda d: bad_whole(d, 1, 10),
         "--risk": lambda d: d.choice(["0", "1", bad_number(d)]),
         "--guess": lambda d: d.choice(["0", bad_time(d)]),
         "--add": bad_name,
