@@ -37,6 +37,8 @@ from windrow.recipes import generate_log, generate_workflow
 from windrow.sim import Cluster
 from windrow.strategies import whole_seconds
 
+pytestmark = pytest.mark.slow
+
 
 @cache
 def busy_log() -> Log:
@@ -47,7 +49,6 @@ def small(seed: int, kind: str = "", record: int | None = None) -> Scenario:
     return Scenario(seed, lanes=3, levels=5, kind=kind, record=record)
 
 
-@pytest.mark.slow
 def test_drawn_runs_hold_what_is_promised() -> None:
     met = Counter[str]()
     for seed in range(50 * max(1, FUZZ)):
@@ -57,16 +58,14 @@ def test_drawn_runs_hold_what_is_promised() -> None:
     assert len(met) >= len(Kind) - 2
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", Kind)
 def test_every_kind_of_fault_at_some_records(kind: Kind) -> None:
     """All of them: `make prove`."""
-    for record in (11, 29):
+    for record in (29,):
         played = play(small(list(Kind).index(kind), kind, record))
         assert not played.violation
 
 
-@pytest.mark.slow
 def test_drawn_runs_of_which_several_jobs_run_each_task() -> None:
     for seed in range(8 * max(1, FUZZ)):
         assert not play(replace(small(seed), copies=2 + seed % 2)).violation
@@ -149,8 +148,7 @@ LOOK_S = 5
 """The longest time between two looks of an agent at other jobs, for whose tasks its own wait."""
 
 
-@pytest.mark.slow
-@examples(25)
+@examples(10)
 @given(
     seed=st.integers(0, 2**32), strategy=st.sampled_from(("individual", "level-by-level", "one-job", "glume", "zhang"))
 )
@@ -184,7 +182,6 @@ def test_without_faults_a_run_goes_as_in_a_trial(seed: int, strategy: str) -> No
     assert abs(ended_s - began_s - trial.makespan_s) <= LOOK_S * (levels - 1)
 
 
-@pytest.mark.slow
 def test_what_failures_cost_that_only_the_shell_shows() -> None:
     """Figures come from the journal; the same seed gives the same; less fails, less is lost."""
     workflow = generate_workflow("fork-join", tasks=12, work_s=12 * 1800.0, seed=1)
