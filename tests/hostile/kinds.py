@@ -132,9 +132,7 @@ OPTIONS: dict[tuple[str, ...], dict[str, Callable[[Draw], str]]] = {
     },
     ("timeline", _WORKFLOW): {"--at": bad_time, "--priority": bad_weights, "--strategy": bad_choice},
     ("run", "ok.yaml"): {
-        "--on": bad_choice,
-        "--strategy": bad_choice,
-        "--objective": bad_choice,
+        **dict.fromkeys(("--on", "--strategy", "--objective"), bad_choice),
         "--deadline": lambda d: d.choice(["0", bad_time(d)]),
         "--think": lambda d: bad_whole(d, 1, 1000),
         "--cap": lambda d: bad_whole(d, 1, _MILLION),
