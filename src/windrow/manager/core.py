@@ -288,7 +288,7 @@ class Core:
             self._open_parents[child] -= 1
             if self._open_parents[child] or self.job_of[child] is not None:
                 continue
-            if child not in self.blocked and not self._done[child]:
+            if child not in self.blocked and child not in self.failed and not self._done[child]:
                 insort(self._ready, (-self._expected[child], child))
                 became_ready[self._home(child)] = None
         return [*actions, *self._decide_if_useful(became_ready)]

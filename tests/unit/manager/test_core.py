@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from windrow.errors import UserError
+from windrow.manager import events as e
 from windrow.manager.core import Core
 from windrow.manager.events import (
     Abandon,
@@ -28,7 +29,7 @@ from windrow.manager.terms import Terms
 from windrow.model import Task, Workflow
 from windrow.model.cause import Cause
 from windrow.model.site import Site
-from windrow.strategies import Decision, JobPlan, Work
+from windrow.strategies import Decision, JobPlan, Work, whole_seconds
 
 A, B, C, D = range(4)
 
@@ -232,3 +233,13 @@ def test_terms_are_checked() -> None:
     for limits in ({"cap": 0}, {"speed": 0}):
         with pytest.raises(UserError, match="a site needs"):
             Site.of(8, None, **limits)
+
+
+def test_a_failed_task_stays_failed_when_its_parent_runs_again() -> None:
+    """The output of a finished parent was lost, and the task that read it failed; only a resumed run tries it again."""
+    workflow = Workflow.from_tasks("two", [Task("a", 3), Task("b", 3, parents=("a",)), Task("c", 3)])
+    core = Core(Work(workflow, whole_seconds(workflow), Site.of(2)), Terms())
+    for event in (e.RunBegan(0), e.TaskFinished(1, 0), e.TaskUndone(2, 0), e.TaskFailed(3, 1), e.TaskFinished(4, 0)):
+        core.handle(event)
+        core.check()
+    assert core.view(5, lambda nodes, _: nodes * 0).ready == (2,)
