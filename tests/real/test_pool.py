@@ -336,7 +336,7 @@ def test_bad_workflows_are_refused_when_they_are_submitted(world: World) -> None
     world.serve("--cores", "2", "--memory", "1GB")
     for task, said in (
         ({"id": "a", "command": "true", "cores": 3}, "3 cores"),
-        ({"id": "a", "command": "true", "memory": "2GB"}, "bytes"),
+        ({"id": "a", "command": "true", "memory": "2GB"}, "1.9 GiB of memory"),
         ({"id": "a", "command": "true", "inputs": ["not.there"]}, "not.there"),
         ({"id": "a", "command": "true", "after": ["a"]}, "a"),
         ({"id": "a"}, "command"),

@@ -9,10 +9,13 @@ is not there, or cannot be read, the whole disk may be away for a while, and not
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from windrow.agent.order import absolute
+from windrow.agent.outputs import aside_name
 from windrow.model import Runnable
 
 
@@ -61,6 +64,21 @@ def lost_files(
                 found[made_by] = LostFile(made_by, name, reader)
                 stack.append(made_by)
     return [found[maker] for maker in sorted(found)]
+
+
+def unfinished(runnable: Runnable, tasks: Iterable[int]) -> list[LostFile]:
+    """Outputs of these finished tasks that another attempt had begun to write again, and did not finish.
+
+    A job that was given up may finish a task while its replacement writes the same files in place, and is killed then.
+    """
+    found = []
+    for task in tasks:
+        names = runnable.workflow.task(task).outputs
+        paths = absolute(runnable.steps[task].workdir, names)
+        marked = (name for name, path in zip(names, paths, strict=True) if os.path.lexists(aside_name(path)))
+        if name := next(marked, None):
+            found.append(LostFile(task, name))
+    return found
 
 
 def is_gone_from(workdir: str, name: str) -> bool:

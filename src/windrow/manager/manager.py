@@ -22,7 +22,7 @@ from windrow.manager.dispatch import Dispatch
 from windrow.manager.events import Abandon, Action, Decide, StopJob, SubmitJob
 from windrow.manager.inbox import LATE_S, GivenUp, Placed, next_look_s
 from windrow.manager.journal import Record, RunJournal
-from windrow.manager.lost_files import LostFile, lost_files
+from windrow.manager.lost_files import LostFile, lost_files, unfinished
 from windrow.manager.outpost import Outpost
 from windrow.strategies.base import Strategy
 
@@ -134,6 +134,9 @@ class Manager:
     def step(self) -> bool:
         """Look once at everything and act. Returns whether anything happened."""
         happened = self._listen()
+        if self.core.is_complete and self.core.is_over:  # nobody writes any more: is all whole that counts as finished?
+            again = [task for task, started in self.dispatch.attempts.items() if started > 1]
+            self._undo(unfinished(self.dispatch.runnable, again))
         self._act_on_wishes()
         # All who tell of the run are to know why its jobs wait: the queue's latest words, written where they change.
         reasons = {number: why for outpost in self.outposts for number, why in outpost.reasons.items()}

@@ -71,6 +71,12 @@ def test_drawn_runs_of_which_several_jobs_run_each_task() -> None:
         assert not play(replace(small(seed), copies=2 + seed % 2)).violation
 
 
+def test_what_a_replacement_left_half_written_is_made_again() -> None:
+    """A job that was given up finishes a task, while its replacement writes the same file in place, and is killed."""
+    for seed in (100215, 2206):
+        assert not play(small(seed)).violation
+
+
 def test_outputs_that_are_not_claimed_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(claim, "commit", lambda _path, _job: True)
     assert "finished again" in first_found([replace(small(seed), copies=2, faults=0) for seed in range(20)])

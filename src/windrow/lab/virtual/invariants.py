@@ -119,8 +119,9 @@ def check_nothing_twice(world: World, folder: RunFolder, records: Iterable[Recor
     if twice:
         raise Violation(f"submitted twice: {twice}")
     undone = Counter(r.event.task for r in records if isinstance(r.event, TaskUndone))
+    may_be_lost = world.deleted | {Path(path).name for path in world.doubtful}
     for record in records:
-        if isinstance(record.event, TaskUndone) and (record.detail or {}).get("file") not in world.deleted:
+        if isinstance(record.event, TaskUndone) and (record.detail or {}).get("file") not in may_be_lost:
             raise Violation(f"task {record.event.task} was undone, though no output of it was deleted")
     given_up = {start.task for start in world.starts if start.queue_id in world.was_unseen}
     ends = Counter(task for task, _ in finished_in(folder))
