@@ -320,7 +320,7 @@ class Core:
         self._close(task)
         self.failed.add(task)
         reached = self._descendants({task})
-        self.blocked |= reached
+        self.blocked = (self.blocked | reached) - self.failed
         self._left[sorted(reached)] = False
         idle = [(number, job) for number, job in self.jobs.items() if not job.is_running and not job.is_stopping]
         useless = [number for number, job in idle if job.open_tasks | job.copies <= self.blocked]

@@ -243,3 +243,13 @@ def test_a_failed_task_stays_failed_when_its_parent_runs_again() -> None:
         core.handle(event)
         core.check()
     assert core.view(5, lambda nodes, _: nodes * 0).ready == (2,)
+
+
+def test_a_task_that_failed_is_not_blocked_as_well() -> None:
+    """Nor does a run go on for ever because its tasks are counted twice."""
+    workflow = Workflow.from_tasks("two", [Task("a", 3), Task("b", 3, parents=("a",)), Task("c", 3, parents=("b",))])
+    core = Core(Work(workflow, whole_seconds(workflow), Site.of(2)), Terms())
+    for event in (e.RunBegan(0), e.TaskFinished(1, 0), e.TaskUndone(2, 0), e.TaskFailed(3, 1), e.TaskFailed(4, 0)):
+        core.handle(event)
+        core.check()
+    assert (core.is_over, core.failed, core.blocked) == (True, {0, 1}, {2})

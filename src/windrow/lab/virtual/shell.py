@@ -33,7 +33,7 @@ from windrow.strategies import Strategy, Work, whole_seconds
 
 PATIENCE_LOOKS = 20_000
 """How often a manager looks before its run is taken to have no end."""
-MOST_MANAGERS = 60
+MOST_MANAGERS = 200
 TERMS = Terms(round_s=1, overhead_s=8, patience=PATIENCE)
 
 
