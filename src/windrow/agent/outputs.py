@@ -134,7 +134,7 @@ class Outputs:
                 os.rmdir(folder)
 
     def sizes(self) -> tuple[int, ...]:
-        """Bytes of what is in place, output by output; of a folder, of all that is in it. 0 where nobody can tell."""
+        """Bytes of what is in place, output by output; of a folder, of all that is in it. 0 where that is unknown."""
         return tuple(map(_bytes, self.paths))
 
     def discard(self) -> None:

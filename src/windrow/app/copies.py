@@ -35,5 +35,5 @@ def refuse_copies(copies: int, cap: int, tasks: Sequence[str], of: int) -> None:
 
 
 def with_copies(strategy: Strategy, copies: int, dispatch: Dispatch) -> Strategy:
-    """The strategy, each of its jobs so many times."""
+    """The strategy, with each of its jobs submitted that many times."""
     return Copied(strategy, copies, dispatch.may_copy) if copies > 1 else strategy

@@ -373,7 +373,7 @@ def _manager(paths: RunPaths, journal: RunJournal, promise: FirstPromise) -> Man
 
 
 def _sites_again(order: RunRequest, facts: Mapping[str, Any]) -> list[Reached]:
-    """The sites of a run that was begun. Where there are others, one that does not answer is as it was then."""
+    """The sites of a run that has started. If there are several, one that does not answer is taken as recorded."""
     if not order.also:
         queue = open_queue(order.on, order.shell)
         return [_reached(order, order.on, queue, queue.limits(), facts.get("place", ""))]
@@ -390,7 +390,7 @@ def _sites_again(order: RunRequest, facts: Mapping[str, Any]) -> list[Reached]:
 
 
 def _outpost(reached: Reached, root: Path, waits: History | None, errors: TaskErrors | None) -> Outpost:
-    """A site with all who tell of its future; without `errors` nobody looks ahead."""
+    """A site with its forecasters; without `errors` there is no look ahead."""
     queue, name, place = reached.queue, reached.site.name, reached.place
     twin, ahead, asked = cache(lambda: twin_of(queue)), None, list[Forecaster]()
     if errors is not None:

@@ -107,7 +107,7 @@ class TaskErrors:
         return np.array(known, dtype=np.float64) if known else None
 
     def hear(self, records: Iterable[Record]) -> None:
-        """Take in the tasks that finished. Whole seconds are compared: fractions of one are nobody's error."""
+        """Take in the tasks that finished. Whole seconds are compared: fractions do not count as errors."""
         for record in records:
             if isinstance(record.event, e.TasksAdded):
                 self._expected_s += [max(1, math.ceil(task.runtime_s)) for task in record.event.added.tasks]
@@ -134,7 +134,7 @@ class FirstPromise:
                     pass
 
     def kept(self) -> Promise | None:
-        """The promise and what came of it, now that all is done; None where nobody looked ahead at first."""
+        """The promise and what came of it, now that all is done; None if the first decision did not look ahead."""
         return Promise(self._at_s, self._expected_s, self._done_s - self._at_s) if self._expected_s else None
 
 

@@ -60,7 +60,7 @@ def _room_bytes(room: object) -> int | None:
 
 
 def no_answer(name: str, error: QueueError) -> NothingBegun:
-    """The error for a queue that cannot be asked before anything was begun."""
+    """The error for a queue that does not answer before anything has started."""
     hint = "is this a machine of that cluster, and is its batch system up? --on local needs none"
     return NothingBegun(f"the queue {name} does not answer; {hint} ({error})")
 

@@ -244,7 +244,7 @@ class RunView(JournalView[RunJournal]):
             self.runnable = Runnable(self.story.workflow, (*self.runnable.steps, *record.event.added.steps))
 
     def recorded(self, now_s: float) -> RecordedRun:
-        """The run as figures and pages take it. Its time goes on while somebody manages it."""
+        """The run as figures and pages take it. Its clock runs while it is managed."""
         from windrow.manager.figures import RecordedRun  # noqa: PLC0415  (a run that goes on shows none)
 
         last_s = self.story.last_s

@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Ask the manager to stop the run, or do it ourselves where nobody manages it."""
+    """Ask the manager to stop the run, or stop it here if it has no manager."""
     from windrow.app.execute import drive, managed
     from windrow.app.requests import ask_to_stop
     from windrow.app.runs import RunView, find_own_run

@@ -88,7 +88,7 @@ def _descendants(workflow: Workflow, tasks: Sequence[int]) -> set[int]:
 
 
 def _was_taken(told: RunView, tasks: Sequence[int]) -> bool:
-    """Ask whoever manages the run; whether it was heard before its manager left."""
+    """Ask the manager of the run. Returns whether the request was taken before the manager left."""
     from windrow.app.requests import ask_to_retry
 
     workflow, states = told.runnable.workflow, [task.state for task in told.story.tasks]

@@ -127,7 +127,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _add_tasks(args: argparse.Namespace) -> int:
-    """Add tasks to a run; then its manager goes on with it, or, where it has none, this process."""
+    """Add tasks to a run; its manager continues it, or this process if it has none."""
     from windrow.app.adding import add_tasks, prepare_addition
     from windrow.app.continuing import run_to_change
 

@@ -33,7 +33,7 @@ from windrow.strategies import Strategy, Work, whole_seconds
 
 PATIENCE_LOOKS = 20_000
 """How often a manager looks before its run is taken to have no end."""
-MOST_MANAGERS = 200
+MOST_MANAGERS = 60
 TERMS = Terms(round_s=1, overhead_s=8, patience=PATIENCE)
 
 
@@ -158,11 +158,14 @@ class VirtualRun:
     def survive(self, most: int = MOST_MANAGERS, *, is_checked: bool = True) -> None:
         """Hire managers until every task is done, whatever goes wrong; then check that all is well."""
         for number in range(most):
-            if self.go_on() and self.is_complete and len(self.story().additions) == len(self.additions):
+            joined = {one.event.id for one in self.story().additions} if self.go_on() and self.is_complete else None
+            to_come = [at_s for at_s, added in self.additions if joined is not None and added.id not in joined]
+            if joined is not None and not to_come:
                 break
             if is_checked:
                 self.check_beliefs()
-            away_s = max(self.away_s, self.world.full_until_s - self.world.now_s)
+            back_s = min(to_come, default=self.world.full_until_s)  # a run that is complete has nothing to do before
+            away_s = max(self.away_s, back_s - self.world.now_s)
             self.wait(away_s + min(number, MOST_MANAGERS))
         if is_checked:
             self.check_complete()
