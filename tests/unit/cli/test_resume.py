@@ -9,6 +9,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from tests.waiting import wait_until
 
 from windrow.app import continuing
 from windrow.app.queues import open_queue
@@ -276,4 +277,4 @@ def test_a_changed_file_stops_what_the_old_run_still_has_in_the_queue(capsys: py
     assert main(["resume"]) == 0
     assert "m-2 continues m-1" in said(capsys)
     assert ran() == {"gen": 1, "use": 1, "plot": 1, "side": 1}
-    assert open_queue("local").snapshot().jobs == ()
+    wait_until(lambda: open_queue("local").snapshot().jobs == ())  # its server hears of the end a moment later
