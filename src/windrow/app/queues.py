@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from windrow.app.settings import NAME, find_settings, read_settings
+from windrow.app.settings import NAME, SITE_KEYS, find_settings, read_settings, site_fields
 from windrow.errors import InputError, NothingBegun, UserError, unknown_name
 from windrow.model.duration import parse_duration
 from windrow.model.resources import GPUS
@@ -31,11 +31,14 @@ def open_queue(name: str, shell: Mapping[str, str] | None = None) -> Queue:
     file = find_settings()
     tables = read_settings(file)
     table = dict(tables.get(name, {}))
-    room, kind = table.pop("room", None), table.pop("kind", name)
+    kind = table.pop("kind", name)
     if kind not in KINDS:
         raise unknown_name("queue", name, dict.fromkeys([*KINDS, *tables]))
     try:
-        _room_bytes(room)
+        site = site_fields(name, tables)
+        table = {key: value for key, value in table.items() if key not in SITE_KEYS}
+        if "host" in site:
+            raise UserError("a site with a host cannot be reached yet; leave host out for one of this machine's queues")
         # Each queue is loaded only where it is used: who has no Slurm need not load its codec.
         if kind == "pbs":
             from windrow.queues.pbs.queue import PbsQueue, pbs_profile  # noqa: PLC0415
@@ -45,18 +48,13 @@ def open_queue(name: str, shell: Mapping[str, str] | None = None) -> Queue:
     except UserError as error:
         if not tables.get(name):
             raise
-        raise InputError(file or NAME, f"[queues.{name}] {error}") from None
+        what = "sites" if name in read_settings(file, ("sites",)) else "queues"
+        raise InputError(file or NAME, f"[{what}.{name}] {error}") from None
 
 
-def room_bytes(name: str) -> int | None:
-    """How much room `windrow.toml` gives the files of runs on this queue: a quota, say. None: no limit of its own."""
-    return _room_bytes(read_settings(find_settings()).get(name, {}).get("room"))
-
-
-def _room_bytes(room: object) -> int | None:
-    if room is not None and not isinstance(room, str):
-        raise UserError(f"room must be {_WORDS[str]}, not {room!r}")
-    return None if room is None else parse_size(room)
+def fields_of(name: str) -> dict[str, Any]:
+    """What `windrow.toml` says of the site of this name, as fields of a `Site`."""
+    return site_fields(name, read_settings(find_settings()))
 
 
 def no_answer(name: str, error: QueueError) -> NothingBegun:

@@ -1,4 +1,4 @@
-"""`windrow.toml`: how queues are reached. Looked for in this folder, in those above it, then in ~/.config/windrow.
+"""`windrow.toml`: how queues and sites are reached. Looked for here, in the folders above, then in ~/.config/windrow.
 
 [queues.slurm]                  # the name that --on takes
 kind = "slurm"                  # default: the name
@@ -19,20 +19,47 @@ kind = "local"
 nodes = 4
 cores = 1                       # of each node
 policy = "easy"
+
+[sites.west]                    # a queue, and where its files are; --on takes several: --on local,west
+queue = "slurm"                 # kind, with the keys of such a queue as above
+cluster = "dusk"                # another cluster of the same Slurm: -M on every command
+host = "login.west.example"     # where its commands run, by ssh (default: here)
+data_host = "dtn.west.example"  # where files are sent (default: host)
+folder = "/scratch/me/windrow"  # where runs are kept there
+shares_files_with = ["here"]    # sites that see the same files; here: the folder of the run (default without a host)
+speed = 1.3                     # how many times as fast tasks run there
+setup = "module load gcc"       # in the shell of a job, before its agent
+max_node_hours = 2000           # what one run may use there
+price = 0.5                     # of a node-hour, for --objective cost
+
+Both kinds of tables take all keys; a [queues.NAME] says `kind` where a [sites.NAME] says `queue`.
 """
 
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from windrow.app.ownership import refuse_foreign
-from windrow.errors import InputError
+from windrow.errors import InputError, UserError, unknown_name
 from windrow.formats.disk import read_text
+from windrow.model.size import parse_size
 from windrow.places import user_folder
 
 NAME = "windrow.toml"
+TABLES = ("queues", "sites")
+HERE = "here"
+"""What `shares_files_with` calls the folder from which a run is started."""
+_TEXT, _NUMBER = (str, "text in quotes"), (float, "a number that is not negative")
+SITE_KEYS: Mapping[str, tuple[type, str]] = {
+    **dict.fromkeys(("host", "data_host", "folder", "setup", "room"), _TEXT),
+    **dict.fromkeys(("max_node_hours", "price"), _NUMBER),
+    "speed": (float, "a number above 0"),
+    "shares_files_with": (list, 'a list such as ["here"]'),
+}
+"""Keys that say something of the site itself, not of its queue: what they are, and in words."""
 
 
 def find_settings(start: Path | None = None) -> Path | None:
@@ -45,18 +72,61 @@ def find_settings(start: Path | None = None) -> Path | None:
     return None
 
 
-def read_settings(path: Path | None) -> dict[str, dict[str, Any]]:
-    """The queues that a settings file names, by name; none without a file."""
+def read_settings(path: Path | None, among: Sequence[str] = TABLES) -> dict[str, dict[str, Any]]:
+    """The tables of a settings file, by the names of their queues and sites; none without a file."""
     if path is None or (path.is_file() and path.stat().st_size == 0):
         return {}
     try:
         content = tomllib.loads(read_text(path))
     except tomllib.TOMLDecodeError as error:
         raise InputError(path, f"is not TOML: {error}") from None
-    unknown = [key for key in content if key != "queues"]
-    if unknown:
-        raise InputError(path, f"unknown table [{unknown[0]}]", fix="queues are described in [queues.NAME]")
-    queues = content.get("queues", {})
-    if not isinstance(queues, dict) or not all(isinstance(value, dict) for value in queues.values()):
-        raise InputError(path, "queues are tables", fix="write [queues.NAME]")
-    return {name: dict(value) for name, value in queues.items()}
+    found: dict[str, dict[str, Any]] = {}
+    for what, tables in content.items():
+        if what not in TABLES:
+            fix = "queues are described in [queues.NAME], sites in [sites.NAME]"
+            raise InputError(path, f"unknown table [{what}]", fix=fix)
+        if not isinstance(tables, dict) or not all(isinstance(value, dict) for value in tables.values()):
+            raise InputError(path, f"{what} are tables", fix=f"write [{what}.NAME]")
+        for name, table in tables.items() if what in among else ():
+            if name in found or "," in name or (name == HERE and what == "sites"):
+                why = "is described twice" if name in found else "is not a name for a site"
+                raise InputError(path, f"{name!r} {why}", fix="give each table a name of its own, without commas")
+            kind = {"kind": table["queue"]} if what == "sites" and "queue" in table else {}
+            found[name] = {key: value for key, value in table.items() if key != "queue" or not kind} | kind
+    return found
+
+
+def site_fields(name: str, tables: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """What the table of this name says of the site itself, as fields of a `Site`. UserError where it is wrong."""
+    table, fields = tables.get(name, {}), dict[str, Any]()
+    for key, value in table.items():
+        if key not in SITE_KEYS:
+            continue
+        kind, wanted = SITE_KEYS[key]
+        is_number = kind is not float or (value >= 0 and value < float("inf") if _is(value, float) else False)
+        if not _is(value, kind) or not is_number or (key == "speed" and not value):
+            raise UserError(f"{key} must be {wanted}, not {value!r}")
+        fields[key] = float(value) if kind is float else value
+    if "room" in fields:
+        fields["room_bytes"] = parse_size(fields.pop("room"))
+    for other in fields.pop("shares_files_with", ()):
+        if other not in tables and other != HERE:
+            raise unknown_name("site of shares_files_with", str(other), [HERE, *tables])
+    if needless := [key for key in ("data_host", "folder") if key in fields and "host" not in fields]:
+        raise UserError(f"{needless[0]} is for a site with a host; add host, or leave it out")
+    return fields | ({"files": files} if (files := _files_of(name, tables)) else {})
+
+
+def _files_of(name: str, tables: Mapping[str, Mapping[str, Any]]) -> str:
+    """Whose files a site sees: the first of all that share them with each other, or empty for those of this folder."""
+    said = {one: table.get("shares_files_with", [] if "host" in table else [HERE]) for one, table in tables.items()}
+    pairs = [(one, str(other)) for one, others in said.items() if isinstance(others, list) for other in others]
+    group, size = {name} if name in tables else {HERE}, 0
+    while len(group) > size:
+        size = len(group)
+        group |= {one for pair in pairs if group.intersection(pair) for one in pair}
+    return "" if HERE in group else next(one for one in tables if one in group)
+
+
+def _is(value: object, kind: type) -> bool:
+    return isinstance(value, int | float if kind is float else kind) and not isinstance(value, bool)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from windrow.agent.machine import this_machine
-from windrow.app.queues import room_bytes
+from windrow.app.queues import fields_of
 from windrow.errors import UserError
 from windrow.model import Workflow, format_duration
 from windrow.model.resources import GPUS
@@ -28,7 +28,8 @@ def site_of(
     name: str, limits: Limits, queue: Queue | None = None, *, cap: int = 16, max_nodes: int | None = None
 ) -> Site:
     """The site behind a queue, within what the user wants of it."""
-    rooms = [room for room in (limits.room_bytes, room_bytes(name)) if room is not None]
+    fields = fields_of(name)
+    rooms = [room for room in (limits.room_bytes, fields.pop("room_bytes", None)) if room is not None]
     return Site(
         name=name,
         kinds=limits.kinds or (NodeKind(limits.shape, limits.nodes),),
@@ -40,6 +41,7 @@ def site_of(
         starts_at_once=limits.starts_at_once,
         room_bytes=min(rooms, default=None),
         settings=dict(queue.shell) if isinstance(queue, Checked) else {},
+        **fields,
     )
 
 

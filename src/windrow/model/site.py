@@ -33,6 +33,10 @@ class Site:
     may be requested; a job that would need more does what it can, and the rest is cut again. max_array: jobs that can
     be submitted at once. starts_at_once: no job waits, so each may have the longest time there is, which may be no
     limit at all. speed: how many times as fast tasks run here as their expected times say. room_bytes: for files.
+    max_node_hours: what a run may use here; price: of a node-hour. files: sites of the same `files` see the same files,
+    those of an empty one the folder from which the run was started. host: where its commands run, if not here, and
+    data_host where files are sent, if not there; folder: where runs are kept there; setup: what the shell of a job
+    does before its agent starts.
     """
 
     name: str
@@ -45,6 +49,13 @@ class Site:
     starts_at_once: bool = False
     speed: float = 1.0
     room_bytes: int | None = None
+    max_node_hours: float | None = None
+    price: float = 0.0
+    files: str = ""
+    host: str = ""
+    data_host: str = ""
+    folder: str = ""
+    setup: str = ""
     settings: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from windrow.app.queues import open_queue
-from windrow.app.settings import find_settings, read_settings
+from windrow.app.settings import find_settings, read_settings, site_fields
 from windrow.errors import InputError, UserError
 
 
@@ -59,6 +59,14 @@ def test_tables_by_name(tmp_path: Path) -> None:
         ("[queues.local]\nnodes = 'two'", r"\[queues.local\] nodes must be a whole number"),
         ("[queues.local]\nnode = 2", "did you mean nodes"),
         ("[queues.local]\nmemory = '4 bags'", "is not a size"),
+        ("[sites.local]\nspeed = 0", r"\[sites.local\] speed must be a number above 0, not 0"),
+        ("[sites.local]\nprice = -1", "price must be a number that is not negative"),
+        ("[sites.local]\nmax_node_hours = nan", "max_node_hours must be a number"),
+        ("[sites.local]\nfolder = '/scratch'", "folder is for a site with a host"),
+        ("[sites.local]\nshares_files_with = ['her']", "did you mean here"),
+        ("[sites.local]\nshares_files_with = 3", "must be a list"),
+        ("[sites.local]\n[queues.local]", "'local' is described twice"),
+        ("[sites.here]", "'here' is not a name for a site"),
     ],
 )
 def test_mistakes_name_the_file(tmp_path: Path, text: str, words: str) -> None:
@@ -72,3 +80,31 @@ def test_an_unknown_queue_is_refused_with_the_known_ones(tmp_path: Path) -> None
     write(tmp_path, '[queues.night]\nkind = "local"\n')
     with pytest.raises(UserError, match="local, slurm, pbs, night"):
         open_queue("day")
+
+
+def test_sites_that_share_files(tmp_path: Path) -> None:
+    path = write(
+        tmp_path,
+        """
+        [sites.west]
+        queue = "slurm"
+        host = "login.west"
+        folder = "/scratch/me"
+        speed = 2
+        [sites.coast]
+        queue = "slurm"
+        host = "login.coast"
+        shares_files_with = ["west"]
+        [queues.near]
+        kind = "local"
+        [sites.mounted]
+        queue = "slurm"
+        host = "login.mounted"
+        shares_files_with = ["near"]
+        """,
+    )
+    tables = read_settings(path)
+    assert tables["west"]["kind"] == "slurm"
+    assert [site_fields(name, tables).get("files", "") for name in tables] == ["west", "west", "", ""]
+    assert site_fields("west", tables)["speed"] == 2.0
+    assert site_fields("other", tables) == {}

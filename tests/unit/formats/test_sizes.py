@@ -9,7 +9,7 @@ import pytest
 from windrow.agent.event_file import AttemptFinished, decode, encode
 from windrow.agent.order import Order
 from windrow.agent.outputs import Outputs
-from windrow.app.queues import open_queue, room_bytes
+from windrow.app.queues import fields_of, open_queue
 from windrow.errors import InputError
 from windrow.files import free_bytes
 from windrow.formats import read_runnable
@@ -66,10 +66,10 @@ def test_a_site_has_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert free is not None
     assert free > 0
     assert free_bytes(tmp_path / "nowhere") is None
-    assert room_bytes("local") is None
+    assert fields_of("local") == {}
     (tmp_path / "windrow.toml").write_text('[queues.local]\nroom = "2TB"\n')
     open_queue("local")
-    assert room_bytes("local") == 2_000_000_000_000
+    assert fields_of("local") == {"room_bytes": 2_000_000_000_000}
     (tmp_path / "windrow.toml").write_text("[queues.local]\nroom = 2\n")
     with pytest.raises(InputError, match="room must be text in quotes"):
         open_queue("local")
