@@ -1,0 +1,195 @@
+"""Conditions over named attributes: `gpu == 'a100' && memory >= 128GiB`. Standard library only.
+
+    condition = all { "||" all }        all = one { "&&" one }
+    one       = "!" one | "(" condition ")" | NAME ("==" | "!=" | "<" | "<=" | ">" | ">=") value
+    value     = a number, a size such as 128GiB, a word, or 'text'
+
+Rule 1: case does not matter, neither of names nor of texts. Rule 2: a comparison with an attribute that is missing, or
+of another type than the value, does not hold; `!=` is the opposite of `==`. Rule 3: an error points at the character.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from windrow.errors import InputError, UserError
+from windrow.model.size import parse_size
+
+Value = float | str
+Attributes = Mapping[str, Value]
+"""Values by name; names are in lower case."""
+
+_TOKEN = re.compile(
+    r"(?P<number>\d+(?:\.\d+)?(?:[eE][+-]?\d+(?![\w.]))?[A-Za-z]*)|(?P<word>[A-Za-z_][\w.]*)"
+    r"|(?P<text>'[^'\n]*'|\"[^\"\n]*\")|(?P<sign>&&|\|\||[=!<>]=|[][(){}:=<>!+*/-])"
+)
+_TESTS: Mapping[str, Callable[[float, float], bool]] = {
+    **{"==": operator.eq, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
+}
+_DEEPEST = 40
+_SHOWN = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """An attribute beside a value; `text` is how it was written."""
+
+    name: str
+    sign: str
+    value: Value
+    text: str
+
+    def holds(self, attributes: Attributes) -> bool:
+        """Whether something with these attributes is meant."""
+        there, value = attributes.get(self.name), self.value
+        if self.sign == "!=":
+            return not Comparison(self.name, "==", value, "").holds(attributes)
+        if isinstance(there, str) and isinstance(value, str):
+            return self.sign == "==" and there.casefold() == value.casefold()
+        if there is None or isinstance(there, str) or isinstance(value, str):
+            return False
+        return _TESTS[self.sign](there, value)
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """Conditions under one sign: all of them (`&&`), at least one (`||`), or not this one (`!`)."""
+
+    sign: str
+    parts: tuple[Condition, ...]
+    text: str
+
+    def holds(self, attributes: Attributes) -> bool:
+        """Whether something with these attributes is meant."""
+        found = (part.holds(attributes) for part in self.parts)
+        return any(found) if self.sign == "||" else all(found) if self.sign == "&&" else not any(found)
+
+
+Condition = Comparison | Joined
+
+
+def conjuncts(condition: Condition | None) -> tuple[Condition, ...]:
+    """The parts that all have to hold, in the order in which they were written."""
+    if condition is None:
+        return ()
+    return condition.parts if isinstance(condition, Joined) and condition.sign == "&&" else (condition,)
+
+
+def parse_condition(text: str, file: str = "condition", line: int = 1) -> Condition:
+    """The condition in a text, which begins at this line of this file. InputError, pointing at the character."""
+    source = Scanner(text, file, line)
+    found = read_condition(source)
+    source.need("", "the end, or && or ||")
+    return found
+
+
+class Scanner:
+    """A text, token by token: `kind` and `token` are what comes next, at the place `at`; nothing after the end."""
+
+    def __init__(self, text: str, file: str, line: int = 1) -> None:
+        self.text, self._file, self._line, self._depth = text, file, line, 0
+        self.kind, self.token, self.at, self.end = "", "", 0, 0
+        self._advance()
+
+    def take(self, *tokens: str) -> str:
+        """The next token, if it is one of these; else nothing is taken."""
+        found = self.token if self.token in tokens and self.kind != "text" else ""
+        if found:
+            self._advance()
+        return found
+
+    def need(self, token: str, words: str = "") -> None:
+        """The next token must be this one."""
+        if self.token != token:
+            self.any_of(words or repr(token))
+        if token:
+            self._advance()
+
+    def name(self, what: str) -> str:
+        """The next token, which must be a word."""
+        return self.any_of(what, "word")
+
+    def any_of(self, what: str, *kinds: str) -> str:
+        """The next token, which must be of one of these kinds."""
+        if self.kind not in kinds:
+            raise self.fault(f"here must be {what}", f"found {self.token!r}" if self.token else "the text ends here")
+        found = self.token
+        self._advance()
+        return found
+
+    def value(self) -> Value:
+        """The next token as a number, a size in bytes, or a text."""
+        kind, begin = self.kind, self.at
+        token = self.any_of("a number, a word or a 'text'", "number", "word", "text")
+        try:
+            if kind == "number":
+                return float(parse_size(token)) if token[-1].isalpha() else float(token)
+        except UserError as error:
+            raise self.fault(str(error), at=begin) from None
+        return token[1:-1] if kind == "text" else token
+
+    @contextmanager
+    def deeper(self) -> Iterator[None]:
+        """For what may contain itself."""
+        self._depth += 1
+        if self._depth > _DEEPEST:
+            raise self.fault(f"nested deeper than {_DEEPEST}", "simplify it")
+        yield
+        self._depth -= 1
+
+    def fault(self, problem: str, fix: str = "", at: int | None = None) -> InputError:
+        """The error for what comes next, or is at that place, with a caret under its first character."""
+        at = self.at if at is None else at
+        begin = self.text.rfind("\n", 0, at) + 1
+        column = at - begin
+        left = max(0, column - _SHOWN // 2)
+        shown = self.text[begin:].split("\n", 1)[0].replace("\t", " ")[left : left + _SHOWN]
+        words = f"character {column + 1}: {problem}{'; ' * bool(fix)}{fix}\n  {shown}\n  {' ' * (column - left)}^"
+        return InputError(self._file, words, line=self._line + self.text.count("\n", 0, at))
+
+    def _advance(self) -> None:
+        self.end = self.at + len(self.token)
+        self.at = self.end + len(self.text[self.end :]) - len(self.text[self.end :].lstrip())
+        found = _TOKEN.match(self.text, self.at)
+        if found is None and self.at < len(self.text):
+            unclosed = self.text[self.at] in "'\""
+            raise self.fault("this text does not end" if unclosed else f"{self.text[self.at]!r} is not expected here")
+        self.kind, self.token = (found.lastgroup or "", found[0]) if found else ("end", "")
+
+
+def read_condition(source: Scanner) -> Condition:
+    """The condition that comes next."""
+    return _joined(source, "||", lambda: _joined(source, "&&", lambda: _one(source)))
+
+
+def _joined(source: Scanner, sign: str, read: Callable[[], Condition]) -> Condition:
+    begin = source.at
+    parts = [read()]
+    while source.take(sign):
+        parts.append(read())
+    return parts[0] if len(parts) == 1 else Joined(sign, tuple(parts), source.text[begin : source.end])
+
+
+def _one(source: Scanner) -> Condition:
+    begin = source.at
+    with source.deeper():
+        if source.take("!"):
+            part = _one(source)
+            return Joined("!", (part,), source.text[begin : source.end])
+        if source.take("("):
+            found = read_condition(source)
+            source.need(")")
+            return found
+        name = source.name("the name of an attribute")
+        sign = source.take("!=", *_TESTS)
+        if not sign:
+            raise source.fault(f"after {name} must be ==, !=, <, <=, > or >=", "compare it with a value")
+        at = source.at
+        value = source.value()
+        if isinstance(value, str) and sign not in ("==", "!="):
+            raise source.fault(f"{sign} compares numbers only", "use == or !=", at=at)
+        return Comparison(name.lower(), sign, value, source.text[begin : source.end])
