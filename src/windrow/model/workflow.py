@@ -270,6 +270,20 @@ class Workflow:
     def _numbers(self) -> dict[str, int]:
         return {task_id: i for i, task_id in enumerate(self.ids)}
 
+    @cached_property
+    def edge_bytes(self) -> Ints:
+        """For each edge, as `parents.index` has them: the sizes, in all, of the files that go from parent to child."""
+        sizes = np.array([file.size_bytes for file in self.files], dtype=np.float64)
+        writer = np.full(len(self.files), -1, dtype=np.int64)
+        writer[self.outputs.index] = self.outputs.sources()
+        edges = np.append(self.parents.sources() * len(self) + self.parents.index, -1)
+        order = np.argsort(edges)
+        read = self.inputs.sources() * len(self) + writer[self.inputs.index]
+        at = order[np.searchsorted(edges, read, sorter=order).clip(max=len(edges) - 1)]
+        known = (edges[at] == read) & (writer[self.inputs.index] >= 0)
+        total = np.bincount(at[known], sizes[self.inputs.index[known]], minlength=len(edges))
+        return _column(total[:-1], np.int64)
+
     def repairs(self) -> list[str]:
         """What was repaired while it was read, for people; nothing where it was clean."""
         n = self.mended_run_times

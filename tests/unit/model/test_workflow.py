@@ -83,3 +83,25 @@ def test_levels_are_longest_paths(n: int, density: float, random: object) -> Non
         assert all(workflow.levels[workflow.number(f"t{names[v]}")] == level for v in generation)
     place = np.argsort(workflow.order)
     assert all(place[p] < place[v] for v in range(n) for p in workflow.parents.of(v))
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.sets(st.integers(0, 5)), st.integers(0, 9)), max_size=8), st.data())
+def test_bytes_on_edges_are_of_files_from_parent_to_child(
+    written: list[tuple[int, set[int], int]], data: st.DataObject
+) -> None:
+    """Each file has a writer and readers; who reads what its parent has not written reads it from elsewhere."""
+    parents = [data.draw(st.sets(st.integers(0, i - 1))) if i else set() for i in range(6)]
+    tasks = [
+        Task(
+            str(i),
+            1.0,
+            parents=tuple(map(str, parents[i])),
+            inputs=tuple(f"f{k}" for k, (_, readers, _) in enumerate(written) if i in readers),
+            outputs=tuple(f"f{k}" for k, (by, _, _) in enumerate(written) if i == by),
+        )
+        for i in range(6)
+    ]
+    workflow = Workflow.from_tasks("w", tasks, [File(f"f{k}", size) for k, (_, _, size) in enumerate(written)])
+    edges = zip(workflow.parents.sources().tolist(), workflow.parents.index.tolist(), strict=True)
+    expected = [sum(size for by, readers, size in written if by == a and b in readers) for b, a in edges]
+    assert workflow.edge_bytes.tolist() == expected
