@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import shutil
 from collections.abc import Mapping
 from typing import Any
 
@@ -24,7 +25,7 @@ _WORDS: Mapping[type, str] = {int: "a whole number", str: "text in quotes", dict
 
 
 def open_queue(name: str, shell: Mapping[str, str] | None = None) -> Queue:
-    """The queue that users call so: a kind, or a table of `windrow.toml` (see app/settings.py).
+    """The queue that users call so: a kind, a table of `windrow.toml` (see app/settings.py), or a partition of Slurm.
 
     `shell` are the settings of the shell in which a run was begun, instead of those of this one.
     """
@@ -32,6 +33,8 @@ def open_queue(name: str, shell: Mapping[str, str] | None = None) -> Queue:
     tables = read_settings(file)
     table = dict(tables.get(name, {}))
     kind = table.pop("kind", name)
+    if kind not in KINDS and name not in tables and shutil.which("sbatch") is not None:
+        return _partition(name, tables, shell)
     if kind not in KINDS:
         raise unknown_name("queue", name, dict.fromkeys([*KINDS, *tables]))
     try:
@@ -50,6 +53,21 @@ def open_queue(name: str, shell: Mapping[str, str] | None = None) -> Queue:
             raise
         what = "sites" if name in read_settings(file, ("sites",)) else "queues"
         raise InputError(file or NAME, f"[{what}.{name}] {error}") from None
+
+
+def _partition(name: str, tables: Mapping[str, Mapping[str, Any]], shell: Mapping[str, str] | None) -> Queue:
+    """The partition of this name, with what [queues.slurm] says. Of a run that has started (`shell`) it is known."""
+    table = {key: value for key, value in tables.get("slurm", {}).items() if key not in (*SITE_KEYS, "kind")}
+    unknown = unknown_name("queue", name, dict.fromkeys([*KINDS, *tables]))
+    try:
+        queue = _slurm(table | {"partition": name}, shell)
+        if shell is None:
+            queue.limits()
+    except UserError as error:
+        raise UserError(f"{unknown}; {error}") from None
+    except QueueError:
+        raise UserError(f"{unknown}; Slurm, which may have such a partition, does not answer") from None
+    return queue
 
 
 def fields_of(name: str) -> dict[str, Any]:

@@ -10,11 +10,14 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from windrow.cli.arguments import place, whole
+from windrow.errors import UserError
 
 if TYPE_CHECKING:
     from windrow.app.runs import RunView
 
 WORKFLOW_FILES = "native (.yaml), WfFormat (.json) or Pegasus DAX (.dax, .xml), plain or .gz"
+ON = "local, slurm, pbs, a queue or site of windrow.toml, or a Slurm partition"
+SEVERAL = "several with commas between them: each job goes where it should end first"
 PAGE = "write a page with pictures; it opens in any browser"
 
 _Options = argparse.ArgumentParser | argparse._ArgumentGroup
@@ -49,7 +52,15 @@ def add_runnable(parser: argparse.ArgumentParser, **more: Any) -> None:
 
 def add_on(parser: argparse.ArgumentParser) -> None:
     """`--on QUEUE`."""
-    adder(parser)("--on QUEUE", default="local", help="local, slurm, pbs, or a queue of windrow.toml")
+    adder(parser)("--on QUEUE", default="local", help=ON)
+
+
+def on_of(names: str) -> dict[str, Any]:
+    """Fields of a `RunRequest` for what `--on` names: several sites with commas between them."""
+    first, *others = [name.strip() for name in names.split(",")]
+    if "" in (first, *others) or len({first, *others}) <= len(others):
+        raise UserError(f"--on {names}: give different names with commas between them, such as short,long")
+    return {"on": first, "also": tuple(others)}
 
 
 def add_json(options: _Options, when: str = "instead of a table") -> None:

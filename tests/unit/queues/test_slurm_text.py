@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -325,3 +327,25 @@ def test_nodes_to_avoid_are_excluded_beside_those_of_the_profile() -> None:
     assert both.rindex("--exclude=n2,n1,n3") > both.index("--exclude=n2 ")
     (none,) = SlurmQueue(run=site(), env={}).commands([replace(job, avoid=())])
     assert "--exclude" not in none
+
+
+def test_every_command_is_told_the_cluster() -> None:
+    recorded, seen = site(squeue="CLUSTER: dusk\n", scancel="", **{"scontrol hold": ""}), list[Sequence[str]]()
+
+    def run(argv: Sequence[str], **more: Any) -> Answer:
+        seen.append(argv)
+        return recorded([argv[0], *(word for word in argv[1:] if word != "--clusters=dusk")], **more)
+
+    queue = SlurmQueue(SlurmProfile(cluster="dusk"), env={}, run=run)
+    assert queue.submit(a_spec()) == "17"
+    assert queue.status(["17", "18_1"]) == {}
+    assert queue.find(["x"]) == {}
+    assert queue.snapshot().jobs == ()
+    queue.past_jobs(0.0)
+    queue.probe(1, 60)
+    queue.cancel(["17", "18_1"])
+    assert {argv[0] for argv in seen} >= {"sbatch", "squeue", "scontrol", "sinfo", "sacct", "sacctmgr"}
+    assert all(argv[1] == "--clusters=dusk" for argv in seen if argv[0] != "sacctmgr")
+    assert "--clusters=dusk" in queue.commands([a_spec()])[0]
+    with pytest.raises(UserError, match="set cluster in the profile"):
+        SlurmProfile(extra=("--clusters=dusk",))

@@ -58,9 +58,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     shared.add_one_run(parser)
     shared.add_cluster(parser)
     parser.set_defaults(margin=None)  # it depends on --on
-    words = "local, slurm, pbs, or a queue of windrow.toml, as it is now; --margin is then 1.2, as in windrow run"
+    words = f"{options.ON}, as it is now; {options.SEVERAL}; --margin is then 1.2, as in windrow run"
     group = parser.add_argument_group("on a real queue, instead of a simulated one")
-    group.add_argument("--on", metavar="QUEUE", help=words)
+    group.add_argument("--on", metavar="SITE[,SITE...]", help=words)
     output = parser.add_argument_group("output")
     words = "also print the alternatives considered, and why the winner won"
     output.add_argument("--explain", action="store_true", help=words)
@@ -221,7 +221,9 @@ def _run_on_queue(args: argparse.Namespace) -> int:
         if value is not None:
             raise UserError(f"--on plans on a real queue, {option} on a simulated one; give only one of them")
     factor = MARGIN if args.margin is None else args.margin
-    order = RunRequest(Path(args.workflow), on=args.on, strategy=args.strategy, cap=args.cap, margin=factor)
+    order = RunRequest(
+        Path(args.workflow), strategy=args.strategy, cap=args.cap, margin=factor, **options.on_of(args.on)
+    )
     return show_order(order, as_json=args.json, explain=args.explain)
 
 

@@ -34,6 +34,7 @@ exit codes: 0 every task finished, 1 some did not, 2 the input is wrong, and not
 examples:
   windrow run workflow.yaml
   windrow run -n workflow.yaml                what it would submit; nothing is started
+  windrow run workflow.yaml --on short,long   two partitions of Slurm, or sites of windrow.toml
   windrow run workflow.yaml --on slurm --objective balanced --detach
   windrow run --add more.yaml montage-3       tasks that may come after those of the run (after:), or read their outputs
   windrow watch
@@ -64,8 +65,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def _add_order(parser: argparse.ArgumentParser) -> None:
     """The options that say what to run, where and how."""
     options.add_runnable(parser, nargs="?")
-    options.add_on(parser)
     add = options.adder(parser)
+    add("--on SITE[,SITE...]", default="local", help=f"{options.ON}; {options.SEVERAL}")
     add("--strategy S", default="auto", help="how to cut (default: auto, that is foresight)")
     aims = ("makespan", "node-hours", "balanced")
     add("--objective", default="makespan", choices=aims, help="what foresight aims at")
@@ -85,9 +86,9 @@ def _order_of(args: argparse.Namespace) -> RunRequest:
     """What the user wants."""
     from windrow.app.execute import RunRequest
 
-    names = ("on", "strategy", "objective", "think", "cap", "margin", "max_nodes", "copies", "risk")
+    names = ("strategy", "objective", "think", "cap", "margin", "max_nodes", "copies", "risk")
     deadline_s = None if args.deadline is None else int(args.deadline)
-    wishes = {name: getattr(args, name) for name in names}
+    wishes = options.on_of(args.on) | {name: getattr(args, name) for name in names}
     return RunRequest(Path(args.workflow), deadline_s=deadline_s, guess_s=args.guess, **wishes)
 
 

@@ -5,11 +5,13 @@
     account = "science"
     qos = "normal"
     constraint = "avx512"
+    cluster = "dusk"
     extra = ["--mail-type=END", "--licenses=matlab:1"]
 
 Rule 1: options that say what a job is (name, nodes, time, output, ...) belong to Windrow and are refused in `extra`.
 Rule 2: sbatch reads SBATCH_ variables of the user's shell. Those that are keys here count where the file says nothing;
 all others are kept from sbatch, and the user is told where they would have changed the job.
+Rule 3: of a `cluster` every command is told (-M): one that is not would look for its jobs on another.
 """
 
 from __future__ import annotations
@@ -31,9 +33,10 @@ HARMLESS = (
     "OPEN_MODE", "OUTPUT", "REQUEUE", "TIMELIMIT", "WAIT",
 )  # fmt: skip
 OWNED = (
-    "account", "array", "chdir", "constraint", "dependency", "error", "exclusive", "help", "hold", "ignore-pbs",
-    "immediate", "input", "job-name", "mem", "nodes", "no-requeue", "open-mode", "output", "oversubscribe", "parsable",
-    "partition", "qos", "quiet", "requeue", "test-only", "time", "usage", "version", "wait", "wrap",
+    "account", "array", "chdir", "clusters", "constraint", "dependency", "error", "exclusive", "help", "hold",
+    "ignore-pbs", "immediate", "input", "job-name", "mem", "nodes", "no-requeue", "open-mode", "output",
+    "oversubscribe", "parsable", "partition", "qos", "quiet", "requeue", "test-only", "time", "usage", "version", "wait",
+    "wrap",
 )  # fmt: skip
 
 
@@ -45,10 +48,11 @@ class SlurmProfile:
     account: str = ""
     qos: str = ""
     constraint: str = ""
+    cluster: str = ""
     extra: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        for name in ("partition", "account", "qos"):
+        for name in ("partition", "account", "qos", "cluster"):
             _check(name, getattr(self, name), NAME, "one name of letters, digits and '_.:@+-'")
         _check("constraint", self.constraint, CONSTRAINT, "features joined by '&' or '|'")
         for option in self.extra:
@@ -108,6 +112,6 @@ def _check_extra(option: str) -> None:
     # sbatch takes any unambiguous beginning of an option's name for the option.
     owned = [name for name in OWNED if name.startswith(match["option"])]
     if owned:
-        key = owned[0] if owned[0] in KEYS else ""
+        key = {"clusters": "cluster"}.get(owned[0], owned[0] if owned[0] in KEYS else "")
         fix = f"set {key} in the profile instead" if key else "Windrow sets it itself"
         raise UserError(f"extra option {option!r} of the Slurm queue is not allowed: {fix}")

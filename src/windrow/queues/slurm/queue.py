@@ -13,6 +13,7 @@ import os
 import re
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 
 from windrow.errors import UserError
@@ -92,7 +93,7 @@ class SlurmQueue(BatchQueue):
         first = specs[0]
         # Most sites leave EnforcePartLimits off: Slurm would accept an impossible job and let it wait for ever.
         check_spec(first, self.limits(), f"partition {self._site.partition}")
-        job = ["sbatch", "--parsable", *self._shape(first.nodes, first.limit_s, first.per_node)]
+        job = [*self._to_cluster(["sbatch", "--parsable"]), *self._shape(first.nodes, first.limit_s, first.per_node)]
         if first.avoid:  # beside the nodes that the profile excludes: of two such options the last one counts
             given = [option.partition("=")[2] for option in self.profile.extra if option.startswith("--exclude=")]
             job.append("--exclude=" + ",".join([*given[-1:], *first.avoid]))
@@ -118,6 +119,15 @@ class SlurmQueue(BatchQueue):
         whole += [f"--mincpus={per_node.cores}"] if per_node.cores else []
         whole += [f"--tmp={mib['tmp']}M"] if mib["tmp"] else []
         return whole + self.profile.options + text.gres_option(per_node.counts, self.profile.extra)
+
+    def _to_cluster(self, argv: Sequence[str]) -> list[str]:
+        """The command for the profile's cluster. (sacctmgr knows all clusters, and is told which in its conditions.)"""
+        cluster = [f"--clusters={self.profile.cluster}"] if self.profile.cluster and argv[0] != "sacctmgr" else []
+        return [argv[0], *cluster, *argv[1:]]
+
+    def _command(self, argv: Sequence[str], stdin: str = "") -> Answer:
+        answer = super()._command(self._to_cluster(argv), stdin)
+        return replace(answer, out=text.without_headings(answer.out)) if self.profile.cluster else answer
 
     def _accepted(self, out: str) -> str | None:
         return text.submitted_id(out)

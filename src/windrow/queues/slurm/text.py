@@ -91,6 +91,11 @@ def submitted_id(out: str) -> str | None:
     return number if number.isdecimal() else None
 
 
+def without_headings(out: str) -> str:
+    """What a command printed that was asked for a cluster, without the lines that name the cluster."""
+    return "".join(line for line in out.splitlines(keepends=True) if not line.startswith("CLUSTER: "))
+
+
 def parse_time(text: str) -> float | None:
     """Seconds since the epoch from Slurm's time, or None where it says that there is none."""
     if text.isdecimal():
