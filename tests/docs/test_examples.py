@@ -15,7 +15,9 @@ from windrow.cli.main import main
 
 SHOWN = [block for page in (*HOW_TOS, *REFERENCES) for block in blocks(page)]
 WORKFLOWS = [block for block in SHOWN if block.language == "yaml"]
-SETTINGS = [block for block in SHOWN if block.language == "toml" and ("[queues." in block.text or "[sites." in block.text)]
+SETTINGS = [
+    block for block in SHOWN if block.language == "toml" and ("[queues." in block.text or "[sites." in block.text)
+]
 
 
 @pytest.mark.parametrize("page", HOW_TOS, ids=lambda page: page.stem)

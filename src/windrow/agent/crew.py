@@ -15,7 +15,6 @@ import contextlib
 import os
 import select
 import signal
-import sys
 import time
 from collections.abc import Callable, Collection
 
@@ -24,6 +23,7 @@ from windrow.agent.order import Order, Result
 from windrow.agent.remote import RemoteNode, let_end
 from windrow.agent.runner import Runner
 from windrow.agent.signals import Wake
+from windrow.agent.travel import here
 
 _DISMISS_S = 3.0  # longer than a node gives its own tasks
 
@@ -46,9 +46,7 @@ class Crew:
     def reach(self) -> None:
         """Begin a step on every other node. OutsideError where nothing can be started on one."""
         for place in range(1, 1 if self._hosts.are_here else len(self.names)):
-            # -P: no file in the working folder may stand in for a module
-            command = (*self._hosts.launch(place), sys.executable, "-P", "-m", "windrow.agent.node")
-            self._others[place] = RemoteNode(self.names[place], command)
+            self._others[place] = RemoteNode(self.names[place], (*self._hosts.launch(place), *here("node")))
             self._poll.register(self._others[place].fd, select.POLLIN)
 
     def start(self, place: int, order: Order) -> None:

@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar, get_args
+from typing import Any, ClassVar, TypeVar, Union, get_args
 
 from windrow.errors import InputError, OutsideError
 from windrow.files import about_to_write, append_whole, disk_faults
@@ -139,7 +139,8 @@ def lost_node(why: str | None) -> str:
     return found[1] if found else ""
 
 
-Record = AgentStarted | AttemptStarted | AttemptFinished | AttemptFailed | TaskDeclined | AttemptLost | AgentLeft
+# Not with |: a value at run time, on the Python of any site (`travel`).
+Record = Union[AgentStarted, AttemptStarted, AttemptFinished, AttemptFailed, TaskDeclined, AttemptLost, AgentLeft]  # noqa: UP007
 
 T = TypeVar("T")
 _KINDS: dict[str, type[Record]] = {kind.what: kind for kind in get_args(Record)}
@@ -150,10 +151,10 @@ _LAST_BYTES = 1 << 16
 
 def encode(record: Record) -> str:
     """The record as one line."""
-    fields = {name: getattr(record, name) for name in record.__slots__}
-    if not fields.get("sizes", True):  # as before there were any
-        del fields["sizes"]
-    return _encode({"at": fields.pop("at"), "what": record.what, **fields}) + "\n"
+    told = {name: getattr(record, name) for name in record.__dataclass_fields__ if name != "what"}
+    if not told.get("sizes", True):  # as before there were any
+        del told["sizes"]
+    return _encode({"at": told.pop("at"), "what": record.what, **told}) + "\n"
 
 
 def decode(line: bytes) -> Record:

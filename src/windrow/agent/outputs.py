@@ -44,7 +44,7 @@ class Outputs:
     def __init__(self, order: Order) -> None:
         self.paths = tuple(dict.fromkeys(order.outputs))
         self._order = order
-        self._written = dict(zip(self.paths, self.paths, strict=True))
+        self._written = {path: path for path in self.paths}
         self._hidden: list[str] = []
         self._aside: list[str] = []
         self._before: dict[str, tuple[int, ...] | None] = {}  # of what stays where it is

@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from windrow.queues.command import Answer, Run
+from windrow.queues.command import Answer, Run, user_name
 from windrow.queues.port import JobSpec, Limits, OutcomeUnknown, QueueError, SpecError
 from windrow.queues.script import array_name, here_document
 from windrow.queues.spec import check_count
@@ -64,6 +64,11 @@ class BatchQueue:
 
     def __init__(self, env: Mapping[str, str], asking_env: Mapping[str, str], timeout_s: float, run: Run) -> None:
         self._env, self._asking_env, self._timeout_s, self._run = dict(env), asking_env, timeout_s, run
+
+    @property
+    def _user(self) -> str:
+        """Who asks, as the batch system sees it; on another machine that may be someone else (`ssh`)."""
+        return getattr(self._run, "user", "") or user_name()
 
     def limits(self) -> Limits:
         """What may be asked for."""

@@ -20,7 +20,7 @@ from windrow.model.resources import meet
 from windrow.model.site import kinds_of
 from windrow.queues import command
 from windrow.queues.batch import BatchQueue, Wording, answered
-from windrow.queues.command import Run, user_name
+from windrow.queues.command import Run
 from windrow.queues.pbs import text
 from windrow.queues.pbs.text import Record, table
 from windrow.queues.port import JobSpec, JobStatus, Limits, Snapshot
@@ -133,7 +133,7 @@ class PbsQueue(BatchQueue):
         """The ids of the newest jobs with these tags, by one qselect for all of the user's jobs and one qstat."""
         if not tags:
             return {}
-        ids = self._ask(["qselect", "-x", "-u", user_name()]).split()
+        ids = self._ask(["qselect", "-x", "-u", self._user]).split()
         wanted, found = set(tags), dict[str, str]()
         for id_, job in sorted(self._jobs(ids).items(), key=lambda item: _age(item[0])):
             tag = tag_of(str(job.get("Job_Name", "")), text.array_index(id_))

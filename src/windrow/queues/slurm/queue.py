@@ -20,7 +20,7 @@ from windrow.errors import UserError
 from windrow.model.nodes import NOTHING, Need
 from windrow.queues import command
 from windrow.queues.batch import BatchQueue
-from windrow.queues.command import Answer, Run, user_name
+from windrow.queues.command import Answer, Run
 from windrow.queues.local.rendezvous import JOB_VARIABLES
 from windrow.queues.port import JobSpec, JobStatus, Limits, PastJob, QueueError, Snapshot
 from windrow.queues.script import array_name, array_script, job_script, redirected_script, tag_of
@@ -71,7 +71,7 @@ class SlurmQueue(BatchQueue):
     @cached_property
     def _site(self) -> SiteLimits:
         try:
-            return read_limits(self._ask, self.profile, user_name())
+            return read_limits(self._ask, self.profile, self._user)
         except UserError as error:
             raise UserError(f"{error}{self._sources}") from None
 
@@ -179,7 +179,7 @@ class SlurmQueue(BatchQueue):
         if not self._site.has_accounts:
             return None
         argv = text.past_argv(self._site.partition, since_s, time.time())
-        return text.parse_past(self._ask(argv), self.limits().max_walltime_s or text.FOREVER_S, user_name())
+        return text.parse_past(self._ask(argv), self.limits().max_walltime_s or text.FOREVER_S, self._user)
 
     def probe(self, nodes: int, walltime_s: int) -> float | None:
         """When Slurm says (`sbatch --test-only`) that such a job would start; None where it says nothing.
@@ -200,7 +200,7 @@ class SlurmQueue(BatchQueue):
         is_sure = answer.code is not None and not text.TRANSIENT.search(answer.words)
         if is_sure and not answer.is_good and WRONG_SETTINGS.search(answer.words):
             named = ", ".join(option.removeprefix("--") for option in self.profile.options)
-            allowed = allowed_accounts(self._ask, user_name(), self._site) or "correct it in windrow.toml"
+            allowed = allowed_accounts(self._ask, self._user, self._site) or "correct it in windrow.toml"
             what = f"{named or 'your defaults'}{self._sources}"
             raise UserError(f"Slurm accepts no job with {what}: {answer.words}; {allowed}")
 
@@ -222,7 +222,7 @@ class SlurmQueue(BatchQueue):
         return text.parse_status(self._ask(argv))
 
     def _sacct(self, *which: str) -> list[text.Row]:
-        user = f"--user={user_name()}"
+        user = f"--user={self._user}"
         argv = ["sacct", "--allocations", "--noheader", "--parsable2", user, f"--format={text.SACCT_FORMAT}", *which]
         return text.parse_sacct(self._ask(argv))
 

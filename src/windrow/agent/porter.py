@@ -1,0 +1,89 @@
+"""`agent.pyz porter RUN_DIR`: what a manager on another machine wants of a run's folder here, in one question.
+
+A request is one JSON object on standard input, the reply one on standard output.
+
+Rule 1: nothing is remembered between two requests: the request says how much of each file is known, and only what
+follows is sent, so whatever gets lost on the way is sent again. Rule 2: files come into place whole. Rule 3: a reply
+has its limit; `more` says that there is more to ask for, and what agents say comes before what tasks print.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import shutil
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from windrow.files import about_to_write, disk_faults, free_bytes, replacing
+
+MOST_BYTES = 4 << 20
+_OF_A_JOB = ("claim", "events", "output")
+_OF_ALL = ("commits", "out")
+
+
+def serve(folder: Path, request: dict[str, Any]) -> dict[str, Any]:
+    """Do what is requested, in this order: `put` files (name: text), send what is new, `remove` the folder.
+
+    `known`: bytes of each file that the asker has; `jobs`: those whose files are wanted; `all`: what tasks print, too.
+    """
+    for name, text in request.get("put", {}).items():
+        with disk_faults(f"{folder / name} cannot be written"):
+            (folder / name).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with replacing(folder / name) as file:
+                file.write(text.encode())
+    reply: dict[str, Any] = {"now": time.time(), "files": [], "more": False}
+    left, known = MOST_BYTES, request.get("known", {})
+    for name in _names(folder, request):
+        try:
+            if (folder / name).stat().st_size <= (begin := known.get(name, 0)):
+                continue
+            with (folder / name).open("rb") as file:
+                file.seek(begin)
+                data = file.read(left)
+        except OSError:  # not there yet; of a file system with a hiccup there is another look
+            continue
+        left -= len(data)
+        reply["files"].append((name, begin, base64.b64encode(data).decode("ascii")))
+        reply["more"] = left <= 0
+        if left <= 0:
+            break
+    if request.get("remove"):
+        about_to_write(folder)
+        shutil.rmtree(folder, ignore_errors=True)
+        reply["left"] = folder.exists()
+    return reply
+
+
+def _names(folder: Path, request: dict[str, Any]) -> Iterator[str]:
+    for part in _OF_A_JOB:
+        yield from (f"jobs/{number}/{part}" for number in request.get("jobs", ()))
+    for part in _OF_ALL if request.get("all") else ():
+        try:
+            yield from sorted(f"{part}/{name}" for name in os.listdir(folder / part))  # noqa: PTH208 - may be many
+        except OSError:  # there is none yet
+            continue
+
+
+def told(folder: Path) -> dict[str, Any]:
+    """What is to be known of this machine before a run comes here."""
+    with disk_faults(f"{folder} cannot be created"):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    trial = folder / f".windrow-{os.getpid()}"
+    with disk_faults(f"{folder} cannot be written"):
+        trial.write_bytes(b"")
+        trial.unlink()
+    python = ".".join(map(str, sys.version_info[:3]))
+    return {"now": time.time(), "python": python, "rsync": shutil.which("rsync"), "free": free_bytes(folder)}
+
+
+if __name__ == "__main__":
+    asked = json.loads(sys.stdin.read())
+    try:
+        print(json.dumps(told(Path(sys.argv[1])) if "hello" in asked else serve(Path(sys.argv[1]), asked)))
+    except Exception as error:  # noqa: BLE001  (whatever it is, the manager is to know)
+        print(json.dumps({"trouble": str(error)}))
