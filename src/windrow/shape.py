@@ -50,6 +50,7 @@ class Shape:
     critical_path_s: float
     critical_tasks: tuple[str, ...]
     size_bytes: int
+    moved_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +84,7 @@ def shape(workflow: Workflow) -> Shape:
         critical_path_s=path.length_s,
         critical_tasks=tuple(workflow.ids[v] for v in path.tasks),
         size_bytes=sum(file.size_bytes for file in workflow.files),
+        moved_bytes=workflow.moved_bytes,
     )
 
 

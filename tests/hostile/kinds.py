@@ -146,6 +146,8 @@ OPTIONS: dict[tuple[str, ...], dict[str, Callable[[Draw], str]]] = {
     ("generate", "montage", "-o", "new.json"): {
         "--tasks": lambda d: bad_whole(d, 1, _MILLION),
         "--work": lambda d: d.choice(["0", bad_time(d)]),
+        "--ccr": lambda d: d.choice(["0", bad_number(d)]),
+        "--bandwidth": bad_size,
         "--seed": lambda d: bad_whole(d, 0, _SEED),
         "--set": _word,
     },
@@ -182,7 +184,7 @@ OPTIONS: dict[tuple[str, ...], dict[str, Callable[[Draw], str]]] = {
     ("lab",): {"--summary": bad_name, "--shard": lambda d: d.choice(["0/2", "3/2", "1/0", "1/9e9", _word(d)])},
     ("lab", "campaign.toml"): {"--workers": lambda d: bad_whole(d, 1, 1000), "--by": _word},
     ("reproduce", "glume"): {"--workers": lambda d: bad_whole(d, 1, 1000), "--data": bad_name},
-    ("show", _WORKFLOW): {"--html": lambda d: d.choice(["no/such.html", ".", "x" * 300])},
+    ("show", _WORKFLOW): {"--html": lambda d: d.choice(["no/such.html", ".", "x" * 300]), "--bandwidth": bad_size},
     ("status",): {"--pool": bad_name},
     ("submit", "ok.yaml"): {"--pool": bad_name},
     ("explain", "a"): {"--run": bad_name},
@@ -195,24 +197,9 @@ OPTIONS: dict[tuple[str, ...], dict[str, Callable[[Draw], str]]] = {
     ("shell", "a"): {"--run": bad_name},
 }
 
+_FIRST = "status watch report resume cancel run show compare plan timeline simulate lab help".split()
 PLACES: dict[str, Callable[[Draw], str]] = {
-    **dict.fromkeys(("status", "watch", "report", "resume", "cancel"), bad_name),
-    **dict.fromkeys(
-        (
-            "run",
-            "run -n",
-            "run --add ok.yaml",
-            "show",
-            "compare",
-            "plan",
-            "timeline",
-            "simulate",
-            "lab",
-            "pool --stop",
-            "help",
-        ),
-        bad_name,
-    ),
+    **dict.fromkeys((*_FIRST, "run -n", "run --add ok.yaml", "pool --stop"), bad_name),
     "generate": bad_choice,
     "reproduce": bad_choice,
 }

@@ -186,22 +186,12 @@ class Workflow:
 
     def with_times(self, runtime_s: Floats) -> Workflow:
         """The same workflow with other run times."""
-        return Workflow(
-            self.name,
-            ids=self.ids,
-            kinds=self.kinds,
-            runtime_s=runtime_s,
-            parents=self.parents,
-            cores=self.cores,
-            nodes=self.nodes,
-            memory_bytes=self.memory_bytes,
-            disk_bytes=self.disk_bytes,
-            counts=self.counts,
-            files=self.files,
-            inputs=self.inputs,
-            outputs=self.outputs,
-            commands=self.commands,
-        )
+        return self.changed(runtime_s=runtime_s)
+
+    def changed(self, **columns: Any) -> Workflow:
+        """The same workflow with other columns, by the names that they have in the constructor."""
+        kept = "ids kinds runtime_s parents cores nodes memory_bytes disk_bytes counts files inputs outputs commands"
+        return Workflow(self.name, **{name: getattr(self, name) for name in kept.split()} | columns)
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -298,6 +288,18 @@ class Workflow:
     def work_s(self) -> float:
         """The sum of all run times: the time on one core, for the papers' one-core tasks."""
         return float(self.runtime_s.sum())
+
+    @cached_property
+    def moved_bytes(self) -> int:
+        """What tasks read of what others wrote, over all dependencies: a file counts once for each of its readers."""
+        sizes = np.zeros(len(self.files), dtype=np.int64)
+        for f in self.outputs.index.tolist():
+            sizes[f] = self.files[f].size_bytes
+        return int(sizes[self.inputs.index].sum())
+
+    def ccr(self, bandwidth_bytes_s: float) -> float:
+        """The ratio of communication to computation: time to move data at this bandwidth, over all run times."""
+        return self.moved_bytes / bandwidth_bytes_s / self.work_s if self.work_s else math.inf
 
     def _check(self) -> None:
         n = len(self)

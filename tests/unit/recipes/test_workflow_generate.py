@@ -271,3 +271,36 @@ def test_parameters_take_effect() -> None:
     few, many = (kinds("montage", overlaps=overlaps) for overlaps in ("2", "6"))
     assert few["mDiffFit"] / few["mProjectPP"] < 2.5
     assert many["mDiffFit"] / many["mProjectPP"] > 4.5
+
+
+@pytest.mark.parametrize("name", MINIMUM)
+def test_a_ratio_of_communication_to_computation_is_met(name: str) -> None:
+    plain = generate_workflow(name, tasks=40)
+    workflow = generate_workflow(name, tasks=40, ccr=2.5, bandwidth_bytes_s=1e6)
+    sizes = {file.id: file.size_bytes for file in workflow.files}
+    writer = {file: task.id for task in workflow for file in task.outputs}
+    moved_s = sum(sizes[file] for task in workflow for file in task.inputs if file in writer) / 1e6
+    assert moved_s / sum(task.runtime_s for task in workflow) == pytest.approx(2.5)
+    assert workflow.ccr(1e6) == pytest.approx(2.5)
+    assert np.allclose(workflow.runtime_s / workflow.work_s, plain.runtime_s / plain.work_s)
+    assert workflow.files == plain.files
+    with pytest.raises(UserError, match="leave one out"):
+        generate_workflow(name, tasks=40, ccr=1, work_s=100)
+
+
+@pytest.mark.parametrize("name", MINIMUM)
+def test_even_levels_have_one_run_time_and_one_size_each(name: str) -> None:
+    plain = generate_workflow(name, tasks=40)
+    workflow = generate_workflow(name, tasks=40, even_levels=True)
+    for level in range(workflow.depth):
+        here = np.flatnonzero(workflow.levels == level)
+        assert np.allclose(workflow.runtime_s[here], plain.runtime_s[here].mean())
+        written = [f for v in here.tolist() for f in workflow.outputs.of(v)]
+        mean = np.mean([plain.files[f].size_bytes for f in written]) if written else 0
+        assert {workflow.files[f].size_bytes for f in written} <= {math.ceil(mean)}
+    assert workflow.work_s == pytest.approx(plain.work_s)
+
+
+def test_no_data_no_ratio() -> None:
+    with pytest.raises(UserError, match="moves no data"):
+        generate_workflow("eman", ccr=1, parameters={"data_mb": "0"})

@@ -4,10 +4,20 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from windrow.cli import options, terminal
-from windrow.cli.arguments import assignment, node_count, number, once_each, positive, seed, some_time_s, whole
+from windrow.cli.arguments import (
+    assignment,
+    node_count,
+    number,
+    once_each,
+    positive,
+    seed,
+    size_bytes,
+    some_time_s,
+    whole,
+)
 from windrow.errors import UserError, unknown_name
 from windrow.model import format_duration
 from windrow.model.bounds import LOG_JOBS_MAX
@@ -29,7 +39,7 @@ examples:
   windrow generate log --model lublin --nodes 128 --jobs 5000 --seed 1 --set load=0.8 -o lublin.swf.gz
 """
 
-_WORKFLOW_ONLY = ("tasks", "work")
+_WORKFLOW_ONLY = ("tasks", "work", "ccr", "bandwidth", "even_levels")
 _LOG_ONLY = ("model", "jobs", "days", "nodes")
 
 
@@ -45,6 +55,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     workflow("--tasks N", positive, help="number of tasks (default: the recipe's own)")
     words = "sum of all run times, e.g. 500h; seconds without a unit (default: the recipe's own)"
     workflow("--work TIME", some_time_s, help=words)
+    words = "ratio of communication to computation: sets run times by the data that tasks read of each other"
+    workflow("--ccr R", number(0, 1e6, above=True), help=words)
+    workflow("--bandwidth SIZE", size_bytes, help="bytes per second in that ratio (default: 12.5MB)")
+    words = "give all tasks of a level the same run time and size of files: the mean"
+    workflow("--even-levels", action="store_true", help=words)
     log = options.adder(parser.add_argument_group("for a log"))
     log("--model M", help="which model (default: lublin)")
     log("--jobs N", whole(1, LOG_JOBS_MAX), help="number of jobs (default: the model's own length)")
@@ -72,9 +87,11 @@ def _workflow(args: argparse.Namespace) -> int:
 
     _refuse(args, _LOG_ONLY, "a log")
     with terminal.waiting(f"generating {args.output}"):
-        workflow = generate_workflow(
-            args.recipe, tasks=args.tasks, work_s=args.work, seed=args.seed, parameters=once_each(args.set or [])
-        )
+        costs: dict[str, Any] = {"ccr": args.ccr, "even_levels": args.even_levels, "work_s": args.work}
+        if args.bandwidth is not None:
+            costs["bandwidth_bytes_s"] = args.bandwidth
+        given = once_each(args.set or [])
+        workflow = generate_workflow(args.recipe, tasks=args.tasks, seed=args.seed, parameters=given, **costs)
         write_workflow(workflow, args.output)
     size = f"{len(workflow):,} tasks on {workflow.depth:,} levels, {workflow.parents.edges:,} dependencies"
     print(f"{args.output}: {size}, {format_duration(workflow.work_s)} of work")
@@ -97,7 +114,7 @@ def _log(args: argparse.Namespace) -> int:
 
 
 def _refuse(args: argparse.Namespace, names: Iterable[str], what: str) -> None:
-    given = [f"--{name}" for name in names if getattr(args, name) is not None]
+    given = [f"--{name.replace('_', '-')}" for name in names if getattr(args, name) not in (None, False)]
     if given:
         raise UserError(f"{given[0]} is for {what} only, which {args.recipe!r} does not generate; leave it out")
 

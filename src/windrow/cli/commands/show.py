@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from windrow.cli import options, terminal
+from windrow.cli.arguments import size_bytes
 from windrow.model import format_duration
 from windrow.model.resources import amount_text
 from windrow.model.size import format_size
@@ -25,7 +26,8 @@ _BAR = 40
 
 EPILOG = """\
 Work is the sum of all run times. The critical path is the chain of dependent tasks that takes longest. The level of
-parallelism is the most tasks that can ever run at once; tokens estimate it from below.
+parallelism is the most tasks that can ever run at once; tokens estimate it from below. The ratio of communication to
+computation (CCR) is the time to move what tasks read of each other, at --bandwidth, divided by the work.
 
 example:
   windrow show montage.json --html montage.html
@@ -38,6 +40,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_html(parser)
     options.add_json(parser, "instead of tables")
     words = f"compute the level of parallelism also above {_EXACT_UP_TO:,} dependencies, where it may take minutes"
+    words = "bytes per second, by which data become time in the ratio of communication to computation"
+    options.adder(parser)("--bandwidth SIZE", size_bytes, "12.5MB", help=words)
     parser.add_argument("--exact", action="store_true", help=words)
 
 
@@ -50,16 +54,17 @@ def run(args: argparse.Namespace) -> int:
         workflow = read_workflow(args.workflow)
     with terminal.waiting("measuring"):
         figures, token = shape(workflow), token_parallelism(workflow)
+        ccr = workflow.ccr(args.bandwidth) if workflow.work_s else None
         exact = level_of_parallelism(workflow) if args.exact or figures.edges <= _EXACT_UP_TO else None
     if args.html:
         from windrow.report.workflow.page import workflow_page
 
         terminal.write_page(args.html, workflow_page(workflow, figures, token=token, exact=exact))
     if args.json:
-        terminal.print_json(_as_json(workflow, figures, token, exact))
+        terminal.print_json(_as_json(workflow, figures, token, exact) | {"ccr": ccr})
     else:
         repairs, written = workflow.repairs(), terminal.files_written(page=args.html)
-        blocks = (_facts(workflow, figures, token, exact), _levels(figures), _kinds(workflow))
+        blocks = (_facts(workflow, figures, token, exact, ccr), _levels(figures), _kinds(workflow))
         terminal.show(terminal.heading(workflow.name), *repairs, *blocks, *written)
     return 0
 
@@ -85,13 +90,14 @@ def _most(workflow: Workflow) -> dict[str, int]:
     return {name: int(column.max()) for name, column in columns.items() if column.any()}
 
 
-def _facts(workflow: Workflow, figures: Shape, token: int, exact: int | None) -> Table:
+def _facts(workflow: Workflow, figures: Shape, token: int, exact: int | None, ccr: float | None) -> Table:
     path = f"{format_duration(figures.critical_path_s)} along {len(figures.critical_tasks):,} tasks"
     unknown = f"not computed above {_EXACT_UP_TO:,} dependencies; compute it with --exact"
     rows = {
         "tasks": f"{figures.tasks:,}",
         "dependencies": f"{figures.edges:,}",
         "files": f"{figures.files:,}, {format_size(figures.size_bytes)} in all",
+        "data between tasks": format_size(figures.moved_bytes) + ("" if ccr is None else f", CCR {ccr:.3g}"),
         "levels": f"{figures.levels:,}",
         "width": f"{figures.width:,} tasks on the widest level",
         "work": f"{format_duration(figures.work_s)}{terminal.guesses(workflow)}",

@@ -1,7 +1,7 @@
 """Workflow recipes by name: `generate_workflow("montage", tasks=250, work_s=1_800_000, seed=1)`.
 
 Law: same recipe, seed, size, work and parameters give the same workflow, under any PYTHONHASHSEED and on any machine
-with the same numpy. Work only stretches run times: structure, files and the order of the draws do not depend on it.
+with the same numpy. Work and ccr only stretch run times: structure, files and the order of draws do not depend on them.
 """
 
 from __future__ import annotations
@@ -11,9 +11,11 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
+
 from windrow.errors import UserError
 from windrow.files import table_beside
-from windrow.model import Workflow
+from windrow.model import File, Workflow
 from windrow.recipes.chance import seeded
 from windrow.recipes.workflows.blast import build_blast
 from windrow.recipes.workflows.cybershake import build_cybershake, stretch_cybershake
@@ -43,6 +45,8 @@ _BUILD: Mapping[str, Callable[..., Workflow]] = {
     "level": build_level,
     "choke": build_choke,
 }
+BANDWIDTH_BYTES_S = 12.5e6
+"""By which data become time in a ratio of communication to computation, where no other is given: 100 Mb/s."""
 _STRETCH = {"cybershake": stretch_cybershake}
 
 
@@ -64,20 +68,48 @@ def generate_workflow(
     work_s: float | None = None,
     seed: int = 0,
     parameters: Mapping[str, str] | None = None,
+    ccr: float | None = None,
+    bandwidth_bytes_s: float = BANDWIDTH_BYTES_S,
+    even_levels: bool = False,
 ) -> Workflow:
     """A workflow by the recipe of that name. UserError where recipe, parameter or value cannot be used.
 
     `tasks` is met exactly, except by fft and gauss, which give the nearest size that exists. With `work_s`, run times
-    are stretched until they sum to it. Linear in tasks and files; a million tasks take 5 to 20 s.
+    are stretched until they sum to it; with `ccr`, until they are so many times shorter than moving all data between
+    tasks takes at that bandwidth. `even_levels` gives tasks of one level one run time and one size of files, the mean.
+    Linear in tasks and files; a million tasks take 5 to 20 s.
     """
     if recipe not in WORKFLOW_RECIPES:
         raise UserError(f"there is no recipe {recipe!r}; the recipes are {', '.join(WORKFLOW_RECIPES)}")
     chosen = WORKFLOW_RECIPES[recipe]
     if work_s is not None and not (math.isfinite(work_s) and work_s > 0):
         raise UserError(f"work must be above 0 seconds, not {work_s}")
+    if ccr is not None and not (math.isfinite(ccr) and ccr > 0 and 0 < bandwidth_bytes_s < math.inf):
+        raise UserError(f"ccr and bandwidth must be above 0, not {ccr} and {bandwidth_bytes_s}")
+    if ccr is not None and work_s is not None:
+        raise UserError("work and ccr both set the run times; leave one out")
     settings = chosen.settings(parameters or {})
     size = chosen.default_tasks if tasks is None else tasks
     workflow = chosen.build(seeded(seed, chosen.name), size, **settings)
+    if even_levels:
+        workflow = _even(workflow)
+    if ccr is not None:
+        if not workflow.moved_bytes:
+            raise UserError(f"{recipe} moves no data between tasks with these parameters, so it cannot have a ccr")
+        return workflow.with_times(scale_evenly(workflow, workflow.moved_bytes / bandwidth_bytes_s / ccr))
     if work_s is None:
         return workflow
     return workflow.with_times(chosen.stretch(workflow, work_s, **settings))
+
+
+def _even(workflow: Workflow) -> Workflow:
+    """The same, with the mean run time of its level for each task, and the mean size of all that the level writes."""
+    levels = workflow.levels
+    times = np.bincount(levels, workflow.runtime_s) / np.bincount(levels)
+    sizes = np.array([file.size_bytes for file in workflow.files], dtype=np.float64)
+    level_of, written = levels[workflow.outputs.sources()], workflow.outputs.index
+    counts = np.bincount(level_of, minlength=workflow.depth)
+    means = np.bincount(level_of, sizes[written], workflow.depth) / np.maximum(counts, 1)
+    sizes[written] = np.ceil(means[level_of])
+    files = [File(file.id, int(size)) for file, size in zip(workflow.files, sizes, strict=True)]
+    return workflow.changed(runtime_s=times[levels], files=files)

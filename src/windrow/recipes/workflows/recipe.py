@@ -7,7 +7,7 @@ Rule 2: values from a command line arrive as text and take the type of the param
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from windrow.errors import UserError
@@ -64,12 +64,17 @@ class Recipe:
 
     def settings(self, given: Mapping[str, str]) -> dict[str, Value]:
         """A value for every parameter: as given, else its default. UserError for names that the recipe lacks."""
-        known = {parameter.name: parameter for parameter in self.parameters}
-        unknown = [name for name in given if name not in known]
-        if unknown:
-            has = ", ".join(known) if known else "no parameters"
-            raise UserError(f"{self.name} has no parameter {', '.join(unknown)}; it has {has}")
-        return {name: p.parse(given[name]) if name in given else p.default for name, p in known.items()}
+        return settings(self.name, self.parameters, given)
+
+
+def settings(recipe: str, parameters: Iterable[Parameter], given: Mapping[str, str]) -> dict[str, Value]:
+    """A value for every parameter: as given, else its default. UserError for names that the recipe lacks."""
+    known = {parameter.name: parameter for parameter in parameters}
+    unknown = [name for name in given if name not in known]
+    if unknown:
+        has = ", ".join(known) if known else "no parameters"
+        raise UserError(f"{recipe} has no parameter {', '.join(unknown)}; it has {has}")
+    return {name: p.parse(given[name]) if name in given else p.default for name, p in known.items()}
 
 
 def require_tasks(recipe: str, tasks: int, minimum: int) -> None:

@@ -31,7 +31,8 @@ def workflow_page(workflow: Workflow, figures: Shape, *, token: int, exact: int 
 
 def _facts(figures: Shape, token: int, exact: int | None) -> Iterator[tuple[str, str]]:
     yield "tasks", f"{figures.tasks:,}, with {figures.edges:,} dependencies"
-    yield "files", f"{figures.files:,}, {format_size(figures.size_bytes)} in all"
+    moved = f"tasks read {format_size(figures.moved_bytes)} of each other"
+    yield "files", f"{figures.files:,}, {format_size(figures.size_bytes)} in all; {moved}"
     yield "levels", f"{figures.levels:,}, the widest with {figures.width:,} tasks"
     yield "work", f"{format_duration(figures.work_s)}, the sum of all run times"
     path = f"{format_duration(figures.critical_path_s)} along {len(figures.critical_tasks):,} tasks"
