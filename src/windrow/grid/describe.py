@@ -1,0 +1,194 @@
+"""Descriptions of resources: the part of vgDL that Zhang's thesis uses (4.2.1, figures 4.2 and 4.3).
+
+    description = [ NAME "=" ] aggregate
+    aggregate   = ("LooseBagOf" | "TightBagOf" | "ClusterOf") "(" NAME ")" "[" least ":" most "]" { wanted }
+                  "{" NAME "=" ( aggregate | wanted { wanted } ) "}"
+    wanted      = "[" condition "]" | "[" "Rank" "=" expression "]"        expression: + - * / of numbers and attributes
+
+    TightBagOf(node)[1:20] { node = [Processor == OPTERON || Processor == ITANIUM] [Rank = Clock] }
+
+A LooseBag may be any nodes, those of a TightBag are well connected, those of a Cluster are of one cluster. Aggregates
+may contain aggregates. A node has the attributes Clock, Nodes (of its cluster), Cluster (its name) and those of the
+grid's file; an aggregate has Nodes, Clusters, and Total_ before an attribute of nodes. What is selected: `select.py`.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from windrow.model.bounds import NODES_MAX
+from windrow.model.conditions import Attributes, Condition, Joined, Scanner, read_condition
+
+KINDS = {"LooseBagOf": "LooseBag", "TightBagOf": "TightBag", "ClusterOf": "Cluster"}
+
+Expression = Callable[[Attributes], float]
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Conditions that must all hold, and what is to be as large as possible; `names` are all attributes in them."""
+
+    conditions: tuple[Condition, ...] = ()
+    rank: Expression | None = None
+    names: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """From `least` to `most` members, which are nodes (`of` says which) or aggregates."""
+
+    kind: str
+    least: int
+    most: int
+    wanted: Wanted
+    of: Aggregate | Wanted
+
+
+def parse_description(text: str, file: str = "description") -> Aggregate:
+    """The description in a text. InputError, pointing at the character, where there is none."""
+    source = Scanner(text, file)
+    if source.token not in KINDS:
+        source.name(f"a name with =, or {', '.join(KINDS)}")
+        source.need("=", "= after the description's name")
+    found = _aggregate(source)
+    source.need("", "the end of the description")
+    return found
+
+
+def fastest(nodes: int) -> Aggregate:
+    """The selection that the thesis calls simple: so many of the fastest nodes."""
+    return parse_description(f"LooseBagOf(node)[{nodes}:{nodes}] {{ node = [Rank = Clock] }}")
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A class of selection that suits a workflow, with its description, and why."""
+
+    name: str
+    text: str
+    why: str
+
+
+def propose(ccr: float, width: int, processors: int) -> Proposal:
+    """Of the thesis's three classes (4.2): fast nodes, one TightBag, or a LooseBag of TightBags.
+
+    Fast nodes are the smallest of its shares of the grid that has more than `width`, else as many as the width.
+    """
+    if ccr < 0.5:
+        shares = [int(processors * percent / 100) for percent in (0.3, 1, 3, 7, 10)]
+        k = next((share for share in shares if share > width), min(width, processors))
+        text = f"LooseBagOf(node)[{k}:{k}] {{ node = [Rank = Clock] }}"
+        return Proposal("simple", text, f"CCR {ccr:.3g}: computing takes most of the time, so the fastest nodes")
+    if ccr > 2:
+        text = f"TightBagOf(node)[1:{width}] {{ node = [Rank = Clock] }}"
+        return Proposal("TightBag", text, f"CCR {ccr:.3g}: moving data takes most of the time, so near nodes")
+    bags = 3 if width <= 1500 else 5
+    inner = "TightBagOf(node)[1:500] [Rank = Nodes] { node = [Rank = Clock] }"
+    text = f"LooseBagOf(bag)[1:{bags}] {{ bag = {inner} }}"
+    return Proposal("LooseBag", text, f"CCR {ccr:.3g}: computing and moving data count alike, so a few large TightBags")
+
+
+def _aggregate(source: Scanner) -> Aggregate:
+    with source.deeper():
+        at, word = source.at, source.name(f"one of {', '.join(KINDS)}")
+        if word not in KINDS:
+            raise source.fault(f"{word!r} is not one of {', '.join(KINDS)}", at=at)
+        source.need("(")
+        member = source.name("the name of its members")
+        source.need(")")
+        least, most = _range(source)
+        wanted = _wanted(source)
+        source.need("{", "{ and what its members are")
+        at, again = source.at, source.name("the name of its members")
+        if again != member:
+            raise source.fault(f"its members are called {member!r} above, not {again!r}", "use one name", at=at)
+        source.need("=")
+        if source.token not in ("[", *KINDS):
+            raise source.fault(f"here must be [ with a condition or a Rank, or one of {', '.join(KINDS)}")
+        inner = _aggregate(source) if source.token in KINDS else _wanted(source)
+        source.need("}")
+        return Aggregate(KINDS[word], least, most, wanted, inner)
+
+
+def _range(source: Scanner) -> tuple[int, int]:
+    source.need("[", "[least:most]")
+    at, found = source.at, []
+    for sign in (":", "]"):
+        here, token = source.at, source.any_of("a whole number", "number")
+        if not token.isdigit() or not 1 <= int(token) <= NODES_MAX:
+            raise source.fault(f"{token} is not a whole number from 1 to {NODES_MAX:,}", at=here)
+        found.append(int(token))
+        source.need(sign)
+    if found[0] > found[1]:
+        raise source.fault(f"the least, {found[0]:,}, is more than the most, {found[1]:,}", "exchange them", at=at)
+    return found[0], found[1]
+
+
+def _wanted(source: Scanner) -> Wanted:
+    conditions: list[Condition] = []
+    names: set[str] = set()
+    rank: Expression | None = None
+    while source.take("["):
+        at = source.at
+        if source.token.lower() != "rank":
+            conditions.append(read_condition(source))
+            names |= set(_names(conditions[-1]))
+        else:
+            source.name("Rank")
+            if rank is not None:
+                raise source.fault("there is a second Rank", "keep one", at=at)
+            source.need("=")
+            rank = _expression(source, names)
+        source.need("]")
+    return Wanted(tuple(conditions), rank, frozenset(names))
+
+
+def _names(condition: Condition) -> Iterator[str]:
+    if isinstance(condition, Joined):
+        for part in condition.parts:
+            yield from _names(part)
+    else:
+        yield condition.name
+
+
+def _expression(source: Scanner, names: set[str]) -> Expression:
+    found = _product(source, names)
+    while sign := source.take("+", "-"):
+        found = _applied({"+": operator.add, "-": operator.sub}[sign], found, _product(source, names))
+    return found
+
+
+def _product(source: Scanner, names: set[str]) -> Expression:
+    found = _factor(source, names)
+    while sign := source.take("*", "/"):
+        found = _applied(operator.mul if sign == "*" else _quotient, found, _factor(source, names))
+    return found
+
+
+def _factor(source: Scanner, names: set[str]) -> Expression:
+    with source.deeper():
+        if source.take("-"):
+            return _applied(operator.sub, lambda _has: 0.0, _factor(source, names))
+        if source.take("("):
+            found = _expression(source, names)
+            source.need(")")
+            return found
+        at, kind = source.at, source.kind
+        value = source.value()
+        if kind == "number":
+            return lambda _has, number=float(value): number  # type: ignore[misc]
+        if kind != "word":
+            raise source.fault("here must be a number or the name of an attribute", at=at)
+        name = str(value).lower()
+        names.add(name)
+        return lambda has: 0.0 if isinstance(there := has.get(name, 0.0), str) else there
+
+
+def _applied(apply: Callable[[float, float], float], left: Expression, right: Expression) -> Expression:
+    return lambda has: apply(left(has), right(has))
+
+
+def _quotient(a: float, b: float) -> float:
+    return a / b if b else 0.0
