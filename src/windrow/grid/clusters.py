@@ -109,6 +109,11 @@ class Grid:
         return float(self.nodes @ self.slowness) / self.processors
 
     @cached_property
+    def s_per_byte(self) -> Floats:
+        """From cluster to cluster."""
+        return 1 / self.bandwidth_bytes_s
+
+    @cached_property
     def mean_latency_s(self) -> float:
         """Over ordered pairs of different processors; 0 where there is but one."""
         return self._over_pairs(self.latency_s)
@@ -116,7 +121,7 @@ class Grid:
     @cached_property
     def mean_s_per_byte(self) -> float:
         """Over the same pairs."""
-        return self._over_pairs(1 / self.bandwidth_bytes_s)
+        return self._over_pairs(self.s_per_byte)
 
     @property
     def mean_bandwidth_bytes_s(self) -> float:

@@ -1,0 +1,104 @@
+"""What a workflow costs on a grid: run times by cluster, data along edges, means and ranks.
+
+Law: `run_s[task, cluster]` is the task's run time times the cluster's slowness unless it is given; each edge is a
+transfer of its own, of the sizes of all files that go along it, and free on one processor. Means are the grid's. The
+thesis adds an entry and an exit that take no time and have no data; nothing here would change by them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from windrow.grid.clusters import Floats, Grid, GridError
+from windrow.kernels.grid.listed import rank
+from windrow.kernels.grid.tables import Given
+from windrow.kernels.jit import in_python, is_small
+from windrow.model import Workflow
+from windrow.model.graph import Ints
+
+
+@dataclass(frozen=True, eq=False)
+class Costs:
+    """A workflow on a grid. given_run_s: of task on cluster, where that is not by the clusters' speeds."""
+
+    workflow: Workflow
+    grid: Grid
+    given_run_s: Floats | None = None
+
+    def __post_init__(self) -> None:
+        if self.given_run_s is not None and self.given_run_s.shape != (len(self.workflow), len(self.grid.clusters)):
+            raise GridError("run times need a row for each task and a column for each cluster")
+
+    @cached_property
+    def run_s(self) -> Floats:
+        """Of each task on each cluster."""
+        if self.given_run_s is not None:
+            return np.ascontiguousarray(self.given_run_s, dtype=np.float64)
+        return self.workflow.runtime_s[:, None] * self.grid.slowness
+
+    @property
+    def is_small(self) -> bool:
+        """Whether kernels need not be loaded for it."""
+        return is_small(len(self.workflow) + len(self.grid.clusters))
+
+    @cached_property
+    def given(self) -> Given:
+        """As the kernels want it."""
+        workflow, grid = self.workflow, self.grid
+        size = workflow.edge_bytes.astype(np.float64)
+        links = grid.latency_s, grid.s_per_byte
+        return Given(self.run_s, grid.first, *links, workflow.parents.start, workflow.parents.index, size)
+
+    @cached_property
+    def mean_run_s(self) -> Floats:
+        """Of each task, over processors."""
+        return self.run_s @ (self.grid.nodes / self.grid.processors)
+
+    @cached_property
+    def mean_transfer_s(self) -> Floats:
+        """Of each edge, over pairs of processors."""
+        return self.grid.mean_latency_s + self.given.size * self.grid.mean_s_per_byte
+
+    @cached_property
+    def ranks(self) -> tuple[Floats, Floats]:
+        """Of each task, the longest way in the mean to an exit, with its own run, and from an entry, without."""
+        return self._ranks(self.mean_transfer_s)
+
+    @cached_property
+    def static_level(self) -> Floats:
+        """The longest way to an exit without transfers."""
+        return self._ranks(np.zeros(self.workflow.parents.edges))[0]
+
+    def _ranks(self, transfer_s: Floats) -> tuple[Floats, Floats]:
+        parents, up, down = self.workflow.parents, np.zeros(len(self.workflow)), np.zeros(len(self.workflow))
+        with in_python(really=self.is_small):
+            rank(self.workflow.order, parents.start, parents.index, self.mean_run_s, transfer_s, up, down)
+        return up, down
+
+    @property
+    def critical_s(self) -> float:
+        """The longest way from an entry to an exit in the mean, transfers included: makespans are measured by it."""
+        return float(self.ranks[0].max())
+
+    @property
+    def ccr(self) -> float:
+        """Communication to computation: mean transfers, without latencies, by mean run times."""
+        work_s = float(self.mean_run_s.sum())
+        return float(self.workflow.edge_bytes.sum()) * self.grid.mean_s_per_byte / work_s if work_s else np.inf
+
+    @cached_property
+    def width(self) -> int:
+        """The most tasks of a level."""
+        return int(np.bincount(self.workflow.levels).max())
+
+    def by(self, *keys: Iterable[float]) -> Ints:
+        """The tasks in the order of these keys, the first one first, then by level and by number."""
+        return np.lexsort((self.workflow.levels, *reversed([np.asarray(key) for key in keys])))
+
+    def part(self, nodes: Mapping[int, int]) -> Costs:
+        """The same on so many nodes of these clusters alone."""
+        return Costs(self.workflow, self.grid.part(nodes), self.run_s[:, list(nodes)])

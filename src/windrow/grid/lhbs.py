@@ -1,0 +1,35 @@
+"""LHBS (Mandal and others 2005, as Zhang has it): level by level, inside a level greedily or by heuristics.
+
+Greedy takes tasks in their order. A heuristic takes the task next whose best end is earliest (min-min) or latest
+(max-min), or that loses most without its best processor (sufferage; nodes of one cluster are twins, so this is mostly
+0, and the `cluster` variant compares clusters). Of several the best is kept for each level: whose last task ends first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from windrow.grid.costs import Costs
+from windrow.grid.schedule import Schedule, listed
+from windrow.kernels.grid.levels import CLUSTER_SUFFERAGE, MAX_MIN, MIN_MIN, SUFFERAGE, place_levels
+from windrow.kernels.grid.tables import empty_plan
+from windrow.kernels.jit import in_python
+
+_RULES = {"min-min": MIN_MIN, "max-min": MAX_MIN, "sufferage": SUFFERAGE, "cluster-sufferage": CLUSTER_SUFFERAGE}
+
+
+def greedy(costs: Costs, *, insertion: bool = False) -> Schedule:
+    """The schedule without heuristics; with `insertion` tasks fill gaps."""
+    return listed(costs, costs.by(), insertion=insertion)
+
+
+def lhbs(costs: Costs, *, heuristics: Sequence[str] = ("min-min", "max-min", "sufferage")) -> Schedule:
+    """The schedule by these heuristics, the best of them on each level."""
+    plan, order = empty_plan(costs.given), costs.by()
+    borders = np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(np.bincount(costs.workflow.levels))))
+    rules = np.array([_RULES[name] for name in heuristics], dtype=np.int64)
+    with in_python(really=costs.is_small):
+        place_levels(costs.given, plan, order, borders, rules)
+    return Schedule(costs, np.arange(len(costs.workflow)), plan.processor, plan.begin)

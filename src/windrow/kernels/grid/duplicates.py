@@ -1,0 +1,142 @@
+"""Tasks one after the other, each on the processor where it ends first if ancestors may run there once more (DSH).
+
+Rule 1: while the task's start on a processor is set by data that arrive, and not by the processor, the parent whose
+data come last is put there as well, as early as it can; if the task then starts earlier, the copy stays, else all that
+it brought is taken back, and that is the start. Rule 2: so it is with the copy's own parents, and so on, `depth` deep.
+Rule 3: data come from the execution of the parent whence they arrive first.
+
+Executions of a task are chained: `head` of the task, `next_one` of each. A trial on one processor is a list of copies
+that changes nothing else; those of the winner are put there.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from windrow.kernels.grid.rooms import first_room, occupy
+from windrow.kernels.grid.tables import Floats, Given, Plan, way_s
+from windrow.kernels.jit import kernel, lean
+from windrow.model.graph import Ints
+
+
+class Executions(NamedTuple):
+    """All that run, copies included, in `size[0]` rows, and the rows of a trial behind them, to `size[1]`."""
+
+    task: Ints
+    processor: Ints
+    cluster: Ints
+    begin: Floats
+    end: Floats
+    next_one: Ints
+    head: Ints
+    size: Ints
+
+
+class Frames(NamedTuple):
+    """What waits for a copy to be placed: the task, its start so far, the rows before, whether it is at its best."""
+
+    task: Ints
+    begin: Floats
+    rows: Ints
+    is_final: Ints
+
+
+@kernel
+def place_with_copies(
+    given: Given, plan: Plan, order: Ints, runs: Executions, frames: Frames, by_start: bool, depth: int
+) -> int:
+    """Put tasks somewhere, in this order. How many: there may not be rows enough for all."""
+    clusters = len(given.first) - 1
+    for k in range(len(order)):
+        i = order[k]
+        if runs.size[0] + len(plan.begin) > len(runs.task):
+            return k
+        best, p, home = np.inf, -1, 0
+        for c in range(clusters):
+            run_s = 0.0 if by_start else given.run_s[i, c]
+            for q in range(given.first[c], min(given.first[c] + plan.touched[c] + 1, given.first[c + 1])):
+                value = try_on(given, plan, runs, frames, i, c, q, depth) + run_s
+                if value < best or p < 0:
+                    best, p, home = value, q, c
+        begin = try_on(given, plan, runs, frames, i, home, p, depth)
+        add(given, runs, i, p, home, begin)
+        for n in range(runs.size[0], runs.size[1]):
+            t = runs.task[n]
+            runs.next_one[n], runs.head[t] = runs.head[t], n
+            occupy(plan, p, runs.begin[n], runs.end[n])
+        plan.processor[i], plan.cluster[i], plan.begin[i], plan.end[i] = p, home, begin, runs.end[runs.size[1] - 1]
+        plan.touched[home] = max(plan.touched[home], p - given.first[home] + 1)
+        runs.size[0] = runs.size[1]
+    return len(order)
+
+
+@lean
+def add(given: Given, runs: Executions, task: int, p: int, c: int, begin: float) -> None:
+    """One more row of the trial."""
+    n = runs.size[1]
+    runs.task[n], runs.processor[n], runs.cluster[n] = task, p, c
+    runs.begin[n], runs.end[n] = begin, begin + given.run_s[task, c]
+    runs.size[1] = n + 1
+
+
+@lean
+def try_on(given: Given, plan: Plan, runs: Executions, frames: Frames, task: int, c: int, p: int, depth: int) -> float:
+    """The task's start on this processor, with the copies that it is worth to have there, as rows of a trial."""
+    runs.size[1] = runs.size[0]
+    d = 0
+    frames.task[0], frames.is_final[0] = task, 0
+    frames.begin[0], late = start_on(given, plan, runs, task, c, p)
+    while True:
+        if late >= 0 and d < depth and frames.is_final[d] == 0:
+            frames.rows[d] = runs.size[1]
+            d += 1
+            frames.task[d], frames.is_final[d] = late, 0
+            frames.begin[d], late = start_on(given, plan, runs, late, c, p)
+            continue
+        if d == 0:
+            return frames.begin[0]
+        add(given, runs, frames.task[d], p, c, frames.begin[d])
+        d -= 1
+        begin, late = start_on(given, plan, runs, frames.task[d], c, p)
+        if begin < frames.begin[d]:
+            frames.begin[d] = begin
+        else:
+            runs.size[1], frames.is_final[d] = frames.rows[d], 1
+
+
+@lean
+def start_on(given: Given, plan: Plan, runs: Executions, task: int, c: int, p: int) -> tuple[float, int]:
+    """The task's start there, as the trial stands, and the parent, not on p yet, whose data set it; or -1."""
+    ready, late, was_here = 0.0, -1, True
+    for e in range(given.start[task], given.start[task + 1]):
+        then, is_here = arrival(given, runs, e, c, p)
+        if then > ready or (then == ready and given.parent[e] < late):
+            ready, late, was_here = then, given.parent[e], is_here
+    run_s = given.run_s[task, c]
+    begin = first_room(plan, p, ready, run_s)
+    n = runs.size[0]
+    while n < runs.size[1] and run_s > 0.0:
+        if runs.begin[n] < min(begin + run_s, runs.end[n]) and begin < runs.end[n]:
+            begin = first_room(plan, p, runs.end[n], run_s)
+            n = runs.size[0]
+        else:
+            n += 1
+    return begin, -1 if was_here or begin > ready else late
+
+
+@lean
+def arrival(given: Given, runs: Executions, edge: int, c: int, p: int) -> tuple[float, bool]:
+    """When the data of an edge are on p, which is one of c, and whether the parent runs, or would run, on p itself."""
+    then, is_here = np.inf, False
+    for n in range(runs.size[0], runs.size[1]):
+        if runs.task[n] == given.parent[edge]:
+            then, is_here = runs.end[n], True
+    n = runs.head[given.parent[edge]]
+    while n >= 0:
+        here = runs.processor[n] == p
+        then = min(then, runs.end[n] + (0.0 if here else way_s(given, edge, runs.cluster[n], c)))
+        is_here = is_here or here
+        n = runs.next_one[n]
+    return then, is_here
