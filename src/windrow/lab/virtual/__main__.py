@@ -9,13 +9,17 @@ import argparse
 import json
 import resource
 import sys
+import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
 from windrow.lab.virtual.drawn import STRATEGIES, Played, Scenario, every_record, play_all
 from windrow.lab.virtual.faults import Kind
+from windrow.model import format_duration
+
+TELLS_EVERY_S = 2.0
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -43,7 +47,7 @@ def main(words: list[str]) -> int:
     asked = (
         every_record(first) if given.every_record else [replace(first, seed=first.seed + i) for i in range(given.runs)]
     )
-    found = summary(play_all(asked, given.workers, tells=len(asked) == 1))
+    found = summary(_counted(play_all(asked, given.workers, tells=len(asked) == 1), len(asked)))
     print(json.dumps(found, indent=1)) if given.json else _print(found)
     return 1 if found["violations"] else 0
 
@@ -65,6 +69,16 @@ def summary(found: Iterable[Played]) -> dict[str, Any]:
         "violations": violations,
         **story,
     }
+
+
+def _counted(found: Iterable[Played], total: int) -> Iterator[Played]:
+    """The same runs, told on the way: how many are done, and how long the others should take."""
+    began_s = told_s = time.monotonic()
+    for done, played in enumerate(found, 1):
+        yield played
+        if (now_s := time.monotonic()) - told_s > TELLS_EVERY_S and done < total:
+            told_s, left = now_s, format_duration((now_s - began_s) / done * (total - done))
+            print(f"{done:,} of {total:,} runs, about {left} left", file=sys.stderr, flush=True)
 
 
 def _cpu_s() -> float:
