@@ -10,7 +10,7 @@ import os
 
 from hypothesis import HealthCheck, settings
 
-EXAMPLES = 60
+EXAMPLES = 40
 FUZZ = int(os.environ.get("WINDROW_FUZZ") or 0)
 
 settings.register_profile(

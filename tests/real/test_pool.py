@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from tests.real.works import IS_FULL
 from tests.slurm.cluster import SlurmCluster, missing
 from tests.slurm.settings import Settings
 from tests.waiting import children, wait_until
@@ -171,7 +172,7 @@ def check_precedence(workflow: Workflow, number: int, stamps: list[Stamp]) -> No
         assert all(ended[parent] <= first[task.id] for parent in task.parents)
 
 
-@pytest.mark.parametrize("policy", ["bf", "sr"])
+@pytest.mark.parametrize("policy", ["bf", "sr"] if IS_FULL else ["bf"])
 def test_many_shells_submit_and_every_task_runs_once(world: World, policy: str) -> None:
     drawn = {}
     for k in range(24):

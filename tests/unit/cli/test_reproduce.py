@@ -19,6 +19,8 @@ from windrow.reproductions.foresight import plan as foresight
 from windrow.reproductions.paper import PaperPlan
 from windrow.reproductions.zhang import plan as zhang
 
+pytestmark = pytest.mark.usefixtures("few_bars")
+
 
 @pytest.mark.parametrize("option", [["--policy", "easy"], ["--placement", "count"], ["--as-thesis"]])
 def test_options_of_glume_are_refused(option: list[str], capsys: pytest.CaptureFixture[str]) -> None:

@@ -21,6 +21,8 @@ from windrow.reproductions.glume.results import GlumeResults, compare_wins
 from windrow.reproductions.grid import PRINTED_WINS, SUBMIT_S, configurations
 from windrow.reproductions.paper import Report
 
+pytestmark = pytest.mark.usefixtures("few_bars")
+
 MAKESPAN_S = 100_000
 
 

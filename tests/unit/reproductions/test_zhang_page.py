@@ -15,6 +15,8 @@ from windrow.reproductions.zhang.page import p_words, report
 from windrow.reproductions.zhang.paired import PairedTest
 from windrow.reproductions.zhang.plan import STRATEGY_NAMES, plan_zhang
 
+pytestmark = pytest.mark.usefixtures("few_bars")
+
 PLAN = plan_zhang(None, full=False)
 WAIT_S = {"individual": 7200, "giant": 10_800, "zhang": 3600}
 
