@@ -70,9 +70,8 @@ class Grid:
                 raise GridError(f"{what} from {names[c]} to {names[d]} is {values[c, d]}; it must be {least}")
             values.flags.writeable = False
             object.__setattr__(self, what, values)
-        if not self.reference_speed:
-            mean = float(self.nodes @ (1 / self.speeds)) / self.processors
-            object.__setattr__(self, "reference_speed", 1 / mean)
+        speed = self.reference_speed or self.processors / float(self.nodes @ (1 / self.speeds))
+        object.__setattr__(self, "reference_speed", speed)
 
     @cached_property
     def nodes(self) -> Ints:
@@ -85,28 +84,23 @@ class Grid:
         return np.array([cluster.speed for cluster in self.clusters], dtype=np.float64)
 
     @property
-    def processors(self) -> int:
-        """All of them."""
-        return int(self.nodes.sum())
+    def slowness(self) -> Floats:
+        """Of each cluster, how many times its own run time a task takes there."""
+        return self.reference_speed / self.speeds
 
     @cached_property
     def first(self) -> Ints:
         """The number of each cluster's first processor, and behind the last cluster that of all processors."""
         return np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(self.nodes)))
 
+    @property
+    def processors(self) -> int:
+        """All of them."""
+        return int(self.first[-1])
+
     def cluster_of(self, processor: Ints) -> Ints:
         """The cluster of each of these processors."""
         return np.searchsorted(self.first, processor, side="right") - 1
-
-    @property
-    def slowness(self) -> Floats:
-        """Of each cluster, how many times its own run time a task takes there."""
-        return self.reference_speed / self.speeds
-
-    @property
-    def mean_slowness(self) -> float:
-        """Over processors; 1 unless the grid is a part of another."""
-        return float(self.nodes @ self.slowness) / self.processors
 
     @cached_property
     def s_per_byte(self) -> Floats:
@@ -120,13 +114,8 @@ class Grid:
 
     @cached_property
     def mean_s_per_byte(self) -> float:
-        """Over the same pairs."""
+        """Over the same pairs: what a byte takes at their (harmonic) mean bandwidth."""
         return self._over_pairs(self.s_per_byte)
-
-    @property
-    def mean_bandwidth_bytes_s(self) -> float:
-        """That at which a byte takes the mean time (the harmonic mean over pairs)."""
-        return 1 / self.mean_s_per_byte if self.mean_s_per_byte else np.inf
 
     def _over_pairs(self, values: Floats) -> float:
         pairs, nodes = self.processors * (self.processors - 1), self.nodes.astype(np.float64)

@@ -7,7 +7,7 @@ thesis adds an entry and an exit that take no time and have no data; nothing her
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -29,16 +29,20 @@ class Costs:
     grid: Grid
     given_run_s: Floats | None = None
 
-    def __post_init__(self) -> None:
-        if self.given_run_s is not None and self.given_run_s.shape != (len(self.workflow), len(self.grid.clusters)):
-            raise GridError("run times need a row for each task and a column for each cluster")
-
     @cached_property
     def run_s(self) -> Floats:
         """Of each task on each cluster."""
-        if self.given_run_s is not None:
-            return np.ascontiguousarray(self.given_run_s, dtype=np.float64)
-        return self.workflow.runtime_s[:, None] * self.grid.slowness
+        if self.given_run_s is None:
+            return self.workflow.runtime_s[:, None] * self.grid.slowness
+        if self.given_run_s.shape != (len(self.workflow), len(self.grid.clusters)):
+            raise GridError("run times need a row for each task and a column for each cluster")
+        return np.ascontiguousarray(self.given_run_s, dtype=np.float64)
+
+    @cached_property
+    def given(self) -> Given:
+        """As the kernels want it."""
+        grid, parents, size = self.grid, self.workflow.parents, self.workflow.edge_bytes.astype(np.float64)
+        return Given(self.run_s, grid.first, grid.latency_s, grid.s_per_byte, parents.start, parents.index, size)
 
     @property
     def is_small(self) -> bool:
@@ -46,27 +50,9 @@ class Costs:
         return is_small(len(self.workflow) + len(self.grid.clusters))
 
     @cached_property
-    def given(self) -> Given:
-        """As the kernels want it."""
-        workflow, grid = self.workflow, self.grid
-        size = workflow.edge_bytes.astype(np.float64)
-        links = grid.latency_s, grid.s_per_byte
-        return Given(self.run_s, grid.first, *links, workflow.parents.start, workflow.parents.index, size)
-
-    @cached_property
-    def mean_run_s(self) -> Floats:
-        """Of each task, over processors."""
-        return self.run_s @ (self.grid.nodes / self.grid.processors)
-
-    @cached_property
-    def mean_transfer_s(self) -> Floats:
-        """Of each edge, over pairs of processors."""
-        return self.grid.mean_latency_s + self.given.size * self.grid.mean_s_per_byte
-
-    @cached_property
     def ranks(self) -> tuple[Floats, Floats]:
         """Of each task, the longest way in the mean to an exit, with its own run, and from an entry, without."""
-        return self._ranks(self.mean_transfer_s)
+        return self._ranks(self.grid.mean_latency_s + self.given.size * self.grid.mean_s_per_byte)
 
     @cached_property
     def static_level(self) -> Floats:
@@ -74,9 +60,10 @@ class Costs:
         return self._ranks(np.zeros(self.workflow.parents.edges))[0]
 
     def _ranks(self, transfer_s: Floats) -> tuple[Floats, Floats]:
-        parents, up, down = self.workflow.parents, np.zeros(len(self.workflow)), np.zeros(len(self.workflow))
+        up, down, given = np.zeros(len(self.workflow)), np.zeros(len(self.workflow)), self.given
+        mean_run_s = self.run_s @ (self.grid.nodes / self.grid.processors)
         with in_python(really=self.is_small):
-            rank(self.workflow.order, parents.start, parents.index, self.mean_run_s, transfer_s, up, down)
+            rank(self.workflow.order, given.start, given.parent, mean_run_s, transfer_s, up, down)
         return up, down
 
     @property
@@ -85,19 +72,13 @@ class Costs:
         return float(self.ranks[0].max())
 
     @property
-    def ccr(self) -> float:
-        """Communication to computation: mean transfers, without latencies, by mean run times."""
-        work_s = float(self.mean_run_s.sum())
-        return float(self.workflow.edge_bytes.sum()) * self.grid.mean_s_per_byte / work_s if work_s else np.inf
-
-    @cached_property
     def width(self) -> int:
         """The most tasks of a level."""
         return int(np.bincount(self.workflow.levels).max())
 
-    def by(self, *keys: Iterable[float]) -> Ints:
+    def by(self, *keys: Floats | Ints) -> Ints:
         """The tasks in the order of these keys, the first one first, then by level and by number."""
-        return np.lexsort((self.workflow.levels, *reversed([np.asarray(key) for key in keys])))
+        return np.lexsort((self.workflow.levels, *reversed(keys)))
 
     def part(self, nodes: Mapping[int, int]) -> Costs:
         """The same on so many nodes of these clusters alone."""

@@ -8,13 +8,14 @@ Greedy takes tasks in their order. A heuristic takes the task next whose best en
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
 from windrow.grid.costs import Costs
 from windrow.grid.schedule import Schedule, listed
-from windrow.kernels.grid.levels import CLUSTER_SUFFERAGE, MAX_MIN, MIN_MIN, SUFFERAGE, place_levels
-from windrow.kernels.grid.tables import empty_plan
+from windrow.kernels.grid.levels import CLUSTER_SUFFERAGE, MAX_MIN, MIN_MIN, SUFFERAGE, place_level
+from windrow.kernels.grid.tables import Plan, empty_plan
 from windrow.kernels.jit import in_python
 
 _RULES = {"min-min": MIN_MIN, "max-min": MAX_MIN, "sufferage": SUFFERAGE, "cluster-sufferage": CLUSTER_SUFFERAGE}
@@ -27,9 +28,13 @@ def greedy(costs: Costs, *, insertion: bool = False) -> Schedule:
 
 def lhbs(costs: Costs, *, heuristics: Sequence[str] = ("min-min", "max-min", "sufferage")) -> Schedule:
     """The schedule by these heuristics, the best of them on each level."""
-    plan, order = empty_plan(costs.given), costs.by()
-    borders = np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(np.bincount(costs.workflow.levels))))
-    rules = np.array([_RULES[name] for name in heuristics], dtype=np.int64)
+    plan, last = empty_plan(costs.given), np.cumsum(np.bincount(costs.workflow.levels))
     with in_python(really=costs.is_small):
-        place_levels(costs.given, plan, order, borders, rules)
+        for level in np.split(costs.by(), last[:-1]):
+            tried = [Plan._make(column.copy() for column in plan) for _ in heuristics[1:]] + [plan]
+            ends = [place_level(costs.given, one, level, _RULES[h]) for one, h in zip(tried, heuristics, strict=True)]
+            plan = tried[int(np.argmin(ends))]
     return Schedule(costs, np.arange(len(costs.workflow)), plan.processor, plan.begin)
+
+
+min_min, max_min, sufferage, cluster_sufferage = (partial(lhbs, heuristics=(name,)) for name in _RULES)

@@ -30,14 +30,11 @@ def matchmaking(costs: Costs) -> Schedule:
         while busy and busy[0][0] <= now:
             heappush(idle, heappop(busy)[1:])
         match = heappop(idle)
-        processor[i], c = match[1], cluster[match[1]]
-        start_s[i] = now
-        for e in range(given.start[i], given.start[i + 1]):
-            a = given.parent[e]
-            way_s = (
-                given.latency_s[cluster[processor[a]], c] + given.size[e] * given.s_per_byte[cluster[processor[a]], c]
-            )
-            start_s[i] = max(start_s[i], end_s[a] + (0 if processor[a] == processor[i] else way_s))
+        c, edges = cluster[match[1]], slice(given.start[i], given.start[i + 1])
+        at = processor[given.parent[edges]]
+        way_s = given.latency_s[cluster[at], c] + given.size[edges] * given.s_per_byte[cluster[at], c]
+        there = end_s[given.parent[edges]] + np.where(at == match[1], 0, way_s)
+        processor[i], start_s[i] = match[1], max(now, there.max(initial=0))
         end_s[i] = start_s[i] + costs.run_s[i, c]
         heappush(busy, (float(end_s[i]), *match))
         for child in workflow.children.of(i):

@@ -56,18 +56,17 @@ class Schedule:
 
     def check(self) -> None:
         """AssertionError where it is not valid."""
-        given, tasks = self.costs.given, len(self.costs.workflow)
+        given, tasks, slack = self.costs.given, len(self.costs.workflow), 1e-9 * self.makespan_s
         assert self.task[:tasks].tolist() == list(range(tasks)), "every task must be there"
-        assert ((self.processor >= 0) & (self.processor < self.costs.grid.processors)).all(), "no such processor"
-        slack, rows = 1e-9 * self.makespan_s, Adjacency.from_edges(tasks, self.task, np.arange(len(self.task)))
+        rows = Adjacency.from_edges(tasks, self.task, np.arange(len(self.task)))
         for row, (i, p, c) in enumerate(zip(self.task, self.processor, self.cluster, strict=True)):
             for e in range(given.start[i], given.start[i + 1]):
                 of = rows.of(given.parent[e])
                 way = given.latency_s[self.cluster[of], c] + given.size[e] * given.s_per_byte[self.cluster[of], c]
                 there = (self.end_s[of] + np.where(self.processor[of] == p, 0, way)).min()
                 assert self.start_s[row] >= there - slack, f"task {i} starts before the data of {given.parent[e]}"
-        busy = np.flatnonzero(self.end_s > self.start_s)
-        busy = busy[np.lexsort((self.start_s[busy], self.processor[busy]))]
+        busy = np.lexsort((self.start_s, self.processor))
+        busy = busy[self.end_s[busy] > self.start_s[busy]]
         same = self.processor[busy[1:]] == self.processor[busy[:-1]]
         assert not (same & (self.start_s[busy[1:]] < self.end_s[busy[:-1]] - slack)).any(), "two tasks at a time"
 
@@ -75,7 +74,6 @@ class Schedule:
 def listed(costs: Costs, order: Ints, pinned: Ints | None = None, *, insertion: bool) -> Schedule:
     """Tasks one after the other, each where it ends first, or where it is pinned; into gaps, or behind all."""
     plan = empty_plan(costs.given, len(costs.workflow) if insertion else 0)
-    where = np.full(len(costs.workflow), -1, dtype=np.int64) if pinned is None else pinned
     with in_python(really=costs.is_small):
-        place(costs.given, plan, order, where)
-    return Schedule(costs, np.arange(len(costs.workflow)), plan.processor, plan.begin)
+        place(costs.given, plan, order, np.full(len(order), -1) if pinned is None else pinned)
+    return Schedule(costs, np.arange(len(order)), plan.processor, plan.begin)

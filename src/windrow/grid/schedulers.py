@@ -16,26 +16,23 @@ from windrow.grid.schedule import Schedule
 
 Scheduler = Callable[[Costs], Schedule]
 
-SCHEDULERS: Mapping[str, tuple[str, str, Mapping[str, Any]]] = {
-    # name: what it does, where it is, its options
-    "heft": ("by upward rank, each task where it ends first, gaps included", "heft:heft", {}),
-    "hhs": ("level by level, inside a level as heft", "hhs:hhs", {}),
-    "greedy": ("level by level, each task where it ends first (greedy LHBS)", "lhbs:greedy", {}),
-    "lhbs": ("level by level, the best of min-min, max-min and sufferage for each", "lhbs:lhbs", {}),
-    "min-min": ("level by level, next the task that can end first", "lhbs:lhbs", {"heuristics": ["min-min"]}),
-    "max-min": ("level by level, next the task that ends last", "lhbs:lhbs", {"heuristics": ["max-min"]}),
-    "sufferage": ("level by level, next what loses most elsewhere", "lhbs:lhbs", {"heuristics": ["sufferage"]}),
-    "cluster-sufferage": (
-        "the same, elsewhere being another cluster",
-        "lhbs:lhbs",
-        {"heuristics": ["cluster-sufferage"]},
-    ),
-    "dsh": ("by static level, with copies of ancestors where that pays", "dsh:dsh", {}),
-    "cpop": ("the tasks of a critical path on one processor", "cpop:cpop", {}),
-    "matchmaking": ("first come, first served, on the fastest idle processor", "matchmaking:matchmaking", {}),
-    "round-robin": ("processors in turn", "blind:round_robin", {}),
-    "random": ("processors by lot", "blind:at_random", {}),
+SCHEDULERS: Mapping[str, tuple[str, str]] = {
+    "heft": ("heft:heft", "by upward rank, each task where it ends first, gaps included"),
+    "hhs": ("hhs:hhs", "level by level, inside a level as heft"),
+    "greedy": ("lhbs:greedy", "level by level, each task where it ends first (greedy LHBS)"),
+    "lhbs": ("lhbs:lhbs", "level by level, for each the best of min-min, max-min and sufferage"),
+    "min-min": ("lhbs:min_min", "level by level, next the task that can end first"),
+    "max-min": ("lhbs:max_min", "level by level, next the task that ends last"),
+    "sufferage": ("lhbs:sufferage", "level by level, next what loses most elsewhere"),
+    "cluster-sufferage": ("lhbs:cluster_sufferage", "the same, elsewhere being another cluster"),
+    "dsh": ("dsh:dsh", "by static level, with copies of ancestors where that pays"),
+    "cpop": ("cpop:cpop", "the tasks of a critical path on one processor"),
+    "matchmaking": ("matchmaking:matchmaking", "first come, first served, on the fastest idle processor"),
+    "round-robin": ("blind:round_robin", "processors in turn"),
+    "random": ("blind:at_random", "processors by lot"),
 }
+"""Of each, where it is, and what it does."""
+
 EACP = "eacp+"
 """What stands before a scheduler's name where EACP is to choose the clusters."""
 
@@ -45,8 +42,5 @@ def find_scheduler(name: str, **options: Any) -> Scheduler:
     plain = name.removeprefix(EACP)
     if plain not in SCHEDULERS:
         raise unknown_name("scheduler", name, [*SCHEDULERS, *(f"{EACP}{one}" for one in SCHEDULERS)])
-    _, where, fixed = SCHEDULERS[plain]
-    scheduler: Scheduler = partial(resolve_name(f"windrow.grid.{where}"), **{**fixed, **options})
-    if plain == name:
-        return scheduler
-    return partial(resolve_name("windrow.grid.eacp:on_chosen"), scheduler=scheduler)
+    found: Scheduler = partial(resolve_name(f"windrow.grid.{SCHEDULERS[plain][0]}"), **options)
+    return found if plain == name else partial(resolve_name("windrow.grid.eacp:on_chosen"), scheduler=found)

@@ -30,7 +30,6 @@ def test_means_are_those_over_processors_and_pairs_of_them(grid: Grid) -> None:
     per_byte = sum(1 / grid.bandwidth_bytes_s[pair] for pair in pairs) / max(1, len(pairs))
     assert (grid.mean_latency_s, grid.mean_s_per_byte) == pytest.approx((latency, per_byte))
     assert np.mean(grid.slowness[of]) == pytest.approx(1)
-    assert grid.mean_slowness == pytest.approx(1)
 
 
 def test_a_part_has_its_links_and_is_as_fast_as_in_the_whole() -> None:

@@ -179,7 +179,7 @@ def test_what_does_not_exist() -> None:
     with pytest.raises(UserError, match="did you mean heft"):
         find_scheduler("heftt")
     with pytest.raises(GridError, match="a row for each task"):
-        Costs(topcuoglu().workflow, topcuoglu().grid, np.ones((1, 1)))
+        heft(Costs(topcuoglu().workflow, topcuoglu().grid, np.ones((1, 1))))
 
 
 def test_a_schedule_that_is_not_valid_is_found_out() -> None:

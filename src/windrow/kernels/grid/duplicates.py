@@ -2,11 +2,12 @@
 
 Rule 1: while the task's start on a processor is set by data that arrive, and not by the processor, the parent whose
 data come last is put there as well, as early as it can; if the task then starts earlier, the copy stays, else all that
-it brought is taken back, and that is the start. Rule 2: so it is with the copy's own parents, and so on, `depth` deep.
-Rule 3: data come from the execution of the parent whence they arrive first.
+it brought is taken back, and that is the start. Rule 2: so it is with the copy's own parents, and so on, as deep as the
+stack. Rule 3: data come from the execution of the parent whence they arrive first.
 
-Executions of a task are chained: `head` of the task, `next_one` of each. A trial on one processor is a list of copies
-that changes nothing else; those of the winner are put there.
+Executions of a task are chained: `head` of the task, `next_one` of each. A trial on one processor is rows behind the
+others, which change nothing else; those of the winner are put there. On the `stack` are tasks that wait for a copy: the
+task, the rows that there were, whether it is at its best; `begins` has their starts so far.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from windrow.kernels.grid.rooms import first_room, occupy
-from windrow.kernels.grid.tables import Floats, Given, Plan, way_s
+from windrow.kernels.grid.rooms import first_room, occupy, way_s
+from windrow.kernels.grid.tables import Floats, Given, Plan
 from windrow.kernels.jit import kernel, lean
 from windrow.model.graph import Ints
 
@@ -32,44 +33,30 @@ class Executions(NamedTuple):
     next_one: Ints
     head: Ints
     size: Ints
-
-
-class Frames(NamedTuple):
-    """What waits for a copy to be placed: the task, its start so far, the rows before, whether it is at its best."""
-
-    task: Ints
-    begin: Floats
-    rows: Ints
-    is_final: Ints
+    stack: Ints
+    begins: Floats
 
 
 @kernel
-def place_with_copies(
-    given: Given, plan: Plan, order: Ints, runs: Executions, frames: Frames, by_start: bool, depth: int
-) -> int:
-    """Put tasks somewhere, in this order. How many: there may not be rows enough for all."""
-    clusters = len(given.first) - 1
-    for k in range(len(order)):
-        i = order[k]
-        if runs.size[0] + len(plan.begin) > len(runs.task):
-            return k
+def place_with_copies(given: Given, plan: Plan, order: Ints, runs: Executions, by_start: bool) -> bool:
+    """Put all tasks somewhere, in this order. False where there are not rows enough."""
+    for i in order:
+        if runs.size[0] + len(order) > len(runs.task):
+            return False
         best, p, home = np.inf, -1, 0
-        for c in range(clusters):
+        for c in range(len(given.first) - 1):
             run_s = 0.0 if by_start else given.run_s[i, c]
             for q in range(given.first[c], min(given.first[c] + plan.touched[c] + 1, given.first[c + 1])):
-                value = try_on(given, plan, runs, frames, i, c, q, depth) + run_s
+                value = try_on(given, plan, runs, i, c, q) + run_s
                 if value < best or p < 0:
                     best, p, home = value, q, c
-        begin = try_on(given, plan, runs, frames, i, home, p, depth)
-        add(given, runs, i, p, home, begin)
+        add(given, runs, i, p, home, try_on(given, plan, runs, i, home, p))
         for n in range(runs.size[0], runs.size[1]):
-            t = runs.task[n]
-            runs.next_one[n], runs.head[t] = runs.head[t], n
+            runs.next_one[n], runs.head[runs.task[n]] = runs.head[runs.task[n]], n
             occupy(plan, p, runs.begin[n], runs.end[n])
-        plan.processor[i], plan.cluster[i], plan.begin[i], plan.end[i] = p, home, begin, runs.end[runs.size[1] - 1]
+        plan.processor[i], plan.begin[i], runs.size[0] = p, runs.begin[runs.size[1] - 1], runs.size[1]
         plan.touched[home] = max(plan.touched[home], p - given.first[home] + 1)
-        runs.size[0] = runs.size[1]
-    return len(order)
+    return True
 
 
 @lean
@@ -77,33 +64,30 @@ def add(given: Given, runs: Executions, task: int, p: int, c: int, begin: float)
     """One more row of the trial."""
     n = runs.size[1]
     runs.task[n], runs.processor[n], runs.cluster[n] = task, p, c
-    runs.begin[n], runs.end[n] = begin, begin + given.run_s[task, c]
-    runs.size[1] = n + 1
+    runs.begin[n], runs.end[n], runs.size[1] = begin, begin + given.run_s[task, c], n + 1
 
 
 @lean
-def try_on(given: Given, plan: Plan, runs: Executions, frames: Frames, task: int, c: int, p: int, depth: int) -> float:
+def try_on(given: Given, plan: Plan, runs: Executions, task: int, c: int, p: int) -> float:
     """The task's start on this processor, with the copies that it is worth to have there, as rows of a trial."""
-    runs.size[1] = runs.size[0]
-    d = 0
-    frames.task[0], frames.is_final[0] = task, 0
-    frames.begin[0], late = start_on(given, plan, runs, task, c, p)
+    runs.size[1], d, stack, begins = runs.size[0], 0, runs.stack, runs.begins
+    stack[0, 0], stack[0, 2] = task, 0
+    begins[0], late = start_on(given, plan, runs, task, c, p)
     while True:
-        if late >= 0 and d < depth and frames.is_final[d] == 0:
-            frames.rows[d] = runs.size[1]
+        if late >= 0 and d + 1 < len(stack) and stack[d, 2] == 0:
+            stack[d, 1] = runs.size[1]
             d += 1
-            frames.task[d], frames.is_final[d] = late, 0
-            frames.begin[d], late = start_on(given, plan, runs, late, c, p)
+            stack[d, 0], stack[d, 2] = late, 0
+            begins[d], late = start_on(given, plan, runs, late, c, p)
             continue
         if d == 0:
-            return frames.begin[0]
-        add(given, runs, frames.task[d], p, c, frames.begin[d])
+            return begins[0]
+        add(given, runs, stack[d, 0], p, c, begins[d])
         d -= 1
-        begin, late = start_on(given, plan, runs, frames.task[d], c, p)
-        if begin < frames.begin[d]:
-            frames.begin[d] = begin
-        else:
-            runs.size[1], frames.is_final[d] = frames.rows[d], 1
+        begin, late = start_on(given, plan, runs, stack[d, 0], c, p)
+        if begin >= begins[d]:
+            runs.size[1], stack[d, 2] = stack[d, 1], 1
+        begins[d] = min(begin, begins[d])
 
 
 @lean
@@ -115,12 +99,10 @@ def start_on(given: Given, plan: Plan, runs: Executions, task: int, c: int, p: i
         if then > ready or (then == ready and given.parent[e] < late):
             ready, late, was_here = then, given.parent[e], is_here
     run_s = given.run_s[task, c]
-    begin = first_room(plan, p, ready, run_s)
-    n = runs.size[0]
+    begin, n = first_room(plan, p, ready, run_s), runs.size[0]
     while n < runs.size[1] and run_s > 0.0:
         if runs.begin[n] < min(begin + run_s, runs.end[n]) and begin < runs.end[n]:
-            begin = first_room(plan, p, runs.end[n], run_s)
-            n = runs.size[0]
+            begin, n = first_room(plan, p, runs.end[n], run_s), runs.size[0]
         else:
             n += 1
     return begin, -1 if was_here or begin > ready else late
@@ -137,6 +119,5 @@ def arrival(given: Given, runs: Executions, edge: int, c: int, p: int) -> tuple[
     while n >= 0:
         here = runs.processor[n] == p
         then = min(then, runs.end[n] + (0.0 if here else way_s(given, edge, runs.cluster[n], c)))
-        is_here = is_here or here
-        n = runs.next_one[n]
+        n, is_here = runs.next_one[n], is_here or here
     return then, is_here

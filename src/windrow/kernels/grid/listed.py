@@ -21,16 +21,14 @@ def place(given: Given, plan: Plan, order: Ints, pinned: Ints) -> None:
         p = pinned[i]
         if p < 0:
             arrivals(given, plan, i, ready)
-            p = choose(given, plan, i, ready)
-        c = np.searchsorted(given.first, p, side="right") - 1
-        put(given, plan, i, c, p)
+            p = choose(given, plan, i, ready, 0, len(ready))
+        put(given, plan, i, p)
 
 
 @kernel
 def rank(order: Ints, start: Ints, parent: Ints, run_s: Floats, way: Floats, up: Floats, down: Floats) -> None:
     """The longest paths from each task to an exit, its own run included, and from an entry to it, without."""
-    for k in range(len(order) - 1, -1, -1):
-        i = order[k]
+    for i in order[::-1]:
         up[i] += run_s[i]
         for e in range(start[i], start[i + 1]):
             up[parent[e]] = max(up[parent[e]], way[e] + up[i])
