@@ -197,7 +197,21 @@ OPTIONS: dict[tuple[str, ...], dict[str, Callable[[Draw], str]]] = {
     ("shell", "a"): {"--run": bad_name},
 }
 
-_FIRST = "status watch report resume cancel run show compare plan timeline simulate lab help".split()
+_FIRST = [
+    "status",
+    "watch",
+    "report",
+    "resume",
+    "cancel",
+    "run",
+    "show",
+    "compare",
+    "plan",
+    "timeline",
+    "simulate",
+    "lab",
+    "help",
+]
 PLACES: dict[str, Callable[[Draw], str]] = {
     **dict.fromkeys((*_FIRST, "run -n", "run --add ok.yaml", "pool --stop"), bad_name),
     "generate": bad_choice,

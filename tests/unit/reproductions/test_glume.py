@@ -13,12 +13,12 @@ import pytest
 from windrow.cli.main import main
 from windrow.lab.campaign.campaign import BatchRules, Campaign
 from windrow.lab.campaign.rows import KEY, SCHEMA
+from windrow.reproductions.cases import PRINTED_WINS, SUBMIT_S, configurations
 from windrow.reproductions.glume import plan as glume
 from windrow.reproductions.glume.claims import claims
 from windrow.reproductions.glume.page import report
 from windrow.reproductions.glume.plan import VERSIONS, GlumePlan, plan_glume
 from windrow.reproductions.glume.results import GlumeResults, compare_wins
-from windrow.reproductions.grid import PRINTED_WINS, SUBMIT_S, configurations
 from windrow.reproductions.paper import Report
 
 pytestmark = pytest.mark.usefixtures("few_bars")

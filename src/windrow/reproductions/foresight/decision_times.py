@@ -19,7 +19,7 @@ from windrow.foresight.strategy import Foresight
 from windrow.lab.campaign.sources import LogSource, WorkflowSource
 from windrow.lab.trial import run_trial
 from windrow.model.site import Site
-from windrow.reproductions.grid import find_grid
+from windrow.reproductions.cases import find_cases
 from windrow.sim.cluster import Cluster
 from windrow.strategies import Decision, Strategy, View
 
@@ -61,9 +61,9 @@ class _Timed:
 
 def measure_decisions(data: str | Path | None, *, full: bool) -> list[DecisionTimes]:
     """The decisions on the workflows of 500 tasks of the GLUME grid; not `full`: those of medium length alone."""
-    grid = find_grid(data, (500,))
-    sources = [w for w in grid.workflows if full or w.name.endswith("medium")]
-    log = next(log for log in grid.logs if log.name == "SDSC")
+    cases = find_cases(data, (500,))
+    sources = [w for w in cases.workflows if full or w.name.endswith("medium")]
+    log = next(log for log in cases.logs if log.name == "SDSC")
     return decision_times(crowded(log), sources)
 
 

@@ -28,9 +28,9 @@ from windrow.foresight.course import Sampling
 from windrow.foresight.courses import KINDS
 from windrow.foresight.strategy import Foresight
 from windrow.lab.campaign.campaign import BatchRules, Campaign
+from windrow.reproductions.cases import SUBMIT_S, find_cases, find_log, missing_log
 from windrow.reproductions.foresight.decision_times import measure_decisions
 from windrow.reproductions.foresight.oracle import HINDSIGHT, Oracle
-from windrow.reproductions.grid import SUBMIT_S, find_grid, find_log, missing_log
 from windrow.reproductions.paper import PaperPlan, Wishes
 from windrow.strategies import Strategy
 
@@ -78,7 +78,7 @@ def plan_foresight(data: str | Path | None, *, full: bool) -> PaperPlan:
 
     Not `full`: seven times in the week.
     """
-    found = find_grid(data)
+    found = find_cases(data)
     fixed: tuple[Strategy, ...] = tuple(STRATEGIES[name] for name in RIVALS)
     seven = SUBMIT_S[::_EVERY]
     grid = Campaign(

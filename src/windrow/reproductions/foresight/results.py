@@ -16,9 +16,9 @@ from typing import NamedTuple, cast
 
 import pyarrow as pa
 
+from windrow.reproductions.cases import BEATS, LENGTHS, PRINTED_WINS
 from windrow.reproductions.foresight.decision_times import DecisionTimes
 from windrow.reproductions.foresight.plan import BESIDE, RIVALS
-from windrow.reproductions.grid import BEATS, LENGTHS, PRINTED_WINS
 from windrow.reproductions.paper import PaperPlan, TableResults
 
 OURS = "foresight"

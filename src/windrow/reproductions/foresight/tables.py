@@ -12,10 +12,10 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from windrow.report.block import Block
+from windrow.reproductions.cases import PRINTED_WINS
 from windrow.reproductions.charts import MARKERS, chart
 from windrow.reproductions.foresight.plan import OBJECTIVES, RIVALS, TOLD
 from windrow.reproductions.foresight.results import BEST_KNOWN, OURS, ForesightResults, RunsCell
-from windrow.reproductions.grid import PRINTED_WINS
 from windrow.reproductions.paper import Texts
 
 if TYPE_CHECKING:

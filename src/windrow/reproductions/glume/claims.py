@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from windrow.reproductions.cases import BEATS
 from windrow.reproductions.glume.results import Floats, GlumeResults
-from windrow.reproductions.grid import BEATS
 from windrow.reproductions.paper import Claim, printed
 
 _POINTS = 3.0

@@ -1,6 +1,6 @@
 """The campaigns that redo the experiments of the GLUME thesis (chapters 4, 5 and 7, appendices A and B).
 
-All on the grid of the thesis (`windrow.reproductions.grid`), with accurate and actual requests, under conservative
+All on the cases of the thesis (`windrow.reproductions.cases`), with accurate and actual requests, under conservative
 backfilling. Three campaigns: everything with a cap of 16 jobs (figures 5.3, 7.1-7.4, B.1-B.4, table 7.1); workflows of
 250 tasks with a cap of 128 (figure 5.2, A.1); variants of `zhang` (section 5.3).
 """
@@ -13,8 +13,8 @@ from pathlib import Path
 
 from windrow.app.strategies import STRATEGIES
 from windrow.lab.campaign.campaign import BatchRules, Campaign, Option
+from windrow.reproductions.cases import SIZES, SUBMIT_S, find_cases
 from windrow.reproductions.glume.log import ThesisLog
-from windrow.reproductions.grid import SIZES, SUBMIT_S, find_grid
 from windrow.reproductions.paper import PaperPlan, Wishes
 from windrow.strategies import Individual, Strategy, Zhang
 
@@ -40,7 +40,7 @@ class GlumePlan(PaperPlan):
 
     @property
     def cap_16(self) -> Campaign:
-        """The whole grid."""
+        """All cases."""
         return self.campaigns[0]
 
     @property
@@ -93,14 +93,14 @@ def plan_glume(
     Not `full`: every twelfth submission time, and no workflow of 500 tasks. `rules`, `terms` and `zhang` (which stands
     for `zhang` in all comparisons) serve to look for the cause of a difference from print.
     """
-    grid = find_grid(data, SIZES if full else QUICK_SIZES)
+    cases = find_cases(data, SIZES if full else QUICK_SIZES)
     submit_s = SUBMIT_S if full else SUBMIT_S[::QUICK_EVERY]
-    middle = tuple(w for w in grid.workflows if "-250-" in w.name)
+    middle = tuple(w for w in cases.workflows if "-250-" in w.name)
     ends = tuple(w for w in middle if not w.name.endswith("medium"))
     five = (zhang, *(STRATEGIES[name] for name in RIVALS))
     versions: tuple[Strategy, ...] = tuple(VERSIONS.values())
     both = ("accurate", "actual")
-    main = Campaign("cap-16", grid.logs, grid.workflows, submit_s, five, requests=both, rules=(rules,), terms=terms)
+    main = Campaign("cap-16", cases.logs, cases.workflows, submit_s, five, requests=both, rules=(rules,), terms=terms)
     wide = replace(main, name="cap-128", workflows=middle, strategies=five[:-1], requests=("accurate",), caps=(128,))
     variants = replace(main, name="enhancements", workflows=ends, strategies=versions, requests=("accurate",))
-    return GlumePlan("full" if full else "quick", (main, wide, variants), grid.stand_ins)
+    return GlumePlan("full" if full else "quick", (main, wide, variants), cases.stand_ins)

@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from windrow.reproductions.cases import BEATS, PRINTED_WINS
 from windrow.reproductions.glume.plan import RIVALS, VERSIONS, GlumePlan
-from windrow.reproductions.grid import BEATS, PRINTED_WINS
 from windrow.reproductions.paper import TableResults, printed
 
 Floats = NDArray[np.float64]

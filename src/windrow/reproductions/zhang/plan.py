@@ -22,7 +22,7 @@ from random import Random
 from windrow.app.strategies import STRATEGIES
 from windrow.lab.campaign.campaign import BatchRules, Campaign, Option
 from windrow.lab.campaign.sources import LogSource, WorkflowSource
-from windrow.reproductions.grid import find_log, missing_log
+from windrow.reproductions.cases import find_log, missing_log
 from windrow.reproductions.paper import PaperPlan, Wishes
 from windrow.strategies import Strategy, Zhang
 

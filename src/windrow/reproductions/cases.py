@@ -1,9 +1,9 @@
-"""The grid of the GLUME thesis, on which more than one paper runs: two logs, 36 workflows, 289 submission times.
+"""The cases of the GLUME thesis, on which more than one paper runs: two logs, 36 workflows, 289 submission times.
 
 KTH and SDSC; four applications of 50, 250 and 500 tasks and 100, 500 and 1000 hours of work ("short", "medium",
 "long"); every half hour from day 1 to day 7 of the log. Three of the thesis's workflows, SIPHT with 500 tasks, are not
 public: they are generated. Where a log or a workflow is not found (workflows are looked for in `dax/glume/` of the data
-folder), a generated one of the same size stands in, and the grid says so.
+folder), a generated one of the same size stands in, and the cases say so.
 
 Also where any paper finds a public log: in the data folder and in `swf/` there.
 """
@@ -58,7 +58,7 @@ def missing_log(name: str, fate: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Grid:
+class Cases:
     """What is there to run on."""
 
     logs: tuple[LogSource, ...]
@@ -66,8 +66,8 @@ class Grid:
     stand_ins: tuple[str, ...]
 
 
-def find_grid(data: str | Path | None, sizes: tuple[int, ...] = SIZES) -> Grid:
-    """The grid on what is found in the folder `data`, with workflows of these sizes."""
+def find_cases(data: str | Path | None, sizes: tuple[int, ...] = SIZES) -> Cases:
+    """The cases on what is found in the folder `data`, with workflows of these sizes."""
     logs = []
     for name, (nodes, load, overestimate) in _STAND_INS.items():
         parameters = (("load", load), ("overestimate", overestimate))
@@ -78,7 +78,7 @@ def find_grid(data: str | Path | None, sizes: tuple[int, ...] = SIZES) -> Grid:
     words = [missing_log(log.name, fate.format(log.nodes)) for log in logs if log.model]
     if made := [w.name for w in workflows if w.recipe]:
         words.append(f"Generated workflows, {len(made)} of {len(workflows)}: {', '.join(made)}.")
-    return Grid(tuple(logs), workflows, tuple(words))
+    return Cases(tuple(logs), workflows, tuple(words))
 
 
 def configurations(sizes: tuple[int, ...] = SIZES) -> Iterator[str]:
