@@ -151,6 +151,17 @@ def append_whole(descriptor: int, data: bytes, size: int) -> None:
         raise
 
 
+def append_lines(path: Path, lines: Collection[str]) -> None:
+    """Append these lines to a file, which is made where it is missing, and see that they last. OutsideError."""
+    with disk_faults(f"{path} cannot be written"):
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        try:
+            append_whole(descriptor, "".join(f"{line}\n" for line in lines).encode(), os.fstat(descriptor).st_size)
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
 @contextlib.contextmanager
 def held(path: Path) -> Iterator[None]:
     """One process at a time: wait until nobody else holds this file, which is made where it is missing."""

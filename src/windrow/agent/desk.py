@@ -9,9 +9,9 @@ those that are ready should end before the deadline. Rule 2: claim first, then l
 the other way round, so at least one of the two sees the other. Rule 3: records are written before what they say is
 acted on.
 
-News of tasks for which tasks here wait come from the other agents' events files and from the manager's list of
-abandoned tasks. What another job lost or dropped is no news: the manager plans it anew, and its end will stand in the
-events of a later job.
+News of tasks for which tasks here wait come from the other agents' events files and from the manager's lists: of
+abandoned tasks, and of those whose files have arrived from elsewhere. What another job lost or dropped is no news: the
+manager plans it anew, and its end will stand in the events of a later job.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ class Elsewhere:
         self._passed_over = {job.job, *job.over, *mine}
         self._tails: dict[int, Tail] = {}
         self._abandoned = Tail(folder.abandoned, job.abandoned_bytes)
+        self._arrived = Tail(folder.arrived, job.arrived_bytes)
         self._concern = {number for task in job.tasks for number in (task.task, *task.parents)} if job.site else None
         self.wait_s = 0.0
         """How long to wait before the next look."""
@@ -56,6 +57,7 @@ class Elsewhere:
         """What is new since the last look."""
         given_up = "the run has given it up, or a task on which it depends"
         news = [*self._from_jobs(), *((int(record["task"]), given_up) for record in self._abandoned.read_json())]
+        news += [(int(record["task"]), "") for record in self._arrived.read_json()]
         if self._concern is not None:  # what other sites do at their own pace is no reason to look more often
             news = [(task, why_never) for task, why_never in news if task in self._concern]
         self.wait_s = self._job.poll_s if news or not self.wait_s else min(self.wait_s * _BACK_OFF, _SLOWEST_S)

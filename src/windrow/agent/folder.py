@@ -26,6 +26,9 @@ class RunFolder:
     abandoned = Inside("abandoned")
     """Tasks that will never run, one line each; written by the manager."""
 
+    arrived = Inside("arrived")
+    """Tasks whose files have come from another place, one line each; written by the manager."""
+
     @staticmethod
     def at(path: str | Path) -> RunFolder:
         """The folder at this path, made absolute."""

@@ -69,7 +69,8 @@ class JobFile:
     `given_up`: jobs whose tasks were planned again though their agents may still finish some: what they finish counts.
     `abandoned_bytes`: how long the list of abandoned tasks was; what stood there may be tried again by now.
     `takeover_s`: how long it waits idle for tasks of a job that has not started before it takes them over.
-    `site`: where it runs, not written where a run has one site; jobs of another are not taken over.
+    `site`: where it runs, not written where a run has one site; jobs of another are not taken over. `arrived_bytes`:
+    how long the list of what has arrived from other places was. Parents below 0 stand for files that no task makes.
     """
 
     run: str
@@ -91,6 +92,7 @@ class JobFile:
     disk_bytes: int | None = None
     counts: Counts = ()
     site: str = ""
+    arrived_bytes: int = 0
 
     @property
     def shape(self) -> NodeShape:
@@ -98,7 +100,7 @@ class JobFile:
         return NodeShape(self.cores, self.memory_bytes, self.disk_bytes, self.counts)
 
 
-_SELDOM = ("disk_bytes", "counts", "commit", "site")
+_SELDOM = ("disk_bytes", "counts", "commit", "site", "arrived_bytes")
 """What is written only where it says something: so most files stay as they have been."""
 
 

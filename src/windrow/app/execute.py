@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import secrets
 import shutil
 import time
@@ -18,12 +20,15 @@ import numpy as np
 from windrow.agent.folder import RunFolder
 from windrow.app import live_runs
 from windrow.app.copies import refuse_copies, said_of, uncopied, with_copies
+from windrow.app.far import far_facts, transfers_of
 from windrow.app.learning import FirstPromise, Learning, Place, TaskErrors, earlier_errors
-from windrow.app.queues import no_answer, open_queue
+from windrow.app.queues import fields_of, no_answer, open_queue
 from windrow.app.requests import follow_requests
 from windrow.app.runs import ROOT, RunPaths, new_run, past_predictions, past_promises
 from windrow.app.sites import OVERHEAD_S, Reached, homes, site_of
 from windrow.app.strategies import AUTO, find_strategy
+from windrow.data.catalogue import paths_of
+from windrow.data.mirror import Mirror, through
 from windrow.errors import OutsideError, UserError
 from windrow.forecast.base import AtOnce, Forecaster
 from windrow.forecast.best_effort import filled, past_waits
@@ -161,6 +166,8 @@ def prepare(order: RunRequest, runnable: Runnable | None = None, finished: Colle
             raise no_answer(name, error) from None
     refuse_missing_inputs(order.workflow, runnable, Path.exists, finished)
     found = tuple(homes(sites, runnable.workflow))
+    if any(reached.site.files for reached in sites):
+        paths_of(runnable, os.path.isfile)  # refuses what could not be found there
     prepared = Prepared(order, runnable, times, terms_for(order), tuple(sites), found)
     refuse_copies(order.copies, prepared.site.cap, prepared.uncopied, len(times))
     return prepared
@@ -227,7 +234,12 @@ def dry_run(prepared: Prepared, root: Path = ROOT) -> DryRun:
             view, {}, nothing_done, terms.requests(prepared.site)
         )
         view = replace(view, futures=ahead)
-    dispatch = Dispatch(RunFolder.at(root / f"{workflow.name}-N"), prepared.runnable, "UID", workflow.name)
+    folder = RunFolder.at(root / f"{workflow.name}-N")
+    places = {one.site.files: one.site.folder for one in prepared.sites if one.site.files}
+    mirrors = {
+        place: Mirror(place, folder, dict, f"{at}/runs/{workflow.name}-N", ("python3",)) for place, at in places.items()
+    }
+    dispatch = Dispatch(folder, prepared.runnable, "UID", workflow.name, mirrors=mirrors)
     decision = decided(with_copies(strategy, prepared.order.copies, dispatch), view)
     core.handle(e.JobsPlanned(now, decision))
     specs = [dispatch.spec(core, number) for number in core.jobs]
@@ -255,7 +267,10 @@ def start_run(
         write_runnable(paths.workflow, runnable, own)
         write_inputs(paths.inputs, runnable)
         more = {"root": str(root.absolute()), "continues": continues}
-        journal = RunJournal.create(paths.journal, _facts(prepared) | more)
+        facts = _facts(prepared) | more
+        stem = re.sub(r"[^A-Za-z0-9._-]+", "-", runnable.workflow.name)[:40]
+        facts |= far_facts([reached.site for reached in prepared.sites], runnable, f"{stem}-{facts['uid']}")
+        journal = RunJournal.create(paths.journal, facts)
         if added:
             event = e.TasksAdded(int(time.time()), secrets.token_hex(4), record_of(runnable, own))
             journal.append([Record(event)])
@@ -313,10 +328,11 @@ def managed(paths: RunPaths, *, wait_s: float = 0.0, writes: bool = True) -> Ite
     lock = RunLock(paths.lock, wait_s)
     lock.lend()
     paths.stop.unlink(missing_ok=True)  # of an earlier manager; from here on whoever cancels means us
-    journal = RunJournal.open(paths.journal, writable=True)
+    journal, transfers = RunJournal.open(paths.journal, writable=True), None
     try:
         promise = FirstPromise()
         manager = _manager(paths, journal, promise)
+        transfers = manager.transfers
         manager.restore()
         if writes:
             try:
@@ -327,7 +343,7 @@ def managed(paths: RunPaths, *, wait_s: float = 0.0, writes: bool = True) -> Ite
                 raise
         yield manager
         left = ""
-        if manager.core.is_over:
+        if manager.is_over:
             left = manager.dispatch.clean_up(manager.core)
             live_runs.leave(paths)
         journal.set_fact("trouble", manager.core.trouble or left)
@@ -338,6 +354,8 @@ def managed(paths: RunPaths, *, wait_s: float = 0.0, writes: bool = True) -> Ite
         if aheads and is_as_promised and (kept := promise.kept()) is not None:
             journal.set_fact("promise", asdict(kept))
     finally:
+        if transfers is not None:
+            transfers.close()
         journal.close()
         lock.release()
 
@@ -347,11 +365,14 @@ def _manager(paths: RunPaths, journal: RunJournal, promise: FirstPromise) -> Man
     runnable = read_runnable(paths.workflow)
     order = order_of_run(facts)
     sites = _sites_again(order, facts)
+    transfers = transfers_of(facts, paths.folder, runnable, [reached.site for reached in sites])
+    mirrors = {} if transfers is None else transfers.mirrors
+    sites = [_delivering(reached, mirrors.get(reached.site.files)) for reached in sites]
     workflow, terms = runnable.workflow, terms_for(order)
     core = Core(works(workflow, [reached.site for reached in sites], facts.get("homes", [0] * len(workflow))), terms)
     past = (record for _, record in journal.records(kinds=(e.JobsPlanned, e.JobSubmitted, e.JobStarted)))
     strategy, waits, root = strategy_of(order), past_waits(), paths.folder.path.parent
-    dispatch = Dispatch(paths.folder, runnable, facts["uid"], paths.name, copies=order.copies > 1)
+    dispatch = Dispatch(paths.folder, runnable, facts["uid"], paths.name, copies=order.copies > 1, mirrors=mirrors)
     places = {at.name: Place(one.place, at.site.speed) for at, one in zip(core.sites, sites, strict=True)}
     hearers: list[Hear] = [Learning(dispatch, places, past, waits)]
     errors = None
@@ -369,7 +390,17 @@ def _manager(paths: RunPaths, journal: RunJournal, promise: FirstPromise) -> Man
         dispatch=dispatch,
         outposts=[_outpost(reached, root, waits, errors) for reached in sites],
         on_records=lambda records: _tell(hearers, records),
+        transfers=transfers,
     )
+
+
+def _delivering(reached: Reached, mirror: Mirror | None) -> Reached:
+    """A site with files of its own: before a job is submitted, what it needs is put there."""
+    if mirror is None:
+        return reached
+    from windrow.queues.apart import apart  # noqa: PLC0415  (most runs have no such site)
+
+    return replace(reached, queue=apart(reached.queue, {"place": reached.place, **through(mirror, reached.queue)}))
 
 
 def _sites_again(order: RunRequest, facts: Mapping[str, Any]) -> list[Reached]:
@@ -381,7 +412,8 @@ def _sites_again(order: RunRequest, facts: Mapping[str, Any]) -> list[Reached]:
 
     sites = []
     for told in facts["sites"]:
-        queue = apart(open_queue(told["name"], told["shell"]), {"place": told["place"]})
+        queue = open_queue(told["name"], told["shell"])
+        queue = queue if fields_of(told["name"]).get("files") else apart(queue, {"place": told["place"]})
         limits = msgspec.convert(told["limits"], Limits)
         with suppress(QueueError):
             limits = queue.limits()
@@ -453,7 +485,7 @@ def drive(manager: Manager, tell: Callable[[Manager], None] = lambda _: None, st
     An interrupt leaves everything as it is: the journal is up to date at all times.
     """
     follow_requests(manager)
-    while not manager.core.is_over:
+    while not manager.is_over:
         if stop is not None and not manager.core.is_stopped and stop.exists():
             manager.stop()
         happened = manager.step()
@@ -463,6 +495,6 @@ def drive(manager: Manager, tell: Callable[[Manager], None] = lambda _: None, st
                 with suppress(OutsideError):  # the manager says it where it matters
                     own = [job.id for job in outpost.placed.values() if job.id is not None]
                     outpost.ahead.glance(own, manager.now_s())
-        if not manager.core.is_over:
+        if not manager.is_over:
             time.sleep(manager.next_look_s(happened=happened))
         follow_requests(manager)

@@ -40,14 +40,19 @@ def open_queue(name: str, shell: Mapping[str, str] | None = None) -> Queue:
     try:
         site = site_fields(name, tables)
         table = {key: value for key, value in table.items() if key not in SITE_KEYS}
-        if "host" in site:
-            raise UserError("a site with a host cannot be reached yet; leave host out for one of this machine's queues")
+        far: dict[str, Any] = {}
+        if "host" in site:  # nothing of this machine's environment counts there
+            from windrow.app.far import connection  # noqa: PLC0415
+
+            if kind == "local":
+                raise UserError('a site with a host needs queue = "slurm" or "pbs"; leave host out for this machine')
+            far = {"run": connection(site["host"], site.get("setup", "")), "env": {}}
         # Each queue is loaded only where it is used: who has no Slurm need not load its codec.
         if kind == "pbs":
             from windrow.queues.pbs.queue import PbsQueue, pbs_profile  # noqa: PLC0415
 
-            return PbsQueue(pbs_profile(table))
-        return _local(table) if kind == "local" else _slurm(table, shell)
+            return PbsQueue(pbs_profile(table), **far)
+        return _local(table) if kind == "local" else _slurm(table, shell, far)
     except UserError as error:
         if not tables.get(name):
             raise
@@ -104,10 +109,15 @@ def _local(table: Mapping[str, Any]) -> Queue:
     )
 
 
-def _slurm(table: Mapping[str, Any], shell: Mapping[str, str] | None) -> Queue:
+def _slurm(table: Mapping[str, Any], shell: Mapping[str, str] | None, far: Mapping[str, Any] | None = None) -> Queue:
     from windrow.queues.slurm.profile import VARIABLES, slurm_profile  # noqa: PLC0415
     from windrow.queues.slurm.queue import SlurmQueue  # noqa: PLC0415
 
+    if far:
+        extra = (
+            ["--export=NONE", *table.get("extra", ())] if isinstance(table.get("extra", []), list) else table["extra"]
+        )
+        return SlurmQueue(slurm_profile({**table, "extra": extra}), **far)
     if shell is None:
         return SlurmQueue(slurm_profile(table))
     others = {name: value for name, value in os.environ.items() if name not in VARIABLES.values()}

@@ -164,7 +164,7 @@ class Core:
             case e.JobRejected():
                 self.jobs[event.job].is_stopping = True
                 return [*self._give_up(event.why), *self._job_left(event.job)]
-            case e.JobSubmitted() | e.TaskRetried():
+            case e.JobSubmitted() | e.TaskRetried() | e.FilesMoved() | e.MoveFailed() | e.FolderRemoved():
                 return []
             case e.RunBegan():
                 return self._run_began()

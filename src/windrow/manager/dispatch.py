@@ -6,11 +6,12 @@ import json
 import os
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import count
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,12 +20,16 @@ from windrow.agent.folder import RunFolder
 from windrow.agent.job_file import JobFile, TaskSpec, write_job
 from windrow.agent.order import order_for
 from windrow.agent.outputs import may_be_copied
-from windrow.files import append_whole, disk_faults
+from windrow.data.mirror import Mirror
+from windrow.files import append_lines, disk_faults
 from windrow.manager.core import Core
 from windrow.manager.specs import clean_up, shared_outputs, task_spec
 from windrow.model import NodeShape, Runnable, Step, Workflow
 from windrow.model.nodes import Need
 from windrow.queues.port import JobSpec
+
+if TYPE_CHECKING:
+    from windrow.manager.transfers import Transfers
 
 
 def job_tag(uid: str, job: int) -> str:
@@ -65,6 +70,10 @@ class Dispatch:
     """Whether tasks may be in several jobs, so that each attempt needs a claim on its outputs."""
     undone: Counter[int] = field(default_factory=Counter)
     """How often a task was to run again although it had finished."""
+    mirrors: Mapping[str, Mirror] = field(default_factory=dict)
+    """The run's folders at places with files of their own, by name."""
+    transfers: Transfers | None = None
+    """Where there are any."""
     _may_copy: dict[int, bool] = field(default_factory=dict)
 
     @cached_property
@@ -94,15 +103,22 @@ class Dispatch:
 
     def spec(self, core: Core, number: int, avoid: tuple[str, ...] = ()) -> JobSpec:
         """What is submitted for a job that is not to run on the nodes to avoid."""
-        plan = core.jobs[number].plan
+        plan, site = core.jobs[number].plan, core.jobs[number].at.site
+        # -P: a file in the working folder must not pass for a module
+        there = str(self.folder.path)
+        agent: tuple[str, ...] = (sys.executable, "-P", "-m", "windrow.agent")
+        if site.files:
+            there, agent = self.mirrors[site.files].there, (*self.mirrors[site.files].agent, "__main__")
+        if site.files or site.setup:  # modules are known in login shells; without the variable, steps have what we have
+            script = f'{site.setup}\nunset SLURM_EXPORT_ENV\nexec "$0" "$@"'
+            agent = ("bash", "-lc", script, *agent)
         return JobSpec(
             tag=self.tag(number),
             nodes=plan.nodes,
-            walltime_s=core.jobs[number].at.site.walltime_s(plan.requested_s),
-            # -P: a file in the working folder must not pass for a module
-            command=(sys.executable, "-P", "-m", "windrow.agent", str(self.folder.path), str(number)),
-            workdir=str(self.folder.path),
-            output=str(self.folder.jobs / str(number) / "output"),
+            walltime_s=site.walltime_s(plan.requested_s),
+            command=(*agent, there, str(number)),
+            workdir=there,
+            output=f"{there}/jobs/{number}/output",
             avoid=avoid,
             per_node=_shape(core, number)[1],
         )
@@ -115,6 +131,7 @@ class Dispatch:
         its second life.
         """
         plan, (shape, _) = core.jobs[number].plan, _shape(core, number)
+        folder = self.folder_of(core, number)
         given_up = sorted(heard.keys() - core.jobs.keys())
         first = min((*core.jobs, *given_up))
         job = JobFile(
@@ -131,55 +148,74 @@ class Dispatch:
             given_up=tuple(given_up),
             over_below=first,
             heard_bytes={str(n): heard[n] for n in sorted(heard) if n != number and heard[n]},
-            abandoned_bytes=self.folder.abandoned.stat().st_size if self.folder.abandoned.exists() else 0,
+            abandoned_bytes=folder.abandoned.stat().st_size if folder.abandoned.exists() else 0,
             site=core.jobs[number].at.name,
+            arrived_bytes=folder.arrived.stat().st_size if folder.arrived.exists() else 0,
         )
-        with disk_faults(f"{self.folder.path}: cannot write job {number}"):
-            self.folder.make(number)
+        with disk_faults(f"{folder.path}: cannot write job {number}"):
+            folder.make(number)
             if self.copies:
-                self.folder.commits.mkdir(mode=0o700, exist_ok=True)
-            write_job(self.folder.job_file(number), job)
+                folder.commits.mkdir(mode=0o700, exist_ok=True)
+            write_job(folder.job_file(number), job)
         return self.spec(core, number, avoid)
 
-    def fence(self, number: int) -> None:
-        """Let the agent of a job that is given up begin nothing more, should it live."""
-        fence(self.folder, number)
+    def folder_at(self, place: str) -> RunFolder:
+        """The run's folder for jobs at this place of files; of one that is not home, its mirror."""
+        return self.mirrors[place].folder if place else self.folder
 
-    def abandon(self, tasks: Iterable[int]) -> None:
+    def folder_of(self, core: Core, number: int) -> RunFolder:
+        """The one in which a job is."""
+        return self.folder_at(core.jobs[number].at.site.files)
+
+    def fence(self, core: Core, number: int) -> None:
+        """Let the agent of a job that is given up begin nothing more, should it live."""
+        fence(self.folder_of(core, number), number)
+
+    def abandon(self, tasks: Collection[int]) -> None:
         """Tell all agents that these tasks will not run."""
-        lines = "".join(json.dumps({"task": task}) + "\n" for task in tasks)
-        if not lines:
-            return
-        with disk_faults(f"{self.folder.abandoned} cannot be written"):
-            descriptor = os.open(self.folder.abandoned, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-            try:
-                append_whole(descriptor, lines.encode(), os.fstat(descriptor).st_size)
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
+        for folder in (self.folder, *(mirror.folder for mirror in self.mirrors.values())):
+            if lines := [json.dumps({"task": task}) for task in tasks]:
+                append_lines(folder.abandoned, lines)
 
     def clean_up(self, core: Core) -> str:
         """When no job is left: throw away what tasks left that have not finished; what could not be done."""
         return clean_up(self.runnable, self.attempts, core.is_done, copied=self.copies)
 
     def _tasks(self, core: Core, number: int) -> Iterator[TaskSpec]:
-        parents = self.runnable.workflow.parents
+        parents, place = self.runnable.workflow.parents, core.jobs[number].at.site.files
         for task, member in core.members(number).items():
             commit, attempts = "", self.attempts.get(task, 0)
             if self.copies and self.may_copy(task):  # numbers that no attempt in another job has
-                commit, attempts = self._commit(core, task), number * (self.runnable.steps[task].retries + 1)
-            yield task_spec(
+                commit, attempts = self._commit(core, task, place), number * (self.runnable.steps[task].retries + 1)
+            waits = {p for p in parents.of(task).tolist() if not core.is_done(p)}
+            if self.transfers is not None:
+                waits |= self.transfers.waits_for(task, number, place)
+            spec = task_spec(
                 self.runnable,
                 task,
                 self._shared,
                 expected_s=member.expected_s,
                 attempts=attempts,
-                parents=tuple(p for p in parents.of(task).tolist() if not core.is_done(p)),
+                parents=tuple(sorted(waits)),
                 children=tuple(member.children),
                 commit=commit,
             )
+            yield self._moved(spec, place) if place else spec
 
-    def _commit(self, core: Core, task: int) -> str:
+    def _moved(self, spec: TaskSpec, place: str) -> TaskSpec:
+        """The same task for a place whose files are elsewhere: all paths below the run's root are below another."""
+        assert self.transfers is not None
+        here, there = self.transfers.catalogue.paths.root, f"{self.mirrors[place].there}/files"
+
+        def moved(path: str) -> str:
+            return os.path.normpath(f"{there}/{os.path.relpath(path, here)}") if path[:1] == "/" else path
+
+        names: dict[str, Any] = {
+            name: tuple(map(moved, getattr(spec, name))) for name in ("inputs", "outputs", "shared")
+        }
+        return replace(spec, workdir=moved(spec.workdir), **names)
+
+    def _commit(self, core: Core, task: int, place: str) -> str:
         """The name of the claim on the task's outputs: the first that was not made by a job that is over."""
 
         def is_over(path: Path) -> bool:
@@ -190,5 +226,5 @@ class Dispatch:
             return job not in core.jobs
 
         names = (f"{task}.{self.undone[task]}.{life}" for life in count())
-        paths = (self.folder.commits / name for name in names)
+        paths = (self.folder_at(place).commits / name for name in names)
         return next(path.name for path in paths if not path.exists() or not is_over(path))

@@ -201,9 +201,41 @@ class CopyFailed:
     task: int
 
 
+@dataclass(frozen=True, slots=True)
+class FilesMoved:
+    """These files, by their paths below the run's root, have come from one place of files to another."""
+
+    at_s: int
+    files: tuple[str, ...]
+    origin: str
+    to: str
+    size_bytes: int
+    took_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class MoveFailed:
+    """They have not; it is tried again. The same reason is told once."""
+
+    at_s: int
+    files: tuple[str, ...]
+    origin: str
+    to: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class FolderRemoved:
+    """All results are at home: the run's folder at this place of files is gone, with all that was in it."""
+
+    at_s: int
+    files: str
+
+
 JobEvent = JobSubmitted | JobRejected | JobStarted | JobTaken | JobEnded | JobKilled
 TaskEvent = TaskStarted | TaskRetried | TaskFinished | TaskUndone | TaskKept | TaskFailed | TaskDropped | CopyFailed
-Event = RunBegan | RunStopped | TasksAdded | JobsPlanned | JobEvent | TaskEvent
+FileEvent = FilesMoved | MoveFailed | FolderRemoved
+Event = RunBegan | RunStopped | TasksAdded | JobsPlanned | JobEvent | TaskEvent | FileEvent
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,10 @@ say what it did.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from windrow.agent import event_file
+from windrow.data.mirror import Mirror
 from windrow.manager import translate
 from windrow.manager.core import Core
 from windrow.manager.events import JobEnded, JobStarted, JobTaken
@@ -97,6 +98,8 @@ class Hearing:
     now_s: Callable[[], float]
     steady_s: Callable[[], float]
     pace: PollTimes = field(default_factory=PollTimes)
+    mirror: Mirror | None = None
+    """Where jobs here see other files than those of home."""
     _turn: int = 0
     given_up: dict[int, GivenUp] = field(default_factory=dict)
     """Jobs that are over for the core, whose agents may live."""
@@ -127,7 +130,7 @@ class Hearing:
         for number, job in list(self.given_up.items()):
             while words := job.tail.read():
                 offsets[number] = job.tail.offset
-                heard = (translate.from_given_up(number, word) for word in words)
+                heard = (self._here(translate.from_given_up(number, word)) for word in map(self._timed, words))
                 records += [record for record in heard if record is not None]
             if job.tail.has_ended or self.now_s() > job.until_s:
                 del self.given_up[number]
@@ -156,10 +159,22 @@ class Hearing:
             if isinstance(word, event_file.AgentLeft):
                 self.placed[number].last_word = word.why
                 self.pace.hurry()  # the queue will soon say how it ended
-            if (heard := translate.from_agent(number, word)) is not None:
+            if (heard := self._here(translate.from_agent(number, self._timed(word)))) is not None:
                 self.placed[number].is_started |= isinstance(heard.event, JobTaken)
                 records.append(heard)
         return records
+
+    def _timed(self, word: event_file.Record) -> event_file.Record:
+        """The same by our clock, where that of the site is off: times of two clocks do not compare."""
+        off_s = 0.0 if self.mirror is None else self.mirror.skew_s
+        shifted = {name: getattr(word, name) - off_s for name in ("at", "begun") if off_s and hasattr(word, name)}
+        return replace(word, **shifted) if shifted else word
+
+    def _here(self, record: Record | None) -> Record | None:
+        """The same, with the place of files where it happened, where that is not home."""
+        if record is None or self.mirror is None:
+            return record
+        return Record(record.event, {**(record.detail or {}), "files": self.mirror.name}, record.at_s)
 
     def _without_repeated_starts(self, records: list[Record]) -> list[Record]:
         """Both the queue and the agent say that a job started; the first one counts."""
@@ -205,7 +220,8 @@ class Hearing:
             job.over_since_s = now
         if status.started_s is None or job.is_started:
             return []
-        return [Record(JobStarted(int(status.started_s), number), {"by": "queue"}, status.started_s)]
+        started_s = status.started_s - (0.0 if self.mirror is None else self.mirror.skew_s)
+        return [Record(JobStarted(int(started_s), number), {"by": "queue"}, started_s)]
 
     def _endings(self) -> list[Record]:
         """Jobs whose agents have done all they could, and jobs that are over by the queue's word."""

@@ -24,6 +24,7 @@ from windrow.manager.inbox import LATE_S, GivenUp, Placed, next_look_s
 from windrow.manager.journal import Record, RunJournal
 from windrow.manager.lost_files import LostFile, lost_files, unfinished
 from windrow.manager.outpost import Outpost
+from windrow.manager.transfers import Transfers
 from windrow.strategies.base import Strategy
 
 
@@ -42,11 +43,15 @@ class Manager:
     now_s: Callable[[], float] = time.time
     steady_s: Callable[[], float] = time.monotonic
     begun_s: float | None = None
+    transfers: Transfers | None = None
+    """Where sites do not all see the same files."""
     _queue_words: dict[str, object] = field(default_factory=lambda: {"reasons": {}, "trouble": ""})
 
     def __post_init__(self) -> None:
         for outpost, at in zip(self.outposts, self.core.sites, strict=True):
             outpost.join(self, at)
+        if self.transfers is not None:
+            self.transfers.join(self)
 
     @property
     def placed(self) -> Mapping[int, Placed]:
@@ -56,7 +61,13 @@ class Manager:
     @property
     def trouble_with_queue(self) -> str:
         """What keeps jobs from being submitted or heard of, while it lasts."""
-        return "; ".join(trouble for outpost in self.outposts if (trouble := outpost.trouble))
+        told = [outpost.trouble for outpost in self.outposts] + [self.transfers.trouble if self.transfers else ""]
+        return "; ".join(trouble for trouble in told if trouble)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more will be done: no task, no job, and no file to be moved."""
+        return self.core.is_over and (self.transfers is None or self.transfers.is_settled)
 
     def next_look_s(self, *, happened: bool) -> float:
         """How long to sleep before agents are listened to again; `happened`: one of them spoke."""
@@ -72,8 +83,8 @@ class Manager:
             self._give_up(record)
             for action in self.core.handle(record.event):
                 if isinstance(action, SubmitJob):
-                    tail = event_file.Tail(self.folder.events(action.job), offsets.get(action.job, 0))
                     homes[action.job] = outpost = self._of(self.core.at(action.plan.site))
+                    tail = event_file.Tail(outpost.folder.events(action.job), offsets.get(action.job, 0))
                     outpost.placed[action.job] = Placed(tail)
             self._note(record)
         for prediction in self.journal.predictions():
@@ -98,10 +109,11 @@ class Manager:
         Of a complete run those run whose results are gone. Returned: the tasks that had finished, and why they run.
         """
         core = self.core
-        self._undo([LostFile(task) for task in tasks if core.is_done(task) or task in core.failed])
+        self.undo([LostFile(task) for task in tasks if core.is_done(task) or task in core.failed])
         left = [task for task, job in enumerate(core.job_of) if job is None and not core.is_done(task)]
-        lost = lost_files(self.dispatch.runnable, left, core.is_done, results=core.is_complete)
-        self._undo(lost)
+        is_gone = self.transfers.is_gone if self.transfers else None
+        lost = lost_files(self.dispatch.runnable, left, core.is_done, is_gone, results=core.is_complete)
+        self.undo(lost)
         self._act_on_wishes()
         return lost
 
@@ -116,7 +128,8 @@ class Manager:
         now = self.now_s()
         self.take_in([Record(replace(added, at_s=int(now)), at_s=now)])
 
-    def _undo(self, lost: Sequence[LostFile]) -> None:
+    def undo(self, lost: Sequence[LostFile]) -> None:
+        """Let the makers of these files run again."""
         now = self.now_s()
         if undone := [Record(e.TaskUndone(int(now), one.maker), asdict(one), now) for one in lost]:
             self.take_in(undone)
@@ -129,14 +142,17 @@ class Manager:
 
     def due_s(self) -> float:
         """When to `step` again though no agent speaks, by the steady clock."""
-        return min(outpost.due_s() for outpost in self.outposts)
+        files = [self.transfers.due_s()] if self.transfers else []
+        return min([outpost.due_s() for outpost in self.outposts] + files)
 
     def step(self) -> bool:
         """Look once at everything and act. Returns whether anything happened."""
         happened = self._listen()
         if self.core.is_complete and self.core.is_over:  # nobody writes any more: is all whole that counts as finished?
             again = [task for task, started in self.dispatch.attempts.items() if started > 1]
-            self._undo(unfinished(self.dispatch.runnable, again))
+            self.undo(unfinished(self.dispatch.runnable, again))
+        if self.transfers is not None:
+            happened |= self.transfers.step()
         self._act_on_wishes()
         # All who tell of the run are to know why its jobs wait: the queue's latest words, written where they change.
         reasons = {number: why for outpost in self.outposts for number, why in outpost.reasons.items()}
@@ -149,6 +165,8 @@ class Manager:
     def _listen(self) -> bool:
         """Take in all that is new. Returns whether anything is."""
         happened = False
+        if self.transfers is not None:
+            self.transfers.look()
         for outpost in self.outposts:
             outpost.follow_claims()
             records, offsets = outpost.hearing.listen()
@@ -182,17 +200,17 @@ class Manager:
             return
         assert isinstance(record.event, e.JobKilled | e.JobEnded)
         number = record.event.job
-        self.dispatch.fence(number)
+        self.dispatch.fence(self.core, number)
         at, plan = self.core.jobs[number].at, self.core.jobs[number].plan
         outpost = self._of(at)
         job = outpost.placed.get(number)
-        if job is not None and (job.is_started or self.folder.claim(number).exists()):
+        if job is not None and (job.is_started or outpost.folder.claim(number).exists()):
             walltime_s = at.site.walltime_s(plan.requested_s)
             until_s = float("inf") if walltime_s is None else record.event.at_s + walltime_s + LATE_S
             outpost.hearing.given_up[number] = GivenUp(job.tail, until_s)
 
     def _note(self, record: Record) -> None:
-        """Keep the shell's own picture of the jobs."""
+        """Keep the shell's own picture of the jobs, and of the files."""
         match event := record.event:
             case e.RunBegan():
                 self.begun_s = event.at_s if self.begun_s is None else self.begun_s
@@ -208,14 +226,18 @@ class Manager:
                         outpost.note(event)
             case _:
                 pass
+        if self.transfers is not None:
+            self.transfers.note(record)
 
     def _wish(self, action: Action) -> None:
         match action:
             case Decide():
                 self._of(self.core.at(action.site)).wants_decision = True
             case SubmitJob():
-                tail = event_file.Tail(self.folder.events(action.job))
-                self._of(self.core.at(action.plan.site)).placed[action.job] = Placed(tail, is_doubtful=False)
+                outpost = self._of(self.core.at(action.plan.site))
+                outpost.placed[action.job] = Placed(
+                    event_file.Tail(outpost.folder.events(action.job)), is_doubtful=False
+                )
             case StopJob():
                 self._of(self.core.jobs[action.job].at).wants_stop.append(action.job)
             case Abandon():

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from windrow.agent import event_file
 from windrow.agent.claim import claimant
+from windrow.agent.folder import RunFolder
 from windrow.forecast.base import Forecaster
 from windrow.forecast.ledger import PastPrediction
 from windrow.manager import events as e
@@ -44,6 +45,8 @@ class Outpost:
     placed: dict[int, Placed] = field(default_factory=dict)
     run: Manager = field(init=False)
     at: AtSite = field(init=False)
+    folder: RunFolder = field(init=False)
+    """The run's folder for jobs here."""
     hearing: Hearing = field(init=False)
     predictions: Predictions = field(init=False)
     asking: PollTimes = field(default_factory=PollTimes)
@@ -61,7 +64,9 @@ class Outpost:
     def join(self, run: Manager, at: AtSite) -> None:
         """Become that part of the run which deals with this site."""
         self.run, self.at = run, at
-        self.hearing = Hearing(run.core, self.queue, self.placed, run.now_s, run.steady_s)
+        mirror = run.dispatch.mirrors.get(at.site.files)
+        self.folder = run.dispatch.folder_at(at.site.files)
+        self.hearing = Hearing(run.core, self.queue, self.placed, run.now_s, run.steady_s, mirror=mirror)
         self.predictions = Predictions(self.forecasters, run.dispatch.tag, self.earlier)
 
     @property
@@ -82,7 +87,7 @@ class Outpost:
         """The journal has been replayed: what was wanted and may not have been done is wanted again."""
         self.foretold = {prediction.job for prediction in self.predictions.said}
         for number, job in self.placed.items():
-            job.last_word = event_file.last_word(self.run.folder.events(number), job.tail.offset)
+            job.last_word = event_file.last_word(self.folder.events(number), job.tail.offset)
         self.left_behind = {n: job_id for n, job_id in self.left_behind.items() if n in self.placed}
         # A running job without open tasks leaves by itself; one that has not started would do it all again.
         jobs = ((n, self.run.core.jobs[n]) for n in self.placed)
@@ -138,14 +143,14 @@ class Outpost:
         taken = [n for n in wanted if self.placed[n].is_taken]  # in another job, which may be about to go on
         ids = {n: job_id for n in wanted if (job_id := self.placed[n].id) is not None and n not in taken}
         for number in taken:
-            self.run.dispatch.fence(number)
+            self.run.dispatch.fence(self.run.core, number)
         if ids or self.left_behind:
             self.queue.cancel([*ids.values(), *self.left_behind.values()])
             self.left_behind.clear()
         self.wants_stop = [n for n in wanted if n not in ids and n not in unsent and n not in taken]
         if unsent:
             # A submission that got no answer may arrive after its tag was looked for: such a job is given up.
-            tried = {n: {"agent": None} if self.run.folder.job_file(n).exists() else {} for n in unsent}
+            tried = {n: {"agent": None} if self.folder.job_file(n).exists() else {} for n in unsent}
             now, state = self.run.now_s(), {"state": "never submitted"}
             self.run.take_in([Record(e.JobEnded(int(now), n), state | tried[n], now) for n in unsent])
 
@@ -242,7 +247,7 @@ class Outpost:
         tags = {self.run.dispatch.tag(n): n for n, job in self.placed.items() if job.id is None and job.is_doubtful}
         if not tags:
             return
-        claims = {tag: claimant(self.run.folder.claim(number)) for tag, number in tags.items()}
+        claims = {tag: claimant(self.folder.claim(number)) for tag, number in tags.items()}
         found = dict(self.queue.find(list(tags))) | {tag: queue_id for tag, queue_id in claims.items() if queue_id}
         for number in tags.values():
             self.placed[number].is_doubtful = False
@@ -261,7 +266,7 @@ class Outpost:
         """
         silent = {n: job for n, job in self.placed.items() if job.over_since_s is not None and job.last_word is None}
         for number, job in silent.items():
-            job.claimant = job.claimant or claimant(self.run.folder.claim(number))
+            job.claimant = job.claimant or claimant(self.folder.claim(number))
         others = {n: job.claimant for n, job in silent.items() if job.claimant not in ("", job.id)}
         if others:
             self._found(others)

@@ -162,6 +162,8 @@ class RunStory:
     """Nodes on which jobs failed."""
     copied: dict[int, set[int]] = field(default_factory=dict)
     """The jobs that have a task, or a copy of it, where any was planned with a copy."""
+    transfers: list[e.FileEvent] = field(default_factory=list)
+    """What became of files that had to be moved, in order."""
     strays: list[tuple[str, str]] = field(default_factory=list)
     """States that followed each other although the tables say that they do not."""
 
@@ -398,5 +400,6 @@ _TOLD: Mapping[type[e.Event], Callable[[RunStory, Any, float, Any], None]] = {
     e.JobsPlanned: RunStory._jobs_planned,
     **dict.fromkeys(get_args(e.JobEvent), RunStory._job),
     **dict.fromkeys(get_args(e.TaskEvent), RunStory._task),
+    **dict.fromkeys(get_args(e.FileEvent), lambda story, event, _at_s, _detail: story.transfers.append(event)),
 }
 """What each event says."""

@@ -53,7 +53,7 @@ class Ssh:
         """Run these lines of shell there; the exit code is that of the last."""
         mark = self._mark
         setup = f"{{ :\n{self._setup}\n}} </dev/null >&2\n" if self._setup else ""
-        marked = f"{setup}echo {mark}; echo {mark} >&2\n{text}\ncode=$?; printf '\\n{mark} %d\\n' $code"
+        marked = f"{setup}echo {mark}; echo {mark} >&2\n(\n{text}\n)\ncode=$?; printf '\\n{mark} %d\\n' $code"
         shell = ["bash", "-lc", marked]
         argv = [*self.command, self.host, "exec " + shlex.join(shell)] if self.host else shell
         environ = (

@@ -192,7 +192,7 @@ def test_the_cluster_after_an_id_and_patterns_in_the_output_mean_nothing() -> No
 
 
 def test_limits_are_the_tightest(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("windrow.queues.slurm.queue.user_name", lambda: "ada")
+    monkeypatch.setattr("windrow.queues.batch.user_name", lambda: "ada")
     main = SlurmQueue(run=site(), env={}).limits()
     assert (main.nodes, main.max_nodes, main.max_walltime_s) == (3, 2, 36000)
     assert (main.max_jobs, main.max_array) == (20, 20)

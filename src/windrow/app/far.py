@@ -1,0 +1,123 @@
+"""Sites whose files are not those of the folder in which a run was started: reached, settled, and put together.
+
+To settle a place is to find a Python there, to put the agent beside it, and to make the run's folder. What was found is
+a fact of the run, so that it can go on when a place cannot be reached.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from windrow.agent.folder import RunFolder
+from windrow.agent.travel import archive
+from windrow.data.catalogue import Catalogue, paths_of
+from windrow.data.mirror import Ask, Mirror
+from windrow.data.rsync import Rsync
+from windrow.errors import UserError
+from windrow.manager.transfers import Transfers
+from windrow.model import Runnable
+from windrow.model.site import Site
+from windrow.queues.port import QueueError
+from windrow.queues.ssh import Ssh
+
+DEFAULT_FOLDER = "$HOME/.windrow"
+_ASK_S = 60.0
+_SETTLE = """\
+mkdir -p "{folder}" && cd "{folder}" && umask 077 && mkdir -p "runs/{run}/files" && pwd -P || exit 4
+for python in python3 python3.14 python3.13 python3.12 python3.11 python3.10 python3.9; do
+    if command -v $python >/dev/null && $python -c 'import sys; sys.exit(sys.version_info < (3, 9))'; then
+        $python -c 'import sys; print(sys.executable)'
+        [ -f "{agent}" ] && echo has || echo lacks
+        exit 0
+    fi
+done
+python3 -V >&2
+exit 3"""
+_PUT = 'cd "{folder}" && umask 077 && base64 -d > "{agent}.$$" && mv "{agent}.$$" "{agent}"'
+
+connection = cache(Ssh)
+"""The one to this host, with this setup."""
+
+
+def settle(site: Site, run: str) -> dict[str, Any]:
+    """Make a place ready for this run. QueueError where it does not answer, UserError where it cannot be used."""
+    folder, (agent, content) = site.folder or DEFAULT_FOLDER, archive()
+    folder = re.sub(r"^~(?=/|$)", "$HOME", folder)
+    if re.search(r'["`\\\n]|\$\(', folder):
+        raise UserError(
+            f"folder = {site.folder!r} of site {site.name}: write a plain path, or one such as $SCRATCH/windrow"
+        )
+    ssh = connection(site.host, site.setup)
+    answer = ssh.script(_SETTLE.format(folder=folder, run=run, agent=agent))
+    if answer.code is None:
+        raise QueueError(f"{site.host}: {answer.words}")
+    if answer.code == 3:
+        fix = 'load one in setup: setup = "module load python"'
+        raise UserError(f"site {site.name} has no Python 3.9 or newer ({answer.words or 'no python3 at all'}); {fix}")
+    if not answer.is_good:
+        raise UserError(f"folder {folder} of site {site.name} cannot be used: {answer.words}")
+    found, python, has = answer.out.split("\n")[:3]
+    if has == "lacks":
+        put = ssh.script(_PUT.format(folder=found, agent=agent), base64.b64encode(content).decode("ascii"))
+        if not put.is_good:
+            raise (QueueError if put.code is None else UserError)(
+                f"{site.name}: the agent cannot be put there: {put.words}"
+            )
+    told = {"host": site.host, "data_host": site.data_host or site.host, "setup": site.setup}
+    return {**told, "there": f"{found}/runs/{run}", "agent": (python, "-I", f"{found}/{agent}")}
+
+
+def porter(place: Mapping[str, Any]) -> Ask:
+    """What asks the porter of a settled place."""
+    ssh, argv = connection(place["host"], place["setup"]), [*place["agent"], "porter", place["there"]]
+
+    def ask(request: dict[str, Any]) -> dict[str, Any]:
+        answer = ssh(argv, stdin=json.dumps(request), env={}, timeout_s=_ASK_S)
+        if not answer.is_good:
+            raise QueueError(f"{ssh.host}: {answer.words}")
+        reply: dict[str, Any] = json.loads(answer.out)
+        if "trouble" in reply:
+            raise QueueError(f"{ssh.host}: {reply['trouble']}")
+        return reply
+
+    return ask
+
+
+def far_facts(sites: Sequence[Site], runnable: Runnable, run: str) -> dict[str, Any]:
+    """What a run has to know of places with files of their own, which are settled; nothing where there are none."""
+    places: dict[str, Any] = {}
+    for site in sites:
+        if site.files and site.files not in places:
+            places[site.files] = settle(site, run)
+    return {"far": {"root": paths_of(runnable, os.path.isfile).root, "run": run, "places": places}} if places else {}
+
+
+def transfers_of(
+    facts: Mapping[str, Any], folder: RunFolder, runnable: Runnable, sites: Sequence[Site]
+) -> Transfers | None:
+    """What deals with the files of a run at such places; None where it has none."""
+    if "far" not in facts:
+        return None
+    far, paths = facts["far"], paths_of(runnable, os.path.isfile, facts["far"]["root"])
+    catalogue = Catalogue(paths)
+    for path in {path for read in paths.reads for path in read if path not in catalogue.maker}:
+        with suppress(OSError):
+            catalogue.sizes[path] = Path(paths.root, path).stat().st_size
+    mirrors, ways = dict[str, Mirror](), dict[str, tuple[Ssh, str]]()
+    for name, told in far["places"].items():
+        place = told
+        with suppress(QueueError, StopIteration):  # of a later Windrow, the agent is another
+            place = settle(next(site for site in sites if site.files == name), far["run"])
+        mine = RunFolder(folder.path / "far" / quote(name, safe=""))
+        mirrors[name] = Mirror(name, mine, porter(place), place["there"], tuple(place["agent"]))
+        ways[name] = connection(place["data_host"], ""), f"{place['there']}/files"
+    return Transfers(catalogue, mirrors, Rsync(paths.root, ways))

@@ -1,0 +1,164 @@
+"""Which places have which files of a run, and what has to be moved where. Pure.
+
+A *place of files* is named as in `Site.files`: sites of the same name see the same files. The empty name is home: the
+folders from which the run was started. Files go by their paths below one root, the least folder that has all of them,
+which is the same at every place.
+
+Rule 1: what is at a place is what the run knows to be there: made there by the attempt that counts, or moved from
+where that was. A file of the same name is not the same file. Rule 2: files move between home and another place, never
+between two others directly: of two sites neither can reach the other in general.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from windrow.errors import UserError
+from windrow.model import Runnable
+
+HOME = ""
+FADING = 0.7
+"""Weight of what was known of a link when one more transfer over it has been seen."""
+GUESS_S_PER_MB = 0.1
+"""Of a link over which nothing has moved yet."""
+_WORDS = re.compile(r"[^\s;|&<>()'\"=`$]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Paths:
+    """The files of a workflow below `root`, by task: what each reads and makes."""
+
+    root: str
+    reads: tuple[tuple[str, ...], ...]
+    makes: tuple[tuple[str, ...], ...]
+
+
+def paths_of(runnable: Runnable, is_file: Callable[[str], bool], root: str = "") -> Paths:
+    """Where the files of this workflow are. UserError where some could not be found at another place.
+
+    Beside declared inputs a task reads those files below the root that its command names and no task makes: programs
+    and scripts, say. `root`: where it is fixed already.
+    """
+    workflow, folders = runnable.workflow, [step.workdir for step in runnable.steps]
+
+    def whole(task: int, names: Iterable[str]) -> list[str]:
+        return [os.path.normpath(os.path.join(folders[task], name)) for name in names]  # noqa: PTH118 - pure
+
+    tasks = [workflow.task(number) for number in range(len(workflow))]
+    near = (p for n, t in enumerate(tasks) for p in whole(n, (f for f in (*t.inputs, *t.outputs) if f[:1] != "/")))
+    root = root or os.path.commonpath([*folders, *map(os.path.dirname, near)])
+    made = {path for number, task in enumerate(tasks) for path in whole(number, task.outputs)}
+    is_named = dict[str, bool]()  # whether a word of a command is a file that travels
+    reads, makes = [], []
+    for number, task in enumerate(tasks):
+        needed, command = dict.fromkeys(whole(number, task.inputs)), runnable.steps[number].command
+        for word in (word for part in command for word in _WORDS.findall(part)):
+            (path,) = whole(number, [word])
+            if path not in is_named:
+                is_named[path] = path not in made and path.startswith(f"{root}/") and is_file(path)
+            if is_named[path] and word[:1] == "/":
+                raise UserError(f"task {task.id} names {word} in its command, which is elsewhere at other sites; "
+                                "write the path relative to the task's folder")  # fmt: skip
+            needed |= {path: None} if is_named[path] else {}
+        for path in (*needed, *(outputs := whole(number, task.outputs))):
+            if not path.startswith(f"{root.rstrip('/')}/"):
+                raise UserError(f"task {task.id} uses {path}, which is outside of {root} and cannot be moved to other "
+                                "sites; put it there, and name it by a relative path")  # fmt: skip
+        reads.append(tuple(os.path.relpath(path, root) for path in needed))
+        makes.append(tuple(os.path.relpath(path, root) for path in outputs))
+    return Paths(root, tuple(reads), tuple(makes))
+
+
+@dataclass
+class Catalogue:
+    """What is where. `sizes`: bytes of files, as far as they are known."""
+
+    paths: Paths
+    sizes: dict[str, int] = field(default_factory=dict)
+    s_per_mb: dict[tuple[str, str], float] = field(default_factory=dict)
+    """Of each link that was used, learned from what moved over it."""
+    results: dict[str, None] = field(default_factory=dict)
+    """Files that no task reads, and that are not at home yet."""
+    _at: dict[str, set[str]] = field(default_factory=dict)
+    _read: set[str] = field(default_factory=set)
+    maker: dict[str, int] = field(default_factory=dict)
+    made_at: dict[int, str] = field(default_factory=dict)
+    """Where each finished task ran."""
+
+    def __post_init__(self) -> None:
+        self.extend(self.paths)
+
+    def extend(self, paths: Paths) -> None:
+        """The workflow has these files now: those that it had, and more."""
+        self.paths = paths
+        self.maker = {path: task for task, made in enumerate(paths.makes) for path in made}
+        self._read = {path for read in paths.reads for path in read}
+        for path in self._read - self.maker.keys():
+            self._at.setdefault(path, {HOME})
+
+    def is_at(self, path: str, place: str) -> bool:
+        """Whether the file is there."""
+        return place in self._at.get(path, ())
+
+    def is_nowhere(self, path: str) -> bool:
+        """Whether no place has the file."""
+        return not self._at.get(path)
+
+    def made(self, task: int, place: str, sizes: Iterable[int] = ()) -> None:
+        """A task has finished there. Of two attempts the one that was heard of first counts."""
+        if task in self.made_at:
+            return
+        self.made_at[task] = place
+        made = self.paths.makes[task]
+        self.sizes |= zip(made, sizes)  # noqa: B905 - older agents tell none
+        self._at |= {path: {place} for path in made}
+        self.results |= dict.fromkeys(path for path in made if place != HOME and path not in self._read)
+
+    def undone(self, task: int) -> None:
+        """It is to run again."""
+        self.made_at.pop(task, None)
+        for path in self.paths.makes[task]:
+            self._at.pop(path, None)
+            self.results.pop(path, None)
+
+    def moved(self, files: Iterable[str], origin: str, to: str, size_bytes: int, took_s: float) -> None:
+        """These have arrived. A link's speed is that of what was sent, which may be less than the files."""
+        for path in files:
+            self._at.setdefault(path, set()).add(to)
+            if to == HOME:
+                self.results.pop(path, None)
+        if size_bytes >= 1 << 16:  # of less, the time is that of the connection
+            seen, link = took_s / (size_bytes / 1e6), (origin, to)
+            self.s_per_mb[link] = FADING * self.s_per_mb.get(link, seen) + (1 - FADING) * seen
+
+    def removed(self, place: str) -> None:
+        """Nothing is left at that place."""
+        for places in self._at.values():
+            places.discard(place)
+
+    def lacking(self, task: int, place: str) -> list[str]:
+        """What the task reads and is not there."""
+        return [path for path in self.paths.reads[task] if not self.is_at(path, place)]
+
+    def moves(self, needs: Mapping[str, Collection[str]]) -> dict[tuple[str, str], list[str]]:
+        """What can be moved now, by link, so that each place gets what it needs, and home the results."""
+        found: dict[tuple[str, str], dict[str, None]] = {}
+        for place, files in (*needs.items(), (HOME, self.results)):
+            for path in files:
+                if (there := self._at.get(path)) and place not in there:
+                    link = (HOME, place) if HOME in there else (min(there), HOME)
+                    found.setdefault(link, {})[path] = None
+        return {link: sorted(files) for link, files in found.items()}
+
+    def data_s(self, tasks: Iterable[int], place: str) -> float:
+        """How long until what these tasks read is there, from what is known of links and sizes; 0 where all is."""
+        total_s, mine = 0.0, set(tasks)
+        for path in {path for task in mine for path in self.lacking(task, place) if self.maker.get(path) not in mine}:
+            there = self._at.get(path, {HOME})
+            hops = [(HOME, place)] if HOME in there or place == HOME else [(min(there), HOME), (HOME, place)]
+            hops = [(min(there), HOME)] if place == HOME else hops
+            total_s += sum(self.s_per_mb.get(hop, GUESS_S_PER_MB) for hop in hops) * self.sizes.get(path, 0) / 1e6
+        return total_s

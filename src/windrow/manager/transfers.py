@@ -1,0 +1,212 @@
+"""The files of a run whose sites do not all see the same ones: moved, announced, brought home, cleaned up.
+
+Rule 1: files move while jobs wait: a job is submitted at once, and its agent waits for those of its inputs that are not
+there. The manager tells it when they are (`RunFolder.arrived`): by the number of the task that made them, or, of files
+that no task makes, by one number for all of its job. So nothing that depends on another place starts without a manager.
+Rule 2: what arrived is in the journal before it is announced. What was on its way when a manager died is moved again.
+Rule 3: results, which no task reads, come home when they are made. Once all are home, the run's folders elsewhere go.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from windrow.data.catalogue import HOME, Catalogue, paths_of
+from windrow.data.mirror import Mirror
+from windrow.data.rsync import Moved, MoveFiles, Mover
+from windrow.errors import OutsideError
+from windrow.files import append_lines
+from windrow.manager import events as e
+from windrow.manager.inbox import PollTimes
+from windrow.manager.journal import Record
+from windrow.manager.lost_files import LostFile, is_gone_from
+from windrow.queues.port import QueueError
+
+if TYPE_CHECKING:
+    from windrow.manager.manager import Manager
+
+Link = tuple[str, str]
+
+
+@dataclass(eq=False)
+class Transfers:
+    """What a manager does about files. `mirrors`: the places beside home, by name."""
+
+    catalogue: Catalogue
+    mirrors: Mapping[str, Mirror]
+    mover: Mover
+    run: Manager = field(init=False)
+    under_way: dict[Link, set[str]] = field(default_factory=dict)
+    """What is being moved; without files that were undone meanwhile."""
+    troubles: dict[Link, str] = field(default_factory=dict)
+    _paces: dict[object, PollTimes] = field(default_factory=dict)
+    _announced: dict[str, set[int]] = field(default_factory=dict)
+    _used: set[str] = field(default_factory=set)  # places that have something of the run
+    _changed: bool = True
+
+    def join(self, run: Manager) -> None:
+        """Become that part of the run which deals with files."""
+        self.run, run.dispatch.transfers = run, self
+        for place, mirror in self.mirrors.items():
+            mirror.jobs = partial(self._jobs, place)
+            mirror.begin(run.folder.out)
+
+    def _jobs(self, place: str) -> list[int]:
+        """The jobs there whose agents may have something to say."""
+        posts = [outpost for outpost in self.run.outposts if outpost.at.site.files == place]
+        return sorted({number for post in posts for number in (*post.placed, *post.hearing.given_up)})
+
+    @property
+    def trouble(self) -> str:
+        """What keeps files from moving, while it lasts."""
+        told = (f"files from {a or 'here'} to {b or 'here'}: {why}" for (a, b), why in self.troubles.items())
+        return "; ".join([*told, *(mirror.trouble for mirror in self.mirrors.values() if mirror.trouble)])
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether a run whose jobs are over has nothing left to move or to clean up."""
+        core = self.run.core
+        if core.is_stopped or core.trouble:
+            return True
+        return not (self.under_way or self.catalogue.results or (core.is_complete and self._used))
+
+    def waits_for(self, task: int, job: int, place: str) -> set[int]:
+        """What a job there must be told of before the task can start: makers of files, or one number for all others."""
+        sources = {self.catalogue.maker.get(path, -job - 1) for path in self.catalogue.lacking(task, place)}
+        self._announced.setdefault(place, set()).difference_update(sources | set(self._parents(task)))
+        self._changed = True
+        return sources
+
+    def is_gone(self, workdir: str, name: str) -> bool:
+        """Whether a file that was made is lost. What is elsewhere is not."""
+        path = os.path.relpath(os.path.normpath(Path(workdir, name)), self.catalogue.paths.root)
+        return is_gone_from(workdir, name) if self.catalogue.is_at(path, HOME) else self.catalogue.is_nowhere(path)
+
+    def note(self, record: Record) -> None:
+        """Keep the picture of the files."""
+        catalogue, event, detail = self.catalogue, record.event, record.detail or {}
+        self._changed = True
+        for place in self.mirrors:  # more may follow
+            self._paces.setdefault(place, PollTimes()).hurry()
+        if isinstance(event, e.TaskFinished | e.TaskKept):
+            catalogue.made(event.task, detail.get("files", HOME), detail.get("sizes", ()))
+        elif isinstance(event, e.TaskUndone):
+            for files in self.under_way.values():
+                files.difference_update(catalogue.paths.makes[event.task])
+            catalogue.undone(event.task)
+        elif isinstance(event, e.FilesMoved):
+            catalogue.moved(event.files, event.origin, event.to, event.size_bytes, event.took_s)
+            self._used |= {event.to} - {HOME}
+        elif isinstance(event, e.FolderRemoved):
+            catalogue.removed(event.files)
+            self._used.discard(event.files)
+        elif isinstance(event, e.JobsPlanned) and event.decision.jobs:
+            self._used |= {self.run.core.at(event.site).site.files} - {HOME}
+        elif isinstance(event, e.TasksAdded):
+            root, runnable = catalogue.paths.root, self.run.dispatch.runnable
+            catalogue.extend(paths_of(runnable, os.path.isfile, root))
+
+    def due_s(self) -> float:
+        """When there is something to do though nothing happens, by the steady clock."""
+        return min((pace.last_s + pace.gap_s for pace in self._paces.values()), default=float("inf"))
+
+    def look(self) -> None:
+        """Ask all places for what agents wrote, each at its pace."""
+        for place, mirror in self.mirrors.items():
+            if self._is_due(place) and (mirror.jobs() or place in self._used):
+                mirror.look()
+
+    def step(self) -> bool:
+        """Take in what has moved, move what is wanted, announce what is there. Whether anything happened."""
+        run, ended = self.run, self.mover.ended()
+        for moved in ended:
+            self._ended(moved)
+        if not run.core.is_stopped and (self._changed or self.troubles):
+            self._changed = False
+            for link, files in self.catalogue.moves(self._needs()).items():
+                if link not in self.under_way and (link not in self.troubles or self._is_due(link)):
+                    self.under_way[link] = set(files)
+                    self.mover.start(MoveFiles(tuple(files), *link))
+            self._announce()
+        if run.core.is_over and run.core.is_complete and not self.catalogue.results and not self.under_way:
+            self._clean_up()
+        return bool(ended)
+
+    def _is_due(self, what: object) -> bool:
+        pace, now_s = self._paces.setdefault(what, PollTimes()), self.run.steady_s()
+        if is_due := pace.is_due(now_s):
+            pace.asked(now_s)
+        return is_due
+
+    def _ended(self, moved: Moved) -> None:
+        run, link, now = self.run, moved.move.link, self.run.now_s()
+        files = tuple(path for path in moved.move.files if path in self.under_way[link])
+        del self.under_way[link]
+        self._changed = True
+        if not moved.why:
+            self.troubles.pop(link, None)
+            self._paces.pop(link, None)
+            run.take_in([Record(e.FilesMoved(int(now), files, *link, moved.size_bytes, moved.took_s), at_s=now)])
+        elif self.troubles.get(link) != moved.why:
+            self.troubles[link] = moved.why
+            run.take_in([Record(e.MoveFailed(int(now), files, *link, moved.why), at_s=now)])
+        makers = {self.catalogue.maker[path]: path for path in moved.gone if path in self.catalogue.maker}
+        run.undo([LostFile(task, path) for task, path in makers.items() if run.core.is_done(task) and path in files])
+
+    def _open(self) -> Iterator[tuple[int, str, int]]:
+        """Tasks in jobs that are to stay: the job, its place, the task."""
+        for number, job in self.run.core.jobs.items():
+            if not job.is_stopping:
+                yield from ((number, job.at.site.files, task) for task in (*job.open_tasks, *job.copies))
+
+    def _needs(self) -> dict[str, dict[str, None]]:
+        needs: dict[str, dict[str, None]] = {}
+        for _, place, task in self._open():
+            needs.setdefault(place, {}).update(dict.fromkeys(self.catalogue.lacking(task, place)))
+        return needs
+
+    def _parents(self, task: int) -> list[int]:
+        parents: list[int] = self.run.core.work.workflow.parents.of(task).tolist()
+        return parents
+
+    def _announce(self) -> None:
+        """Tell the agents of each place what has arrived there; once, unless a later job waits for more of it."""
+        ready: dict[str, dict[int, bool]] = {}
+        for number, place, task in self._open():
+            maker, found = self.catalogue.maker, ready.setdefault(place, {})
+            lacking = {maker.get(path, -number - 1) for path in self.catalogue.lacking(task, place)}
+            for source in (*self._parents(task), -number - 1):
+                is_there = source < 0 or (self.run.core.is_done(source) and self.catalogue.made_at[source] != place)
+                found[source] = found.get(source, True) and is_there and source not in lacking
+        for place, found in ready.items():
+            told = self._announced.setdefault(place, set())
+            if new := [source for source, is_ready in found.items() if is_ready and source not in told]:
+                folder = self.run.dispatch.folder_at(place)
+                append_lines(folder.arrived, [json.dumps({"task": source}) for source in sorted(new)])
+                told.update(new)
+                self._paces.pop(place, None)  # it is to hear of it now
+
+    def _clean_up(self) -> None:
+        for place in sorted(self._used):
+            if self._is_due(("remove", place)):
+                try:
+                    self.mirrors[place].exchange(everything=True)
+                    self.mirrors[place].remove()
+                except (QueueError, OutsideError) as error:
+                    self.troubles[place, "be removed"] = str(error)
+                else:
+                    self.troubles.pop((place, "be removed"), None)
+                    now = self.run.now_s()
+                    self.run.take_in([Record(e.FolderRemoved(int(now), place), at_s=now)])
+
+    def close(self) -> None:
+        """Stop what is under way."""
+        self.mover.close()
+        for mirror in self.mirrors.values():
+            mirror.close()
