@@ -9,14 +9,13 @@ from __future__ import annotations
 import gzip
 import json
 import os
-import random
 import socket
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-Draw = random.Random
+from tests.hostile.options import LOG, OPTIONS, PLACES, TWICE, WORKFLOW, Draw
 
 
 @dataclass(frozen=True)
@@ -33,202 +32,6 @@ class Kind:
 
     name: str
     make: Callable[[Draw, Path], Case]
-
-
-# Values that no option of a type takes.
-
-
-def _word(draw: Draw) -> str:
-    words = ["x", "none", "-", "--", " ", "\x1b[31mred", "a\nb", "ä" * 40, "/", "../..", "%s%n", "*"]
-    return draw.choice([*words, "\u202egnp", "x" * 5000])
-
-
-def bad_whole(draw: Draw, least: int, most: int) -> str:
-    """Text that is no whole number from `least` to `most`."""
-    far = [str(least - 1), str(most + 1), str(2**63), str(2**64), str(most * draw.randint(2, 10**9)), "9" * 400]
-    return draw.choice([*far, "-1", "1.5", "1e3", "nan", "inf", "0x10", "1_0", "½", "", "1 2", "9" * 5000, _word(draw)])
-
-
-def bad_number(draw: Draw) -> str:
-    """Text that is no number of any use."""
-    return draw.choice(["nan", "inf", "-inf", "1e300", "-1", "-1e300", "1,5", "", "0x1p3", "1e-300x", _word(draw)])
-
-
-def bad_time(draw: Draw) -> str:
-    """Text that is no duration of at least a second."""
-    return draw.choice(["nan", "inf", "1e300", "-5", "5y", "h", "1h30m", "99999999999999d", "1e18", "", _word(draw)])
-
-
-def bad_size(draw: Draw) -> str:
-    """Text that is no size."""
-    return draw.choice(["0", "-1", "5XB", "nan", "1e400", "99999999TiB", "", "GB", "9" * 400 + "GB", _word(draw)])
-
-
-def bad_name(draw: Draw) -> str:
-    """Text that names nothing there is."""
-    return draw.choice(
-        ["nosuch", "x" * 256, "y/" * 3000, "z" * 5000, "a\x1b]0;b", "a/b", "\u202ex", "ö" * 200, "no such"]
-    )
-
-
-def bad_choice(draw: Draw) -> str:
-    """Text that is none of the words an option knows."""
-    return draw.choice(["nosuch", "", "EASY!", "depth:", "depth:0", "depth:9999999999", "=", "a=b", _word(draw)])
-
-
-def bad_weights(draw: Draw) -> str:
-    """Text that is no priority."""
-    weights = ["wait=1,wait=2", "wait^-1=3", "wait^0=3", "wait=nan", "wait=1e300", "x=1", "wait=", "share^3=1"]
-    return draw.choice([*weights, "half_life=0", "half_life=-1,share=1", "wait_cap=1", "=1", ",", bad_choice(draw)])
-
-
-# Options: where they stand, and what is no value of theirs.
-
-_MILLION, _NODES, _SEED = 10**6, 10**7, 2**63 - 1
-_LOG, _WORKFLOW = "l.swf", "m.json"
-_SCENARIO = {
-    "--cap": lambda d: bad_whole(d, 1, _MILLION),
-    "--cores": lambda d: bad_whole(d, 1, _MILLION),
-    "--memory": bad_size,
-    "--disk": bad_size,
-    "--gpus": lambda d: bad_whole(d, 0, _MILLION),
-    "--resource": lambda d: d.choice(["x", "=2", f"x={bad_whole(d, 0, _MILLION)}"]),
-    "--margin": bad_number,
-    "--noise": bad_number,
-    "--failures": lambda d: d.choice(["nodes=1d,repair=0", f"nodes={bad_time(d)}", bad_choice(d)]),
-    "--seed": lambda d: bad_whole(d, 0, _SEED),
-    "--policy": bad_choice,
-    "--requests": bad_choice,
-    "--log": bad_name,
-}
-OPTIONS: dict[tuple[str, ...], dict[str, Callable[[Draw], str]]] = {
-    ("simulate", _LOG): {
-        "--nodes": lambda d: bad_whole(d, 1, _NODES),
-        "--cap": lambda d: bad_whole(d, 1, _MILLION),
-        "--policy": bad_choice,
-        "--priority": bad_weights,
-        "--events": bad_choice,
-        "--placement": bad_choice,
-        "--from": bad_time,
-        "--to": bad_time,
-        "--jobs-out": lambda d: d.choice(["x", "x.txt", "no/such.csv", "x" * 300 + ".csv"]),
-        "--html": lambda d: d.choice(["no/such.html", ".", "x" * 300]),
-    },
-    ("compare", _WORKFLOW): {
-        **_SCENARIO,
-        "--priority": bad_weights,
-        "--placement": bad_choice,
-        "--strategies": bad_choice,
-        "--from": bad_time,
-        "--to": bad_time,
-        "--every": lambda d: d.choice(["0", bad_time(d)]),
-    },
-    ("plan", _WORKFLOW): {
-        **_SCENARIO,
-        "--at": bad_time,
-        "--strategy": bad_choice,
-        "--on": bad_choice,
-        "--placement": bad_choice,
-    },
-    ("timeline", _WORKFLOW): {"--at": bad_time, "--priority": bad_weights, "--strategy": bad_choice},
-    ("run", "ok.yaml"): {
-        **dict.fromkeys(("--on", "--strategy", "--objective"), bad_choice),
-        "--deadline": lambda d: d.choice(["0", bad_time(d)]),
-        "--think": lambda d: bad_whole(d, 1, 1000),
-        "--cap": lambda d: bad_whole(d, 1, _MILLION),
-        "--margin": bad_number,
-        "--max-nodes": lambda d: bad_whole(d, 1, _NODES),
-        "--copies": lambda d: bad_whole(d, 1, 10),
-        "--risk": lambda d: d.choice(["0", "1", bad_number(d)]),
-        "--guess": lambda d: d.choice(["0", bad_time(d)]),
-        "--add": bad_name,
-    },
-    ("generate", "montage", "-o", "new.json"): {
-        "--tasks": lambda d: bad_whole(d, 1, _MILLION),
-        "--work": lambda d: d.choice(["0", bad_time(d)]),
-        "--ccr": lambda d: d.choice(["0", bad_number(d)]),
-        "--bandwidth": bad_size,
-        "--seed": lambda d: bad_whole(d, 0, _SEED),
-        "--set": _word,
-    },
-    ("generate", "log", "-o", "new.swf"): {
-        "--jobs": lambda d: bad_whole(d, 1, 20_000_000),
-        "--days": lambda d: d.choice(["0", bad_number(d)]),
-        "--nodes": lambda d: bad_whole(d, 1, _NODES),
-        "--model": bad_choice,
-        "--set": lambda d: d.choice(
-            ["load=nan", "load=-1", "load=1e300", "users=0", "users=1e9", "nosuch=1", _word(d)]
-        ),
-    },
-    ("stream",): {
-        "--nodes": lambda d: bad_whole(d, 1, 10**5),
-        "--workflows": lambda d: bad_whole(d, 1, 10**5),
-        "--utilization": lambda d: d.choice(["0", "1e-300", "3", bad_number(d)]),
-        "--jobs": lambda d: d.choice(["1.1", bad_number(d)]),
-        "--policy": bad_choice,
-        "--workload": bad_choice,
-        "--selection": bad_choice,
-        "--estimates": bad_choice,
-        "--seed": lambda d: bad_whole(d, 0, _SEED),
-    },
-    ("forecast",): {"--nodes": lambda d: bad_whole(d, 1, _NODES), "--time": lambda d: d.choice(["0", bad_time(d)])},
-    ("pool", "lab"): {
-        "--nodes": lambda d: bad_whole(d, 1, _NODES),
-        "--cores": lambda d: bad_whole(d, 1, _MILLION),
-        "--memory": bad_size,
-        "--policy": bad_choice,
-        "--selection": bad_choice,
-        "--seed": lambda d: bad_whole(d, 0, _SEED),
-        "--cancel": lambda d: bad_whole(d, 1, _MILLION),
-    },
-    ("lab",): {"--summary": bad_name, "--shard": lambda d: d.choice(["0/2", "3/2", "1/0", "1/9e9", _word(d)])},
-    ("lab", "campaign.toml"): {"--workers": lambda d: bad_whole(d, 1, 1000), "--by": _word},
-    ("reproduce", "glume"): {"--workers": lambda d: bad_whole(d, 1, 1000), "--data": bad_name},
-    ("show", _WORKFLOW): {"--html": lambda d: d.choice(["no/such.html", ".", "x" * 300]), "--bandwidth": bad_size},
-    ("status",): {"--pool": bad_name},
-    ("submit", "ok.yaml"): {"--pool": bad_name},
-    ("explain", "a"): {"--run": bad_name},
-    ("tasks",): {"--run": bad_name, "--state": bad_choice},
-    ("logs", "a"): {
-        "--run": bad_name,
-        "--attempt": lambda d: bad_whole(d, 1, _MILLION),
-        "--job": lambda d: bad_whole(d, 0, _MILLION),
-    },
-    ("shell", "a"): {"--run": bad_name},
-}
-
-_FIRST = [
-    "status",
-    "watch",
-    "report",
-    "resume",
-    "cancel",
-    "run",
-    "show",
-    "compare",
-    "plan",
-    "timeline",
-    "simulate",
-    "lab",
-    "help",
-]
-PLACES: dict[str, Callable[[Draw], str]] = {
-    **dict.fromkeys((*_FIRST, "run -n", "run --add ok.yaml", "pool --stop"), bad_name),
-    "generate": bad_choice,
-    "reproduce": bad_choice,
-}
-"""What stands first in a command: a file, a run, a name."""
-
-TWICE = (
-    ("simulate", _LOG, "--priority", "fl", "--priority", "fs"),
-    ("compare", _WORKFLOW, "--cap", "4", "--cap", "5"),
-    ("plan", _WORKFLOW, "--at", "1d", "--at", "2d"),
-    ("run", "ok.yaml", "--strategy", "glume", "--strategy", "one-job"),
-    ("stream", "--workload", "sipht", "--workload", "mixture"),
-    ("generate", "montage", "--tasks", "50", "--tasks", "60", "-o", "new.json"),
-    ("generate", "montage", "-o", "a.json", "--output", "b.json"),
-    ("generate", "montage", "--set", "x=1", "--set", "x=2", "-o", "new.json"),
-)
 
 
 def _option(before: tuple[str, ...], option: str, value: Callable[[Draw], str]) -> Kind:
@@ -361,7 +164,7 @@ def _places(document: Any) -> Iterator[tuple[Any, ...]]:
 
 
 def _wfformat(draw: Draw, folder: Path) -> Case:
-    document = json.loads((folder / _WORKFLOW).read_text())
+    document = json.loads((folder / WORKFLOW).read_text())
     (folder / "field.json").write_text(json.dumps(_with_field(document, draw)))
     return Case(("show", "field.json"), is_bad=False)
 
@@ -438,7 +241,7 @@ CAMPAIGN: dict[str, Any] = {
     "caps": [16],
     "seeds": [0],
     "requests": ["actual"],
-    "logs": [{"file": _LOG, "nodes": 64}],
+    "logs": [{"file": LOG, "nodes": 64}],
     "workflows": [{"recipe": "montage", "tasks": 30, "work": "1h", "seed": 1}],
     "strategies": [{"strategy": "glume"}],
     "policies": [{"policy": "easy", "priority": "arrival"}],
@@ -467,7 +270,7 @@ def _toml(value: Any) -> str:
 
 
 def _flipped(draw: Draw, folder: Path) -> Case:
-    command, name = draw.choice([("show", _WORKFLOW), ("simulate", _LOG), ("show", "ok.yaml")])
+    command, name = draw.choice([("show", WORKFLOW), ("simulate", LOG), ("show", "ok.yaml")])
     data = bytearray((folder / name).read_bytes())
     for _ in range(draw.randint(1, 4)):
         data[draw.randrange(len(data))] = draw.randrange(256)

@@ -58,6 +58,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     folder = tmp_path_factory.mktemp("good")
     assert main(["generate", "montage", "--tasks", "20", "-o", str(folder / "m.json")]) == 0
     assert main(["generate", "log", "--jobs", "60", "--nodes", "64", "-o", str(folder / "l.swf")]) == 0
+    assert main(["grid", "generate", "many-cluster", "-o", str(folder / "g.toml")]) == 0
     (folder / "ok.yaml").write_text(OK)
     (folder / "campaign.toml").write_text('submit = ["1h"]\nlogs = "l.swf"\nworkflows = "m.json"\n')
     return {path.name: path.read_bytes() for path in folder.iterdir()}

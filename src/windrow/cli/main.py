@@ -28,7 +28,7 @@ GROUPS = {
     "run a workflow": ("run", "plan", "resume", "retry", "cancel", "forecast"),
     "inspect a run": ("status", "watch", "tasks", "logs", "shell", "explain", "report", "runs"),
     "share a pool of nodes": ("pool", "submit"),
-    "try it in simulation": ("compare", "timeline", "simulate", "stream", "lab", "reproduce"),
+    "try it in simulation": ("compare", "timeline", "simulate", "stream", "grid", "lab", "reproduce"),
     "generate and inspect files": ("generate", "show", "traces"),
 }
 COMMANDS = tuple(name for names in GROUPS.values() for name in names)

@@ -13,7 +13,7 @@ import numpy as np
 
 from windrow.grid.clusters import Floats, Grid
 from windrow.grid.costs import Costs
-from windrow.grid.schedule import Schedule
+from windrow.grid.schedule import Schedule, on_part
 
 
 def powers(grid: Grid, width: int) -> Floats:
@@ -31,6 +31,4 @@ def chosen(grid: Grid, width: int) -> list[int]:
 def on_chosen(costs: Costs, scheduler: Callable[[Costs], Schedule]) -> Schedule:
     """The schedule that the scheduler makes on these clusters alone, in the order in which the grid has them."""
     clusters = sorted(chosen(costs.grid, costs.width))
-    made = scheduler(costs.part({c: costs.grid.clusters[c].nodes for c in clusters}))
-    shift = costs.grid.first[clusters] - made.costs.grid.first[:-1]
-    return Schedule(costs, made.task, made.processor + shift[made.cluster], made.start_s)
+    return on_part(costs, {c: costs.grid.clusters[c].nodes for c in clusters}, scheduler)

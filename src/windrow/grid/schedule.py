@@ -7,6 +7,7 @@ tasks, in their order; rows behind them are copies.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -77,3 +78,10 @@ def listed(costs: Costs, order: Ints, pinned: Ints | None = None, *, insertion: 
     with in_python(really=costs.is_small):
         place(costs.given, plan, order, np.full(len(order), -1) if pinned is None else pinned)
     return Schedule(costs, np.arange(len(order)), plan.processor, plan.begin)
+
+
+def on_part(costs: Costs, nodes: Mapping[int, int], scheduler: Callable[[Costs], Schedule]) -> Schedule:
+    """The schedule that the scheduler makes on so many nodes of these clusters alone, numbered as in the whole grid."""
+    made = scheduler(costs.part(nodes))
+    shift = costs.grid.first[list(nodes)] - made.costs.grid.first[:-1]
+    return Schedule(costs, made.task, made.processor + shift[made.cluster], made.start_s)

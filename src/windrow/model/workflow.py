@@ -289,13 +289,10 @@ class Workflow:
         """The sum of all run times: the time on one core, for the papers' one-core tasks."""
         return float(self.runtime_s.sum())
 
-    @cached_property
+    @property
     def moved_bytes(self) -> int:
         """What tasks read of what others wrote, over all dependencies: a file counts once for each of its readers."""
-        sizes = np.zeros(len(self.files), dtype=np.int64)
-        for f in self.outputs.index.tolist():
-            sizes[f] = self.files[f].size_bytes
-        return int(sizes[self.inputs.index].sum())
+        return int(self.edge_bytes.sum())
 
     def ccr(self, bandwidth_bytes_s: float) -> float:
         """The ratio of communication to computation: time to move data at this bandwidth, over all run times."""
