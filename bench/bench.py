@@ -24,7 +24,7 @@ sys.path[0] = str(Path(__file__).resolve().parents[1])  # so that `bench` is thi
 from rich.table import Table  # noqa: E402
 from rich.text import Text  # noqa: E402
 
-from bench import growth, live_cluster, peers, trials, whole_logs, workflow_size  # noqa: E402
+from bench import grid_schedules, growth, live_cluster, peers, trials, whole_logs, workflow_size  # noqa: E402
 from bench.logs import load_logs, lublin  # noqa: E402
 from bench.progress import Progress  # noqa: E402
 from bench.tables import console, seconds  # noqa: E402
@@ -40,6 +40,7 @@ EXPECTED_S: Mapping[str, tuple[float, float]] = {
     "growth": (80, 8),
     "workflows": (15, 2),
     "trials": (8, 2),
+    "schedules": (60, 8),
 }
 
 
@@ -113,6 +114,9 @@ def _parts(progress: Progress, *, quick: bool, with_peers: bool) -> Iterator[tup
     progress.part("trials")
     speeds, decision = trials.run(logs, progress, quick=quick)
     yield {"trials": _plain(speeds), "decision": asdict(decision)}, trials.tables(speeds, decision, logs)
+    progress.part("schedules")
+    timed = grid_schedules.run(progress, quick=quick, with_peers=with_peers)
+    yield {"schedules": _plain(timed)}, grid_schedules.tables(timed)
 
 
 def _plain(rows: Sequence[Any]) -> list[dict[str, Any]]:
@@ -126,6 +130,7 @@ def _targets(records: Mapping[str, Any]) -> list[tuple[str, bool]]:
         found += [(f"{name} at the {one['state']}", one[f"{name}_met"]) for name in ("clone", "estimate")]
     found += [(f"{one['tasks']:,} tasks", one["met"]) for one in records["workflows"]]
     found.append(("a glume decision", records["decision"]["met"]))
+    found += [(f"HEFT on {one['processors']:,} processors", one["met"]) for one in records["schedules"]]
     return [(name, met) for name, met in found if met is not None]
 
 
@@ -135,6 +140,7 @@ def _wrong(records: Mapping[str, Any]) -> list[str]:
     for one in records.get("peers", ()):
         if one["same"] is False and not one["known_wrong"]:
             found.append(f"{one['policy']} beside {one['tool']}")
+    found += [f"HEFT beside saga on {one['processors']}" for one in records["schedules"] if one["same"] is False]
     return found + [f"{one['tasks']:,} tasks" for one in records["workflows"] if not one["right"]]
 
 

@@ -55,7 +55,12 @@ def accasim_python(cache: Path = HERE / ".peers") -> str:
 
 
 def ask(command: Sequence[str], *, limit_s: float, waiting: Callable[[float], None]) -> Answer:
-    """Run a peer's script and return what it printed. `waiting` is told now and then how long the limit still is.
+    """Run a peer's script and return what it printed, as `told`."""
+    return Answer(**json.loads(told(command, limit_s=limit_s, waiting=waiting)))
+
+
+def told(command: Sequence[str], *, limit_s: float, waiting: Callable[[float], None]) -> str:
+    """The last line that a peer's script printed. `waiting` is told now and then how long the limit still is.
 
     TooSlowError past the limit; PeerMissingError where the peer failed.
     """
@@ -74,7 +79,7 @@ def ask(command: Sequence[str], *, limit_s: float, waiting: Callable[[float], No
                 waiting(left_s)
     if process.returncode:
         raise PeerMissingError(f"it failed: {_last_line(err)}")
-    return Answer(**json.loads(out.splitlines()[-1]))
+    return out.splitlines()[-1]
 
 
 def _last_line(text: str | bytes | None) -> str:

@@ -61,7 +61,10 @@ class Costs:
 
     def _ranks(self, transfer_s: Floats) -> tuple[Floats, Floats]:
         up, down, given = np.zeros(len(self.workflow)), np.zeros(len(self.workflow)), self.given
-        mean_run_s = self.run_s @ (self.grid.nodes / self.grid.processors)
+        if self.given_run_s is None:
+            mean_run_s = self.workflow.runtime_s * np.average(self.grid.slowness, weights=self.grid.nodes)
+        else:
+            mean_run_s = np.average(self.run_s, axis=1, weights=self.grid.nodes)
         with in_python(really=self.is_small):
             rank(self.workflow.order, given.start, given.parent, mean_run_s, transfer_s, up, down)
         return up, down
@@ -82,4 +85,5 @@ class Costs:
 
     def part(self, nodes: Mapping[int, int]) -> Costs:
         """The same on so many nodes of these clusters alone."""
-        return Costs(self.workflow, self.grid.part(nodes), self.run_s[:, list(nodes)])
+        run_s = None if self.given_run_s is None else self.run_s[:, list(nodes)]
+        return Costs(self.workflow, self.grid.part(nodes), run_s)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from importlib import import_module
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
+from bench.grid_schedules import as_saga, costs_of
+from bench.peer_saga import figure_cases
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.examples import examples
@@ -190,3 +194,10 @@ def test_a_schedule_that_is_not_valid_is_found_out() -> None:
     apart = Costs(Workflow.from_tasks("two", [Task("a", 1.0), Task("b", 1.0)]), made.costs.grid)
     with pytest.raises(AssertionError, match="two tasks at a time"):
         Schedule(apart, np.arange(2), np.zeros(2, dtype=np.int64), np.zeros(2)).check()
+
+
+def test_heft_has_the_makespans_of_an_independent_one() -> None:
+    """Those of 200 random cases by saga, as `bench/peer_saga.py` wrote them down."""
+    theirs = json.loads((Path(__file__).parent / "saga.json").read_text())["makespans"]
+    ours = [as_saga(costs_of(case)).makespan_s for case in figure_cases()]
+    assert ours == pytest.approx(theirs, rel=1e-9)
