@@ -294,9 +294,9 @@ class Workflow:
         """What tasks read of what others wrote, over all dependencies: a file counts once for each of its readers."""
         return int(self.edge_bytes.sum())
 
-    def ccr(self, bandwidth_bytes_s: float) -> float:
-        """The ratio of communication to computation: time to move data at this bandwidth, over all run times."""
-        return self.moved_bytes / bandwidth_bytes_s / self.work_s if self.work_s else math.inf
+    def ccr(self, s_per_byte: float) -> float:
+        """Communication to computation: the time to move those bytes, by all run times; 0 where these take none."""
+        return self.moved_bytes * s_per_byte / self.work_s if self.work_s else 0.0
 
     def _check(self) -> None:
         n = len(self)

@@ -281,7 +281,7 @@ def test_a_ratio_of_communication_to_computation_is_met(name: str) -> None:
     writer = {file: task.id for task in workflow for file in task.outputs}
     moved_s = sum(sizes[file] for task in workflow for file in task.inputs if file in writer) / 1e6
     assert moved_s / sum(task.runtime_s for task in workflow) == pytest.approx(2.5)
-    assert workflow.ccr(1e6) == pytest.approx(2.5)
+    assert workflow.ccr(1e-6) == pytest.approx(2.5)
     assert np.allclose(workflow.runtime_s / workflow.work_s, plain.runtime_s / plain.work_s)
     assert workflow.files == plain.files
     with pytest.raises(UserError, match="leave one out"):

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from windrow.cli import options, terminal
 from windrow.cli.arguments import assignment, node_count, number, once_each, seed
 from windrow.errors import UserError
-from windrow.model.size import format_size
 from windrow.model.wording import count, span
 
 if TYPE_CHECKING:
@@ -36,61 +35,6 @@ examples:
 Each action has its own help: windrow grid schedule --help
 """
 
-GRID_FILES = "a grid: .toml or .json, plain or .gz"
-THESIS = "heft,hhs,greedy,lhbs"
-_SHOWN = 30
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
-    actions = parser.add_subparsers(title="actions", dest="action", metavar="ACTION", required=True)
-
-    def action(name: str, words: str, epilog: str = "") -> argparse.ArgumentParser:
-        looks: dict[str, Any] = {"formatter_class": argparse.RawDescriptionHelpFormatter, "allow_abbrev": False}
-        return actions.add_parser(name, help=words, description=words, epilog=epilog, **looks)
-
-    made = action("generate", "write a grid by a recipe; `list` shows the recipes")
-    add = options.adder(made)
-    add("recipe RECIPE", help="a recipe's name, or `list`")
-    add("-o --output FILE", help="where to write: .toml or .json, plain or .gz")
-    add("--seed S", seed, 0, help="random seed")
-    add("--set NAME=VALUE", assignment, action="append", help="set a parameter of the recipe; may be repeated")
-    shown = action("show", "show a grid: clusters, speeds, links")
-    options.adder(shown)("grid GRID", help=GRID_FILES)
-    options.add_json(shown, "instead of tables")
-    chosen = action(
-        "select", "select nodes by a description, or say which condition left too few (exit code 1)", _LANGUAGE
-    )
-    options.adder(chosen)("grid GRID", help=GRID_FILES)
-    how = options.adder(chosen.add_mutually_exclusive_group(required=True))
-    how("--describe TEXT", help="a description, or a file that holds one")
-    how("--fastest K", node_count, help="the K fastest nodes")
-    how("--for WORKFLOW", dest="workflow", help="what suits this workflow, by its width and its CCR on this grid")
-    _add_tight(chosen)
-    options.adder(chosen)("-o --output FILE", help="write what was selected as a grid of its own")
-    options.add_json(chosen)
-    _add_schedule(action("schedule", "schedule a workflow on a grid, and compare schedulers", _schedulers()))
-
-
-def _add_tight(parser: argparse.ArgumentParser) -> None:
-    words = "latency in milliseconds within which clusters are well connected, in a TightBag"
-    options.adder(parser)("--tight MS", number(0, 1e6), 10.0, help=words)
-
-
-def _add_schedule(parser: argparse.ArgumentParser) -> None:
-    add = options.adder(parser)
-    add("grid GRID", help=GRID_FILES)
-    options.add_workflow(parser)
-    add("--schedulers LIST", default=THESIS, help="names, with commas between them, or `all`; see below")
-    add("--eacp", action="store_true", help="also with EACP's choice of clusters before each of them")
-    how = options.adder(parser.add_mutually_exclusive_group())
-    how("--describe TEXT", help="on the nodes that this description selects; a text, or a file that holds one")
-    how("--fastest K", node_count, help="on the K fastest nodes")
-    _add_tight(parser)
-    options.add_html(parser)
-    options.add_json(parser)
-
-
 _LANGUAGE = """\
 a description (the part of vgDL that Zhang's thesis uses):
   LooseBagOf(node)[50:100] { node = [Clock >= 2.5] [Rank = Clock] }       any nodes, the fastest first
@@ -99,12 +43,49 @@ a description (the part of vgDL that Zhang's thesis uses):
   LooseBagOf(bag)[1:3] { bag = TightBagOf(node)[1:500] [Rank = Nodes] { node = [Rank = Clock] } }
 """
 
+_SHOWN = 30
 
-def _schedulers() -> str:
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
     from windrow.grid.schedulers import EACP, SCHEDULERS
 
+    actions = parser.add_subparsers(title="actions", dest="action", metavar="ACTION", required=True)
+
+    def action(name: str, words: str, epilog: str = "") -> Any:
+        looks: dict[str, Any] = {"formatter_class": argparse.RawDescriptionHelpFormatter, "allow_abbrev": False}
+        made = actions.add_parser(name, help=words, description=words, epilog=epilog, **looks)
+        add = options.adder(made)
+        if name != "generate":
+            add("grid GRID", help="a grid: .toml or .json, plain or .gz")
+            options.add_json(made)
+        if epilog:
+            words = "latency in milliseconds within which clusters are well connected, in a TightBag"
+            add("--tight MS", number(0, 1e6), 10.0, help=words)
+        return made, add, options.adder(made.add_mutually_exclusive_group(required=name == "select"))
+
+    _, add, _ = action("generate", "write a grid by a recipe; `list` shows the recipes")
+    add("recipe RECIPE", help="a recipe's name, or `list`")
+    add("-o --output FILE", help="where to write: .toml or .json, plain or .gz")
+    add("--seed S", seed, 0, help="random seed")
+    add("--set NAME=VALUE", assignment, action="append", help="set a parameter of the recipe; may be repeated")
+    action("show", "show a grid: clusters, speeds, links")
+    words = "select nodes by a description, or say which condition left too few (exit code 1)"
+    _, add, how = action("select", words, _LANGUAGE)
+    how("--describe TEXT", help="a description, or a file that holds one")
+    how("--fastest K", node_count, help="the K fastest nodes")
+    how("--for WORKFLOW", dest="workflow", help="what suits this workflow, by its width and its CCR on this grid")
+    add("-o --output FILE", help="write what was selected as a grid of its own")
     listed = {name: words for name, (words, *_) in SCHEDULERS.items()}
-    return options.listings({f"schedulers (with {EACP} before a name: on clusters that EACP chooses)": listed})
+    names = options.listings({f"schedulers (with {EACP} before a name: on clusters that EACP chooses)": listed})
+    made, add, how = action("schedule", "schedule a workflow on a grid, and compare schedulers", names)
+    options.add_workflow(made)
+    words = "names, with commas between them, or `all`; see below"
+    add("--schedulers LIST", default="heft,hhs,greedy,lhbs", help=words)
+    add("--eacp", action="store_true", help="also with EACP's choice of clusters before each of them")
+    how("--describe TEXT", help="on the nodes that this description selects; a text, or a file that holds one")
+    how("--fastest K", node_count, help="on the K fastest nodes")
+    options.add_html(made)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -123,10 +104,10 @@ def _generate(args: argparse.Namespace) -> int:
     from windrow.recipes import GRID_RECIPES, generate_grid
 
     if args.recipe == "list":
-        heads = ("recipe", "what", "stand-ins")
         parameters = {p.name: p.meaning for recipe in GRID_RECIPES.values() for p in recipe.parameters}
         rows = [(r.name, r.summary, r.stand_ins) for r in GRID_RECIPES.values()]
-        terminal.show(terminal.table(heads, rows, "<l"), terminal.table(None, list(parameters.items()), "<l"))
+        recipes = terminal.table(("recipe", "what", "stand-ins"), rows, "<l")
+        terminal.show(recipes, terminal.table(None, list(parameters.items()), "<l"))
         return 0
     if not args.output and args.recipe in GRID_RECIPES:
         raise UserError(f"name the file to write, for example -o {args.recipe}.json")
@@ -139,38 +120,20 @@ def _generate(args: argparse.Namespace) -> int:
 
 
 def _show(args: argparse.Namespace, grid: Grid) -> int:
-    facts = {
-        "clusters": len(grid.clusters),
-        "nodes": grid.processors,
-        "mean_latency_s": grid.mean_latency_s,
-        "mean_bandwidth_bytes_s": grid.mean_bandwidth_bytes_s,
-        "reference_speed": grid.reference_speed,
-    }
+    figures = {"clusters": len(grid.clusters), "nodes": grid.processors, "reference_speed": grid.reference_speed}
+    figures |= {"mean_latency_s": grid.mean_latency_s, "mean_s_per_byte": grid.mean_s_per_byte}
     if args.json:
         rows = [{"name": c.name, "nodes": c.nodes, "speed": c.speed, **c.attributes} for c in grid.clusters]
-        terminal.print_json(facts | {"mean_bandwidth_bytes_s": _finite(grid), "cluster_list": rows})
+        terminal.print_json(figures | {"cluster_list": rows})
         return 0
-    words = {
-        "clusters": f"{len(grid.clusters):,}",
-        "nodes": f"{grid.processors:,}",
-        "between two nodes": f"{1000 * grid.mean_latency_s:.3g} ms, {_bandwidth(grid)} in the mean",
-        "run times are those": f"at a speed of {grid.reference_speed:.3g}, the mean",
-    }
+    facts = terminal.table(None, [(name.replace("_", " "), f"{value:,.6g}") for name, value in figures.items()])
     order = sorted(range(len(grid.clusters)), key=lambda c: (-grid.speeds[c], c))
-    terminal.show(terminal.table(None, list(words.items()), "l"), _clusters(grid, {c: grid.nodes[c] for c in order}))
+    terminal.show(facts, _clusters(grid, {c: int(grid.nodes[c]) for c in order}))
     return 0
 
 
-def _finite(grid: Grid) -> float | None:
-    return grid.mean_bandwidth_bytes_s if grid.mean_s_per_byte else None
-
-
-def _bandwidth(grid: Grid) -> str:
-    return f"{format_size(grid.mean_bandwidth_bytes_s)}/s" if grid.mean_s_per_byte else "no bandwidth"
-
-
-def _clusters(grid: Grid, nodes: dict[int, Any]) -> RenderableType:
-    """A table of clusters, with so many nodes of each."""
+def _clusters(grid: Grid, nodes: dict[int, int]) -> RenderableType:
+    """A table of clusters, with that many nodes of each."""
     rows = []
     for c, used in list(nodes.items())[:_SHOWN]:
         cluster = grid.clusters[c]
@@ -182,55 +145,52 @@ def _clusters(grid: Grid, nodes: dict[int, Any]) -> RenderableType:
 
 
 def _selected(args: argparse.Namespace, grid: Grid, text: str | None) -> Bag | Refusal:
+    """What a description selects; a text that cannot be one is the name of a file that holds it."""
+    from windrow.formats.disk import read_text
     from windrow.grid.describe import fastest, parse_description
     from windrow.grid.select import select
 
     if text is None:
         return select(fastest(args.fastest), grid)
-    return select(parse_description(*_description(text)), grid, tight_s=args.tight / 1000)
-
-
-def _description(text: str) -> tuple[str, str]:
-    """A description and where it is from: a text that cannot be one is the name of a file."""
-    if "(" in text or "=" in text:
-        return text, "description"
-    from windrow.formats.disk import read_text
-
-    return read_text(text), text
+    source = (text, "description") if "(" in text or "=" in text else (read_text(text), text)
+    return select(parse_description(*source), grid, tight_s=args.tight / 1000)
 
 
 def _select(args: argparse.Namespace, grid: Grid) -> int:
     from windrow.formats.grid_file import write_grid
     from windrow.grid.select import Refusal
 
-    text, why = args.describe, ""
+    text, blocks = args.describe, list[Any]()
     if args.workflow:
         from windrow.formats import read_workflow
         from windrow.grid.costs import Costs
         from windrow.grid.describe import propose
 
         costs = Costs(read_workflow(args.workflow), grid)
-        proposal = propose(costs.ccr, costs.width, grid.processors)
-        text, why = proposal.text, f"{proposal.name}: {proposal.why}\n{proposal.text}"
+        proposal = propose(_ccr(costs), costs.width, grid.processors)
+        text, blocks = proposal.text, [terminal.text(f"{proposal.name}: {proposal.why}", proposal.text)]
     found = _selected(args, grid, text)
     if isinstance(found, Refusal):
-        if args.json:
-            terminal.print_json({"selected": None, "why": found.why, "condition": found.condition})
-        else:
-            terminal.show(terminal.text(f"nothing selected: {found.why}"))
-        return 1
-    if args.output:
-        write_grid(grid.part(found.nodes), args.output)
+        told: dict[str, Any] = {"selected": None, "why": found.why, "condition": found.condition}
+        blocks.append(terminal.text(f"nothing selected: {found.why}"))
+    else:
+        names = [cluster.name for cluster in grid.clusters]
+        bags = [{names[c]: n for c, n in bag.nodes.items()} for bag in found.bags or (found,)]
+        told = {"selected": {names[c]: n for c, n in found.nodes.items()}, "nodes": found.size, "bags": bags}
+        head = f"{found.kind}: {count(found.size, 'node')} of {count(len(found.nodes), 'cluster')}"
+        blocks += [terminal.heading(f"{head}, in {count(len(bags), 'bag')}"), _clusters(grid, dict(found.nodes))]
+        if args.output:
+            write_grid(grid.part(found.nodes), args.output)
+            blocks += terminal.files_written(grid=args.output)
     if args.json:
-        nodes = {grid.clusters[c].name: n for c, n in found.nodes.items()}
-        bags = [{grid.clusters[c].name: n for c, n in bag.nodes.items()} for bag in found.bags]
-        terminal.print_json({"selected": nodes, "nodes": found.size, "bags": bags, "description": text})
-        return 0
-    blocks: list[RenderableType] = [terminal.text(why)] if why else []
-    head = f"{found.kind}: {count(found.size, 'node')} of {count(len(found.nodes), 'cluster')}"
-    blocks.append(terminal.heading(head + (f", in {count(len(found.bags), 'bag')}" if found.bags else "")))
-    terminal.show(*blocks, _clusters(grid, dict(found.nodes)), *terminal.files_written(grid=args.output))
-    return 0
+        terminal.print_json({"description": text, **told})
+    else:
+        terminal.show(*blocks)
+    return int(isinstance(found, Refusal))
+
+
+def _ccr(costs: Costs) -> float:
+    return costs.workflow.ccr(costs.grid.mean_s_per_byte)
 
 
 def _schedule(args: argparse.Namespace, grid: Grid) -> int:
@@ -239,10 +199,11 @@ def _schedule(args: argparse.Namespace, grid: Grid) -> int:
     from windrow.grid.schedule import on_part
     from windrow.grid.schedulers import EACP, SCHEDULERS, find_scheduler
     from windrow.grid.select import Refusal
+    from windrow.report.schedule import HEAD, row, schedule_page
 
     given = list(SCHEDULERS) if args.schedulers == "all" else [name.strip() for name in args.schedulers.split(",")]
-    names = list(dict.fromkeys([*given, *(f"{EACP}{name.removeprefix(EACP)}" for name in given if args.eacp)]))
-    ways = {name: find_scheduler(name) for name in names}
+    given += [f"{EACP}{name.removeprefix(EACP)}" for name in given if args.eacp]
+    ways = {name: find_scheduler(name) for name in given}
     costs = Costs(read_workflow(args.workflow), grid)
     nodes = {c: int(n) for c, n in enumerate(grid.nodes)}
     if args.describe or args.fastest:
@@ -250,48 +211,41 @@ def _schedule(args: argparse.Namespace, grid: Grid) -> int:
         if isinstance(found, Refusal):
             raise UserError(f"nothing selected: {found.why}")
         nodes = dict(found.nodes)
-    made: dict[str, tuple[Schedule, float]] = {}
+    made: dict[str, Schedule] = {}
+    took_s = {}
     for name, scheduler in ways.items():
         with terminal.waiting(f"{name} ({len(made) + 1} of {len(ways)})"):
             began = time.perf_counter()
-            schedule = on_part(costs, nodes, scheduler)
-            made[name] = schedule, time.perf_counter() - began
+            made[name] = on_part(costs, nodes, scheduler)
+            took_s[name] = time.perf_counter() - began
     if args.html:
-        from windrow.report.schedule import schedule_page
-
-        page = schedule_page(costs, {name: schedule for name, (schedule, _) in made.items()}, Path(args.grid).name)
-        terminal.write_page(args.html, page)
+        terminal.write_page(args.html, schedule_page(costs, made, Path(args.grid).name))
+    about: dict[str, Any] = {
+        "workflow": costs.workflow.name,
+        "tasks": len(costs.workflow),
+        "width": costs.width,
+        "ccr": _ccr(costs),
+    }
     if args.json:
-        terminal.print_json(_as_json(costs, made, sum(nodes.values())))
+        schedules = [_as_json(name, schedule) | {"planning_s": took_s[name]} for name, schedule in made.items()]
+        size = {"nodes": sum(nodes.values()), "critical_s": costs.critical_s}
+        terminal.print_json({**about, **size, "schedules": schedules})
         return 0
-    least = min(schedule.makespan_s for schedule, _ in made.values())
-    rows = [_row(name, schedule, took_s, least) for name, (schedule, took_s) in made.items()]
-    heads = ("scheduler", "makespan", "", "SLR", "clusters", "nodes", "copies", "planned in")
     head = f"{costs.workflow.name} on {count(sum(nodes.values()), 'node')} of {count(len(nodes), 'cluster')}"
-    lines = terminal.text(f"{len(costs.workflow):,} tasks, at most {costs.width:,} on a level, CCR {costs.ccr:.3g}")
-    written = terminal.files_written(page=args.html)
-    terminal.show(terminal.heading(head), lines, terminal.table(heads, rows, "<>"), *written)
+    words = "{tasks:,} tasks, at most {width:,} on a level, CCR {ccr:.3g}".format(**about)
+    rows = [(*row(name, schedule), span(took_s[name])) for name, schedule in made.items()]
+    figures = terminal.table((*HEAD, "planned in"), rows, "<>")
+    terminal.show(terminal.heading(head), words, figures, *terminal.files_written(page=args.html))
     return 0
 
 
-def _row(name: str, schedule: Schedule, took_s: float, least: float) -> tuple[str, ...]:
-    more = f"+{100 * (schedule.makespan_s / least - 1):.1f} %" if least and schedule.makespan_s > least else "best"
-    used = f"{len(set(schedule.cluster.tolist())):,}", f"{len(set(schedule.processor.tolist())):,}"
-    return name, span(schedule.makespan_s), more, f"{schedule.slr:.3g}", *used, f"{schedule.copies:,}", span(took_s)
-
-
-def _as_json(costs: Costs, made: dict[str, tuple[Schedule, float]], nodes: int) -> dict[str, object]:
-    ids, names, first = costs.workflow.ids, [c.name for c in costs.grid.clusters], costs.grid.first
-    found = []
-    for name, (schedule, took_s) in made.items():
-        columns = (schedule.task, schedule.cluster, schedule.processor - first[schedule.cluster])
-        times = schedule.start_s.tolist(), schedule.end_s.tolist()
-        rows = [
-            {"task": ids[i], "cluster": names[c], "node": n, "start_s": a, "end_s": b}
-            for i, c, n, a, b in zip(*(column.tolist() for column in columns), *times, strict=True)
-        ]
-        figures = {"makespan_s": schedule.makespan_s, "slr": schedule.slr, "copies": schedule.copies}
-        found.append({"scheduler": name, **figures, "planning_s": took_s, "rows": rows})
-    about = {"workflow": costs.workflow.name, "tasks": len(ids), "width": costs.width, "nodes": nodes}
-    ccr = costs.ccr if costs.workflow.work_s else None
-    return {**about, "ccr": ccr, "critical_s": costs.critical_s, "schedules": found}
+def _as_json(name: str, schedule: Schedule) -> dict[str, object]:
+    ids, names = schedule.costs.workflow.ids, [c.name for c in schedule.costs.grid.clusters]
+    node = schedule.processor - schedule.costs.grid.first[schedule.cluster]
+    columns = (schedule.task, schedule.cluster, node, schedule.start_s, schedule.end_s)
+    rows = [
+        {"task": ids[i], "cluster": names[c], "node": n, "start_s": a, "end_s": b}
+        for i, c, n, a, b in zip(*(column.tolist() for column in columns), strict=True)
+    ]
+    figures = {"makespan_s": schedule.makespan_s, "slr": schedule.slr, "copies": schedule.copies}
+    return {"scheduler": name, **figures, "rows": rows}

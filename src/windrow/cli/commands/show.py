@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
         workflow = read_workflow(args.workflow)
     with terminal.waiting("measuring"):
         figures, token = shape(workflow), token_parallelism(workflow)
-        ccr = workflow.ccr(args.bandwidth) if workflow.work_s else None
+        ccr = workflow.ccr(1 / args.bandwidth)
         exact = level_of_parallelism(workflow) if args.exact or figures.edges <= _EXACT_UP_TO else None
     if args.html:
         from windrow.report.workflow.page import workflow_page
@@ -90,14 +90,14 @@ def _most(workflow: Workflow) -> dict[str, int]:
     return {name: int(column.max()) for name, column in columns.items() if column.any()}
 
 
-def _facts(workflow: Workflow, figures: Shape, token: int, exact: int | None, ccr: float | None) -> Table:
+def _facts(workflow: Workflow, figures: Shape, token: int, exact: int | None, ccr: float) -> Table:
     path = f"{format_duration(figures.critical_path_s)} along {len(figures.critical_tasks):,} tasks"
     unknown = f"not computed above {_EXACT_UP_TO:,} dependencies; compute it with --exact"
     rows = {
         "tasks": f"{figures.tasks:,}",
         "dependencies": f"{figures.edges:,}",
         "files": f"{figures.files:,}, {format_size(figures.size_bytes)} in all",
-        "data between tasks": format_size(figures.moved_bytes) + ("" if ccr is None else f", CCR {ccr:.3g}"),
+        "data between tasks": f"{format_size(figures.moved_bytes)}, CCR {ccr:.3g}",
         "levels": f"{figures.levels:,}",
         "width": f"{figures.width:,} tasks on the widest level",
         "work": f"{format_duration(figures.work_s)}{terminal.guesses(workflow)}",
