@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from windrow.reproductions.zhang.paired import paired_t_test
+from windrow.reproductions.paired import paired_t_test
 
 
 @pytest.mark.slow

@@ -10,9 +10,9 @@ import pytest
 from windrow.lab.campaign.campaign import Campaign
 from windrow.lab.campaign.rows import KEY, SCHEMA
 from windrow.reproductions.charts import short
+from windrow.reproductions.paired import PairedTest
 from windrow.reproductions.paper import Report
 from windrow.reproductions.zhang.page import p_words, report
-from windrow.reproductions.zhang.paired import PairedTest
 from windrow.reproductions.zhang.plan import STRATEGY_NAMES, plan_zhang
 
 pytestmark = pytest.mark.usefixtures("few_bars")

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from windrow.lab.campaign.campaign import Campaign
 from windrow.model import Log
 from windrow.recipes.logs.clusters import CLUSTERS as FIGURE_11
+from windrow.reproductions.paired import PairedTest, paired_t_test
 from windrow.reproductions.paper import TableResults, printed
-from windrow.reproductions.zhang.paired import PairedTest, paired_t_test
 from windrow.reproductions.zhang.plan import CLUSTERS, POLICIES, STRATEGY_NAMES, WIDTHS, Configuration, ZhangPlan
 
 Floats = NDArray[np.float64]

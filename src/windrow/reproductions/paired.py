@@ -1,7 +1,7 @@
 """Student's paired t-test, two-tailed: is the mean of paired differences different from zero?
 
 Pairs must be independent for p to mean what it says. Runs of several workflows at one moment see the same queue, so
-they are not; `windrow.reproductions.zhang.results` therefore tests means over moments as well.
+they are not; a paper for which that matters therefore tests means over moments as well.
 """
 
 from __future__ import annotations
