@@ -7,88 +7,51 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.examples import examples
-from tests.survival.toy import BEGIN_S, Fate, VirtualRun, braid
+from tests.survival.toy import BEGIN_S, Fate, braid
 from tests.unit.strategies.test_listing import workflows
 
-from windrow.app.strategies import find_strategy
 from windrow.forecast.base import AtOnce
-from windrow.lab.virtual.disk import scratch, watched
+from windrow.lab.virtual.disk import scratch
 from windrow.lab.virtual.faults import Kind, draw
-from windrow.lab.virtual.invariants import WatchedCore
+from windrow.lab.virtual.several import SitesRun
 from windrow.lab.virtual.shell import TERMS
 from windrow.lab.virtual.world import World, empty_queue
 from windrow.manager import events as e
-from windrow.manager.dispatch import Dispatch
-from windrow.manager.journal import Record, RunJournal
-from windrow.manager.manager import Manager
-from windrow.manager.outpost import Outpost
+from windrow.manager.journal import Record
 from windrow.manager.terms import Terms
 from windrow.model import Runnable, Step, Workflow
 from windrow.model.site import Site
 from windrow.queues.simulated import Mood
-from windrow.strategies.levels import Work, works
 
 NAMES = ("north", "south")
 ELSEWHERE = {Kind.MANAGER, Kind.DISK, Kind.CLOCK, Kind.SLOW}
 """What goes wrong with a whole run, not with one of its sites."""
 
 
-class Sites(VirtualRun):
-    """A run on several worlds at once, each with a clock of its own that is moved on by the second."""
+class Sites(SitesRun):
+    """A run on several worlds at once, which nobody else uses."""
 
     def __init__(
         self,
         path: Path,
         worlds: Sequence[World],
         runnable: Runnable,
-        site_of: Sequence[int],
+        site_of: Sequence[int] | None = None,
         strategy: str = "individual",
         terms: Terms = TERMS,
         speeds: Sequence[float] = (1.0, 1.0),
     ) -> None:
-        super().__init__(path, worlds[0], runnable, strategy, terms)
-        self.worlds, self.site_of = worlds, site_of
         rows = zip(worlds, NAMES, speeds, strict=False)
-        self.sites = [Site.of(w.queue.cluster.nodes, name=name, speed=speed, max_array=3) for w, name, speed in rows]
-
-    def fresh(self) -> tuple[list[Work], Terms]:  # type: ignore[override]
-        return works(self.runnable.workflow, self.sites, self.site_of), self.terms
-
-    def hire(self, fate: Fate | None = None) -> Manager:
-        if self.manager is not None:
-            self.manager.journal.close()
-        fate = fate or Fate()
-        for world in self.worlds:
-            world.fate = fate
-        self.manager = Manager(
-            folder=self.folder,
-            journal=RunJournal.open(self.path / "journal.sqlite", writable=True),
-            core=WatchedCore(*self.fresh(), self._reader, lambda _: None),
-            outposts=[Outpost(world.queue, [AtOnce()]) for world in self.worlds],
-            strategy=find_strategy(str(self.strategy)),
-            dispatch=Dispatch(self.folder, self.runnable, "virtual", "virtual-1"),
-            now_s=lambda: float(self.world.now_s),
-            steady_s=lambda: float(self.world.now_s),
-        )
-        self.manager.restore()
-        return self.manager
-
-    def drive(self, manager: Manager) -> None:
-        def about_to_write(what: object) -> None:
-            next((world for world in self.worlds if world._acting), self.world)._about_to_write(what)
-
-        with watched(about_to_write):
-            while not manager.core.is_over:
-                manager.step()
-                manager.core.check()
-                for world in self.worlds:
-                    world.pass_time(world.now_s + 1)
-                self.each_look()
-                assert self.world.now_s < BEGIN_S + 20_000, "the run does not end"
+        sites = [Site.of(w.queue.cluster.nodes, name=name, speed=speed, max_array=3) for w, name, speed in rows]
+        able = np.ones((len(sites), len(runnable.workflow)), dtype=bool) if site_of is None else site_of
+        forecaster = AtOnce() if site_of is not None else None
+        super().__init__(path, worlds, sites, runnable, able, strategy, terms, lambda w: forecaster or w.queue)
+        self.site_of = site_of or ()
 
     def check_all(self) -> None:
         """Every task is done, once, and each queue is empty."""

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
-from windrow.agent.folder import RunFolder
 from windrow.app import live_runs
 from windrow.app.copies import refuse_copies, said_of, uncopied, with_copies
 from windrow.app.far import far_facts, transfers_of
@@ -25,12 +24,12 @@ from windrow.app.learning import FirstPromise, Learning, Place, TaskErrors, earl
 from windrow.app.queues import fields_of, no_answer, open_queue
 from windrow.app.requests import follow_requests
 from windrow.app.runs import ROOT, RunPaths, new_run, past_predictions, past_promises
-from windrow.app.sites import OVERHEAD_S, Reached, homes, site_of
+from windrow.app.sites import OVERHEAD_S, Reached, placing, site_of
 from windrow.app.strategies import AUTO, find_strategy
 from windrow.data.catalogue import paths_of
 from windrow.data.mirror import Mirror, through
-from windrow.errors import OutsideError, UserError
-from windrow.forecast.base import AtOnce, Forecaster
+from windrow.errors import NothingBegun, OutsideError, UserError
+from windrow.forecast.base import Forecaster
 from windrow.forecast.best_effort import filled, past_waits
 from windrow.forecast.ledger import promised_too_much
 from windrow.forecast.runtimes import DEFAULT_RISK, FilledTime, RunTimes, Source
@@ -39,7 +38,7 @@ from windrow.formats import read_runnable as read_workflow_file
 from windrow.manager import events as e
 from windrow.manager.changes import write_inputs
 from windrow.manager.core import Core
-from windrow.manager.dispatch import Dispatch, alike
+from windrow.manager.dispatch import Dispatch
 from windrow.manager.journal import Record, RunJournal
 from windrow.manager.losses import PATIENCE
 from windrow.manager.manager import Manager
@@ -51,8 +50,8 @@ from windrow.model.site import Site
 from windrow.queues.port import Checked, Limits, Queue, QueueError, place_of
 from windrow.records.lock import RunLock
 from windrow.records.runnable_file import read_runnable, record_of, write_runnable
-from windrow.strategies.base import Decision, LooksAhead, Objective, Strategy, decided
-from windrow.strategies.levels import Work, whole_seconds, works
+from windrow.strategies.base import LooksAhead, Objective, Strategy
+from windrow.strategies.levels import Mask, Work, whole_seconds, works
 from windrow.version import __version__
 
 JOB_S = 60.0
@@ -71,7 +70,7 @@ class RunRequest:
     """What the user wants: a workflow, executed on a queue by a strategy, under these terms.
 
     `shell` are settings of the queue from the shell in which a run began; None: those of this shell count. `also` are
-    further queues: each task is to run at the first that can take it.
+    further queues: each job goes to the one where it should end first.
     """
 
     workflow: Path
@@ -99,8 +98,10 @@ class Prepared:
     times: tuple[FilledTime, ...]
     terms: Terms
     sites: tuple[Reached, ...]
-    homes: tuple[int, ...]
-    """The number of the site at which each task is to run."""
+    able: Mask
+    """Which tasks may run at which site: a row for each."""
+    silent: tuple[str, ...] = ()
+    """What sites said that did not answer, and are left out."""
 
     @property
     def site(self) -> Site:
@@ -113,6 +114,11 @@ class Prepared:
         return self.sites[0].limits
 
     @property
+    def starts_at_once(self) -> bool:
+        """Whether no job ever waits, and there is no site to choose."""
+        return len(self.sites) == 1 and self.limits.starts_at_once
+
+    @property
     def queue(self) -> Queue:
         """The queue of the first site."""
         return self.sites[0].queue
@@ -120,7 +126,10 @@ class Prepared:
     @property
     def notes(self) -> tuple[str, ...]:
         """What the user should know of where jobs go."""
-        notes = self.queue.notes if isinstance(self.queue, Checked) else ()
+        several = len(self.sites) > 1
+        told = [(f"{one.site.name}: " if several else "", one.queue) for one in self.sites]
+        notes = tuple(name + note for name, queue in told if isinstance(queue, Checked) for note in queue.notes)
+        notes += self.silent
         if self.limits.narrow and self._could_be_wider:
             notes = (*notes, self.limits.narrow)
         return (*notes, said_of(self.uncopied, len(self.times))) if self.uncopied else notes
@@ -157,18 +166,22 @@ def prepare(order: RunRequest, runnable: Runnable | None = None, finished: Colle
     if order.strategy != AUTO or not _is_plain(order):
         strategy_of(order)
     runnable, times = filled(runnable or read_workflow_file(order.workflow), order.guess_s, order.risk)
-    sites = []
+    sites, silent = list[Reached](), list[str]()
     for name in (order.on, *order.also):
         queue = open_queue(name, order.shell if name == order.on else None)
         try:
             sites.append(_reached(order, name, queue, queue.limits()))
         except QueueError as error:
-            raise no_answer(name, error) from None
+            silent.append(str(no_answer(name, error)))
+    if not sites:
+        raise NothingBegun("; ".join(silent))
+    names = [reached.site.name for reached in sites]
+    order = replace(order, on=names[0], also=tuple(names[1:]))
     refuse_missing_inputs(order.workflow, runnable, Path.exists, finished)
-    found = tuple(homes(sites, runnable.workflow))
     if any(reached.site.files for reached in sites):
         paths_of(runnable, os.path.isfile)  # refuses what could not be found there
-    prepared = Prepared(order, runnable, times, terms_for(order), tuple(sites), found)
+    able = placing(sites, runnable.workflow, runnable.steps)
+    prepared = Prepared(order, runnable, times, terms_for(order), tuple(sites), able, tuple(silent))
     refuse_copies(order.copies, prepared.site.cap, prepared.uncopied, len(times))
     return prepared
 
@@ -203,52 +216,6 @@ def terms_for(order: RunRequest) -> Terms:
 def _reached(order: RunRequest, name: str, queue: Queue, limits: Limits, place: str = "") -> Reached:
     site = site_of(name, limits, queue, cap=order.cap, max_nodes=order.max_nodes)
     return Reached(site, limits, queue, place or place_of(queue), order.workflow, order.max_nodes)
-
-
-@dataclass(frozen=True)
-class DryRun:
-    """What would be submitted now: the decision, whose forecast it is based on, and the exact commands."""
-
-    decision: Decision
-    forecast: str
-    waits_s: tuple[int, ...]
-    commands: tuple[str, ...]
-
-
-def dry_run(prepared: Prepared, root: Path = ROOT) -> DryRun:
-    """Decide as a run would, now, on the live queue of its first site. Nothing is written or submitted."""
-    workflow, terms = prepared.runnable.workflow, prepared.terms
-    core = Core(works(workflow, [reached.site for reached in prepared.sites], prepared.homes), terms)
-    at_once, twin = prepared.limits.starts_at_once, cache(lambda: twin_of(prepared.queue))
-    forecaster: Forecaster = AtOnce() if at_once else twin()
-    strategy = strategy_of(prepared.order, starts_at_once=at_once)
-    now = int(time.time())
-    view = core.view(now, forecaster.waits_s)
-    if not at_once:
-        view = view.within(twin().snapshot().open_nodes)
-    if isinstance(strategy, LooksAhead):
-        from windrow.foresight.live import Ahead  # noqa: PLC0415
-
-        nothing_done = np.zeros(len(workflow), dtype=bool)
-        ahead = Ahead.on(prepared.queue, twin(), keeps=False).futures(
-            view, {}, nothing_done, terms.requests(prepared.site)
-        )
-        view = replace(view, futures=ahead)
-    folder = RunFolder.at(root / f"{workflow.name}-N")
-    places = {one.site.files: one.site.folder for one in prepared.sites if one.site.files}
-    mirrors = {
-        place: Mirror(place, folder, dict, f"{at}/runs/{workflow.name}-N", ("python3",)) for place, at in places.items()
-    }
-    dispatch = Dispatch(folder, prepared.runnable, "UID", workflow.name, mirrors=mirrors)
-    decision = decided(with_copies(strategy, prepared.order.copies, dispatch), view)
-    core.handle(e.JobsPlanned(now, decision))
-    specs = [dispatch.spec(core, number) for number in core.jobs]
-    nodes = np.array([job.nodes for job in decision.jobs], dtype=np.int64)
-    requested_s = np.array([job.requested_s for job in decision.jobs], dtype=np.int64)
-    waits_s = forecaster.waits_s(nodes, requested_s).tolist() if len(nodes) else []
-    groups = alike(list(core.jobs), core, prepared.site.max_array)
-    commands = [line for group in groups for line in prepared.queue.commands([specs[n] for n in group])]
-    return DryRun(decision, forecaster.name, tuple(waits_s), tuple(commands))
 
 
 def start_run(
@@ -290,7 +257,7 @@ def _facts(prepared: Prepared) -> dict[str, Any]:
         "tasks": len(workflow),
         "queue": order.on,
         "shell": dict(site.settings),
-        "strategy": strategy_of(order, starts_at_once=prepared.limits.starts_at_once).name,
+        "strategy": strategy_of(order, starts_at_once=prepared.starts_at_once).name,
         "objective": order.objective,
         "deadline_s": order.deadline_s,
         "think": order.think,
@@ -315,7 +282,7 @@ def _further_facts(prepared: Prepared) -> dict[str, Any]:
     if len(prepared.sites) > 1:
         told = ((one.site.name, one.place, one.site.settings, one.limits) for one in prepared.sites)
         facts["sites"] = [dict(zip(("name", "place", "shell", "limits"), one, strict=True)) for one in told]
-        facts["homes"] = prepared.homes
+        facts["unable"] = [np.flatnonzero(~row).tolist() for row in prepared.able]
     return facts
 
 
@@ -369,7 +336,7 @@ def _manager(paths: RunPaths, journal: RunJournal, promise: FirstPromise) -> Man
     mirrors = {} if transfers is None else transfers.mirrors
     sites = [_delivering(reached, mirrors.get(reached.site.files)) for reached in sites]
     workflow, terms = runnable.workflow, terms_for(order)
-    core = Core(works(workflow, [reached.site for reached in sites], facts.get("homes", [0] * len(workflow))), terms)
+    core = Core(works(workflow, [reached.site for reached in sites], _able_again(facts, len(workflow))), terms)
     past = (record for _, record in journal.records(kinds=(e.JobsPlanned, e.JobSubmitted, e.JobStarted)))
     strategy, waits, root = strategy_of(order), past_waits(), paths.folder.path.parent
     dispatch = Dispatch(paths.folder, runnable, facts["uid"], paths.name, copies=order.copies > 1, mirrors=mirrors)
@@ -377,8 +344,7 @@ def _manager(paths: RunPaths, journal: RunJournal, promise: FirstPromise) -> Man
     hearers: list[Hear] = [Learning(dispatch, places, past, waits)]
     errors = None
     if isinstance(strategy, LooksAhead):
-        expected = [core.sites[site].work.expected_s[task] for task, site in enumerate(core.site_of)]
-        errors = TaskErrors(np.array(expected), facts.get("errors", ()))
+        errors = TaskErrors({at.name: at.work.expected_s for at in core.sites}, facts.get("errors", ()))
         hearers += [errors.hear, promise.hear]
         heard = (e.TasksAdded, e.JobsPlanned, e.TaskFinished)
         _tell(hearers[1:], [record for _, record in journal.records(kinds=heard)])
@@ -389,6 +355,7 @@ def _manager(paths: RunPaths, journal: RunJournal, promise: FirstPromise) -> Man
         strategy=with_copies(strategy, order.copies, dispatch),
         dispatch=dispatch,
         outposts=[_outpost(reached, root, waits, errors) for reached in sites],
+        objective=order.objective,
         on_records=lambda records: _tell(hearers, records),
         transfers=transfers,
     )
@@ -401,6 +368,17 @@ def _delivering(reached: Reached, mirror: Mirror | None) -> Reached:
     from windrow.queues.apart import apart  # noqa: PLC0415  (most runs have no such site)
 
     return replace(reached, queue=apart(reached.queue, {"place": reached.place, **through(mirror, reached.queue)}))
+
+
+def _able_again(facts: Mapping[str, Any], tasks: int) -> Sequence[int] | Mask:
+    """Which tasks may run at which site of a run that has started. In runs of older versions each has one."""
+    if "unable" not in facts:
+        homes: Sequence[int] = facts.get("homes", [0] * tasks)
+        return homes
+    able = np.ones((len(facts["unable"]), tasks), dtype=bool)
+    for row, unable in zip(able, facts["unable"], strict=True):
+        row[unable] = False
+    return able
 
 
 def _sites_again(order: RunRequest, facts: Mapping[str, Any]) -> list[Reached]:

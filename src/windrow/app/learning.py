@@ -97,9 +97,11 @@ class Learning:
 class TaskErrors:
     """What the run's tasks took, as parts of what was expected: those that are done, at first those of earlier runs."""
 
-    def __init__(self, expected_s: NDArray[np.int64], earlier: Sequence[float] = ()) -> None:
-        self._expected_s, self._earlier = expected_s.tolist(), tuple(earlier)
+    def __init__(self, expected_s: Mapping[str, NDArray[np.int64]], earlier: Sequence[float] = ()) -> None:
+        """`expected_s`: what was expected at each site, by its name."""
+        self._expected_s, self._earlier = {site: times.tolist() for site, times in expected_s.items()}, tuple(earlier)
         self._heard: list[float] = []
+        self._site: dict[int, str] = {}
 
     def __call__(self) -> NDArray[np.float64] | None:
         """Those that count now; None where nothing is known."""
@@ -110,10 +112,14 @@ class TaskErrors:
         """Take in the tasks that finished. Whole seconds are compared: fractions do not count as errors."""
         for record in records:
             if isinstance(record.event, e.TasksAdded):
-                self._expected_s += [max(1, math.ceil(task.runtime_s)) for task in record.event.added.tasks]
+                for expected in self._expected_s.values():
+                    expected += [max(1, math.ceil(task.runtime_s)) for task in record.event.added.tasks]
+            if isinstance(record.event, e.JobsPlanned):
+                self._site |= {task: plan.site for plan in record.event.decision.jobs for task in plan.all_tasks}
             if isinstance(record.event, e.TaskFinished) and record.detail is not None:
                 took_s = max(1, round(record.at_s - float(record.detail["begun"])))
-                self._heard.append(took_s / self._expected_s[record.event.task])
+                site = self._site.get(record.event.task, next(iter(self._expected_s)))
+                self._heard.append(took_s / self._expected_s[site][record.event.task])
 
 
 class FirstPromise:

@@ -31,6 +31,7 @@ speed = 1.3                     # how many times as fast tasks run there
 setup = "module load gcc"       # in the shell of a job, before its agent
 max_node_hours = 2000           # what one run may use there
 price = 0.5                     # of a node-hour, for --objective cost
+attributes = {gpu = "a100"}     # for `where:` conditions of tasks
 
 Both kinds of tables take all keys; a [queues.NAME] says `kind` where a [sites.NAME] says `queue`.
 """
@@ -57,6 +58,7 @@ SITE_KEYS: Mapping[str, tuple[type, str]] = {
     **dict.fromkeys(("host", "data_host", "folder", "setup", "room"), _TEXT),
     **dict.fromkeys(("max_node_hours", "price"), _NUMBER),
     "speed": (float, "a number above 0"),
+    "attributes": (dict, 'a table such as {gpu = "a100"}'),
     "shares_files_with": (list, 'a list such as ["here"]'),
 }
 """Keys that say something of the site itself, not of its queue: what they are, and in words."""

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from windrow.agent.machine import this_machine
 from windrow.app.queues import fields_of
 from windrow.errors import UserError
-from windrow.model import Workflow, format_duration
+from windrow.model import Step, Workflow, format_duration
 from windrow.model.resources import GPUS
 from windrow.model.site import NodeKind, Site
 from windrow.queues.port import Checked, Limits, Queue
-from windrow.strategies.levels import misfits, missing
+from windrow.strategies.levels import Mask, able, misfits, missing
 
 Ints = NDArray[np.int64]
 
@@ -68,12 +68,17 @@ class Reached:
         self._refuse_misfits(workflow, tasks)
 
     def holds(self, workflow: Workflow) -> NDArray[np.bool_]:
-        """Which tasks could run here."""
-        able = np.full(len(workflow), not self.limits.closed)
-        able[misfits(workflow, self.site)] = False
+        """Which tasks could run here now."""
+        fits = np.full(len(workflow), not self.limits.closed)
+        fits[misfits(workflow, self.site)] = False
+        now: NDArray[np.bool_] = fits & (workflow.nodes <= self._usable) & self.in_time(workflow)
+        return now
+
+    def in_time(self, workflow: Workflow) -> NDArray[np.bool_]:
+        """Which tasks end within the longest time that may be requested here."""
         limit_s = np.inf if self.site.max_request_s is None else self.site.max_request_s
-        fits: NDArray[np.bool_] = able & (workflow.nodes <= self._usable) & (self._needed_s(workflow) <= limit_s)
-        return fits
+        found: NDArray[np.bool_] = self._needed_s(workflow) <= limit_s
+        return found
 
     @property
     def _usable(self) -> int:
@@ -125,23 +130,41 @@ class Reached:
             )
 
 
-def homes(sites: Sequence[Reached], workflow: Workflow) -> list[int]:
-    """The site of each task, by its number: the first at which it can run. UserError where it can at none."""
+def placing(sites: Sequence[Reached], workflow: Workflow, steps: Sequence[Step] = ()) -> Mask:
+    """Which tasks may run at which site: a row for each site. UserError where one can now run at none.
+
+    A site that is closed, or lacks nodes for a while, keeps its row: it may open again.
+    """
     tasks = np.arange(len(workflow))
+    rows = np.stack([able(workflow, reached.site, steps) for reached in sites])
+    for task in tasks[~rows.any(axis=0) & (len(sites) == 1)]:
+        if able(workflow, sites[0].site)[task]:  # what it needs is there
+            raise UserError(f"{_kept_away(workflow, steps, task)}, which does not hold for {sites[0].site.name}")
     if len(sites) == 1:
         sites[0].refuse(workflow, tasks)
-        return [0] * len(workflow)
-    able = np.stack([reached.holds(workflow) for reached in sites])
-    for task in np.flatnonzero(~able.any(axis=0))[:1]:
+        return rows
+    now = rows & np.stack([reached.holds(workflow) for reached in sites])
+    for task in np.flatnonzero(~now.any(axis=0))[:1]:
         why = []
-        for reached in sites:
+        for number, reached in enumerate(sites):
             try:
                 reached.refuse(workflow, tasks[task : task + 1])
+                if not rows[number, task]:
+                    why.append(f"{reached.site.name}: {_kept_away(workflow, steps, task)}")
             except UserError as error:
                 why.append(f"{reached.site.name}: {error}")
         raise UserError(f"task {workflow.ids[task]} can run at no site ({'; '.join(why)})")
     for number, reached in enumerate(sites):
-        if len(mine := tasks[able.argmax(axis=0) == number]):
+        if reached.limits.closed == "" and len(mine := tasks[now[number]]):
             reached.refuse(workflow, mine)
-    found: list[int] = able.argmax(axis=0).tolist()
-    return found
+    return rows & np.stack([reached.in_time(workflow) for reached in sites])
+
+
+def _kept_away(workflow: Workflow, steps: Sequence[Step], task: int) -> str:
+    """What a task says of where it may run."""
+    kept = [
+        (file, workflow.files[file]) for one in (workflow.inputs, workflow.outputs) for file in one.of(task).tolist()
+    ]
+    stays = [f"{file.id} stays at {file.stays}" for _, file in kept if file.stays]
+    where = [f"where: {steps[task].where}"] if steps and steps[task].where else []
+    return f"task {workflow.ids[task]} says {', '.join([*where, *stays])}"

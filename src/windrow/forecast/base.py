@@ -7,7 +7,7 @@ Rule 3: who cannot always answer says so in `known_s`, with `UNKNOWN_S`; its `wa
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -59,6 +59,14 @@ class CountingForecaster(Forecaster, Protocol):
 
     def add(self, nodes: int, requested_s: int) -> None:
         """We have just submitted such a job."""
+
+
+@runtime_checkable
+class WatchingForecaster(Forecaster, Protocol):
+    """A forecaster that also tells of jobs that wait already."""
+
+    def waits_of(self, ids: Collection[str]) -> Mapping[str, int]:
+        """How long the jobs that the queue calls so will wait yet; none of those that are not in its reading."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from windrow.forecast.base import Clock, Ints
 from windrow.kernels.jit import in_python, is_small
 from windrow.model import NEVER_S
 from windrow.queues.port import OthersJob, Snapshot
-from windrow.sim.cluster import Cluster, QueueEntry
+from windrow.sim.cluster import Cluster, EventKind, QueueEntry
 from windrow.sim.settings import parse_policy
 
 OVERDUE_S = 30  # what a job that has outlived its time gets yet: Slurm sends the last kill 30 s after the first
@@ -76,6 +76,20 @@ class Twin:
             with _unhurried(self._snapshot):
                 waits[fits] = cluster.estimate(nodes[fits], requested_s[fits]) - cluster.now_s
         return waits
+
+    def waits_of(self, ids: Collection[str]) -> dict[str, int]:
+        """How long these jobs, which wait, will wait yet, if all others run as long as they requested."""
+        snapshot = self.snapshot()
+        own, found = [job.id for job in waiting_jobs(snapshot) if job.id in ids], dict[str, int]()
+        cluster = simulated(snapshot, policy=self.policy, own=own) if own else None
+        while cluster is not None and len(found) < len(own):
+            with _unhurried(snapshot):
+                events = cluster.advance(_LONGEST_S)
+            starts = {own[-event.job - 1]: event.at_s for event in events if event.kind is EventKind.STARTED}
+            found |= {one: max(0, math.floor(at_s - (self._clock() - snapshot.at_s))) for one, at_s in starts.items()}
+            if not events:
+                break
+        return found
 
     def snapshot(self) -> Snapshot:
         """The reading that answers are made from."""

@@ -26,7 +26,7 @@ from windrow.strategies.base import Candidate, Decision, JobPlan, Objective, Vie
 from windrow.strategies.glume import Glume
 from windrow.strategies.individual import single_jobs
 
-OBJECTIVES: tuple[Objective, ...] = ("makespan", "node-hours", "balanced")
+OBJECTIVES: tuple[Objective, ...] = ("makespan", "node-hours", "balanced", "cost")
 
 _SURE = 0.9  # the part of futures in which a deadline must be kept
 _FAR = 1.3  # times the makespan of the best so far: beyond that, a course has lost
@@ -161,7 +161,7 @@ class Foresight:
                 case "makespan":
                     is_near = one.mean_s <= shortest * (1 + self.slack)
                     return late[id(one)], not is_near, nodes[id(one)] if is_near else one.mean_s
-                case "node-hours":
+                case "node-hours" | "cost":  # at one site each node-hour costs the same
                     return late[id(one)], False, nodes[id(one)] + one.mean_s / shortest
                 case "balanced":
                     return late[id(one)], False, one.mean_s / shortest + nodes[id(one)] / cheapest

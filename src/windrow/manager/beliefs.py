@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
+from math import ceil
+from statistics import median
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +18,9 @@ from windrow.model.requests import Requests
 from windrow.model.site import Site
 from windrow.strategies.base import JobPlan, OwnJob
 from windrow.strategies.levels import Work
+
+_PACES = 5
+"""As many tasks as these tell whether a site is slow."""
 
 
 @dataclass(slots=True)
@@ -30,6 +37,7 @@ class Job:
     copies: set[int] = field(default_factory=set)
     running_since_s: dict[int, int] = field(default_factory=dict)
     expected_end_s: int = 0
+    started_s: int | None = None
     is_running: bool = False
     taken_by: int | None = None
     has_begun: bool = False
@@ -46,6 +54,11 @@ class Job:
     def is_spare(self) -> bool:
         """Whether all that it may do is in other jobs as well: strategies need not know of it."""
         return bool(self.copies) and not self.open_tasks
+
+    def note_use(self, at_s: int) -> None:
+        """It is gone: its site remembers what it had of nodes."""
+        if self.started_s is not None:
+            self.at.used_node_s += self.plan.nodes * max(0, at_s - self.started_s)
 
     def as_own(self, number: int) -> OwnJob:
         """As those who play courses ahead must know it."""
@@ -114,7 +127,9 @@ class AtSite:
     """What a run holds of one site. Jobs lost there and nodes that fail there say nothing of another site.
 
     `name` is that of the site, or empty where there is no other. `work` are the tasks as they would run there. `jobs`
-    counts own jobs in its system.
+    counts own jobs in its system, `used_node_s` what those had that are gone. `pool` are the sites among which its
+    tasks can choose, itself included. `trouble`: why no more is sent there. `paces`: how many times as long as expected
+    the last tasks took.
     """
 
     name: str
@@ -124,6 +139,15 @@ class AtSite:
     avoidance: Avoidance = field(default_factory=Avoidance)
     individually: bool = False
     jobs: int = 0
+    used_node_s: int = 0
+    pool: tuple[AtSite, ...] = ()
+    trouble: str = ""
+    paces: deque[float] = field(default_factory=lambda: deque(maxlen=_PACES))
+
+    @property
+    def pace(self) -> float:
+        """How many times as long as expected tasks take there now, if that is more than once."""
+        return max(1.0, median(self.paces)) if len(self.paces) == _PACES else 1.0
 
     @property
     def site(self) -> Site:
@@ -139,6 +163,38 @@ class AtSite:
         return tasks if self.work.mine is None else tasks & self.work.mine
 
 
+def join_pools(sites: Sequence[AtSite]) -> None:
+    """Sites that share tasks, or have both a third in common, are in one pool: a task can be moved among them."""
+    for at in sites:
+        at.pool = (at,)
+    for one, other in combinations(sites, 2):
+        if other not in one.pool and (one.of(other.of(np.ones(len(one.work.workflow), dtype=bool)))).any():
+            together = {*one.pool, *other.pool}
+            for at in together:
+                at.pool = tuple(site for site in sites if site in together)
+
+
 def at_site(work: Work, terms: Terms, name: str) -> AtSite:
     """A site of a run that has not begun."""
-    return AtSite(name, work, terms.requests(work.site), Losses(terms.patience))
+    at = AtSite(name, work, terms.requests(work.site), Losses(terms.patience))
+    at.pool = (at,)
+    return at
+
+
+def expect_longer(expected_s: list[int], sites: Sequence[AtSite], job: Job, at_s: int) -> None:
+    """A task lost while running takes at least twice as long as it had; else it might be lost forever.
+
+    It had no longer than its job, whatever a clock says that was set in between.
+    """
+    most_s = job.at.site.walltime_s(job.plan.requested_s) or job.plan.requested_s
+    longer = {task: 2 * min(at_s - begun, most_s) for task, begun in job.running_since_s.items()}
+    changed = {task: time for task, time in longer.items() if time > expected_s[task]}
+    if not changed:
+        return
+    for task, time in changed.items():
+        expected_s[task] = time
+    for at in sites:
+        expected, faster = at.work.expected_s.copy(), at.site.speed / job.at.site.speed
+        for task, time in changed.items():
+            expected[task] = max(expected[task], time if at is job.at else ceil(time / faster))
+        at.work = at.work.expecting(expected)

@@ -18,20 +18,19 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Sequence
-from math import ceil
 from typing import assert_never
 
 import numpy as np
 from numpy.typing import NDArray
 
 from windrow.manager import events as e
-from windrow.manager.beliefs import AtSite, Copies, Job, at_site
+from windrow.manager.beliefs import AtSite, Copies, Job, at_site, expect_longer, join_pools
 from windrow.manager.events import Abandon, Action, Decide, StopJob, SubmitJob
 from windrow.manager.terms import Terms
 from windrow.model.allocation import Member
 from windrow.model.cause import Cause
 from windrow.strategies.base import Forecast, OwnJob, View
-from windrow.strategies.levels import Work
+from windrow.strategies.levels import Work, able
 
 
 class Core:
@@ -40,17 +39,19 @@ class Core:
     def __init__(self, work: Work | Sequence[Work], terms: Terms) -> None:
         """A run that has not begun. `work` is not changed, so that runs of the same workflow can share it.
 
-        With several sites there is a work for each (`strategies.levels.works`), and each task is of one of them.
+        With several sites there is a work for each (`strategies.levels.works`). A task that may run at several of them
+        goes where a decision puts it; such sites are a pool (`beliefs.join_pools`), and are decided for together.
         """
         works = [work] if isinstance(work, Work) else list(work)
         self.terms = terms
         self.sites = [at_site(one, terms, one.site.name if len(works) > 1 else "") for one in works]
         self.site_of: list[int] = []
-        """The site at which each task is to run, by its number."""
+        """The first site at which each task may run, by its number."""
         self.jobs: dict[int, Job] = {}
         self.job_of: list[int | None] = []
         """The job in which each task is a member."""
         self._copies = Copies(self.jobs)
+        self._moved: dict[int, tuple[AtSite, int]] = {}  # tasks that have left a site, to which they do not go before
         self.submitted = 0
         self.failed: set[int] = set()
         """Tasks that failed for good."""
@@ -73,6 +74,7 @@ class Core:
         workflow, first = self.work.workflow, len(self._done)
         new = range(first, len(workflow))
         self._needs = workflow.needs()
+        join_pools(self.sites)
         self.site_of = np.argmax([at.of(np.ones(len(workflow), dtype=bool)) for at in self.sites], axis=0).tolist()
         expected = [at.work.expected_s.tolist() for at in self.sites]
         self._expected += [expected[self.site_of[task]][task] for task in new]
@@ -132,7 +134,8 @@ class Core:
 
     def members(self, number: int) -> dict[int, Member]:
         """The open tasks and copies of a job, as its allocation must know them."""
-        needs, expected, parents, children = self._needs, self._expected, self._open_parents, self._children
+        needs, parents, children, at = self._needs, self._open_parents, self._children, self.jobs[number].at
+        expected = self._expected if len(at.pool) == 1 else at.work.expected_s.tolist()
         tasks = sorted(self.jobs[number].open_tasks | self.jobs[number].copies)
         return {t: Member(needs[t], expected[t], parents[t], children[t]) for t in tasks}
 
@@ -146,13 +149,13 @@ class Core:
                     job.running_since_s[event.task] = event.at_s
                 return []
             case e.TaskFinished() | e.TaskKept():
-                return self._task_finished(event.task)
+                return self._task_finished(event.task, event.at_s)
             case e.JobStarted() | e.JobTaken():
                 return self._job_started(event)
             case e.JobsPlanned():
                 return self._jobs_planned(event)
             case e.JobEnded():
-                return self._job_ended(event.job)
+                return self._job_ended(event)
             case e.JobKilled():
                 return self._job_killed(event)
             case e.TaskFailed():
@@ -162,8 +165,13 @@ class Core:
             case e.TaskUndone():
                 return self._task_undone(event.task)
             case e.JobRejected():
-                self.jobs[event.job].is_stopping = True
-                return [*self._give_up(event.why), *self._job_left(event.job)]
+                job = self.jobs[event.job]
+                job.is_stopping = True
+                return [*self._give_up_site(job.at, event.why), *self._job_left(event.job)]
+            case e.JobWithdrawn():
+                job = self.jobs[event.job]
+                self._moved |= dict.fromkeys(job.open_tasks, (job.at, event.until_s))
+                return [] if job.is_stopping else [self._stop(event.job)]
             case e.JobSubmitted() | e.TaskRetried() | e.FilesMoved() | e.MoveFailed() | e.FolderRemoved():
                 return []
             case e.RunBegan():
@@ -179,8 +187,9 @@ class Core:
     def view(self, at_s: int, forecast: Forecast, site: str = "") -> View:
         """What a strategy may know at this time of one site: the tasks that are to run there, and the jobs there."""
         at = self.at(site)
-        running = [job for job in self.jobs.values() if job.is_running and job.at is at]
-        spare = sum(job.is_spare and job.at is at and not job.is_running for job in self.jobs.values())
+        mine = [job for job in self.jobs.values() if job.at in at.pool]
+        running = [job for job in mine if job.is_running]
+        spare = sum(job.is_spare and not job.is_running for job in mine)
         busy = max((job.expected_end_s - at_s for job in running if not job.is_stopping), default=0)
         work, avoided = at.work, at.avoidance.at(at_s)
         if avoided:  # the work on the other nodes
@@ -188,18 +197,27 @@ class Core:
             work = work.within(max(work.site.nodes - len(avoided), 1, widest))
         return View(
             work=work,
-            left=at.of(self._left).copy(),
-            ready=tuple(task for _, task in self._ready if at.has(task)),
-            jobs_waiting=at.jobs - len(running) - spare,
+            left=(left := self._within_reach(at, at_s)),
+            ready=tuple(task for _, task in self._ready if left[task]),
+            jobs_waiting=len(mine) - len(running) - spare,
             jobs_running=len(running),
             busy_s=max(0, busy),
-            cap=work.site.cap - spare,
+            cap=work.site.cap - spare + sum(job.at is not at for job in mine),
             individually=at.individually,
             request=at.requests.request_s,
             requests=at.requests.requests_s,
             forecast_with_margin=self.terms.forecast_with_margin,
             forecast=forecast,
         )
+
+    def _within_reach(self, at: AtSite, at_s: int) -> NDArray[np.bool_]:
+        """What is left and may run at this site, without what waits for tasks that must run elsewhere first."""
+        left = at.of(self._left).copy()
+        if len(at.pool) > 1:
+            left[[task for task, (was_at, until_s) in self._moved.items() if was_at is at and at_s < until_s]] = False
+            away = (self._left & ~left).nonzero()[0].tolist()
+            left[sorted(self._descendants(t for t in away if any(o.has(t) for o in at.pool)))] = False
+        return left
 
     def check(self) -> None:
         """Assert what must always hold; for tests."""
@@ -220,21 +238,25 @@ class Core:
         self.is_stopped, self.trouble = False, ""
         for at in self.sites:
             at.losses.forget()
+            at.trouble = ""
         for task in back:
             self._put_back(task)
         return self._decide_if_useful(self.sites)
 
     def _tasks_added(self, event: e.TasksAdded) -> list[Action]:
-        """They are to run at the first site."""
-        workflow = event.to(self.work.workflow)
+        """They are to run at the first site, or at any of its pool that can take them."""
+        workflow, first = event.to(self.work.workflow), len(self._done)
         self.additions.add(event.id)
-        for number, at in enumerate(self.sites):
-            at.work = at.work.extended(workflow, join=number == 0)
+        fits = [able(workflow, at.site, event.added.steps, first)[first:] for at in self.sites]
+        fits[0] |= ~np.any([fits[n] for n, at in enumerate(self.sites) if at in self.sites[0].pool], axis=0)
+        for at, join in zip(self.sites, fits, strict=True):
+            at.work = at.work.extended(workflow, join & (at in self.sites[0].pool))
         self._take_tasks()
         return self._decide_if_useful(self.sites[:1])
 
     def _jobs_planned(self, event: e.JobsPlanned) -> list[Action]:
-        self.at(event.site).individually |= event.decision.individually
+        for at in self.at(event.site).pool:
+            at.individually |= event.decision.individually
         actions: list[Action] = []
         for plan in event.decision.jobs:
             number = self.submitted
@@ -258,8 +280,9 @@ class Core:
             job.taken_by = event.by
             if event.by in self.jobs:
                 self.jobs[event.by].has_begun = True  # its nodes are at work, though not with its own tasks
-        others = [j.expected_end_s for j in self.jobs.values() if j is not job and j.at is job.at and j.is_running]
+        others = [j.expected_end_s for j in self.jobs.values() if j is not job and j.at in job.at.pool and j.is_running]
         job.is_running = True
+        job.started_s = event.at_s if job.taken_by is None else None
         if self.terms.busy_is_request:
             job.expected_end_s = event.at_s + job.plan.requested_s
         else:
@@ -271,10 +294,13 @@ class Core:
                 self._copies.add(task, home)
         return self._decide_if_useful([job.at])
 
-    def _task_finished(self, task: int) -> list[Action]:
+    def _task_finished(self, task: int, at_s: int) -> list[Action]:
         if self._done[task]:
             return []
         number, is_copied = self.job_of[task], task in self._copies.of
+        if number is not None and (began := self.jobs[number].running_since_s.get(task)) is not None:
+            at = self.jobs[number].at
+            at.paces.append((at_s - began) / int(at.work.expected_s[task]))
         actions: list[Action] = [StopJob(idle) for idle in self._copies.close_all(task)]
         if (home := self._close(task)) is not None:
             home.has_finished_a_task = True
@@ -282,16 +308,16 @@ class Core:
                 actions.append(StopJob(number))  # another job had done it, which came to light only now
         self._done[task] = True
         self._open -= 1
-        self._home(task).losses.forget()
-        became_ready: dict[AtSite, None] = {}
+        (self._home(task) if home is None else home.at).losses.forget()
+        became_ready: list[int] = []
         for child in self._children[task]:
             self._open_parents[child] -= 1
             if self._open_parents[child] or self.job_of[child] is not None:
                 continue
             if child not in self.blocked and child not in self.failed and not self._done[child]:
                 insort(self._ready, (-self._expected[child], child))
-                became_ready[self._home(child)] = None
-        return [*actions, *self._decide_if_useful(became_ready)]
+                became_ready.append(child)
+        return [*actions, *self._decide_if_useful(self._homes(became_ready))]
 
     def _task_undone(self, task: int) -> list[Action]:
         """It is to run again. Those that are left wait for it again; those in jobs are not called back."""
@@ -301,7 +327,7 @@ class Core:
             back = [other for other in sorted({task, *blocked} - self.blocked) if self.job_of[other] is None]
             for other in back:
                 self._put_back(other)
-            return self._decide_if_useful(dict.fromkeys(self._home(other) for other in back))
+            return self._decide_if_useful(self._homes(back))
         if not self._done[task]:
             return []
         self._done[task] = False
@@ -311,7 +337,7 @@ class Core:
                 self._unready(child)
             self._open_parents[child] += 1
         self._put_back(task)
-        return self._decide_if_useful([self._home(task)])
+        return self._decide_if_useful(self._homes([task]))
 
     def _task_failed(self, task: int) -> list[Action]:
         if self._done[task]:  # in a job that was given up
@@ -336,7 +362,7 @@ class Core:
         assert job is not None
         job.has_given_up |= event.task not in self.blocked and isinstance(event, e.TaskDropped)
         self._put_back(event.task)
-        return self._decide_if_useful([self._home(event.task)])
+        return self._decide_if_useful(self._homes([event.task]))
 
     def _close(self, task: int) -> Job | None:
         """The task is in its job no more. A job that has no tasks left is on its way out."""
@@ -372,8 +398,12 @@ class Core:
             insort(self._ready, (-self._expected[task], task))
 
     def _home(self, task: int) -> AtSite:
-        """The site where the task is to run."""
+        """The first site where the task may run."""
         return self.sites[self.site_of[task]]
+
+    def _homes(self, tasks: Iterable[int]) -> dict[AtSite, None]:
+        """All sites where one of these tasks may run."""
+        return dict.fromkeys(at for task in tasks for at in self._home(task).pool if at.has(task))
 
     def _unready(self, task: int) -> None:
         del self._ready[bisect_left(self._ready, (-self._expected[task], task))]
@@ -385,10 +415,11 @@ class Core:
     def _job_killed(self, event: e.JobKilled) -> list[Action]:
         job = self.jobs[event.job]
         job.is_stopping = True
+        job.note_use(event.at_s)
         stops: list[Action] = []
         cause = event.cause or Cause.LOST
         if cause is Cause.TIME_LIMIT:
-            self._expect_longer(job, event.at_s)
+            expect_longer(self._expected, self.sites, job, event.at_s)
         if event.node and job.taken_by is None:  # else it is counted with the job in whose place it ran
             job.at.avoidance.failed(event.node, event.at_s)
         if not job.has_finished_a_task and job.taken_by is None and not job.is_spare:
@@ -401,8 +432,9 @@ class Core:
         ]
         return [*stops, *self._job_left(event.job)]
 
-    def _job_ended(self, number: int) -> list[Action]:
-        job = self.jobs[number]
+    def _job_ended(self, event: e.JobEnded) -> list[Action]:
+        number, job = event.job, self.jobs[event.job]
+        job.note_use(event.at_s)
         stops: list[Action] = []
         counts = not job.has_finished_a_task and job.taken_by is None
         if counts and (job.has_given_up or (job.open_tasks and not job.is_stopping)):
@@ -413,7 +445,17 @@ class Core:
         """A job was lost before it had done anything. That may happen; again and again it will not help to try."""
         trouble = job.at.losses.add(cause, why)
         where = f"{job.at.name}: " if job.at.name else ""
-        return self._give_up(where + trouble) if trouble else []
+        return self._give_up_site(job.at, where + trouble) if trouble else []
+
+    def _give_up_site(self, at: AtSite, why: str) -> list[Action]:
+        """Send no more there. Where what could run there cannot run elsewhere, the run gives up."""
+        at.trouble = why
+        others = [other for other in at.pool if not other.trouble]
+        mine = at.of(~self.done())
+        if not others or (mine & ~np.any([other.of(mine) for other in others], axis=0)).any():
+            return self._give_up(why)
+        idle = [n for n, job in self.jobs.items() if job.at is at and not job.has_begun and not job.is_stopping]
+        return [self._stop(number) for number in idle]
 
     def _give_up(self, why: str) -> list[Action]:
         """Jobs that have begun may do what they can; nothing new begins."""
@@ -429,7 +471,7 @@ class Core:
         job.at.jobs -= 1
         for task in sorted(job.open_tasks):
             self._put_back(task)
-        return self._decide_if_useful(dict.fromkeys((job.at, *map(self._home, sorted(job.open_tasks)))))
+        return self._decide_if_useful({job.at: None} | self._homes(sorted(job.open_tasks)))
 
     def _decide_if_useful(self, sites: Iterable[AtSite]) -> list[Action]:
         """Decisions for those of the sites where one is due, because something changed there.
@@ -438,29 +480,11 @@ class Core:
         """
         if self.is_stopped or self.trouble:
             return []
-        due = [at for at in sites if at.jobs < at.site.cap and at.of(self._left).any()]
+        due = [at for at in sites if at.jobs < at.site.cap and not at.trouble and at.of(self._left).any()]
         if not due:
             return []
         stopping = {job.at for job in self.jobs.values() if job.is_stopping and job.open_tasks}
         return [Decide(at.name) for at in due if at not in stopping]
-
-    def _expect_longer(self, job: Job, at_s: int) -> None:
-        """A task lost while running takes at least twice as long as it had; else it might be lost forever.
-
-        It had no longer than its job, whatever a clock says that was set in between.
-        """
-        most_s = job.at.site.walltime_s(job.plan.requested_s) or job.plan.requested_s
-        longer = {task: 2 * min(at_s - begun, most_s) for task, begun in job.running_since_s.items()}
-        changed = {task: time for task, time in longer.items() if time > self._expected[task]}
-        if not changed:
-            return
-        for task, time in changed.items():
-            self._expected[task] = time
-        for at in self.sites:
-            expected, faster = at.work.expected_s.copy(), at.site.speed / job.at.site.speed
-            for task, time in changed.items():
-                expected[task] = max(expected[task], time if at is job.at else ceil(time / faster))
-            at.work = at.work.expecting(expected)
 
     def _descendants(self, tasks: Iterable[int]) -> set[int]:
         """What cannot be done before these are; a task that is done needs them no more."""

@@ -87,6 +87,19 @@ class JobRejected:
 
 
 @dataclass(frozen=True, slots=True)
+class JobWithdrawn:
+    """A job that waits is to leave the queue: at another site its tasks should end clearly earlier, as `why` says.
+
+    They are not planned for the site that they left before `until_s`.
+    """
+
+    at_s: int
+    job: int
+    why: str
+    until_s: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class JobStarted:
     """The queue gave a job its nodes."""
 
@@ -232,7 +245,7 @@ class FolderRemoved:
     files: str
 
 
-JobEvent = JobSubmitted | JobRejected | JobStarted | JobTaken | JobEnded | JobKilled
+JobEvent = JobSubmitted | JobRejected | JobWithdrawn | JobStarted | JobTaken | JobEnded | JobKilled
 TaskEvent = TaskStarted | TaskRetried | TaskFinished | TaskUndone | TaskKept | TaskFailed | TaskDropped | CopyFailed
 FileEvent = FilesMoved | MoveFailed | FolderRemoved
 Event = RunBegan | RunStopped | TasksAdded | JobsPlanned | JobEvent | TaskEvent | FileEvent

@@ -105,6 +105,8 @@ class Hearing:
     """Jobs that are over for the core, whose agents may live."""
     trouble: str = ""
     """The queue's last complaint, while it lasts."""
+    silent_since_s: float | None = None
+    """When it began, by the steady clock."""
 
     def listen(self) -> tuple[list[Record], dict[int, int]]:
         """All that is new, in an order that can be believed; and how far the event files have been read."""
@@ -117,6 +119,15 @@ class Hearing:
         if records:
             self.pace.hurry()
         return records, offsets
+
+    def answered(self) -> None:
+        """The queue answers."""
+        self.trouble, self.silent_since_s = "", None
+
+    def complain(self, why: str) -> None:
+        """The queue does not answer."""
+        self.trouble = why
+        self.silent_since_s = self.steady_s() if self.silent_since_s is None else self.silent_since_s
 
     def due_s(self) -> float:
         """When there is something to do though no agent speaks, by the steady clock: a query, patience at an end."""
@@ -199,9 +210,9 @@ class Hearing:
         try:
             statuses = self.queue.status(list(ids))
         except QueueError as error:
-            self.trouble = str(error)
+            self.complain(str(error))
             return []
-        self.trouble = ""
+        self.answered()
         records: list[Record] = []
         for queue_id, numbers in ids.items():
             for number in numbers:

@@ -46,7 +46,7 @@ class PredictedStart:
     used: int
 
 
-_LEFT_OUT = (b',"site":""', b',"copies":[]')
+_LEFT_OUT = (b',"site":""', b',"copies":[]', b',"data_s":0', b',"where":""', b',"stays":""')
 """Fields that are not written where they say nothing. (No text has them: in it, quotes have backslashes.)"""
 
 

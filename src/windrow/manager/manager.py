@@ -23,9 +23,10 @@ from windrow.manager.events import Abandon, Action, Decide, StopJob, SubmitJob
 from windrow.manager.inbox import LATE_S, GivenUp, Placed, next_look_s
 from windrow.manager.journal import Record, RunJournal
 from windrow.manager.lost_files import LostFile, lost_files, unfinished
+from windrow.manager.moving import Moving
 from windrow.manager.outpost import Outpost
 from windrow.manager.transfers import Transfers
-from windrow.strategies.base import Strategy
+from windrow.strategies.base import Objective, Strategy
 
 
 @dataclass
@@ -40,11 +41,14 @@ class Manager:
     outposts: Sequence[Outpost]
     """One for each site of the core, in its order."""
     on_records: Callable[[Sequence[Record]], None] = lambda _: None
+    objective: Objective = "makespan"
+    """What decides between sites."""
     now_s: Callable[[], float] = time.time
     steady_s: Callable[[], float] = time.monotonic
     begun_s: float | None = None
     transfers: Transfers | None = None
     """Where sites do not all see the same files."""
+    moving: Moving = field(init=False)
     _queue_words: dict[str, object] = field(default_factory=lambda: {"reasons": {}, "trouble": ""})
 
     def __post_init__(self) -> None:
@@ -52,6 +56,7 @@ class Manager:
             outpost.join(self, at)
         if self.transfers is not None:
             self.transfers.join(self)
+        self.moving = Moving(self)
 
     @property
     def placed(self) -> Mapping[int, Placed]:
@@ -143,7 +148,7 @@ class Manager:
     def due_s(self) -> float:
         """When to `step` again though no agent speaks, by the steady clock."""
         files = [self.transfers.due_s()] if self.transfers else []
-        return min([outpost.due_s() for outpost in self.outposts] + files)
+        return min([self.moving.due_s(), *(outpost.due_s() for outpost in self.outposts), *files])
 
     def step(self) -> bool:
         """Look once at everything and act. Returns whether anything happened."""
@@ -153,6 +158,7 @@ class Manager:
             self.undo(unfinished(self.dispatch.runnable, again))
         if self.transfers is not None:
             happened |= self.transfers.step()
+        self.moving.look()
         self._act_on_wishes()
         # All who tell of the run are to know why its jobs wait: the queue's latest words, written where they change.
         reasons = {number: why for outpost in self.outposts for number, why in outpost.reasons.items()}
@@ -248,4 +254,6 @@ class Manager:
 
     def _act_on_wishes(self) -> None:
         for outpost in self.outposts:
+            outpost.act()
+        for outpost in self.outposts if len(self.outposts) > 1 else ():  # what one decided is for another to submit
             outpost.act()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import ceil, inf
 from typing import TYPE_CHECKING
 
 from windrow.agent import event_file
@@ -22,8 +23,10 @@ from windrow.manager.dispatch import alike
 from windrow.manager.inbox import Hearing, Placed, PollTimes
 from windrow.manager.journal import Record
 from windrow.manager.predictions import Predictions
+from windrow.model.cause import Cause
 from windrow.queues.port import JobState, OutcomeUnknown, Queue, QueueError, SpecError
-from windrow.strategies.base import OwnJob, View, decided
+from windrow.strategies.base import OwnJob, View
+from windrow.strategies.choosing import Offer, choose
 
 if TYPE_CHECKING:
     from windrow.foresight.live import Ahead
@@ -58,8 +61,12 @@ class Outpost:
     wants_decision: bool = False
     wants_stop: list[int] = field(default_factory=list)
     left_behind: dict[int, str] = field(default_factory=dict)
-    """Jobs of the queue whose work another job has taken over: they would hold nodes for nothing."""
+    """Jobs of the queue whose work another job has taken over, or is to: they would hold nodes for nothing."""
+    unreachable: dict[int, str] = field(default_factory=dict)
+    """Jobs that were given up while the queue did not answer: they go as soon as it does."""
     foretold: set[int] = field(default_factory=set)
+    trusted: str = ""
+    """Whose forecasts the last decision was based on."""
 
     def join(self, run: Manager, at: AtSite) -> None:
         """Become that part of the run which deals with this site."""
@@ -110,7 +117,11 @@ class Outpost:
                 job.id, job.is_started, job.is_taken, job.is_doubtful = event.id, True, True, False
                 job.status, job.missing_since_s, job.over_since_s = None, None, None
             case e.JobEnded() | e.JobKilled() | e.JobRejected():
-                self.placed.pop(event.job, None)
+                job_id = self.placed.pop(event.job).id
+                if isinstance(event, e.JobKilled) and event.cause is Cause.UNREACHABLE and job_id is not None:
+                    self.unreachable[event.job] = job_id
+            case e.JobWithdrawn():
+                pass
 
     def due_s(self) -> float:
         """When there is something to do though no agent speaks, by the steady clock."""
@@ -125,17 +136,20 @@ class Outpost:
         try:
             self._stop_jobs()
             self._resolve_doubts()
-            if self.wants_decision and not self._unsent() and self.deciding.is_due(self.run.steady_s()):
+            if self._is_decision_due():
                 self._decide()
             unsent = [n for n in self._unsent() if not self.placed[n].is_doubtful and n not in self.wants_stop]
             for group in alike(unsent, self.run.core, self.at.site.max_array):
                 if not self.run.core.trouble:  # which the queue's word on an earlier group may be
                     self._send(group)
         except (QueueError, OutcomeUnknown) as error:
-            self.hearing.trouble = str(error)
-            self.asking.asked(self.run.steady_s())
+            self._complain(error)
         else:
             self.asking = PollTimes()
+
+    def _complain(self, error: Exception) -> None:
+        self.hearing.complain(str(error))
+        self.asking.asked(self.run.steady_s())
 
     def _stop_jobs(self) -> None:
         wanted = [n for n in self.wants_stop if n in self.placed]
@@ -144,9 +158,10 @@ class Outpost:
         ids = {n: job_id for n in wanted if (job_id := self.placed[n].id) is not None and n not in taken}
         for number in taken:
             self.run.dispatch.fence(self.run.core, number)
-        if ids or self.left_behind:
-            self.queue.cancel([*ids.values(), *self.left_behind.values()])
+        if ids or self.left_behind or self.unreachable:
+            self.queue.cancel([*ids.values(), *self.left_behind.values(), *self.unreachable.values()])
             self.left_behind.clear()
+            self.unreachable.clear()
         self.wants_stop = [n for n in wanted if n not in ids and n not in unsent and n not in taken]
         if unsent:
             # A submission that got no answer may arrive after its tag was looked for: such a job is given up.
@@ -154,25 +169,79 @@ class Outpost:
             now, state = self.run.now_s(), {"state": "never submitted"}
             self.run.take_in([Record(e.JobEnded(int(now), n), state | tried[n], now) for n in unsent])
 
+    @property
+    def _pool(self) -> list[Outpost]:
+        """The outposts at the sites for which decisions are taken together with those for this one."""
+        return [outpost for outpost in self.run.outposts if outpost.at in self.at.pool]
+
+    def _is_decision_due(self) -> bool:
+        """Whether one is wanted, and all is submitted that was decided before (where the queue answers)."""
+        now = self.run.steady_s()
+        there = [outpost for outpost in self._pool if outpost is self or outpost.asking.is_due(now)]
+        is_wanted = any(outpost.wants_decision for outpost in there) and self.deciding.is_due(now)
+        return is_wanted and not any(outpost._unsent() for outpost in there)
+
     def _decide(self) -> None:
-        if self.run.core.is_stopped or self.run.core.trouble:  # since the decision was wished
-            self.wants_decision = False
+        pool, core = self._pool, self.run.core
+        if core.is_stopped or core.trouble:  # since the decision was wished
+            for outpost in pool:
+                outpost.wants_decision = False
             return
         now = self.run.now_s()
-        forecaster = self.predictions.best(len(self.placed))
-        decision = decided(self.run.strategy, self._view(now, forecaster))
-        is_stuck = not decision.jobs and bool(decision.why) and not self.at.jobs
+        offers, absent = self.offers(now)
+        name, decision = choose(self.run.strategy, offers, self.run.objective, absent)
+        is_stuck = not decision.jobs and bool(decision.why) and not sum(at.jobs for at in self.at.pool)
         self.held_back = f"nothing more can be submitted: {decision.why}" if is_stuck else ""
         if is_stuck:  # as the queue stands (nodes are drained, say): ask again, ever more rarely
-            self.deciding.asked(self.run.steady_s())
+            for outpost in pool:
+                outpost.deciding.asked(self.run.steady_s())
             return
-        self.deciding, self.wants_decision = PollTimes(), False
+        for outpost in pool:  # of a queue that did not answer something may be wanted when it does
+            is_silent = outpost.at.name in absent and not outpost.at.trouble
+            outpost.deciding, outpost.wants_decision, outpost.held_back = PollTimes(), is_silent, ""
         if decision.jobs or decision.candidates:
-            site, name, detail = self.at.site, self.at.name, {"forecast": forecaster.name}
+            chosen = next(outpost for outpost in pool if outpost.at.name == name)
+            site, detail = chosen.at.site, {"forecast": chosen.trusted}
             limit = {"limit_s": site.max_request_s} if site.starts_at_once else {}
-            if name:
-                decision = replace(decision, jobs=tuple(replace(plan, site=name) for plan in decision.jobs))
             self.run.take_in([Record(e.JobsPlanned(int(now), decision, name), detail | limit, now)])
+            self.wants_decision = len(pool) > 1 and len(decision.jobs) > 1  # there may be room for more elsewhere
+
+    def offers(self, now_s: float) -> tuple[list[Offer], dict[str, str]]:
+        """The sites of the pool as they could be used now; and those that cannot be, with the reason."""
+        found, absent = list[Offer](), dict[str, str]()
+        for outpost in self._pool:
+            name, steady_s = outpost.at.name, self.run.steady_s()
+            if outpost.at.trouble or not (outpost is self or outpost.asking.is_due(steady_s)):
+                absent[name] = outpost.at.trouble or outpost.trouble
+                continue
+            try:
+                found.append(outpost._offer(now_s))
+            except QueueError as error:
+                if outpost is self:
+                    raise
+                outpost._complain(error)
+                absent[name] = outpost.trouble
+        return found, absent
+
+    def _offer(self, now_s: float) -> Offer:
+        if self.hearing.silent_since_s is not None and len(self.at.pool) > 1:
+            self.queue.snapshot()  # whose last reading forecasts may be made from: does it answer?
+            if not self.placed:
+                self.hearing.answered()
+        forecaster = self.predictions.best(len(self.placed))
+        view, at, site = self._view(now_s, forecaster), self.at, self.at.site
+        self.trusted, moves = forecaster.name, self.run.transfers
+        jobs = (job for job in self.run.core.jobs.values() if job.at is at and job.taken_by is None)
+        kept_node_s = at.used_node_s + sum(job.plan.nodes * job.plan.requested_s for job in jobs)
+        return Offer(
+            at.name,
+            view,
+            site.price,
+            at.pace,
+            inf if site.max_node_hours is None else site.max_node_hours * 3600 - kept_node_s,
+            inf if site.room_bytes is None or len(at.pool) == 1 else site.room_bytes,
+            lambda tasks: 0 if moves is None else ceil(moves.catalogue.data_s(tasks, site.files)),
+        )
 
     def _view(self, now_s: float, forecaster: Forecaster) -> View:
         """What the strategy may know, with a look ahead for those that want one."""
@@ -180,8 +249,9 @@ class Outpost:
         view = core.view(int(now_s), forecaster.waits_s, self.at.name)
         if self.open_nodes is not None:
             view = view.within(self.open_nodes())
-        if self.ahead is None or view.work.cluster_nodes < 1:
-            return view
+        elsewhere = (job for job in core.jobs.values() if job.at is not self.at and job.at in self.at.pool)
+        if self.ahead is None or view.work.cluster_nodes < 1 or any(job.open_tasks for job in elsewhere):
+            return view  # what runs elsewhere cannot be played here
         done = ~self.at.of(~core.done())  # what is to run elsewhere is not played
         futures = self.ahead.futures(view, self._own_jobs(), done, self.at.requests)
         begun_s = self.run.begun_s if self.run.begun_s is not None else now_s

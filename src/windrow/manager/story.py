@@ -275,7 +275,10 @@ class RunStory:
             case e.JobEnded():
                 has_more = any(self.tasks[task].state != TaskState.FINISHED for task in job.plan.all_tasks)
                 ended = JobStage.ENDED if job.started_s is not None else JobStage.STOPPED
-                self._close(event.job, at_s, JobStage.CANCELLED if job.is_asked_to_stop and has_more else ended, "")
+                ended = JobStage.CANCELLED if job.is_asked_to_stop and has_more else ended
+                self._close(event.job, at_s, ended, job.why)
+            case e.JobWithdrawn():
+                job.why = event.why
             case e.JobKilled():
                 job.cause = str(event.cause)
                 if event.node:

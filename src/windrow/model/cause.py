@@ -15,5 +15,6 @@ class Cause(StrEnum):
     PREEMPTED = "preempted"
     CANCELLED = "cancelled"  # by someone else
     LOST = "lost"  # the queue no longer knows it
+    UNREACHABLE = "unreachable"  # its site has not answered for long
     SUPERSEDED = "superseded"  # another attempt at the same task finished first
     AGENT = "agent"  # the agent could not work, or did nothing: no Python, a full disk, too little time

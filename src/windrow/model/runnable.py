@@ -23,6 +23,8 @@ class Step:
     `elsewhere` is for commands that may write their outputs anywhere: (argument, character, output), in each of which
     the last part of that output's path begins; a folder put in there makes the command write into it. Argument -1 is
     the last one. Empty: the names of the outputs are as they are.
+
+    `where` is a condition (`model.conditions`) on the site and its nodes; empty: anywhere.
     """
 
     command: tuple[str, ...]
@@ -31,6 +33,7 @@ class Step:
     retries: int = 0
     runtime_known: bool = True
     elsewhere: tuple[tuple[int, int, int], ...] = ()
+    where: str = ""
 
 
 @dataclass(frozen=True, slots=True)

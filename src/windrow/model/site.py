@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from windrow.errors import UserError
+from windrow.model.conditions import Attributes
 from windrow.model.resources import NodeShape, meet
 
 
@@ -36,7 +37,7 @@ class Site:
     max_node_hours: what a run may use here; price: of a node-hour. files: sites of the same `files` see the same files,
     those of an empty one the folder from which the run was started. host: where its commands run, if not here, and
     data_host where files are sent, if not there; folder: where runs are kept there; setup: what the shell of a job
-    does before its agent starts.
+    does before its agent starts. attributes: what the user says of it, for conditions.
     """
 
     name: str
@@ -56,6 +57,7 @@ class Site:
     data_host: str = ""
     folder: str = ""
     setup: str = ""
+    attributes: Attributes = field(default_factory=dict)
     settings: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -81,6 +83,12 @@ class Site:
     def shape(self) -> NodeShape:
         """What every node offers at least."""
         return meet(kind.shape for kind in self.kinds)
+
+    def described(self) -> list[Attributes]:
+        """What conditions may ask for, of each kind of its nodes."""
+        own: dict[str, float | str] = {"site": self.name, "queue": self.queue, "nodes": self.nodes, "price": self.price}
+        own |= {"speed": self.speed, "host": self.host, **{name.lower(): v for name, v in self.attributes.items()}}
+        return [own | kind.shape.amounts() for kind in self.kinds]
 
     def walltime_s(self, requested_s: int) -> int | None:
         """How long a job may take for which this time was requested. None: as long as it needs."""

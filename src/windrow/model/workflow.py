@@ -35,10 +35,11 @@ class WorkflowError(UserError):
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A file that tasks read or write. Who does so is said by the tasks."""
+    """A file that tasks read or write. Who does so is said by the tasks. `stays`: the site that it must not leave."""
 
     id: str
     size_bytes: int = 0
+    stays: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,7 +58,10 @@ class OwnJob:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """Something that was considered, in numbers. Times count from now; `makespan_s` is the end of all tasks left."""
+    """Something that was considered, in numbers. Times count from now; `makespan_s` is the end of all tasks left.
+
+    `site`: what is considered is this site, one of several; `data_s` is how long the job's inputs take to get there.
+    """
 
     what: str
     nodes: int
@@ -67,6 +70,8 @@ class Candidate:
     leeway_s: int
     makespan_s: int | None
     note: str = ""
+    site: str = ""
+    data_s: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +178,7 @@ class Strategy(Protocol):
         """The jobs to submit now."""
 
 
-Objective = Literal["makespan", "node-hours", "balanced"]
+Objective = Literal["makespan", "node-hours", "balanced", "cost"]
 
 
 @runtime_checkable

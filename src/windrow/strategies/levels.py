@@ -18,8 +18,10 @@ from windrow.errors import UserError
 from windrow.kernels.jit import is_loaded
 from windrow.model import NEVER_S, Adjacency, NodeShape, Workflow, order_and_levels
 from windrow.model.allocation import Member, lasting_s
+from windrow.model.conditions import parse_condition
 from windrow.model.nodes import Need, Nodes, lacking
 from windrow.model.resources import amount_text, meet
+from windrow.model.runnable import Step
 from windrow.model.site import Site
 
 Ints = NDArray[np.int64]
@@ -35,10 +37,15 @@ def whole_seconds(workflow: Workflow, speed: float = 1.0) -> Ints:
     return seconds
 
 
-def works(workflow: Workflow, sites: Sequence[Site], site_of: Sequence[int]) -> list[Work]:
-    """The workflow as it would run at each of the sites; `site_of` says of each task at which it is to."""
-    home = [np.array(site_of) == number if len(sites) > 1 else None for number in range(len(sites))]
-    return [Work(workflow, whole_seconds(workflow, site.speed), site, home[n]) for n, site in enumerate(sites)]
+def works(workflow: Workflow, sites: Sequence[Site], able: Sequence[int] | Mask) -> list[Work]:
+    """The workflow as it would run at each of the sites.
+
+    `able` says of each task at which site it is to run, or, with a row for each site, which tasks may run there.
+    """
+    given = np.asarray(able)
+    rows = given if given.ndim == 2 else [given == number for number in range(len(sites))]
+    mine = rows if len(sites) > 1 else [None]
+    return [Work(workflow, whole_seconds(workflow, site.speed), site, mine[n]) for n, site in enumerate(sites)]
 
 
 def levels_text(first: int, last: int) -> str:
@@ -118,10 +125,12 @@ class Work:
         """The same with other expected times."""
         return Work(self.workflow, expected_s, self.site, self.mine)
 
-    def extended(self, workflow: Workflow, *, join: bool = True) -> Work:
-        """The same with the tasks that its workflow has got since; `join`: they are to run here."""
+    def extended(self, workflow: Workflow, join: Mask | None = None) -> Work:
+        """The same with the tasks that its workflow has got since; `join`: those of them that may run here."""
         more_s = whole_seconds(workflow, self.site.speed)[len(self.expected_s) :]
-        mine = None if self.mine is None else np.append(self.mine, np.full(len(more_s), join))
+        mine = None
+        if self.mine is not None:
+            mine = np.append(self.mine, np.ones(len(more_s), dtype=bool) if join is None else join)
         return Work(workflow, np.concatenate([self.expected_s, more_s]), self.site, mine)
 
     def within(self, nodes: int) -> Work:
@@ -245,6 +254,25 @@ def misfits(workflow: Workflow, site: Site) -> list[int]:
     """The tasks that could not run even if all nodes of the site were empty."""
     able = sum((kind.count * workflow.fits(kind.shape) for kind in site.kinds), np.zeros(len(workflow), dtype=np.int64))
     found: list[int] = np.flatnonzero(np.minimum(able, site.job_nodes) < np.maximum(1, workflow.nodes)).tolist()
+    return found
+
+
+def able(workflow: Workflow, site: Site, steps: Sequence[Step] = (), first: int = 0) -> Mask:
+    """Which tasks may run at the site: some nodes there hold them, and no file of theirs has to stay elsewhere.
+
+    And the condition in a task's step, where it has one, holds for every node there that could get it. `steps` are
+    those of the tasks from `first` on.
+    """
+    found = np.ones(len(workflow), dtype=bool)
+    found[misfits(workflow, site)] = False
+    told = list(zip(site.kinds, site.described(), strict=True))
+    for where in dict.fromkeys(step.where for step in steps if step.where):
+        refused, mine = parse_condition(where), [n for n, step in enumerate(steps, first) if step.where == where]
+        unfit = [workflow.fits(kind.shape)[mine] for kind, words in told if not refused.holds(words)]
+        found[mine] &= ~np.any([np.zeros(len(mine), dtype=bool), *unfit], axis=0)
+    away = np.array([bool(file.stays) and file.stays != site.name for file in workflow.files], dtype=bool)
+    for files in (workflow.inputs, workflow.outputs) if away.any() else ():
+        found[files.sources()[away[files.index]]] = False
     return found
 
 

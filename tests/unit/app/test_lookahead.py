@@ -37,7 +37,7 @@ def planned(at_s: float, makespan_s: int, *, is_played: bool) -> Record:
 
 
 def test_errors_are_those_of_earlier_runs_until_five_tasks_are_done() -> None:
-    errors = TaskErrors(np.array([10] * 6), [1.0, 1.5])
+    errors = TaskErrors({"": np.array([10] * 6)}, [1.0, 1.5])
     for task in range(4):
         errors.hear([finished(task, 0.0, 20.2)])
     found = errors()
@@ -47,7 +47,7 @@ def test_errors_are_those_of_earlier_runs_until_five_tasks_are_done() -> None:
     found = errors()
     assert found is not None
     assert found.tolist() == [2.0] * 4 + [0.5]
-    assert TaskErrors(np.array([10]))() is None
+    assert TaskErrors({"": np.array([10])})() is None
 
 
 def test_what_was_learnt_tells_how_far_it_is_off(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from windrow.app import execute
 from windrow.app.execute import RunRequest, managed, prepare, start_run
 from windrow.app.learning import Learning, Place
 from windrow.app.runs import past_predictions
-from windrow.app.sites import Reached, homes, site_of
+from windrow.app.sites import Reached, placing, site_of
 from windrow.errors import UserError
 from windrow.forecast.base import AtOnce
 from windrow.forecast.runtimes import RunTimes
@@ -36,14 +36,19 @@ def reached(name: str, limits: Limits, speed: float = 1.0) -> Reached:
     return Reached(replace(site_of(name, limits), speed=speed), limits, queue, name, Path("w.yaml"))
 
 
-def test_each_task_is_to_run_at_the_first_site_that_can_take_it() -> None:
+def test_each_task_may_run_at_every_site_that_can_take_it() -> None:
     tasks = [Task("small", 50), Task("long", 200), Task("fat", 50, cores=4), Task("wide", 50, nodes=8)]
     workflow = Workflow.from_tasks("w", tasks)
-    assert homes([reached("a", SMALL), reached("b", WIDE)], workflow) == [0, 1, 1, 1]
-    assert homes([reached("b", WIDE), reached("a", SMALL)], workflow) == [0, 0, 0, 0]
-    assert homes([reached("a", SMALL, speed=4.0), reached("b", WIDE)], workflow) == [0, 0, 1, 1]
-    closed = replace(SMALL, closed="it is drained")
-    assert homes([reached("a", closed), reached("b", WIDE)], workflow) == [1, 1, 1, 1]
+    every = [True] * 4
+
+    def able(*sites: Reached) -> list[list[bool]]:
+        return placing(sites, workflow).tolist()
+
+    assert able(reached("a", SMALL), reached("b", WIDE)) == [[True, False, False, False], every]
+    assert able(reached("a", SMALL, speed=4.0), reached("b", WIDE)) == [[True, True, False, False], every]
+    closed = replace(SMALL, closed="it is drained")  # it may open again
+    assert able(reached("a", closed), reached("b", WIDE)) == [[True, False, False, False], every]
+    assert able(reached("b", WIDE)) == [every]
 
 
 @pytest.mark.parametrize(
@@ -62,7 +67,7 @@ def test_each_task_is_to_run_at_the_first_site_that_can_take_it() -> None:
 )
 def test_what_fits_nowhere_is_refused_with_the_reason_of_each_site(task: Task, why: str) -> None:
     with pytest.raises(UserError, match=f"task t can run at no site \\({why}"):
-        homes([reached("a", SMALL), reached("b", WIDE)], Workflow.from_tasks("w", [task]))
+        placing([reached("a", SMALL), reached("b", WIDE)], Workflow.from_tasks("w", [task]))
 
 
 def test_a_run_of_two_sites_is_kept_and_found_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ import pytest
 from tests.unit.queues.pbs_recorded.run import RecordedRun
 
 from windrow.app import execute
+from windrow.app.dry_run import dry_run
 from windrow.errors import UserError
 from windrow.model.nodes import Need
 from windrow.queues.command import Answer
@@ -142,7 +143,7 @@ def test_a_plan_has_jobs_of_one_node_and_says_so(tmp_path: Path, monkeypatch: py
     prepared = execute.prepare(execute.RunRequest(wide(tmp_path / "wide.yaml"), on="pbs", strategy="giant"))
     assert (prepared.site.job_nodes, prepared.site.max_array) == (1, prepared.limits.max_array)
     assert prepared.notes == ("PBS: jobs of one node (Windrow cannot use more of one PBS job yet)",)
-    assert {job.nodes for job in execute.dry_run(prepared).decision.jobs} == {1}
+    assert {job.nodes for job in dry_run(prepared).decision.jobs} == {1}
     narrow = wide(tmp_path / "narrow.yaml")
     narrow.write_text(narrow.read_text().replace("cores: 36", "cores: 5"))
     assert execute.prepare(execute.RunRequest(narrow, on="pbs")).notes == ()

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.text import Text
 
-    from windrow.app.execute import DryRun, Prepared, RunRequest
+    from windrow.app.dry_run import DryRun
+    from windrow.app.execute import Prepared, RunRequest
     from windrow.lab.plan import PlannedJob, SimulatedPlan
     from windrow.strategies.base import Candidate, Decision
 
@@ -229,7 +230,8 @@ def _run_on_queue(args: argparse.Namespace) -> int:
 
 def show_order(order: RunRequest, *, as_json: bool, explain: bool = False) -> int:
     """Show what a run by this order would submit now."""
-    from windrow.app.execute import dry_run, prepare
+    from windrow.app.dry_run import dry_run
+    from windrow.app.execute import prepare
     from windrow.app.queues import no_answer
 
     with terminal.waiting(f"reading {order.workflow}"):

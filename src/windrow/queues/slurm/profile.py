@@ -35,8 +35,8 @@ HARMLESS = (
 OWNED = (
     "account", "array", "chdir", "clusters", "constraint", "dependency", "error", "exclusive", "help", "hold",
     "ignore-pbs", "immediate", "input", "job-name", "mem", "nodes", "no-requeue", "open-mode", "output",
-    "oversubscribe", "parsable", "partition", "qos", "quiet", "requeue", "test-only", "time", "usage", "version", "wait",
-    "wrap",
+    "oversubscribe", "parsable", "partition", "qos", "quiet", "requeue", "test-only", "time", "usage", "version",
+    "wait", "wrap",
 )  # fmt: skip
 
 

@@ -1,0 +1,87 @@
+"""What a run would submit now: the same code decides, on the live queues; nothing is written or submitted."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from functools import cache
+from math import inf
+from pathlib import Path
+
+import numpy as np
+
+from windrow.agent.folder import RunFolder
+from windrow.app.copies import with_copies
+from windrow.app.execute import Prepared, strategy_of, twin_of
+from windrow.app.runs import ROOT
+from windrow.app.sites import Reached
+from windrow.data.mirror import Mirror
+from windrow.forecast.base import AtOnce, Forecaster
+from windrow.manager import events as e
+from windrow.manager.beliefs import AtSite
+from windrow.manager.core import Core
+from windrow.manager.dispatch import Dispatch, alike
+from windrow.queues.port import QueueError
+from windrow.strategies.base import Decision, LooksAhead
+from windrow.strategies.choosing import Offer, choose
+from windrow.strategies.levels import works
+
+
+@dataclass(frozen=True)
+class DryRun:
+    """What would be submitted now: the decision, whose forecast it is based on, and the exact commands."""
+
+    decision: Decision
+    forecast: str
+    waits_s: tuple[int, ...]
+    commands: tuple[str, ...]
+
+
+def dry_run(prepared: Prepared, root: Path = ROOT) -> DryRun:
+    """Decide as a run would, now, on the live queues of its sites. Nothing is written or submitted."""
+    workflow, order = prepared.runnable.workflow, prepared.order
+    core = Core(works(workflow, [reached.site for reached in prepared.sites], prepared.able), prepared.terms)
+    strategy = strategy_of(order, starts_at_once=prepared.starts_at_once)
+    now, offers, silent = int(time.time()), list[Offer](), dict[str, str]()
+    for at, reached in zip(core.sites, prepared.sites, strict=True):
+        try:
+            offers.append(_offer(reached, core, at, now, looks_ahead=isinstance(strategy, LooksAhead)))
+        except QueueError as error:
+            if len(prepared.sites) == 1:
+                raise
+            silent[at.name] = f"the queue does not answer: {error}"
+    folder = RunFolder.at(root / f"{workflow.name}-N")
+    places = {one.site.files: one.site.folder for one in prepared.sites if one.site.files}
+    mirrors = {
+        place: Mirror(place, folder, dict, f"{at}/runs/{workflow.name}-N", ("python3",)) for place, at in places.items()
+    }
+    dispatch = Dispatch(folder, prepared.runnable, "UID", workflow.name, mirrors=mirrors)
+    name, decision = choose(with_copies(strategy, order.copies, dispatch), offers, order.objective, silent)
+    core.handle(e.JobsPlanned(now, decision, name))
+    specs = [dispatch.spec(core, number) for number in core.jobs]
+    views = {offer.name: offer.view for offer in offers}
+    waits_s = [int(views[job.site].forecast(np.array([job.nodes]), np.array([job.requested_s]))[0])
+               for job in decision.jobs]  # fmt: skip
+    commands = list[str]()
+    for at, reached in zip(core.sites, prepared.sites, strict=True):
+        mine = [number for number, job in core.jobs.items() if job.at is at]
+        groups = alike(mine, core, at.site.max_array)
+        commands += [line for group in groups for line in reached.queue.commands([specs[n] for n in group])]
+    whose = "at once" if prepared.starts_at_once else "twin"
+    return DryRun(decision, whose, tuple(waits_s), tuple(commands))
+
+
+def _offer(reached: Reached, core: Core, at: AtSite, now_s: int, *, looks_ahead: bool) -> Offer:
+    """A site as a run that has not begun could use it now."""
+    queue, site, twin = reached.queue, at.site, cache(lambda: twin_of(reached.queue))
+    forecaster: Forecaster = AtOnce() if site.starts_at_once else twin()
+    view = core.view(now_s, forecaster.waits_s, at.name)
+    if not site.starts_at_once:
+        view = view.within(twin().snapshot().open_nodes)
+    if looks_ahead and view.work.cluster_nodes >= 1:
+        from windrow.foresight.live import Ahead  # noqa: PLC0415
+
+        ahead = Ahead.on(queue, twin(), keeps=False).futures(view, {}, ~at.of(~core.done()), at.requests)
+        view = replace(view, futures=ahead)
+    budget_s = inf if site.max_node_hours is None else site.max_node_hours * 3600
+    return Offer(at.name, view, site.price, node_s=budget_s)

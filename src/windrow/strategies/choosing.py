@@ -1,0 +1,238 @@
+"""Where jobs go when there are several sites: cut, then place.
+
+The strategy cuts what is left for each site as if that were the only one. A job at a site ends at
+
+    max(its wait there by forecast, its data there, the end of the jobs that it waits for) + its run there
+
+and what is left after it at the best site for that. The cut that ends first is taken, with its site (or the one that
+costs least, as the objective says); if it is several jobs of which nobody looked ahead, each goes where it ends first.
+
+Rule 1: pure, as strategies are. Rule 2: a site that could not win even without any wait is not cut for.
+Rule 3: jobs stay where their inputs are, unless another site wins by more than the way back and a margin.
+Rule 4: where one site is offered, the decision is the strategy's own.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import inf
+
+import numpy as np
+
+from windrow.model import NEVER_S, format_duration, is_never
+from windrow.strategies.base import Candidate, Decision, JobPlan, Objective, Strategy, View, best_nodes, decided
+from windrow.strategies.levels import Mask
+
+MARGIN = 0.05
+"""By which part earlier a job must end than where its inputs are, or where it waits already, to go elsewhere."""
+WORTH_S = 60
+"""And by how much, to leave a queue in which it waits."""
+
+
+@dataclass(frozen=True, eq=False)
+class Offer:
+    """A site as it could be used now.
+
+    `data_s`: how long it takes until the inputs of tasks are there. `pace`: how many times as long as expected tasks
+    take there. `node_s`, `room_bytes`: what may be used of nodes yet, and of the disk.
+    """
+
+    name: str
+    view: View
+    price: float = 0.0
+    pace: float = 1.0
+    node_s: float = inf
+    room_bytes: float = inf
+    data_s: Callable[[Sequence[int]], int] = lambda _: 0
+
+    def sized(self, tasks: Mask, busy_s: int = 0) -> tuple[int, JobPlan, int, int]:
+        """When the tasks end in one job here, on the best number of nodes, busy until then; the job, its wait, data."""
+        view = replace(self.view, left=tasks)
+        data_s = self.data_s(np.flatnonzero(tasks).tolist())
+        nodes, wait_s, _ = best_nodes(view, 0, view.levels.last, max(busy_s, data_s))
+        plan = view.plan(0, view.levels.last, nodes)
+        return self._end_s(plan, max(wait_s, data_s, busy_s)), plan, wait_s, data_s
+
+    def _end_s(self, job: JobPlan, start_s: int) -> int:
+        return NEVER_S if is_never(job.run_s) or is_never(start_s) else start_s + round(job.run_s * self.pace)
+
+    def objection(self, jobs: Sequence[JobPlan]) -> str:
+        """Why these jobs cannot go here though they fit; empty where they can."""
+        if sum(job.nodes * job.requested_s for job in jobs) > self.node_s:
+            return "it would use more than max_node_hours allows"
+        w = self.view.work.workflow
+        made = {file for job in jobs for task in job.tasks for file in w.outputs.of(task).tolist()}
+        return "no room for the files" if sum(w.files[file].size_bytes for file in made) > self.room_bytes else ""
+
+
+@dataclass(frozen=True)
+class _Outlook:
+    """A site's decision, when all would be done by it, what that takes of nodes and money, and how far data go."""
+
+    offer: Offer
+    decision: Decision
+    end_s: int
+    node_s: int
+    price: float
+    wait_s: int
+    data_s: int
+
+    def row(self, note: str) -> Candidate:
+        job = self.decision.jobs[0]
+        hours = f"{self.node_s / 3600:,.1f} node-hours" + (f", cost {self.price:,.2f}" if self.price else "")
+        words = f"{hours}; {note}".removesuffix("; ")
+        numbers = (job.nodes, self.wait_s, job.run_s, job.leeway_s, self.end_s)
+        return Candidate(f"at {self.offer.name}", *numbers, words, self.offer.name, self.data_s)
+
+
+def choose(
+    strategy: Strategy,
+    offers: Sequence[Offer],
+    objective: Objective = "makespan",
+    absent: Mapping[str, str] | None = None,
+) -> tuple[str, Decision]:
+    """The decision, and the site for which it is. `absent`: sites that cannot be had now, and why."""
+    out = dict(absent or {})
+    if len(offers) == 1 and not out:
+        return _alone(strategy, offers[0])
+    hopeless, decisions = _hopeless(offers), list[tuple[Offer, Decision]]()
+    for offer in sorted(offers, key=lambda offer: offer.name in hopeless):
+        if offer.name in hopeless and any(decision.jobs for _, decision in decisions):
+            out[offer.name] = hopeless[offer.name]
+            continue
+        decision = decided(strategy, offer.view)
+        if decision.jobs and (why := offer.objection(decision.jobs)):
+            out[offer.name] = why
+        elif decision.jobs or not decision.why:
+            decisions.append((offer, decision))
+        else:
+            out[offer.name] = decision.why
+    cut = [_outlook(offer, decision, offers) for offer, decision in decisions if decision.jobs]
+    if not cut:
+        why = "; ".join(f"{name}: {words}" for name, words in out.items()) if not decisions else ""
+        return (decisions[0][0].name if decisions else offers[0].name if offers else ""), Decision(why=why)
+    if all(one.decision.is_played for one in cut):
+        cut = [replace(one, end_s=one.decision.candidates[0].makespan_s or one.end_s) for one in cut]
+    cut = _sorted(cut, objective)
+    best = cut[0]
+    rows = [one.row("" if one is best else _later(one, best)) for one in cut]
+    rows += [Candidate(f"at {name}", 0, 0, 0, 0, None, words, name) for name, words in out.items()]
+    jobs = tuple(replace(job, site=best.offer.name) for job in best.decision.jobs)
+    if len(jobs) > 1 and not best.decision.is_played:
+        jobs = _spread(best.decision.jobs, [best.offer, *(offer for offer in offers if offer is not best.offer)])
+    beside = "".join(f"; at {one.offer.name} {_later(one, best)}" for one in cut[1:])
+    why = f"at {best.offer.name}{beside}: {best.decision.why}".removesuffix(": ")
+    return best.offer.name, replace(best.decision, jobs=jobs, candidates=(*rows, *best.decision.candidates), why=why)
+
+
+def _alone(strategy: Strategy, offer: Offer) -> tuple[str, Decision]:
+    decision = decided(strategy, offer.view)
+    objection = offer.objection(decision.jobs) if decision.jobs and min(offer.node_s, offer.room_bytes) < inf else ""
+    if objection:
+        return offer.name, Decision(why=objection)
+    name = offer.name
+    return name, replace(decision, jobs=tuple(replace(job, site=name) for job in decision.jobs)) if name else decision
+
+
+def _hopeless(offers: Sequence[Offer]) -> dict[str, str]:
+    """The sites that cannot win, and why. Only sites for the same tasks are compared."""
+    able = [offer for offer in offers if offer.view.can_submit and offer.view.work.cluster_nodes >= 1]
+    if len(able) < 2 or able[0].view.jobs_waiting:
+        return {}
+    same = [offer for offer in able if (offer.view.left == able[0].view.left).all()]
+    best_s = min(offer.sized(offer.view.left, offer.view.busy_s)[0] for offer in same)
+    runs = {offer: int(offer.view.levels.run_s(0, offer.view.levels.last).min()) * offer.pace for offer in same}
+    least = {offer.name: run_s + offer.view.busy_s for offer, run_s in runs.items()}
+    words = "could not win even without a wait"
+    return {name: f"{words}: {format_duration(end_s)} at least" for name, end_s in least.items() if end_s > best_s}
+
+
+def _outlook(offer: Offer, decision: Decision, offers: Sequence[Offer]) -> _Outlook:
+    """What the decision leads to. What it leaves is taken for one job more, submitted when its first job starts."""
+    view, jobs = offer.view, decision.jobs
+    nodes, runs = (np.array([getattr(job, name) for job in jobs], dtype=np.int64) for name in ("nodes", "run_s"))
+    waits = view.waits_s(nodes, runs + np.array([job.leeway_s for job in jobs]))
+    data = [offer.data_s(job.tasks) for job in jobs]
+    starts = [max(int(wait), far) for wait, far in zip(waits, data, strict=True)]
+    end_s = max(offer._end_s(job, max(start, view.busy_s)) for job, start in zip(jobs, starts, strict=True))
+    node_s = round(float((nodes * runs).sum()) * offer.pace)
+    price = offer.price * node_s / 3600
+    rest = view.left.copy()
+    rest[[task for job in jobs for task in job.tasks]] = False
+    if rest.any() and not is_never(end_s):
+        there = [other for other in offers if other is offer or not (rest & ~other.view.left).any()]
+        ways = []
+        for other in (other for other in there if other.view.work.cluster_nodes >= 1):
+            _, job, wait_s, data_s = other.sized(rest, end_s)
+            ways.append((other._end_s(job, max(end_s, min(starts) + wait_s, data_s)), other, job))
+        end_s, other, job = min(ways, key=lambda way: way[0])
+        node_s += round(job.nodes * job.run_s * other.pace)
+        price += other.price * job.nodes * job.run_s * other.pace / 3600
+    return _Outlook(offer, decision, min(end_s, NEVER_S), node_s, price, int(waits[0]), max(data))
+
+
+def _sorted(found: Sequence[_Outlook], objective: Objective) -> list[_Outlook]:
+    """The best first. Who has to fetch data must win by the way back, and by the margin."""
+    away = {id(one): one.data_s + MARGIN * one.end_s if one.data_s else 0.0 for one in found}
+    ends = {id(one): one.end_s + away[id(one)] for one in found}
+    first, least = max(1.0, min(ends.values())), max(1, min(one.node_s for one in found))
+
+    def key(one: _Outlook) -> tuple[float, float]:
+        end = ends[id(one)]
+        match objective:
+            case "makespan":
+                return end, one.node_s
+            case "balanced":
+                return end / first + one.node_s / least, end
+            case "node-hours":
+                return one.node_s, end
+            case "cost":
+                return one.price, end
+
+    return sorted(found, key=lambda one: (is_never(one.end_s), *key(one)))
+
+
+def _later(one: _Outlook, best: _Outlook) -> str:
+    by_s = one.end_s - best.end_s
+    if is_never(abs(by_s)):
+        return "never"
+    return f"{format_duration(abs(by_s))} {'later' if by_s >= 0 else 'earlier'}"
+
+
+def _spread(jobs: Sequence[JobPlan], offers: Sequence[Offer]) -> tuple[JobPlan, ...]:
+    """Each job at the site where it ends first, behind those that go there with it; of equals the first site."""
+    taken, sent, placed = Counter[str](), Counter[str](), list[JobPlan]()
+    for job in jobs:
+        found: list[tuple[int, int, JobPlan]] = []
+        for number, offer in enumerate(offers):
+            view, mine = offer.view, np.array(job.tasks)
+            if sent[offer.name] >= view.cap - view.jobs or not view.left[mine].all():
+                continue
+            run_s = (
+                int(view.work.run_s(mine, job.nodes, job.nodes)[0]) if job.nodes <= view.work.cluster_nodes else NEVER_S
+            )
+            if is_never(run_s) or offer.objection([*(p for p in placed if p.site == offer.name), job]):
+                continue
+            plan = replace(job, run_s=run_s, requested_s=view.request(run_s + job.leeway_s), site=offer.name)
+            turns = taken[offer.name] // max(1, view.work.cluster_nodes)
+            start_s = max(view.wait_s(job.nodes, run_s + job.leeway_s), offer.data_s(job.tasks)) + turns * run_s
+            found.append((offer._end_s(plan, start_s), number, plan))
+        if found:
+            placed.append(min(found, key=lambda one: one[:2])[2])
+            taken[placed[-1].site] += job.nodes
+            sent[placed[-1].site] += 1
+    return tuple(placed)
+
+
+def better_elsewhere(tasks: Mask, stays_s: int, offers: Sequence[Offer], busy_s: int) -> tuple[str, int] | None:
+    """The site at which these tasks, submitted now, should end clearly before `stays_s`, and when; None: at none."""
+    views = [(offer, offer.view, offer.view.work) for offer in offers]
+    able = (
+        offer
+        for offer, view, work in views
+        if view.jobs < view.cap and work.cluster_nodes >= 1 and work.mine is not None and work.mine[tasks].all()
+    )
+    end_s, name = min(((offer.sized(tasks, busy_s)[0], offer.name) for offer in able), default=(NEVER_S, ""))
+    return (name, end_s) if stays_s > end_s * (1 + MARGIN) and stays_s > end_s + WORTH_S else None
