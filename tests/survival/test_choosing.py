@@ -191,7 +191,7 @@ def test_jobs_that_waited_at_a_site_that_is_lost_are_cancelled_when_it_returns(f
     run.check_beliefs()
 
 
-def test_a_site_that_refuses_jobs_leaves_the_pool(folder: Path) -> None:
+def test_a_site_that_refuses_jobs_leaves_the_group(folder: Path) -> None:
     both = worlds(3, 4)
     run = Sites(folder / "run", both, braid(), strategy="level-by-level", speeds=(1.0, 2.0))
     run.sites = [run.sites[0], replace(run.sites[1], kinds=(replace(run.sites[1].kinds[0], count=9),))]  # it has 4
@@ -205,7 +205,7 @@ def test_a_site_that_refuses_jobs_leaves_the_pool(folder: Path) -> None:
 def test_a_budget_holds(folder: Path) -> None:
     both = worlds(4, 4)
     run = Sites(folder / "run", both, chain(*[300] * 6, wide=4), strategy="level-by-level", speeds=(1.0, 2.0))
-    run.sites[1] = replace(run.sites[1], max_node_hours=1.0)
+    run.sites = [run.sites[0], replace(run.sites[1], max_node_hours=1.0)]
     for world in both:
         world.takes_s = lambda _: 150.0
     assert run.go_on()
@@ -225,4 +225,4 @@ def test_parts_that_nothing_ties_may_share_both_sites(folder: Path) -> None:
     run = Sites(folder / "run", worlds(3, 3), runnable(part, part), strategy="individual")
     assert run.go_on()
     run.check_all()
-    assert len(_manager(run).core.sites[0].pool) == 2
+    assert len(_manager(run).core.sites[0].group) == 2

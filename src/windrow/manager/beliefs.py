@@ -127,7 +127,7 @@ class AtSite:
     """What a run holds of one site. Jobs lost there and nodes that fail there say nothing of another site.
 
     `name` is that of the site, or empty where there is no other. `work` are the tasks as they would run there. `jobs`
-    counts own jobs in its system, `used_node_s` what those had that are gone. `pool` are the sites among which its
+    counts own jobs in its system, `used_node_s` what those had that are gone. `group` are the sites among which its
     tasks can choose, itself included. `trouble`: why no more is sent there. `paces`: how many times as long as expected
     the last tasks took.
     """
@@ -140,7 +140,7 @@ class AtSite:
     individually: bool = False
     jobs: int = 0
     used_node_s: int = 0
-    pool: tuple[AtSite, ...] = ()
+    group: tuple[AtSite, ...] = ()
     trouble: str = ""
     paces: deque[float] = field(default_factory=lambda: deque(maxlen=_PACES))
 
@@ -163,21 +163,21 @@ class AtSite:
         return tasks if self.work.mine is None else tasks & self.work.mine
 
 
-def join_pools(sites: Sequence[AtSite]) -> None:
-    """Sites that share tasks, or have both a third in common, are in one pool: a task can be moved among them."""
+def join_groups(sites: Sequence[AtSite]) -> None:
+    """Sites that share tasks, or have both a third in common, are in one group: a task can be moved among them."""
     for at in sites:
-        at.pool = (at,)
+        at.group = (at,)
     for one, other in combinations(sites, 2):
-        if other not in one.pool and (one.of(other.of(np.ones(len(one.work.workflow), dtype=bool)))).any():
-            together = {*one.pool, *other.pool}
+        if other not in one.group and (one.of(other.of(np.ones(len(one.work.workflow), dtype=bool)))).any():
+            together = {*one.group, *other.group}
             for at in together:
-                at.pool = tuple(site for site in sites if site in together)
+                at.group = tuple(site for site in sites if site in together)
 
 
 def at_site(work: Work, terms: Terms, name: str) -> AtSite:
     """A site of a run that has not begun."""
     at = AtSite(name, work, terms.requests(work.site), Losses(terms.patience))
-    at.pool = (at,)
+    at.group = (at,)
     return at
 
 

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from windrow.manager import events as e
-from windrow.manager.beliefs import AtSite, Copies, Job, at_site, expect_longer, join_pools
+from windrow.manager.beliefs import AtSite, Copies, Job, at_site, expect_longer, join_groups
 from windrow.manager.events import Abandon, Action, Decide, StopJob, SubmitJob
 from windrow.manager.terms import Terms
 from windrow.model.allocation import Member
@@ -40,7 +40,7 @@ class Core:
         """A run that has not begun. `work` is not changed, so that runs of the same workflow can share it.
 
         With several sites there is a work for each (`strategies.levels.works`). A task that may run at several of them
-        goes where a decision puts it; such sites are a pool (`beliefs.join_pools`), and are decided for together.
+        goes where a decision puts it; such sites are a group (`beliefs.join_groups`), and are decided for together.
         """
         works = [work] if isinstance(work, Work) else list(work)
         self.terms = terms
@@ -74,7 +74,7 @@ class Core:
         workflow, first = self.work.workflow, len(self._done)
         new = range(first, len(workflow))
         self._needs = workflow.needs()
-        join_pools(self.sites)
+        join_groups(self.sites)
         self.site_of = np.argmax([at.of(np.ones(len(workflow), dtype=bool)) for at in self.sites], axis=0).tolist()
         expected = [at.work.expected_s.tolist() for at in self.sites]
         self._expected += [expected[self.site_of[task]][task] for task in new]
@@ -135,7 +135,7 @@ class Core:
     def members(self, number: int) -> dict[int, Member]:
         """The open tasks and copies of a job, as its allocation must know them."""
         needs, parents, children, at = self._needs, self._open_parents, self._children, self.jobs[number].at
-        expected = self._expected if len(at.pool) == 1 else at.work.expected_s.tolist()
+        expected = self._expected if len(at.group) == 1 else at.work.expected_s.tolist()
         tasks = sorted(self.jobs[number].open_tasks | self.jobs[number].copies)
         return {t: Member(needs[t], expected[t], parents[t], children[t]) for t in tasks}
 
@@ -187,7 +187,7 @@ class Core:
     def view(self, at_s: int, forecast: Forecast, site: str = "") -> View:
         """What a strategy may know at this time of one site: the tasks that are to run there, and the jobs there."""
         at = self.at(site)
-        mine = [job for job in self.jobs.values() if job.at in at.pool]
+        mine = [job for job in self.jobs.values() if job.at in at.group]
         running = [job for job in mine if job.is_running]
         spare = sum(job.is_spare and not job.is_running for job in mine)
         busy = max((job.expected_end_s - at_s for job in running if not job.is_stopping), default=0)
@@ -213,10 +213,10 @@ class Core:
     def _within_reach(self, at: AtSite, at_s: int) -> NDArray[np.bool_]:
         """What is left and may run at this site, without what waits for tasks that must run elsewhere first."""
         left = at.of(self._left).copy()
-        if len(at.pool) > 1:
+        if len(at.group) > 1:
             left[[task for task, (was_at, until_s) in self._moved.items() if was_at is at and at_s < until_s]] = False
             away = (self._left & ~left).nonzero()[0].tolist()
-            left[sorted(self._descendants(t for t in away if any(o.has(t) for o in at.pool)))] = False
+            left[sorted(self._descendants(t for t in away if any(o.has(t) for o in at.group)))] = False
         return left
 
     def check(self) -> None:
@@ -244,18 +244,18 @@ class Core:
         return self._decide_if_useful(self.sites)
 
     def _tasks_added(self, event: e.TasksAdded) -> list[Action]:
-        """They are to run at the first site, or at any of its pool that can take them."""
+        """They are to run at the first site, or at any of its group that can take them."""
         workflow, first = event.to(self.work.workflow), len(self._done)
         self.additions.add(event.id)
         fits = [able(workflow, at.site, event.added.steps, first)[first:] for at in self.sites]
-        fits[0] |= ~np.any([fits[n] for n, at in enumerate(self.sites) if at in self.sites[0].pool], axis=0)
+        fits[0] |= ~np.any([fits[n] for n, at in enumerate(self.sites) if at in self.sites[0].group], axis=0)
         for at, join in zip(self.sites, fits, strict=True):
-            at.work = at.work.extended(workflow, join & (at in self.sites[0].pool))
+            at.work = at.work.extended(workflow, join & (at in self.sites[0].group))
         self._take_tasks()
         return self._decide_if_useful(self.sites[:1])
 
     def _jobs_planned(self, event: e.JobsPlanned) -> list[Action]:
-        for at in self.at(event.site).pool:
+        for at in self.at(event.site).group:
             at.individually |= event.decision.individually
         actions: list[Action] = []
         for plan in event.decision.jobs:
@@ -280,7 +280,8 @@ class Core:
             job.taken_by = event.by
             if event.by in self.jobs:
                 self.jobs[event.by].has_begun = True  # its nodes are at work, though not with its own tasks
-        others = [j.expected_end_s for j in self.jobs.values() if j is not job and j.at in job.at.pool and j.is_running]
+        jobs = (other for other in self.jobs.values() if other is not job and other.at in job.at.group)
+        others = [other.expected_end_s for other in jobs if other.is_running]
         job.is_running = True
         job.started_s = event.at_s if job.taken_by is None else None
         if self.terms.busy_is_request:
@@ -292,7 +293,7 @@ class Core:
                 self.jobs[home].open_tasks.discard(task)
                 self._promote(task, event.job)
                 self._copies.add(task, home)
-        return self._decide_if_useful([job.at])
+        return self._decide_if_useful(job.at.group)
 
     def _task_finished(self, task: int, at_s: int) -> list[Action]:
         if self._done[task]:
@@ -403,7 +404,7 @@ class Core:
 
     def _homes(self, tasks: Iterable[int]) -> dict[AtSite, None]:
         """All sites where one of these tasks may run."""
-        return dict.fromkeys(at for task in tasks for at in self._home(task).pool if at.has(task))
+        return dict.fromkeys(at for task in tasks for at in self._home(task).group if at.has(task))
 
     def _unready(self, task: int) -> None:
         del self._ready[bisect_left(self._ready, (-self._expected[task], task))]
@@ -450,7 +451,7 @@ class Core:
     def _give_up_site(self, at: AtSite, why: str) -> list[Action]:
         """Send no more there. Where what could run there cannot run elsewhere, the run gives up."""
         at.trouble = why
-        others = [other for other in at.pool if not other.trouble]
+        others = [other for other in at.group if not other.trouble]
         mine = at.of(~self.done())
         if not others or (mine & ~np.any([other.of(mine) for other in others], axis=0)).any():
             return self._give_up(why)

@@ -62,13 +62,13 @@ class Moving:
                 self._withdraw(outpost)
 
     def _outposts(self) -> Iterator[Outpost]:
-        return (outpost for outpost in self.run.outposts if len(outpost.at.pool) > 1)
+        return (outpost for outpost in self.run.outposts if len(outpost.at.group) > 1)
 
     def _leave(self, outpost: Outpost, *, is_lost: bool) -> None:
         """The site is silent: what it never got may go elsewhere, and all that is not heard of if it `is_lost`."""
         at, now, name = outpost.at, self.run.now_s(), outpost.at.name
         silent = {one.at.name for one in self.run.outposts if one.hearing.silent_since_s is not None}
-        others = [other for other in at.pool if other.name not in silent and not other.trouble]
+        others = [other for other in at.group if other.name not in silent and not other.trouble]
         gone: list[Record] = []
         for number, placed in outpost.placed.items():
             job = self.run.core.jobs[number]

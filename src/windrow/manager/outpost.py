@@ -170,46 +170,46 @@ class Outpost:
             self.run.take_in([Record(e.JobEnded(int(now), n), state | tried[n], now) for n in unsent])
 
     @property
-    def _pool(self) -> list[Outpost]:
+    def _group(self) -> list[Outpost]:
         """The outposts at the sites for which decisions are taken together with those for this one."""
-        return [outpost for outpost in self.run.outposts if outpost.at in self.at.pool]
+        return [outpost for outpost in self.run.outposts if outpost.at in self.at.group]
 
     def _is_decision_due(self) -> bool:
         """Whether one is wanted, and all is submitted that was decided before (where the queue answers)."""
         now = self.run.steady_s()
-        there = [outpost for outpost in self._pool if outpost is self or outpost.asking.is_due(now)]
+        there = [outpost for outpost in self._group if outpost is self or outpost.asking.is_due(now)]
         is_wanted = any(outpost.wants_decision for outpost in there) and self.deciding.is_due(now)
         return is_wanted and not any(outpost._unsent() for outpost in there)
 
     def _decide(self) -> None:
-        pool, core = self._pool, self.run.core
+        group, core = self._group, self.run.core
         if core.is_stopped or core.trouble:  # since the decision was wished
-            for outpost in pool:
+            for outpost in group:
                 outpost.wants_decision = False
             return
         now = self.run.now_s()
         offers, absent = self.offers(now)
         name, decision = choose(self.run.strategy, offers, self.run.objective, absent)
-        is_stuck = not decision.jobs and bool(decision.why) and not sum(at.jobs for at in self.at.pool)
+        is_stuck = not decision.jobs and bool(decision.why) and not sum(at.jobs for at in self.at.group)
         self.held_back = f"nothing more can be submitted: {decision.why}" if is_stuck else ""
         if is_stuck:  # as the queue stands (nodes are drained, say): ask again, ever more rarely
-            for outpost in pool:
+            for outpost in group:
                 outpost.deciding.asked(self.run.steady_s())
             return
-        for outpost in pool:  # of a queue that did not answer something may be wanted when it does
+        for outpost in group:  # of a queue that did not answer something may be wanted when it does
             is_silent = outpost.at.name in absent and not outpost.at.trouble
             outpost.deciding, outpost.wants_decision, outpost.held_back = PollTimes(), is_silent, ""
         if decision.jobs or decision.candidates:
-            chosen = next(outpost for outpost in pool if outpost.at.name == name)
+            chosen = next(outpost for outpost in group if outpost.at.name == name)
             site, detail = chosen.at.site, {"forecast": chosen.trusted}
             limit = {"limit_s": site.max_request_s} if site.starts_at_once else {}
             self.run.take_in([Record(e.JobsPlanned(int(now), decision, name), detail | limit, now)])
-            self.wants_decision = len(pool) > 1 and len(decision.jobs) > 1  # there may be room for more elsewhere
+            self.wants_decision = len(group) > 1 and len(decision.jobs) > 1  # there may be room for more elsewhere
 
     def offers(self, now_s: float) -> tuple[list[Offer], dict[str, str]]:
-        """The sites of the pool as they could be used now; and those that cannot be, with the reason."""
+        """The sites of the group as they could be used now; and those that cannot be, with the reason."""
         found, absent = list[Offer](), dict[str, str]()
-        for outpost in self._pool:
+        for outpost in self._group:
             name, steady_s = outpost.at.name, self.run.steady_s()
             if outpost.at.trouble or not (outpost is self or outpost.asking.is_due(steady_s)):
                 absent[name] = outpost.at.trouble or outpost.trouble
@@ -224,7 +224,7 @@ class Outpost:
         return found, absent
 
     def _offer(self, now_s: float) -> Offer:
-        if self.hearing.silent_since_s is not None and len(self.at.pool) > 1:
+        if self.hearing.silent_since_s is not None and len(self.at.group) > 1:
             self.queue.snapshot()  # whose last reading forecasts may be made from: does it answer?
             if not self.placed:
                 self.hearing.answered()
@@ -239,7 +239,7 @@ class Outpost:
             site.price,
             at.pace,
             inf if site.max_node_hours is None else site.max_node_hours * 3600 - kept_node_s,
-            inf if site.room_bytes is None or len(at.pool) == 1 else site.room_bytes,
+            inf if site.room_bytes is None or len(at.group) == 1 else site.room_bytes,
             lambda tasks: 0 if moves is None else ceil(moves.catalogue.data_s(tasks, site.files)),
         )
 
@@ -249,7 +249,7 @@ class Outpost:
         view = core.view(int(now_s), forecaster.waits_s, self.at.name)
         if self.open_nodes is not None:
             view = view.within(self.open_nodes())
-        elsewhere = (job for job in core.jobs.values() if job.at is not self.at and job.at in self.at.pool)
+        elsewhere = (job for job in core.jobs.values() if job.at is not self.at and job.at in self.at.group)
         if self.ahead is None or view.work.cluster_nodes < 1 or any(job.open_tasks for job in elsewhere):
             return view  # what runs elsewhere cannot be played here
         done = ~self.at.of(~core.done())  # what is to run elsewhere is not played
