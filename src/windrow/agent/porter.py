@@ -30,13 +30,14 @@ def serve(folder: Path, request: dict[str, Any]) -> dict[str, Any]:
     """Do what is requested, in this order: `put` files (name: text), send what is new, `remove` the folder.
 
     `known`: bytes of each file that the asker has; `jobs`: those whose files are wanted; `all`: what tasks print, too.
+    `missing` names files of tasks: which of them are not here?
     """
     for name, text in request.get("put", {}).items():
         with disk_faults(f"{folder / name} cannot be written"):
             (folder / name).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             with replacing(folder / name) as file:
                 file.write(text.encode())
-    reply: dict[str, Any] = {"now": time.time(), "files": [], "more": False}
+    reply: dict[str, Any] = {"now": time.time(), "files": [], "more": False, "missing": []}
     left, known = MOST_BYTES, request.get("known", {})
     for name in _names(folder, request):
         try:
@@ -52,6 +53,8 @@ def serve(folder: Path, request: dict[str, Any]) -> dict[str, Any]:
         reply["more"] = left <= 0
         if left <= 0:
             break
+    if "missing" in request and (files := folder / "files").is_dir():  # else the whole disk may be away for a while
+        reply["missing"] = [name for name in request["missing"] if not os.path.lexists(files / name)]
     if request.get("remove"):
         about_to_write(folder)
         shutil.rmtree(folder, ignore_errors=True)

@@ -56,7 +56,7 @@ class Standing:
     @property
     def is_up_to_date(self) -> bool:
         """Whether there is nothing to do."""
-        return self.is_same and self.to_run == 0
+        return self.is_same and self.to_run == 0 and not self.told.story.elsewhere
 
 
 def standing(told: RunView) -> Standing:
@@ -87,7 +87,10 @@ def _lost(told: RunView) -> tuple[LostFile, ...]:
     story, open_states = told.story, (TaskState.PENDING, TaskState.FAILED, TaskState.BLOCKED)
     left = [number for number, task in enumerate(story.tasks) if task.state in open_states]
     done = [task.state is TaskState.FINISHED for task in story.tasks]
-    return tuple(lost_files(told.runnable, left, done.__getitem__, results=story.is_complete))
+    if "far" in told.facts:  # what is elsewhere cannot be seen from here
+        left = []
+    is_home = story.is_complete and not story.elsewhere
+    return tuple(lost_files(told.runnable, left, done.__getitem__, results=is_home))
 
 
 def _changed(told: RunView, task: int, made: Container[str], before: Mapping[str, tuple[int, int]]) -> str | None:

@@ -134,10 +134,10 @@ class Catalogue:
             seen, link = took_s / (size_bytes / 1e6), (origin, to)
             self.s_per_mb[link] = FADING * self.s_per_mb.get(link, seen) + (1 - FADING) * seen
 
-    def removed(self, place: str) -> None:
-        """Nothing is left at that place."""
-        for places in self._at.values():
-            places.discard(place)
+    def gone(self, place: str, files: Collection[str] = ()) -> None:
+        """These are not at that place any more; all, where none are named."""
+        for path in files or self._at:
+            self._at[path].discard(place)
 
     def lacking(self, task: int, place: str) -> list[str]:
         """What the task reads and is not there."""

@@ -172,7 +172,7 @@ class Core:
                 job = self.jobs[event.job]
                 self._moved |= dict.fromkeys(job.open_tasks, (job.at, event.until_s))
                 return [] if job.is_stopping else [self._stop(event.job)]
-            case e.JobSubmitted() | e.TaskRetried() | e.FilesMoved() | e.MoveFailed() | e.FolderRemoved():
+            case e.JobSubmitted() | e.TaskRetried() | e.FilesMoved() | e.MoveFailed() | e.FilesGone():
                 return []
             case e.RunBegan():
                 return self._run_began()

@@ -238,16 +238,17 @@ class MoveFailed:
 
 
 @dataclass(frozen=True, slots=True)
-class FolderRemoved:
-    """All results are at home: the run's folder at this place of files is gone, with all that was in it."""
+class FilesGone:
+    """These files are not at this place any more. None: all results are at home, and the run's folder there is gone."""
 
     at_s: int
-    files: str
+    place: str
+    files: tuple[str, ...] = ()
 
 
 JobEvent = JobSubmitted | JobRejected | JobWithdrawn | JobStarted | JobTaken | JobEnded | JobKilled
 TaskEvent = TaskStarted | TaskRetried | TaskFinished | TaskUndone | TaskKept | TaskFailed | TaskDropped | CopyFailed
-FileEvent = FilesMoved | MoveFailed | FolderRemoved
+FileEvent = FilesMoved | MoveFailed | FilesGone
 Event = RunBegan | RunStopped | TasksAdded | JobsPlanned | JobEvent | TaskEvent | FileEvent
 
 

@@ -116,7 +116,10 @@ class Manager:
         core = self.core
         self.undo([LostFile(task) for task in tasks if core.is_done(task) or task in core.failed])
         left = [task for task, job in enumerate(core.job_of) if job is None and not core.is_done(task)]
-        is_gone = self.transfers.is_gone if self.transfers else None
+        is_gone = None
+        if self.transfers is not None:
+            self.transfers.look_for_files()
+            is_gone = self.transfers.is_gone
         lost = lost_files(self.dispatch.runnable, left, core.is_done, is_gone, results=core.is_complete)
         self.undo(lost)
         self._act_on_wishes()

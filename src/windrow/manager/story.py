@@ -201,6 +201,17 @@ class RunStory:
         return found
 
     @property
+    def elsewhere(self) -> set[str]:
+        """Places of files, beside home, that have something of the run."""
+        places: set[str] = set()
+        for event in self.transfers:
+            if isinstance(event, e.FilesMoved):
+                places |= {event.origin, event.to} - {""}
+            elif isinstance(event, e.FilesGone) and not event.files:
+                places.discard(event.place)
+        return places
+
+    @property
     def is_complete(self) -> bool:
         """Whether every task is done."""
         return all(task.state == TaskState.FINISHED for task in self.tasks)

@@ -88,6 +88,22 @@ class Transfers:
         path = os.path.relpath(os.path.normpath(Path(workdir, name)), self.catalogue.paths.root)
         return is_gone_from(workdir, name) if self.catalogue.is_at(path, HOME) else self.catalogue.is_nowhere(path)
 
+    def look_for_files(self) -> None:
+        """Take note of files that were where tasks need them, and are no more. Where nobody answers, nothing is."""
+        done, paths = self.run.core.is_done, self.catalogue.paths
+        needed = {path for task, read in enumerate(paths.reads) if not done(task) for path in read}
+        for place in (HOME, *sorted(self._used)):
+            there = sorted(path for path in needed if self.catalogue.is_at(path, place))
+            missing = [path for path in there if path in self.catalogue.maker and is_gone_from(paths.root, path)]
+            if place != HOME:
+                try:
+                    missing = self.mirrors[place].ask({"missing": there})["missing"]
+                except QueueError:
+                    continue
+            if missing:
+                now = self.run.now_s()
+                self.run.take_in([Record(e.FilesGone(int(now), place, tuple(missing)), at_s=now)])
+
     def note(self, record: Record) -> None:
         """Keep the picture of the files."""
         catalogue, event, detail = self.catalogue, record.event, record.detail or {}
@@ -103,9 +119,9 @@ class Transfers:
         elif isinstance(event, e.FilesMoved):
             catalogue.moved(event.files, event.origin, event.to, event.size_bytes, event.took_s)
             self._used |= {event.to} - {HOME}
-        elif isinstance(event, e.FolderRemoved):
-            catalogue.removed(event.files)
-            self._used.discard(event.files)
+        elif isinstance(event, e.FilesGone):
+            catalogue.gone(event.place, event.files)
+            self._used -= set() if event.files else {event.place}
         elif isinstance(event, e.JobsPlanned) and event.decision.jobs:
             self._used |= {self.run.core.at(event.site).site.files} - {HOME}
         elif isinstance(event, e.TasksAdded):
@@ -118,9 +134,9 @@ class Transfers:
 
     def look(self) -> None:
         """Ask all places for what agents wrote, each at its pace."""
-        for place, mirror in self.mirrors.items():
-            if self._is_due(place) and (mirror.jobs() or place in self._used):
-                mirror.look()
+        for place in self._used:
+            if self._is_due(place):
+                self.mirrors[place].look()
 
     def step(self) -> bool:
         """Take in what has moved, move what is wanted, announce what is there. Whether anything happened."""
@@ -203,7 +219,7 @@ class Transfers:
                 else:
                     self.troubles.pop((place, "be removed"), None)
                     now = self.run.now_s()
-                    self.run.take_in([Record(e.FolderRemoved(int(now), place), at_s=now)])
+                    self.run.take_in([Record(e.FilesGone(int(now), place), at_s=now)])
 
     def close(self) -> None:
         """Stop what is under way."""

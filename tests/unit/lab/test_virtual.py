@@ -35,7 +35,7 @@ from windrow.model import Log
 from windrow.queues.simulated import SimulatedQueue
 from windrow.recipes import generate_log, generate_workflow
 from windrow.sim import Cluster
-from windrow.strategies import whole_seconds
+from windrow.strategies import Work, whole_seconds
 
 pytestmark = pytest.mark.slow
 
@@ -69,6 +69,19 @@ def test_every_kind_of_fault_at_some_records(kind: Kind) -> None:
 def test_drawn_runs_of_which_several_jobs_run_each_task() -> None:
     for seed in range(8 * max(1, FUZZ)):
         assert not play(replace(small(seed), copies=2 + seed % 2)).violation
+
+
+def test_drawn_runs_at_two_places_of_files() -> None:
+    for seed in range(10 * max(1, FUZZ)):
+        assert not play(replace(small(seed), far=1)).violation
+
+
+def test_a_manager_that_moves_files_is_killed_at_some_records() -> None:
+    """At every record, with WINDROW_FUZZ."""
+    first = replace(small(7), levels=4, far=1, kind=Kind.MANAGER)
+    records = play(first).records
+    for record in range(1, records + 1, 1 if FUZZ > 1 else 9):
+        assert not play(replace(first, record=record)).violation
 
 
 def test_what_a_replacement_left_half_written_is_made_again() -> None:
@@ -178,6 +191,7 @@ def test_without_faults_a_run_goes_as_in_a_trial(seed: int, strategy: str) -> No
         run.survive()
         records, (work, terms) = run.records(), run.fresh()
         run.close()
+    assert isinstance(work, Work)
     trial = run_trial(
         cluster, runnable.workflow, find_strategy(strategy), terms=terms, work=work, actual_s=np.array(takes_s)
     )

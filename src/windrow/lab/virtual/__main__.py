@@ -31,6 +31,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--levels", type=int, default=10, help="tasks one after another (default: 10)")
     parser.add_argument("--faults", type=int, default=8, help="the most that go wrong (default: 8)")
     parser.add_argument("--copies", type=int, default=1, help="jobs that run the same tasks (default: 1)")
+    parser.add_argument("--far", type=int, default=0, choices=(0, 1), help="1: a second place, with files of its own")
     parser.add_argument("--kind", default="", choices=[str(kind) for kind in Kind], help="only this fault, at --record")
     parser.add_argument("--record", type=int, help="the record of the journal at which it strikes")
     parser.add_argument("--every-record", action="store_true", help="each kind of fault at each record of the run")
@@ -42,7 +43,7 @@ def _parser() -> argparse.ArgumentParser:
 def main(words: list[str]) -> int:
     """Play what is asked for; 1 where an invariant is broken."""
     given = _parser().parse_args(words)
-    names = "strategy", "lanes", "levels", "faults", "kind", "record", "copies"
+    names = "strategy", "lanes", "levels", "faults", "kind", "record", "copies", "far"
     first = Scenario(given.seed, **{name: getattr(given, name) for name in names})
     asked = (
         every_record(first) if given.every_record else [replace(first, seed=first.seed + i) for i in range(given.runs)]

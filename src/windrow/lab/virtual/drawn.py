@@ -41,6 +41,8 @@ class Scenario:
     kind: str = ""
     record: int | None = None
     copies: int = 1
+    far: int = 0
+    """1: every second task runs at a place with files of its own."""
 
     @property
     def command(self) -> str:
@@ -51,7 +53,7 @@ class Scenario:
         return " ".join(["python -m windrow.lab.virtual --seed", str(self.seed), *sizes, *more])
 
 
-_USUAL = {name: Scenario.__dataclass_fields__[name].default for name in ("lanes", "levels", "faults", "copies")}
+_USUAL = {name: Scenario.__dataclass_fields__[name].default for name in ("lanes", "levels", "faults", "copies", "far")}
 
 
 @dataclass
@@ -99,7 +101,8 @@ def play(scenario: Scenario, *, tells: bool = False) -> Played:
         world = World(queue, takes.__getitem__)
         strategy = scenario.strategy or chance.choice(STRATEGIES)
         begins_with, joins = _parts(runnable, horizon_s, random.Random(f"growth {scenario.seed}"))
-        run = VirtualRun(folder / "run", world, begins_with, strategy, additions=joins, copies=scenario.copies)
+        far, copies = folder / "far" if scenario.far else None, scenario.copies
+        run = VirtualRun(folder / "run", world, begins_with, strategy, additions=joins, copies=copies, far=far)
         if scenario.kind:
             pick = chance.randrange(1000)
             world.faults = [Fault(Kind(scenario.kind), inf, scenario.record, pick, chance.choice([5, 30, 120, 600]))]

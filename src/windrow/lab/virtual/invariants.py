@@ -7,7 +7,7 @@
 4. One submission a tag, unless one that got no answer arrived after its tag was looked for.
 5. Story equals core: both, and a core that replays the journal, believe the same of every task and job.
 6. Nothing is left at the end: no job in the queue, no unfinished output or draft of a file on disk; and every task is
-   done, its outputs whole.
+   done, its outputs whole. 7. Of a run at two places of files, results are at home then, and the other has nothing.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from windrow.agent.folder import RunFolder
 from windrow.agent.order import absolute
 from windrow.lab.virtual.agents import WHOLE
 from windrow.manager.core import Core
-from windrow.manager.events import Action, Event, TaskUndone
+from windrow.manager.events import Action, Event, FilesGone, TaskUndone
 from windrow.manager.journal import Record, RunJournal
 from windrow.manager.states import TaskState
 from windrow.manager.story import RunStory
@@ -113,23 +113,39 @@ def finished_in(folder: RunFolder) -> list[tuple[int, int]]:
     return [(word.task, number) for number, word in found if isinstance(word, AttemptFinished)]
 
 
-def check_nothing_twice(world: World, folder: RunFolder, records: Iterable[Record]) -> None:
+def check_nothing_twice(world: World, folders: Iterable[RunFolder], records: Iterable[Record]) -> None:
     """Of what was done, nothing was done again; of what was submitted, nothing twice; nothing is in the queue."""
     twice = {tag: count for tag, count in world.queue.taken.items() if count > 1 + world.queue.late[tag]}
     if twice:
         raise Violation(f"submitted twice: {twice}")
     undone = Counter(r.event.task for r in records if isinstance(r.event, TaskUndone))
     may_be_lost = world.deleted | {Path(path).name for path in world.doubtful}
+    is_cleaned = False  # with its folder elsewhere went what only tasks read; who joins the run later needs it again
     for record in records:
-        if isinstance(record.event, TaskUndone) and (record.detail or {}).get("file") not in may_be_lost:
+        is_cleaned |= isinstance(record.event, FilesGone) and not record.event.files
+        if (
+            isinstance(record.event, TaskUndone)
+            and not is_cleaned
+            and (record.detail or {}).get("file") not in may_be_lost
+        ):
             raise Violation(f"task {record.event.task} was undone, though no output of it was deleted")
     given_up = {start.task for start in world.starts if start.queue_id in world.was_unseen}
-    ends = Counter(task for task, _ in finished_in(folder))
+    ends = Counter(task for folder in folders for task, _ in finished_in(folder))
     again = {t: n for t, n in ends.items() if n > 1 + undone[t] and t not in given_up}
     if again:
         raise Violation(f"finished again: {again}")
     if world.queue.left:
         raise Violation(f"left in the queue: {world.queue.left}")
+
+
+def check_home(far: Path, runnable: Runnable) -> None:
+    """Of a run whose tasks were done at two places, what no task reads is at home, and the other place is empty."""
+    workflow = runnable.workflow
+    for f in set(workflow.outputs.index.tolist()) - set(workflow.inputs.index.tolist()):
+        if not Path(runnable.steps[0].workdir, workflow.files[f].id).exists():
+            raise Violation(f"{workflow.files[f].id} did not come home")
+    if far.exists():
+        raise Violation(f"left elsewhere: {sorted(map(str, far.rglob('*')))}")
 
 
 def check_disk(world: World, folder: RunFolder, runnable: Runnable, core: Core) -> None:

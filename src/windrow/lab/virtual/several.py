@@ -44,7 +44,7 @@ class SitesRun(VirtualRun):
         super().__init__(path, worlds[0], runnable, strategy, terms)
         self.worlds, self.sites, self.able, self.forecaster = worlds, sites, able, forecaster
 
-    def fresh(self) -> tuple[list[Work], Terms]:  # type: ignore[override]
+    def fresh(self) -> tuple[list[Work], Terms]:
         """What a core begins with."""
         return works(self.runnable.workflow, self.sites, self.able), self.terms
 

@@ -6,7 +6,7 @@ What is put together here is what `app.execute` puts together for a real run: jo
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import ceil
 from pathlib import Path
 
@@ -16,7 +16,15 @@ from windrow.app.strategies import find_strategy
 from windrow.errors import OutsideError
 from windrow.forecast.base import Forecaster
 from windrow.lab.virtual.agents import Killed
-from windrow.lab.virtual.invariants import Violation, WatchedCore, check_beliefs, check_disk, check_nothing_twice
+from windrow.lab.virtual.far import NAME, behind, transfers
+from windrow.lab.virtual.invariants import (
+    Violation,
+    WatchedCore,
+    check_beliefs,
+    check_disk,
+    check_home,
+    check_nothing_twice,
+)
 from windrow.lab.virtual.world import Fate, World
 from windrow.manager.core import Core
 from windrow.manager.dispatch import Dispatch
@@ -30,6 +38,7 @@ from windrow.manager.terms import Terms
 from windrow.model import Runnable
 from windrow.model.site import Site
 from windrow.strategies import Strategy, Work, whole_seconds
+from windrow.strategies.levels import works
 
 PATIENCE_LOOKS = 20_000
 """How often a manager looks before its run is taken to have no end."""
@@ -52,6 +61,8 @@ class VirtualRun:
     """Tasks that join the run, and when that is asked for; it is asked for again until they have."""
     copies: int = 1
     """How many jobs run the same tasks."""
+    far: Path | None = None
+    """The run's folder at a second place of files, where every second task is to run; None: all files are at home."""
     work: Work | None = None
     """What strategies believe, where that is not the workflow's own run times."""
     away_s: int = 0
@@ -69,6 +80,9 @@ class VirtualRun:
         self._reader = RunJournal.open(self.path / "journal.sqlite")
         limits = self.world.queue.limits()
         self.site = self.work.site if self.work else Site.of(limits.nodes, limits.shape, max_array=limits.max_array)
+        self.sites: Sequence[Site] = [self.site]
+        if self.far is not None:  # one queue for both
+            self.sites = [replace(self.site, name="here"), replace(self.site, name=NAME, files=NAME)]
 
     def close(self) -> None:
         """Let go of its files."""
@@ -84,12 +98,16 @@ class VirtualRun:
         world.fate = fate or Fate()
         journal = RunJournal.open(self.path / "journal.sqlite", writable=True)
         strategy = find_strategy(self.strategy) if isinstance(self.strategy, str) else self.strategy
-        dispatch = Dispatch(self.folder, self.runnable, "virtual", "virtual-1", copies=self.copies > 1)
+        moves = transfers(world, self.runnable, self.folder, self.far) if self.far is not None else None
+        mirrors = {} if moves is None else moves.mirrors
+        queues = [behind(world.queue, mirrors.get(site.files)) for site in self.sites]
+        dispatch = Dispatch(self.folder, self.runnable, "virtual", "virtual-1", copies=self.copies > 1, mirrors=mirrors)
         self.manager = Manager(
             folder=self.folder,
             journal=journal,
             core=WatchedCore(*self.fresh(), self._reader, world.reached),
-            outposts=[Outpost(world.queue, self.forecasters or [world.queue])],
+            outposts=[Outpost(queue, self.forecasters or [world.queue]) for queue in queues],
+            transfers=moves,
             strategy=with_copies(strategy, self.copies, dispatch),
             dispatch=dispatch,
             now_s=lambda: world.now_s + world.clock_step_s,
@@ -132,7 +150,7 @@ class VirtualRun:
         """Look until the run is over, whenever there is something to see."""
         world = self.world
         for _ in range(PATIENCE_LOOKS):
-            if manager.core.is_over:
+            if manager.is_over:
                 return
             self.look(manager)
             world.pass_time(ceil(max(world.now_s + 1, manager.due_s())), wakes=True)
@@ -145,7 +163,7 @@ class VirtualRun:
             happened = manager.step()
             self._join(manager)
             self.each_look()
-            if not happened or manager.core.is_over:
+            if not happened or manager.is_over:
                 return
             manager.core.check()
         raise Violation("the manager finds something new for ever")
@@ -191,9 +209,11 @@ class VirtualRun:
             core.handle(record.event)
         check_beliefs(core, Core(*self.fresh()), records)
 
-    def fresh(self) -> tuple[Work, Terms]:
+    def fresh(self) -> tuple[Work | list[Work], Terms]:
         """What a core begins with."""
         workflow = self.runnable.workflow
+        if self.far is not None:
+            return works(workflow, self.sites, [task % 2 for task in range(len(workflow))]), self.terms
         return self.work or Work(workflow, whole_seconds(workflow), self.site), self.terms
 
     def check_nothing_twice(self) -> None:
@@ -207,10 +227,13 @@ class VirtualRun:
             self.wait(60)
         records = self.records()
         check_beliefs(self.manager.core, Core(*self.fresh()), records)
-        check_nothing_twice(self.world, self.folder, records)
+        folders = [self.folder, *(mirror.folder for mirror in self.manager.dispatch.mirrors.values())]
+        check_nothing_twice(self.world, folders, records)
         if any(job.outcome is None for job in self.story().jobs.values()):
             raise Violation("jobs of a run that is over have no end")
         check_disk(self.world, self.folder, self.manager.dispatch.runnable, self.manager.core)
+        if self.far is not None and self.is_complete:
+            check_home(self.far, self.manager.dispatch.runnable)
 
     def check_complete(self) -> None:
         """And every task is done."""

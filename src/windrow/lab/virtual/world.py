@@ -123,6 +123,10 @@ class World:
         with watched(self._about_to_write):
             yield
 
+    def wake(self) -> None:
+        """Something happened that a manager could hear of."""
+        self._has_news = True
+
     def pass_time(self, until_s: float, *, wakes: bool = False) -> None:
         """Let time go by, without a manager; with `wakes`, at most until something happens that it could hear of."""
         self._has_news = False
