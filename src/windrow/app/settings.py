@@ -106,7 +106,8 @@ def site_fields(name: str, tables: Mapping[str, Mapping[str, Any]]) -> dict[str,
             continue
         kind, wanted = SITE_KEYS[key]
         is_number = kind is not float or (value >= 0 and value < float("inf") if _is(value, float) else False)
-        if not _is(value, kind) or not is_number or (key == "speed" and not value):
+        is_plain = kind is not dict or (_is(value, dict) and all(_is(v, str) or _is(v, float) for v in value.values()))
+        if not _is(value, kind) or not is_number or not is_plain or (key == "speed" and not value):
             raise UserError(f"{key} must be {wanted}, not {value!r}")
         fields[key] = float(value) if kind is float else value
     if "room" in fields:

@@ -57,6 +57,8 @@ class FileTable:
         self._numbers: dict[str, int] = {}
         self._sizes: list[int] = []
         self._settled: list[bool] = []
+        self.stays: dict[str, str] = {}
+        """The sites that files must not leave, by file."""
 
     def __contains__(self, file_id: str) -> bool:
         return file_id in self._numbers
@@ -90,7 +92,8 @@ class FileTable:
 
     def files(self) -> list[File]:
         """All files, by number."""
-        return [File(file_id, size) for file_id, size in zip(self._numbers, self._sizes, strict=True)]
+        rows = zip(self._numbers, self._sizes, strict=True)
+        return [File(file_id, size, self.stays.get(file_id, "")) for file_id, size in rows]
 
 
 class Draft:

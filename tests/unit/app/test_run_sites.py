@@ -19,6 +19,7 @@ from windrow.errors import UserError
 from windrow.forecast.base import AtOnce
 from windrow.forecast.runtimes import RunTimes
 from windrow.forecast.waits import FromHistory, History, PastWait
+from windrow.formats import read_runnable
 from windrow.manager import events as e
 from windrow.manager.journal import PredictedStart, Record, RunJournal
 from windrow.model import NodeShape, Task, Workflow
@@ -138,3 +139,41 @@ def test_what_is_learnt_of_a_fast_site_is_scaled(tmp_path: Path, monkeypatch: py
     assert waits.bounds("x.a", [(1, 60)], 0.0) == [None]
     rows = sqlite3.connect(tmp_path / "w.sqlite").execute("SELECT queue, wait_s FROM waits").fetchall()
     assert rows == [("x.b", 5.0)]
+
+
+def test_tasks_say_where_they_may_run(tmp_path: Path) -> None:
+    file = tmp_path / "w.yaml"
+    file.write_text(
+        "stays: {genome.fa: b}\n"
+        "tasks:\n"
+        "  - {id: any, command: x}\n"
+        "  - {id: named, command: x, site: a}\n"
+        "  - {id: fast, command: x, where: speed > 1 && cores >= 8}\n"
+        "  - {id: reads, command: x, inputs: genome.fa}\n"
+        "  - {id: coast, command: x, where: region == 'coast'}\n"
+    )
+    runnable = read_runnable(file)
+    a, b = reached("a", SMALL), reached("b", WIDE, speed=2.0)
+    b = replace(b, site=replace(b.site, attributes={"Region": "Coast"}))
+    found = placing([a, b], runnable.workflow, runnable.steps).tolist()
+    assert found == [[True, True, False, False, False], [True, False, True, True, True]]
+    with pytest.raises(UserError, match=r"task named says where: site == 'a', which does not hold for b"):
+        placing([b], runnable.workflow, runnable.steps)
+    with pytest.raises(UserError, match=r"task fast can run at no site \(a: .*speed > 1.*; c: .*speed > 1"):
+        placing([a, reached("c", WIDE)], runnable.workflow, runnable.steps)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("tasks: [{id: a, command: x, where: 'gpus >'}]", "w.yaml:1: character 7: here must be a number"),
+        ("tasks: [{id: a, command: x, where: 'memory > big'}]", "compares numbers only"),
+        ("tasks: [{id: a, command: x, site: 'a,b'}]", "write the name of a site"),
+        ("stays: {x: west}\ntasks: [{id: a, command: x}]", "x is to stay at west, but no task reads or writes it"),
+        ("stays: west\ntasks: [{id: a, command: x}]", "write files with sites"),
+    ],
+)
+def test_conditions_that_cannot_be_read_are_told(tmp_path: Path, text: str, words: str) -> None:
+    (tmp_path / "w.yaml").write_text(text)
+    with pytest.raises(UserError, match=words):
+        read_runnable(tmp_path / "w.yaml")

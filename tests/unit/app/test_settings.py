@@ -66,6 +66,7 @@ def test_tables_by_name(tmp_path: Path) -> None:
         ("[sites.local]\nshares_files_with = ['her']", "did you mean here"),
         ("[sites.local]\nshares_files_with = 3", "must be a list"),
         ("[sites.local]\n[queues.local]", "'local' is described twice"),
+        ("[sites.local]\nattributes = {gpu = [1]}", "attributes must be a table such as"),
         ("[sites.here]", "'here' is not a name for a site"),
     ],
 )

@@ -84,7 +84,9 @@ class _TaskRow:
 class _Expansion:
     """The forms of one file, multiplied and linked. Tasks are known by number, files by the names the Workflow has."""
 
-    def __init__(self, path: AnyPath, name: str, forms: Sequence[TaskForm], run: Runnable | None) -> None:
+    def __init__(
+        self, path: AnyPath, name: str, forms: Sequence[TaskForm], stays: Mapping[str, str], run: Runnable | None
+    ) -> None:
         self._path = path
         self._outside = () if run is None else run.workflow.ids
         self._name = name
@@ -109,6 +111,7 @@ class _Expansion:
         self._ids = _Names(self._number)
         self._written = _Names(self._writer, are_paths=True)
         self._written_list = list(self._writer)
+        self._stays = {self._called(_joined(self._base, file)): site for file, site in stays.items()}
 
     def runnable(self) -> Runnable:
         """The workflow and its steps."""
@@ -138,7 +141,12 @@ class _Expansion:
                 draft.files.state_size(file, size, by_writer=size > 0)
             command, env, elsewhere = commands.filled(form, row.id, row.values, inputs, outputs)
             draft.commands[number] = command
-            steps.append(Step(command, row.workdir, env, form.retries, form.runtime_s is not None, elsewhere))
+            known = form.runtime_s is not None
+            steps.append(Step(command, row.workdir, env, form.retries, known, elsewhere, form.where))
+        for file, site in self._stays.items():
+            if file not in draft.files:
+                raise self._fault(1, f"{file} is to stay at {site}, but no task reads or writes it", "correct its name")
+            draft.files.stays[file] = site
         try:
             return Runnable(draft.workflow(), tuple(steps))
         except WorkflowError as error:

@@ -80,11 +80,15 @@ class TaskForm:
     counts: Counts = ()
     runtime_s: float | None = None
     retries: int = 0
+    where: str = ""
     matrix: Matrix | None = None
 
 
-def read_form(path: AnyPath, root: Node) -> tuple[str, list[TaskForm]]:
-    """The workflow's name and forms. InputError, with line and fix, for the first thing that cannot be used."""
+def read_form(path: AnyPath, root: Node) -> tuple[str, list[TaskForm], dict[str, str]]:
+    """The workflow's name and forms, and which files have to stay at a site.
+
+    InputError, with line and fix, for the first thing that cannot be used.
+    """
     return _Reader(path).workflow(root)
 
 
@@ -94,7 +98,7 @@ class _Reader:
     def __init__(self, path: AnyPath) -> None:
         self._path = path
 
-    def workflow(self, root: Node) -> tuple[str, list[TaskForm]]:
+    def workflow(self, root: Node) -> tuple[str, list[TaskForm], dict[str, str]]:
         if not isinstance(root, YamlTable):
             raise self._fault(root, "not a workflow", "write a mapping with the keys name and tasks")
         entries = self._entries(root, _WORKFLOW_KEYS, "a workflow")
@@ -107,7 +111,11 @@ class _Reader:
             raise self._fault(tasks, "the list of tasks is empty", "write at least one task: - id: NAME")
         defaults = self._values(entries["defaults"], DEFAULT_KEYS, "defaults") if "defaults" in entries else {}
         name = self._name(entries["name"]) if "name" in entries else bare_name(self._path)
-        return name, [self._task(node, defaults) for node in tasks.items]
+        stays = entries.get("stays")
+        if not isinstance(stays, YamlTable | None):
+            raise self._fault(stays, f"stays is {_shown(stays)}", "write files with sites: stays: {big.dat: west}")
+        kept = {} if stays is None else {file.text: self.site(site, "stays") for file, site in stays.entries}
+        return name, [self._task(node, defaults) for node in tasks.items], kept
 
     def _task(self, node: Node, defaults: Mapping[str, Any]) -> TaskForm:
         values = self._values(node, TASK_KEYS, "a task")
@@ -120,6 +128,9 @@ class _Reader:
         counts[GPUS] = values.pop(GPUS, 0)
         values.pop("resources", None)
         values["counts"] = tuple(sorted((name, count) for name, count in counts.items() if count))
+        site = values.pop("site", "")
+        conditions = [f"site == '{site}'" if site else "", f"({values['where']})" if "where" in values else ""]
+        values["where"] = " && ".join(filter(None, conditions))
         made = values.pop("outputs", ())
         values |= {"outputs": tuple(field for field, _ in made), "sizes": tuple(size for _, size in made)}
         fields, is_shell = values.pop("command")
@@ -203,8 +214,23 @@ class _Reader:
         field = self.text(node, key)
         if field.template.names:
             name = field.template.names[0]
-            raise self._fault(node, f"kind has the placeholder {{{name}}}, but is one for all", "write it out")
+            raise self._fault(node, f"{key} has the placeholder {{{name}}}, but is one for all", "write it out")
         return field.template.fill({})
+
+    def site(self, node: Node, key: str) -> str:
+        name = self.kind(node, key)
+        if "'" in name or "," in name:
+            raise self._fault(node, f"{key} is {name!r}", "write the name of a site, as --on takes it")
+        return name
+
+    def where(self, node: Node, key: str) -> str:
+        text = self.text(node, key) and node.text if isinstance(node, Scalar) else ""
+        if not text:
+            raise self._fault(node, f"{key} is {_shown(node)}", "write a condition, such as gpus >= 1")
+        from windrow.model.conditions import parse_condition  # noqa: PLC0415  (few files have one)
+
+        parse_condition(text, str(self._path), node.line)
+        return text
 
     def matrix(self, node: Node, _key: str) -> Matrix:
         from windrow.formats.native.matrix import MatrixReader  # noqa: PLC0415  (few files have one)
@@ -276,7 +302,7 @@ def _shown(node: Node) -> str:
             return "nothing" if node.value is None else repr(text)
 
 
-_WORKFLOW_KEYS = ("name", "defaults", "tasks")
+_WORKFLOW_KEYS = ("name", "defaults", "tasks", "stays")
 _COUNTS = {"cores": (1, COUNT_MAX), "retries": (0, RETRIES_MAX)} | dict.fromkeys(
     ("nodes", GPUS, "resources"), (0, COUNT_MAX)
 )
@@ -299,6 +325,8 @@ _READERS: Mapping[str, Callable[[_Reader, Node, str], Any]] = {
     "env": _Reader.env,
     "workdir": _Reader.text,
     "kind": _Reader.kind,
+    "site": _Reader.site,
+    "where": _Reader.where,
     "matrix": _Reader.matrix,
 }
 
@@ -307,5 +335,6 @@ TASK_KEYS = tuple(_READERS)
 
 DEFAULT_KEYS = (
     *("shell", "cores", "nodes", "memory", "gpus", "disk", "resources", "runtime", "retries", "env", "workdir"),
+    *("site", "where"),
 )
 """What `defaults` may say for all tasks."""
