@@ -72,10 +72,15 @@ def write_grid(grid: Grid, path: AnyPath) -> None:
     else:  # a text, a number and a list are written alike in both
         blocks = ["\n".join(f"{name} = {json.dumps(value)}" for name, value in top.items())]
         for row in rows:
-            blocks.append("\n".join(["[[clusters]]", *(f"{json.dumps(k)} = {json.dumps(v)}" for k, v in row.items())]))
+            blocks.append("\n".join(["[[clusters]]", *(f"{_key(k)} = {json.dumps(v)}" for k, v in row.items())]))
         text = "\n\n".join(blocks)
     with replace_bytes(path) as stream:
         stream.write(f"{text}\n".encode())
+
+
+def _key(name: str) -> str:
+    """As TOML wants it: bare where that is allowed."""
+    return name if re.fullmatch("[A-Za-z0-9_-]+", name) else json.dumps(name)
 
 
 class _Reader:

@@ -43,7 +43,8 @@ def test_each_task_may_run_at_every_site_that_can_take_it() -> None:
     every = [True] * 4
 
     def able(*sites: Reached) -> list[list[bool]]:
-        return placing(sites, workflow).tolist()
+        found: list[list[bool]] = placing(sites, workflow).tolist()
+        return found
 
     assert able(reached("a", SMALL), reached("b", WIDE)) == [[True, False, False, False], every]
     assert able(reached("a", SMALL, speed=4.0), reached("b", WIDE)) == [[True, True, False, False], every]

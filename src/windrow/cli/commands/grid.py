@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from windrow.cli import options, terminal
 from windrow.cli.arguments import assignment, node_count, number, once_each, seed
 from windrow.errors import UserError
-from windrow.model.wording import count, span
+from windrow.model.wording import count
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -62,7 +62,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         if epilog:
             words = "latency in milliseconds within which clusters are well connected, in a TightBag"
             add("--tight MS", number(0, 1e6), 10.0, help=words)
-        return made, add, options.adder(made.add_mutually_exclusive_group(required=name == "select"))
+        choice = made.add_mutually_exclusive_group(required=name == "select") if epilog else made  # an empty one fails
+        return made, add, options.adder(choice)
 
     _, add, _ = action("generate", "write a grid by a recipe; `list` shows the recipes")
     add("recipe RECIPE", help="a recipe's name, or `list`")
@@ -199,6 +200,7 @@ def _schedule(args: argparse.Namespace, grid: Grid) -> int:
     from windrow.grid.schedule import on_part
     from windrow.grid.schedulers import EACP, SCHEDULERS, find_scheduler
     from windrow.grid.select import Refusal
+    from windrow.model import Task, Workflow
     from windrow.report.schedule import HEAD, row, schedule_page
 
     given = list(SCHEDULERS) if args.schedulers == "all" else [name.strip() for name in args.schedulers.split(",")]
@@ -213,7 +215,9 @@ def _schedule(args: argparse.Namespace, grid: Grid) -> int:
         nodes = dict(found.nodes)
     made: dict[str, Schedule] = {}
     took_s = {}
+    tiny = Costs(Workflow.from_tasks("one", [Task("one", 1.0)]), grid)  # to load or compile kernels is not planning
     for name, scheduler in ways.items():
+        on_part(tiny, nodes, scheduler)
         with terminal.waiting(f"{name} ({len(made) + 1} of {len(ways)})"):
             began = time.perf_counter()
             made[name] = on_part(costs, nodes, scheduler)
@@ -233,7 +237,7 @@ def _schedule(args: argparse.Namespace, grid: Grid) -> int:
         return 0
     head = f"{costs.workflow.name} on {count(sum(nodes.values()), 'node')} of {count(len(nodes), 'cluster')}"
     words = "{tasks:,} tasks, at most {width:,} on a level, CCR {ccr:.3g}".format(**about)
-    rows = [(*row(name, schedule), span(took_s[name])) for name, schedule in made.items()]
+    rows = [(*row(name, schedule), f"{took_s[name] * 1000:,.3g} ms") for name, schedule in made.items()]
     figures = terminal.table((*HEAD, "planned in"), rows, "<>")
     terminal.show(terminal.heading(head), words, figures, *terminal.files_written(page=args.html))
     return 0
