@@ -2,13 +2,13 @@
 
     python bench/sites.py [--seeds 200] [--first 1] [--workers 2] [--strategy glume] [--json FILE]
 
-A case is a workflow, two logs at moments of their own that become one time, and a speed for each site; all of it follows
-from the seed. It is run in virtual time (`windrow.lab.virtual.several`) in four ways:
+A case is a workflow, two logs at moments of their own that become one time, and a speed for each site; all of it
+follows from the seed. It is run in virtual time (`tests.survival.several`) in four ways:
 
 - windrow: each job where it should end first, moved while it waits where another site becomes clearly better;
 - slurm: each job to the site with the earliest start when it is submitted, and never moved (`sbatch -M a,b`);
-- a, b: the whole run at one site. The better of both, known only afterwards, is *hindsight*; `fixed` is the site that is
-  better in the mean over all cases.
+- a, b: the whole run at one site. The better of both, known only afterwards, is *hindsight*; the best fixed site is the
+  one that is better in the mean over all cases.
 
 Forecasts come from the twin, which knows what requests say and nothing more.
 """
@@ -27,22 +27,24 @@ from functools import cache
 from pathlib import Path
 from statistics import fmean
 
-import numpy as np
+sys.path[0] = str(Path(__file__).resolve().parents[1])  # so that `tests` and `bench` are folders of the project
 
-from windrow.forecast.twin import Twin
-from windrow.formats.swf.reader import read_log
-from windrow.lab.virtual.several import SitesRun
-from windrow.lab.virtual.world import World
-from windrow.manager import outpost as outposts
-from windrow.manager.manager import Manager
-from windrow.manager.terms import Terms
-from windrow.model import Log, Runnable, Step, Workflow
-from windrow.model.site import Site
-from windrow.queues.simulated import SimulatedQueue
-from windrow.recipes import generate_workflow
-from windrow.sim.cluster import Cluster
-from windrow.strategies import choosing
-from windrow.strategies.base import decided
+import numpy as np  # noqa: E402
+from tests.survival.several import SitesRun  # noqa: E402
+
+from windrow.forecast.twin import Twin  # noqa: E402
+from windrow.formats.swf.reader import read_log  # noqa: E402
+from windrow.lab.virtual.world import World  # noqa: E402
+from windrow.manager import outpost as outposts  # noqa: E402
+from windrow.manager.manager import Manager  # noqa: E402
+from windrow.manager.terms import Terms  # noqa: E402
+from windrow.model import Log, Runnable, Step, Workflow  # noqa: E402
+from windrow.model.site import Site  # noqa: E402
+from windrow.queues.simulated import SimulatedQueue  # noqa: E402
+from windrow.recipes import generate_workflow  # noqa: E402
+from windrow.sim.cluster import Cluster  # noqa: E402
+from windrow.strategies import choosing  # noqa: E402
+from windrow.strategies.base import decided  # noqa: E402
 
 LOGS = ("KTH-SP2-1996-2.1-cln", "SDSC-SP2-1998-4.2-cln", "CTC-SP2-1996-3.1-cln")
 DAY_S = 86400
@@ -77,7 +79,9 @@ def log(name: str) -> Log:
 def window(whole: Log, at_s: int) -> Log:
     """The log around this moment, which becomes second BEFORE_S."""
     kept = (whole.submit_s >= at_s - BEFORE_S) & (whole.submit_s < at_s + AFTER_S)
-    columns = {name: getattr(whole, name)[kept] for name in ("job", "submit_s", "nodes", "requested_s", "run_s", "user")}
+    columns = {
+        name: getattr(whole, name)[kept] for name in ("job", "submit_s", "nodes", "requested_s", "run_s", "user")
+    }
     columns["submit_s"] = columns["submit_s"] - (at_s - BEFORE_S)
     return replace(whole, **columns)
 
@@ -106,12 +110,16 @@ def draw(seed: int) -> Case:
     clusters = []
     for name in names:
         whole = log(name)
-        at_s = int(whole.submit_s[0]) + chance.randrange(2 * BEFORE_S, int(whole.submit_s[-1] - whole.submit_s[0]) - AFTER_S)
+        at_s = int(whole.submit_s[0]) + chance.randrange(
+            2 * BEFORE_S, int(whole.submit_s[-1] - whole.submit_s[0]) - AFTER_S
+        )
         cluster = Cluster(window(whole, at_s), policy=POLICY)
         cluster.advance(BEFORE_S)
         clusters.append(cluster)
     noise = tuple(min(1.15, chance.lognormvariate(0, 0.1)) for _ in bare)
-    words = f"{recipe} {len(bare)} tasks, {work_s // 3600} h; {names[0][:4]} x{speeds[0]:g}, {names[1][:4]} x{speeds[1]:g}"
+    words = (
+        f"{recipe} {len(bare)} tasks, {work_s // 3600} h; {names[0][:4]} x{speeds[0]:g}, {names[1][:4]} x{speeds[1]:g}"
+    )
     return Case(seed, words, runnable, (clusters[0], clusters[1]), speeds, noise)
 
 
@@ -178,15 +186,19 @@ def table(found: list[Outcome]) -> str:
         "| way | mean makespan | beside hindsight, mean | within 5 % of hindsight | worst | node-hours |",
         "| --- | --- | --- | --- | --- | --- |",
     ]
-    for way, name in (("windrow", "windrow"), ("slurm", "earliest start, never moved"), (fixed, "best fixed site"), ("", "hindsight")):
+    for way, name in (
+        ("windrow", "windrow"),
+        ("slurm", "earliest start, never moved"),
+        (fixed, "best fixed site"),
+        ("", "hindsight"),
+    ):
         spans = [one.makespan_s[way] if way else one.hindsight_s for one in found]
         best = ["a" if one.makespan_s["a"] <= one.makespan_s["b"] else "b" for one in found]
         hours = [one.node_hours[way or best[n]] for n, one in enumerate(found)]
         parts = [span / one.hindsight_s for span, one in zip(spans, found, strict=True)]
         near = sum(part <= 1.05 for part in parts) / len(parts)
-        rows.append(
-            f"| {name} | {fmean(spans) / 3600:.2f} h | {fmean(parts):.3f} | {near:.0%} | {max(parts):.2f} | {fmean(hours):.0f} |"
-        )
+        words = f"{fmean(spans) / 3600:.2f} h | {fmean(parts):.3f} | {near:.0%} | {max(parts):.2f} | {fmean(hours):.0f}"
+        rows.append(f"| {name} | {words} |")
     return "\n".join(rows)
 
 
@@ -204,7 +216,8 @@ def main() -> int:
         for one in pool.map(outcome, seeds, [given.strategy] * len(seeds)):
             found.append(one)
             print(f"{one.seed}: {one.case}: {one.makespan_s}, moved {one.moved}", file=sys.stderr, flush=True)
-    print(f"{len(found)} cases, seeds {seeds[0]} to {seeds[-1]}, by {given.strategy}; jobs moved: {sum(o.moved for o in found)}\n")
+    print(f"{len(found)} cases, seeds {seeds[0]} to {seeds[-1]}, by {given.strategy}")
+    print(f"jobs moved: {sum(one.moved for one in found)}\n")
     print(table(found))
     if given.json:
         given.json.write_text(json.dumps([asdict(one) for one in found]))

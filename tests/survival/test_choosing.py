@@ -9,11 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.survival.several import SitesRun
 from tests.survival.test_two_sites import NAMES, Sites, runnable
 from tests.survival.toy import BEGIN_S, Fate, braid
 
 from windrow.forecast.base import Ints
-from windrow.lab.virtual.several import SitesRun
 from windrow.lab.virtual.world import World, empty_queue
 from windrow.manager import events as e
 from windrow.manager.manager import Manager

@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.examples import examples
+from tests.survival.several import SitesRun
 from tests.survival.toy import BEGIN_S, Fate, braid
 from tests.unit.strategies.test_listing import workflows
 
 from windrow.forecast.base import AtOnce
 from windrow.lab.virtual.disk import scratch
 from windrow.lab.virtual.faults import Kind, draw
-from windrow.lab.virtual.several import SitesRun
 from windrow.lab.virtual.shell import TERMS
 from windrow.lab.virtual.world import World, empty_queue
 from windrow.manager import events as e

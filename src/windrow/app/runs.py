@@ -284,6 +284,11 @@ class RunView(JournalView[RunJournal]):
         return RunState.FAILED if self.story.count(TaskState.FAILED) or self.story.trouble else RunState.INTERRUPTED
 
 
+def sites_of(facts: dict[str, Any]) -> str:
+    """Where a run is, as `--on` takes it."""
+    return ",".join([facts["queue"], *(site["name"] for site in facts.get("sites", ())[1:])])
+
+
 def past_predictions(
     root: Path | None = None, queue: str | None = None, place: str | None = None
 ) -> list[PastPrediction]:

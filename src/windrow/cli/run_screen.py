@@ -11,6 +11,7 @@ from windrow.cli import terminal
 from windrow.errors import printable
 from windrow.manager.states import ACTIVE, AttemptState, JobStage, RunState, TaskState
 from windrow.model import format_duration
+from windrow.model.wording import count
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -41,6 +42,7 @@ def span(seconds: float) -> str:
 
 def summary(told: RunView, now_s: float) -> list[str]:
     """The run in a few lines."""
+    from windrow.app.runs import sites_of
     from windrow.report.run.standing import left_s, missed_by_s, warnings
 
     story, facts = told.story, told.facts
@@ -50,7 +52,7 @@ def summary(told: RunView, now_s: float) -> list[str]:
     counts = ", ".join(part for part in parts if not part.startswith("0 "))
     end = now_s if told.state in ACTIVE else story.last_s
     lines = [
-        f"{told.paths.name}: {told.state}   {facts['strategy']} on {facts['queue']}",
+        f"{told.paths.name}: {told.state}   {facts['strategy']} on {sites_of(facts)}",
         f"tasks {'█' * full}{'░' * (_BAR - full)} {done}/{total}" + (f"   ({counts})" if counts else ""),
     ]
     if story.begun_s is not None:
@@ -58,6 +60,7 @@ def summary(told: RunView, now_s: float) -> list[str]:
         time_left = f", about {span(ahead)} left" if ahead is not None else ""
         lines.append(f"started {clock(story.begun_s)}, {_gone(told.state, end - story.begun_s)}{time_left}")
     lines += _waits(told, end) if told.state not in ACTIVE else []
+    lines += _by_site(story, end)
     lines += _failures(told)
     if (late_s := missed_by_s(told, end)) is not None:
         lines.append(f"missed its deadline of {span(facts['deadline_s'])} by {span(late_s)}")
@@ -72,6 +75,20 @@ def summary(told: RunView, now_s: float) -> list[str]:
         lines += _last_words(told)
         lines.append(f"windrow resume {told.paths.name} continues it")
     return [printable(line) for line in lines]
+
+
+def _by_site(story: RunStory, end_s: float) -> list[str]:
+    """What went where; nothing where there is one site."""
+    lines = []
+    for site in sorted({job.plan.site for job in story.jobs.values() if job.plan.site}):
+        jobs = [job for job in story.jobs.values() if job.plan.site == site]
+        there = [job for job in jobs if job.queue_started_s is not None]
+        node_s = sum(job.plan.nodes * ((job.ended_s or end_s) - (job.started_s or end_s)) for job in there)
+        running = sum(job.state is JobStage.RUNNING for job in jobs)
+        waiting = sum(job.outcome is None for job in jobs) - running
+        now = f" ({running} running, {waiting} waiting)" if running or waiting else ""
+        lines.append(f"at {site}: {count(len(jobs), 'job')}{now}, {node_s / 3600:,.1f} node-hours")
+    return lines
 
 
 def _waits(told: RunView, end_s: float) -> list[str]:
@@ -166,7 +183,12 @@ def table(told: RunView, now_s: float, most: int | None = _SHOWN_JOBS) -> Table:
         [terminal.text(printable(c), style=colours.get(row[2], "") if i == 2 else "") for i, c in enumerate(row)]
         for row in rows
     ]
-    shown = terminal.table(HEADS, cells, "<<<>>>>>l")
+    heads, align = list(HEADS), "<<<>>>>>l"
+    if any(job.plan.site for job in told.story.jobs.values()):
+        heads, align = [*heads[:2], "site", *heads[2:]], f"<{align}"
+        for row, words in zip(rows, cells, strict=True):
+            words.insert(2, terminal.text(printable(told.story.jobs[int(row[0])].plan.site)))
+    shown = terminal.table(heads, cells, align)
     if hidden:
         shown.caption = f"{hidden} more jobs: windrow status --all"
     return shown

@@ -250,7 +250,7 @@ def show_order(order: RunRequest, *, as_json: bool, explain: bool = False) -> in
 
 def _queue_json(prepared: Prepared, plan: DryRun) -> dict[str, object]:
     return {
-        "queue": prepared.order.on,
+        "queue": ",".join((prepared.order.on, *prepared.order.also)),
         "strategy": prepared.order.strategy,
         "forecast": plan.forecast,
         "notes": list(prepared.notes),
@@ -262,14 +262,30 @@ def _queue_json(prepared: Prepared, plan: DryRun) -> dict[str, object]:
             for job, wait in zip(plan.decision.jobs, plan.waits_s, strict=True)
         ],
         "commands": list(plan.commands),
-    }
+    } | ({"sites": [asdict(one) for one in rows]} if (rows := _sites(plan.decision)) else {})
+
+
+def _sites(decision: Decision) -> list[Candidate]:
+    """What was considered of each site, where there are several."""
+    return [one for one in decision.candidates if one.site]
+
+
+def _site_table(decision: Decision) -> list[RenderableType]:
+    rows = []
+    for one in _sites(decision):
+        is_out = one.makespan_s is None
+        spans = [format_duration(s) for s in (one.wait_s, one.data_s, one.run_s, one.makespan_s or 0)]
+        rows.append((one.site, *(("",) * 5 if is_out else (str(one.nodes), *spans)), one.note))
+    heads = ("site", "nodes", "wait", "data", "run", "all done in", "")
+    return [terminal.table(heads, rows, "lrrrrrl")] if rows else []
 
 
 def _show_queue(prepared: Prepared, plan: DryRun, *, explain: bool) -> None:
     from windrow.report.run.explanation import candidate_lines
 
     workflow, order = prepared.runnable.workflow, prepared.order
-    where = f"{order.on} ({count(prepared.limits.nodes, 'node')}) as it is now"
+    sites = [f"{one.site.name} ({count(one.limits.nodes, 'node')})" for one in prepared.sites]
+    where = f"{', '.join(sites)} as {'it is' if len(sites) == 1 else 'they are'} now"
     head = [f"{workflow.name}: {len(workflow):,} tasks, planned by {order.strategy} for {where}"]
     if prepared.guesses:
         guess = format_duration(order.guess_s)
@@ -281,11 +297,13 @@ def _show_queue(prepared: Prepared, plan: DryRun, *, explain: bool) -> None:
     for job, wait in zip(plan.decision.jobs, plan.waits_s, strict=True):
         spans = [format_duration(s) for s in (job.run_s, job.leeway_s, job.requested_s)]
         waits = "never, as the queue is now" if is_never(wait) else format_duration(wait)
-        rows.append((str(len(job.tasks)), str(job.nodes), waits, *spans))
+        rows.append((*([job.site] if job.site else []), str(len(job.tasks)), str(job.nodes), waits, *spans))
     reasons = candidate_lines(plan.decision.candidates) if explain else []
+    heads = ("tasks", "nodes", "expected wait", "expected run", "leeway", "requested")
     terminal.show(
         terminal.text(*head, *prepared.notes),
-        terminal.table(("tasks", "nodes", "expected wait", "expected run", "leeway", "requested"), rows, "r"),
+        terminal.table((*(("site",) if len(sites) > 1 else ()), *heads), rows, "r"),
+        *_site_table(plan.decision),
         terminal.text(f"why: {plan.decision.why}", *reasons),
     )
     # As they are, and not through a console, which breaks lines: they are there to be pasted.

@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Read and show."""
-    from windrow.app.runs import RunPaths, RunView, all_runs
+    from windrow.app.runs import RunPaths, RunView, all_runs, sites_of
     from windrow.report.run.view import status_view
 
     told: list[RunView] = []
@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
         done = f"{t.story.count(TaskState.FINISHED)}/{len(t.story.tasks)}"
         end_s = time.time() if t.state in ACTIVE else t.story.last_s
         took = span(end_s - t.story.begun_s) if t.story.begun_s is not None else ""
-        row = (t.paths.name, t.state, done, str(len(t.story.jobs)), t.facts["strategy"], t.facts["queue"])
+        row = (t.paths.name, t.state, done, str(len(t.story.jobs)), t.facts["strategy"], sites_of(t.facts))
         rows.append([*map(str, row), clock(t.story.begun_s), took])
     rows += [[paths.name, "unreadable"] for paths, _ in unreadable]
     terminal.show(

@@ -63,7 +63,7 @@ def explain_job(run: RecordedRun, number: int) -> list[str]:
     leeway = f", of which {format_duration(plan.leeway_s)} leeway" if plan.leeway_s else ""
     limit = "no time limit" if job.limit_s is None else f"requested {format_duration(job.limit_s)}{leeway}"
     lines = [
-        f"job {number}: {what} on {count(plan.nodes, 'node')}, {job.state}",
+        f"job {number}: {what} on {count(plan.nodes, 'node')}{f' at {plan.site}' if plan.site else ''}, {job.state}",
         f"planned at {_clock(run, job.planned_s)}: expected to run {format_duration(plan.run_s)}, {limit}",
     ]
     if decision.decision.why:
@@ -110,10 +110,10 @@ def candidate_lines(candidates: Sequence[Candidate]) -> list[str]:
     for c in candidates[:_SHOWN]:
         makespan = "" if c.makespan_s is None else f", all done in {format_duration(c.makespan_s)}"
         note = f" ({c.note})" if c.note else ""
-        lines.append(
-            f"  {c.what}: {count(c.nodes, 'node')}, wait {format_duration(c.wait_s)}, run {format_duration(c.run_s)}"
-            f"{makespan}{note}"
-        )
+        data = f", data {format_duration(c.data_s)}" if c.data_s else ""
+        spans = f"wait {format_duration(c.wait_s)}{data}, run {format_duration(c.run_s)}"
+        is_out = bool(c.site) and c.makespan_s is None
+        lines.append(f"  {c.what}: " + (c.note if is_out else f"{count(c.nodes, 'node')}, {spans}{makespan}{note}"))
     if len(candidates) > _SHOWN:
         lines.append(f"  and {len(candidates) - _SHOWN} more")
     return lines

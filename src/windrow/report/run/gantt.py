@@ -97,10 +97,11 @@ def run_gantt(told: RecordedRun, colours: Mapping[str, int], background: Backgro
 
 def _caption(told: RecordedRun, jobs: int, *, are_merged: bool) -> list[str]:
     rows = "Each job has a row" if jobs <= _ALONE else "Jobs one after the other share a row"
+    by_site = " By site." if any(job.plan.site for job in told.story.jobs.values()) else ""
     words = [
         f"Time goes from left to right. {rows}: a job is grey while it waits in the queue, then a frame as high as its "
         "number of nodes, for as long as it has them. In it are its tasks, each on its node, coloured by kind. Blank "
-        "in a frame is an idle node."
+        f"in a frame is an idle node.{by_site}"
     ]
     if any(attempt.outcome.is_in_vain for _, attempt in attempts(told.story)):
         words.append("Crossed out: an attempt that failed or was lost with its job.")
@@ -128,7 +129,8 @@ def _axis(told: RecordedRun, background: Background | None) -> Axis:
 def _rows(told: RecordedRun, jobs: Mapping[int, JobStory]) -> dict[int, _JobBox]:
     if not jobs:
         return {}
-    lane = {n: i for i, n in enumerate(jobs)} if len(jobs) <= _ALONE else _lanes(told, jobs)
+    ordered = sorted(jobs, key=lambda n: jobs[n].plan.site)  # by site, where there are several
+    lane = {n: i for i, n in enumerate(ordered)} if len(jobs) <= _ALONE else _lanes(told, jobs)
     widest = [0] * (max(lane.values()) + 1)
     for number, job in jobs.items():
         widest[lane[number]] = max(widest[lane[number]], job.plan.nodes)
@@ -142,7 +144,18 @@ def _rows(told: RecordedRun, jobs: Mapping[int, JobStory]) -> dict[int, _JobBox]
 
 
 def _lanes(told: RecordedRun, jobs: Mapping[int, JobStory]) -> dict[int, int]:
-    """Rows such that jobs in one row are never in the system together: each takes the first that is free."""
+    """Rows such that jobs in one row are never in the system together: each takes the first that is free.
+
+    Where there are several sites, each has rows of its own.
+    """
+    sites, lanes = sorted({job.plan.site for job in jobs.values()}), dict[int, int]()
+    for site in sites:
+        there = {number: job for number, job in jobs.items() if job.plan.site == site}
+        lanes |= {number: max(lanes.values(), default=-1) + 1 + at for number, at in _site_lanes(told, there).items()}
+    return lanes
+
+
+def _site_lanes(told: RecordedRun, jobs: Mapping[int, JobStory]) -> dict[int, int]:
     free_s: list[float] = []
     lanes = {}
     for number, job in jobs.items():
@@ -196,7 +209,7 @@ def _wait(frame: Frame, told: RecordedRun, number: int, job: JobStory, row: _Job
     waited = wait_s(job, told.until_s)
     a, b = frame.across([job.submitted_s, job.submitted_s + waited]).tolist()
     fate = "" if job.started_s is not None else f", {job.outcome} before it started" if job.outcome else " so far"
-    words = f"job {number} waits {span(waited)}{fate}"
+    words = f"job {number} waits {span(waited)}{f' at {job.plan.site}' if job.plan.site else ''}{fate}"
     box = _box(a, row.top, max(b - a, 0.5), row.height)
     return f'<rect class="veil" {box}><title>{escape(words)}</title></rect>'
 
@@ -204,7 +217,8 @@ def _wait(frame: Frame, told: RecordedRun, number: int, job: JobStory, row: _Job
 def _outline(frame: Frame, told: RecordedRun, number: int, job: JobStory, row: _JobBox) -> str:
     middle = row.top + row.height / 2 + 4
     is_alone = len(told.story.jobs) <= _ALONE
-    label = plot.text(_LEFT - 8, middle, f"job {number}", "end") if is_alone else ""
+    site = f"{job.plan.site[:8]} " if job.plan.site else "job "
+    label = plot.text(_LEFT - 8, middle, f"{site}{number}", "end") if is_alone else ""
     ran = ran_s(job, told.until_s)
     if job.started_s is None or ran is None:
         return label

@@ -135,7 +135,7 @@ def _jobs(told: RecordedRun) -> str:
         low, high = int(mine.min()), int(mine.max())
         rows.append(
             [
-                cell(f"job {number}", f"id {job.id}" if job.id else ""),
+                cell(f"job {number}{f', {job.plan.site}' if job.plan.site else ''}", f"id {job.id}" if job.id else ""),
                 cell(f"{low}" if low == high else f"{low}–{high}"),
                 cell(f"{len(job.plan.all_tasks):,}"),
                 cell(f"{job.plan.nodes:,}"),

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from windrow.forecast.ledger import Accuracy, PastPrediction, accuracies
 from windrow.manager.figures import RecordedRun
+from windrow.manager.journal import PredictedStart
 from windrow.model.wording import span
 from windrow.report.page import cell, figure, note, table
 from windrow.report.svg import plot
@@ -22,11 +23,17 @@ def past(told: RecordedRun) -> list[PastPrediction]:
     """The run's predictions with what came true, in the order in which they were made."""
     jobs = told.story.jobs
     found = [
-        PastPrediction(p.source, str(p.job), p.at_s, p.start_s, jobs[p.job].queue_started_s)
+        PastPrediction(_source(told, p), str(p.job), p.at_s, p.start_s, jobs[p.job].queue_started_s)
         for p in told.predictions
         if p.job in jobs
     ]
     return sorted(found, key=lambda p: (p.at_s, p.source, int(p.tag)))
+
+
+def _source(told: RecordedRun, said: PredictedStart) -> str:
+    """Who said it; where there are several sites, of which."""
+    job = told.story.jobs.get(said.job)
+    return f"{said.source} at {job.plan.site}" if job is not None and job.plan.site else said.source
 
 
 def starts(told: RecordedRun) -> str:
@@ -42,7 +49,7 @@ def starts(told: RecordedRun) -> str:
 
 
 def _table(told: RecordedRun, found: Sequence[Accuracy]) -> str:
-    used = [p.source for p in told.predictions if p.used]
+    used = [_source(told, p) for p in told.predictions if p.used]
     rows = [
         [
             cell(one.source),

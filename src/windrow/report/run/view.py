@@ -13,7 +13,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from windrow.app.runs import RunView
+from windrow.app.runs import RunView, sites_of
 from windrow.manager.figures import RecordedRun, node_time, queue_waits_s, visible_wait_s
 from windrow.manager.states import RunState, TaskState
 from windrow.manager.story import JobStory
@@ -53,6 +53,7 @@ class JobView(Struct):
     cause: str | None
     reason: str
     taken_by: int | None
+    site: str = ""
 
 
 class StatusView(Struct):
@@ -148,7 +149,7 @@ def status_view(told: RunView) -> StatusView:
         continues=facts.get("continues"),
         continued_by=facts.get("continued_by"),
         strategy=facts["strategy"],
-        queue=facts["queue"],
+        queue=sites_of(facts),
         tasks=TaskCounts(len(story.tasks), **{state.value: story.count(state) for state in TaskState}, kept=story.kept),
         begun_s=story.begun_s,
         left_s=left_s(told, now_s) if is_running else None,
@@ -179,6 +180,7 @@ def _job_view(number: int, job: JobStory, ids: Sequence[str]) -> JobView:
         cause=job.cause or None,
         reason=job.reason,
         taken_by=job.taken_by,
+        site=job.plan.site,
     )
 
 
