@@ -1,6 +1,6 @@
 """What takes longer than tests may: thousands of random cases, every shape by every strategy, figures on test beds.
 
-    python bench/prove.py [hour] [cases] [faults] [matrices] [beds]
+    python bench/prove.py [hour] [cases] [faults] [matrices] [beds] [sites]
 
 `make prove` runs all of it and writes `docs/reference/proof.md`, one section for each part, with the commit that it was
 run on; where only some parts are named, the other sections stay as they are. Every row is a command that anyone can
@@ -88,6 +88,11 @@ MATRICES: tuple[Row, ...] = (
     (
         "needs of tasks (GPUs, memory, disk, named resources) on a Slurm with four kinds of nodes, and on this machine",
         ("tests/slurm/test_needs_on_slurm.py", "tests/real/test_needs_local.py", "-n2", "--dist=loadfile"),
+        {"WINDROW_FULL": "1"},
+    ),
+    (
+        "partitions of one Slurm as sites: the free one is chosen, and a waiting job moves to one that becomes free",
+        ("tests/slurm/test_partitions.py", "-n2", "--dist=loadfile"),
         {"WINDROW_FULL": "1"},
     ),
     (
@@ -201,12 +206,11 @@ def faults() -> Section:
     return [*lines, *met], wrong
 
 
-def beds() -> Section:
-    """What bench/pays.py says."""
-    command = [sys.executable, str(ROOT / "bench" / "pays.py")]
+def said_by(script: str, what: str) -> Section:
+    """What a script of this folder prints."""
+    command = [sys.executable, str(ROOT / "bench" / script)]
     done = subprocess.run(command, cwd=ROOT, check=False, stdout=subprocess.PIPE, text=True)
-    lines = ["`python bench/pays.py`: the same workflows on a busy private Slurm and in the simulator.", ""]
-    return [*lines, *done.stdout.strip().splitlines()], ["test beds"] if done.returncode else []
+    return [f"`python bench/{script}`: {what}.", "", *done.stdout.strip().splitlines()], [what] * bool(done.returncode)
 
 
 PARTS: dict[str, tuple[str, Callable[[], Section]]] = {
@@ -214,7 +218,14 @@ PARTS: dict[str, tuple[str, Callable[[], Section]]] = {
     "cases": ("Many more cases", lambda: tests(CASES)),
     "faults": ("Faults in virtual time", faults),
     "matrices": ("Full matrices", lambda: tests(MATRICES)),
-    "beds": ("Strategies on a test bed", beds),
+    "beds": (
+        "Strategies on a test bed",
+        lambda: said_by("pays.py", "the same workflows on a busy private Slurm and in the simulator"),
+    ),
+    "sites": (
+        "Two unequal sites",
+        lambda: said_by("sites.py", "workflows on two unequal sites under the load of real logs, in virtual time"),
+    ),
 }
 
 
