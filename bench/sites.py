@@ -21,11 +21,13 @@ import os
 import random
 import sys
 import tempfile
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
 from statistics import fmean
+from unittest import mock
 
 sys.path[0] = str(Path(__file__).resolve().parents[1])  # so that `tests` and `bench` are folders of the project
 
@@ -44,7 +46,8 @@ from windrow.queues.simulated import SimulatedQueue  # noqa: E402
 from windrow.recipes import generate_workflow  # noqa: E402
 from windrow.sim.cluster import Cluster  # noqa: E402
 from windrow.strategies import choosing  # noqa: E402
-from windrow.strategies.base import decided  # noqa: E402
+from windrow.strategies.base import Decision, Objective, Strategy, decided  # noqa: E402
+from windrow.strategies.choosing import Offer  # noqa: E402
 
 LOGS = ("KTH-SP2-1996-2.1-cln", "SDSC-SP2-1998-4.2-cln", "CTC-SP2-1996-3.1-cln")
 DAY_S = 86400
@@ -135,7 +138,12 @@ class Run(SitesRun):
         return manager
 
 
-def earliest_start(strategy, offers, objective="makespan", absent=None):  # type: ignore[no-untyped-def]
+def earliest_start(
+    strategy: Strategy,
+    offers: Sequence[Offer],
+    objective: Objective = "makespan",
+    absent: Mapping[str, str] | None = None,
+) -> tuple[str, Decision]:
     """As `choosing.choose`: the site where the job that the strategy cuts for it would start first."""
     cut = [(offer, decided(strategy, offer.view)) for offer in offers]
     cut = [(offer, decision) for offer, decision in cut if decision.jobs]
@@ -157,8 +165,8 @@ def play(case: Case, way: str, strategy: str) -> tuple[int, float, int]:
         worlds.append(World(queue, took.__getitem__))
         sites.append(Site.of(queue.cluster.nodes, name="ab"[number], speed=speed, cap=16))
     able = np.ones((len(sites), len(expected)), dtype=bool)
-    outposts.choose = earliest_start if way == "slurm" else choosing.choose
-    with tempfile.TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as folder:
+    chosen = mock.patch.object(outposts, "choose", earliest_start if way == "slurm" else choosing.choose)
+    with chosen, tempfile.TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as folder:
         twin = lambda world: Twin(world.queue, lambda: float(world.now_s), policy=POLICY, refresh_s=5.0)  # noqa: E731
         terms = Terms(margin=1.2, overhead_s=15)
         run = Run(Path(folder) / "run", worlds, sites, case.runnable, able, strategy, terms, twin)
@@ -166,8 +174,8 @@ def play(case: Case, way: str, strategy: str) -> tuple[int, float, int]:
         assert run.go_on(), case
         story = run.story()
         moved = sum(job.note.startswith("would end") for job in story.jobs.values())
-        jobs = [job for job in story.jobs.values() if job.started_s is not None and job.ended_s is not None]
-        node_s = sum(job.plan.nodes * (job.ended_s - job.started_s) for job in jobs)  # type: ignore[operator]
+        spans = [(job.plan.nodes, job.started_s, job.ended_s) for job in story.jobs.values()]
+        node_s = sum(nodes * (end - begin) for nodes, begin, end in spans if begin is not None and end is not None)
         run.close()
     return round((story.last_s or 0) - (story.begun_s or 0)), node_s / 3600, moved
 

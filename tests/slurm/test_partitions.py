@@ -71,8 +71,7 @@ def test_the_free_partition_is_chosen(partitions: SlurmCluster, tmp_path: Path) 
     assert [one["free_nodes"] for one in json.loads(offers.stdout)["sites"]] == [0, 0, 2]
 
 
-@pytest.mark.skipif(not IS_FULL, reason="in virtual time it is always tested; WINDROW_FULL=1 does it for real")
-def test_a_waiting_job_moves_to_a_partition_that_becomes_free(
+def a_waiting_job_moves_to_a_partition_that_becomes_free(
     partitions: SlurmCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(moving, "LOOK_S", 1.0)
@@ -96,6 +95,10 @@ def test_a_waiting_job_moves_to_a_partition_that_becomes_free(
     assert "at east" in jobs[0].note
     assert (jobs[0].started_s, jobs[0].state) == (None, "stopped")
     told.close()
+
+
+if IS_FULL:  # in virtual time it is tested always (tests/survival/test_choosing.py)
+    test_a_waiting_job_moves = a_waiting_job_moves_to_a_partition_that_becomes_free
 
 
 def test_a_run_goes_to_the_cluster_that_is_named(

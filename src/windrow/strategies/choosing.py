@@ -97,7 +97,8 @@ def choose(
     out = dict(absent or {})
     if len(offers) == 1 and not out:
         return _alone(strategy, offers[0])
-    hopeless, decisions = _hopeless(offers), list[tuple[Offer, Decision]]()
+    hopeless = _hopeless(offers) if objective == "makespan" else {}
+    decisions: list[tuple[Offer, Decision]] = []
     for offer in sorted(offers, key=lambda offer: offer.name in hopeless):
         if offer.name in hopeless and any(decision.jobs for _, decision in decisions):
             out[offer.name] = hopeless[offer.name]
