@@ -32,6 +32,7 @@ examples:
   windrow reproduce glume --quick
   windrow reproduce glume --full --data logs --out glume
   windrow reproduce glume --as-thesis --out as-thesis
+  windrow reproduce grid --quick
   windrow reproduce ilyushkin --quick
   windrow reproduce zhang --quick
   windrow reproduce zhang --quick --cap 16
