@@ -117,6 +117,11 @@ class Grid:
         """Over the same pairs: what a byte takes at their (harmonic) mean bandwidth."""
         return self._over_pairs(self.s_per_byte)
 
+    @cached_property
+    def mean_bandwidth_bytes_s(self) -> float:
+        """Over the same pairs, the arithmetic mean, which fast links dominate."""
+        return self._over_pairs(self.bandwidth_bytes_s)
+
     def _over_pairs(self, values: Floats) -> float:
         pairs, nodes = self.processors * (self.processors - 1), self.nodes.astype(np.float64)
         return float(nodes @ values @ nodes - nodes @ np.diagonal(values)) / pairs if pairs else 0.0

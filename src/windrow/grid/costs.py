@@ -8,7 +8,7 @@ thesis adds an entry and an exit that take no time and have no data; nothing her
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -23,11 +23,15 @@ from windrow.model.graph import Ints
 
 @dataclass(frozen=True, eq=False)
 class Costs:
-    """A workflow on a grid. given_run_s: of task on cluster, where that is not by the clusters' speeds."""
+    """A workflow on a grid. given_run_s: of task on cluster, where that is not by the clusters' speeds.
+
+    A transfer in the mean takes the mean time over pairs of processors or, `by_mean_rate`, the time at mean bandwidth.
+    """
 
     workflow: Workflow
     grid: Grid
     given_run_s: Floats | None = None
+    by_mean_rate: bool = False
 
     @cached_property
     def run_s(self) -> Floats:
@@ -52,7 +56,9 @@ class Costs:
     @cached_property
     def ranks(self) -> tuple[Floats, Floats]:
         """Of each task, the longest way in the mean to an exit, with its own run, and from an entry, without."""
-        return self._ranks(self.grid.mean_latency_s + self.given.size * self.grid.mean_s_per_byte)
+        grid = self.grid
+        per_byte = 1 / grid.mean_bandwidth_bytes_s if self.by_mean_rate and grid.processors > 1 else grid.mean_s_per_byte
+        return self._ranks(grid.mean_latency_s + self.given.size * per_byte)
 
     @cached_property
     def static_level(self) -> Floats:
@@ -86,4 +92,4 @@ class Costs:
     def part(self, nodes: Mapping[int, int]) -> Costs:
         """The same on so many nodes of these clusters alone."""
         run_s = None if self.given_run_s is None else self.run_s[:, list(nodes)]
-        return Costs(self.workflow, self.grid.part(nodes), run_s)
+        return replace(self, grid=self.grid.part(nodes), given_run_s=run_s)
