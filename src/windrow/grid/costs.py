@@ -57,7 +57,9 @@ class Costs:
     def ranks(self) -> tuple[Floats, Floats]:
         """Of each task, the longest way in the mean to an exit, with its own run, and from an entry, without."""
         grid = self.grid
-        per_byte = 1 / grid.mean_bandwidth_bytes_s if self.by_mean_rate and grid.processors > 1 else grid.mean_s_per_byte
+        per_byte = (
+            1 / grid.mean_bandwidth_bytes_s if self.by_mean_rate and grid.processors > 1 else grid.mean_s_per_byte
+        )
         return self._ranks(grid.mean_latency_s + self.given.size * per_byte)
 
     @cached_property

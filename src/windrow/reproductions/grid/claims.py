@@ -250,18 +250,38 @@ def measured(name: str, rows: Rows, runs: Runs) -> float:
     return UNIVERSAL[name](universal) if name in UNIVERSAL else WIDE[name](universal.of(kinds=GENERATED))
 
 
+def beside(seeds: Sequence[Mapping[str, Rows]]) -> list[tuple[str, ...]]:
+    """The claims of chapter 3, of the generated types alone, in every experiment: what print says, and what is here."""
+    found = []
+    for said in printed("grid")["claims"]:
+        name, (low, high) = said["measure"], said["between"]
+        if name in FOURTH or name in ("eman_spread", "p_eman", "types_significant"):
+            continue
+        cells = []
+        for experiment in STAND_INS["experiments"]:
+            values = [measured(name, seed[experiment].of(kinds=GENERATED), Runs(())) for seed in seeds]
+            agree = all(low <= value <= high for value in values)
+            cells.append(_range_shown(values, said.get("unit", "")) + (" *" if agree else ""))
+        found.append((f"{said['where']}: {said['what']}", said["printed"], *cells))
+    return found
+
+
 def claims(seeds: Sequence[tuple[Rows, Runs]]) -> list[Claim]:
     """Every claim, by what is measured under each seed."""
     found = []
     for said in printed("grid")["claims"]:
         values = [measured(said["measure"], *seed) for seed in seeds]
         low, high = said["between"]
-        ours = " to ".join(_shown(value, said.get("unit", "")) for value in (min(values), max(values)))
+        ours = _range_shown(values, said.get("unit", ""))
         agree = sum(low <= value <= high for value in values)
         some = "" if agree in (0, len(values)) else f"; {agree} of {len(values)} seeds"
         verdict = None if any(np.isnan(values)) else agree == len(values)
         found.append(Claim(said["where"], said["what"], said["printed"], f"{ours}{some}", verdict))
     return found
+
+
+def _range_shown(values: Sequence[float], unit: str) -> str:
+    return " to ".join(_shown(value, unit) for value in (min(values), max(values)))
 
 
 def _shown(value: float, unit: str) -> str:

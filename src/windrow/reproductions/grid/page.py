@@ -10,7 +10,7 @@ import numpy as np
 
 from windrow.report.block import Block
 from windrow.reproductions.charts import grouped_bars, short
-from windrow.reproductions.grid.claims import GENERATED, KINDS, Rows, Runs, claims
+from windrow.reproductions.grid.claims import GENERATED, KINDS, Rows, Runs, beside, claims
 from windrow.reproductions.grid.plan import FOUR, READINGS, SELECTIONS, STAND_INS, Row, Selected, plan_grid
 from windrow.reproductions.paper import Gallery, Paper, PaperPlan, Picture, Report, Texts, claims_words
 
@@ -23,11 +23,13 @@ def report(plan: PaperPlan, found: Sequence[Any]) -> Report:
     """What the calls came to."""
     every = list(chain.from_iterable(found))
     all_rows, all_runs = [r for r in every if isinstance(r, Row)], [r for r in every if isinstance(r, Selected)]
-    seeds = [
-        (Rows([r for r in all_rows if r.seed == seed]), Runs([r for r in all_runs if r.seed == seed]))
-        for seed in STAND_INS["seeds"]
-    ]
-    said, rows, runs = claims(seeds), Rows(all_rows), [runs for _, runs in seeds]
+    by_seed = [{name: Rows([]) for name in STAND_INS["experiments"]} for _ in STAND_INS["seeds"]]
+    for experiments, seed in zip(by_seed, STAND_INS["seeds"], strict=True):
+        for name in experiments:
+            experiments[name] = Rows([r for r in all_rows if r.seed == seed and r.experiment == name])
+    runs = [Runs([r for r in all_runs if r.seed == seed]) for seed in STAND_INS["seeds"]]
+    said = claims([(one["fixed"], more) for one, more in zip(by_seed, runs, strict=True)])
+    rows = Rows([r for r in all_rows if r.experiment == "fixed"])
     return Report(
         plan,
         "Workflows on grids of many clusters, run again",
@@ -35,9 +37,15 @@ def report(plan: PaperPlan, found: Sequence[Any]) -> Report:
         "hosts selected before scheduling, beside what the text says.",
         [claims_words(said), *_findings(rows)],
         "one cost of each kind where the thesis has 27 for each workflow. --full runs them all.",
-        [_TEXTS.claims(said), _aggregate(rows.of("universal")), _readings(rows), _growth(runs), _gallery(rows, runs)],
+        [
+            _TEXTS.claims(said),
+            _TEXTS.block(
+                "experiments", ("", "print", *STAND_INS["experiments"]), beside(by_seed), **STAND_INS["experiments"]
+            ),
+            *(_aggregate(rows.of("universal")), _readings(rows), _growth(runs), _gallery(rows, runs)),
+        ],
         {
-            "schedules": int(np.isfinite(rows.slr).sum()) + len(all_runs),
+            "schedules": int(np.isfinite(Rows(all_rows).slr).sum()) + len(all_runs),
             "claims": [{"where": c.where, "what": c.what, "ours": c.ours, "agrees": c.agrees} for c in said],
             "rows": [row._asdict() for row in all_rows],
             "runs": [run._asdict() for run in all_runs],

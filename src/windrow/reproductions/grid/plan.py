@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import product
 from typing import Any, NamedTuple
@@ -44,6 +45,7 @@ _BYTES_S = 12.5e6  # by which the recipes turn data into time
 class Row(NamedTuple):
     """A workflow on a grid: the SLR of each algorithm, in the order of `FOUR`, `WITH_EACP` and `READINGS`, or NaN."""
 
+    experiment: str
     seed: int
     grid: str
     kind: str
@@ -72,17 +74,19 @@ def plan_grid(wishes: Wishes) -> PaperPlan:
     full, three = wishes.full, STAND_INS["chapter_3"]
     calls: list[Callable[[], Any]] = []
     for seed in STAND_INS["seeds"]:
-        calls += [partial(generated, seed, *part, full=full) for part in product(three["types"], three["tasks"])]
+        for experiment in STAND_INS["experiments"]:
+            parts = product(three["types"], three["tasks"])
+            calls += [partial(generated, seed, *part, experiment, full and experiment == "fixed") for part in parts]
         calls += [partial(applications, seed), partial(decoupled, seed, full=full)]
     words = ("Grids, links, EMAN, Montage and the sizes of chapter 4 are stand-ins, fixed before the first run.",)
     return PaperPlan("full" if full else "quick", calls=tuple(calls), calls_are="scheduling", stand_ins=words)
 
 
-def generated(seed: int, kind: str, tasks: int, *, full: bool) -> list[Row]:
-    """All costs of the generated workflows of one type and size."""
+def generated(seed: int, kind: str, tasks: int, experiment: str, full: bool) -> list[Row]:
+    """All costs of the generated workflows of one type and size, in one experiment."""
     three = STAND_INS["chapter_3"]
     scale = three["full" if full else "quick"]
-    grids = {name: generate_grid(name, seed=seed) for name in three["grids"]}
+    grids = {name: _linked(generate_grid(name, seed=seed), experiment) for name in three["grids"]}
     rows = []
     for alpha, eta, (low, high), spread, ccr in product(
         three["alpha"], scale["eta"], scale["data"], scale["range"], three["ccr"]
@@ -91,8 +95,9 @@ def generated(seed: int, kind: str, tasks: int, *, full: bool) -> list[Row]:
         text = {name: str(value) for name, value in values.items()}
         workflow = generate_workflow(kind, tasks=tasks, seed=seed, parameters=text)
         for name, grid in grids.items():
-            is_read = name == "universal" and tasks < max(three["tasks"])
-            rows.append(_row(seed, name, kind, alpha, ccr, _on(workflow, grid), is_read=is_read))
+            is_read = name == "universal" and tasks < max(three["tasks"]) and experiment == "fixed"
+            costs = _on(workflow, grid, by_mean_rate=experiment != "fixed")
+            rows.append(Row(experiment, seed, name, kind, alpha, ccr, costs.width, _slr(name, kind, costs, is_read)))
     return rows
 
 
@@ -103,7 +108,10 @@ def applications(seed: int) -> list[Row]:
     for (kind, sizes), ccr in product(STAND_INS["applications"].items(), STAND_INS["chapter_3"]["ccr"]):
         for tasks in sizes:
             workflow = _application(kind, tasks, seed, ccr)
-            rows += [_row(seed, name, kind, np.nan, ccr, _on(workflow, grid)) for name, grid in grids.items()]
+            for name, grid in grids.items():
+                costs = _on(workflow, grid)
+                slr = _slr(name, kind, costs, is_read=False)
+                rows.append(Row("fixed", seed, name, kind, np.nan, ccr, costs.width, slr))
     return rows
 
 
@@ -111,18 +119,30 @@ def _application(kind: str, tasks: int, seed: int, ccr: float) -> Workflow:
     return generate_workflow(kind, tasks=tasks, seed=seed, ccr=ccr, bandwidth_bytes_s=_BYTES_S, even_levels=True)
 
 
-def _on(workflow: Workflow, grid: Grid) -> Costs:
+def _linked(grid: Grid, experiment: str) -> Grid:
+    """With bandwidths between clusters as an experiment has them: even over a range, the lower the more latency."""
+    if experiment != "even":
+        return grid
+    pairs = np.triu_indices(len(grid.clusters), 1)
+    share = np.argsort(np.argsort(grid.latency_s[pairs])) / max(1, len(pairs[0]) - 1)
+    inside = float(grid.bandwidth_bytes_s[0, 0])
+    bandwidth = np.zeros_like(grid.latency_s)
+    bandwidth[pairs] = inside / 10 + share * (inside / 1000 - inside / 10)
+    return replace(grid, bandwidth_bytes_s=bandwidth + bandwidth.T + np.eye(len(bandwidth)) * inside)
+
+
+def _on(workflow: Workflow, grid: Grid, *, by_mean_rate: bool = False) -> Costs:
     """With the run times that give its CCR at the grid's mean bandwidth."""
-    return Costs(workflow.with_times(workflow.runtime_s * (_BYTES_S * grid.mean_s_per_byte)), grid)
+    per_byte = 1 / grid.mean_bandwidth_bytes_s if by_mean_rate else grid.mean_s_per_byte
+    return Costs(workflow.with_times(workflow.runtime_s * (_BYTES_S * per_byte)), grid, by_mean_rate=by_mean_rate)
 
 
-def _row(seed: int, grid: str, kind: str, alpha: float, ccr: float, costs: Costs, *, is_read: bool = False) -> Row:
+def _slr(grid: str, kind: str, costs: Costs, is_read: bool) -> tuple[float, ...]:
     has_eacp = grid != "many-cluster" and kind in STAND_INS["chapter_3"]["types"]
     schedulers: list[Scheduler | None] = [find_scheduler(name) for name in FOUR]
     schedulers += [find_scheduler(name) if has_eacp else None for name in WITH_EACP]
     schedulers += [find_scheduler(name, **options) if is_read else None for name, options in READINGS.values()]
-    slr = tuple(np.nan if one is None else one(costs).slr for one in schedulers)
-    return Row(seed, grid, kind, alpha, ccr, costs.width, slr)
+    return tuple(np.nan if one is None else one(costs).slr for one in schedulers)
 
 
 def decoupled(seed: int, *, full: bool) -> list[Selected]:
@@ -163,7 +183,7 @@ def _shares_of(seed: int, grid: Grid) -> Iterator[Selected]:
     for tenth in range(1, 11):
         part = costs.part({c: grid.clusters[c].nodes for c in range(len(grid.clusters) * tenth // 10)})
         took = []
-        for _ in range(3):
+        for _ in range(7):
             begin = time.perf_counter()
             makespan_s = find_scheduler("greedy")(Costs(part.workflow, part.grid)).makespan_s
             took.append(time.perf_counter() - begin)
