@@ -52,7 +52,8 @@ def open_queue(name: str, shell: Mapping[str, str] | None = None) -> Queue:
             from windrow.queues.pbs.queue import PbsQueue, pbs_profile  # noqa: PLC0415
 
             return PbsQueue(pbs_profile(table), **far)
-        return _local(table) if kind == "local" else _slurm(table, shell, far)
+        label = name if name in read_settings(file, ("sites",)) else ""
+        return _local(table, label) if kind == "local" else _slurm(table, shell, far)
     except UserError as error:
         if not tables.get(name):
             raise
@@ -86,7 +87,7 @@ def no_answer(name: str, error: QueueError) -> NothingBegun:
     return NothingBegun(f"the queue {name} does not answer; {hint} ({error})")
 
 
-def _local(table: Mapping[str, Any]) -> Queue:
+def _local(table: Mapping[str, Any], label: str) -> Queue:
     from windrow.queues.local.queue import LocalQueue  # noqa: PLC0415
 
     for key, value in table.items():
@@ -106,6 +107,7 @@ def _local(table: Mapping[str, Any]) -> Queue:
         counts={**table.get("resources", {}), **({GPUS: table[GPUS]} if GPUS in table else {})},
         policy=table.get("policy"),
         max_walltime_s=walltime_s,
+        label=label,
     )
 
 

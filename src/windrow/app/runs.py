@@ -252,7 +252,7 @@ class RunView(JournalView[RunJournal]):
             name=self.paths.name,
             state=self.state,
             strategy=str(self.facts["strategy"]),
-            queue=str(self.facts["queue"]),
+            queue=sites_of(self.facts),
             story=self.story,
             predictions=self.predictions(),
             until_s=max(now_s, last_s) if self.state in ACTIVE else last_s,

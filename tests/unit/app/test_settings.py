@@ -10,6 +10,7 @@ import pytest
 from windrow.app.queues import open_queue
 from windrow.app.settings import find_settings, read_settings, site_fields
 from windrow.errors import InputError, UserError
+from windrow.queues.local.queue import LocalQueue
 
 
 @pytest.fixture(autouse=True)
@@ -48,6 +49,14 @@ def test_tables_by_name(tmp_path: Path) -> None:
     path = write(tmp_path, '[queues.big]\nkind = "local"\nnodes = 3\n')
     assert read_settings(path) == {"big": {"kind": "local", "nodes": 3}}
     assert open_queue("big").limits().nodes == 3
+
+
+def test_sites_that_are_alike_have_queues_of_their_own(tmp_path: Path) -> None:
+    write(tmp_path, "".join(f'[sites.{name}]\nqueue = "local"\nnodes = 3\n' for name in ("east", "west")))
+    east, west = (open_queue(name) for name in ("east", "west"))
+    assert isinstance(east, LocalQueue)
+    assert isinstance(west, LocalQueue)
+    assert east.folder != west.folder
 
 
 @pytest.mark.parametrize(

@@ -57,6 +57,7 @@ class LocalQueue:
         counts: Mapping[str, int] | None = None,
         policy: str | None = None,
         max_walltime_s: int | None = None,
+        label: str = "",
         grace_s: float | None = None,
         idle_s: float | None = None,
     ) -> None:
@@ -65,7 +66,7 @@ class LocalQueue:
         `cores` and `memory_bytes` are those of a node: at most the machine's, which is the default, or, of a small
         cluster, anything (default: 1 core, memory not counted). So is `disk_bytes` (default: not counted); `counts` are
         named resources, GPUs among them, of which the machine has those that it finds. `policy` is for small clusters
-        alone. A job has 10 s between SIGTERM and SIGKILL.
+        alone; `label` tells apart those that are alike. A job has 10 s between SIGTERM and SIGKILL.
         """
         rendezvous.check_machine()
         rest = NodeShape(disk_bytes=disk_bytes, counts=_checked(counts or {}))
@@ -76,6 +77,7 @@ class LocalQueue:
         memory = "" if self._shape.memory_bytes is None else f"-{self._shape.memory_bytes}"
         more = "" if rest == NodeShape() else f"-{zlib.crc32(repr(rest).encode()):08x}"
         size = "" if nodes is None else f"-{nodes}x{self._shape.cores}{memory}{more}-{wanted.policy}"
+        size += "-" + re.sub("[^a-z0-9]", "-", label.lower()) if nodes is not None and label else ""
         self._folder = self._root / f"{MACHINE}{size}"
         rendezvous.make_folder(self._folder)
         self._store = QueueStore(self._folder / "queue.sqlite")
