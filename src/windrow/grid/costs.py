@@ -15,7 +15,7 @@ import numpy as np
 
 from windrow.grid.clusters import Floats, Grid, GridError
 from windrow.kernels.grid.listed import rank
-from windrow.kernels.grid.tables import Given
+from windrow.kernels.grid.rooms import Given
 from windrow.kernels.jit import in_python, is_small
 from windrow.model import Workflow
 from windrow.model.graph import Ints

@@ -15,7 +15,7 @@ import numpy as np
 from windrow.grid.costs import Costs
 from windrow.grid.schedule import Schedule
 from windrow.kernels.grid.duplicates import Executions, place_with_copies
-from windrow.kernels.grid.tables import empty_plan
+from windrow.kernels.grid.rooms import empty_plan
 from windrow.kernels.jit import in_python
 
 

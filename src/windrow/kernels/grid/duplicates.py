@@ -16,8 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from windrow.kernels.grid.rooms import first_room, occupy, way_s
-from windrow.kernels.grid.tables import Floats, Given, Plan
+from windrow.kernels.grid.rooms import Floats, Given, Plan, first_room, occupy, way_s
 from windrow.kernels.jit import kernel, lean
 from windrow.model.graph import Ints
 

@@ -13,8 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from windrow.kernels.grid.rooms import arrivals, choose, put
-from windrow.kernels.grid.tables import Floats, Given, Plan
+from windrow.kernels.grid.rooms import Floats, Given, Plan, arrivals, choose, put
 from windrow.kernels.jit import kernel, lean
 from windrow.model.graph import Ints
 
@@ -32,10 +31,10 @@ def place_level(given: Given, plan: Plan, level: Ints, rule: int) -> float:
             ends[t, c] = earliest(given, plan, level[t], c, ready[t, c])
         two_best(given, plan, level[t], rule, ready[t], ends[t], best[t])
     for _ in range(len(level)):
-        t = wanted(best, rule)
+        t = int(np.argmax(best[:, 2]))
         home = int(best[t, 1])
         c = put(given, plan, level[t], choose(given, plan, level[t], ready[t], home, home + 1))
-        last, best[t, 1] = max(last, plan.end[level[t]]), -1.0
+        last, best[t, 1], best[t, 2] = max(last, plan.end[level[t]]), -1.0, -np.inf
         for u in range(len(level)):
             if best[u, 1] >= 0.0:
                 ends[u, c] = earliest(given, plan, level[u], c, ready[u, c])
@@ -74,7 +73,7 @@ def second(given: Given, plan: Plan, task: int, c: int, ready: float, best: floa
 
 @lean
 def two_best(given: Given, plan: Plan, task: int, rule: int, ready: Floats, ends: Floats, best: Floats) -> None:
-    """Into `best`: the task's best end and its cluster, what it loses without it, and its second-best cluster."""
+    """Into `best`: the task's best end and its cluster, how much the rule wants it, and its second-best cluster."""
     c, d = 0, -1
     for k in range(1, len(ends)):
         if ends[k] < ends[c]:
@@ -84,15 +83,5 @@ def two_best(given: Given, plan: Plan, task: int, rule: int, ready: Floats, ends
     other = np.inf if d < 0 else ends[d]
     if rule == SUFFERAGE:
         other = min(other, second(given, plan, task, c, ready[c], ends[c]))
-    best[0], best[1], best[2], best[3] = ends[c], c, other - ends[c], d
-
-
-@lean
-def wanted(best: Floats, rule: int) -> int:
-    """Which of the level's tasks that have no place yet comes next."""
-    found, score = -1, -np.inf
-    for t in range(len(best)):
-        mine = -best[t, 0] if rule == MIN_MIN else (best[t, 0] if rule == MAX_MIN else best[t, 2])
-        if best[t, 1] >= 0.0 and (mine > score or found < 0):
-            found, score = t, mine
-    return found
+    wanted = -ends[c] if rule == MIN_MIN else (ends[c] if rule == MAX_MIN else other - ends[c])
+    best[0], best[1], best[2], best[3] = ends[c], c, wanted, d

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from windrow.kernels.grid.rooms import arrivals, choose, put
-from windrow.kernels.grid.tables import Floats, Given, Plan
+from windrow.kernels.grid.rooms import Floats, Given, Plan, arrivals, choose, put
 from windrow.kernels.jit import kernel
 from windrow.model.graph import Ints
 

@@ -1,4 +1,4 @@
-"""When a task could start on a processor, and what changes when it is put there.
+"""What schedulers are given and fill in; when a task could start on a processor, and what changes when it is put there.
 
 Rule 1: data are free on one processor, and else take their way, each edge for itself. Rule 2: a task fits into the
 first idle gap, at or after its data, that is long enough; one that takes no time needs no room. Where no gaps are kept,
@@ -7,14 +7,69 @@ a task comes behind all others. Rule 3: the best processor is that of the earlie
 The nodes of a cluster differ in what is on them and in the data that are there, in nothing else. So of each cluster
 only those nodes are looked at that have tasks (`touched`), and one that has none stands for the rest; that a cluster
 cannot win is known before (`low`). This is exact: a node with a parent on it is looked at on its own account.
+
+Processors are numbered cluster by cluster: those of cluster c from `first[c]` to before `first[c + 1]`. The edges into
+a task stand side by side, from `start[task]` to before `start[task + 1]`.
 """
 
 from __future__ import annotations
 
-import numpy as np
+from functools import partial
+from typing import NamedTuple
 
-from windrow.kernels.grid.tables import Floats, Given, Plan
+import numpy as np
+from numpy.typing import NDArray
+
 from windrow.kernels.jit import lean
+from windrow.model.graph import Ints
+
+Floats = NDArray[np.float64]
+
+
+class Given(NamedTuple):
+    """run_s: of task on cluster. latency_s, s_per_byte: from cluster to cluster. parent, size: of each edge."""
+
+    run_s: Floats
+    first: Ints
+    latency_s: Floats
+    s_per_byte: Floats
+    start: Ints
+    parent: Ints
+    size: Floats
+
+
+class Plan(NamedTuple):
+    """Where tasks are, and the room that is left on processors.
+
+    free: from when on a processor is idle for good. Idle gaps before that are chained, in any order: `head` of a
+    processor, `after` of a gap, -1 behind the last one; `gaps`: how many there are, and whether they are kept. touched:
+    of each cluster, how many nodes must be looked at; the others are empty. least: of each, the two least of `free`.
+    at: for each edge, when the task has all its data if it runs where that parent is.
+    """
+
+    processor: Ints
+    cluster: Ints
+    begin: Floats
+    end: Floats
+    free: Floats
+    head: Ints
+    gap: Floats
+    after: Ints
+    gaps: Ints
+    touched: Ints
+    least: Floats
+    at: Floats
+
+
+def empty_plan(given: Given, placements: int = 0) -> Plan:
+    """Nothing placed yet. Gaps are kept where there is room for those of so many placements."""
+    tasks, clusters, processors = len(given.run_s), len(given.first) - 1, int(given.first[-1])
+    ints = partial(np.full, fill_value=-1, dtype=np.int64)
+    where = ints(tasks), ints(tasks), np.zeros(tasks), np.zeros(tasks), np.zeros(processors)
+    gaps = ints(processors if placements else 0), np.zeros((placements, 2)), ints(placements)
+    least = np.stack((np.zeros(clusters), np.where(np.diff(given.first) == 1, np.inf, 0.0)), axis=1)
+    flags, touched = np.array([0, placements > 0]), np.zeros(clusters, dtype=np.int64)
+    return Plan(*where, *gaps, flags, touched, least, np.zeros(len(given.parent)))
 
 
 @lean
