@@ -86,10 +86,10 @@ class SitesRun(VirtualRun):
 
     def _pass_time(self, until_s: int, *, wakes: bool) -> None:
         while True:
-            to_s = min(world.next_s(until_s) for world in self.worlds)
+            to_s = min(next_s(world, until_s) for world in self.worlds)
             for world in self.worlds:
                 world.pass_time(to_s)
-            if to_s >= until_s or (wakes and any(world.has_news for world in self.worlds)):
+            if to_s >= until_s or (wakes and any(world._has_news for world in self.worlds)):
                 return
 
     @contextmanager
@@ -99,3 +99,14 @@ class SitesRun(VirtualRun):
 
         with watched(about_to_write):
             yield
+
+
+def next_s(world: World, until_s: int) -> int:
+    """When something may happen next in a world, at the latest `until_s`. Nothing changes: its cluster is copied."""
+    queue = world.queue
+    if queue._news:
+        return world.now_s
+    ahead = queue.cluster.clone()
+    ahead.advance(min([until_s, *(max(at_s, world.now_s) for at_s, _ in queue.coming)]))
+    agents, faults = (agent.next_s for agent in world._alive()), (fault.at_s for fault in world.faults)
+    return max(world.now_s, int(min((ahead.now_s, *agents, *faults, *(at_s for at_s, _ in world.dues)))))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,46 +47,25 @@ def site_of(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Offering:
-    """What a site has now. Waits are those of jobs of an hour on one node, and on half of the open ones."""
-
-    site: str
-    speed: float = 1.0
-    price: float = 0.0
-    max_node_hours: float | None = None
-    nodes: int | None = None
-    open_nodes: int | None = None
-    free_nodes: int | None = None
-    jobs_waiting: int | None = None
-    wait_s: int | None = None
-    wide_wait_s: int | None = None
-    trouble: str = ""
-
-
-def offering(name: str) -> Offering:
-    """Ask a site what it has now; what keeps it from answering is its trouble."""
+def offering(name: str) -> dict[str, Any]:
+    """What a site has now, by name. Waits are those of jobs of an hour on one node, and on half of the open ones."""
     from windrow.forecast.twin import Twin  # noqa: PLC0415  (runs on this machine do without)
 
-    found = Offering(name)
+    found: dict[str, Any] = {"site": name, "speed": 1.0, "price": 0.0, "max_node_hours": None, "trouble": ""}
     try:
         fields, queue = fields_of(name), open_queue(name)
-        found = replace(found, **{key: fields[key] for key in ("speed", "price", "max_node_hours") if key in fields})
         limits, twin = queue.limits(), Twin(queue, time.time, policy=queue.policy)
-        found = replace(found, nodes=limits.nodes, trouble=limits.closed)
+        found |= {key: fields[key] for key in found if key in fields}
+        found |= {"trouble": limits.closed, "nodes": limits.nodes}
         now = twin.snapshot()
-        waits = [0, 0]
-        if not limits.starts_at_once:
-            hour = min(3600, limits.max_walltime_s or 3600)
-            waits = twin.waits_s(np.array([1, max(1, now.open_nodes // 2)]), np.array([hour, hour])).tolist()
-        free, waiting = (
-            now.nodes - sum(j.nodes for j in now.jobs if j.is_running),
-            sum(not j.is_running for j in now.jobs),
-        )
-        return replace(found, open_nodes=now.open_nodes, free_nodes=max(0, min(free, now.open_nodes)),
-                       jobs_waiting=waiting, wait_s=waits[0], wide_wait_s=waits[1])  # fmt: skip
+        hour, wide = min(3600, limits.max_walltime_s or 3600), max(1, now.open_nodes // 2)
+        waits = [0, 0] if limits.starts_at_once else twin.waits_s(np.array([1, wide]), np.array([hour, hour])).tolist()
+        free = now.nodes - sum(job.nodes for job in now.jobs if job.is_running)
+        found |= {"open_nodes": now.open_nodes, "free_nodes": max(0, min(free, now.open_nodes))}
+        found |= {"jobs_waiting": sum(not job.is_running for job in now.jobs), "wait_s": waits[0]}
+        return found | {"wide_wait_s": waits[1]}
     except WindrowError as error:
-        return replace(found, trouble=str(error))
+        return found | {"trouble": str(error)}
 
 
 @dataclass(frozen=True)

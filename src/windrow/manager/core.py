@@ -51,7 +51,8 @@ class Core:
         self.job_of: list[int | None] = []
         """The job in which each task is a member."""
         self._copies = Copies(self.jobs)
-        self._moved: dict[int, tuple[AtSite, int]] = {}  # tasks that have left a site, to which they do not go before
+        self.moved: dict[int, tuple[AtSite, int]] = {}
+        """Tasks that have left a site, and until when they do not go back."""
         self.submitted = 0
         self.failed: set[int] = set()
         """Tasks that failed for good."""
@@ -170,7 +171,7 @@ class Core:
                 return [*self._give_up_site(job.at, event.why), *self._job_left(event.job)]
             case e.JobWithdrawn():
                 job = self.jobs[event.job]
-                self._moved |= dict.fromkeys(job.open_tasks, (job.at, event.until_s))
+                self.moved |= dict.fromkeys(job.open_tasks, (job.at, event.until_s))
                 return [] if job.is_stopping else [self._stop(event.job)]
             case e.JobSubmitted() | e.TaskRetried() | e.FilesMoved() | e.MoveFailed() | e.FilesGone():
                 return []
@@ -214,7 +215,7 @@ class Core:
         """What is left and may run at this site, without what waits for tasks that must run elsewhere first."""
         left = at.of(self._left).copy()
         if len(at.group) > 1:
-            left[[task for task, (was_at, until_s) in self._moved.items() if was_at is at and at_s < until_s]] = False
+            left[[task for task, (was_at, until_s) in self.moved.items() if was_at is at and at_s < until_s]] = False
             away = (self._left & ~left).nonzero()[0].tolist()
             left[sorted(self._descendants(t for t in away if any(o.has(t) for o in at.group)))] = False
         return left

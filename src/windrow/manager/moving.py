@@ -10,7 +10,7 @@ files can be seen one hears all the same.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -41,8 +41,6 @@ class Moving:
 
     run: Manager
     next_s: float = float("-inf")
-    moved_s: dict[int, float] = field(default_factory=dict)
-    """When tasks were moved, by the steady clock."""
 
     def due_s(self) -> float:
         """When to look next; never where no job could be elsewhere."""
@@ -92,17 +90,14 @@ class Moving:
 
     def _withdraw(self, outpost: Outpost) -> None:
         """At most one job at a time: what others then should do is another question afterwards."""
-        now, core, at = self.run.steady_s(), self.run.core, outpost.at
-        waiting = {
-            number: placed
-            for number, placed in outpost.placed.items()
-            if placed.id is not None and not placed.is_started and not placed.is_taken and self._may_move(number, now)
-        }
+        now, core, at = self.run.now_s(), self.run.core, outpost.at
+        idle = {n: job for n, job in outpost.placed.items() if job.id and not job.is_started and not job.is_taken}
+        waiting = {number: placed for number, placed in idle.items() if self._may_move(number)}
         if not waiting:
             return
         try:
-            waits_s = _waits_s(outpost, waiting, self.run.now_s())
-            offers, _ = outpost.offers(self.run.now_s())
+            waits_s = _waits_s(outpost, waiting, now)
+            offers, _ = outpost.offers(now)
         except QueueError:
             return
         elsewhere = [offer for offer in offers if offer.name != at.name]
@@ -113,16 +108,14 @@ class Moving:
             stays_s = min(NEVER_S, max(wait_s, busy_s) + round(job.plan.run_s * at.pace))
             if (found := better_elsewhere(tasks, stays_s, elsewhere, busy_s)) is not None:
                 name, end_s = found
-                self.moved_s |= dict.fromkeys(job.open_tasks, now)
                 here = "never" if stays_s >= NEVER_S else f"in {format_duration(stays_s)}"
                 why = f"would end {here} at {at.name}, in {format_duration(end_s)} at {name}"
-                at_s = self.run.now_s()
-                self.run.take_in([Record(e.JobWithdrawn(int(at_s), number, why, int(at_s + AGAIN_S)), at_s=at_s)])
+                self.run.take_in([Record(e.JobWithdrawn(int(now), number, why, int(now + AGAIN_S)), at_s=now)])
                 return
 
-    def _may_move(self, number: int, now_s: float) -> bool:
-        job = self.run.core.jobs[number]
-        is_settled = all(now_s - self.moved_s.get(task, float("-inf")) >= AGAIN_S for task in job.open_tasks)
+    def _may_move(self, number: int) -> bool:
+        job, moved = self.run.core.jobs[number], self.run.core.moved
+        is_settled = all(self.run.now_s() >= moved[task][1] for task in job.open_tasks if task in moved)
         return is_settled and bool(job.open_tasks) and not (job.copies or job.is_stopping or job.has_begun)
 
 

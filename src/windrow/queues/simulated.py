@@ -139,14 +139,6 @@ class SimulatedQueue:
         news, self._news = self._news, []
         return news
 
-    def next_s(self, until_s: int) -> int:
-        """When `until` would return."""
-        if self._news:
-            return self.now_s
-        ahead = self.cluster.clone()
-        ahead.advance(min([until_s, *(max(at_s, self.now_s) for at_s, _ in self.coming)]))
-        return ahead.now_s
-
     def end(self, job: str, exit_code: int = 0, state: JobState | None = None) -> None:
         """The command of a running job ends now, and the queue calls that `state`. Nothing where it does not run."""
         found = self.jobs.get(job)

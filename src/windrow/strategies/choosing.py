@@ -62,9 +62,9 @@ class Offer:
         """Why these jobs cannot go here though they fit; empty where they can."""
         if sum(job.nodes * job.requested_s for job in jobs) > self.node_s:
             return "it would use more than max_node_hours allows"
-        w = self.view.work.workflow
-        made = {file for job in jobs for task in job.tasks for file in w.outputs.of(task).tolist()}
-        return "no room for the files" if sum(w.files[file].size_bytes for file in made) > self.room_bytes else ""
+        w, tasks = self.view.work.workflow, (task for job in jobs for task in job.tasks if self.room_bytes < inf)
+        made = sum(w.files[file].size_bytes for task in tasks for file in w.outputs.of(task).tolist())
+        return "no room for the files" if made > self.room_bytes else ""
 
 
 @dataclass(frozen=True)
@@ -78,6 +78,11 @@ class _Outlook:
     price: float
     wait_s: int
     data_s: int
+
+    @property
+    def weighed_s(self) -> float:
+        """Who has to fetch data must win by the way back, and by the margin."""
+        return self.end_s + (self.data_s + MARGIN * self.end_s if self.data_s else 0.0)
 
     def row(self, note: str) -> Candidate:
         job = self.decision.jobs[0]
@@ -96,7 +101,9 @@ def choose(
     """The decision, and the site for which it is. `absent`: sites that cannot be had now, and why."""
     out = dict(absent or {})
     if len(offers) == 1 and not out:
-        return _alone(strategy, offers[0])
+        decision = decided(strategy, offers[0].view)
+        why = offers[0].objection(decision.jobs)
+        return offers[0].name, Decision(why=why) if why else _at(offers[0], decision)
     hopeless = _hopeless(offers) if objective == "makespan" else {}
     decisions: list[tuple[Offer, Decision]] = []
     for offer in sorted(offers, key=lambda offer: offer.name in hopeless):
@@ -120,21 +127,17 @@ def choose(
     best = cut[0]
     rows = [one.row("" if one is best else _later(one, best)) for one in cut]
     rows += [Candidate(f"at {name}", 0, 0, 0, 0, None, words, name) for name, words in out.items()]
-    jobs = tuple(replace(job, site=best.offer.name) for job in best.decision.jobs)
-    if len(jobs) > 1 and not best.decision.is_played:
-        jobs = _spread(best.decision.jobs, [best.offer, *(offer for offer in offers if offer is not best.offer)])
+    decision = _at(best.offer, best.decision)
+    if len(decision.jobs) > 1 and not decision.is_played and not any(job.copies for job in decision.jobs):
+        others = (offer for offer in offers if offer is not best.offer)
+        decision = replace(decision, jobs=_spread(decision.jobs, [best.offer, *others]))
     beside = "".join(f"; at {one.offer.name} {_later(one, best)}" for one in cut[1:])
-    why = f"at {best.offer.name}{beside}: {best.decision.why}".removesuffix(": ")
-    return best.offer.name, replace(best.decision, jobs=jobs, candidates=(*rows, *best.decision.candidates), why=why)
+    why = f"at {best.offer.name}{beside}: {decision.why}".removesuffix(": ")
+    return best.offer.name, replace(decision, candidates=(*rows, *decision.candidates), why=why)
 
 
-def _alone(strategy: Strategy, offer: Offer) -> tuple[str, Decision]:
-    decision = decided(strategy, offer.view)
-    objection = offer.objection(decision.jobs) if decision.jobs and min(offer.node_s, offer.room_bytes) < inf else ""
-    if objection:
-        return offer.name, Decision(why=objection)
-    name = offer.name
-    return name, replace(decision, jobs=tuple(replace(job, site=name) for job in decision.jobs)) if name else decision
+def _at(offer: Offer, decision: Decision) -> Decision:
+    return replace(decision, jobs=tuple(replace(job, site=offer.name) for job in decision.jobs))
 
 
 def _hopeless(offers: Sequence[Offer]) -> dict[str, str]:
@@ -175,22 +178,19 @@ def _outlook(offer: Offer, decision: Decision, offers: Sequence[Offer]) -> _Outl
 
 
 def _sorted(found: Sequence[_Outlook], objective: Objective) -> list[_Outlook]:
-    """The best first. Who has to fetch data must win by the way back, and by the margin."""
-    away = {id(one): one.data_s + MARGIN * one.end_s if one.data_s else 0.0 for one in found}
-    ends = {id(one): one.end_s + away[id(one)] for one in found}
-    first, least = max(1.0, min(ends.values())), max(1, min(one.node_s for one in found))
+    """The best first."""
+    first, least = max(1.0, min(one.weighed_s for one in found)), max(1, min(one.node_s for one in found))
 
     def key(one: _Outlook) -> tuple[float, float]:
-        end = ends[id(one)]
         match objective:
             case "makespan":
-                return end, one.node_s
+                return one.weighed_s, one.node_s
             case "balanced":
-                return end / first + one.node_s / least, end
+                return one.weighed_s / first + one.node_s / least, one.weighed_s
             case "node-hours":
-                return one.node_s, end
+                return one.node_s, one.weighed_s
             case "cost":
-                return one.price, end
+                return one.price, one.weighed_s
 
     return sorted(found, key=lambda one: (is_never(one.end_s), *key(one)))
 
@@ -211,9 +211,8 @@ def _spread(jobs: Sequence[JobPlan], offers: Sequence[Offer]) -> tuple[JobPlan, 
             view, mine = offer.view, np.array(job.tasks)
             if sent[offer.name] >= view.cap - view.jobs or not view.left[mine].all():
                 continue
-            run_s = (
-                int(view.work.run_s(mine, job.nodes, job.nodes)[0]) if job.nodes <= view.work.cluster_nodes else NEVER_S
-            )
+            is_wide = job.nodes > view.work.cluster_nodes
+            run_s = NEVER_S if is_wide else int(view.work.run_s(mine, job.nodes, job.nodes)[0])
             if is_never(run_s) or offer.objection([*(p for p in placed if p.site == offer.name), job]):
                 continue
             plan = replace(job, run_s=run_s, requested_s=view.request(run_s + job.leeway_s), site=offer.name)
@@ -229,11 +228,7 @@ def _spread(jobs: Sequence[JobPlan], offers: Sequence[Offer]) -> tuple[JobPlan, 
 
 def better_elsewhere(tasks: Mask, stays_s: int, offers: Sequence[Offer], busy_s: int) -> tuple[str, int] | None:
     """The site at which these tasks, submitted now, should end clearly before `stays_s`, and when; None: at none."""
-    views = [(offer, offer.view, offer.view.work) for offer in offers]
-    able = (
-        offer
-        for offer, view, work in views
-        if view.jobs < view.cap and work.cluster_nodes >= 1 and work.mine is not None and work.mine[tasks].all()
-    )
+    there = (offer for offer in offers if offer.view.jobs < offer.view.cap and offer.view.work.cluster_nodes >= 1)
+    able = (offer for offer in there if offer.view.work.mine is None or offer.view.work.mine[tasks].all())
     end_s, name = min(((offer.sized(tasks, busy_s)[0], offer.name) for offer in able), default=(NEVER_S, ""))
     return (name, end_s) if stays_s > end_s * (1 + MARGIN) and stays_s > end_s + WORTH_S else None

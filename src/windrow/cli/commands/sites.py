@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import asdict
 
 from windrow.cli import options, terminal
 from windrow.model import format_duration, is_never
@@ -34,19 +33,17 @@ def run(args: argparse.Namespace) -> int:
 
     asked = options.on_of(args.on) if args.on else {}
     names = [asked["on"], *asked["also"]] if asked else [*read_settings(find_settings())] or ["local"]
-    found = []
-    for name in names:
-        with terminal.waiting(f"asking {name}"):
-            found.append(offering(name))
+    with terminal.waiting(f"asking {', '.join(names)}"):
+        found = [offering(name) for name in names]
     if args.json:
-        terminal.print_json({"sites": [asdict(one) for one in found]})
+        terminal.print_json({"sites": found})
         return 0
     rows = []
     for one in found:
-        waits = ["never" if is_never(s) else format_duration(s) for s in (one.wait_s, one.wide_wait_s) if s is not None]
-        numbers = [str(n) for n in (one.nodes, one.open_nodes, one.free_nodes, one.jobs_waiting) if n is not None]
-        cells = [*(numbers or [""] * 4), *(waits or [""] * 2), f"{one.speed:g}", f"{one.price:g}"]
-        rows.append([one.site, *cells, one.trouble])
+        numbers = [str(one.get(key, "")) for key in ("nodes", "open_nodes", "free_nodes", "jobs_waiting")]
+        waits_s = [one[key] for key in ("wait_s", "wide_wait_s") if key in one]
+        waits = ["never" if is_never(wait_s) else format_duration(wait_s) for wait_s in waits_s] or ["", ""]
+        rows.append([one["site"], *numbers, *waits, f"{one['speed']:g}", f"{one['price']:g}", one["trouble"]])
     heads = ("site", "nodes", "open", "free", "jobs waiting", "wait, 1 node", "wait, half", "speed", "price", "")
     terminal.show(terminal.table(heads, rows, "lrrrrrrrrl"))
     return 0

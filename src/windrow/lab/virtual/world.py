@@ -150,16 +150,6 @@ class World:
             if is_quiet and (self.now_s >= until_s or (wakes and self._has_news)):
                 return
 
-    def next_s(self, until_s: int) -> int:
-        """When something may happen next, at the latest `until_s`. Nothing changes."""
-        dues = (*(a.next_s for a in self._alive()), *(f.at_s for f in self.faults), *(at_s for at_s, _ in self.dues))
-        return max(self.now_s, int(min((self.queue.next_s(until_s), *dues))))
-
-    @property
-    def has_news(self) -> bool:
-        """Whether something happened since time went by last that a manager could hear of."""
-        return self._has_news
-
     def strike(self, fault: Fault) -> None:
         """This goes wrong now."""
         from windrow.lab.virtual.faults import strike  # noqa: PLC0415  (which knows worlds)

@@ -148,23 +148,16 @@ def _lanes(told: RecordedRun, jobs: Mapping[int, JobStory]) -> dict[int, int]:
 
     Where there are several sites, each has rows of its own.
     """
-    sites, lanes = sorted({job.plan.site for job in jobs.values()}), dict[int, int]()
-    for site in sites:
-        there = {number: job for number, job in jobs.items() if job.plan.site == site}
-        lanes |= {number: max(lanes.values(), default=-1) + 1 + at for number, at in _site_lanes(told, there).items()}
-    return lanes
-
-
-def _site_lanes(told: RecordedRun, jobs: Mapping[int, JobStory]) -> dict[int, int]:
-    free_s: list[float] = []
-    lanes = {}
+    free_s: dict[str, list[float]] = {job.plan.site: [] for job in jobs.values()}
+    lanes: dict[int, tuple[str, int]] = {}
     for number, job in jobs.items():
         begin = job.planned_s if job.submitted_s is None else job.submitted_s
-        end = told.until_s if job.ended_s is None else job.ended_s
-        at = next((i for i, free in enumerate(free_s) if free <= begin), len(free_s))
-        free_s[at:] = [max(begin, end), *free_s[at + 1 :]]
-        lanes[number] = at
-    return lanes
+        end, free = told.until_s if job.ended_s is None else job.ended_s, free_s[job.plan.site]
+        at = next((i for i, free_at in enumerate(free) if free_at <= begin), len(free))
+        free[at:] = [max(begin, end), *free[at + 1 :]]
+        lanes[number] = job.plan.site, at
+    order = {lane: i for i, lane in enumerate(sorted(set(lanes.values())))}
+    return {number: order[lane] for number, lane in lanes.items()}
 
 
 def _bars(told: RecordedRun, jobs: Mapping[int, JobStory]) -> tuple[list[_Bar], dict[tuple[int, int], int]]:
