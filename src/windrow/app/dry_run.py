@@ -60,8 +60,8 @@ def dry_run(prepared: Prepared, root: Path = ROOT) -> DryRun:
     core.handle(e.JobsPlanned(now, decision, name))
     specs = [dispatch.spec(core, number) for number in core.jobs]
     views = {offer.name: offer.view for offer in offers}
-    waits_s = [int(views[job.site].forecast(np.array([job.nodes]), np.array([job.requested_s]))[0])
-               for job in decision.jobs]  # fmt: skip
+    asked = [(job.site, np.array([job.nodes]), np.array([job.requested_s])) for job in decision.jobs]
+    waits_s = [int(views[site].forecast(nodes, requested_s)[0]) for site, nodes, requested_s in asked]
     commands = list[str]()
     for at, reached in zip(core.sites, prepared.sites, strict=True):
         mine = [number for number, job in core.jobs.items() if job.at is at]

@@ -185,9 +185,7 @@ def placing(sites: Sequence[Reached], workflow: Workflow, steps: Sequence[Step] 
 
 def _kept_away(workflow: Workflow, steps: Sequence[Step], task: int) -> str:
     """What a task says of where it may run."""
-    kept = [
-        (file, workflow.files[file]) for one in (workflow.inputs, workflow.outputs) for file in one.of(task).tolist()
-    ]
-    stays = [f"{file.id} stays at {file.stays}" for _, file in kept if file.stays]
-    where = [f"where: {steps[task].where}"] if steps and steps[task].where else []
+    where = [f"where: {step.where}" for step in steps[task : task + 1] if step.where]
+    files = (workflow.files[f] for one in (workflow.inputs, workflow.outputs) for f in one.of(task).tolist())
+    stays = [f"{file.id} stays at {file.stays}" for file in files if file.stays]
     return f"task {workflow.ids[task]} says {', '.join([*where, *stays])}"

@@ -82,12 +82,10 @@ def _by_site(story: RunStory, end_s: float) -> list[str]:
     lines = []
     for site in sorted({job.plan.site for job in story.jobs.values() if job.plan.site}):
         jobs = [job for job in story.jobs.values() if job.plan.site == site]
-        there = [job for job in jobs if job.queue_started_s is not None]
-        node_s = sum(job.plan.nodes * ((job.ended_s or end_s) - (job.started_s or end_s)) for job in there)
-        running = sum(job.state is JobStage.RUNNING for job in jobs)
-        waiting = sum(job.outcome is None for job in jobs) - running
-        now = f" ({running} running, {waiting} waiting)" if running or waiting else ""
-        lines.append(f"at {site}: {count(len(jobs), 'job')}{now}, {node_s / 3600:,.1f} node-hours")
+        spans = [(job.plan.nodes, (job.ended_s or end_s) - begin) for job in jobs if (begin := job.queue_started_s)]
+        now = [f", {sum(job.state is stage for job in jobs)} {stage}" for stage in (JobStage.RUNNING, JobStage.WAITING)]
+        hours = sum(nodes * span_s for nodes, span_s in spans) / 3600
+        lines.append(f"at {site}: {count(len(jobs), 'job')}{''.join(now)}, {hours:,.1f} node-hours")
     return lines
 
 

@@ -51,8 +51,7 @@ class Core:
         self.job_of: list[int | None] = []
         """The job in which each task is a member."""
         self._copies = Copies(self.jobs)
-        self.moved: dict[int, tuple[AtSite, int]] = {}
-        """Tasks that have left a site, and until when they do not go back."""
+        self.moved: dict[int, tuple[AtSite, int]] = {}  # tasks that have left a site, and until when they stay away
         self.submitted = 0
         self.failed: set[int] = set()
         """Tasks that failed for good."""

@@ -201,26 +201,27 @@ class Outpost:
             outpost.deciding, outpost.wants_decision, outpost.held_back = PollTimes(), is_silent, ""
         if decision.jobs or decision.candidates:
             chosen = next(outpost for outpost in group if outpost.at.name == name)
-            site, detail = chosen.at.site, {"forecast": chosen.trusted}
-            limit = {"limit_s": site.max_request_s} if site.starts_at_once else {}
-            self.run.take_in([Record(e.JobsPlanned(int(now), decision, name), detail | limit, now)])
+            site, are_there = chosen.at.site, all(job.site == name for job in decision.jobs)
+            limit = {"limit_s": site.max_request_s} if site.starts_at_once and are_there else {}
+            self.run.take_in(
+                [Record(e.JobsPlanned(int(now), decision, name), {"forecast": chosen.trusted} | limit, now)]
+            )
             self.wants_decision = len(group) > 1 and len(decision.jobs) > 1  # there may be room for more elsewhere
 
     def offers(self, now_s: float) -> tuple[list[Offer], dict[str, str]]:
         """The sites of the group as they could be used now; and those that cannot be, with the reason."""
         found, absent = list[Offer](), dict[str, str]()
         for outpost in self._group:
-            name, steady_s = outpost.at.name, self.run.steady_s()
-            if outpost.at.trouble or not (outpost is self or outpost.asking.is_due(steady_s)):
-                absent[name] = outpost.at.trouble or outpost.trouble
-                continue
+            is_there = outpost is self or outpost.asking.is_due(self.run.steady_s())
             try:
-                found.append(outpost._offer(now_s))
+                if is_there and not outpost.at.trouble:
+                    found.append(outpost._offer(now_s))
+                    continue
             except QueueError as error:
                 if outpost is self:
                     raise
                 outpost._complain(error)
-                absent[name] = outpost.trouble
+            absent[outpost.at.name] = outpost.at.trouble or outpost.trouble
         return found, absent
 
     def _offer(self, now_s: float) -> Offer:

@@ -31,6 +31,9 @@ WORTH_S = 60
 """And by how much, to leave a queue in which it waits."""
 
 
+Absent = Mapping[str, str]
+
+
 @dataclass(frozen=True, eq=False)
 class Offer:
     """A site as it could be used now.
@@ -79,6 +82,11 @@ class _Outlook:
     wait_s: int
     data_s: int
 
+    def later(self, best: _Outlook) -> str:
+        """In words."""
+        by_s = self.end_s - best.end_s
+        return "never" if is_never(abs(by_s)) else f"{format_duration(abs(by_s))} {'later' if by_s >= 0 else 'earlier'}"
+
     @property
     def weighed_s(self) -> float:
         """Who has to fetch data must win by the way back, and by the margin."""
@@ -93,10 +101,7 @@ class _Outlook:
 
 
 def choose(
-    strategy: Strategy,
-    offers: Sequence[Offer],
-    objective: Objective = "makespan",
-    absent: Mapping[str, str] | None = None,
+    strategy: Strategy, offers: Sequence[Offer], objective: Objective = "makespan", absent: Absent | None = None
 ) -> tuple[str, Decision]:
     """The decision, and the site for which it is. `absent`: sites that cannot be had now, and why."""
     out = dict(absent or {})
@@ -125,14 +130,14 @@ def choose(
         cut = [replace(one, end_s=one.decision.candidates[0].makespan_s or one.end_s) for one in cut]
     cut = _sorted(cut, objective)
     best = cut[0]
-    rows = [one.row("" if one is best else _later(one, best)) for one in cut]
+    rows = [one.row("" if one is best else one.later(best)) for one in cut]
     rows += [Candidate(f"at {name}", 0, 0, 0, 0, None, words, name) for name, words in out.items()]
     decision = _at(best.offer, best.decision)
     if len(decision.jobs) > 1 and not decision.is_played and not any(job.copies for job in decision.jobs):
         others = (offer for offer in offers if offer is not best.offer)
         decision = replace(decision, jobs=_spread(decision.jobs, [best.offer, *others]))
-    beside = "".join(f"; at {one.offer.name} {_later(one, best)}" for one in cut[1:])
-    why = f"at {best.offer.name}{beside}: {decision.why}".removesuffix(": ")
+    beside = "".join(f"; at {one.offer.name} {one.later(best)}" for one in cut[1:])
+    why = f"at {best.offer.name}{beside}: {decision.why}"
     return best.offer.name, replace(decision, candidates=(*rows, *decision.candidates), why=why)
 
 
@@ -193,13 +198,6 @@ def _sorted(found: Sequence[_Outlook], objective: Objective) -> list[_Outlook]:
                 return one.price, one.weighed_s
 
     return sorted(found, key=lambda one: (is_never(one.end_s), *key(one)))
-
-
-def _later(one: _Outlook, best: _Outlook) -> str:
-    by_s = one.end_s - best.end_s
-    if is_never(abs(by_s)):
-        return "never"
-    return f"{format_duration(abs(by_s))} {'later' if by_s >= 0 else 'earlier'}"
 
 
 def _spread(jobs: Sequence[JobPlan], offers: Sequence[Offer]) -> tuple[JobPlan, ...]:
