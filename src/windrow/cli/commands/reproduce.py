@@ -33,6 +33,7 @@ examples:
   windrow reproduce glume --full --data logs --out glume
   windrow reproduce glume --as-thesis --out as-thesis
   windrow reproduce grid --quick
+  windrow reproduce hybrid --quick
   windrow reproduce ilyushkin --quick
   windrow reproduce zhang --quick
   windrow reproduce zhang --quick --cap 16
