@@ -66,11 +66,12 @@ class Move(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """What became of a task; `moves_s` is what each of its moves took."""
+    """What became of a task; `wait_s` is until it had a node, `moves_s` what each of its moves took."""
 
     task: int
     queue: int
     submitted_s: float
+    wait_s: float
     started_s: float
     run_s: float
     moves: Sequence[Move]
@@ -109,9 +110,11 @@ def plan_length_s(work: Work, model: Model) -> float:
     return max(end for _, end in run.mapped(range(len(work.workflow)), 0.0).values())
 
 
-def execute(way: str, work: Work, model: Model, world: World, trigger: Trigger, **reading: Any) -> Outcome:
+def execute(
+    way: str, work: Work, model: Model, world: World, trigger: Trigger, *, own_waits: bool = False, **reading: Any
+) -> Outcome:
     """Run the workflow that way; `reading` are options of `estimate.choose`."""
-    return _Run(work, model.copy(), WAYS[way], trigger, reading).all(world)
+    return _Run(work, model.copy(), WAYS[way], trigger, reading, own_waits).all(world)
 
 
 @dataclass
@@ -121,6 +124,7 @@ class _Run:
     way: Way
     trigger: Trigger
     reading: Mapping[str, Any]
+    own_waits: bool = False
     pool: list[int] = field(init=False)
     plan: dict[int, tuple[int, float]] = field(default_factory=dict)
     """Tasks that are mapped: the queue, and when they are expected to end."""
@@ -130,6 +134,7 @@ class _Run:
     """Tasks in queues, with their expected ends, in the order of their submissions."""
     sent: dict[int, int] = field(default_factory=dict)
     """The queue of each task that was submitted."""
+    held_s: dict[int, float] = field(default_factory=dict)
     ratios: list[float] = field(default_factory=list)
     chosen: int = 0
 
@@ -172,6 +177,7 @@ class _Run:
                 if self.ended[parent].queue != queue:  # where it is to go is known early only if all was mapped ahead
                     from_s = self.ended[parent].end_s if self.way.ahead else now
                     moves.append(Move(self.ended[parent].queue, float(mb), max(from_s, 0.0)))
+            self.held_s[task] = self._held_s(queue, now)
             self.submitted[task], self.sent[task] = end_s, queue
             if not self.way.ahead:
                 self.expected_s[task] = end_s - now
@@ -183,9 +189,10 @@ class _Run:
         if not self.way.reacts:
             return
         task, queue = end.task, end.queue
-        self.model.saw(
-            queue, end.started_s - end.submitted_s, end.run_s, self.work.iterations[task], self.work.written_mb[task]
-        )
+        wait_s = end.wait_s
+        if not self.own_waits:  # without the time for which, as we believe, our own tasks held all nodes
+            wait_s = max(0.0, wait_s - self.held_s[task])
+        self.model.saw(queue, wait_s, end.run_s, self.work.iterations[task], self.work.written_mb[task])
         for move, took_s in zip(end.moves, end.moves_s, strict=True):
             self.model.saw_move((move.source, queue), move.mb, took_s)
         self.ratios.append((end.end_s - end.submitted_s) / max(self.expected_s[task], 1e-9))
@@ -239,6 +246,11 @@ class _Run:
             if self.way.moves_count:
                 there = np.maximum(there, max(end_s, now_s) + self.model.link_s_per_mb[queue, pool] * mb)
         return np.maximum(there, ready_s), ready_s
+
+    def _held_s(self, queue: int, now_s: float) -> float:
+        """For how long our own tasks hold all nodes of a queue from now on, as expected."""
+        ends = sorted(max(now_s, end_s) for task, end_s in self.submitted.items() if self.sent[task] == queue)
+        return ends[-int(self.model.nodes[queue])] - now_s if len(ends) >= self.model.nodes[queue] else 0.0
 
     def _free(self, now_s: float, more: int) -> list[list[float]]:
         """When nodes of each queue of the pool become free of our own tasks; as many as may matter."""

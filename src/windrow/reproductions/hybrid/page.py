@@ -13,7 +13,7 @@ from typing import Any
 
 from windrow.grid.hybrid import WAYS
 from windrow.reproductions.charts import grouped_bars
-from windrow.reproductions.hybrid.plan import BATCHES, READINGS, STAND_INS, Run, plan_hybrid
+from windrow.reproductions.hybrid.plan import BATCHES, READINGS, SLOWER, STAND_INS, Run, plan_hybrid
 from windrow.reproductions.paired import paired_t_test
 from windrow.reproductions.paper import Claim, Gallery, Listing, Paper, PaperPlan, Picture, Report, Texts, claims_words
 
@@ -157,7 +157,8 @@ def _smaller(results: Results, seed: int) -> tuple[str, bool]:
 
 def report(plan: PaperPlan, found: Sequence[Any]) -> Report:
     """What the calls gave."""
-    runs = list(chain.from_iterable(found))
+    everything = list(chain.from_iterable(found))
+    runs = [run for run in everything if run.slower == 1]
     results, texts = Results(runs), Texts("hybrid")
     other = Results(runs, "longest")
     said = claims(results)
@@ -185,6 +186,15 @@ def report(plan: PaperPlan, found: Sequence[Any]) -> Report:
         )
         rows.append((reading, *map(_shown, values), f"{100 * far:.0f} %"))
     figures.append(texts.block("readings", ("", "hybrid", "static", "on Lonestar"), rows))
+    rows = []
+    for slower in (1.0, *SLOWER):
+        part = Results(
+            [run for run in everything if (run.slower, run.world, run.reading) == (slower, "constant", "ours")]
+        )
+        agree = sum(c.agrees is True for c in claims(part))
+        means = (" / ".join(f"{part.mean(None, batch, way):.2f}" for batch in BATCHES) for way in WAYS)
+        rows.append((f"{slower:g} times", *means, f"{agree} of {len(said)} ({len(part.seeds)} seeds)"))
+    figures.append(texts.block("slower", ("links slower", *WAYS, "claims that agree"), rows))
     bars = {way: [results.mean(None, batch, way) for batch in BATCHES] for way in WAYS}
     drawn = grouped_bars(list(BATCHES), bars, "mean SLR", "Means over workflows and seeds.", lambda v: f"{v:.2f}")
     count = sum(run.reading == "ours" for run in runs)
@@ -195,14 +205,19 @@ def report(plan: PaperPlan, found: Sequence[Any]) -> Report:
         "Zhang's thesis, chapter 5, run again",
         lead,
         [claims_words(said)],
-        "other readings on one seed and real logs on two. --full runs all.",
+        "other readings on one seed, slower links and real logs on two. --full runs all.",
         [
             texts.claims(said),
             *figures,
             Gallery("Figures 5.7 to 5.10", "", [Picture(drawn)]),
             Listing("What is ours", texts["ours"]),
         ],
-        {"agree": agree, "differ": differ, "claims": [asdict(c) for c in said], "runs": [asdict(run) for run in runs]},
+        {
+            "agree": agree,
+            "differ": differ,
+            "claims": [asdict(c) for c in said],
+            "runs": [asdict(run) for run in everything],
+        },
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush, heapreplace
 
 import numpy as np
@@ -72,7 +72,7 @@ class _Shared:
     def starts(self, queue: int, job: Ended, start_s: float, work: tuple[float, float], noise: float) -> None:
         """The task of a job has its data and its node."""
         run_s = self.run_s(queue, start_s, *work, noise)
-        self.ended[job.task] = Ended(job.task, queue, job.submitted_s, start_s, run_s, job.moves, job.moves_s)
+        self.ended[job.task] = replace(job, started_s=start_s, run_s=run_s)
         heappush(self.events, (start_s + run_s, job.task))
 
 
@@ -90,9 +90,9 @@ class ConstantWaits(_Shared):
         run_noise, move_noise, wait_noise = self._noise(task)
         moves_s = self.moves_s(moves, queue, move_noise)
         there = max((move.from_s + took for move, took in zip(moves, moves_s, strict=True)), default=self.now_s)
-        start = max(there, self.now_s + float(self.model.wait_s[queue]) * wait_noise, self.free[queue][0])
-        job = Ended(task, queue, self.now_s, start, 0.0, moves, moves_s)
-        self.starts(queue, job, start, (iterations, mb), run_noise)
+        wait = max(float(self.model.wait_s[queue]) * wait_noise, self.free[queue][0] - self.now_s)
+        job = Ended(task, queue, self.now_s, wait, 0.0, 0.0, moves, moves_s)
+        self.starts(queue, job, max(there, self.now_s + wait), (iterations, mb), run_noise)
         heapreplace(self.free[queue], self.ended[task].end_s)
 
     def next_end(self) -> Ended:
@@ -128,7 +128,7 @@ class RealQueues(_Shared):
         work = (iterations, mb)
         most = sum(moves_s) + 10 * float(self.model.iteration_s[queue] * iterations + self.model.s_per_mb[queue] * mb)
         number = self.clusters[queue].submit(1, math.ceil(most) + 3600)
-        self.jobs[queue, number] = Ended(task, queue, self.now_s, 0.0, 0.0, moves, moves_s), work, run_noise
+        self.jobs[queue, number] = Ended(task, queue, self.now_s, 0.0, 0.0, 0.0, moves, moves_s), work, run_noise
         self.numbers[task] = number
 
     def next_end(self) -> Ended:
@@ -161,4 +161,5 @@ class RealQueues(_Shared):
     def _started(self, queue: int, number: int, start_s: float) -> None:
         job, work, noise = self.jobs.pop((queue, number))
         there = max((move.from_s + took for move, took in zip(job.moves, job.moves_s, strict=True)), default=start_s)
-        self.starts(queue, job, max(start_s, there), work, noise)
+        waited = replace(job, wait_s=start_s - job.submitted_s)
+        self.starts(queue, waited, max(start_s, there), work, noise)
