@@ -21,6 +21,7 @@ from windrow.grid.clusters import Floats, Grid
 from windrow.model import Workflow
 from windrow.model.graph import Ints
 
+Bools = NDArray[np.bool_]
 MB = 1e6
 FADING = 0.7
 
@@ -62,9 +63,7 @@ class Model:
 
     def copy(self) -> Model:
         """One that monitors may change."""
-        return replace(
-            self, wait_s=self.wait_s.copy(), s_per_mb=self.s_per_mb.copy(), link_s_per_mb=self.link_s_per_mb.copy()
-        )
+        return replace(self, **{name: getattr(self, name).copy() for name in ("wait_s", "s_per_mb", "link_s_per_mb")})
 
     def run_s(self, work: Work) -> Floats:
         """Of each task on each queue."""
@@ -87,45 +86,35 @@ def _fade(values: Floats, at: int | tuple[int, int], seen: float) -> None:
     values[at] = FADING * values[at] + (1 - FADING) * seen
 
 
-def estimate(
-    work: Work, model: Model, left: NDArray[np.bool_] | None = None, *, waits: bool = True
-) -> tuple[Floats, Floats]:
+def estimate(work: Work, model: Model, left: Bools | None = None, *, waits: bool = True) -> tuple[Floats, Floats]:
     """Exclusive and collaborative time on each queue, of all tasks or of those that are left."""
-    tasks = np.arange(len(work.workflow)) if left is None else np.flatnonzero(left)
-    levels, run_s = work.workflow.levels[tasks], model.run_s(work)[tasks]
+    tasks = slice(None) if left is None else left
+    levels, run_s, written = work.workflow.levels[tasks], model.run_s(work)[tasks], work.written_mb[tasks]
     exclusive, collaborative = np.zeros(len(model.nodes)), np.zeros(len(model.nodes))
-    others = max(1, len(model.nodes) - 1)
-    bandwidth = others / np.maximum(model.link_s_per_mb.sum(axis=1), 1e-12)  # in the mean over neighbours
+    s_per_mb = model.link_s_per_mb.sum(axis=1) / max(1, len(model.nodes) - 1)  # in the mean over neighbours
     for level in np.unique(levels):
         here = levels == level
         longest = run_s[here].max(axis=0) + (model.wait_s if waits else 0.0)
         rounds = -(-int(here.sum()) // model.nodes)
         exclusive += longest * rounds
-        collaborative += longest + np.where(rounds > 1, work.written_mb[tasks][here].sum() / bandwidth, 0.0)
+        collaborative += longest + np.where(rounds > 1, written[here].sum() * s_per_mb, 0.0)
     return exclusive, collaborative
 
 
 def choose(
-    work: Work,
-    model: Model,
-    left: NDArray[np.bool_] | None = None,
-    *,
-    waits: bool = True,
-    begins: str = "exclusive",
+    work: Work, model: Model, left: Bools | None = None, *, waits: bool = True, begins: str = "exclusive"
 ) -> list[int]:
     """The queues to use for all tasks, or for those that are left; the best first."""
     exclusive, collaborative = estimate(work, model, left, waits=waits)
     power = np.minimum(exclusive, collaborative)
     order: list[int] = np.argsort(power, kind="stable").tolist()
-    levels = work.workflow.levels if left is None else work.workflow.levels[left]
-    width = int(np.bincount(levels).max()) if len(levels) else 0
-    pool = order[:1]
-    best = float(exclusive[pool[0]] if begins == "exclusive" else power[pool[0]])
+    width = np.bincount(work.workflow.levels[slice(None) if left is None else left]).max()
+    pool, best = order[:1], (exclusive if begins == "exclusive" else power)[order[0]]
     for queue in order[1:]:
         if model.nodes[pool].sum() >= width or not collaborative[queue] < best:
             break
         pool.append(queue)
-        best = float(collaborative[queue])
+        best = collaborative[queue]
     return pool
 
 

@@ -17,9 +17,9 @@ to ended, as expected when they were mapped. What becomes of a job is for the wo
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from heapq import heapify, heapreplace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from heapq import heapreplace
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -104,162 +104,140 @@ class Outcome:
     queue_of: tuple[int, ...]
 
 
+class _Mapped(NamedTuple):
+    """Where a task is to run, when it is expected to end, and how long that is from when it is ready."""
+
+    queue: int
+    end_s: float
+    expected_s: float
+
+
 def plan_length_s(work: Work, model: Model) -> float:
     """What the static way expects in the beginning."""
-    run = _Run(work, model, WAYS["static"], AGGRESSIVE, {})
-    return max(end for _, end in run.mapped(range(len(work.workflow)), 0.0).values())
+    found = _Run(work, model, WAYS["static"], AGGRESSIVE).mapped(range(len(work.workflow)), 0.0)
+    return max(task.end_s for task in found.values())
 
 
-def execute(
-    way: str, work: Work, model: Model, world: World, trigger: Trigger, *, own_waits: bool = False, **reading: Any
-) -> Outcome:
-    """Run the workflow that way; `reading` are options of `estimate.choose`."""
-    return _Run(work, model.copy(), WAYS[way], trigger, reading, own_waits).all(world)
+def execute(way: str, work: Work, model: Model, world: World, trigger: Trigger, **reading: Any) -> Outcome:
+    """Run the workflow that way. reading: options of `estimate.choose`; and own_waits, where a wait as observed is to
+    contain the time for which our own tasks were expected to hold all nodes, which the mapper counts apart.
+    """
+    return _Run(work, model.copy(), WAYS[way], trigger, **reading).all(world)
 
 
-@dataclass
 class _Run:
-    work: Work
-    model: Model
-    way: Way
-    trigger: Trigger
-    reading: Mapping[str, Any]
-    own_waits: bool = False
-    pool: list[int] = field(init=False)
-    plan: dict[int, tuple[int, float]] = field(default_factory=dict)
-    """Tasks that are mapped: the queue, and when they are expected to end."""
-    expected_s: dict[int, float] = field(default_factory=dict)
-    ended: dict[int, Ended] = field(default_factory=dict)
-    submitted: dict[int, float] = field(default_factory=dict)
-    """Tasks in queues, with their expected ends, in the order of their submissions."""
-    sent: dict[int, int] = field(default_factory=dict)
-    """The queue of each task that was submitted."""
-    held_s: dict[int, float] = field(default_factory=dict)
-    ratios: list[float] = field(default_factory=list)
-    chosen: int = 0
+    def __init__(
+        self, work: Work, model: Model, way: Way, trigger: Trigger, *, own_waits: bool = False, **reading: Any
+    ) -> None:
+        self.work, self.model, self.way, self.trigger = work, model, way, trigger
+        self.own_waits, self.reading, self.chosen = own_waits, reading, 0
+        self.ended: dict[int, Ended] = {}
+        self.queued: dict[int, _Mapped] = {}  # in the order of submission
+        self.held_s: dict[int, float] = {}
+        self.ratios: list[float] = []
+        start = work.workflow.parents.start
+        parents = np.split(work.workflow.parents.index, start[1:-1])
+        moved = np.split(work.moved_mb, start[1:-1])
+        self.inputs = [list(zip(p.tolist(), mb.tolist(), strict=True)) for p, mb in zip(parents, moved, strict=True)]
+        self.pool = self._choose() if way.chooses else list(range(len(model.nodes)))
+        self.plan: dict[int, _Mapped] = {}
 
-    def __post_init__(self) -> None:
-        self.pool = self._choose() if self.way.chooses else list(range(len(self.model.nodes)))
-        parents = self.work.workflow.parents
-        self._moved = [self.work.moved_mb[a:b] for a, b in zip(parents.start[:-1], parents.start[1:], strict=True)]
+    def _rest(self) -> list[int]:
+        return [v for v in range(len(self.work.workflow)) if v not in self.ended and v not in self.queued]
 
     def _choose(self) -> list[int]:
         self.chosen += 1
-        left = np.array([v not in self.ended and v not in self.submitted for v in range(len(self.work.workflow))])
+        left = np.zeros(len(self.work.workflow), dtype=bool)
+        left[self._rest()] = True
         return choose(self.work, self.model, left if left.any() else None, **self.reading)
 
     def all(self, world: World) -> Outcome:
         """Until every task has ended."""
-        began, n = world.now_s, len(self.work.workflow)
-        waiting = self.work.workflow.parents.degrees()
-        ready = [v for v in range(n) if waiting[v] == 0]
+        began, waiting = world.now_s, self.work.workflow.parents.degrees().tolist()
         if self.way.ahead:
-            self.plan = self.mapped(range(n), began)
-        while True:
+            self.plan = self.mapped(range(len(waiting)), began)
+        ready = [v for v, count in enumerate(waiting) if count == 0]
+        while len(self.ended) < len(waiting):
             self._submit(ready, world)
-            if len(self.ended) == n:
-                queues = tuple(self.ended[v].queue for v in range(n))
-                return Outcome(world.now_s - began, self.chosen, queues)
             end = world.next_end()
             self._hear(end)
             ready = []
             for child in self.work.workflow.children.of(end.task).tolist():
                 waiting[child] -= 1
-                if waiting[child] == 0:
-                    ready.append(child)
+                ready += [child] * (waiting[child] == 0)
+        return Outcome(world.now_s - began, self.chosen, tuple(self.ended[v].queue for v in range(len(waiting))))
 
     def _submit(self, ready: Sequence[int], world: World) -> None:
         now = world.now_s
-        mapped = {v: self.plan[v] for v in ready} if self.way.ahead else self.mapped(ready, now)
-        for task, (queue, end_s) in mapped.items():
-            moves = []
-            for parent, mb in zip(self.work.workflow.parents.of(task).tolist(), self._moved[task], strict=True):
-                if self.ended[parent].queue != queue:  # where it is to go is known early only if all was mapped ahead
-                    from_s = self.ended[parent].end_s if self.way.ahead else now
-                    moves.append(Move(self.ended[parent].queue, float(mb), max(from_s, 0.0)))
-            self.held_s[task] = self._held_s(queue, now)
-            self.submitted[task], self.sent[task] = end_s, queue
-            if not self.way.ahead:
-                self.expected_s[task] = end_s - now
-            world.submit(task, queue, moves, self.work.iterations[task], self.work.written_mb[task])
+        for task, to in (self.plan if self.way.ahead else self.mapped(ready, now)).items():
+            if self.way.ahead and task not in ready:
+                continue
+            sources = ((self.ended[parent], mb) for parent, mb in self.inputs[task])
+            # Where data are to go is known before now only if all was mapped ahead.
+            moves = [Move(p.queue, mb, p.end_s if self.way.ahead else now) for p, mb in sources if p.queue != to.queue]
+            self.held_s[task] = self._free(to.queue, now, 0)[0] - now
+            self.queued[task] = to
+            world.submit(task, to.queue, moves, self.work.iterations[task], self.work.written_mb[task])
 
     def _hear(self, end: Ended) -> None:
+        expected = self.queued.pop(end.task).expected_s
         self.ended[end.task] = end
-        del self.submitted[end.task]
         if not self.way.reacts:
             return
-        task, queue = end.task, end.queue
-        wait_s = end.wait_s
-        if not self.own_waits:  # without the time for which, as we believe, our own tasks held all nodes
-            wait_s = max(0.0, wait_s - self.held_s[task])
-        self.model.saw(queue, wait_s, end.run_s, self.work.iterations[task], self.work.written_mb[task])
+        wait_s = end.wait_s if self.own_waits else max(0.0, end.wait_s - self.held_s[end.task])
+        self.model.saw(end.queue, wait_s, end.run_s, self.work.iterations[end.task], self.work.written_mb[end.task])
         for move, took_s in zip(end.moves, end.moves_s, strict=True):
-            self.model.saw_move((move.source, queue), move.mb, took_s)
-        self.ratios.append((end.end_s - end.submitted_s) / max(self.expected_s[task], 1e-9))
-        last = self.ratios[-self.trigger.window :]
-        if len(last) < self.trigger.window or sum(last) <= self.trigger.window * (1 + self.trigger.tolerance):
+            self.model.saw_move((move.source, end.queue), move.mb, took_s)
+        self.ratios.append((end.end_s - end.submitted_s) / max(expected, 1e-9))
+        tolerance, window = self.trigger
+        if len(self.ratios) < window or sum(self.ratios[-window:]) <= window * (1 + tolerance):
             return
         if self.way.chooses:
             self.pool = combined(self._choose(), self.pool)
         else:
             self.chosen += 1
-            rest = [v for v in range(len(self.work.workflow)) if v not in self.ended and v not in self.submitted]
-            self.plan |= self.mapped(rest, end.end_s)
+            self.plan |= self.mapped(self._rest(), end.end_s)
 
-    def mapped(self, tasks: Sequence[int], now_s: float) -> dict[int, tuple[int, float]]:
-        """These tasks, each with its queue and its expected end, in the order of mapping; parents come first."""
-        workflow, pool = self.work.workflow, np.array(self.pool)
+    def mapped(self, tasks: Iterable[int], now_s: float) -> dict[int, _Mapped]:
+        """These tasks, in the order of mapping; parents come first."""
+        pool = np.array(self.pool)
         run_s, wait_s = self.model.run_s(self.work), self.model.wait_s[pool]
-        free = self._free(now_s, len(tasks))
         known = {v: (end.queue, end.end_s) for v, end in self.ended.items()}
-        known |= {v: (self.sent[v], end_s) for v, end_s in self.submitted.items()}
-        missing = {v: sum(p not in known for p in workflow.parents.of(v).tolist()) for v in tasks}
-        front = {v: self._data(v, known, pool, now_s) for v in tasks if missing[v] == 0}
-        found: dict[int, tuple[int, float]] = {}
+        known |= {v: (to.queue, to.end_s) for v, to in self.queued.items()}
+        missing = {v: sum(p not in known for p, _ in self.inputs[v]) for v in tasks}
+        free = [self._free(queue, now_s, len(missing)) for queue in self.pool]
+        front = {v: self._data(v, known, pool, now_s) for v, count in missing.items() if count == 0}
+        found: dict[int, _Mapped] = {}
         while front:
             at = list(front)
-            there, ready_s = np.array([front[v][0] for v in at]), [front[v][1] for v in at]
-            nodes = np.maximum(np.array([heap[0] for heap in free]), np.array(ready_s)[:, None])
+            there, ready_s = np.array([front[v][0] for v in at]), np.array([front[v][1] for v in at])
+            nodes = np.maximum(np.array([heap[0] for heap in free]), ready_s[:, None])
             ends = np.maximum(there, nodes + wait_s) + run_s[np.array(at)[:, None], pool]
-            row, column = np.unravel_index(int(np.argmin(ends)), ends.shape)
-            task, end_s = at[int(row)], float(ends[row, column])
-            heapreplace(free[int(column)], end_s)
-            found[task] = known[task] = int(pool[column]), end_s
-            if self.way.ahead:
-                self.expected_s[task] = end_s - ready_s[int(row)]
+            row, column = divmod(int(np.argmin(ends)), len(pool))
+            task, queue, end_s = at[row], self.pool[column], float(ends[row, column])
+            heapreplace(free[column], end_s)
+            found[task], known[task] = _Mapped(queue, end_s, end_s - float(ready_s[row])), (queue, end_s)
             del front[task]
-            for child in workflow.children.of(task).tolist():
-                if child in missing:
-                    missing[child] -= 1
-                    if missing[child] == 0:
-                        front[child] = self._data(child, known, pool, now_s)
+            for child in (v for v in self.work.workflow.children.of(task).tolist() if v in missing):
+                missing[child] -= 1
+                if missing[child] == 0:
+                    front[child] = self._data(child, known, pool, now_s)
         return found
 
     def _data(
         self, task: int, known: Mapping[int, tuple[int, float]], pool: Ints, now_s: float
     ) -> tuple[Floats, float]:
         """When its data would be on each queue of the pool, and when its last parent has ended."""
-        ready_s, there = now_s, np.full(len(pool), now_s)
-        for parent, mb in zip(self.work.workflow.parents.of(task).tolist(), self._moved[task], strict=True):
-            queue, end_s = known[parent]
-            ready_s = max(ready_s, end_s)
-            if self.way.moves_count:
-                there = np.maximum(there, max(end_s, now_s) + self.model.link_s_per_mb[queue, pool] * mb)
+        sources = [(*known[parent], mb) for parent, mb in self.inputs[task]]
+        ready_s, there = max([now_s, *(end_s for _, end_s, _ in sources)]), np.zeros(len(pool))
+        for queue, end_s, mb in sources if self.way.moves_count else ():
+            there = np.maximum(there, max(end_s, now_s) + self.model.link_s_per_mb[queue, pool] * mb)
         return np.maximum(there, ready_s), ready_s
 
-    def _held_s(self, queue: int, now_s: float) -> float:
-        """For how long our own tasks hold all nodes of a queue from now on, as expected."""
-        ends = sorted(max(now_s, end_s) for task, end_s in self.submitted.items() if self.sent[task] == queue)
-        return ends[-int(self.model.nodes[queue])] - now_s if len(ends) >= self.model.nodes[queue] else 0.0
-
-    def _free(self, now_s: float, more: int) -> list[list[float]]:
-        """When nodes of each queue of the pool become free of our own tasks; as many as may matter."""
-        heaps = []
-        for queue in self.pool:
-            held = [max(now_s, end_s) for task, end_s in self.submitted.items() if self.sent[task] == queue]
-            heap = [now_s] * min(int(self.model.nodes[queue]), len(held) + more + 1)
-            heapify(heap)
-            for end_s in held:
-                heapreplace(heap, max(end_s, heap[0]))
-            heaps.append(heap)
-        return heaps
+    def _free(self, queue: int, now_s: float, more: int) -> list[float]:
+        """A heap of when nodes of a queue become free of our own tasks; as many as may matter."""
+        held = [max(now_s, to.end_s) for to in self.queued.values() if to.queue == queue]
+        heap = [now_s] * min(int(self.model.nodes[queue]), len(held) + more + 1)
+        for end_s in held:
+            heapreplace(heap, max(end_s, heap[0]))
+        return heap
