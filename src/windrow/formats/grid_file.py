@@ -23,166 +23,132 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
+import msgspec
 import numpy as np
+from msgspec import Meta, Struct
 
-from windrow.errors import STEERING, InputError, UserError, unknown_name
+from windrow.errors import STEERING, InputError, UserError
 from windrow.formats.disk import AnyPath, format_suffix, read_text, replace_bytes
 from windrow.formats.json_source import JsonSource
-from windrow.grid.clusters import Cluster, Floats, Grid, GridError
+from windrow.grid.clusters import Cluster, Floats, Grid
+from windrow.model.bounds import NODES_MAX
 from windrow.model.size import parse_size
 
-_KEYS = ("clusters", "links", "latency_s", "bandwidth_bytes_s", "inside", "reference_speed")
-_LINK = {"latency_s": 0.0, "bandwidth_bytes_s": 125e6}
-_TOML_LINE = re.compile(r" \(at line (\d+), column (\d+)\)")
+_Number = Annotated[float, Meta(ge=0)]
+_Rows = list[list[_Number]]
+_TOML_LINE = re.compile(r" \(at line (\d+), column \d+\)")
+_INSIDE = {"latency_s": 0.0, "bandwidth_bytes_s": 125e6}
+_ITEM = re.compile(r"\$\.(\w+)(?:\[(\d+)\])?|unknown field `(\w+)`")
+
+
+class _Cluster(Struct):
+    name: Annotated[str, Meta(min_length=1)]
+    nodes: Annotated[int, Meta(ge=1, le=NODES_MAX)]
+    speed: Annotated[float, Meta(gt=0)]
+
+
+class _Link(Struct, forbid_unknown_fields=True, frozen=True):
+    between: tuple[str, str] = ("", "")
+    latency_s: _Number | None = None
+    bandwidth_bytes_s: _Number | str | None = None
+
+
+class _File(Struct, forbid_unknown_fields=True):
+    clusters: Annotated[list[_Cluster], Meta(min_length=1)]
+    links: list[_Link] = []
+    latency_s: _Number | _Rows = 0.0
+    bandwidth_bytes_s: _Number | str | _Rows = 125e6
+    inside: _Link = _Link()
+    reference_speed: _Number = 0.0
 
 
 def read_grid(path: AnyPath) -> Grid:
     """The grid in a `.toml` or `.json` file, packed or not. InputError where there is none."""
     if format_suffix(path) == ".json":
         source = JsonSource(path)
-        content = source.decode(object)
-        if not isinstance(content, dict):
-            raise InputError(path, "a grid is one JSON object", line=1, fix='begin with { "clusters": [')
-        return _Reader(path, source.data.decode(), content).grid()
-    if format_suffix(path) != ".toml":
+        content: Any = source.decode(object)
+        text = source.data.decode()
+    elif format_suffix(path) == ".toml":
+        text = read_text(path)
+        try:
+            content = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            place, words = _TOML_LINE.search(str(error)), _TOML_LINE.sub("", str(error))
+            raise InputError(path, words, line=int(place[1]) if place else None, fix="fix the TOML there") from None
+    else:
         raise UserError(f"{path}: a grid has a name that ends in .toml or .json (or that and .gz); rename it")
-    text = read_text(path)
     try:
-        return _Reader(path, text, tomllib.loads(text)).grid()
-    except tomllib.TOMLDecodeError as error:
-        place = _TOML_LINE.search(str(error))
-        problem = _TOML_LINE.sub("", str(error))
-        raise InputError(path, problem, line=int(place[1]) if place else None, fix="fix the TOML there") from None
+        return _grid(msgspec.convert(content, _File), content)
+    except (msgspec.ValidationError, UserError, OverflowError) as error:
+        place = _ITEM.search(str(error))
+        line = _line(text, content, place[1] or place[3], int(place[2] or 0)) if place else None
+        raise InputError(path, str(error).replace("$.", ""), line=line, fix="correct it there") from None
+
+
+def _line(text: str, content: Any, key: str, number: int) -> int | None:
+    """The line of a key of the file, or of what names a table of that number; None where that is not clear."""
+    mark = {"clusters": "name", "links": "between"}.get(key, key)
+    found = [match.start() for match in re.finditer(rf"\b{mark}\b[\"']?\s*[:=]", text)]
+    clear = found and (mark == key or len(found) == len(content[key]))
+    return text.count("\n", 0, found[number if mark != key else 0]) + 1 if clear else None
+
+
+def _grid(file: _File, content: dict[str, Any]) -> Grid:
+    clusters: dict[str, Cluster] = {}
+    for i, (said, table) in enumerate(zip(file.clusters, content["clusters"], strict=True)):
+        more = {key: value for key, value in table.items() if key not in said.__struct_fields__}
+        if bad := [key for key, value in more.items() if not isinstance(value, int | float | str)]:
+            raise UserError(f"`{bad[0]}` must be a number or a text - at `$.clusters[{i}]`")
+        if said.name in clusters or STEERING.search(said.name):
+            raise UserError(f"the name {said.name!r} is taken, or cannot be printed - at `$.clusters[{i}]`")
+        clusters[said.name] = Cluster(said.name, said.nodes, said.speed, more)
+    names = list(clusters)
+    links = {key: _matrix(file, key, len(names)) for key in ("latency_s", "bandwidth_bytes_s")}
+    for i, link in enumerate(file.links):
+        if not {*link.between} <= {*names}:
+            raise UserError(f"between must have names of two clusters - at `$.links[{i}]`")
+        a, b = (names.index(name) for name in link.between)
+        for key, matrix in links.items():
+            value = getattr(link, key)
+            matrix[a, b] = matrix[b, a] = matrix[a, b] if value is None else _amount(value, key)
+    return Grid(tuple(clusters.values()), links["latency_s"], links["bandwidth_bytes_s"], file.reference_speed)
+
+
+def _matrix(file: _File, key: str, n: int) -> Floats:
+    given, inside = getattr(file, key), getattr(file.inside, key)
+    if isinstance(given, list):
+        if [len(row) for row in given] != [n] * n:
+            raise UserError(f"must be a number, or have {n} rows of {n} numbers - at `$.{key}`")
+        return np.array(given, dtype=np.float64)
+    matrix = np.full((n, n), _amount(given, key))
+    np.fill_diagonal(matrix, _amount(_INSIDE[key] if inside is None else inside, key))
+    return matrix
+
+
+def _amount(value: float | str, key: str) -> float:
+    try:
+        return float(parse_size(value)) if isinstance(value, str) else value
+    except UserError as error:
+        raise UserError(f"{error} - at `$.{key}`") from None
 
 
 def write_grid(grid: Grid, path: AnyPath) -> None:
     """Write the grid as `.toml` or `.json`. The file appears complete or not at all."""
-    if format_suffix(path) not in (".toml", ".json"):
-        raise UserError(f"{path}: a grid to write has a name that ends in .toml or .json (or that and .gz); rename it")
-    links = {"latency_s": grid.latency_s.tolist(), "bandwidth_bytes_s": grid.bandwidth_bytes_s.tolist()}
-    top = {"reference_speed": grid.reference_speed, **links}
     rows = [{"name": c.name, "nodes": c.nodes, "speed": c.speed, **c.attributes} for c in grid.clusters]
+    top = {"reference_speed": grid.reference_speed, "latency_s": grid.latency_s.tolist()}
+    top["bandwidth_bytes_s"] = grid.bandwidth_bytes_s.tolist()
     if format_suffix(path) == ".json":
-        lines = [f"  {json.dumps(name)}: {json.dumps(value)}," for name, value in top.items()]
-        shown = ",\n    ".join(json.dumps(row) for row in rows)
-        text = "\n".join(["{", *lines, f'  "clusters": [\n    {shown}\n  ]', "}"])
-    else:  # a text, a number and a list are written alike in both
-        blocks = ["\n".join(f"{name} = {json.dumps(value)}" for name, value in top.items())]
-        for row in rows:
-            blocks.append("\n".join(["[[clusters]]", *(f"{_key(k)} = {json.dumps(v)}" for k, v in row.items())]))
-        text = "\n\n".join(blocks)
+        text = (
+            json.dumps(top | {"clusters": rows})
+            .replace(', "clusters"', ',\n"clusters"')
+            .replace('{"name"', '\n{"name"')
+        )
+    elif format_suffix(path) == ".toml":  # a text, a number and a list are written alike in both
+        tables = [("", top), *(("\n[[clusters]]\n", row) for row in rows)]
+        text = "".join(head + "".join(f"{k} = {json.dumps(v)}\n" for k, v in table.items()) for head, table in tables)
+    else:
+        raise UserError(f"{path}: a grid to write has a name that ends in .toml or .json (or that and .gz); rename it")
     with replace_bytes(path) as stream:
         stream.write(f"{text}\n".encode())
-
-
-def _key(name: str) -> str:
-    """As TOML wants it: bare where that is allowed."""
-    return name if re.fullmatch("[A-Za-z0-9_-]+", name) else json.dumps(name)
-
-
-class _Reader:
-    """What a file says, and where it says it."""
-
-    def __init__(self, path: AnyPath, text: str, content: Mapping[str, Any]) -> None:
-        self._path, self._text, self._content = path, text, content
-        self._names: list[str] = []
-
-    def grid(self) -> Grid:
-        """All of it."""
-        for key in self._content:
-            if key not in _KEYS:
-                raise self._fault(str(unknown_name("key", key, _KEYS)), key)
-        clusters = tuple(self._cluster(i, said) for i, said in enumerate(self._tables("clusters")))
-        if not clusters:
-            raise InputError(self._path, "there are no clusters", fix="describe each in a [[clusters]] of its own")
-        links = {name: self._matrix(name, default) for name, default in _LINK.items()}
-        for i, link in enumerate(self._tables("links")):
-            self._link(i, link, links)
-        reference = self._number(self._content, "reference_speed", 0.0)
-        try:
-            return Grid(clusters, links["latency_s"], links["bandwidth_bytes_s"], reference)
-        except GridError as error:
-            raise self._fault(str(error), str(error).split()[0]) from None  # it begins with the key
-
-    def _tables(self, key: str) -> list[dict[str, Any]]:
-        found = self._content.get(key, [])
-        if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
-            raise self._fault(f"{key} must be a list of tables", key, f"write each as a [[{key}]] of its own")
-        return found
-
-    def _cluster(self, number: int, said: dict[str, Any]) -> Cluster:
-        rest = {key: value for key, value in said.items() if key not in ("name", "nodes", "speed")}
-        name, nodes, speed = (said.get(key) for key in ("name", "nodes", "speed"))
-        problem, fix = "", "correct it"
-        if not isinstance(name, str) or not name or STEERING.search(name):
-            problem, fix = "a cluster needs a name", 'write name = "ada"'
-        elif name in self._names:
-            problem, fix = f"two clusters are called {name!r}", "rename one"
-        elif not isinstance(nodes, int) or isinstance(nodes, bool):
-            problem, fix = f"cluster {name} needs nodes, a whole number", "write nodes = 8"
-        elif not isinstance(speed, int | float) or isinstance(speed, bool):
-            problem, fix = f"cluster {name} needs a speed, a number", "write speed = 2.2"
-        elif bad := [key for key, value in rest.items() if not isinstance(value, int | float | str)]:
-            problem, fix = f"{bad[0]} of cluster {name} must be a number or a text", "write it as one value"
-        else:
-            self._names.append(name)
-            try:
-                return Cluster(name, nodes, float(speed), rest)
-            except (GridError, OverflowError) as error:
-                problem = str(error)
-        raise InputError(self._path, problem, line=self._line_of(number), fix=fix)
-
-    def _matrix(self, name: str, default: float) -> Floats:
-        n = len(self._names)
-        given = self._content.get(name, default)
-        if isinstance(given, list):
-            try:
-                matrix = np.array(given, dtype=np.float64)
-            except (ValueError, TypeError):
-                matrix = np.zeros(0)
-            if matrix.shape != (n, n):
-                raise self._fault(f"{name} must be a number, or have {n} rows of {n} numbers", name)
-            return matrix
-        inside = self._content.get("inside", {})
-        if not isinstance(inside, dict) or any(key not in _LINK for key in inside):
-            raise self._fault(f"inside may have {' and '.join(_LINK)}, no more", "inside")
-        matrix = np.full((n, n), self._number(self._content, name, default))
-        np.fill_diagonal(matrix, self._number(inside, name, default))
-        return matrix
-
-    def _link(self, number: int, link: dict[str, Any], links: dict[str, Floats]) -> None:
-        between = link.get("between")
-        known = isinstance(between, list) and len(between) == 2 and all(one in self._names for one in between)
-        if not known or any(key not in ("between", *_LINK) for key in link):
-            line = self._line_of(number, "between")
-            fix = 'write between = ["a", "b"] with names of clusters, and latency_s, bandwidth_bytes_s or both'
-            raise InputError(self._path, f"links[{number}] cannot be used", line=line, fix=fix)
-        assert isinstance(between, list)
-        a, b = (self._names.index(name) for name in between)
-        for name, matrix in links.items():
-            matrix[a, b] = matrix[b, a] = self._number(link, name, matrix[a, b])
-
-    def _number(self, table: Mapping[str, Any], key: str, default: float) -> float:
-        value = table.get(key, default)
-        try:
-            if isinstance(value, str):
-                return float(parse_size(value))
-            if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= float(value) < np.inf:
-                return float(value)
-        except (UserError, OverflowError):
-            pass
-        raise self._fault(f"{key} must be a number from 0 on{' or a size such as 100MB' * key.startswith('b')}", key)
-
-    def _line_of(self, number: int, key: str = "name") -> int | None:
-        """The line of the key in the table of that number; None where it cannot be told."""
-        found = [match.start() for match in re.finditer(rf"\b{key}\b[\"']?\s*[:=]", self._text)]
-        tables = len(self._content.get("links" if key == "between" else "clusters", []))
-        return self._text.count("\n", 0, found[number]) + 1 if len(found) == tables else None
-
-    def _fault(self, problem: str, key: str, fix: str = "correct it") -> InputError:
-        found = self._text.find(key)
-        line = self._text.count("\n", 0, found) + 1 if found >= 0 else None
-        return InputError(self._path, problem, line=line, fix=fix)

@@ -3,7 +3,8 @@
     description = [ NAME "=" ] aggregate
     aggregate   = ("LooseBagOf" | "TightBagOf" | "ClusterOf") "(" NAME ")" "[" least ":" most "]" { wanted }
                   "{" NAME "=" ( aggregate | wanted { wanted } ) "}"
-    wanted      = "[" condition "]" | "[" "Rank" "=" expression "]"        expression: + - * / of numbers and attributes
+    wanted      = "[" condition "]" | "[" "Rank" "=" expression "]"
+    expression  = + - * / of numbers and attributes, without brackets
 
     TightBagOf(node)[1:20] { node = [Processor == OPTERON || Processor == ITANIUM] [Rank = Clock] }
 
@@ -14,9 +15,9 @@ grid's file; an aggregate has Nodes, Clusters, and Total_ before an attribute of
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from windrow.model.bounds import NODES_MAX
 from windrow.model.conditions import Attributes, Condition, Joined, Scanner, read_condition
@@ -154,41 +155,29 @@ def _names(condition: Condition) -> Iterator[str]:
 
 
 def _expression(source: Scanner, names: set[str]) -> Expression:
-    found = _product(source, names)
-    while sign := source.take("+", "-"):
-        found = _applied({"+": operator.add, "-": operator.sub}[sign], found, _product(source, names))
-    return found
-
-
-def _product(source: Scanner, names: set[str]) -> Expression:
-    found = _factor(source, names)
-    while sign := source.take("*", "/"):
-        found = _applied(operator.mul if sign == "*" else _quotient, found, _factor(source, names))
-    return found
-
-
-def _factor(source: Scanner, names: set[str]) -> Expression:
-    with source.deeper():
-        if source.take("-"):
-            return _applied(operator.sub, lambda _has: 0.0, _factor(source, names))
-        if source.take("("):
-            found = _expression(source, names)
-            source.need(")")
-            return found
-        at, kind = source.at, source.kind
-        value = source.value()
-        if kind == "number":
-            return lambda _has, number=float(value): number  # type: ignore[misc]
-        if kind != "word":
+    """Products and quotients, added and subtracted; an attribute that is missing, or is a text, counts 0."""
+    terms: list[list[tuple[str, float | str]]] = []
+    sign = source.take("-") or "+"
+    while sign:
+        if sign in "+-":
+            terms.append([(sign, 1.0)])
+            sign = "*"
+        at, kind, value = source.at, source.kind, source.value()
+        if kind == "text":
             raise source.fault("here must be a number or the name of an attribute", at=at)
-        name = str(value).lower()
-        names.add(name)
-        return lambda has: 0.0 if isinstance(there := has.get(name, 0.0), str) else there
+        terms[-1].append((sign, value.lower() if isinstance(value, str) else value))
+        names |= {value.lower()} if isinstance(value, str) else set()
+        sign = source.take("+", "-", "*", "/")
+    return partial(_evaluated, terms)
 
 
-def _applied(apply: Callable[[float, float], float], left: Expression, right: Expression) -> Expression:
-    return lambda has: apply(left(has), right(has))
-
-
-def _quotient(a: float, b: float) -> float:
-    return a / b if b else 0.0
+def _evaluated(terms: list[list[tuple[str, float | str]]], has: Attributes) -> float:
+    total = 0.0
+    for (sign, _), *factors in terms:
+        product = 1.0 if sign == "+" else -1.0
+        for operation, name in factors:
+            value = has.get(name, 0.0) if isinstance(name, str) else name
+            number = 0.0 if isinstance(value, str) else value
+            product = product * number if operation == "*" else product / number if number else 0.0
+        total += product
+    return total

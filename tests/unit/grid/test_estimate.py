@@ -66,7 +66,8 @@ class AsModelled:
         start = max(there, max(self.now_s, self.free[queue][node]) + float(self.model.wait_s[queue]))
         run = self.model.start_s[queue] + self.model.iteration_s[queue] * iterations + self.model.s_per_mb[queue] * mb
         self.free[queue][node] = start + float(run)
-        self.events.append((start + float(run), task, Ended(task, queue, self.now_s, start - self.now_s, start, float(run), moves, took)))
+        ended = Ended(task, queue, self.now_s, start - self.now_s, start, float(run), moves, took)
+        self.events.append((start + float(run), task, ended))
 
     def next_end(self) -> Ended:
         self.events.sort(key=lambda event: event[:2], reverse=True)
