@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from windrow.grid.clusters import Floats, Grid, GridError
-from windrow.kernels.grid.listed import rank
+from windrow.kernels.grid.placing import rank
 from windrow.kernels.grid.rooms import Given
 from windrow.kernels.jit import in_python, is_small
 from windrow.model import Workflow

@@ -14,7 +14,7 @@ import numpy as np
 
 from windrow.grid.costs import Costs
 from windrow.grid.schedule import Schedule, listed
-from windrow.kernels.grid.levels import CLUSTER_SUFFERAGE, MAX_MIN, MIN_MIN, SUFFERAGE, place_level
+from windrow.kernels.grid.placing import CLUSTER_SUFFERAGE, MAX_MIN, MIN_MIN, SUFFERAGE, place_level
 from windrow.kernels.grid.rooms import Plan, empty_plan
 from windrow.kernels.jit import in_python
 

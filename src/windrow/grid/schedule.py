@@ -15,7 +15,7 @@ import numpy as np
 
 from windrow.grid.clusters import Floats
 from windrow.grid.costs import Costs
-from windrow.kernels.grid.listed import place
+from windrow.kernels.grid.placing import place
 from windrow.kernels.grid.rooms import empty_plan
 from windrow.kernels.jit import in_python
 from windrow.model.graph import Adjacency, Ints

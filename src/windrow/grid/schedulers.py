@@ -26,10 +26,10 @@ SCHEDULERS: Mapping[str, tuple[str, str]] = {
     "sufferage": ("lhbs:sufferage", "level by level, next what loses most elsewhere"),
     "cluster-sufferage": ("lhbs:cluster_sufferage", "the same, elsewhere being another cluster"),
     "dsh": ("dsh:dsh", "by static level, with copies of ancestors where that pays"),
-    "cpop": ("cpop:cpop", "the tasks of a critical path on one processor"),
-    "matchmaking": ("matchmaking:matchmaking", "first come, first served, on the fastest idle processor"),
-    "round-robin": ("blind:round_robin", "processors in turn"),
-    "random": ("blind:at_random", "processors by lot"),
+    "cpop": ("baselines:cpop", "the tasks of a critical path on one processor"),
+    "matchmaking": ("baselines:matchmaking", "first come, first served, on the fastest idle processor"),
+    "round-robin": ("baselines:round_robin", "processors in turn"),
+    "random": ("baselines:at_random", "processors by lot"),
 }
 """Of each, where it is, and what it does."""
 

@@ -1,4 +1,6 @@
-"""The tasks of a level: the one next that a rule wants, and each to its best processor.
+"""Tasks one after the other, each to its best processor: in a given order, or of a level the one that a rule wants.
+
+An order has parents before children; `rank` is what to order by. A task with a `pinned` processor goes there.
 
 Rules: MIN_MIN takes the task whose best end is earliest, MAX_MIN the one whose best end is latest, SUFFERAGE the one
 that loses most if it gets its second-best processor instead of its best, CLUSTER_SUFFERAGE its second-best cluster; of
@@ -18,6 +20,30 @@ from windrow.kernels.jit import kernel, lean
 from windrow.model.graph import Ints
 
 MIN_MIN, MAX_MIN, SUFFERAGE, CLUSTER_SUFFERAGE = range(4)
+
+
+@kernel
+def place(given: Given, plan: Plan, order: Ints, pinned: Ints) -> None:
+    """Put all tasks somewhere, in this order."""
+    ready = np.zeros(len(given.first) - 1)
+    for i in order:
+        p = pinned[i]
+        if p < 0:
+            arrivals(given, plan, i, ready)
+            p = choose(given, plan, i, ready, 0, len(ready))
+        put(given, plan, i, p)
+
+
+@kernel
+def rank(order: Ints, start: Ints, parent: Ints, run_s: Floats, way: Floats, up: Floats, down: Floats) -> None:
+    """The longest paths from each task to an exit, its own run included, and from an entry to it, without."""
+    for i in order[::-1]:
+        up[i] += run_s[i]
+        for e in range(start[i], start[i + 1]):
+            up[parent[e]] = max(up[parent[e]], way[e] + up[i])
+    for i in order:
+        for e in range(start[i], start[i + 1]):
+            down[i] = max(down[i], down[parent[e]] + run_s[parent[e]] + way[e])
 
 
 @kernel
