@@ -7,12 +7,14 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 from tests.survival.several import SitesRun
 from tests.survival.test_two_sites import NAMES, Sites, runnable
 from tests.survival.toy import BEGIN_S, Fate, braid
 
+from windrow.errors import UserError
 from windrow.forecast.base import Ints
 from windrow.lab.virtual.world import World, empty_queue
 from windrow.manager import events as e
@@ -22,6 +24,7 @@ from windrow.model import Runnable, Step, Task, Workflow
 from windrow.model.cause import Cause
 from windrow.model.site import Site
 from windrow.queues.simulated import Mood
+from windrow.records.runnable_file import RunnableRecord
 
 STRATEGIES = ["individual", "giant", "level-by-level", "glume"]
 
@@ -226,3 +229,17 @@ def test_parts_that_nothing_ties_may_share_both_sites(folder: Path) -> None:
     assert run.go_on()
     run.check_all()
     assert len(_manager(run).core.sites[0].group) == 2
+
+
+def test_tasks_that_join_go_where_they_fit(folder: Path) -> None:
+    both = worlds(2, 4)
+    run = Sites(folder / "run", both, chain(3))
+    more = [Task("wide", 3, nodes=3, parents=("t0-0",)), Task("any", 3)]
+    added = RunnableRecord("chain", more, [], [Step(("true",), "/")] * 2)
+    run.additions = [(BEGIN_S, e.TasksAdded(BEGIN_S, "more", added))]
+    assert run.go_on()
+    assert run.is_complete
+    assert [job.plan.site for job in run.story().jobs.values() if job.plan.nodes == 3] == ["south"]
+    too_wide = msgspec.structs.replace(added, tasks=[Task("huge", 3, nodes=9)], steps=added.steps[:1])
+    with pytest.raises(UserError, match="task huge needs 9 nodes"):
+        _manager(run).add(e.TasksAdded(BEGIN_S, "again", too_wide))

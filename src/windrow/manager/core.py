@@ -243,14 +243,17 @@ class Core:
             self._put_back(task)
         return self._decide_if_useful(self.sites)
 
+    def extended(self, event: e.TasksAdded) -> list[Work]:
+        """The work of each site with tasks that join: at the first one, or any of its group that can take them."""
+        workflow, first, group = event.to(self.work.workflow), len(self._done), self.sites[0].group
+        fits = [able(workflow, at.site, event.added.steps, first)[first:] & (at in group) for at in self.sites]
+        fits[0] |= ~np.any(fits, axis=0)
+        return [at.work.extended(workflow, join) for at, join in zip(self.sites, fits, strict=True)]
+
     def _tasks_added(self, event: e.TasksAdded) -> list[Action]:
-        """They are to run at the first site, or at any of its group that can take them."""
-        workflow, first = event.to(self.work.workflow), len(self._done)
         self.additions.add(event.id)
-        fits = [able(workflow, at.site, event.added.steps, first)[first:] for at in self.sites]
-        fits[0] |= ~np.any([fits[n] for n, at in enumerate(self.sites) if at in self.sites[0].group], axis=0)
-        for at, join in zip(self.sites, fits, strict=True):
-            at.work = at.work.extended(workflow, join & (at in self.sites[0].group))
+        for at, work in zip(self.sites, self.extended(event), strict=True):
+            at.work = work
         self._take_tasks()
         return self._decide_if_useful(self.sites[:1])
 
@@ -309,7 +312,7 @@ class Core:
                 actions.append(StopJob(number))  # another job had done it, which came to light only now
         self._done[task] = True
         self._open -= 1
-        (self._home(task) if home is None else home.at).losses.forget()
+        (self.sites[self.site_of[task]] if home is None else home.at).losses.forget()
         became_ready: list[int] = []
         for child in self._children[task]:
             self._open_parents[child] -= 1
@@ -398,13 +401,9 @@ class Core:
         if self._open_parents[task] == 0:
             insort(self._ready, (-self._expected[task], task))
 
-    def _home(self, task: int) -> AtSite:
-        """The first site where the task may run."""
-        return self.sites[self.site_of[task]]
-
     def _homes(self, tasks: Iterable[int]) -> dict[AtSite, None]:
         """All sites where one of these tasks may run."""
-        return dict.fromkeys(at for task in tasks for at in self._home(task).group if at.has(task))
+        return dict.fromkeys(at for task in tasks for at in self.sites if at.has(task))
 
     def _unready(self, task: int) -> None:
         del self._ready[bisect_left(self._ready, (-self._expected[task], task))]

@@ -132,7 +132,7 @@ class Manager:
         """
         if added.id in self.core.additions:
             return
-        self.core.work.extended(added.to(self.core.work.workflow))
+        self.core.extended(added)
         now = self.now_s()
         self.take_in([Record(replace(added, at_s=int(now)), at_s=now)])
 

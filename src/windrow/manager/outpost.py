@@ -82,6 +82,8 @@ class Outpost:
         where = f"queue of {self.at.name}" if self.at.name else "queue"
         if self.hearing.trouble:
             return f"the {where} does not answer: {self.hearing.trouble}"
+        if self.at.trouble and self.at.name:
+            return f"no more jobs go to {self.at.name}: {self.at.trouble}"
         return f"{self.at.name}: {self.held_back}" if self.held_back and self.at.name else self.held_back
 
     @property

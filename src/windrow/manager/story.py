@@ -297,7 +297,7 @@ class RunStory:
                     self.avoidance.failed(f"{event.node} ({site})" if site else event.node, event.at_s)
                 self._close(event.job, at_s, JobStage.KILLED, event.why)
             case e.JobRejected():
-                self.trouble = event.why
+                self.trouble = self.trouble if job.plan.site else event.why  # one of several sites gets no more
                 self._close(event.job, at_s, JobStage.REJECTED, event.why)
         after = job.state
         if after is not before and after not in JOB_MOVES[before]:
