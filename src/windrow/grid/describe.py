@@ -51,7 +51,7 @@ def parse_description(text: str, file: str = "description") -> Aggregate:
     """The description in a text. InputError, pointing at the character, where there is none."""
     source = Scanner(text, file)
     if source.token not in KINDS:
-        source.name(f"a name with =, or {', '.join(KINDS)}")
+        source.any_of(f"a name with =, or {', '.join(KINDS)}", "word")
         source.need("=", "= after the description's name")
     found = _aggregate(source)
     source.need("", "the end of the description")
@@ -63,46 +63,40 @@ def fastest(nodes: int) -> Aggregate:
     return parse_description(f"LooseBagOf(node)[{nodes}:{nodes}] {{ node = [Rank = Clock] }}")
 
 
-@dataclass(frozen=True, slots=True)
-class Proposal:
-    """A class of selection that suits a workflow, with its description, and why."""
-
-    name: str
-    text: str
-    why: str
-
-
-def propose(ccr: float, width: int, processors: int) -> Proposal:
-    """Of the thesis's three classes (4.2): fast nodes, one TightBag, or a LooseBag of TightBags.
+def propose(ccr: float, width: int, processors: int) -> tuple[str, str, str]:
+    """Of the thesis's three classes (4.2) that which suits a workflow: its name, its description, and why.
 
     Fast nodes are the smallest of its shares of the grid that has more than `width`, else as many as the width.
     """
     if ccr < 0.5:
         shares = [int(processors * percent / 100) for percent in (0.3, 1, 3, 7, 10)]
         k = next((share for share in shares if share > width), min(width, processors))
-        text = f"LooseBagOf(node)[{k}:{k}] {{ node = [Rank = Clock] }}"
-        return Proposal("simple", text, f"CCR {ccr:.3g}: computing takes most of the time, so the fastest nodes")
-    if ccr > 2:
-        text = f"TightBagOf(node)[1:{width}] {{ node = [Rank = Clock] }}"
-        return Proposal("TightBag", text, f"CCR {ccr:.3g}: moving data takes most of the time, so near nodes")
-    bags = 3 if width <= 1500 else 5
-    inner = "TightBagOf(node)[1:500] [Rank = Nodes] { node = [Rank = Clock] }"
-    text = f"LooseBagOf(bag)[1:{bags}] {{ bag = {inner} }}"
-    return Proposal("LooseBag", text, f"CCR {ccr:.3g}: computing and moving data count alike, so a few large TightBags")
+        text, name, why = f"LooseBagOf(node)[{k}:{k}] {{ node = [Rank = Clock] }}", "simple", "computing, so fast nodes"
+    elif ccr > 2:
+        text, name, why = (
+            f"TightBagOf(node)[1:{width}] {{ node = [Rank = Clock] }}",
+            "TightBag",
+            "moving data, so near nodes",
+        )
+    else:
+        inner = "TightBagOf(node)[1:500] [Rank = Nodes] { node = [Rank = Clock] }"
+        text = f"LooseBagOf(bag)[1:{3 if width <= 1500 else 5}] {{ bag = {inner} }}"
+        name, why = "LooseBag", "both, so a few large TightBags"
+    return name, text, f"CCR {ccr:.3g}: time goes into {why}"
 
 
 def _aggregate(source: Scanner) -> Aggregate:
     with source.deeper():
-        at, word = source.at, source.name(f"one of {', '.join(KINDS)}")
+        at, word = source.at, source.any_of(f"one of {', '.join(KINDS)}", "word")
         if word not in KINDS:
             raise source.fault(f"{word!r} is not one of {', '.join(KINDS)}", at=at)
         source.need("(")
-        member = source.name("the name of its members")
+        member = source.any_of("the name of its members", "word")
         source.need(")")
         least, most = _range(source)
         wanted = _wanted(source)
         source.need("{", "{ and what its members are")
-        at, again = source.at, source.name("the name of its members")
+        at, again = source.at, source.any_of("the name of its members", "word")
         if again != member:
             raise source.fault(f"its members are called {member!r} above, not {again!r}", "use one name", at=at)
         source.need("=")
@@ -137,7 +131,7 @@ def _wanted(source: Scanner) -> Wanted:
             conditions.append(read_condition(source))
             names |= set(_names(conditions[-1]))
         else:
-            source.name("Rank")
+            source.any_of("Rank", "word")
             if rank is not None:
                 raise source.fault("there is a second Rank", "keep one", at=at)
             source.need("=")

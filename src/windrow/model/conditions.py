@@ -15,6 +15,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from windrow.errors import InputError, UserError
 from windrow.model.size import parse_size
@@ -27,8 +28,9 @@ _TOKEN = re.compile(
     r"(?P<number>\d+(?:\.\d+)?(?:[eE][+-]?\d+(?![\w.]))?[A-Za-z]*)|(?P<word>[A-Za-z_][\w.]*)"
     r"|(?P<text>'[^'\n]*'|\"[^\"\n]*\")|(?P<sign>&&|\|\||[=!<>]=|[][(){}:=<>!+*/-])"
 )
-_TESTS: Mapping[str, Callable[[float, float], bool]] = {
-    **{"==": operator.eq, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
+_TESTS: Mapping[str, Callable[[Any, Any], bool]] = {
+    **{"==": operator.eq, "!=": operator.ne},
+    **{"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge},
 }
 _DEEPEST = 40
 _SHOWN = 100
@@ -45,14 +47,11 @@ class Comparison:
 
     def holds(self, attributes: Attributes) -> bool:
         """Whether something with these attributes is meant."""
-        there, value = attributes.get(self.name), self.value
-        if self.sign == "!=":
-            return not Comparison(self.name, "==", value, "").holds(attributes)
-        if isinstance(there, str) and isinstance(value, str):
-            return self.sign == "==" and there.casefold() == value.casefold()
-        if there is None or isinstance(there, str) or isinstance(value, str):
-            return False
-        return _TESTS[self.sign](there, value)
+        there = attributes.get(self.name)
+        if there is None or isinstance(there, str) != isinstance(self.value, str):
+            return self.sign == "!="
+        a, b = (one.casefold() if isinstance(one, str) else one for one in (there, self.value))
+        return _TESTS[self.sign](a, b)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,10 +108,6 @@ class Scanner:
         if token:
             self._advance()
 
-    def name(self, what: str) -> str:
-        """The next token, which must be a word."""
-        return self.any_of(what, "word")
-
     def any_of(self, what: str, *kinds: str) -> str:
         """The next token, which must be of one of these kinds."""
         if self.kind not in kinds:
@@ -125,12 +120,12 @@ class Scanner:
         """The next token as a number, a size in bytes, or a text."""
         kind, begin = self.kind, self.at
         token = self.any_of("a number, a word or a 'text'", "number", "word", "text")
+        if kind != "number":
+            return token[1:-1] if kind == "text" else token
         try:
-            if kind == "number":
-                return float(parse_size(token)) if token[-1].isalpha() else float(token)
+            return float(parse_size(token)) if token[-1].isalpha() else float(token)
         except UserError as error:
             raise self.fault(str(error), at=begin) from None
-        return token[1:-1] if kind == "text" else token
 
     @contextmanager
     def deeper(self) -> Iterator[None]:
@@ -145,19 +140,18 @@ class Scanner:
         """The error for what comes next, or is at that place, with a caret under its first character."""
         at = self.at if at is None else at
         begin = self.text.rfind("\n", 0, at) + 1
-        column = at - begin
-        left = max(0, column - _SHOWN // 2)
+        column, left = at - begin, max(0, at - begin - _SHOWN // 2)
         shown = self.text[begin:].split("\n", 1)[0].replace("\t", " ")[left : left + _SHOWN]
         words = f"character {column + 1}: {problem}{'; ' * bool(fix)}{fix}\n  {shown}\n  {' ' * (column - left)}^"
         return InputError(self._file, words, line=self._line + self.text.count("\n", 0, at))
 
     def _advance(self) -> None:
         self.end = self.at + len(self.token)
-        self.at = self.end + len(self.text[self.end :]) - len(self.text[self.end :].lstrip())
+        self.at = len(self.text) - len(self.text[self.end :].lstrip())
         found = _TOKEN.match(self.text, self.at)
         if found is None and self.at < len(self.text):
-            unclosed = self.text[self.at] in "'\""
-            raise self.fault("this text does not end" if unclosed else f"{self.text[self.at]!r} is not expected here")
+            sign = self.text[self.at]
+            raise self.fault("this text does not end" if sign in "'\"" else f"{sign!r} is not expected here")
         self.kind, self.token = (found.lastgroup or "", found[0]) if found else ("end", "")
 
 
@@ -184,8 +178,8 @@ def _one(source: Scanner) -> Condition:
             found = read_condition(source)
             source.need(")")
             return found
-        name = source.name("the name of an attribute")
-        sign = source.take("!=", *_TESTS)
+        name = source.any_of("the name of an attribute", "word")
+        sign = source.take(*_TESTS)
         if not sign:
             raise source.fault(f"after {name} must be ==, !=, <, <=, > or >=", "compare it with a value")
         at = source.at

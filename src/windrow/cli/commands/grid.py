@@ -168,8 +168,8 @@ def _select(args: argparse.Namespace, grid: Grid) -> int:
         from windrow.grid.describe import propose
 
         costs = Costs(read_workflow(args.workflow), grid)
-        proposal = propose(_ccr(costs), costs.width, grid.processors)
-        text, blocks = proposal.text, [terminal.text(f"{proposal.name}: {proposal.why}", proposal.text)]
+        name, text, why = propose(_ccr(costs), costs.width, grid.processors)
+        blocks = [terminal.text(f"{name}: {why}", text)]
     found = _selected(args, grid, text)
     if isinstance(found, Refusal):
         told: dict[str, Any] = {"selected": None, "why": found.why, "condition": found.condition}
