@@ -17,6 +17,8 @@ from typing import Any
 
 from tests.hostile.options import LOG, OPTIONS, PLACES, TWICE, WORKFLOW, Draw
 
+from windrow.app.settings import SITE_KEYS
+
 
 @dataclass(frozen=True)
 class Case:
@@ -176,7 +178,9 @@ NATIVE: dict[str, Any] = {
         {"id": "a", "command": "true", "outputs": {"f": "1GB"}, "runtime": "1m", "memory": "1GB", "retries": 1},
         {"id": "b-{i}", "matrix": {"i": [1, 2]}, "command": "echo {i}", "inputs": ["f"], "nodes": 1, "kind": "b"},
         {"id": "c", "command": "true", "after": ["b"], "workdir": "w", "env": {"X": "1"}},
+        {"id": "d", "command": "true", "site": "local", "where": "cores >= 1 && !(memory < 1GB)"},
     ],
+    "stays": {"f": "local"},
 }
 
 
@@ -223,6 +227,15 @@ def _settings(draw: Draw, folder: Path) -> Case:
         draw.choice([f"[queues.local]\n{key} = {value}\n", f"{key} = {value}\n", "[["])
     )
     return Case(("plan", "ok.yaml", "--on", "local"))
+
+
+def _site_settings(draw: Draw, folder: Path) -> Case:
+    value = draw.choice(["0", "-1", "1e300", '"x"', '["x"]', '["here"]', "[3]", "{}", "{a = []}", "true", "nan", "inf"])
+    key = draw.choice([*SITE_KEYS, "queue", "kind", "cluster"])
+    (folder / "windrow.toml").write_text(draw.choice(["[sites.local]", "[queues.local]"]) + f"\n{key} = {value}\n")
+    return Case(
+        ("plan", "ok.yaml", "--on", draw.choice(["local", "local,local", "local,,x", ",", "local,west"])), is_bad=False
+    )
 
 
 def _strange_settings(draw: Draw, folder: Path) -> Case:
@@ -295,6 +308,7 @@ def kinds() -> list[Kind]:
         "DAX field": _dax,
         "SWF header": _swf_header,
         "windrow.toml": _settings,
+        "sites of windrow.toml": _site_settings,
         "windrow.toml that is none": _strange_settings,
         "campaign field": _campaign,
         "flipped bytes": _flipped,
