@@ -105,6 +105,25 @@ def test_level_heuristics_equal_their_twins(costs: Costs, names: list[str], coun
     assert (made.processor.tolist(), made.start_s.tolist()) == twin.of(twin.lhbs(costs, names[:count]))
 
 
+@given(twin.costs())
+def test_matchmaking_equals_its_twin(costs: Costs) -> None:
+    made = find_scheduler("matchmaking")(costs)
+    assert (made.processor.tolist(), made.start_s.tolist()) == twin.of(twin.matchmaking(costs))
+
+
+@given(twin.costs())
+def test_cpop_keeps_a_critical_path_on_one_processor(costs: Costs) -> None:
+    made, (up, down) = find_scheduler("cpop")(costs), costs.ranks
+
+    def is_kept(task: int, on: int) -> bool:
+        """Whether some longest way from this task on is all on the processor."""
+        children = [i for i in costs.workflow.children.of(task) if np.isclose(up[i] + down[i], up.max())]
+        here = bool(made.processor[task] == on)
+        return here and (not len(costs.workflow.children.of(task)) or any(is_kept(i, on) for i in children))
+
+    assert any(is_kept(i, int(made.processor[i])) for i in range(len(up)) if up[i] == up.max())
+
+
 @given(twin.costs(tasks=7), st.booleans(), st.integers(0, 2))
 def test_dsh_equals_its_twin(costs: Costs, by_start: bool, depth: int) -> None:
     slow = twin.dsh(costs, costs.by(-costs.static_level), by_start=by_start, depth=depth)

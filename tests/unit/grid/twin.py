@@ -174,6 +174,22 @@ def _with_copies(twin: Twin, task: int, p: int, depth: int) -> tuple[Twin, float
     return twin, begin
 
 
+def matchmaking(costs: Costs) -> Twin:
+    """Always the task that is ready first, on the fastest processor that is idle then."""
+    twin, free, now = Twin(costs), [0.0] * costs.grid.processors, 0.0
+    left = set(range(len(costs.workflow)))
+    while left:
+        known = [i for i in left if not left & set(twin.parents[i])]
+        then, task = min((max((twin.runs[a][0][2] for a in twin.parents[i]), default=0.0), i) for i in known)
+        now = max(now, then, min(free))
+        idle = [p for p, until in enumerate(free) if until <= now]
+        p = min(idle, key=lambda q: (costs.grid.slowness[twin.home[q]], q))
+        twin.put(task, p, max(now, twin.ready(task, p)))
+        free[p] = twin.runs[task][0][2]
+        left.remove(task)
+    return twin
+
+
 @st.composite
 def costs(draw: st.DrawFn, tasks: int = 8, grid: st.SearchStrategy[Grid] | None = None) -> Costs:
     """Small workflows on small grids, with many ties, tasks that take no time, and files of no size."""
