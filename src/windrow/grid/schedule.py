@@ -1,7 +1,7 @@
 """A schedule: where each task runs, and when it starts.
 
-Law (`check`): a task starts when the data of all its parents can be there, each from that execution of the parent
-whence they come first; and a processor runs one task at a time, but for those that take no time. The first rows are the
+Law (`check`): a task starts when the data of all its parents can be there, each from the execution of the parent that
+delivers first; and a processor runs one task at a time, but for those that take no time. The first rows are the
 tasks, in their order; rows behind them are copies.
 """
 

@@ -3,7 +3,7 @@
 Rule 1: while the task's start on a processor is set by data that arrive, and not by the processor, the parent whose
 data come last is put there as well, as early as it can; if the task then starts earlier, the copy stays, else all that
 it brought is taken back, and that is the start. Rule 2: so it is with the copy's own parents, and so on, as deep as the
-stack. Rule 3: data come from the execution of the parent whence they arrive first.
+stack. Rule 3: data come from the execution of the parent that delivers first.
 
 Executions of a task are chained: `head` of the task, `next_one` of each. A trial on one processor is rows behind the
 others, which change nothing else; those of the winner are put there. On the `stack` are tasks that wait for a copy: the
