@@ -184,3 +184,19 @@ def test_a_dead_controller_and_a_full_disk_are_waited_for(west: West) -> None:
         if not west.slurm._daemons.get("slurmctld"):
             west.slurm.start_controller()
         subprocess.run(["umount", "-l", disk], check=True)
+
+
+def test_doctor_tries_all_and_leaves_nothing(west: West) -> None:
+    told = json.loads(west.windrow("doctor", "--on", "west", "--json"))["findings"]
+    assert [one["what"] for one in told] == [
+        "queue", "login", "folder", "Python", "clock", "a file", "a file", "checksum"
+    ]  # fmt: skip
+    assert {one["fix"] for one in told} == {""}
+    west.check_nothing_left()
+    (west.account.home / ".ssh" / "authorized_keys").write_text("")
+    west.account.cut()
+    process = west.start("doctor", "--on", "west")
+    said, _ = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "west wants a password" in said
+    assert f" {HOST}" in said.partition("type: ssh -fNM")[2]

@@ -1,0 +1,101 @@
+"""Whether a site can be used: each thing that a run needs of it is tried, one after the other, and left as it was."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from windrow.app.far import connection, porter, settle
+from windrow.app.queues import open_queue
+from windrow.app.sites import site_of
+from windrow.data.catalogue import HOME
+from windrow.data.rsync import MoveFiles, Rsync
+from windrow.errors import UserError, WindrowError
+from windrow.model import format_duration
+from windrow.model.site import Site
+from windrow.model.size import format_size
+from windrow.queues.port import Checked, Queue
+
+CLOCK_S = 60.0
+_TRIED_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What was tried and what came of it. `fix`: what to do; empty where all is well."""
+
+    what: str
+    said: str
+    fix: str = ""
+
+
+def examine(name: str) -> Iterator[Finding]:
+    """All that a run needs of this site, in the order in which it would meet it; nothing more after what is vital."""
+    queue: Queue | None = None
+    try:
+        queue = open_queue(name)
+        limits = queue.limits()
+        if isinstance(queue, Checked):
+            queue.check()
+    except WindrowError as error:
+        fix = "correct windrow.toml" if isinstance(error, UserError) else "is its batch system up? try squeue there"
+        yield Finding(
+            "connection" if "cannot be reached" in str(error) or "type:" in str(error) else "queue", str(error), fix
+        )
+        return
+    longest = "any time" if limits.max_walltime_s is None else f"{format_duration(limits.max_walltime_s)} each"
+    jobs = "" if limits.max_jobs is None else f", at most {limits.max_jobs} jobs"
+    site = site_of(name, limits, queue)
+    yield Finding("queue", f"{limits.nodes} nodes of {limits.shape}, {longest}{jobs}", limits.closed)
+    if site.host:
+        yield Finding("login", f"{connection(site.host, site.setup).user} at {site.host}, without a prompt")
+    if site.files:
+        yield from _files(site)
+
+
+def _files(site: Site) -> Iterator[Finding]:
+    try:
+        place = settle(site, f"doctor-{secrets.token_hex(4)}")
+        ask = porter(place)
+        told = ask({"hello": True})
+    except WindrowError as error:
+        yield Finding("folder", str(error), "set folder and setup of the site in windrow.toml")
+        return
+    try:
+        yield Finding("folder", f"{Path(place['there']).parents[1]}, {format_size(told['free'] or 0)} free")
+        yield Finding("Python", f"{told['python']}, {place['agent'][0]}")
+        off_s = told["now"] - time.time()
+        is_off = abs(off_s) > CLOCK_S
+        fix = "times of jobs there are corrected; ask its administrators to set it" if is_off else ""
+        yield Finding("clock", f"{abs(off_s):.0f} s {'ahead of' if off_s > 0 else 'behind'} this machine's", fix)
+        yield from _both_ways(site, place, told)
+    finally:
+        ask({"remove": True})
+
+
+def _both_ways(site: Site, place: dict[str, Any], told: dict[str, Any]) -> Iterator[Finding]:
+    absent = [where for where, there in (("here", shutil.which("rsync")), (site.name, told["rsync"])) if not there]
+    if absent:
+        yield Finding("rsync", f"not found: {', '.join(absent)}", "install rsync, or load it in setup of the site")
+        return
+    with tempfile.TemporaryDirectory() as home:
+        tried, content = Path(home, "tried"), os.urandom(_TRIED_BYTES)
+        tried.write_bytes(content)
+        mover = Rsync(home, {site.files: (connection(place["data_host"], ""), f"{place['there']}/files")})
+        for origin, to in ((HOME, site.files), (site.files, HOME)):
+            moved = mover.move(MoveFiles(("tried",), origin, to))
+            way = f"{format_size(_TRIED_BYTES)} from {origin or 'here'} to {to or 'here'}"
+            fix = "what does the login print? rsync needs a silent one; or set data_host" if moved.why else ""
+            yield Finding("a file", f"{way}: {moved.why or f'{moved.took_s:.1f} s'}", fix)
+            if moved.why:
+                return
+            is_same = not tried.exists() or tried.read_bytes() == content
+            tried.unlink()
+        yield Finding("checksum", "the same" if is_same else "another", "" if is_same else "ask the administrators")

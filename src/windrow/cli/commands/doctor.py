@@ -1,0 +1,40 @@
+"""`windrow doctor`: whether a queue or site can be used, and what to do where it cannot."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict
+
+from windrow.cli import options, terminal
+
+SUMMARY = "Try all that a run needs of a queue or site: login, queue, folder, Python, clock, files both ways."
+
+EPILOG = """\
+Nothing is left behind at the site but the agent, a file of some 90 kB in its folder.
+Exit code 1 where something does not work.
+
+examples:
+  windrow doctor --on west
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    options.add_on(parser)
+    options.add_json(parser, "instead of lines")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Try one thing after the other, and say at once what came of it."""
+    from windrow.app.doctor import examine
+
+    found = []
+    for finding in examine(args.on):
+        found.append(finding)
+        if not args.json:
+            terminal.say(f"{'problem' if finding.fix else 'ok':>8}  {finding.what}: {finding.said}")
+            if finding.fix:
+                terminal.say(f"          fix: {finding.fix}")
+    if args.json:
+        terminal.print_json({"on": args.on, "findings": [asdict(finding) for finding in found]})
+    return 1 if any(finding.fix for finding in found) else 0
