@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import secrets
 import shutil
 import time
@@ -19,15 +18,12 @@ import numpy as np
 
 from windrow.app import live_runs
 from windrow.app.copies import refuse_copies, said_of, uncopied, with_copies
-from windrow.app.far import far_facts, transfers_of
 from windrow.app.learning import FirstPromise, Learning, Place, TaskErrors, earlier_errors
 from windrow.app.queues import fields_of, no_answer, open_queue
 from windrow.app.requests import follow_requests
 from windrow.app.runs import ROOT, RunPaths, new_run, past_predictions, past_promises
 from windrow.app.sites import OVERHEAD_S, Reached, placing, site_of
 from windrow.app.strategies import AUTO, find_strategy
-from windrow.data.catalogue import paths_of
-from windrow.data.mirror import Mirror, through
 from windrow.errors import NothingBegun, OutsideError, UserError
 from windrow.forecast.base import Forecaster
 from windrow.forecast.best_effort import filled, past_waits
@@ -179,6 +175,8 @@ def prepare(order: RunRequest, runnable: Runnable | None = None, finished: Colle
     order = replace(order, on=names[0], also=tuple(names[1:]))
     refuse_missing_inputs(order.workflow, runnable, Path.exists, finished)
     if any(reached.site.files for reached in sites):
+        from windrow.data.catalogue import paths_of  # noqa: PLC0415  (most runs have no such site)
+
         paths_of(runnable, os.path.isfile)  # refuses what could not be found there
     able = placing(sites, runnable.workflow, runnable.steps)
     prepared = Prepared(order, runnable, times, terms_for(order), tuple(sites), able, tuple(silent))
@@ -235,8 +233,10 @@ def start_run(
         write_inputs(paths.inputs, runnable)
         more = {"root": str(root.absolute()), "continues": continues}
         facts = _facts(prepared) | more
-        stem = re.sub(r"[^A-Za-z0-9._-]+", "-", runnable.workflow.name)[:40]
-        facts |= far_facts([reached.site for reached in prepared.sites], runnable, f"{stem}-{facts['uid']}")
+        if any(reached.site.files for reached in prepared.sites):
+            from windrow.app.far import far_facts  # noqa: PLC0415
+
+            facts |= far_facts(prepared.sites, runnable, facts["uid"])
         journal = RunJournal.create(paths.journal, facts)
         if added:
             event = e.TasksAdded(int(time.time()), secrets.token_hex(4), record_of(runnable, own))
@@ -332,14 +332,23 @@ def _manager(paths: RunPaths, journal: RunJournal, promise: FirstPromise) -> Man
     runnable = read_runnable(paths.workflow)
     order = order_of_run(facts)
     sites = _sites_again(order, facts)
-    transfers = transfers_of(facts, paths.folder, runnable, [reached.site for reached in sites])
-    mirrors = {} if transfers is None else transfers.mirrors
-    sites = [_delivering(reached, mirrors.get(reached.site.files)) for reached in sites]
+    transfers = None
+    if "far" in facts:
+        from windrow.app.far import transfers_of  # noqa: PLC0415
+
+        sites, transfers = transfers_of(facts["far"], paths.folder, runnable, sites)
     workflow, terms = runnable.workflow, terms_for(order)
     core = Core(works(workflow, [reached.site for reached in sites], _able_again(facts, len(workflow))), terms)
     past = (record for _, record in journal.records(kinds=(e.JobsPlanned, e.JobSubmitted, e.JobStarted)))
     strategy, waits, root = strategy_of(order), past_waits(), paths.folder.path.parent
-    dispatch = Dispatch(paths.folder, runnable, facts["uid"], paths.name, copies=order.copies > 1, mirrors=mirrors)
+    dispatch = Dispatch(
+        paths.folder,
+        runnable,
+        facts["uid"],
+        paths.name,
+        copies=order.copies > 1,
+        mirrors=transfers.mirrors if transfers else {},
+    )
     places = {at.name: Place(one.place, at.site.speed) for at, one in zip(core.sites, sites, strict=True)}
     hearers: list[Hear] = [Learning(dispatch, places, past, waits)]
     errors = None
@@ -359,15 +368,6 @@ def _manager(paths: RunPaths, journal: RunJournal, promise: FirstPromise) -> Man
         on_records=lambda records: _tell(hearers, records),
         transfers=transfers,
     )
-
-
-def _delivering(reached: Reached, mirror: Mirror | None) -> Reached:
-    """A site with files of its own: before a job is submitted, what it needs is put there."""
-    if mirror is None:
-        return reached
-    from windrow.queues.apart import apart  # noqa: PLC0415  (most runs have no such site)
-
-    return replace(reached, queue=apart(reached.queue, {"place": reached.place, **through(mirror, reached.queue)}))
 
 
 def _able_again(facts: Mapping[str, Any], tasks: int) -> Sequence[int] | Mask:

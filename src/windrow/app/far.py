@@ -12,6 +12,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -19,13 +20,15 @@ from urllib.parse import quote
 
 from windrow.agent.folder import RunFolder
 from windrow.agent.travel import archive
+from windrow.app.sites import Reached
 from windrow.data.catalogue import Catalogue, paths_of
-from windrow.data.mirror import Ask, Mirror
+from windrow.data.mirror import Ask, Mirror, through
 from windrow.data.rsync import Rsync
 from windrow.errors import UserError
 from windrow.manager.transfers import Transfers
 from windrow.model import Runnable
 from windrow.model.site import Site
+from windrow.queues.apart import apart
 from windrow.queues.port import QueueError
 from windrow.queues.ssh import Ssh
 
@@ -92,32 +95,30 @@ def porter(place: Mapping[str, Any]) -> Ask:
     return ask
 
 
-def far_facts(sites: Sequence[Site], runnable: Runnable, run: str) -> dict[str, Any]:
-    """What a run has to know of places with files of their own, which are settled; nothing where there are none."""
-    places: dict[str, Any] = {}
-    for site in sites:
-        if site.files and site.files not in places:
-            places[site.files] = settle(site, run)
-    return {"far": {"root": paths_of(runnable, os.path.isfile).root, "run": run, "places": places}} if places else {}
+def far_facts(sites: Sequence[Reached], runnable: Runnable, uid: str) -> dict[str, Any]:
+    """What a run has to know of places with files of their own, which are settled."""
+    run = re.sub(r"[^A-Za-z0-9._-]+", "-", runnable.workflow.name)[:40] + f"-{uid}"
+    first = {one.site.files: one.site for one in reversed(sites) if one.site.files}
+    places = {name: settle(site, run) for name, site in first.items()}
+    return {"far": {"root": paths_of(runnable, os.path.isfile).root, "run": run, "places": places}}
 
 
 def transfers_of(
-    facts: Mapping[str, Any], folder: RunFolder, runnable: Runnable, sites: Sequence[Site]
-) -> Transfers | None:
-    """What deals with the files of a run at such places; None where it has none."""
-    if "far" not in facts:
-        return None
-    far, paths = facts["far"], paths_of(runnable, os.path.isfile, facts["far"]["root"])
-    catalogue = Catalogue(paths)
-    for path in {path for read in paths.reads for path in read if path not in catalogue.maker}:
+    far: Mapping[str, Any], folder: RunFolder, runnable: Runnable, sites: Sequence[Reached]
+) -> tuple[list[Reached], Transfers]:
+    """What deals with the files of a run at such places; and the sites, whose queues deliver them."""
+    catalogue = Catalogue(paths_of(runnable, os.path.isfile, far["root"]))
+    for path in catalogue.unmade:
         with suppress(OSError):
-            catalogue.sizes[path] = Path(paths.root, path).stat().st_size
+            catalogue.sizes[path] = Path(far["root"], path).stat().st_size
     mirrors, ways = dict[str, Mirror](), dict[str, tuple[Ssh, str]]()
-    for name, told in far["places"].items():
-        place = told
-        with suppress(QueueError, StopIteration):  # of a later Windrow, the agent is another
-            place = settle(next(site for site in sites if site.files == name), far["run"])
+    for name, place in far["places"].items():
+        with suppress(QueueError):  # of a later Windrow, the agent is another
+            place.update(settle(next(one.site for one in sites if one.site.files == name), far["run"]))
         mine = RunFolder(folder.path / "far" / quote(name, safe=""))
         mirrors[name] = Mirror(name, mine, porter(place), place["there"], tuple(place["agent"]))
         ways[name] = connection(place["data_host"], ""), f"{place['there']}/files"
-    return Transfers(catalogue, mirrors, Rsync(paths.root, ways))
+    for at, one in enumerate(sites := list(sites)):
+        if mirror := mirrors.get(one.site.files):
+            sites[at] = replace(one, queue=apart(one.queue, {"place": one.place, **through(mirror, one.queue)}))
+    return sites, Transfers(catalogue, mirrors, Rsync(far["root"], ways))

@@ -96,8 +96,13 @@ class Catalogue:
         self.paths = paths
         self.maker = {path: task for task, made in enumerate(paths.makes) for path in made}
         self._read = {path for read in paths.reads for path in read}
-        for path in self._read - self.maker.keys():
+        for path in self.unmade:
             self._at.setdefault(path, {HOME})
+
+    @property
+    def unmade(self) -> set[str]:
+        """Files that tasks read and none makes."""
+        return self._read - self.maker.keys()
 
     def is_at(self, path: str, place: str) -> bool:
         """Whether the file is there."""

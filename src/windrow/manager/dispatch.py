@@ -20,7 +20,6 @@ from windrow.agent.folder import RunFolder
 from windrow.agent.job_file import JobFile, TaskSpec, write_job
 from windrow.agent.order import order_for
 from windrow.agent.outputs import may_be_copied
-from windrow.data.mirror import Mirror
 from windrow.files import append_lines, disk_faults
 from windrow.manager.core import Core
 from windrow.manager.specs import clean_up, shared_outputs, task_spec
@@ -29,6 +28,7 @@ from windrow.model.nodes import Need
 from windrow.queues.port import JobSpec
 
 if TYPE_CHECKING:
+    from windrow.data.mirror import Mirror
     from windrow.manager.transfers import Transfers
 
 

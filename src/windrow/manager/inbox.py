@@ -10,14 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from windrow.agent import event_file
-from windrow.data.mirror import Mirror
 from windrow.manager import translate
 from windrow.manager.core import Core
 from windrow.manager.events import JobEnded, JobStarted, JobTaken
 from windrow.manager.journal import Record
 from windrow.queues.port import JobStatus, Queue, QueueError
+
+if TYPE_CHECKING:
+    from windrow.data.mirror import Mirror
 
 POLL_S = 2.0
 """The least time between two queries of the queue."""

@@ -11,6 +11,7 @@ import time
 from collections import ChainMap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from windrow.agent import event_file
 from windrow.agent.folder import RunFolder
@@ -25,8 +26,10 @@ from windrow.manager.journal import Record, RunJournal
 from windrow.manager.lost_files import LostFile, lost_files, unfinished
 from windrow.manager.moving import Moving
 from windrow.manager.outpost import Outpost
-from windrow.manager.transfers import Transfers
 from windrow.strategies.base import Objective, Strategy
+
+if TYPE_CHECKING:
+    from windrow.manager.transfers import Transfers
 
 
 @dataclass
