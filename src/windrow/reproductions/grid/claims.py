@@ -25,11 +25,11 @@ KINDS = (*GENERATED, "eman", "montage")
 PAIRS = tuple(combinations(FOUR, 2))
 
 
+@dataclass(frozen=True)
 class Rows:
     """Rows of chapter 3."""
 
-    def __init__(self, rows: Sequence[Row]) -> None:
-        self.rows = rows
+    rows: Sequence[Row]
 
     @cached_property
     def slr(self) -> Floats:
@@ -40,14 +40,9 @@ class Rows:
         self, grid: str = "", kinds: Sequence[str] = KINDS, width: tuple[float, float] = (0, inf), **same: float
     ) -> Rows:
         """Those on one grid, of these types, within widths, and of one alpha or CCR."""
-        return Rows(
-            [
-                row
-                for row in self.rows
-                if row.grid == (grid or row.grid) and row.kind in kinds and width[0] <= row.width <= width[1]
-                if all(getattr(row, name) == value for name, value in same.items())
-            ]
-        )
+        there = [row for row in self.rows if row.grid == (grid or row.grid) and row.kind in kinds]
+        there = [row for row in there if all(getattr(row, name) == value for name, value in same.items())]
+        return Rows([row for row in there if width[0] <= row.width <= width[1]])
 
     def column(self, algorithm: str) -> Floats:
         """Its SLRs."""
@@ -60,6 +55,10 @@ class Rows:
     def ratio(self, first: str, second: str) -> float:
         """Of two means."""
         return self.mean(first) / self.mean(second)
+
+    def loss(self, first: str = "eacp+heft", second: str = "heft") -> float:
+        """How much worse one is than the other in the mean, in percent."""
+        return 100 * (self.ratio(first, second) - 1)
 
     @property
     def spread(self) -> float:
@@ -97,15 +96,16 @@ class Runs:
     def mean(self, selection: str, what: Callable[[Selected], float], ccr: float = 0, kind: str = "") -> float:
         """Of something, over workflows of one CCR and type, or all."""
         found = [r for r in self.runs if r.ccr == (ccr or r.ccr) and r.kind == (kind or r.kind)]
-        there = [{(r.kind, r.width, r.ccr) for r in found if r.selection == one} for one in SELECTIONS]
-        shared = set.intersection(*there)
-        return float(
-            np.mean([what(r) for r in found if r.selection == selection and (r.kind, r.width, r.ccr) in shared])
-        )
+        shared = set.intersection(*({r[1:4] for r in found if r.selection == one} for one in SELECTIONS))
+        return float(np.mean([what(r) for r in found if r.selection == selection and r[1:4] in shared]))
 
     def makespan(self, selection: str, ccr: float) -> float:
         """In the mean."""
         return self.mean(selection, lambda run: run.makespan_s, ccr)
+
+    def by(self, ccr: float, selection: str, *others: str) -> float:
+        """Its makespan by that of the best of others."""
+        return self.makespan(selection, ccr) / min(self.makespan(one, ccr) for one in others)
 
     def turnaround(self, selection: str, ccr: float) -> float:
         """Makespan and scheduling, at the calibrated speed, in the mean."""
@@ -117,11 +117,8 @@ class Runs:
 
     def time_share(self, kind: str) -> float:
         """What selecting one TightBag and scheduling on it take of what one-step scheduling takes, in percent."""
-        return (
-            100
-            * self.mean("one TightBag", lambda r: r.took_s, 0, kind)
-            / self.mean("one-step", lambda r: r.took_s, 0, kind)
-        )
+        tight, one_step = (self.mean(name, lambda r: r.took_s, 0, kind) for name in ("one TightBag", "one-step"))
+        return 100 * tight / one_step
 
     def linear(self) -> float:
         """How much of the variance of one-step times a line over hosts explains, in percent."""
@@ -148,10 +145,6 @@ def _on_grids(rows: Rows, algorithm: str) -> float:
     return by.pop("universal") / max(by.values())
 
 
-def _loss(rows: Rows) -> float:
-    return 100 * (rows.ratio("eacp+heft", "heft") - 1)
-
-
 def _tested(rows: Rows, **by: Sequence[str]) -> list[float]:
     """p of every pair on each grid or type, but for those that print excepts."""
     excepted = {("heft", "hhs", "level"), ("heft", "hhs", "eman"), ("greedy", "lhbs", "big-cluster")}
@@ -168,7 +161,7 @@ def _big_widths(rows: Rows) -> float:
     """Where EACP takes the first two clusters together or more than two, against elsewhere."""
     ranges, others = ((39, 55), (127, inf)), ((0, 38), (56, 126))
     lossy, rest = ([row for one in some for row in rows.of(width=one).rows] for some in (ranges, others))
-    return _loss(Rows(lossy)) - _loss(Rows(rest))
+    return Rows(lossy).loss() - Rows(rest).loss()
 
 
 THREE: Mapping[str, Callable[[Rows], float]] = {
@@ -178,12 +171,12 @@ THREE: Mapping[str, Callable[[Rows], float]] = {
     "lhbs_universal": lambda s: _on_grids(s, "lhbs"),
     "p_big_lhbs": lambda s: s.of("big-cluster", ["random"]).p("greedy", "lhbs"),
     "grids_significant": lambda s: _significant(_tested(s.of(kinds=["random"]), grid=STAND_INS["chapter_3"]["grids"])),
-    "eacp_big": lambda s: _loss(s.of("big-cluster", GENERATED)),
+    "eacp_big": lambda s: s.of("big-cluster", GENERATED).loss(),
     "eacp_big_widths": lambda s: _big_widths(s.of("big-cluster", GENERATED)),
 }
 """Over all grids."""
 UNIVERSAL: Mapping[str, Callable[[Rows], float]] = {
-    "hhs_off": lambda s: 100 * (s.ratio("hhs", "heft") - 1),
+    "hhs_off": lambda s: s.loss("hhs"),
     "p_heft_hhs": lambda s: s.p("heft", "hhs"),
     "p_others": lambda s: max(s.p(a, b) for a, b in PAIRS[1:]),
     "bulk": lambda s: _range(np.percentile(s.slr[:, :3], 75, axis=0)),
@@ -218,24 +211,18 @@ FOURTH: Mapping[str, Callable[[Runs], float]] = {
     "time_eman": lambda s: s.time_share("eman"),
     "time_montage": lambda s: s.time_share("montage"),
     "tight_worst": lambda s: s.makespan("one TightBag", 0.1) / max(s.makespan(x, 0.1) for x in ("simple", "LooseBag")),
-    "simple_best": lambda s: s.makespan("simple", 0.1) / min(s.makespan(x, 0.1) for x in SELECTIONS[2:]),
-    "simple_off": lambda s: 100 * (s.makespan("simple", 0.1) / s.makespan("one-step", 0.1) - 1),
+    "simple_best": lambda s: s.by(0.1, "simple", *SELECTIONS[2:]),
+    "simple_off": lambda s: 100 * (s.by(0.1, "simple", "one-step") - 1),
     "turnaround_01": lambda s: max(s.gains(0.1)),
-    "tight_best": lambda s: (
-        s.makespan("one TightBag", 10) / min(s.makespan(x, 10) for x in SELECTIONS if x != "one TightBag")
-    ),
+    "tight_best": lambda s: s.by(10, "one TightBag", "one-step", "simple", "LooseBag"),
     "tight_gain": lambda s: 100 * (1 - s.gains(10)[1]),
-    "tight_gain_makespan": lambda s: 100 * (1 - s.makespan("one TightBag", 10) / s.makespan("one-step", 10)),
+    "tight_gain_makespan": lambda s: 100 * (1 - s.by(10, "one TightBag", "one-step")),
     "turnaround_balanced": lambda s: max(max(s.gains(ccr)) for ccr in (0.5, 1, 2)),
     "largest_gain": lambda s: 100 * (1 - min(min(s.gains(ccr)) for ccr in (0.5, 1, 2))),
-    "simple_by_tight_05": lambda s: s.makespan("simple", 0.5) / s.makespan("one TightBag", 0.5),
-    "simple_by_tight_2": lambda s: s.makespan("simple", 2) / s.makespan("one TightBag", 2),
-    "loose": lambda s: min(
-        s.makespan("LooseBag", x) / min(s.makespan(y, x) for y in SELECTIONS[1:3]) for x in (0.5, 1, 2)
-    ),
-    "never_lost": lambda s: max(
-        min(s.makespan(y, x) for y in SELECTIONS[1:]) / s.makespan("one-step", x) for x in STAND_INS["chapter_4"]["ccr"]
-    ),
+    "simple_by_tight_05": lambda s: s.by(0.5, "simple", "one TightBag"),
+    "simple_by_tight_2": lambda s: s.by(2, "simple", "one TightBag"),
+    "loose": lambda s: min(s.by(x, "LooseBag", *SELECTIONS[1:3]) for x in (0.5, 1, 2)),
+    "never_lost": lambda s: max(1 / s.by(x, "one-step", *SELECTIONS[1:]) for x in STAND_INS["chapter_4"]["ccr"]),
 }
 """Of chapter 4."""
 

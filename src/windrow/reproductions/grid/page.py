@@ -23,10 +23,13 @@ def report(plan: PaperPlan, found: Sequence[Any]) -> Report:
     """What the calls came to."""
     every = list(chain.from_iterable(found))
     all_rows, all_runs = [r for r in every if isinstance(r, Row)], [r for r in every if isinstance(r, Selected)]
-    by_seed = [{name: Rows([]) for name in STAND_INS["experiments"]} for _ in STAND_INS["seeds"]]
-    for experiments, seed in zip(by_seed, STAND_INS["seeds"], strict=True):
-        for name in experiments:
-            experiments[name] = Rows([r for r in all_rows if r.seed == seed and r.experiment == name])
+    by_seed = [
+        {
+            name: Rows([r for r in all_rows if (r.seed, r.experiment) == (seed, name)])
+            for name in STAND_INS["experiments"]
+        }
+        for seed in STAND_INS["seeds"]
+    ]
     runs = [Runs([r for r in all_runs if r.seed == seed]) for seed in STAND_INS["seeds"]]
     said = claims([(one["fixed"], more) for one, more in zip(by_seed, runs, strict=True)])
     rows = Rows([r for r in all_rows if r.experiment == "fixed"])
@@ -57,9 +60,9 @@ def _findings(rows: Rows) -> list[str]:
     wide, big = rows.of("universal", GENERATED, ccr=10), rows.of("big-cluster", GENERATED)
     return [
         f"{int(np.isfinite(rows.slr).sum()):,} schedules of chapter 3. On the universal grid HHS is "
-        f"{100 * (rows.of('universal').ratio('hhs', 'heft') - 1):+.2f} % off HEFT in mean SLR.",
+        f"{rows.of('universal').loss('hhs'):+.2f} % off HEFT in mean SLR.",
         f"EACP makes HEFT {wide.ratio('heft', 'eacp+heft'):.2f} times as good at CCR 10 on the universal grid, and "
-        f"{100 * (big.ratio('eacp+heft', 'heft') - 1):+.1f} % worse on big-cluster.",
+        f"{big.loss():+.1f} % worse on big-cluster.",
     ]
 
 
