@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from windrow.cli import options, terminal
 from windrow.cli.arguments import assignment, node_count, number, once_each, seed
 from windrow.errors import UserError
-from windrow.model.wording import count
+from windrow.model.wording import count, span
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -237,7 +237,10 @@ def _schedule(args: argparse.Namespace, grid: Grid) -> int:
         return 0
     head = f"{costs.workflow.name} on {count(sum(nodes.values()), 'node')} of {count(len(nodes), 'cluster')}"
     words = "{tasks:,} tasks, at most {width:,} on a level, CCR {ccr:.3g}".format(**about)
-    rows = [(*row(name, schedule), f"{took_s[name] * 1000:,.3g} ms") for name, schedule in made.items()]
+    rows = [
+        (*row(name, schedule), span(s) if (s := took_s[name]) >= 1 else f"{1000 * s:.3g} ms")
+        for name, schedule in made.items()
+    ]
     figures = terminal.table((*HEAD, "planned in"), rows, "<>")
     terminal.show(terminal.heading(head), words, figures, *terminal.files_written(page=args.html))
     return 0

@@ -98,13 +98,22 @@ def _within(percent: float, low: float, high: float) -> Verdict:
     return f"{percent:+.0f} %", low <= percent <= high
 
 
+def _over_seeds(texts: Sequence[str]) -> str:
+    """The least and the most of numbers, or all words that there are."""
+    try:
+        ends = sorted(sorted(set(texts)), key=lambda text: float(text.split()[0]))
+    except ValueError:
+        return ", ".join(sorted(set(texts)))
+    return " to ".join(dict.fromkeys((ends[0], ends[-1])))
+
+
 def claims(results: Results) -> list[Claim]:
     """What the text says, each beside ours."""
     found = []
     for where, what, says, judge, *about in printed("hybrid")["claims"]:
         each = [getattr(results, judge)(seed, *about) for seed in results.seeds]
         agree = sum(holds for _, holds in each)
-        ours = f"{', '.join(text for text, _ in each)} ({agree} of {len(each)} seeds)"
+        ours = f"{_over_seeds([text for text, _ in each])} ({agree} of {len(each)} seeds)"
         found.append(Claim(where, what, says, ours, agree == len(each)))
     return found
 
