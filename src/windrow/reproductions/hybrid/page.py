@@ -113,7 +113,7 @@ def claims(results: Results) -> list[Claim]:
     for where, what, says, judge, *about in printed("hybrid")["claims"]:
         each = [getattr(results, judge)(seed, *about) for seed in results.seeds]
         agree = sum(holds for _, holds in each)
-        ours = f"{_over_seeds([text for text, _ in each])} ({agree} of {len(each)} seeds)"
+        ours = f"{_over_seeds([text for text, _ in each])} ({agree}/{len(each)})"
         found.append(Claim(where, what, says, ours, agree == len(each)))
     return found
 
