@@ -67,8 +67,6 @@ def generate_grid(recipe: str, *, seed: int = 0, parameters: Mapping[str, str] |
     more, median, spread = int(values["more"]), float(values["nodes"]), float(values["spread"])
     count = len(chosen.fixed) + more
     require(more >= 0 and 1 <= count <= _CLUSTERS_MAX, recipe, f"a grid has from 1 to {_CLUSTERS_MAX:,} clusters")
-    require(1 <= median <= NODES_MAX, recipe, f"nodes must be from 1 to {NODES_MAX:,}, not {median}")
-    require(0 <= spread <= 3, recipe, f"spread must be from 0 to 3, not {spread}")
     rng = seeded(seed, f"grid/{recipe}")
     sizes = [n for n, _ in chosen.fixed] + _sizes(rng, more, median, spread)
     speeds = [s for _, s in chosen.fixed] + _speeds(rng, more, chosen.speed)

@@ -15,7 +15,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.random import Generator
@@ -25,17 +25,9 @@ from windrow.model import Log
 from windrow.model.bounds import NODES_MAX
 from windrow.recipes.logs.clusters import CLUSTERS, ClusterProfile, cluster_log
 from windrow.recipes.logs.lublin import PUBLISHED, lublin_log, refuse_too_many
+from windrow.recipes.workflows.recipe import Parameter, settings
 
-Value = str | int | float
-_RANGES = {"load": (0, 100), "widest": (0, NODES_MAX), "overestimate": (0, 1000), "users": (1, 1_000_000)}
-
-
-class LogParameter(NamedTuple):
-    """A parameter of a model. The type of the default is the type of the value."""
-
-    name: str
-    default: Value
-    meaning: str
+_LOAD = (0, 100)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +40,10 @@ class LogModel:
     nodes: int
     jobs: int | None
     days: float | None
-    parameters: tuple[LogParameter, ...]
+    parameters: tuple[Parameter, ...]
 
 
-_USERS = LogParameter("users", 200, "number of users; the k-th submits in proportion to k ** -0.7")
+_USERS = Parameter("users", 200, "number of users; the k-th submits in proportion to k ** -0.7", (1, 1_000_000))
 
 
 _LUBLIN = LogModel(
@@ -62,10 +54,12 @@ _LUBLIN = LogModel(
     jobs=10_000,
     days=None,
     parameters=(
-        LogParameter("load", 0.7, "offered load on the machine, reached by scaling gaps; 0 leaves gaps as published"),
-        LogParameter("kind", "batch", f"which published numbers: {', '.join(PUBLISHED)}"),
-        LogParameter("widest", 0, "nodes of the widest job that may occur; 0 is the whole machine"),
-        LogParameter("overestimate", 2.0, "f: jobs request run * uniform(1, 1 + f), rounded up to round values"),
+        Parameter("load", 0.7, "offered load on the machine, by scaling gaps; 0 leaves gaps as published", _LOAD),
+        Parameter("kind", "batch", f"which published numbers: {', '.join(PUBLISHED)}", list(PUBLISHED)),
+        Parameter("widest", 0, "nodes of the widest job that may occur; 0 is the whole machine", (0, NODES_MAX)),
+        Parameter(
+            "overestimate", 2.0, "f: jobs request run * uniform(1, 1 + f), rounded up to round values", (0, 1000)
+        ),
         _USERS,
     ),
 )
@@ -80,7 +74,7 @@ def _cluster_model(cluster: ClusterProfile) -> LogModel:
         jobs=None,
         days=cluster.days,
         parameters=(
-            LogParameter("load", cluster.actual_load, "offered load on the machine, reached by scaling gaps"),
+            Parameter("load", cluster.actual_load, "offered load on the machine, reached by scaling gaps", _LOAD),
             _USERS,
         ),
     )
@@ -108,7 +102,9 @@ def generate_log(
         raise UserError(f"there is no log model {model!r}; the models are {', '.join(LOG_MODELS)}")
     chosen = LOG_MODELS[model]
     given = dict(parameters or {})
-    values = _values(chosen, given)
+    values: dict[str, Any] = settings(f"model {model}", chosen.parameters, given)
+    if model in CLUSTERS and values["load"] == 0:
+        raise UserError("load must be above 0; leave it out for the load of the paper's table")
     _check_extent(jobs, days, nodes)
     if jobs is not None and days is not None and "load" in given:
         raise UserError("jobs, days and load together contradict each other; leave one out, the other two fix it")
@@ -123,35 +119,6 @@ def _stream(seed: int, model: str, column: str) -> Generator:
     """The random numbers of one column. SHA-256, because Python's own hash of a text changes from run to run."""
     digest = hashlib.sha256(f"{model}/{seed}/{column}".encode()).digest()
     return np.random.Generator(np.random.PCG64(int.from_bytes(digest, "big")))
-
-
-def _values(model: LogModel, given: Mapping[str, str]) -> dict[str, Any]:
-    """Every parameter's value: as given, or its default."""
-    known = {parameter.name: parameter for parameter in model.parameters}
-    unknown = [name for name in given if name not in known]
-    if unknown:
-        raise UserError(f"model {model.name} has no parameter {unknown[0]!r}; it has {', '.join(known)}")
-    values = {name: parameter.default for name, parameter in known.items()}
-    values |= {name: _parse(known[name], text) for name, text in given.items()}
-    if model.name in CLUSTERS and values["load"] == 0:
-        raise UserError("load must be above 0; leave it out for the load of the paper's table")
-    return values
-
-
-def _parse(parameter: LogParameter, text: str) -> Value:
-    if isinstance(parameter.default, str):
-        if text not in PUBLISHED:
-            raise UserError(f"kind={text}: kind must be one of {', '.join(PUBLISHED)}")
-        return text
-    least, most = _RANGES[parameter.name]
-    try:
-        value = type(parameter.default)(text)
-    except ValueError:
-        value = math.nan
-    if not least <= value <= most:  # NaN is in no range
-        kind = "a whole number" if isinstance(parameter.default, int) else "a number"
-        raise UserError(f"{parameter.name}={text}: {parameter.name} must be {kind} from {least:,} to {most:,}")
-    return value
 
 
 def _check_extent(jobs: int | None, days: float | None, nodes: int | None) -> None:

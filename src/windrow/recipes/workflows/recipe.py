@@ -7,37 +7,45 @@ Rule 2: values from a command line arrive as text and take the type of the param
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from windrow.errors import UserError
 from windrow.model import Workflow
 from windrow.model.workflow import Floats
 
-Value = int | float | bool
+Value = int | float | bool | str
 
 _TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One setting of a recipe. The default's type is the type of every value."""
+    """One setting of a recipe or a model. The default's type is the type of every value."""
 
     name: str
     default: Value
     meaning: str
+    among: Sequence[Any] = ()
+    """The words that it may be, or the least and the most number."""
 
     def parse(self, text: str) -> Value:
-        """The value that `text` means. UserError where it is not of the default's type."""
+        """The value that `text` means. UserError where it is not of the default's type, or out of bounds."""
+        kinds = {bool: "true or false", int: "a whole number", float: "a number"}
+        wanted = kinds.get(type(self.default)) or f"one of {', '.join(self.among)}"
         try:
-            if isinstance(self.default, bool):
-                return _TRUTH[text.strip().lower()]
+            if isinstance(self.default, str | bool):
+                return (_TRUTH if isinstance(self.default, bool) else {word: word for word in self.among})[
+                    text.strip().lower()
+                ]
             value = type(self.default)(text)
-            if math.isfinite(value):
+            if math.isfinite(value) and (not self.among or self.among[0] <= value <= self.among[1]):
                 return value
         except (ValueError, KeyError):
             pass
-        wanted = {bool: "true or false", int: "a whole number", float: "a number"}[type(self.default)]
+        if self.among and not isinstance(self.default, str):
+            wanted += f" from {self.among[0]:,} to {self.among[1]:,}"
         raise UserError(f"parameter {self.name} must be {wanted}, not {text!r}")
 
 
