@@ -34,6 +34,8 @@ class Paths:
     root: str
     reads: tuple[tuple[str, ...], ...]
     makes: tuple[tuple[str, ...], ...]
+    stays: frozenset[str] = frozenset()
+    """What never comes home."""
 
 
 def paths_of(runnable: Runnable, is_file: Callable[[str], bool], root: str = "") -> Paths:
@@ -69,7 +71,9 @@ def paths_of(runnable: Runnable, is_file: Callable[[str], bool], root: str = "")
                                 "sites; put it there, and name it by a relative path")  # fmt: skip
         reads.append(tuple(os.path.relpath(path, root) for path in needed))
         makes.append(tuple(os.path.relpath(path, root) for path in outputs))
-    return Paths(root, tuple(reads), tuple(makes))
+    kept = {file.id for file in workflow.files if file.stays}
+    stays = {path for number, task in enumerate(tasks) for path in whole(number, kept.intersection(task.outputs))}
+    return Paths(root, tuple(reads), tuple(makes), frozenset(os.path.relpath(path, root) for path in stays))
 
 
 @dataclass
@@ -120,7 +124,9 @@ class Catalogue:
         made = self.paths.makes[task]
         self.sizes |= zip(made, sizes)  # noqa: B905 - older agents tell none
         self._at |= {path: {place} for path in made}
-        self.results |= dict.fromkeys(path for path in made if place != HOME and path not in self._read)
+        self.results |= dict.fromkeys(
+            path for path in made if place != HOME and path not in self._read | self.paths.stays
+        )
 
     def undone(self, task: int) -> None:
         """It is to run again."""
@@ -155,7 +161,8 @@ class Catalogue:
             for path in files:
                 if (there := self._at.get(path)) and place not in there:
                     link = (HOME, place) if HOME in there else (min(there), HOME)
-                    found.setdefault(link, {})[path] = None
+                    if link[1] != HOME or path not in self.paths.stays:
+                        found.setdefault(link, {})[path] = None
         return {link: sorted(files) for link, files in found.items()}
 
     def data_s(self, tasks: Iterable[int], place: str) -> float:

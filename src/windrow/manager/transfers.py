@@ -74,7 +74,13 @@ class Transfers:
         core = self.run.core
         if core.is_stopped or core.trouble:
             return True
-        return not (self.under_way or self.catalogue.results or (core.is_complete and self._used))
+        return not (self.under_way or self.catalogue.results or (core.is_complete and self._to_clean))
+
+    @property
+    def _to_clean(self) -> list[str]:
+        """Places that have something of the run, and nothing that stays there."""
+        is_at, stays = self.catalogue.is_at, self.catalogue.paths.stays
+        return sorted(place for place in self._used if not any(is_at(path, place) for path in stays))
 
     def waits_for(self, task: int, job: int, place: str) -> set[int]:
         """What a job there must be told of before the task can start: makers of files, or one number for all others."""
@@ -209,7 +215,7 @@ class Transfers:
                 self._paces.pop(place, None)  # it is to hear of it now
 
     def _clean_up(self) -> None:
-        for place in sorted(self._used):
+        for place in self._to_clean:
             if self._is_due(("remove", place)):
                 try:
                     self.mirrors[place].exchange(everything=True)
