@@ -91,6 +91,11 @@ MATRICES: tuple[Row, ...] = (
         {"WINDROW_FULL": "1"},
     ),
     (
+        "every shape of workflow on a Slurm behind a real sshd, as another user; cut connections, full disks",
+        ("tests/slurm/test_far.py", "tests/slurm/test_ssh.py", "-n1"),
+        {"WINDROW_FULL": "1"},
+    ),
+    (
         "partitions of one Slurm as sites: the free one is chosen, and a waiting job moves to one that becomes free",
         ("tests/slurm/test_partitions.py", "-n2", "--dist=loadfile"),
         {"WINDROW_FULL": "1"},
@@ -183,6 +188,8 @@ FAULTS = (
     ("each kind of fault at each record of a run of 60 tasks", "--every-record --seed 4 --strategy level-by-level"),
     ("10,000 runs of 60 tasks, each with up to 8 faults", "--seed 100000 --runs 10000"),
     ("1,000 runs in which two jobs run the same tasks", "--seed 200000 --runs 1000 --copies 2"),
+    ("1,000 runs at two places of files, of up to 8 faults each", "--seed 300000 --runs 1000 --far 1"),
+    ("each kind of fault at each record of such a run", "--every-record --seed 7 --lanes 3 --levels 4 --far 1"),
 )
 
 
