@@ -115,11 +115,6 @@ class Prepared:
         return len(self.sites) == 1 and self.limits.starts_at_once
 
     @property
-    def queue(self) -> Queue:
-        """The queue of the first site."""
-        return self.sites[0].queue
-
-    @property
     def notes(self) -> tuple[str, ...]:
         """What the user should know of where jobs go."""
         several = len(self.sites) > 1

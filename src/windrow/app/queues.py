@@ -69,10 +69,8 @@ def _partition(name: str, tables: Mapping[str, Mapping[str, Any]], shell: Mappin
         queue = _slurm(table | {"partition": name}, shell)
         if shell is None:
             queue.limits()
-    except UserError as error:
-        raise UserError(f"{unknown}; {error}") from None
-    except QueueError:
-        raise UserError(f"{unknown}; Slurm, which may have such a partition, does not answer") from None
+    except (UserError, QueueError) as error:
+        raise UserError(f"{unknown}; nor is it a partition of Slurm: {error}") from None
     return queue
 
 

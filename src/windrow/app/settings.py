@@ -105,9 +105,7 @@ def site_fields(name: str, tables: Mapping[str, Mapping[str, Any]]) -> dict[str,
         if key not in SITE_KEYS:
             continue
         kind, wanted = SITE_KEYS[key]
-        is_number = kind is not float or (value >= 0 and value < float("inf") if _is(value, float) else False)
-        is_plain = kind is not dict or (_is(value, dict) and all(_is(v, str) or _is(v, float) for v in value.values()))
-        if not _is(value, kind) or not is_number or not is_plain or (key == "speed" and not value):
+        if not _is(value, kind) or (key == "speed" and not value):
             raise UserError(f"{key} must be {wanted}, not {value!r}")
         fields[key] = float(value) if kind is float else value
     if "room" in fields:
@@ -132,4 +130,8 @@ def _files_of(name: str, tables: Mapping[str, Mapping[str, Any]]) -> str:
 
 
 def _is(value: object, kind: type) -> bool:
-    return isinstance(value, int | float if kind is float else kind) and not isinstance(value, bool)
+    if isinstance(value, dict):
+        return kind is dict and all(_is(one, str) or _is(one, float) for one in value.values())
+    if kind is float:
+        return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < float("inf")
+    return isinstance(value, kind)

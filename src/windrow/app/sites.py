@@ -160,11 +160,10 @@ def placing(sites: Sequence[Reached], workflow: Workflow, steps: Sequence[Step] 
     """
     tasks = np.arange(len(workflow))
     rows = np.stack([able(workflow, reached.site, steps) for reached in sites])
-    for task in tasks[~rows.any(axis=0) & (len(sites) == 1)]:
-        if able(workflow, sites[0].site)[task]:  # what it needs is there
-            raise UserError(f"{_kept_away(workflow, steps, task)}, which does not hold for {sites[0].site.name}")
     if len(sites) == 1:
         sites[0].refuse(workflow, tasks)
+        for task in tasks[~rows[0]][:1]:
+            raise UserError(f"{_kept_away(workflow, steps, task)}, which does not hold for {sites[0].site.name}")
         return rows
     now = rows & np.stack([reached.holds(workflow) for reached in sites])
     for task in np.flatnonzero(~now.any(axis=0))[:1]:

@@ -81,14 +81,11 @@ class Twin:
         """How long these jobs, which wait, will wait yet, if all others run as long as they requested."""
         snapshot = self.snapshot()
         own, found = [job.id for job in waiting_jobs(snapshot) if job.id in ids], dict[str, int]()
-        cluster = simulated(snapshot, policy=self.policy, own=own) if own else None
-        while cluster is not None and len(found) < len(own):
-            with _unhurried(snapshot):
-                events = cluster.advance(_LONGEST_S)
-            starts = {own[-event.job - 1]: event.at_s for event in events if event.kind is EventKind.STARTED}
-            found |= {one: max(0, math.floor(at_s - (self._clock() - snapshot.at_s))) for one, at_s in starts.items()}
-            if not events:
-                break
+        cluster, age_s = simulated(snapshot, policy=self.policy, own=own), self._clock() - snapshot.at_s
+        with _unhurried(snapshot):
+            while cluster is not None and len(found) < len(own) and (events := cluster.advance(_LONGEST_S)):
+                starts = {own[-event.job - 1]: event.at_s for event in events if event.kind is EventKind.STARTED}
+                found |= {one: max(0, math.floor(at_s - age_s)) for one, at_s in starts.items()}
         return found
 
     def snapshot(self) -> Snapshot:

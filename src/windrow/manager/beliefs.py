@@ -176,9 +176,7 @@ def join_groups(sites: Sequence[AtSite]) -> None:
 
 def at_site(work: Work, terms: Terms, name: str) -> AtSite:
     """A site of a run that has not begun."""
-    at = AtSite(name, work, terms.requests(work.site), Losses(terms.patience))
-    at.group = (at,)
-    return at
+    return AtSite(name, work, terms.requests(work.site), Losses(terms.patience))
 
 
 def expect_longer(expected_s: list[int], sites: Sequence[AtSite], job: Job, at_s: int) -> None:

@@ -321,3 +321,13 @@ def test_on_a_real_log_the_twin_errs_far_less_than_slurms_formula(logs: Path) ->
     median = {name: float(np.median(np.abs(np.concatenate(found)))) for name, found in errors.items()}
     assert len(errors["easy"]) > 100
     assert median["easy"] < median["conservative"] < median["formula"] / 3
+
+
+def test_how_long_jobs_that_wait_will_wait_yet() -> None:
+    board = Board(4, running(4, 600, 100), waiting(4, 50, "a"), waiting(2, 70, "b"), waiting(4, 10, "c"))
+    twin = Twin(board, lambda: board.now_s, policy="conservative")
+    assert twin.waits_of(["a", "b", "c", "gone"]) == {"a": 100, "b": 150, "c": 220}
+    assert twin.waits_of(["b"]) == {"b": 150}
+    assert twin.waits_of([]) == {}
+    board.now_s += 3
+    assert twin.waits_of(["a"]) == {"a": 97}

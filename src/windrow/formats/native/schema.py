@@ -224,12 +224,9 @@ class _Reader:
         return name
 
     def where(self, node: Node, key: str) -> str:
-        text = self.text(node, key) and node.text if isinstance(node, Scalar) else ""
-        if not text:
-            raise self._fault(node, f"{key} is {_shown(node)}", "write a condition, such as gpus >= 1")
         from windrow.model.conditions import parse_condition  # noqa: PLC0415  (few files have one)
 
-        parse_condition(text, str(self._path), node.line)
+        parse_condition(text := self.kind(node, key), str(self._path), node.line)
         return text
 
     def matrix(self, node: Node, _key: str) -> Matrix:

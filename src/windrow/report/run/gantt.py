@@ -97,11 +97,10 @@ def run_gantt(told: RecordedRun, colours: Mapping[str, int], background: Backgro
 
 def _caption(told: RecordedRun, jobs: int, *, are_merged: bool) -> list[str]:
     rows = "Each job has a row" if jobs <= _ALONE else "Jobs one after the other share a row"
-    by_site = " By site." if any(job.plan.site for job in told.story.jobs.values()) else ""
     words = [
         f"Time goes from left to right. {rows}: a job is grey while it waits in the queue, then a frame as high as its "
         "number of nodes, for as long as it has them. In it are its tasks, each on its node, coloured by kind. Blank "
-        f"in a frame is an idle node.{by_site}"
+        "in a frame is an idle node."
     ]
     if any(attempt.outcome.is_in_vain for _, attempt in attempts(told.story)):
         words.append("Crossed out: an attempt that failed or was lost with its job.")
