@@ -21,7 +21,7 @@ from windrow.errors import UserError, WindrowError
 from windrow.model import format_duration
 from windrow.model.site import Site
 from windrow.model.size import format_size
-from windrow.queues.port import Checked, Queue
+from windrow.queues.port import Checked
 
 CLOCK_S = 60.0
 _TRIED_BYTES = 1 << 20
@@ -38,17 +38,14 @@ class Finding:
 
 def examine(name: str) -> Iterator[Finding]:
     """All that a run needs of this site, in the order in which it would meet it; nothing more after what is vital."""
-    queue: Queue | None = None
     try:
         queue = open_queue(name)
         limits = queue.limits()
         if isinstance(queue, Checked):
             queue.check()
     except WindrowError as error:
-        fix = "correct windrow.toml" if isinstance(error, UserError) else "is its batch system up? try squeue there"
-        yield Finding(
-            "connection" if "cannot be reached" in str(error) or "type:" in str(error) else "queue", str(error), fix
-        )
+        fix = "correct windrow.toml" if isinstance(error, UserError) else "is the site up, and its batch system?"
+        yield Finding("queue", str(error), fix)
         return
     longest = "any time" if limits.max_walltime_s is None else f"{format_duration(limits.max_walltime_s)} each"
     jobs = "" if limits.max_jobs is None else f", at most {limits.max_jobs} jobs"

@@ -169,8 +169,8 @@ class Catalogue:
         """How long until what these tasks read is there, from what is known of links and sizes; 0 where all is."""
         total_s, mine = 0.0, set(tasks)
         for path in {path for task in mine for path in self.lacking(task, place) if self.maker.get(path) not in mine}:
-            there = self._at.get(path, {HOME})
-            hops = [(HOME, place)] if HOME in there or place == HOME else [(min(there), HOME), (HOME, place)]
-            hops = [(min(there), HOME)] if place == HOME else hops
+            there = self._at.get(path) or {HOME}
+            away = [] if HOME in there else [(min(there), HOME)]
+            hops = away + ([(HOME, place)] if place != HOME else [])
             total_s += sum(self.s_per_mb.get(hop, GUESS_S_PER_MB) for hop in hops) * self.sizes.get(path, 0) / 1e6
         return total_s

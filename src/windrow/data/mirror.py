@@ -120,13 +120,11 @@ class Mirror:
                 continue
 
     def _known(self, jobs: Collection[int], *, wide: bool) -> Iterator[tuple[str, int]]:
-        folder = self.folder
-        paths = [folder.jobs / str(number) / part for number in jobs for part in ("claim", "events", "output")]
-        for place in (folder.out, folder.commits) if wide and folder.path.exists() else ():
-            paths += place.iterdir() if place.exists() else ()
-        for path in paths:
-            if path.exists():
-                yield str(path.relative_to(folder.path)), path.stat().st_size
+        base = self.folder.path
+        paths = [self.folder.jobs / str(number) / part for number in jobs for part in ("claim", "events", "output")]
+        if wide:
+            paths += [*base.glob("out/*"), *base.glob("commits/*")]
+        yield from ((str(path.relative_to(base)), path.stat().st_size) for path in paths if path.exists())
 
     def _append(self, name: str, begin: int, data: bytes) -> None:
         path = self.folder.path / name
@@ -134,8 +132,7 @@ class Mirror:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
             try:
-                size = os.fstat(descriptor).st_size
-                if begin <= size < begin + len(data):
+                if begin <= (size := os.fstat(descriptor).st_size) < begin + len(data):
                     append_whole(descriptor, data[size - begin :], size)
             finally:
                 os.close(descriptor)

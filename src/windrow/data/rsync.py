@@ -59,16 +59,11 @@ class Moved:
 
 
 class Mover(Protocol):
-    """Who moves files."""
+    """Who moves files: `start` begins, one lot for each link at a time; `ended` tells once what became of each."""
 
-    def start(self, move: MoveFiles) -> None:
-        """Begin to move these; one lot for each link at a time."""
-
-    def ended(self) -> list[Moved]:
-        """What became of lots, each told once."""
-
-    def close(self) -> None:
-        """Stop what is under way."""
+    def start(self, move: MoveFiles) -> None: ...  # noqa: D102
+    def ended(self) -> list[Moved]: ...  # noqa: D102
+    def close(self) -> None: ...  # noqa: D102
 
 
 @dataclass
@@ -127,8 +122,6 @@ class Rsync:
         pipe = subprocess.PIPE
         with subprocess.Popen(argv, stdin=pipe, stdout=pipe, stderr=pipe, text=True, errors="replace") as process:
             self._processes.add(process)
-            try:
-                out, err = process.communicate(stdin)
-            finally:
-                self._processes.discard(process)
+            out, err = process.communicate(stdin)
+        self._processes.discard(process)
         return process.returncode, out, err

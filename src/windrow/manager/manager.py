@@ -26,6 +26,7 @@ from windrow.manager.journal import Record, RunJournal
 from windrow.manager.lost_files import LostFile, lost_files, unfinished
 from windrow.manager.moving import Moving
 from windrow.manager.outpost import Outpost
+from windrow.model import Runnable
 from windrow.strategies.base import Objective, Strategy
 
 if TYPE_CHECKING:
@@ -136,6 +137,9 @@ class Manager:
         if added.id in self.core.additions:
             return
         self.core.extended(added)
+        if self.transfers is not None:
+            steps = (*self.dispatch.runnable.steps, *added.added.steps)
+            self.transfers.paths_with(Runnable(added.to(self.core.work.workflow), steps))
         now = self.now_s()
         self.take_in([Record(replace(added, at_s=int(now)), at_s=now)])
 

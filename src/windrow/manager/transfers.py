@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from windrow.data.catalogue import HOME, Catalogue, paths_of
+from windrow.data.catalogue import HOME, Catalogue, Paths, paths_of
 from windrow.data.mirror import Mirror
 from windrow.data.rsync import Moved, MoveFiles, Mover
 from windrow.errors import OutsideError
@@ -26,6 +26,7 @@ from windrow.manager import events as e
 from windrow.manager.inbox import PollTimes
 from windrow.manager.journal import Record
 from windrow.manager.lost_files import LostFile, is_gone_from
+from windrow.model import Runnable
 from windrow.queues.port import QueueError
 
 if TYPE_CHECKING:
@@ -131,8 +132,11 @@ class Transfers:
         elif isinstance(event, e.JobsPlanned) and event.decision.jobs:
             self._used |= {self.run.core.at(event.site).site.files} - {HOME}
         elif isinstance(event, e.TasksAdded):
-            root, runnable = catalogue.paths.root, self.run.dispatch.runnable
-            catalogue.extend(paths_of(runnable, os.path.isfile, root))
+            catalogue.extend(self.paths_with(self.run.dispatch.runnable))
+
+    def paths_with(self, runnable: Runnable) -> Paths:
+        """The files of the run with tasks that join it. UserError where they could not be found everywhere."""
+        return paths_of(runnable, os.path.isfile, self.catalogue.paths.root)
 
     def due_s(self) -> float:
         """When there is something to do though nothing happens, by the steady clock."""
