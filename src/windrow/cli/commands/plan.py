@@ -262,17 +262,12 @@ def _queue_json(prepared: Prepared, plan: DryRun) -> dict[str, object]:
             for job, wait in zip(plan.decision.jobs, plan.waits_s, strict=True)
         ],
         "commands": list(plan.commands),
-    } | ({"sites": [asdict(one) for one in rows]} if (rows := _sites(plan.decision)) else {})
-
-
-def _sites(decision: Decision) -> list[Candidate]:
-    """What was considered of each site, where there are several."""
-    return [one for one in decision.candidates if one.site]
+    } | ({"sites": rows} if (rows := [asdict(one) for one in plan.decision.candidates if one.site]) else {})
 
 
 def _site_table(decision: Decision) -> list[RenderableType]:
     rows = []
-    for one in _sites(decision):
+    for one in (one for one in decision.candidates if one.site):
         is_out = one.makespan_s is None
         spans = [format_duration(s) for s in (one.wait_s, one.data_s, one.run_s, one.makespan_s or 0)]
         rows.append((one.site, *(("",) * 5 if is_out else (str(one.nodes), *spans)), one.note))
