@@ -16,7 +16,6 @@ on one node and on half of the nodes, by the simulation of the live queue that a
 examples:
   windrow sites
   windrow sites --on short,long                 two partitions of Slurm
-  windrow sites --json
 """
 
 
