@@ -82,7 +82,8 @@ def _job(told: RunView, args: argparse.Namespace) -> int:
         raise UserError("name a task, or a job with --job; windrow tasks lists the tasks")
     if args.job not in told.story.jobs:
         raise UserError(f"{told.paths.name} has no job {args.job}; windrow status lists the jobs")
-    path = told.paths.folder.jobs / str(args.job) / "output"
+    folder, inside = told.paths.folder.path, f"jobs/{args.job}/output"
+    path = next(folder.glob(f"far/*/{inside}"), folder / inside)
     terminal.say(f"job {args.job}, {told.story.jobs[args.job].state}: {_printed(path)}")
     if path.exists():
         _copy(path, 0, _printer())
