@@ -153,8 +153,11 @@ def crossing(path: Path, strategy: str = "individual") -> Sites:
 @pytest.mark.parametrize("strategy", ["individual", "giant", "level-by-level"])
 def test_tasks_wait_for_those_of_the_other_site(folder: Path, strategy: str) -> None:
     run = crossing(folder / "run", strategy)
+    words = set[str]()
+    run.each_look = lambda: words.add(run.manager.trouble_with_queue if run.manager else "")
     assert run.go_on()
     run.check_all()
+    assert words == {""}
     story = run.story()
     assert {job.plan.site for job in story.jobs.values()} == set(NAMES)
     for number, task in enumerate(story.tasks):

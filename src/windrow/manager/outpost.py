@@ -192,7 +192,8 @@ class Outpost:
         now = self.run.now_s()
         offers, absent = self.offers(now)
         name, decision = choose(self.run.strategy, offers, self.run.objective, absent)
-        is_stuck = not decision.jobs and bool(decision.why) and not sum(at.jobs for at in self.at.group)
+        could = not offers or any(offer.view.ready for offer in offers)  # and does not wait for tasks elsewhere
+        is_stuck = not decision.jobs and bool(decision.why) and could and not sum(at.jobs for at in self.at.group)
         self.held_back = f"nothing more can be submitted: {decision.why}" if is_stuck else ""
         if is_stuck:  # as the queue stands (nodes are drained, say): ask again, ever more rarely
             for outpost in group:
