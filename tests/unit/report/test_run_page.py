@@ -189,3 +189,17 @@ def test_predictions_beside_what_happened() -> None:
 
 def test_no_predictions_no_plot() -> None:
     assert "Nothing was predicted" in starts(run.told(run.independent(1), run.one_job(1), until_s=1020))
+
+
+def test_files_that_move_have_a_row_for_each_way() -> None:
+    told = run.told(run.independent(4), packed(4, 1.0), until_s=1050)
+    told.story.transfers += [
+        e.FilesMoved(1009, ("a", "b"), "", "west", 3_000_000, 4.0),
+        e.MoveFailed(1011, ("c",), "west", "", "cut"),
+        e.FilesMoved(1020, ("c",), "west", "", 1000, 0.5),
+    ]
+    picture, caption = run_gantt(told, kind_colours(told.story.workflow)[0])
+    assert "2 files from home to west: 3 MB in 4 s" in picture
+    assert "1 file from west to home" in picture
+    assert (">to west</text>" in picture, ">from west</text>" in picture) == (True, True)
+    assert "files that move between sites" in caption

@@ -15,10 +15,12 @@ from heapq import heapify, heapreplace
 from html import escape
 from typing import TYPE_CHECKING
 
+from windrow.manager.events import FilesMoved
 from windrow.manager.figures import RecordedRun, attempt_s, attempts, ran_s, wait_s
 from windrow.manager.states import AttemptState
 from windrow.manager.story import JobStory, TaskAttempt
-from windrow.model.wording import span
+from windrow.model.size import format_size
+from windrow.model.wording import count, span
 from windrow.report.run.background import CAPTION, HEIGHT, curves
 from windrow.report.svg import plot
 from windrow.report.svg.axis import Axis, time_axis
@@ -38,6 +40,7 @@ _TOP = 10
 _ALONE = 24  # so many jobs have a row each
 _HEIGHT = 620
 _NODE = (1.6, 14.0)  # the least and the most pixels of a node
+HOME = "home"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +74,9 @@ def run_gantt(told: RecordedRun, colours: Mapping[str, int], background: Backgro
     jobs = dict(list(told.story.jobs.items())[:MOST_JOBS])
     rows = _rows(told, jobs)
     bottom = max((row.top + row.height for row in rows.values()), default=_TOP + 20.0)
+    moves = [event for event in told.story.transfers if isinstance(event, FilesMoved)]
+    links = {link: bottom + 9 + 16 * i for i, link in enumerate(sorted({(m.origin, m.to) for m in moves}))}
+    bottom = max([bottom, *(top + 9 for top in links.values())])
     frame = Frame(_LEFT, _TOP, _WIDTH - _LEFT - _RIGHT, bottom - _TOP + 8, _axis(told, background), Axis(0, 1, ()))
     bars, slots = _bars(told, jobs)
     drawn = _merged(bars, told, frame) if len(bars) > _MERGE_ABOVE else bars
@@ -81,6 +87,9 @@ def run_gantt(told: RecordedRun, colours: Mapping[str, int], background: Backgro
     parts += [_wait(frame, told, number, job, rows[number]) for number, job in jobs.items()]
     parts += [_drawn(frame, told, bar, rows[bar.job], slots[bar.job, bar.node], colours) for bar in drawn]
     parts += [_outline(frame, told, number, job, rows[number]) for number, job in jobs.items()]
+    parts += [_moved(frame, move, links[move.origin, move.to]) for move in moves]
+    for (origin, to), top in links.items():
+        parts.append(plot.text(_LEFT - 8, top + 8, f"to {to[:8]}" if to else f"from {origin[:8]}", "end"))
     for x in map(float, frame.across(told.story.resumed_s)):
         parts.append(f'<path class="axis" stroke-dasharray="4 4" d="M{x:.1f} {frame.top:.1f}V{frame.bottom:.1f}"/>')
     if background is None:
@@ -104,6 +113,8 @@ def _caption(told: RecordedRun, jobs: int, *, are_merged: bool) -> list[str]:
     ]
     if any(attempt.outcome.is_in_vain for _, attempt in attempts(told.story)):
         words.append("Crossed out: an attempt that failed or was lost with its job.")
+    if told.story.transfers:
+        words.append("Below, on a row for each way: files that move between sites.")
     if told.story.resumed_s:
         words.append("A dashed line: the run was resumed.")
     if are_merged:
@@ -234,6 +245,13 @@ def _drawn(frame: Frame, told: RecordedRun, bar: _Bar, row: _JobBox, slots: int,
         b = max(b, a + 1)
         rect += f'<path class="lost line thin {colour}" d="M{a:.1f} {top:.1f}L{b:.1f} {top + high:.1f}"/>'
     return rect
+
+
+def _moved(frame: Frame, move: FilesMoved, top: float) -> str:
+    a, b = frame.across([move.at_s - move.took_s, move.at_s]).tolist()
+    way = f"from {move.origin or HOME} to {move.to or HOME}"
+    words = f"{count(len(move.files), 'file')} {way}: {format_size(move.size_bytes)} in {span(move.took_s)}"
+    return f'<rect class="bar c7" {_box(a, top, max(b - a, 1.5), 9)}><title>{escape(words)}</title></rect>'
 
 
 def _hint(told: RecordedRun, bar: _Bar) -> str:
