@@ -42,7 +42,7 @@ def tables(work: Work, rooms: dict[int, int], shape: NodeShape, *, are_alike: bo
     A node that has no limit of something has FOREVER of it.
     """
     w = work.workflow
-    there = {name: int(min(amount, FOREVER)) for name, amount in shape.amounts().items()}
+    there = _amounts(shape)
     extras = () if are_alike else w.resources
     run = k.new_run(work.expected_s, w.children.start, w.children.index, rooms, len(extras))
     if are_alike:
@@ -60,5 +60,9 @@ def tables(work: Work, rooms: dict[int, int], shape: NodeShape, *, are_alike: bo
 
 def _places(work: Work, shape: NodeShape, task: int) -> int:
     """How many tasks like this one run on a node at once."""
-    there, needed = shape.amounts(), work.workflow.needs(np.array([task]))[0].amounts()
+    there, needed = _amounts(shape), work.workflow.needs(np.array([task]))[0].amounts()
     return int(min((there.get(name, 0) // amount for name, amount in needed.items() if amount), default=1))
+
+
+def _amounts(shape: NodeShape) -> dict[str, int]:
+    return {name: int(min(amount, FOREVER)) for name, amount in shape.amounts().items()}

@@ -174,7 +174,8 @@ LOOK_S = 5
 def test_without_faults_a_run_goes_as_in_a_trial(seed: int, strategy: str) -> None:
     """The same jobs, in the same order but for those of tasks that end at the same time.
 
-    In virtual time agents have a grace and look at other jobs now and then: each level may begin so much later.
+    In virtual time agents have a grace and look at other jobs now and then: each level may begin so much later. Where
+    tasks share nodes, another may then be the next to start, which moves the end by as much as a task takes.
     """
     chance = random.Random(seed)
     with scratch() as folder:
@@ -199,7 +200,8 @@ def test_without_faults_a_run_goes_as_in_a_trial(seed: int, strategy: str) -> No
     expected = [plan for event, _ in trial.events if isinstance(event, JobsPlanned) for plan in event.decision.jobs]
     assert sorted(found, key=repr) == sorted(expected, key=repr) if strategy == "individual" else found == expected
     ended_s = max(r.event.at_s for r in records if isinstance(r.event, TaskFinished))
-    assert abs(ended_s - began_s - trial.makespan_s) <= LOOK_S * (levels - 1)
+    other_s = 0 if strategy == "individual" else max(takes_s)
+    assert abs(ended_s - began_s - trial.makespan_s) <= LOOK_S * (levels - 1) + other_s
 
 
 def test_what_failures_cost_that_only_the_shell_shows() -> None:

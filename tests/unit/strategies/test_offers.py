@@ -103,7 +103,7 @@ def test_what_decides_between_sites(objective: Objective, where: str) -> None:
 
 
 @examples(40)
-@given(st.lists(ROW, min_size=2, max_size=3), st.integers(1, 3))
+@given(st.lists(ROW, min_size=2, max_size=3), st.integers(2, 3))
 def test_of_several_jobs_each_goes_where_it_ends_first_within_the_caps(
     rows: list[tuple[int, float, int, int]], cap: int
 ) -> None:

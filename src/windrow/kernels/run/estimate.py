@@ -81,7 +81,7 @@ def lasting(r: Ints, members: Ints, parents: Ints, heap: Ints, nodes: int, one_b
         while together:
             v = end_first(r)
             close(r, v)
-            tell_children(now, r, v, False)
+            tell_children(r, v)
             together = not one_by_one and r[t.RUNNING_TASKS] > 0 and next_end(r) == now
         start_tasks(now, r, j)
     return now

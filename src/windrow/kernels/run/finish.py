@@ -45,11 +45,8 @@ def close(r: Ints, v: int) -> int:
 
 
 @lean
-def tell_children(now: int, r: Ints, v: int, one_by_one: bool) -> bool:
-    """Task `v` is done. Whether a task that is in no job is ready now.
-
-    `one_by_one`: what may start in a child's job does so before the next child is told.
-    """
+def tell_children(r: Ints, v: int) -> bool:
+    """Task `v` is done. Whether a task that is in no job is ready now."""
     freed = False
     for i in range(r[v + t.CHILDREN], r[v + t.TASK_WIDTH + t.CHILDREN]):
         child = r[i]
@@ -63,8 +60,6 @@ def tell_children(now: int, r: Ints, v: int, one_by_one: bool) -> bool:
             home = t.job(r, r[child + t.HOME])
             if r[home + t.STAGE] == t.RUNNING:
                 offer(r, child, home)
-                if one_by_one:
-                    start_tasks(now, r, home)
     return freed
 
 
@@ -78,12 +73,11 @@ def finish_first(s: Ints, nobody: Ints, r: Ints) -> bool:
     if v < 0:
         return False
     j = close(r, v)
-    freed = tell_children(now, r, v, r[t.PLAYED] == 1)
+    freed = tell_children(r, v)
     start_tasks(now, r, j)
-    if r[t.PLAYED] == 0:
-        for i in range(r[v + t.CHILDREN], r[v + t.TASK_WIDTH + t.CHILDREN]):
-            if r[r[i] + t.HOME] >= 0:
-                start_tasks(now, r, t.job(r, r[r[i] + t.HOME]))
+    for i in range(r[v + t.CHILDREN], r[v + t.TASK_WIDTH + t.CHILDREN]):
+        if r[r[i] + t.HOME] >= 0:
+            start_tasks(now, r, t.job(r, r[r[i] + t.HOME]))
     if r[j + t.OPEN] == 0:
         r[t.LEAVING] -= r[j + t.STOPPING]
         r[j + t.STOPPING] = 1
