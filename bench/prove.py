@@ -101,6 +101,11 @@ MATRICES: tuple[Row, ...] = (
         {"WINDROW_FULL": "1"},
     ),
     (
+        "pools that are killed and shared by many shells; published figures on the largest log",
+        ("tests/real/test_pool.py", "tests/oracle/test_published_figures.py", "-n4"),
+        {"WINDROW_FULL": "1"},
+    ),
+    (
         "Slurm as sites run it: nodes drained, down, cut off; partitions down; limits; held and preempted jobs",
         (*_SITES, *_SIDE_BY_SIDE),
         {},

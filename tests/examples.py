@@ -10,7 +10,7 @@ import os
 
 from hypothesis import HealthCheck, settings
 
-EXAMPLES = 40
+EXAMPLES = 30
 FUZZ = int(os.environ.get("WINDROW_FUZZ") or 0)
 
 settings.register_profile(
@@ -25,5 +25,5 @@ settings.load_profile("windrow")
 
 
 def examples(count: int) -> settings:
-    """So many cases instead of `EXAMPLES`, times `WINDROW_FUZZ`."""
-    return settings(max_examples=count * max(1, FUZZ))
+    """So many cases instead of `EXAMPLES`, times `WINDROW_FUZZ`; by default half of them."""
+    return settings(max_examples=count * FUZZ if FUZZ else max(10, count // 2))

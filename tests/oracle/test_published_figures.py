@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.real.works import IS_FULL
 
 from windrow.formats import read_log
 from windrow.model import Log
@@ -93,14 +94,14 @@ def test_fcfs_makespan(logs: Path) -> None:
     assert simulate(log_of(logs, KTH), policy="fcfs").summary().makespan_s == 28_781_494
 
 
-@pytest.mark.parametrize("name", [KTH, SDSC, BLUE])
+@pytest.mark.parametrize("name", [KTH, SDSC, BLUE] if IS_FULL else [KTH, SDSC])
 @pytest.mark.parametrize("events", ["batched", "one-by-one", "ends-first"])
 def test_depth_one_is_easy(logs: Path, name: str, events: str) -> None:
     a, b = (simulate(log_of(logs, name), policy=policy, events=events) for policy in ("easy", "depth:1"))
     np.testing.assert_array_equal(a.start_s, b.start_s)
 
 
-@pytest.mark.parametrize("name", [KTH, SDSC, BLUE])
+@pytest.mark.parametrize("name", [KTH, SDSC, BLUE] if IS_FULL else [KTH, SDSC])
 def test_depth_without_end_is_replan(logs: Path, name: str) -> None:
     log = log_of(logs, name)
     deep, replan = simulate(log, policy=f"depth:{len(log)}"), simulate(log, policy="conservative-replan")

@@ -203,7 +203,7 @@ def test_many_shells_submit_and_every_task_runs_once(world: World, policy: str) 
     assert len(shown["workflows"]) == 24
 
 
-@pytest.mark.parametrize("victim", ["server", "guardian", "both"])
+@pytest.mark.parametrize("victim", ["server", "guardian", "both"] if IS_FULL else ["both"])
 def test_killed_at_any_time_it_goes_on_and_repeats_nothing(world: World, victim: str) -> None:
     workflow = generate_workflow("montage", tasks=20, seed=1)
     paths = [world.write(workflow, f"w{k}", 0.15) for k in range(4)]
@@ -281,7 +281,7 @@ def test_a_cancelled_workflow_is_stopped_and_makes_room(world: World) -> None:
     assert world.windrow("pool", pool, "--cancel", "9").returncode == 2
 
 
-@pytest.mark.parametrize("name", ["{outputs}", "out/a.txt"])
+@pytest.mark.parametrize("name", ["{outputs}", "out/a.txt"] if IS_FULL else ["out/a.txt"])
 @pytest.mark.parametrize("end", ["cancelled", "complete"])
 def test_what_was_half_written_when_a_pool_was_killed_does_not_stay(world: World, name: str, end: str) -> None:
     command = f"if test ! -e go; then echo half > {name}; touch begun; sleep 600; fi; echo whole > {name}"

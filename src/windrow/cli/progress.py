@@ -28,8 +28,8 @@ COMPILED = {
     "estimate.run_times": ("the estimate of run times", 3),
     "play.rollout": ("the look-ahead", 8),
     "streams.simulate": ("the simulation of streams", 4),
-    "listed.place": ("the schedulers of grids", 4),
-    "levels.place_level": ("the scheduling of levels", 4),
+    "placing.place": ("the schedulers of grids", 4),
+    "placing.place_level": ("the scheduling of levels", 4),
     "duplicates.place_with_copies": ("the scheduling of copies", 4),
 }
 

