@@ -11,8 +11,8 @@ import tests.examples  # noqa: F401  (the profile of all property tests)
 
 HERE = Path(__file__).parent
 DATA = Path(os.environ.get("WINDROW_DATA") or HERE.parents[1] / "shared" / "data")
-FIRST = ("slurm", "survival", "real")
-"""Folders whose tests wait for daemons and clocks: started first, they wait while the others calculate."""
+FIRST = ("slurm", "survival", "real", "docs")
+"""Folders whose tests wait for daemons, clocks and commands: started first, they wait while the others calculate."""
 SLOW = ("slurm", "real", "oracle", "docs")
 """Folders of which no test is quick: they start daemons, read real logs, run every example that is shown."""
 CLUSTERS = int(os.environ.get("WINDROW_TEST_CLUSTERS") or 3)
