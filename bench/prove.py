@@ -241,6 +241,14 @@ PARTS: dict[str, tuple[str, Callable[[], Section]]] = {
 }
 
 
+_NOT_PAGE = (".", f":!{PAGE.relative_to(ROOT)}")
+"""What a proof is of: the page itself says nothing of what was run."""
+
+
+def _git(*words: str) -> str:
+    return subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
+
+
 def sections() -> dict[str, str]:
     """What the page has now, by heading."""
     pieces = re.split(r"^## (.*)\n", PAGE.read_text() if PAGE.exists() else "", flags=re.M)
@@ -252,8 +260,9 @@ def main(names: Sequence[str]) -> int:
     if unknown := set(names) - set(PARTS):
         print(f"prove: unknown part {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}", file=sys.stderr)
         return 2
-    git = ["git", "describe", "--always", "--dirty=, with changes"]
-    commit = subprocess.run(git, cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
+    commit = _git("describe", "--always") + ", with changes" * bool(
+        _git("diff", "HEAD", "--name-only", "--", *_NOT_PAGE)
+    )
     head = f"Commit `{commit}`, Python {'.'.join(map(str, sys.version_info[:3]))}, {os.cpu_count()} cores."
     failed: list[str] = []
     for name in names or PARTS:

@@ -177,7 +177,7 @@ class _Driver:
         number, now = self.number_of[job_id], self.cluster.now_s
         job = self.core.jobs[number]
         if kind is EventKind.STARTED:
-            self.allocations[number] = Allocation(job.plan.nodes, self.core.work.site.shape, self.core.members(number))
+            self.allocations[number] = Allocation(job.plan.nodes, self.core.work.shape, self.core.members(number))
             actions = self.heard(JobStarted(now, number))
             self.start_tasks(number)
             self.perform(actions)
