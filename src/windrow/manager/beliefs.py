@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from math import ceil
@@ -161,6 +161,23 @@ class AtSite:
     def of(self, tasks: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Those of the tasks that are to run there."""
         return tasks if self.work.mine is None else tasks & self.work.mine
+
+    def counted(self, jobs: Iterable[Job], at_s: int) -> tuple[int, int, int, int, int]:
+        """Jobs of its group: waiting, running, spare, at its other sites; and how long running ones should need yet."""
+        waiting = running = spare = elsewhere = busy_s = 0
+        for job in jobs:  # in one loop, since a trial asks often
+            if job.at is not self:
+                if job.at not in self.group:
+                    continue
+                elsewhere += 1
+            if job.is_running:
+                running += 1
+                busy_s = busy_s if job.is_stopping else max(busy_s, job.expected_end_s - at_s)
+            elif job.is_spare:
+                spare += 1
+            else:
+                waiting += 1
+        return waiting, running, spare, elsewhere, busy_s
 
 
 def join_groups(sites: Sequence[AtSite]) -> None:

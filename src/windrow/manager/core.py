@@ -187,17 +187,7 @@ class Core:
     def view(self, at_s: int, forecast: Forecast, site: str = "") -> View:
         """What a strategy may know at this time of one site: the tasks that are to run there, and the jobs there."""
         at = self.at(site)
-        mine = running = spare = elsewhere = busy = 0
-        for job in self.jobs.values():  # in one loop, since a trial looks often
-            if job.at is not at and job.at not in at.group:
-                continue
-            mine, elsewhere = mine + 1, elsewhere + (job.at is not at)
-            if not job.is_running:
-                spare += job.is_spare
-                continue
-            running += 1
-            if not job.is_stopping:
-                busy = max(busy, job.expected_end_s - at_s)
+        waiting, running, spare, elsewhere, busy_s = at.counted(self.jobs.values(), at_s)
         work, avoided = at.work, at.avoidance.at(at_s)
         if avoided:  # the work on the other nodes
             widest = max((need.nodes for task, need in enumerate(self._needs) if at.has(task)), default=1)
@@ -206,9 +196,9 @@ class Core:
             work=work,
             left=(left := self._within_reach(at, at_s)),
             ready=tuple(task for _, task in self._ready if left[task]),
-            jobs_waiting=mine - running - spare,
+            jobs_waiting=waiting,
             jobs_running=running,
-            busy_s=busy,
+            busy_s=busy_s,
             cap=work.site.cap - spare + elsewhere,
             individually=at.individually,
             request=at.requests.request_s,
