@@ -164,7 +164,7 @@ def append_lines(path: Path, lines: Collection[str]) -> None:
 
 @contextlib.contextmanager
 def held(path: Path) -> Iterator[None]:
-    """One process at a time: wait until nobody else holds this file, which is made where it is missing."""
+    """One process at a time: wait until no other process holds this file, which is made where it is missing."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)

@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from windrow.errors import WindrowError
 from windrow.files import about_to_write, disk_faults, free_bytes, replacing
 
 MOST_BYTES = 4 << 20
@@ -88,5 +89,5 @@ if __name__ == "__main__":
     asked = json.loads(sys.stdin.read())
     try:
         print(json.dumps(told(Path(sys.argv[1])) if "hello" in asked else serve(Path(sys.argv[1]), asked)))
-    except Exception as error:  # noqa: BLE001  (whatever it is, the manager is to know)
+    except (WindrowError, OSError) as error:  # anything else ends it with a traceback, which the manager is told, too
         print(json.dumps({"trouble": str(error)}))

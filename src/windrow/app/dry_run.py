@@ -72,7 +72,7 @@ def dry_run(prepared: Prepared, root: Path = ROOT) -> DryRun:
 
 
 def _offer(reached: Reached, core: Core, at: AtSite, now_s: int, *, looks_ahead: bool) -> Offer:
-    """A site as a run that has not begun could use it now."""
+    """A site as a run that has not started could use it now."""
     queue, site, twin = reached.queue, at.site, cache(lambda: twin_of(reached.queue))
     forecaster: Forecaster = AtOnce() if site.starts_at_once else twin()
     view = core.view(now_s, forecaster.waits_s, at.name)

@@ -323,7 +323,7 @@ def past_promises(root: Path | None = None, queue: str | None = None, place: str
 
 
 def _past(root: Path | None, queue: str | None, place: str | None) -> Iterator[tuple[RunJournal, dict[str, Any]]]:
-    """Journals and facts of earlier runs on this queue. A run that cannot be read tells nothing, and stops nobody.
+    """Journals and facts of earlier runs on this queue. A run that cannot be read tells nothing, and does no harm.
 
     A queue of the same name may be of another cluster, which is another place; older runs do not say.
     """

@@ -72,7 +72,7 @@ def offering(name: str) -> dict[str, Any]:
 class Reached:
     """A site of a run with its queue. `max_nodes` is what the user wants, `file` the workflow's.
 
-    `place` is the name under which it is learnt how long jobs wait there.
+    `place` is the name under which it is learned how long jobs wait there.
     """
 
     site: Site

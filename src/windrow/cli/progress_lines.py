@@ -32,7 +32,7 @@ _QUIET_LINE_S = 60.0  # the same, where a line stays
 def showing(
     told: RunView, *, quiet: bool = False, outlives_reader: bool = False
 ) -> Iterator[Callable[[Manager | None], None]]:
-    """Yields what is to be called again and again while the run goes on; shows what is new.
+    """Yields what is to be called again and again while the run is active; shows what is new.
 
     A reader that leaves (`| head`) is a BrokenPipeError, or, where this outlives its reader, none.
     """

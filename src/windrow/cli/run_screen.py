@@ -90,7 +90,7 @@ def _by_site(story: RunStory, end_s: float) -> list[str]:
 
 
 def _waits(told: RunView, end_s: float) -> list[str]:
-    """What the queue cost, and what of it nobody had to wait for."""
+    """What the queue cost, and what of it hid behind running tasks."""
     if sum(job.started_s is not None for job in told.story.jobs.values()) < 2:
         return []
     from windrow.manager.figures import queue_waits_s
@@ -105,7 +105,7 @@ def _last_words(told: RunView) -> list[str]:
     """What a manager in the background died of, where it could say so: a full disk, say."""
     try:
         with told.paths.log.open("rb") as log:
-            is_later = os.fstat(log.fileno()).st_mtime >= told.story.last_s - 1  # nobody managed the run since
+            is_later = os.fstat(log.fileno()).st_mtime >= told.story.last_s - 1  # it was not managed since
             log.seek(max(0, log.seek(0, 2) - _LAST_BYTES))
             said = log.read().decode(errors="replace").rstrip().splitlines()[-1:] if is_later else []
     except OSError:
@@ -193,7 +193,7 @@ def table(told: RunView, now_s: float, most: int | None = _SHOWN_JOBS) -> Table:
 
 
 def screen(told: RunView) -> RenderableType:
-    """Everything, as it is redrawn while a run goes on."""
+    """Everything, as it is redrawn while a run is active."""
     from rich.console import Group
 
     now = time.time()

@@ -98,7 +98,7 @@ def files_written(**paths: str | None) -> list[RenderableType]:
 
 
 def say(line: str) -> None:
-    """One line for the person, out of the way of results; lost where nobody reads it."""
+    """One line for the person, out of the way of results; lost where no one reads it."""
     try:
         print(printable(line), file=sys.stderr, flush=True)
     except OSError:

@@ -62,7 +62,7 @@ class Mirror:
                 self.folder.out.symlink_to(os.path.relpath(out, self.folder.path))
 
     def look(self) -> None:
-        """Start an exchange, unless one is under way; nobody waits for it."""
+        """Start an exchange, unless one is under way; the caller does not wait for it."""
         self._thread = self._thread or ThreadPoolExecutor(1)
         if self._looking is None or self._looking.done():
             self._looking = self._thread.submit(self._try)

@@ -1,6 +1,6 @@
 """What a forecast of start times is, whoever makes it.
 
-Rule 1: a forecast is about one job more, submitted now, while nobody else arrives. Asking changes nothing in the queue.
+Rule 1: a forecast is about one job more, submitted now, while no others arrive. Asking changes nothing in the queue.
 Rule 2: waits are whole seconds from the moment of asking. `NEVER_S` says that the job does not fit on the usable nodes.
 Rule 3: who cannot always answer says so in `known_s`, with `UNKNOWN_S`; its `waits_s` takes those from another.
 """
@@ -50,7 +50,7 @@ class PartialForecaster(Forecaster, Protocol):
     """A forecaster that has no word of its own on some jobs."""
 
     def known_s(self, nodes: Ints, requested_s: Ints) -> Ints:
-        """As `waits_s`, but `UNKNOWN_S` where it cannot tell; nobody else is asked."""
+        """As `waits_s`, but `UNKNOWN_S` where it cannot tell; no other forecaster is asked."""
 
 
 @runtime_checkable

@@ -1,4 +1,4 @@
-"""Run times learnt from past runs of the same kind of task, kept in a small SQLite database.
+"""Run times learned from past runs of the same kind of task, kept in a small SQLite database.
 
 The rule of expectation, for a stated risk r and n past run times in ascending order x(1) <= ... <= x(n): the answer is
 x(k) with the smallest k for which k/(n+1) >= 1 - r. If past and next run are exchangeable, the next one is longer with
@@ -70,7 +70,7 @@ class Source(StrEnum):
 
     KNOWN = "known"  # the workflow states it
     LEARNT = "learnt"  # from past runs of its kind
-    GUESS = "guess"  # nobody knows
+    GUESS = "guess"  # unknown
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,9 +202,9 @@ class RunTimes:
 def fill(
     runnable: Runnable, runtimes: RunTimes | None, default_s: float, risk: float = DEFAULT_RISK
 ) -> tuple[Runnable, tuple[FilledTime, ...]]:
-    """The workflow with learnt run times where it states none, else `default_s`; and of each task what was done.
+    """The workflow with learned run times where it states none, else `default_s`; and of each task what was done.
 
-    Steps with a learnt time count as known afterwards; those with a guess do not. `runtimes` None: nothing was learnt.
+    Steps with a learned time count as known afterwards; those with a guess do not. `runtimes` None: none were learned.
     """
     workflow = runnable.workflow
     times, steps = workflow.runtime_s.copy(), list(runnable.steps)

@@ -105,7 +105,7 @@ class Ahead:
             self._read(own)
 
     def _read(self, own: Collection[str]) -> Snapshot:
-        """The twin's reading, taken in once. What was ever ours is nobody else's."""
+        """The twin's reading, taken in once. What was ever ours is not another user's."""
         self._mine.update(own)
         snapshot = self._twin.snapshot()
         if snapshot is not self._last:
@@ -168,7 +168,7 @@ def handovers(course: Course, view: View) -> int:
 def with_clients(
     snapshot: Snapshot, own: Collection[str], user: Callable[[str], int], policy: str = "conservative"
 ) -> Cluster | None:
-    """The simulated cluster of a reading, in which own jobs are clients' jobs -1, -2, ... None: it cannot be told."""
+    """The simulated cluster of a reading, in which own jobs are clients' jobs -1, -2, ... None: it is inconsistent."""
     running = [job for job in snapshot.jobs if job.is_running and job.nodes > 0]
     if sum(job.nodes for job in running) > snapshot.nodes:
         return None

@@ -72,7 +72,7 @@ class Observer:
             self.observed.forget(own)  # to the user's other runs, whose readings are in the file, we are others
 
     def keep(self) -> None:
-        """Write down what was seen, for the runs to come; nothing where nobody else was there."""
+        """Write down what was seen, for the runs to come; nothing where no other user was there."""
         if self._memory is not None and self.observed.jobs:
             self._memory.keep([self.observed])
 

@@ -105,7 +105,7 @@ class Manager:
     def begin(self, again: Iterable[int] = ()) -> list[LostFile]:
         """Begin, or go on after any kind of end. Returned: why tasks that had finished run again, where any do.
 
-        What agents said while nobody listened belongs to what was before: what failed then is tried again now.
+        What agents said while no manager listened belongs to what was before: what failed then is tried again now.
         """
         self._listen()
         now = self.now_s()

@@ -2,7 +2,7 @@
 wanted of it.
 
 Rule 1: a job is in the journal before it is submitted; one without an id is looked for by its tag before it is
-submitted again. Rule 2: a queue that does not answer keeps nobody from dealing with the other sites.
+submitted again. Rule 2: a queue that does not answer does not hold up the other sites.
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ class RunState(StrEnum):
     COMPLETE = "complete"
     FAILED = "failed"
     STOPPED = "stopped"
-    INTERRUPTED = "interrupted"  # nobody manages it, and it is not over
+    INTERRUPTED = "interrupted"  # it is not managed, and not over
     CONTINUED = "continued"  # by another run
 
 
@@ -95,4 +95,4 @@ RUN_MOVES: Mapping[RunState, tuple[RunState, ...]] = {
     **dict.fromkeys((_R.COMPLETE, _R.FAILED, _R.STOPPED, _R.INTERRUPTED), (_R.RUNNING, _R.CONTINUED)),
     _R.CONTINUED: (),
 }
-"""A run state is worked out anew each time that someone looks; the table is for readers, and for tests."""
+"""A run state is worked out each time that someone looks; the table is for readers, and for tests."""

@@ -12,7 +12,7 @@ from windrow.model.runnable import refuse_missing_inputs
 from windrow.pool.settings import PoolSettings
 from windrow.streams import in_processors
 
-_GUESS_S = 60.0  # the run time of a task of which nobody knows anything; only policies that order by length use it
+_GUESS_S = 60.0  # the run time of a task of which nothing is known; only policies that order by length use it
 
 
 def admit(path: Path, settings: PoolSettings | None) -> Runnable:

@@ -139,7 +139,7 @@ class PoolCore:
 def alone_s(guest: Guest, shape: NodeShape, slots: int, selection: Selection) -> float:
     """The makespan that a finished workflow would have had alone in a pool of this size, by the times its tasks had.
 
-    The same pool code says so; 0 where a task has no run time, for then nobody can know.
+    The same pool code says so; 0 where a task has no run time, for then it cannot be known.
     """
     if len(guest.took_s) < len(guest.runnable.workflow):
         return 0.0

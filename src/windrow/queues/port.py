@@ -26,8 +26,8 @@ class QueueError(OutsideError):
     """The queue did not do it, and did not begin to; the same call may succeed later."""
 
 
-class OutcomeUnknown(OutsideError):  # noqa: N818  (no error: nobody knows)
-    """Nobody knows whether the queue did it. Ask `find` for the tag before trying again."""
+class OutcomeUnknown(OutsideError):  # noqa: N818  (no error: unknown)
+    """It is unknown whether the queue did it. Ask `find` for the tag before trying again."""
 
 
 class JobState(StrEnum):
@@ -158,7 +158,7 @@ class Snapshot:
 class PastJob:
     """A job of anyone, waiting, running or over. Times are seconds since the epoch, None where it has not come so far.
 
-    What was cancelled before it ran is none: it took nobody's nodes.
+    What was cancelled before it ran is none: it took no nodes.
     """
 
     id: str
@@ -181,17 +181,17 @@ class Accounts(Protocol):
 
     @property
     def place(self) -> str:
-        """Which queue of which cluster this is: what was learnt of one says nothing of another."""
+        """Which queue of which cluster this is: what was learned of one says nothing of another."""
 
     def past_jobs(self, since_s: float) -> list[PastJob] | None:
-        """All jobs that were in the queue since then, without those of our own runs. None where nobody keeps accounts.
+        """All jobs that were in the queue since then, without those of our own runs. None where no accounts are kept.
 
         Raises QueueError where they do not answer. A site may show each user no jobs but their own.
         """
 
 
 def place_of(queue: Queue) -> str:
-    """Which queue of which cluster this is, as far as it tells: the key of what is learnt of it."""
+    """Which queue of which cluster this is, as far as it tells: the key of what is learned of it."""
     return queue.place if isinstance(queue, Accounts) else queue.name
 
 

@@ -1,6 +1,6 @@
 """Why a job waits, in plain words, from the batch system's own word. What is known is in `reasons.toml`.
 
-Rule 1: the system's word is never lost: it stands in parentheses, or alone where nobody here knows it.
+Rule 1: the system's word is never lost: it stands in parentheses, or alone where it is not known here.
 Rule 2: a reason has a fix where time alone does not cure it. What is not known is taken to pass by itself.
 """
 

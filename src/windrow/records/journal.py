@@ -149,7 +149,7 @@ class JournalView(Generic[J]):
             self._hear(record)
             self._seen = seq
         self.holder = holder_of(self._lock)
-        """Who works at it now; None: nobody."""
+        """Who works at it now; None: no process does."""
 
     def _hear(self, record: Any) -> None:
         raise NotImplementedError

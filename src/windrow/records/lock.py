@@ -53,13 +53,13 @@ class RunLock:
 
 
 def holder_of(path: Path) -> str | None:
-    """Who has the lock, in words; None where nobody does."""
+    """Who has the lock, in words; None where it is free."""
     try:
         descriptor = os.open(path, os.O_RDWR)
     except FileNotFoundError:
         return None
     except OSError as error:
-        if error.errno in (errno.EROFS, errno.EACCES):  # then nobody can manage it either
+        if error.errno in (errno.EROFS, errno.EACCES):  # then no process can manage it either
             return None
         raise
     try:

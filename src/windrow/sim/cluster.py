@@ -179,7 +179,7 @@ class Cluster:
         return twin
 
     def redrawn(self, runs: Runs, jobs: int) -> Cluster:
-        """A roomy clone in which the log's jobs that are there run as long as `runs` says, and nobody arrives."""
+        """A roomy clone in which the log's jobs that are there run as long as `runs` says, and no job arrives."""
         twin = self.roomy_clone(jobs)
         redraw(twin._state, runs)
         return twin.with_arrivals(_NO_LOG)
@@ -276,7 +276,7 @@ class Cluster:
         return self._stop(job, EventKind.ENDED)
 
     def estimate(self, nodes: Numbers, requested_s: Numbers, user: int | None = None, *, exact: bool = True) -> Ints:
-        """When each (nodes, requested time) would start if it alone were submitted now and nobody else arrived.
+        """When each (nodes, requested time) would start if it alone were submitted now and no other job arrived.
 
         From the requests of running and waiting jobs, as the batch system knows them. Exact under every policy. Without
         `exact`, conservative backfilling answers with the first fit in its plan, as batch systems do: never too early,

@@ -1,4 +1,4 @@
-"""`windrow watch`: a run as it goes on."""
+"""`windrow watch`: a run, followed until it ends."""
 
 from __future__ import annotations
 

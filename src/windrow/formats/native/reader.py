@@ -29,7 +29,7 @@ from windrow.model import CycleError, Runnable, Step, WorkflowError, order_and_l
 from windrow.model.graph import Adjacency
 
 DEFAULT_RUNTIME_S = 60.0
-"""The run time of a task that states none, until one is learnt: a placeholder, and marked as such."""
+"""The run time of a task that states none, until one is learned: a placeholder, and marked as such."""
 
 TASKS_MAX = 1_000_000
 DEPENDENCIES_MAX = 10_000_000

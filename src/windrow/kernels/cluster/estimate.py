@@ -1,6 +1,6 @@
 """When would a job start if it were submitted now? What Maui calls showstart, for many jobs at once.
 
-Known are the requests of running and waiting jobs; nobody else arrives. The answer is exact: the start that the cluster
+Known are the requests of running and waiting jobs; no others arrive. The answer is exact: the start that the cluster
 would give under that assumption. Under conservative backfilling it is usually the first fit in the plan; the plan may
 still hold a job that the next pass will move, and then, as for the policies without a plan, the known jobs are played
 forward with the candidate among them.

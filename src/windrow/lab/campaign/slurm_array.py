@@ -28,7 +28,7 @@ from windrow.queues.command import Answer, run
 from windrow.queues.slurm.text import WORDING, submitted_id
 
 SHARDS = 16
-"""How many shards there are where nobody says, or fewer where there are fewer chunks."""
+"""How many shards there are where the user does not say, or fewer where there are fewer chunks."""
 
 _PATIENCE_S = 120
 

@@ -70,7 +70,7 @@ def read_toml(path: AnyPath) -> TomlFile:
 
 @dataclass
 class TomlTable:
-    """One table of the file. Values are taken one by one; `finish` refuses what nobody took."""
+    """One table of the file. Values are taken one by one; `finish` refuses what was not taken."""
 
     file: TomlFile
     values: dict[str, Any]
@@ -149,7 +149,7 @@ class TomlTable:
             raise self.file.fault(f"{place}{error}", table=self.name, index=self.index) from None
 
     def finish(self) -> None:
-        """Refuse keys that nobody took: most likely misspelt."""
+        """Refuse keys that were not taken: most likely misspelt."""
         for key in self.values:
             if key not in self.taken:
                 problem = str(unknown_name("key", key, self.taken))

@@ -2,8 +2,8 @@
 
 Rule 1: `fcfs` starts jobs in the order of the queue, and nothing passes the first that does not fit.
 Rule 2: `easy` then starts every later job that does not delay this head: it ends by the time at which the head can
-start (D. Lifka, 1995), or leaves the nodes that the head will need. That time is found anew in every pass.
-Rule 3: an estimate plays the same passes forward, everybody running as long as requested and nobody arriving.
+start (D. Lifka, 1995), or leaves the nodes that the head will need. That time is found again in every pass.
+Rule 3: an estimate plays the same passes forward, everybody running as long as requested and no other job arriving.
 These are the rules of the simulated cluster (docs, "The rules of the simulated cluster"), and tests compare the two.
 """
 
@@ -88,7 +88,7 @@ def _head_start(head: Wanted, holding: Sequence[Held], free: int, now_s: float) 
 def expected_starts(
     policy: str, nodes: int, running: Sequence[Held], waiting: Sequence[Wanted], now_s: float
 ) -> dict[int, float]:
-    """When each waiting job starts if everybody runs as long as requested and nobody else comes."""
+    """When each waiting job starts if everybody runs as long as requested and no other job comes."""
     starts: dict[int, float] = {}
     heap = [(max(held.until_s, now_s), held.nodes) for held in running]
     heapq.heapify(heap)

@@ -155,7 +155,7 @@ class LocalQueue:
         return {tag: job_id(self._folder, job) for tag, job in self._store.find(tags).items()}
 
     def snapshot(self) -> Snapshot:
-        """All jobs that are not over. On the machine itself they hold no nodes: nobody waits for them."""
+        """All jobs that are not over. On the machine itself they hold no nodes: no job waits for them."""
         running, waiting = self._store.running(), self._store.waiting()
         if running or waiting:
             _need_server(self._folder)

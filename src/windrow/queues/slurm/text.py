@@ -43,7 +43,7 @@ SACCT_FORMAT = "JobID,State,Submit,Start,End,ExitCode,Reason,NodeList,JobName"
 PAST_FORMAT = "JobID,State,Submit,Start,End,NNodes,TimelimitRaw,NodeList,User,JobName"
 NODE_FORMAT = "%N|%T|%a|%c|%m|%d|%G|%f"
 
-# Such jobs wait for something other than nodes, and nobody knows how long: no forecast can count on them.
+# Such jobs wait for something other than nodes, and it is unknown how long: no forecast can count on them.
 NOT_IN_LINE = ("JobHeld", "Dependency", "BeginTime", "DependencyNeverSatisfied")
 UNUSABLE = ("down", "drained", "fail", "unknown", "error", "inval", "future", "blocked", "perfctrs")
 RESERVED = ("maint", "reserved")  # idle, and kept from all jobs that do not name the reservation
@@ -190,7 +190,7 @@ def past_argv(partition: str, since_s: float, now_s: float) -> list[str]:
 def parse_past(out: str, default_s: int, me: str) -> list[PastJob]:
     """Everybody's past jobs, in sacct's order. `default_s` is the limit of jobs that have none of their own.
 
-    Jobs of our own runs are left out: they are known by their names, and nobody else submits them again. So is a job
+    Jobs of our own runs are left out: they are known by their names, and are submitted by no other program. So is a job
     that was cancelled before it had nodes, and an array that waits (`12_[0-9]`): its members have ids of their own in
     squeue, and here as soon as they start.
     """

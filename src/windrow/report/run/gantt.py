@@ -40,7 +40,7 @@ _TOP = 10
 _ALONE = 24  # so many jobs have a row each
 _HEIGHT = 620
 _NODE = (1.6, 14.0)  # the least and the most pixels of a node
-HOME = "home"
+_HOME = "home"  # what the place without a name is called
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,7 +249,7 @@ def _drawn(frame: Frame, told: RecordedRun, bar: _Bar, row: _JobBox, slots: int,
 
 def _moved(frame: Frame, move: FilesMoved, top: float) -> str:
     a, b = frame.across([move.at_s - move.took_s, move.at_s]).tolist()
-    way = f"from {move.origin or HOME} to {move.to or HOME}"
+    way = f"from {move.origin or _HOME} to {move.to or _HOME}"
     words = f"{count(len(move.files), 'file')} {way}: {format_size(move.size_bytes)} in {span(move.took_s)}"
     return f'<rect class="bar c7" {_box(a, top, max(b - a, 1.5), 9)}><title>{escape(words)}</title></rect>'
 

@@ -10,7 +10,7 @@ from windrow.manager.states import RunState, TaskState
 
 
 def left_s(told: RunView, now_s: float) -> float | None:
-    """How long the run will need yet. None where nobody knows: nothing is done, and all run times are guesses."""
+    """How long the run will need yet. None where that is unknown: nothing is done, and all run times are guesses."""
     from windrow.report.run.time_left import time_left_s  # noqa: PLC0415
 
     facts = told.facts

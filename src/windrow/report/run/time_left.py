@@ -78,7 +78,7 @@ def _place(
 
 
 def _begins(story: RunStory, predictions: Sequence[PredictedStart], now_s: float) -> dict[int | None, float] | None:
-    """When each job that is in the system begins, and when what is in no job could. None: nobody knows."""
+    """When each job that is in the system begins, and when what is in no job could. None: unknown."""
     said = {p.job: p for p in predictions if p.used}
     begins: dict[int | None, float] = {}
     for number, job in story.jobs.items():

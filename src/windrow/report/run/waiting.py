@@ -8,7 +8,7 @@ from windrow.queues.reasons import reason
 
 
 def waits_because(job: JobStory) -> str:
-    """Why a job waits, as the queue last said; empty where it does not wait, or nobody knows."""
+    """Why a job waits, as the queue last said; empty where it does not wait, or the reason is unknown."""
     return str(reason(job.reason)) if job.reason else ""
 
 

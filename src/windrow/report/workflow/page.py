@@ -16,7 +16,7 @@ _MOST_KINDS = 30
 
 
 def workflow_page(workflow: Workflow, figures: Shape, *, token: int, exact: int | None) -> str:
-    """HTML about a workflow. `exact` is its level of parallelism, or None where nobody computed it."""
+    """HTML about a workflow. `exact` is its level of parallelism, or None where it was not computed."""
     colours, keys = kind_colours(workflow)
     picture, caption = profile(workflow, figures, colours)
     sections = [
