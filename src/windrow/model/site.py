@@ -9,6 +9,7 @@ from typing import Any
 
 from windrow.errors import UserError
 from windrow.model.conditions import Attributes
+from windrow.model.hazard import NO_HAZARD, Hazard
 from windrow.model.resources import NodeShape, meet
 
 
@@ -37,7 +38,8 @@ class Site:
     max_node_hours: what a run may use here; price: of a node-hour. files: sites of the same `files` see the same files,
     those of an empty one the folder from which the run was started. host: where its commands run, if not here, and
     data_host where files are sent, if not there; folder: where runs are kept there; setup: what the shell of a job
-    does before its agent starts. attributes: what the user says of it, for conditions.
+    does before its agent starts. attributes: what the user says of it, for conditions. hazard: how jobs there are lost,
+    as far as it is known.
     """
 
     name: str
@@ -58,6 +60,7 @@ class Site:
     folder: str = ""
     setup: str = ""
     attributes: Attributes = field(default_factory=dict)
+    hazard: Hazard = NO_HAZARD
     settings: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

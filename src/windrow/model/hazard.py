@@ -1,0 +1,134 @@
+"""How likely a job is to be lost: nodes that fail, a cluster that fails as a whole, preemption. Standard library only.
+
+The times for which a node is up have a Weibull distribution. Losses of the whole cluster and preemptions hit a job at a
+constant rate, however many nodes it has. All are independent.
+
+Rule 1: a job's start renews no node. Where the age of nodes is not known, they are in the middle of their lives, at a
+moment as likely as any other: such a node is still up after t with chance Q(1/k, (t/scale)^k), Q being the regularized
+upper incomplete gamma function. (With a shape below 1 that is safer than a node that was just repaired.)
+Rule 2: what is kept of a lost job are pieces that were done: tasks that finished, or checkpoints.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+_PANELS, _STEPS = 24, 8  # of the integral: each panel half as long as the one above it, so that all scales are seen
+
+
+@dataclass(frozen=True, slots=True)
+class Hazard:
+    """What jobs of a site may expect. `scale_s` None: no node fails. Rates are losses per second of one job."""
+
+    shape: float = 1.0
+    scale_s: float | None = None
+    cluster_rate: float = 0.0
+    preemption_rate: float = 0.0
+
+    def __post_init__(self) -> None:
+        rates = (self.cluster_rate, self.preemption_rate)
+        if not self.shape > 0 or not (self.scale_s is None or self.scale_s > 0) or not all(r >= 0 for r in rates):
+            raise ValueError(f"no such hazard: {self}")
+
+    @classmethod
+    def of_mean(cls, nodes_s: float | None = None, shape: float = 1.0, **rates: float) -> Hazard:
+        """Nodes that are up for `nodes_s` on average."""
+        return cls(shape, None if nodes_s is None else nodes_s / math.gamma(1 + 1 / shape), **rates)
+
+    @classmethod
+    def from_dict(cls, found: Mapping[str, Any]) -> Hazard:
+        """The one of which `as_dict` told."""
+        return cls(**found)
+
+    def as_dict(self) -> dict[str, float | None]:
+        """For JSON."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    def __bool__(self) -> bool:
+        """Whether anything can be lost."""
+        return self.scale_s is not None or self.cluster_rate > 0 or self.preemption_rate > 0
+
+    @property
+    def nodes_s(self) -> float:
+        """How long a node is up on average."""
+        return math.inf if self.scale_s is None else self.scale_s * math.gamma(1 + 1 / self.shape)
+
+    def rate(self, nodes: int) -> float:
+        """Losses per second of a job of this many nodes, in the long run."""
+        return nodes / self.nodes_s + self.cluster_rate + self.preemption_rate
+
+    def survival(self, nodes: int, seconds: float, age_s: float | None = None) -> float:
+        """The chance that a job is not lost within this time; `age_s`: for how long its nodes are up, where known."""
+        log = -(self.cluster_rate + self.preemption_rate) * seconds
+        if self.scale_s is not None and seconds > 0:
+            at = (seconds + (age_s or 0.0)) / self.scale_s
+            if age_s is None:
+                log += nodes * _log_upper(1 / self.shape, at**self.shape)
+            else:
+                log += nodes * ((age_s / self.scale_s) ** self.shape - at**self.shape)
+        return math.exp(log)
+
+    def held_s(self, nodes: int, seconds: float) -> float:
+        """How long a job of this time runs on average until it ends or is lost: the integral of its survival."""
+        rate = self.rate(nodes)
+        if self.shape == 1 or self.scale_s is None:
+            return -math.expm1(-rate * seconds) / rate if rate * seconds > 1e-9 else seconds
+        total, end = 0.0, seconds
+        for _ in range(_PANELS):
+            step = end / 2 / _STEPS
+            weights = (1, *(4, 2) * (_STEPS // 2 - 1), 4, 1)
+            total += step / 3 * sum(w * self.survival(nodes, end - i * step) for i, w in enumerate(weights))
+            end /= 2
+        return total + end
+
+    def lost_node_s(self, nodes: int, seconds: float) -> float:
+        """The node time that a job of which nothing is kept is expected to lose."""
+        return max(0.0, nodes * (self.held_s(nodes, seconds) - seconds * self.survival(nodes, seconds)))
+
+    def losses(self, nodes: int, seconds: float, piece_s: float | None = None) -> float:
+        """How often such work is lost until all of it is done, in pieces of this length that are kept."""
+        piece_s = min(piece_s or seconds, seconds)
+        chance = self.survival(nodes, piece_s)
+        return math.inf if not chance else seconds / piece_s * (1 / chance - 1) if piece_s else 0.0
+
+    def expected_s(self, nodes: int, seconds: float, piece_s: float | None = None, again_s: float = 0.0) -> float:
+        """How long work takes with its losses, in pieces that are kept; after each it waits for `again_s`."""
+        piece_s = min(piece_s or seconds, seconds)
+        losses = self.losses(nodes, seconds, piece_s)
+        if not losses or losses == math.inf:
+            return seconds + losses
+        chance = self.survival(nodes, piece_s)
+        return seconds / piece_s * self.held_s(nodes, piece_s) / chance + losses * again_s
+
+    def checkpoint_every_s(self, nodes: int, cost_s: float) -> float:
+        """Young's interval: how long to run from one checkpoint to the next, if each takes `cost_s`."""
+        rate = self.rate(nodes)
+        return math.sqrt(2 * cost_s / rate) if rate else math.inf
+
+
+NO_HAZARD = Hazard()
+
+
+def _log_upper(a: float, x: float) -> float:
+    """The logarithm of Q(a, x): by its series, or by its continued fraction (Lentz) where that is the faster one."""
+    front = a * math.log(x) - x - math.lgamma(a) if x > 0 else -math.inf
+    if x < a + 1:
+        term = total = 1 / a
+        n = a
+        while abs(term) > 1e-17 * total:
+            n += 1
+            term *= x / n
+            total += term
+        return math.log1p(-min(math.exp(front) * total, 1 - 1e-16))
+    b, c, d = x + 1 - a, 1e300, 1 / (x + 1 - a)
+    fraction = d
+    for i in range(1, 10_000):
+        an, b = i * (a - i), b + 2
+        d, c = 1 / (an * d + b), b + an / c
+        fraction *= d * c
+        if abs(d * c - 1) < 1e-15:
+            break
+    return front + math.log(fraction)
