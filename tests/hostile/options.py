@@ -69,7 +69,7 @@ _SCENARIO = {
     "--resource": lambda d: d.choice(["x", "=2", f"x={bad_whole(d, 0, _MILLION)}"]),
     "--margin": bad_number,
     "--noise": bad_number,
-    "--failures": lambda d: d.choice(["nodes=1d,repair=0", f"nodes={bad_time(d)}", bad_choice(d)]),
+    "--failures": lambda d: d.choice(["nodes=1d,repair=0", f"nodes={bad_time(d)}", "log=none.csv", bad_choice(d)]),
     "--seed": lambda d: bad_whole(d, 0, _SEED),
     "--policy": bad_choice,
     "--requests": bad_choice,
@@ -78,8 +78,7 @@ _SCENARIO = {
 OPTIONS: dict[tuple[str, ...], dict[str, Callable[[Draw], str]]] = {
     ("simulate", LOG): {
         "--nodes": lambda d: bad_whole(d, 1, _NODES),
-        "--cap": lambda d: bad_whole(d, 1, _MILLION),
-        "--policy": bad_choice,
+        **{name: _SCENARIO[name] for name in ("--cap", "--failures", "--seed", "--policy")},
         "--priority": bad_weights,
         "--events": bad_choice,
         "--placement": bad_choice,

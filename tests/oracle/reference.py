@@ -49,7 +49,8 @@ class Reference:
     half_life_s: float = 86400.0
     now: int = 0
     arriving: list[tuple[int, Job]] = field(default_factory=list)
-    failing: list[tuple[int, int, int]] = field(default_factory=list)
+    failing: list[tuple[int, int, int, int]] = field(default_factory=list)
+    hits: list[tuple[int, int, int]] = field(default_factory=list)
     queue: list[Job] = field(default_factory=list)
     held: list[Job] = field(default_factory=list)
     running: list[Job] = field(default_factory=list)
@@ -112,7 +113,7 @@ class Reference:
 
     def next_instant(self) -> int:
         times = [at for at, _ in self.arriving[:1]] + [job.end for job in self.running]
-        times += [at for at, _, _ in self.failing[:1]]
+        times += [row[0] for row in self.failing[:1]]
         # The kernels never look at planned starts: they claim that each falls on the end of a job. Here they count.
         times += [interval.begin for interval in self.plan.values() if interval.begin > self.now]
         return min(times, default=FOREVER)
@@ -150,7 +151,7 @@ class Reference:
             self.admit()
             self.schedule()
 
-    def fail(self, node: int, until: int) -> None:
+    def fail(self, node: int, until: int, loses: int) -> None:
         out = {job.order for job in self.running if job.number == DOWN}
         if node in out:
             return
@@ -163,6 +164,8 @@ class Reference:
         if (lost := holders.get(node)) is not None:
             self.finish(lost, "failed")
             if lost.number >= 0:
+                self.hits.append((self.now, lost.number, self.starts[lost.number]))
+            if lost.number >= 0 and not loses:
                 del self.starts[lost.number]
                 self.arrive(Job(lost.number, lost.nodes, lost.requested, lost.run, lost.user))
         self.plan.clear()

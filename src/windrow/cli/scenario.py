@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from windrow.cli import options, terminal
@@ -15,6 +15,7 @@ from windrow.model.bounds import COUNT_MAX
 
 if TYPE_CHECKING:
     from windrow.lab.scenario import Scenario
+    from windrow.model.failures import Failures
 
 MARGIN = 1.1
 """As in the papers: a simulated job requests a tenth more than it is expected to need."""
@@ -51,10 +52,16 @@ def add_cluster(parser: argparse.ArgumentParser) -> None:
     words = "another resource of a node that tasks name, e.g. licence=2; may be repeated"
     group.add_argument("--resource", type=count_of, action="append", default=[], metavar="NAME=N", help=words)
     add("--noise S", number(0, 5, what="a spread"), 0.0, help="spread of task times, e.g. 0.3 (default: 0, exact)")
-    words = "nodes fail, each once in 30 days, say, for 4 hours: nodes=30d,repair=4h; tasks=1%%, agents, manager and "
-    words += "queue fail, too (default: none fails)"
-    add("--failures F", help=words)
-    add("--seed N", seed, 0, help="seed of the noise and of the failures")
+    add_failures(add, "; tasks=1%%, agents, manager and queue fail, too", "seed of the noise and of the failures")
+
+
+def add_failures(add: Callable[..., None], more: str, seeds: str) -> None:
+    """`--failures` and `--seed`."""
+    words = "nodes fail, each once in 30 days, say, for 4 hours: nodes=30d,repair=4h; or as the lines of a file say "
+    words += "(time, node, repair): log=FILE; with jobs=lost others' jobs that are hit do not run again"
+    words += f"{more} (default: none fails)"
+    add("--failures F", default="none", help=words)
+    add("--seed N", seed, 0, help=seeds)
 
 
 def add_one_run(parser: argparse.ArgumentParser) -> None:
@@ -74,13 +81,13 @@ def meanings() -> str:
 def read_scenario(args: argparse.Namespace) -> Scenario:
     """Read the files and put everything together. UserError where it cannot work."""
     from windrow.formats import read_log, read_workflow
+    from windrow.formats.failure_log import read_failures
     from windrow.lab.scenario import Scenario, embedded_log
     from windrow.model import NodeShape
-    from windrow.model.failures import Failures
     from windrow.sim.settings import ClusterSettings
 
     ClusterSettings(args.policy, args.priority, placement=args.placement)  # refuses unknown names first
-    failures = Failures.parse("none" if args.failures is None else args.failures)
+    failures = read_failures(args.failures)
     with terminal.waiting(f"reading {args.workflow}"):
         workflow = read_workflow(args.workflow)
         log = embedded_log() if args.log is None else read_log(args.log)
@@ -125,17 +132,20 @@ def words(scenario: Scenario, args: argparse.Namespace) -> list[str]:
     ]
     noise = f"; task times vary by a factor of about {math.exp(scenario.noise):.2g}" if scenario.noise else ""
     lines.append(f"cap {scenario.cap} jobs, requests {scenario.margin:g} times the expected run{noise}")
-    return [*lines, *_failure_words(scenario)]
+    return [*lines, *failure_words(scenario.failures, scenario.log.machine_nodes)]
 
 
-def _failure_words(scenario: Scenario) -> Iterator[str]:
+def failure_words(failures: Failures, nodes: int) -> Iterator[str]:
     """How often nodes fail, where they do."""
-    failures = scenario.failures
+    if failures.log:
+        yield f"nodes fail as {failures.log} says, {len(failures.recorded):,} times in all"
     if failures.nodes_s is not None:
         shape = "" if failures.shape == 1 else f" (Weibull, shape {failures.shape:g})"
         up, out = format_duration(failures.nodes_s), format_duration(failures.repair_s)
-        some = format_duration((failures.nodes_s + failures.repair_s) / scenario.log.machine_nodes)
+        some = format_duration((failures.nodes_s + failures.repair_s) / nodes)
         yield f"a node fails after {up} on average{shape} and is repaired after {out}; some node fails every {some}"
+    if failures.loses:
+        yield "other users' jobs that lose a node do not run again"
     if failures.in_shell:
         named = ("an agent", failures.agents_s), ("the manager", failures.manager_s), ("the queue", failures.queue_s)
         often = [f"{what} every {format_duration(mean_s)} on average" for what, mean_s in named if mean_s is not None]

@@ -21,7 +21,7 @@ from windrow.formats.disk import replace_bytes
 from windrow.formats.parquet import need_parquet
 from windrow.model import Repairs, format_duration
 from windrow.report.simulation.figures import FIGURES, SummaryFigure
-from windrow.sim.simulation import Simulation, Summary
+from windrow.sim.simulation import FAILED, Simulation, Summary
 
 _SUFFIXES = (".csv", ".csv.gz", ".parquet")
 
@@ -35,6 +35,8 @@ class Simulated:
     cap: int | None
     from_s: float
     to_s: float
+    failures: tuple[str, ...] = ()
+    """How often nodes fail, in words."""
 
     def as_json(self) -> dict[str, object]:
         """One object; with several simulations a list of such objects under `simulations`."""
@@ -43,12 +45,15 @@ class Simulated:
 
     def _object(self, simulation: Simulation) -> dict[str, object]:
         counts = asdict(self.repairs).items()
+        summary = asdict(simulation.summary(self.from_s, self.to_s))
+        if simulation.outages is None:
+            summary = {name: value for name, value in summary.items() if name not in FAILED}
         return {
             "log": simulation.log.name,
             "nodes": simulation.machine_nodes,
             **simulation.settings,
             "cap": self.cap,
-            **asdict(simulation.summary(self.from_s, self.to_s)),
+            **summary,
             "from_s": self.from_s,
             "to_s": None if math.isinf(self.to_s) else self.to_s,
             "simulated_jobs": len(simulation.log),
@@ -62,7 +67,7 @@ class Simulated:
         """For a terminal: what was simulated and repaired, then a table with one column per policy."""
         first = self.simulations[0]
         title = f"[bold]{escape(first.log.name)}[/]: {len(first.log):,} jobs on {first.machine_nodes:,} nodes"
-        return Group(title, *self.repairs.lines()), self._table()
+        return Group(title, *self.repairs.lines(), *self.failures), self._table()
 
     def _table(self) -> Table:
         summaries = [simulation.summary(self.from_s, self.to_s) for simulation in self.simulations]
@@ -135,5 +140,7 @@ def _columns(
         "requested_s": log.requested_s,
         "run_s": simulation.ran_s,
     }
+    if simulation.outages is not None:
+        columns |= {"runs_hit": np.bincount(simulation.hits[:, 1], minlength=len(log)), "lost": simulation.is_lost * 1}
     policy = {"policy": [simulation.label] * int(counted.sum())} if named else {}
     return {**policy, **{name: column[counted] for name, column in columns.items()}}

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from windrow.app.strategies import STRATEGIES, find_strategy
 from windrow.errors import UserError
+from windrow.formats.failure_log import read_failures
 from windrow.formats.parquet import need_parquet
 from windrow.lab.figures import Figures, trial_figures
 from windrow.lab.scenario import Scenario, embedded_log, submission_times
@@ -114,7 +115,7 @@ def compare(
     """
     shape = NodeShape() if shape is None else shape
     base = embedded_log() if log is None else log
-    fails = Failures.parse(failures) if isinstance(failures, str) else failures
+    fails = read_failures(failures) if isinstance(failures, str) else failures
     scenario = Scenario(workflow, base, requests, policy, cap, margin, shape, noise, seed, priority, placement, fails)
     return compare_in(scenario, times, strategies, tell)
 

@@ -4,13 +4,16 @@ Nodes fail one by one, independently of each other and of what runs on them. The
 Weibull distribution, by default exponential (shape 1), with a mean of `nodes_s`; then it is out for `repair_s`. Draws
 begin in the middle of things: nodes have been up for a while, for how long is as likely as it would be at any moment.
 (With a shape below 1 a node that has been up for long is safer than one that was just repaired.)
+Or they fail as a failure log says (`formats.failure_log`), whose times count from the log's first submission.
 What else fails is drawn where the run is played (`lab.virtual.trials`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import gamma
+from typing import Any
 
 import numpy as np
 
@@ -20,6 +23,8 @@ from windrow.model.graph import Ints
 
 _MOST = 5_000_000
 _EXAMPLE = "nodes=30d,repair=4h"
+Rows = tuple[tuple[int, int, int], ...]
+"""Of a failure log: time, node, until when it is out; by time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +34,9 @@ class Failures:
     `tasks` is the share of attempts that fail. agents_s, manager_s, queue_s: the mean time after which an agent of the
     run or its manager is killed, or its queue stops to answer; None: never. `away_s`: for how long manager or queue are
     away then. Only runs of the shell know these (`in_shell`).
+
+    `loses`: jobs of others that lose a node are lost; else they are submitted again. `recorded` is what the failure log
+    of the name `log` says.
     """
 
     nodes_s: float | None = None
@@ -39,10 +47,15 @@ class Failures:
     manager_s: float | None = None
     queue_s: float | None = None
     away_s: float = 600.0
+    loses: bool = False
+    log: str = ""
+    recorded: Rows = ()
 
     def __post_init__(self) -> None:
         if self.nodes_s is not None and not self.nodes_s >= 1:
             raise UserError(f"nodes that fail are up for at least 1 s on average, not {self.nodes_s:g}")
+        if self.nodes_s is not None and self.log:
+            raise UserError(f"nodes fail by chance or as {self.log} says; give either nodes or log")
         if not self.repair_s >= 1:
             raise UserError(f"the repair of a node takes at least 1 s, not {self.repair_s:g}")
         if not 0.1 <= self.shape <= 20:
@@ -55,6 +68,11 @@ class Failures:
 
     def __bool__(self) -> bool:
         """Whether anything fails."""
+        return self.nodes_s is not None or bool(self.log) or self.in_shell
+
+    @property
+    def is_drawn(self) -> bool:
+        """Whether another seed lets other things fail."""
         return self.nodes_s is not None or self.in_shell
 
     @property
@@ -63,26 +81,37 @@ class Failures:
         return bool(self.tasks) or any(s is not None for s in (self.agents_s, self.manager_s, self.queue_s))
 
     @classmethod
-    def parse(cls, text: str) -> Failures:
-        """What `nodes=30d,repair=4h,shape=0.7` means, or `none`. UserError with an example where it is wrong."""
+    def parse(cls, text: str, read: Callable[[str], Rows]) -> Failures:
+        """What `nodes=30d,repair=4h,shape=0.7` means, or `log=FILE,jobs=lost`, or `none`; `read` reads a failure log.
+
+        UserError with an example where it is wrong.
+        """
         if text == "none":
             return cls()
-        values: dict[str, float] = {}
+        values: dict[str, Any] = {}
         for part in text.split(","):
             key, is_given, value = (word.strip() for word in part.partition("="))
             if key not in _KEYS:
                 raise unknown_name("kind of failure", key, _KEYS)
             if not is_given or _KEYS[key] in values:
                 raise UserError(f"failures {text!r}: give {key} once, with a value, as in {_EXAMPLE}")
-            values[_KEYS[key]] = _number(text, key, value) if key in _NUMBERS else parse_duration(value)
-        if not values.keys() - {"repair_s", "shape", "away_s"}:
-            raise UserError(f"failures {text!r}: how often does what fail? Give nodes or tasks, as in {_EXAMPLE}")
-        return cls(**values)
+            values[_KEYS[key]] = _value(text, key, value)
+        if not values.keys() - {"repair_s", "shape", "away_s", "loses"}:
+            words = f"how often does what fail? Give nodes, log or tasks, as in {_EXAMPLE}"
+            raise UserError(f"failures {text!r}: {words}")
+        return cls(**values, recorded=read(values["log"]) if "log" in values else ())
 
     def draw(self, seed: int, nodes: int, start_s: int, end_s: int) -> Ints:
-        """Rows (time, node, until when it is out), by time and node, from `start_s` on and before `end_s`."""
+        """Rows (time, node, until when it is out, 1 where jobs of others are lost), by time and node.
+
+        From `start_s` on, where the clock of a failure log begins, and before `end_s`.
+        """
         if self.nodes_s is None:
-            return np.zeros((0, 3), dtype=np.int64)
+            rows: Ints = np.array(self.recorded, dtype=np.int64).reshape(-1, 3) + np.array([start_s, 0, start_s])
+            if len(rows) and rows[:, 1].max() >= nodes:
+                words = f"a node {rows[:, 1].max()}, and the machine has nodes 0 to {nodes - 1}; leave it out"
+                raise UserError(f"{self.log} has {words}")
+            return self._fated(rows[rows[:, 0] < end_s])
         if nodes * (end_s - start_s) / (self.nodes_s + self.repair_s) > _MOST:
             raise UserError(
                 f"nodes would fail more than {_MOST:,} times; let them fail less often, or try a shorter log"
@@ -99,17 +128,27 @@ class Failures:
             at += repair
             lives = draws.weibull(self.shape, nodes)
         rows = np.concatenate(found)
-        return rows[np.lexsort((rows[:, 1], rows[:, 0]))]
+        return self._fated(rows[np.lexsort((rows[:, 1], rows[:, 0]))])
+
+    def _fated(self, rows: Ints) -> Ints:
+        return np.insert(rows, 3, int(self.loses), axis=1)
 
 
 NO_FAILURES = Failures()
 
 _TIMES = "nodes", "repair", "agents", "manager", "queue", "away"
 _NUMBERS = {"shape": "0.7", "tasks": "1%"}
-_KEYS = {name: f"{name}_s" for name in _TIMES} | {name: name for name in _NUMBERS}
+_JOBS = ("again", "lost")
+_KEYS = {name: f"{name}_s" for name in _TIMES} | {name: name for name in (*_NUMBERS, "log")} | {"jobs": "loses"}
 
 
-def _number(text: str, key: str, value: str) -> float:
+def _value(text: str, key: str, value: str) -> float | bool | str:
+    if key == "log":
+        return value
+    if key == "jobs" and value not in _JOBS:
+        raise unknown_name("fate of jobs that lose a node", value, _JOBS)
+    if key not in _NUMBERS:
+        return value == "lost" if key == "jobs" else parse_duration(value)
     try:
         return float(value.removesuffix("%")) / (100 if value.endswith("%") else 1)
     except ValueError:

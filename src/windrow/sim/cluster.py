@@ -97,17 +97,19 @@ class Cluster:
         """A cluster at `start_s` with just the log's jobs submitted at that second; earlier ones are left out.
 
         `failures` has a row (time, node, until when it is out) for each failure of a node, by time. A job of the log
-        that loses a node is submitted again at that second, as batch systems do by default; a client's job is over.
+        that loses a node is submitted again at that second, as batch systems do by default, or is lost, where a fourth
+        column has a 1; a client's job is over.
 
-        `record` keeps the starts of the log's jobs (see `log_starts_s`), which a clone does not take along.
+        `record` keeps the starts of the log's jobs (see `log_starts_s`), and which lost a node (`log_hits`); a clone
+        does not take them along.
         """
         self.settings = ClusterSettings(policy=policy, priority=priority, events=events, placement=placement, cap=cap)
         self.nodes = _machine_nodes(log, nodes)
         choice("kind of requests", requests, REQUESTS)
         source = log.accurate() if log is not None and requests == "accurate" else log
         self._log = _NO_LOG if source is None else _rows(source)
+        self._jobs = len(self._log)
         self.log_users = int(self._log[:, k.BY].max()) + 1 if len(self._log) else 0
-        self._starts = np.full(len(self._log) if record else 0, -1, dtype=np.int64)
         self._state = k.new_state(
             self.nodes,
             users=self.log_users + 1,
@@ -117,8 +119,8 @@ class Cluster:
         )
         self._state[k.NEXT] = np.searchsorted(self._log[:, k.SUBMIT], start_s)
         if failures is not None and len(failures):
-            self._state[k.FAILURE] = len(self._log) + 1 + np.searchsorted(failures[:, 0], start_s)
-            self._log = _with_failures(self._log, failures, self.nodes)
+            self._let_fail(failures, start_s)
+        self._starts = np.full(2 * len(self._log) - self._jobs if record else 0, -1, dtype=np.int64)
         self.advance(start_s)  # clients come after the log, at the first instant too
 
     @classmethod
@@ -151,7 +153,17 @@ class Cluster:
     @property
     def log_starts_s(self) -> Ints:
         """When each job of the log started, or -1 (needs `record`)."""
-        return self._starts
+        return self._starts[: self._jobs]
+
+    @property
+    def log_hits(self) -> Ints:
+        """Rows (when, job, when it had started) of the log's jobs that lost a node (needs `record`)."""
+        hits = np.stack([self._log[self._jobs :, k.SUBMIT], *self._starts[self._jobs :].reshape(2, -1)], axis=1)
+        return hits[hits[:, 1] >= 0]
+
+    def failed(self) -> Ints:
+        """Rows (time, node, until when it is out, whether it loses jobs) of the failures up to now."""
+        return self._log[self._jobs + 1 : int(self._state[k.FAILURE]), : k.LOSES + 1]
 
     @property
     def jobs_waiting(self) -> int:
@@ -184,15 +196,21 @@ class Cluster:
         redraw(twin._state, runs)
         return twin.with_arrivals(_NO_LOG)
 
-    def with_arrivals(self, rows: Ints) -> Cluster:
+    def with_arrivals(self, rows: Ints, failures: Ints | None = None) -> Cluster:
         """This cluster, where from now on these jobs arrive instead of the log's; rows as `arrived` has them.
 
-        No more nodes fail; those that are out come back.
+        These nodes fail, by default none; those that are out come back.
         """
-        self._log = np.ascontiguousarray(rows)
+        self._log, self._jobs = np.ascontiguousarray(rows), len(rows)
         self._log.flags.writeable = False
         self._state[[k.NEXT, k.FAILURE]] = 0, k.FOREVER
+        if failures is not None and len(failures):
+            self._let_fail(failures, self.now_s)
         return self
+
+    def _let_fail(self, failures: Ints, from_s: int) -> None:
+        self._state[k.FAILURE] = self._jobs + 1 + np.searchsorted(failures[:, 0], from_s)
+        self._log = _with_failures(self._log, failures, self.nodes)
 
     def arrived(self, most: int) -> Ints:
         """The log's last jobs up to now: submission, nodes, requested time, run time (0 until it is over), user."""
@@ -213,7 +231,7 @@ class Cluster:
     def _twin(self, state: Ints) -> Cluster:
         twin = object.__new__(Cluster)
         twin.settings, twin.nodes, twin.log_users = self.settings, self.nodes, self.log_users
-        twin._log, twin._starts, twin._state = self._log, _NO_STARTS, state
+        twin._log, twin._jobs, twin._starts, twin._state = self._log, self._jobs, _NO_STARTS, state
         return twin
 
     def advance(self, until_s: int | None = None) -> list[Event]:
@@ -359,12 +377,12 @@ def _rows(log: Log) -> Ints:
 
 def _with_failures(rows: Ints, failures: Ints, nodes: int) -> Ints:
     """The log's rows, one that is never reached, and a row for each failure; UserError where one cannot be."""
-    at, node, until = failures.T
+    at, node, until = failures.T[:3]
     if (np.diff(at) < 0).any() or node.min() < 0 or node.max() >= nodes or (until <= at).any():
         raise UserError(f"failures go by time, concern nodes 0 to {nodes - 1}, and end after they begin")
     more = np.zeros((len(failures) + 1, rows.shape[1]), dtype=np.int64)
     more[0, k.SUBMIT] = k.FOREVER
-    more[1:, :3] = failures
+    more[1:, : failures.shape[1]] = failures
     both = np.concatenate([rows, more])
     both.flags.writeable = False
     return both

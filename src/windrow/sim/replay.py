@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from typing import Any
 
 from windrow.model import Log, Repairs
+from windrow.model.graph import Ints
 from windrow.sim.cluster import Cluster
 from windrow.sim.settings import REQUESTS, choice
-from windrow.sim.simulation import Simulation
+from windrow.sim.simulation import Outages, Simulation
 
 
 def simulate(
@@ -22,9 +24,11 @@ def simulate(
     placement: str = "count",
     cap: int | None = None,
     from_s: int = 0,
+    failures: Ints | None = None,
 ) -> Simulation:
     """Replay the log's jobs submitted at `from_s` or later, on an empty cluster, until the last has ended.
 
+    `failures` are those of nodes, as `Cluster` takes them; `Failures.draw` makes some.
     `wall_s` of the answer is the time that the simulation took, without reading the log and compiling.
     """
     choice("kind of requests", requests, REQUESTS)
@@ -33,14 +37,14 @@ def simulate(
         columns = ("job", "submit_s", "nodes", "requested_s", "run_s", "user")
         later = {name: getattr(jobs, name)[jobs.submit_s >= from_s] for name in columns}
         jobs = replace(jobs, repairs=Repairs(), **later)
-    cluster = Cluster(
-        jobs, nodes=nodes, policy=policy, priority=priority, events=events, placement=placement, cap=cap, record=True
-    )
+    rules: dict[str, Any] = {"policy": policy, "priority": priority, "events": events, "placement": placement}
+    cluster = Cluster(jobs, nodes=nodes, cap=cap, record=True, failures=failures, **rules)
     Cluster(nodes=1).advance()  # loads or compiles the kernels, so that the clock below does not count it
     begin = time.perf_counter()
     cluster.advance()
     wall_s = time.perf_counter() - begin
-    settings = {"policy": policy, "priority": priority, "requests": requests, "events": events, "placement": placement}
+    settings = {"policy": policy, "priority": priority, "requests": requests, **rules}
     if cap is not None:
         settings["cap"] = str(cap)
-    return Simulation(policy, jobs, cluster.nodes, cluster.log_starts_s, wall_s, settings)
+    outages = None if failures is None else Outages(failures, cluster.log_hits)
+    return Simulation(policy, jobs, cluster.nodes, cluster.log_starts_s, wall_s, settings, outages)

@@ -38,6 +38,26 @@ def rows_of(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
+@pytest.mark.parametrize("fate", ["again", "lost"])
+def test_a_node_fails_by_hand(log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], fate: str) -> None:
+    # Job 1 loses a node at 30 and goes behind 3, which needs all nodes and starts with the repair, and 4; or is lost.
+    out, failures, page = tmp_path / "jobs.csv", tmp_path / "failures.csv", tmp_path / "page.html"
+    failures.write_text("30,0,5\n32,0,9\n")
+    given = (f"log={failures},jobs={fate}", "--jobs-out", out, "--html", page)
+    found = simulated(capsys, log, "--policy", "fcfs", "--failures", *given)
+    times = [tuple(int(row[name]) for name in ("job", "start_s", "end_s", "runs_hit", "lost")) for row in rows_of(out)]
+    first = (1, 75, 125, 1, 0) if fate == "again" else (1, 0, 30, 1, 1)
+    assert times == [first, (3, 35, 75, 0, 0), (4, 75, 95, 0, 0), (5, 300, 310, 0, 0)]
+    assert [found[name] for name in ("node_failures", "runs_hit", "jobs_lost")] == [1, 1, int(fate == "lost")]
+    assert found["lost_node_h"] == pytest.approx(3 * 30 / 3600)
+    assert found["out_node_h"] == pytest.approx(5 / 3600)
+    assert found["failures"] == given[0]
+    assert "runs that lost a node" in page.read_text()
+    assert "node_failures" not in simulated(capsys, log)
+    assert main(["simulate", str(log), "--failures", "tasks=1%"]) == 2
+    assert "a log has no tasks, agents or managers; here only nodes can fail" in capsys.readouterr().err
+
+
 def test_first_come_first_served_by_hand(log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     # From the first submission (100) on: 1 runs 0-50; 3 waits for all nodes, 50-90; 4 behind it, 90-110; 5 300-310.
     out = tmp_path / "jobs.csv"

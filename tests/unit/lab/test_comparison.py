@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import windrow
 from windrow.app.strategies import STRATEGIES
 from windrow.errors import UserError
+from windrow.formats.failure_log import read_failures
 from windrow.lab.background import run_with_background, within
 from windrow.lab.campaign.campaign import Campaign
 from windrow.lab.campaign.sources import LogSource, WorkflowSource
@@ -28,7 +29,6 @@ from windrow.manager.figures import attempts, node_time, queue_waits_s
 from windrow.manager.states import AttemptState
 from windrow.manager.terms import Terms
 from windrow.model import Log, NodeShape, Task, Workflow
-from windrow.model.failures import Failures
 from windrow.model.site import Site
 from windrow.recipes import generate_log, generate_workflow
 from windrow.sim import Cluster
@@ -118,7 +118,7 @@ def test_a_comparison_and_a_campaign_give_the_same_trials(tmp_path: Path, failur
     drawn = WorkflowSource(WORKFLOW.name, recipe="montage", tasks=30, work_s=40 * 3600, seed=2)
     log = LogSource("l", model="lublin", seed=3, days=6, nodes=32)
     campaign = Campaign("c", (log,), (drawn,), TIMES, (Glume(),), seeds=(4, 5), noise=0.4)
-    campaign = replace(campaign, failures=Failures.parse(failures))
+    campaign = replace(campaign, failures=read_failures(failures))
     table = run_campaigns([campaign], tmp_path, workers=1)[0].to_pylist()
     rows = compare(WORKFLOW, LOG, times=TIMES, noise=0.4, seed=5, strategies=["glume"], failures=failures).rows
     keys = ["makespan_s", "visible_wait_s", "used_node_s", "wasted_node_s", "jobs", "killed_jobs"]

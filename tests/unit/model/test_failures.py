@@ -6,18 +6,21 @@ import numpy as np
 import pytest
 
 from windrow.errors import UserError
+from windrow.formats.failure_log import read_failures
 from windrow.model.failures import NO_FAILURES, Failures
 
 DAY_S = 86400
 
 
 def test_how_they_are_written() -> None:
-    assert Failures.parse("nodes=30d,repair=4h") == Failures(30 * DAY_S, 4 * 3600.0)
-    assert Failures.parse(" nodes = 90 , shape=0.7") == Failures(90, 4 * 3600.0, 0.7)
-    assert Failures.parse("tasks=1%,away=5m,queue=2h") == Failures(tasks=0.01, queue_s=7200, away_s=300)
-    assert Failures.parse("manager=1d").in_shell
-    assert not Failures.parse("nodes=1d").in_shell
-    assert Failures.parse("none") == NO_FAILURES
+    assert read_failures("nodes=30d,repair=4h") == Failures(30 * DAY_S, 4 * 3600.0)
+    assert read_failures(" nodes = 90 , shape=0.7") == Failures(90, 4 * 3600.0, 0.7)
+    assert read_failures("tasks=1%,away=5m,queue=2h") == Failures(tasks=0.01, queue_s=7200, away_s=300)
+    assert read_failures("manager=1d").in_shell
+    assert not read_failures("nodes=1d").in_shell
+    assert read_failures("nodes=1d,jobs=lost") == Failures(DAY_S, loses=True)
+    assert read_failures("nodes=1d,jobs=lost").draw(1, 10, 0, DAY_S)[:, 3].all()
+    assert read_failures("none") == NO_FAILURES
     assert not NO_FAILURES
     assert len(NO_FAILURES.draw(1, 10, 0, 10**9)) == 0
 
@@ -38,12 +41,14 @@ def test_how_they_are_written() -> None:
         ("nodes=0", "at least 1 s on average, not 0"),
         ("nodes=1d,repair=0", "the repair of a node takes at least 1 s, not 0"),
         ("nodes=1d,shape=x", "'x' is not a number"),
+        ("nodes=1d,jobs=gone", "unknown fate of jobs that lose a node 'gone'; known: again, lost"),
+        ("jobs=lost", "how often does what fail"),
         ("nodes=1d,shape=nan", "must be from 0.1 to 20, not nan"),
     ],
 )
 def test_what_is_refused(text: str, words: str) -> None:
     with pytest.raises(UserError, match=words.replace("(", "\\(")):
-        Failures.parse(text)
+        read_failures(text)
 
 
 @pytest.mark.parametrize("shape", [0.5, 1.0, 4.0])
@@ -53,7 +58,8 @@ def test_a_draw(shape: float) -> None:
     rows = failures.draw(7, 3000, 1000, 1000 + 40 * DAY_S)
     assert np.array_equal(rows, failures.draw(7, 3000, 1000, 1000 + 40 * DAY_S))
     assert not np.array_equal(rows[:5], failures.draw(8, 3000, 1000, 1000 + 40 * DAY_S)[:5])
-    at, node, until = rows[np.lexsort((rows[:, 0], rows[:, 1]))].T
+    at, node, until, loses = rows[np.lexsort((rows[:, 0], rows[:, 1]))].T
+    assert not loses.any()
     assert (np.diff(rows[:, 0]) >= 0).all()
     assert at.min() > 1000
     assert at.max() < 1000 + 40 * DAY_S

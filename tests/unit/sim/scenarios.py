@@ -35,7 +35,7 @@ class Scenario:
     placement: str
     cap: int | None
     steps: list[tuple[str, int, int, int]]
-    failures: tuple[tuple[int, int, int], ...] = ()
+    failures: tuple[tuple[int, int, int, int], ...] = ()
 
     def cluster(self) -> Cluster:
         return Cluster(
@@ -47,7 +47,7 @@ class Scenario:
             placement=self.placement,
             cap=self.cap,
             record=True,
-            failures=np.array(self.failures, dtype=np.int64).reshape(-1, 3),
+            failures=np.array(self.failures, dtype=np.int64).reshape(-1, 4),
         )
 
     def reference(self) -> Reference:
@@ -88,7 +88,7 @@ def scenarios(draw: st.DrawFn, *, placements: tuple[str, ...] = ("count",), fail
     rows = draw(st.lists(st.tuples(st.integers(0, 4), size, time, time, user), min_size=1, max_size=14))
     kinds = st.sampled_from(["submit", "submit", "submit", "cancel", "end", "advance", "advance"])
     steps = draw(st.lists(st.tuples(kinds, st.integers(1, 6), time, st.integers(0, 14)), max_size=12))
-    failures = st.tuples(st.integers(0, 40), st.integers(0, nodes - 1), st.integers(1, 15))
+    failures = st.tuples(st.integers(0, 40), st.integers(0, nodes - 1), st.integers(1, 15), st.integers(0, 1))
     drawn = sorted(draw(st.lists(failures, min_size=1, max_size=8))) if failing else []
     return Scenario(
         nodes,
@@ -99,7 +99,7 @@ def scenarios(draw: st.DrawFn, *, placements: tuple[str, ...] = ("count",), fail
         draw(st.sampled_from(placements)),
         draw(st.sampled_from([None, None, 1, 2])),
         steps,
-        tuple((at, node, at + repair) for at, node, repair in drawn),
+        tuple((at, node, at + repair, loses) for at, node, repair, loses in drawn),
     )
 
 
@@ -144,6 +144,7 @@ class Pair:
             pass
         starts = self.fast.log_starts_s.tolist()
         assert starts == [self.slow.starts[i] for i in range(len(starts))]
+        assert self.fast.log_hits.tolist() == [list(hit) for hit in self.slow.hits]
 
     def finish_quietly(self) -> None:
         """An estimate does the pass that was due, so its events come in other batches; starts must be alike."""

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.examples import examples
+from tests.oracle.reference import DOWN
 from tests.unit.sim.scenarios import Pair, Scenario, scenarios
+
+from windrow.sim import simulate
 
 
 def play(scenario: Scenario) -> None:
@@ -36,6 +41,37 @@ def test_every_start_and_event_is_the_same_with_identities(scenario: Scenario) -
 @given(scenarios(placements=("count", "count", "leftmost", "contiguous"), failing=True))
 def test_every_start_and_event_is_the_same_where_nodes_fail(scenario: Scenario) -> None:
     play(scenario)
+
+
+@pytest.mark.slow
+@examples(100)
+@given(scenarios(failing=True))
+def test_a_replay_with_failures_is_what_one_sees_second_by_second(scenario: Scenario) -> None:
+    """Who waits, which nodes are busy and out, and what was lost: counted at every second of the slow cluster."""
+    names = ("nodes", "policy", "priority", "events", "cap")
+    rules: dict[str, Any] = {name: getattr(scenario, name) for name in names}
+    found = simulate(scenario.log, **rules, failures=np.array(scenario.failures, dtype=np.int64).reshape(-1, 4))
+    slow, last = scenario.reference(), int(found.end_s.max())
+    seen = []
+    for now in range(last):
+        slow.advance(now)
+        down = sum(job.number == DOWN for job in slow.running)
+        seen.append((len(slow.queue) + len(slow.held), sum(job.nodes for job in slow.running) - down, down))
+    slow.advance(last)
+    waiting, busy, out = np.array(seen, dtype=np.int64).reshape(-1, 3).T
+    first = int(scenario.log.submit_s[0])
+    for (times, values), expected in (
+        (found.queue_length(), waiting),
+        (found.busy_nodes(), busy),
+        (found.nodes_up(), scenario.nodes - out),
+    ):
+        place = np.searchsorted(times, np.arange(first, last), side="right") - 1
+        assert np.where(place >= 0, values[place], 0).tolist() == expected[first:].tolist()
+    summary, lost = found.summary(), [found.log.nodes[job] * (when - began) for when, job, began in slow.hits]
+    assert summary.runs_hit == len(slow.hits)
+    assert summary.lost_node_h == pytest.approx(sum(lost) / 3600)
+    assert summary.out_node_h == pytest.approx(out[first:].sum() / 3600)
+    assert summary.makespan_s * scenario.nodes * summary.utilization == pytest.approx(busy.sum() - sum(lost))
 
 
 @pytest.mark.slow

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 
 from windrow.cli import options, terminal
 from windrow.cli.arguments import duration_s, node_count, positive
-from windrow.cli.scenario import TIMES
+from windrow.cli.scenario import TIMES, add_failures, failure_words
 from windrow.errors import UserError
 
 if TYPE_CHECKING:
     from windrow.cli.simulate_output import Simulated
     from windrow.model import Log
+    from windrow.model.failures import Failures
 
 SUMMARY = "Replay a log on a simulated cluster and print waits, slowdown and utilization."
 
@@ -21,6 +22,7 @@ EPILOG = """
 examples:
   windrow simulate KTH-SP2-1996-2.1-cln.swf.gz
   windrow simulate log.swf --policy fcfs --policy easy --policy conservative --html report.html
+  windrow simulate log.swf --failures nodes=100d,repair=4h --seed 1
   windrow simulate log.swf --policy easy --from 30d --to 60d --jobs-out jobs.parquet --json
 """
 
@@ -56,13 +58,14 @@ def _add_settings(parser: argparse.ArgumentParser) -> None:
     add("--events E", default="batched", help="what happens within a second, see below")
     add("--placement L", default="count", help="whether nodes have identities, see below")
     add("--cap K", positive, help="maximum number of jobs of one user queued or running (default: no cap)")
+    add_failures(add, "", "seed of the failures")
 
 
 def run(args: argparse.Namespace) -> int:
     """Read, simulate under each policy, and hand out the results."""
     policies = list(dict.fromkeys(policy.strip().lower() for policy in args.policy or ["conservative"]))
-    _check(args, policies)
-    outcome = _simulate_all(args, _read(args), policies)
+    failures = _checked(args, policies)
+    outcome = _simulate_all(args, _read(args), policies, failures)
     window = {"from_s": outcome.from_s, "to_s": outcome.to_s}
     if args.jobs_out:
         from windrow.cli.simulate_output import write_jobs
@@ -79,9 +82,10 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _check(args: argparse.Namespace, policies: list[str]) -> None:
-    """Refuse what cannot work before the log is read."""
+def _checked(args: argparse.Namespace, policies: list[str]) -> Failures:
+    """Refuse what cannot work before the log is read; what fails."""
     from windrow.cli.simulate_output import check_suffix
+    from windrow.formats.failure_log import read_failures
     from windrow.sim.settings import ClusterSettings
 
     for policy in policies:
@@ -92,6 +96,10 @@ def _check(args: argparse.Namespace, policies: list[str]) -> None:
         raise UserError("--warmup says how long before --from to start; give --from too")
     if args.jobs_out:
         check_suffix(args.jobs_out)
+    failures = read_failures(args.failures)
+    if failures.in_shell:
+        raise UserError("--failures: a log has no tasks, agents or managers; here only nodes can fail")
+    return failures
 
 
 def _read(args: argparse.Namespace) -> Log:
@@ -106,15 +114,21 @@ def _read(args: argparse.Namespace) -> Log:
     return log
 
 
-def _simulate_all(args: argparse.Namespace, log: Log, policies: list[str]) -> Simulated:
+def _simulate_all(args: argparse.Namespace, log: Log, policies: list[str], failures: Failures) -> Simulated:
     from windrow.cli.simulate_output import Simulated
+    from windrow.lab.scenario import failing
     from windrow.sim import simulate
 
+    fails = {"failures": args.failures, "seed": str(args.seed)} if failures else {}
+    drawn = failing(log, failures, args.seed) if failures else None
     settings = {name: getattr(args, name) for name in ("priority", "requests", "events", "placement")}
     zero = int(log.submit_s[0])
     begin_s = 0 if args.warmup_s is None else max(0, math.floor(args.from_s - args.warmup_s))
     simulations = []
     for policy in policies:
         with terminal.waiting(f"simulating {len(log):,} jobs under {policy}"):
-            simulations.append(simulate(log, policy=policy, cap=args.cap, from_s=zero + begin_s, **settings))
-    return Simulated(tuple(simulations), log.repairs, args.cap, zero + args.from_s, zero + args.to_s)
+            given = {"policy": policy, "cap": args.cap, "from_s": zero + begin_s, "failures": drawn, **settings}
+            simulations.append(simulate(log, **given))
+            simulations[-1].settings.update(fails)
+    window, words = (zero + args.from_s, zero + args.to_s), tuple(failure_words(failures, log.machine_nodes))
+    return Simulated(tuple(simulations), log.repairs, args.cap, *window, words)

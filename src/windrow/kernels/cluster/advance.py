@@ -115,15 +115,15 @@ def instant(s: Ints, log: Ints, starts: Ints) -> None:
 
 @kernel
 def fail_all(s: Ints, log: Ints, starts: Ints) -> None:
-    """The nodes whose time it is fail. Jobs of the log that lose one arrive again, to run from the beginning."""
+    """The nodes whose time it is fail. Behind the starts of jobs are recorded those that lose one, and their starts."""
     while is_due(s, log):
         f = s[c.FAILURE]
         s[c.FAILURE] += 1
-        j = fail(s, log[f, c.NODE], log[f, c.OUT_UNTIL])
-        if j >= 0:
-            if starts.shape[0]:
+        j = fail(s, log[f, c.NODE], log[f, c.OUT_UNTIL], log[f, c.LOSES])
+        if j >= 0 and starts.shape[0]:
+            starts[f], starts[f + starts.shape[0] - log.shape[0]] = j, starts[j]
+            if log[f, c.LOSES] == 0:
                 starts[j] = -1
-            arrive(s, j, log[j, c.LOG_NODES], log[j, c.LOG_REQUESTED], log[j, c.LOG_RUN], log[j, c.BY])
     if s[c.EVENT_ORDER] != c.BATCHED:
         admit(s)
         schedule(s, starts)

@@ -7,6 +7,9 @@ Whom it hits. Where nodes have identities, the job that holds the node. Where th
 up are taken to be given out in the order of their numbers to the running jobs in the order of their starts; the rest is
 idle. So a job is hit as often as its share of the nodes says. A node that is out does not fail again.
 
+A job of the log that is hit arrives again, to run from the beginning, as it was submitted; or it is lost, where the row
+of the failure says so. A client's job is over, and the client is told.
+
 Reservations are promises on nodes of which one is gone now: all are dropped, and the next pass makes them in the order
 of the queue.
 """
@@ -15,7 +18,16 @@ from __future__ import annotations
 
 from windrow.kernels.cluster import nodesets
 from windrow.kernels.cluster import state as c
-from windrow.kernels.cluster.jobs import finish_first, give_back, hold, queued, queued_set, running_set, sift_up
+from windrow.kernels.cluster.jobs import (
+    arrive,
+    finish_first,
+    give_back,
+    hold,
+    queued,
+    queued_set,
+    running_set,
+    sift_up,
+)
 from windrow.kernels.cluster.state import Ints
 from windrow.kernels.jit import kernel
 
@@ -29,14 +41,16 @@ def is_due(s: Ints, log: Ints) -> bool:
 
 
 @kernel
-def fail(s: Ints, node: int, until: int) -> int:
+def fail(s: Ints, node: int, until: int, loses: int) -> int:
     """The node is out from now on until then. Returns the job that it takes with it, or DOWN where there is none."""
-    i, job = holder(s, node), c.DOWN
+    i, job, nodes, requested, run, user = holder(s, node), c.DOWN, 0, 0, 0, 0
     if i == IS_OUT:
         return job
     if i != IDLE:
         e = s[c.HEAP_AT] + i * c.HEAP_WIDTH
-        job = s[s[c.RUNNING_AT] + s[e + c.SLOT] * c.RUNNING_WIDTH + c.JOB]
+        r = s[c.RUNNING_AT] + s[e + c.SLOT] * c.RUNNING_WIDTH
+        job, nodes, requested, user = s[r + c.JOB], s[r + c.NODES], s[r + c.REQUESTED], s[r + c.USER]
+        run = s[e + c.END] - s[r + c.EXPECTED] + requested
         s[e + c.END] = s[c.NOW]  # every other end lies in the future, so this one comes to the top
         sift_up(s, i)
         finish_first(s, c.FAILED)
@@ -44,6 +58,8 @@ def fail(s: Ints, node: int, until: int) -> int:
         forget_reservations(s)
     take_out(s, node, until)
     s[c.FREED] = 2  # what earlier passes found out is no longer true
+    if job >= 0 and loses == 0:
+        arrive(s, job, nodes, requested, run, user)
     return job
 
 

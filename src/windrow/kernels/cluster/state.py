@@ -2,7 +2,8 @@
 
 Rule 1: whatever changes during a simulation, and the rules it follows, are in this array; a copy of it is a clone.
 Rule 2: the log is not. Clones share it: one row per job, columns SUBMIT to BY. Where nodes fail, a row that is never
-reached ends the jobs, and behind it each failure has one: its time, the node, and until when that is out.
+reached ends the jobs, and behind it each failure has one: its time, the node, until when that is out, and 1 where a
+job of the log that it hits is lost.
 Rule 3: the array begins with a header (the names below are places in it); the header says where each region begins and
 how many entries it has room for. Kernels never allocate: they say that room is missing, and `grown` copies all
 into a roomier array.
@@ -99,7 +100,7 @@ STARTED, ENDED, KILLED_EVENT, CANCELLED, FAILED = range(5)
 
 # A row of the log.
 SUBMIT, LOG_NODES, LOG_REQUESTED, LOG_RUN, BY = range(5)
-NODE, OUT_UNTIL = 1, 2  # of a failure
+NODE, OUT_UNTIL, LOSES = 1, 2, 3  # of a failure
 
 # The numbers behind the settings' names; what they mean is in `windrow.sim.settings`.
 FCFS, EASY, BY_DEPTH, CONSERVATIVE = range(4)

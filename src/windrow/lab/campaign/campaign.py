@@ -125,7 +125,7 @@ class Campaign:
             ClusterSettings(**asdict(rules))
         if min(self.submit_s) < 0 or min(self.caps) < 1 or not 0 <= self.noise < 10:
             raise UserError(f"campaign {self.name}: times count from 0, caps from 1, and noise is from 0 to below 10")
-        if self.noise == 0 and not self.failures and len(self.seeds) > 1:
+        if self.noise == 0 and not self.failures.is_drawn and len(self.seeds) > 1:
             words = "several seeds change nothing without noise or failures"
             raise UserError(f"campaign {self.name}: {words}; set one of them, or one seed")
 

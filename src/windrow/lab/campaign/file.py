@@ -10,10 +10,12 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from itertools import product
+from pathlib import Path
 
 from windrow.app.strategies import STRATEGIES
 from windrow.errors import UserError, unknown_name
 from windrow.formats.disk import AnyPath, bare_name
+from windrow.formats.failure_log import read_failures
 from windrow.lab.campaign import entries
 from windrow.lab.campaign.campaign import Campaign
 from windrow.lab.campaign.sources import LogSource, WorkflowSource
@@ -56,14 +58,15 @@ def read_campaign(path: AnyPath) -> Sweep:
             requests=_requests(top),
             rules=tuple(rule for _, rule in rules),
             caps=tuple(_wholes(top, "caps", [16], 1)),
-            seeds=_seeds(top, is_drawn=any([*noises, *failures.values()])),
+            seeds=_seeds(top, is_drawn=any([*noises, *(one.is_drawn for one in failures.values())])),
             noise=max(noises),
-            failures=max(failures.values(), key=bool),
+            failures=max(failures.values(), key=lambda one: (one.is_drawn, bool(one))),
         )
     top.finish()
     parts = []
     for margin, noise, text in product(margins, noises, failures):
-        seeds = campaign.seeds if noise or failures[text] else campaign.seeds[:1]  # all would give the same trials
+        is_drawn = noise or failures[text].is_drawn  # else all seeds would give the same trials
+        seeds = campaign.seeds if is_drawn else campaign.seeds[:1]
         chosen = replace(campaign, noise=noise, failures=failures[text], seeds=seeds, terms=(("margin", margin),))
         parts.append(Part(margin, noise, text, chosen))
     return Sweep(name, tuple(parts))
@@ -99,7 +102,7 @@ def _failures(top: TomlTable) -> dict[str, Failures]:
     found: dict[str, Failures] = {}
     for text in top.several("failures", ["none"]):
         try:
-            found[str(text)] = Failures.parse(str(text))
+            found[str(text)] = read_failures(str(text), Path(top.file.path).absolute().parent)
         except UserError as error:
             raise top.fault("failures", str(error)) from None
     return found

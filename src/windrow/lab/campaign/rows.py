@@ -61,7 +61,7 @@ def rows_of(chunk: Chunk) -> pa.Table:
 def chunk_table(chunk: Chunk) -> pa.Table:
     """Run all trials of the chunk."""
     kept = (chunk.log, chunk.log.content, chunk.requests, chunk.rules, chunk.submit_s, chunk.failures)
-    warm = {seed: _warm(*kept, seed if chunk.failures else 0) for seed in chunk.seeds}
+    warm = {seed: _warm(*kept, seed if chunk.failures.is_drawn else 0) for seed in chunk.seeds}
     workflow = chunk.workflow.load()
     terms = Terms(**dict(chunk.terms))  # type: ignore[arg-type]
     work = Work(workflow, whole_seconds(workflow), Site.of(warm[chunk.seeds[0]][0].nodes, cap=chunk.cap))

@@ -40,4 +40,9 @@ FIGURES = (
     SummaryFigure("utilization", "utilization", lambda share: f"{share:.2%}".replace("%", " %"), max),
     SummaryFigure("makespan", "makespan_s", format_duration, min),
     SummaryFigure("killed at their request", "killed", "{:,.0f}".format),
+    SummaryFigure("failures of nodes", "node_failures", "{:,.0f}".format),
+    SummaryFigure("runs that lost a node", "runs_hit", "{:,.0f}".format),
+    SummaryFigure("jobs lost with a node", "jobs_lost", "{:,.0f}".format),
+    SummaryFigure("lost with these runs", "lost_node_h", "{:,.0f} node-hours".format),
+    SummaryFigure("out of service", "out_node_h", "{:,.0f} node-hours".format),
 )

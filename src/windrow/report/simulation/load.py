@@ -54,13 +54,18 @@ def utilization(simulations: Sequence[Simulation], window: Window) -> tuple[str,
         share = averages(times, busy, edges) / simulations[i].machine_nodes
         middle = (edges[:-1] + edges[1:]) / 2
         colour = i % plot.COLOURS
-        return plot.band(frame, middle, np.zeros(len(share)), share, colour) + plot.line(frame, middle, share, colour)
+        drawn = plot.band(frame, middle, np.zeros(len(share)), share, colour) + plot.line(frame, middle, share, colour)
+        if simulations[i].outages is None:
+            return drawn
+        up = averages(*simulations[i].nodes_up(), edges) / simulations[i].machine_nodes
+        return drawn + plot.line(frame, middle, up, colour, thin=True)
 
     names = [s.label for s in simulations]
     axes = [share_axis("nodes busy")] * len(simulations)
     caption = (
         f"The height of the line is the share of nodes that run jobs, averaged over {_length_words(length)}. "
         "At 100 % no node is idle; a gap while jobs wait is room that the policy could not use."
+        f"{' The thin line is the share of nodes that are not out.' if simulations[0].outages else ''}"
         f"{_veil_words(window)}"
     )
     return _rows(simulations, names, axes, draw, window), caption

@@ -19,12 +19,18 @@ _WORDS = (
     ("utilization", "node-seconds that the jobs counted ran, of all that the machine had during the makespan"),
     ("makespan", "from the first submission to the last end, of the jobs counted"),
 )
+_FAILED = (
+    ("runs that lost a node", "jobs that were killed because one of their nodes failed, each time that they were"),
+    ("lost with these runs", "what they had held until then; utilization and bounded slowdown count the last run only"),
+    ("out of service", "from failures to the end of repairs, during the makespan"),
+)
 _MEANINGS: Mapping[str, Mapping[str, str]] = {
     "priority": PRIORITIES,
     "requests": REQUESTS,
     "events": EVENTS,
     "placement": PLACEMENTS,
     "cap": {},
+    "failures": {},
 }
 
 
@@ -47,7 +53,7 @@ def simulation_page(
     known = [f"{label}: {POLICIES[name]}" for label, name in names.items() if name in POLICIES]
     sections = [
         section("What was simulated", facts(_what(first, window, repairs or first.log.repairs)), notes(known)),
-        section("Figures", _table(labels, summaries), facts(_WORDS)),
+        section("Figures", _table(labels, summaries), facts(_WORDS + (_FAILED if first.outages else ()))),
         section("Jobs waiting", figure(*load.queue(simulations, window))),
         section("Nodes busy", figure(*load.utilization(simulations, window))),
         section("How long jobs wait", figure(*waits.distribution(simulations, window))),

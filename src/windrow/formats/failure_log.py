@@ -1,0 +1,98 @@
+"""Which nodes failed when, and for how long: a line for each failure, with commas or tabs between its columns.
+
+Columns are known by the names in the first line, which may begin with #; without names they are time, node and repair.
+
+own            `time`, `node` and `repair`; both times are durations (90, 4h, 3d), and the first one counts from the
+               first submission of the simulated log
+Failure Trace  `event_start_time`, `node_id` and `event_end_time` (or `event_stop_time`), in seconds; with `event_type`,
+Archive        only lines of type 0, when a component was not available (table event_trace)
+Los Alamos     `Prob Started`, `nodenumz` (or `nodenum`) and `Prob Fixed`, like 6/21/2005 10:54; lines of one `System`
+
+The times of the last two count from the first failure. Nodes are whole numbers from 0; where one is not, all are
+numbered in the order in which they are first named. What ends when it begins counts for a second. Lines that begin with
+# are left out.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+from windrow.errors import InputError, UserError
+from windrow.formats.disk import AnyPath, read_text
+from windrow.model import parse_duration
+from windrow.model.bounds import COUNT_MAX
+from windrow.model.failures import Failures, Rows
+
+_OWN = ("time", "node", "repair")
+_KNOWN = (
+    ("time", "event_start_time", "prob started"),
+    ("node", "node_id", "nodenumz", "nodenum"),
+    ("repair", "event_end_time", "event_stop_time", "prob fixed"),
+)
+_FIX = "write time, node and repair, like 3d,17,4h"
+
+
+def read_failures(text: str, folder: AnyPath = "") -> Failures:
+    """What `--failures` means by this text; a failure log is looked for from the folder on."""
+    return Failures.parse(text, lambda name: read_failure_log(Path(folder, name)))
+
+
+def read_failure_log(path: AnyPath) -> Rows:
+    """The failures of a file, by time. InputError with the line where it cannot be used."""
+    lines = read_text(path).splitlines() or [""]
+    names = [name.strip().lower() for name in _cells(path, lines[0].lstrip("# "), 1)]
+    is_named = any(name in _KNOWN[0] for name in names)
+    names = names if is_named else [*_OWN]
+    at = [next((names.index(name) for name in known if name in names), -1) for known in _KNOWN]
+    if -1 in at:
+        raise InputError(path, f"no column is called {_OWN[at.index(-1)]}", line=1, fix=_FIX)
+    found = list(_failures(path, list(enumerate(lines, 1))[is_named:], names, at))
+    if not found:
+        raise InputError(path, "it has no failure", fix=_FIX)
+    first = 0 if names[at[0]] == "time" else min(since for since, _, _ in found)
+    called = dict.fromkeys(node for _, node, _ in found)
+    are_numbers = all(node.isdecimal() and int(node) <= COUNT_MAX for node in called)
+    number = {node: int(node) if are_numbers else place for place, node in enumerate(called)}
+    return tuple(sorted((since - first, number[node], max(since + 1, end) - first) for since, node, end in found))
+
+
+def _failures(
+    path: AnyPath, lines: list[tuple[int, str]], names: list[str], at: list[int]
+) -> Iterator[tuple[int, str, int]]:
+    """When each failure began, of which node, and when it ended."""
+    kind, system = (names.index(name) if name in names else -1 for name in ("event_type", "system"))
+    systems: set[str] = set()
+    for line, text in lines:
+        if not text.strip() or text.startswith("#"):
+            continue
+        cells = _cells(path, text, line)
+        if len(cells) < len(names) and len(cells) <= max(*at, kind, system):
+            raise InputError(path, f"{len(cells)} of {len(names)} columns", line=line, fix=_FIX)
+        if kind >= 0 and cells[kind] != "0":
+            continue
+        systems |= {cells[system]} if system >= 0 else set()
+        if len(systems) > 1:
+            raise InputError(path, "another system than before", line=line, fix="keep the lines of one system")
+        try:
+            since, end = _seconds(cells[at[0]]), _seconds(cells[at[2]])
+        except (UserError, ValueError) as error:
+            raise InputError(path, str(error), line=line, fix=_FIX) from None
+        yield since, cells[at[1]], end + (since if names[at[2]] == "repair" else 0)
+
+
+def _cells(path: AnyPath, text: str, line: int) -> list[str]:
+    try:
+        rows = list(csv.reader([text], delimiter="\t" if "\t" in text else ",", skipinitialspace=True))
+    except csv.Error as error:
+        raise InputError(path, str(error), line=line, fix=_FIX) from None
+    return [cell.strip() for cell in rows[0]] if rows else [""]
+
+
+def _seconds(text: str) -> int:
+    """A duration or an epoch time, or a date and time of the day."""
+    if "/" in text:
+        return int(datetime.strptime(text, "%m/%d/%Y %H:%M").replace(tzinfo=UTC).timestamp())
+    return int(text) if text.isdecimal() and len(text) < 12 else int(parse_duration(text))
