@@ -106,6 +106,11 @@ MATRICES: tuple[Row, ...] = (
         {"WINDROW_FULL": "1"},
     ),
     (
+        "reliability learned from lives: coverage of its intervals in worlds that are known, 300 each",
+        ("tests/unit/forecast/test_lives.py", "-n2"),
+        {"WINDROW_FULL": "1"},
+    ),
+    (
         "Slurm as sites run it: nodes drained, down, cut off; partitions down; limits; held and preempted jobs",
         (*_SITES, *_SIDE_BY_SIDE),
         {},

@@ -103,6 +103,11 @@ OPTIONS: dict[tuple[str, ...], dict[str, Callable[[Draw], str]]] = {
         "--on": bad_choice,
         "--placement": bad_choice,
     },
+    ("reliability",): {
+        "--on": bad_choice,
+        "--nodes": lambda d: bad_whole(d, 1, _NODES),
+        **dict.fromkeys(("--time", "--since"), lambda d: d.choice(["0", bad_time(d)])),
+    },
     ("timeline", WORKFLOW): {"--at": bad_time, "--priority": bad_weights, "--strategy": bad_choice},
     ("run", "ok.yaml"): {
         **dict.fromkeys(("--on", "--strategy", "--objective"), bad_choice),

@@ -26,7 +26,7 @@ from windrow.app.sites import OVERHEAD_S, Reached, placing, site_of
 from windrow.app.strategies import AUTO, find_strategy
 from windrow.errors import NothingBegun, OutsideError, UserError
 from windrow.forecast.base import Forecaster
-from windrow.forecast.best_effort import filled, past_waits
+from windrow.forecast.best_effort import filled, known_hazard, past_waits
 from windrow.forecast.ledger import promised_too_much
 from windrow.forecast.runtimes import DEFAULT_RISK, FilledTime, RunTimes, Source
 from windrow.forecast.waits import FromHistory, History
@@ -207,8 +207,10 @@ def terms_for(order: RunRequest) -> Terms:
 
 
 def _reached(order: RunRequest, name: str, queue: Queue, limits: Limits, place: str = "") -> Reached:
-    site = site_of(name, limits, queue, cap=order.cap, max_nodes=order.max_nodes)
-    return Reached(site, limits, queue, place or place_of(queue), order.workflow, order.max_nodes)
+    site, place = site_of(name, limits, queue, cap=order.cap, max_nodes=order.max_nodes), place or place_of(queue)
+    learned, said = known_hazard(place, time.time()), site.hazard.preemption_rate
+    site = replace(site, hazard=replace(learned, preemption_rate=said or learned.preemption_rate))
+    return Reached(site, limits, queue, place, order.workflow, order.max_nodes)
 
 
 def start_run(

@@ -1,5 +1,5 @@
-"""What a run learns, for itself and for those to come: how long its tasks took, how long its jobs waited, and
-how good its look ahead was."""
+"""What a run learns, for itself and for those to come: how long its tasks took, how long its jobs waited, what became
+of them, and how good its look ahead was."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from windrow.errors import WindrowError
 from windrow.forecast.best_effort import Memory
+from windrow.forecast.failures import Lives
 from windrow.forecast.ledger import Promise
 from windrow.forecast.runtimes import FilledTime, PastRun, RunTimes, Source
 from windrow.forecast.waits import History, PastWait
@@ -20,6 +21,7 @@ from windrow.manager import events as e
 from windrow.manager.dispatch import Dispatch
 from windrow.manager.journal import Record
 from windrow.model import Runnable
+from windrow.queues.port import Life
 from windrow.strategies import Decision
 
 FEW_TASKS = 5
@@ -47,20 +49,27 @@ class Learning:
         self._dispatch, self._places, self._first = dispatch, places, next(iter(places.values()))
         self._times: Memory[PastRun] = Memory(RunTimes().record, "run times")
         self._waits: dict[str, Memory[PastWait]] = {}
+        self._lives: dict[str, Memory[Life]] = {}
         if waits is not None:
             self._waits = {p.name: Memory(partial(waits.record, p.name), "waits") for p in places.values()}
+            lives = Lives(waits.path)
+            self._lives = {p.name: Memory(partial(lives.record, p.name), "losses") for p in places.values()}
         self._plans: list[tuple[int, int, Place]] = []
         self._ran_at: dict[int, Place] = {}
         self._submitted_s: dict[int, float] = {}
+        self._started_s: dict[int, float] = {}
         for record in past:
             self._hear(record)
 
     def __call__(self, records: Sequence[Record]) -> None:
-        """Keep the run times of the tasks that finished, and the waits of the jobs that started."""
+        """Keep the run times of tasks that finished, the waits of jobs that started, and what became of those."""
         heard = [wait for record in records if (wait := self._hear(record)) is not None]
         self._times.keep([run for record in records if (run := self._past_run(record)) is not None])
         for place, memory in self._waits.items():
             memory.keep([wait for name, wait in heard if name == place])
+        over = [life for record in records if (life := self._life(record)) is not None]
+        for place, kept in self._lives.items():
+            kept.keep([life for name, life in over if name == place])
 
     def _hear(self, record: Record) -> tuple[str, PastWait] | None:
         """Follow the jobs; the wait of the one that started, where one did, and in which place."""
@@ -71,13 +80,25 @@ class Learning:
                     self._ran_at |= dict.fromkeys(plan.tasks, self._places[plan.site])
             case e.JobSubmitted(job=job):
                 self._submitted_s[job] = record.at_s
-            case e.JobStarted(job=job) if (submitted_s := self._submitted_s.pop(job, None)) is not None:
+            case e.JobStarted(job=job) if (
+                self._started_s.setdefault(job, record.at_s)
+                and (submitted_s := self._submitted_s.pop(job, None)) is not None
+            ):
                 nodes, requested_s, place = self._plans[job]
                 tag = self._dispatch.tag(job)
                 return place.name, PastWait(tag, nodes, requested_s, submitted_s, record.at_s)
             case _:
                 pass
         return None
+
+    def _life(self, record: Record) -> tuple[str, Life] | None:
+        """For how long a job that is over had its nodes, and what ended it, and in which place."""
+        if not isinstance(event := record.event, e.JobEnded | e.JobKilled) or event.job not in self._started_s:
+            return None
+        nodes, _, place = self._plans[event.job]
+        cause, node = (event.cause, event.node) if isinstance(event, e.JobKilled) else (None, "")
+        span = self._started_s.pop(event.job), record.at_s
+        return place.name, Life(self._dispatch.tag(event.job), nodes, *span, cause, (), node)
 
     def _past_run(self, record: Record) -> PastRun | None:
         """How long the task took that finished, where one did, or would have taken at a site of the usual speed."""

@@ -31,6 +31,8 @@ speed = 1.3                     # how many times as fast tasks run there
 setup = "module load gcc"       # in the shell of a job, before its agent
 max_node_hours = 2000           # what one run may use there
 price = 0.5                     # of a node-hour, for --objective cost
+preempted_every = "2h"          # its jobs are taken away, on average after this time (default: as learned)
+max_preemptions = 2             # tasks that were preempted this often go to another site, if there is one
 attributes = {gpu = "a100"}     # for `where:` conditions of tasks
 
 Both kinds of tables take all keys; a [queues.NAME] says `kind` where a [sites.NAME] says `queue`.
@@ -46,6 +48,8 @@ from typing import Any
 from windrow.app.ownership import refuse_foreign
 from windrow.errors import InputError, UserError, unknown_name
 from windrow.formats.disk import read_text
+from windrow.model.duration import parse_duration
+from windrow.model.hazard import Hazard
 from windrow.model.size import parse_size
 from windrow.places import user_folder
 
@@ -55,8 +59,8 @@ HERE = "here"
 """What `shares_files_with` calls the folder from which a run is started."""
 _TEXT, _NUMBER = (str, "text in quotes"), (float, "a number that is not negative")
 SITE_KEYS: Mapping[str, tuple[type, str]] = {
-    **dict.fromkeys(("host", "data_host", "folder", "setup", "room"), _TEXT),
-    **dict.fromkeys(("max_node_hours", "price"), _NUMBER),
+    **dict.fromkeys(("host", "data_host", "folder", "setup", "room", "preempted_every"), _TEXT),
+    **dict.fromkeys(("max_node_hours", "price", "max_preemptions"), _NUMBER),
     "speed": (float, "a number above 0"),
     "attributes": (dict, 'a table such as {gpu = "a100"}'),
     "shares_files_with": (list, 'a list such as ["here"]'),
@@ -110,6 +114,10 @@ def site_fields(name: str, tables: Mapping[str, Mapping[str, Any]]) -> dict[str,
         fields[key] = float(value) if kind is float else value
     if "room" in fields:
         fields["room_bytes"] = parse_size(fields.pop("room"))
+    if (every := fields.pop("preempted_every", None)) is not None:
+        if not (every_s := parse_duration(every)):
+            raise UserError("preempted_every must be above 0; leave it out where no job is preempted")
+        fields["hazard"] = Hazard(preemption_rate=1 / every_s)
     for other in fields.pop("shares_files_with", ()):
         if other not in tables and other != HERE:
             raise unknown_name("site of shares_files_with", str(other), [HERE, *tables])

@@ -25,7 +25,7 @@ from windrow.errors import UserError, WindrowError, unknown_name
 from windrow.version import __version__
 
 GROUPS = {
-    "run a workflow": ("run", "plan", "resume", "retry", "cancel", "forecast", "sites", "doctor"),
+    "run a workflow": ("run", "plan", "resume", "retry", "cancel", "forecast", "reliability", "sites", "doctor"),
     "inspect a run": ("status", "watch", "tasks", "logs", "shell", "explain", "report", "runs"),
     "share a pool of nodes": ("pool", "submit"),
     "try it in simulation": ("compare", "timeline", "simulate", "stream", "grid", "lab", "reproduce"),

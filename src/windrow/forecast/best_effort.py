@@ -11,10 +11,12 @@ from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
 from windrow.errors import WindrowError
+from windrow.forecast.failures import Lives
 from windrow.forecast.runtimes import DEFAULT_RISK, FilledTime, RunTimes, check_risk, fill
 from windrow.forecast.waits import History
 from windrow.forecast.waits import default_path as waits_path
 from windrow.model import Runnable
+from windrow.model.hazard import NO_HAZARD, Hazard
 
 logger = logging.getLogger(__name__)
 Say = Callable[[str], None]
@@ -58,3 +60,12 @@ def past_waits(say: Say = logger.warning) -> History | None:
     except WindrowError as error:
         say(f"waits of earlier jobs are neither used nor remembered: {error}")
         return None
+
+
+def known_hazard(place: str, at_s: float, say: Say = logger.warning) -> Hazard:
+    """What was learned of how jobs of a place are lost; nothing where that cannot be used."""
+    try:
+        return Lives().hazard(place, at_s) if waits_path().exists() else NO_HAZARD
+    except WindrowError as error:
+        say(f"losses of earlier jobs are not used: {error}")
+        return NO_HAZARD

@@ -66,7 +66,7 @@ class Hazard:
         if self.scale_s is not None and seconds > 0:
             at = (seconds + (age_s or 0.0)) / self.scale_s
             if age_s is None:
-                log += nodes * _log_upper(1 / self.shape, at**self.shape)
+                log += nodes * log_upper_gamma(1 / self.shape, at**self.shape)
             else:
                 log += nodes * ((age_s / self.scale_s) ** self.shape - at**self.shape)
         return math.exp(log)
@@ -112,7 +112,7 @@ class Hazard:
 NO_HAZARD = Hazard()
 
 
-def _log_upper(a: float, x: float) -> float:
+def log_upper_gamma(a: float, x: float) -> float:
     """The logarithm of Q(a, x): by its series, or by its continued fraction (Lentz) where that is the faster one."""
     front = a * math.log(x) - x - math.lgamma(a) if x > 0 else -math.inf
     if x < a + 1:

@@ -39,7 +39,7 @@ class Site:
     those of an empty one the folder from which the run was started. host: where its commands run, if not here, and
     data_host where files are sent, if not there; folder: where runs are kept there; setup: what the shell of a job
     does before its agent starts. attributes: what the user says of it, for conditions. hazard: how jobs there are lost,
-    as far as it is known.
+    as far as it is known; max_preemptions: how often a task may be preempted there before it goes elsewhere.
     """
 
     name: str
@@ -61,6 +61,7 @@ class Site:
     setup: str = ""
     attributes: Attributes = field(default_factory=dict)
     hazard: Hazard = NO_HAZARD
+    max_preemptions: float = 2
     settings: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import Protocol, runtime_checkable
 
 from windrow.errors import OutsideError, UserError
+from windrow.model.cause import Cause
 from windrow.model.nodes import NOTHING, Need
 from windrow.model.resources import NodeShape
 from windrow.model.site import NodeKind
@@ -173,6 +174,35 @@ class PastJob:
     def run_s(self) -> float | None:
         """How long it ran; None where that is not known."""
         return None if self.started_s is None or self.ended_s is None else self.ended_s - self.started_s
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """For how long a job had its nodes, and what ended it: a cause where it was lost, None where it was not (yet).
+
+    `hosts` are its nodes by name, where that is known; `node` is the one that is to blame.
+    """
+
+    job: str
+    nodes: int
+    started_s: float
+    ended_s: float
+    cause: Cause | None = None
+    hosts: tuple[str, ...] = ()
+    node: str = ""
+
+    @property
+    def run_s(self) -> float:
+        """How long it ran."""
+        return self.ended_s - self.started_s
+
+
+@runtime_checkable
+class Remembers(Protocol):
+    """A queue whose accounts tell how jobs ended."""
+
+    def lives(self, since_s: float) -> list[Life] | None:
+        """All jobs that had nodes since then, those of our own runs too. None where no accounts are kept."""
 
 
 @runtime_checkable

@@ -8,12 +8,14 @@ import pytest
 
 from windrow.agent.folder import RunFolder
 from windrow.app.learning import Learning, Place
+from windrow.forecast.failures import Lives
 from windrow.forecast.runtimes import RunTimes
 from windrow.forecast.waits import History
 from windrow.manager.dispatch import Dispatch
-from windrow.manager.events import JobsPlanned, JobStarted, JobSubmitted, TaskFinished
+from windrow.manager.events import JobEnded, JobKilled, JobsPlanned, JobStarted, JobSubmitted, TaskFinished
 from windrow.manager.journal import Record
 from windrow.model import Runnable, Step, Task, Workflow
+from windrow.model.cause import Cause
 from windrow.strategies import Decision, JobPlan
 
 
@@ -29,6 +31,7 @@ def records(job: int) -> list[Record]:
         Record(JobSubmitted(10, job, "q")),
         Record(JobStarted(40, job)),
         Record(TaskFinished(50, 0), {"begun": 42.0, "peak_bytes": 7}),
+        Record(JobKilled(60, job, cause=Cause.PREEMPTED) if job % 2 else JobEnded(60, job)),
     ]
 
 
@@ -43,6 +46,9 @@ def test_times_and_waits_are_there_for_the_next_run(tmp_path: Path, monkeypatch:
     (bound,) = waits.bounds("here", [(1, 60)], 10.0)
     assert bound is not None
     assert (bound.wait_s, bound.jobs) == (30, 6)
+    lives = Lives(waits.path).past("here", 0)
+    assert [life.run_s for life in lives] == [20] * 6
+    assert [life.cause for life in lives] == [None, Cause.PREEMPTED] * 3
 
 
 def test_histories_that_cannot_be_written_stop_nothing_and_are_named_once(
@@ -56,7 +62,7 @@ def test_histories_that_cannot_be_written_stop_nothing_and_are_named_once(
     for job in range(3):
         learning(records(job))
     said = [record.getMessage().partition(": ")[0] for record in caplog.records]
-    assert said == ["run times are not remembered", "waits are not remembered"]
+    assert said == ["run times are not remembered", "waits are not remembered", "losses are not remembered"]
 
 
 def test_one_history_does_without_the_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from windrow.model.cause import Cause
 from windrow.queues.command import Answer
-from windrow.queues.port import Accounts, PastJob
+from windrow.queues.port import Accounts, Life, PastJob
 from windrow.queues.slurm.queue import SlurmQueue
-from windrow.queues.slurm.text import FOREVER_S, parse_past, past_argv
+from windrow.queues.slurm.text import FOREVER_S, parse_lives, parse_past, past_argv
 
 ROWS = """\
 1|COMPLETED|1794758715|1794758716|1794758718|2|1|n[1-2]|ann|wrap
@@ -71,5 +72,27 @@ def test_a_queue_tells_what_its_site_remembers() -> None:
     assert len(jobs) >= 6
 
 
+LIVES = """\
+1|COMPLETED|1794758716|1794758718|2|n[1-2]
+2|RUNNING|1794758718|Unknown|8|n[1-8]
+3|PENDING|Unknown|Unknown|8|None assigned
+4|NODE_FAIL|1794758000|1794758900|2|n[3-4]
+4|PREEMPTED|1794758950|1794758980|2|n[5-6]
+5|CANCELLED by 0|1794758717|1794758717|3|None assigned
+"""
+
+
+def test_lives_tell_what_ended_jobs_each_time_that_they_ran() -> None:
+    base = 1794758000.0
+    assert parse_lives(LIVES, base + 100, base + 1000) == [
+        Life("1", 2, base + 716, base + 718, None, ("n1", "n2")),
+        Life("2", 8, base + 718, base + 1000, None, tuple(f"n{i}" for i in range(1, 9))),
+        Life("4", 2, base + 100, base + 900, Cause.NODE_FAILED, ("n3", "n4")),
+        Life("4", 2, base + 950, base + 980, Cause.PREEMPTED, ("n5", "n6")),
+    ]
+
+
 def test_a_site_without_accounts_remembers_nothing() -> None:
-    assert SlurmQueue(run=Site("accounting_storage/none")).past_jobs(0.0) is None
+    queue = SlurmQueue(run=Site("accounting_storage/none"))
+    assert queue.past_jobs(0.0) is None
+    assert queue.lives(0.0) is None

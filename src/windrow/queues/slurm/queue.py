@@ -22,7 +22,7 @@ from windrow.queues import command
 from windrow.queues.batch import BatchQueue
 from windrow.queues.command import Answer, Run
 from windrow.queues.local.rendezvous import JOB_VARIABLES
-from windrow.queues.port import JobSpec, JobStatus, Limits, PastJob, QueueError, Snapshot
+from windrow.queues.port import JobSpec, JobStatus, Life, Limits, PastJob, QueueError, Snapshot
 from windrow.queues.script import array_name, array_script, job_script, redirected_script, tag_of
 from windrow.queues.slurm import text
 from windrow.queues.slurm.limits import SiteLimits, allowed_accounts, read_limits, read_nodes, suitable
@@ -180,6 +180,14 @@ class SlurmQueue(BatchQueue):
             return None
         argv = text.past_argv(self._site.partition, since_s, time.time())
         return text.parse_past(self._ask(argv), self.limits().max_walltime_s or text.FOREVER_S, self._user)
+
+    def lives(self, since_s: float) -> list[Life] | None:
+        """How everybody's jobs ended, those that Slurm ran again once for each time, as far as one may see them."""
+        if not self._site.has_accounts:
+            return None
+        now = time.time()
+        argv = text.past_argv(self._site.partition, since_s, now)[:-1]
+        return text.parse_lives(self._ask([*argv, "--duplicates", f"--format={text.LIFE_FORMAT}"]), since_s, now)
 
     def probe(self, nodes: int, walltime_s: int) -> float | None:
         """When Slurm says (`sbatch --test-only`) that such a job would start; None where it says nothing.

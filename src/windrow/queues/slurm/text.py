@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from windrow.model.bounds import COUNT_MAX
+from windrow.model.cause import Cause
 from windrow.model.resources import GPUS, Counts, NodeShape, is_name
 from windrow.queues.batch import Wording
-from windrow.queues.port import JobState, JobStatus, OthersJob, PastJob
+from windrow.queues.port import JobState, JobStatus, Life, OthersJob, PastJob
 
 _WORDS = {
     JobState.WAITING: "PENDING REQUEUED REQUEUE_FED REQUEUE_HOLD RESV_DEL_HOLD SPECIAL_EXIT",
@@ -41,6 +42,8 @@ SNAPSHOT_FORMAT = (
 )
 SACCT_FORMAT = "JobID,State,Submit,Start,End,ExitCode,Reason,NodeList,JobName"
 PAST_FORMAT = "JobID,State,Submit,Start,End,NNodes,TimelimitRaw,NodeList,User,JobName"
+_LOST = {JobState.NODE_FAILED: Cause.NODE_FAILED, JobState.PREEMPTED: Cause.PREEMPTED}
+LIFE_FORMAT = "JobID,State,Start,End,NNodes,NodeList"
 NODE_FORMAT = "%N|%T|%a|%c|%m|%d|%G|%f"
 
 # Such jobs wait for something other than nodes, and it is unknown how long: no forecast can count on them.
@@ -217,6 +220,21 @@ def _past_job(fields: list[str], default_s: int, me: str) -> PastJob | None:
         started_s=parse_time(start) if has_nodes else None,
         ended_s=parse_time(end) if is_over else None,
     )
+
+
+def parse_lives(out: str, since_s: float, now_s: float) -> list[Life]:
+    """The rows of `sacct -D --format LIFE_FORMAT` that had nodes, from `since_s` on; what runs has lived until now."""
+    found = []
+    for id_, words, start, end, nodes, hosts in split_rows(out, 6):
+        started_s, state = parse_time(start), STATES.get(words.partition(" ")[0].rstrip("+"))
+        if started_s is None or hosts in NO_HOSTS or not nodes[:1].isdecimal() or state is JobState.WAITING:
+            continue
+        cause = {JobState.NODE_FAILED: Cause.NODE_FAILED, JobState.PREEMPTED: Cause.PREEMPTED}.get(
+            state or JobState.ENDED
+        )
+        span = (max(since_s, started_s), parse_time(end) or now_s)
+        found.append(Life(id_, parse_count(nodes), *span, cause, parse_hosts(hosts)))
+    return found
 
 
 def parse_hosts(text: str) -> tuple[str, ...]:
