@@ -162,9 +162,9 @@ class World:
         journals = sorted(self.folder.glob(".windrow/runs/*/journal.sqlite"))
         if not journals:
             return 0
-        with contextlib.closing(sqlite3.connect(journals[-1])) as db, contextlib.suppress(sqlite3.OperationalError):
+        with contextlib.suppress(sqlite3.OperationalError), contextlib.closing(sqlite3.connect(journals[-1])) as db:
             return int(db.execute("SELECT count(*) FROM events").fetchone()[0])
-        return 0  # it is being made
+        return 0  # it is being made, and may get another name meanwhile
 
     def kill_after(self, words: Sequence[str], records: int, delay_s: float) -> bool:
         """Kill a windrow command when it has journaled so many records, or a little later; whether it ended first."""

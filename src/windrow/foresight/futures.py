@@ -214,8 +214,7 @@ class SampledFutures:
         """The open tasks, as the kernel wants them."""
         work, view = self._view.work, self._view
         w = work.workflow
-        opened = np.flatnonzero(~self._done)
-        order = opened[np.lexsort((opened, -work.expected_s[opened]))]
+        order = np.flatnonzero(~self._done)
         row_of = np.full(len(w), -1, dtype=np.int64)
         row_of[order] = np.arange(len(order))
         child, parent = w.parents.sources(), w.parents.index

@@ -197,9 +197,9 @@ class _Run:
     def make_room(self, more: int) -> None:
         """Room in every table for a step of any size, and for a job of so many tasks."""
         run, n = self.run, len(b.tasks_of(self.run))
-        jobs, attempts = int(run[b.JOBS]) + n + 1, int(run[b.ATTEMPTS]) + n
+        jobs, ends = int(run[b.JOBS]) + n + 1, int(run[b.RUNNING_TASKS]) + n
         self.cluster.make_room(n + 2)
-        rooms = {b.JOBS_AT: jobs, b.ACTIVE_AT: jobs, b.ATTEMPTS_AT: attempts, b.ENDS_AT: attempts}
+        rooms = {b.JOBS_AT: jobs, b.ACTIVE_AT: jobs, b.ENDS_AT: ends}
         rooms |= {b.READY_AT: int(run[b.FREE_TASKS]) + n, b.POOL_AT: int(run[b.USED_POOL]) + n + more}
         rooms |= {b.NEWS_AT: self.cluster.events_room}
         if run[b.PACKED]:
@@ -239,7 +239,7 @@ def _tables(work: Work, actual_s: Ints, events: int) -> Ints:
     """The run before it begins, with room that most runs need not make larger."""
     n = len(work.workflow)
     rooms = {b.JOBS_AT: 2 * n + 1, b.ACTIVE_AT: 2 * n + 1, b.NEWS_AT: 2 * events}
-    rooms |= dict.fromkeys((b.ATTEMPTS_AT, b.ENDS_AT, b.READY_AT, b.POOL_AT), 2 * n)
+    rooms |= dict.fromkeys((b.ENDS_AT, b.READY_AT, b.POOL_AT), 2 * n)
     run = tables(work, rooms, work.shape, are_alike=work.are_alike(np.arange(n)))
     b.tasks_of(run)[:, b.ACTUAL] = actual_s
     return run

@@ -110,15 +110,15 @@ class _Driver:
         self.number_of: dict[int, int] = {}
         self.id_of: dict[int, int] = {}
         self.allocations: dict[int, Allocation] = {}
-        self.finishing: list[tuple[int, int, int, int]] = []  # when, how many started before, which task, in which job
-        self.started = 0
+        self.finishing: list[tuple[int, int, int]] = []  # when, which task, in which job
 
     def run(self, check: Callable[[], None] | None) -> None:
         self.feed(RunBegan(self.cluster.now_s))
         self.take_tasks()
         while not self.core.is_complete or self.coming:
-            next_s = [heap[0][0] for heap in (self.finishing, self.coming) if heap]
-            until = min(next_s, default=None)
+            until = self.finishing[0][0] if self.finishing else None
+            if self.coming:
+                until = self.coming[0][0] if until is None else min(until, self.coming[0][0])
             happened = self.cluster.advance(until)
             self.finish_tasks()
             for event in happened:
@@ -145,7 +145,7 @@ class _Driver:
 
     def finish_tasks(self) -> None:
         while self.finishing and self.finishing[0][0] <= self.cluster.now_s:
-            _, _, task, job = heappop(self.finishing)
+            _, task, job = heappop(self.finishing)
             if job in self.allocations:  # else it was lost with its job, which was killed or stopped
                 self.finish_task(task, job)
 
@@ -167,8 +167,7 @@ class _Driver:
     def start_tasks(self, job: int) -> None:
         now = self.cluster.now_s
         for task, nodes in self.allocations[job].start():
-            self.started += 1
-            heappush(self.finishing, (now + self.actual_s[task], self.started, task, job))
+            heappush(self.finishing, (now + self.actual_s[task], task, job))
             event = TaskStarted(now, job, task)
             self.trial.events.append((event, nodes))
             self.core.handle(event)
@@ -220,9 +219,12 @@ class _Driver:
 
     def view(self) -> View:
         """What the strategy may know, with a look ahead for those that want one: it costs nothing before."""
-        plain = self.core.view(self.cluster.now_s, self.forecast)
-        elapsed = self.cluster.now_s - self.trial.events[0][0].at_s
-        return replace(plain, elapsed_s=elapsed, futures=lambda sampling: self.futures(plain, sampling))
+        now_s = self.cluster.now_s
+        elapsed_s = now_s - self.trial.events[0][0].at_s
+        view = self.core.view(
+            now_s, self.forecast, elapsed_s=elapsed_s, futures=lambda sampling: self.futures(view, sampling)
+        )
+        return view
 
     def futures(self, view: View, sampling: Sampling) -> Futures:
         """Ways in which the cluster may go on, as far as a user could tell."""

@@ -60,6 +60,11 @@ class Job:
         if self.started_s is not None:
             self.at.used_node_s += self.plan.nodes * max(0, at_s - self.started_s)
 
+    def note_pace(self, task: int, at_s: int) -> None:
+        """A task of it is done: its site, one of several, remembers how long that took beside what was expected."""
+        if (began_s := self.running_since_s.get(task)) is not None:
+            self.at.paces.append((at_s - began_s) / int(self.at.work.expected_s[task]))
+
     def as_own(self, number: int) -> OwnJob:
         """As those who play courses ahead must know it."""
         open_tasks = tuple(sorted(self.open_tasks))

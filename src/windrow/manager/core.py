@@ -29,7 +29,7 @@ from windrow.manager.events import Abandon, Action, Decide, StopJob, SubmitJob
 from windrow.manager.terms import Terms
 from windrow.model.allocation import Member
 from windrow.model.cause import Cause
-from windrow.strategies.base import Forecast, OwnJob, View
+from windrow.strategies.base import Forecast, LookAhead, OwnJob, View
 from windrow.strategies.levels import Work, able
 
 
@@ -184,7 +184,9 @@ class Core:
             case _:
                 assert_never(event)
 
-    def view(self, at_s: int, forecast: Forecast, site: str = "") -> View:
+    def view(
+        self, at_s: int, forecast: Forecast, site: str = "", elapsed_s: int = 0, futures: LookAhead | None = None
+    ) -> View:
         """What a strategy may know at this time of one site: the tasks that are to run there, and the jobs there."""
         at = self.at(site)
         waiting, running, spare, elsewhere, busy_s = at.counted(self.jobs.values(), at_s)
@@ -205,6 +207,8 @@ class Core:
             requests=at.requests.requests_s,
             forecast_with_margin=self.terms.forecast_with_margin,
             forecast=forecast,
+            futures=futures,
+            elapsed_s=elapsed_s,
         )
 
     def _within_reach(self, at: AtSite, at_s: int) -> NDArray[np.bool_]:
@@ -280,8 +284,8 @@ class Core:
             job.taken_by = event.by
             if event.by in self.jobs:
                 self.jobs[event.by].has_begun = True  # its nodes are at work, though not with its own tasks
-        jobs = (other for other in self.jobs.values() if other is not job and other.at in job.at.group)
-        others = [other.expected_end_s for other in jobs if other.is_running]
+        jobs = [other for other in self.jobs.values() if other.is_running and other is not job]
+        others = [other.expected_end_s for other in jobs if other.at in job.at.group]
         job.is_running = True
         job.started_s = event.at_s if job.taken_by is None else None
         if self.terms.busy_is_request:
@@ -299,10 +303,9 @@ class Core:
         if self._done[task]:
             return []
         number, is_copied = self.job_of[task], task in self._copies.of
-        if number is not None and (began := self.jobs[number].running_since_s.get(task)) is not None:
-            at = self.jobs[number].at
-            at.paces.append((at_s - began) / int(at.work.expected_s[task]))
-        actions: list[Action] = [StopJob(idle) for idle in self._copies.close_all(task)]
+        if number is not None and len(self.jobs[number].at.group) > 1:
+            self.jobs[number].note_pace(task, at_s)
+        actions: list[Action] = [StopJob(idle) for idle in self._copies.close_all(task)] if is_copied else []
         if (home := self._close(task)) is not None:
             home.has_finished_a_task = True
             if number is not None and home.is_empty and (is_copied or not home.is_running):
@@ -398,8 +401,10 @@ class Core:
         if self._open_parents[task] == 0:
             insort(self._ready, (-self._expected[task], task))
 
-    def _homes(self, tasks: Iterable[int]) -> dict[AtSite, None]:
+    def _homes(self, tasks: Sequence[int]) -> dict[AtSite, None]:
         """All sites where one of these tasks may run."""
+        if not tasks:  # as after most events
+            return {}
         return dict.fromkeys(at for task in tasks for at in self.sites if at.has(task))
 
     def _unready(self, task: int) -> None:

@@ -10,6 +10,7 @@ Standard library only: it runs on compute nodes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import NamedTuple
 
 from windrow.model.resources import GPUS, Counts, NodeShape, amount_text
@@ -63,13 +64,19 @@ class _Node:
 
     def __init__(self, place: int, shape: NodeShape) -> None:
         self.place, self.shape, self.tasks = place, shape, 0
-        self.rest = shape.amounts()
-        self.cores, self.memory_bytes = int(self.rest.pop("cores")), self.rest.pop("memory")
-        self.gpus = list(range(dict(shape.counts).get(GPUS, 0)))
+        self.cores, self.memory_bytes, rest, gpus = _empty(shape)
+        self.rest, self.gpus = dict(rest), list(range(gpus))
 
     def has(self, rest: Iterable[tuple[str, int]]) -> bool:
         """Whether so much of these is free."""
         return all(self.rest.get(name, 0) >= amount for name, amount in rest)
+
+
+@cache
+def _empty(shape: NodeShape) -> tuple[int, float, dict[str, float], int]:
+    """What an empty node has: cores, memory, the rest by name, and GPUs."""
+    rest = shape.amounts()
+    return int(rest.pop("cores")), rest.pop("memory"), rest, int(rest.get(GPUS, 0))
 
 
 class Nodes:
@@ -128,12 +135,18 @@ class Nodes:
         self._taken[task] = need, places, chosen
         self._move(need, places, 1)
 
-    def give(self, task: int) -> Need:
-        """The task gives back what it took; what that was in all."""
+    def give(self, task: int) -> None:
+        """The task gives back what it took."""
         need, places, gpus = self._taken.pop(task)
         self._nodes[places[0]].gpus += gpus
         self._move(need, places, -1)
-        return self.cost(need, places)
+
+    def held(self) -> Need:
+        """What tasks have in all. Added up when asked: few nodes are shared, and every task starts."""
+        held = NOTHING
+        for need, places, _ in self._taken.values():
+            held = held.plus(self.cost(need, places))
+        return held
 
     def gpus_of(self, task: int) -> tuple[int, ...] | None:
         """The GPUs of its node that a task has; None where it has all there are, or nobody counts them there."""
@@ -157,14 +170,15 @@ class Nodes:
         self._left = [node for node in self._left if node.place != place]
 
     def _move(self, need: Need, places: tuple[int, ...], tasks: int) -> None:
-        rest = () if need.nodes else _rest(need)
         for place in places:
             node = self._nodes[place]
             node.tasks += tasks
-            node.cores -= tasks * (node.shape.cores if need.nodes else need.cores)
-            if need.nodes == 0:
-                node.memory_bytes -= tasks * need.memory_bytes
-            for name, amount in rest:
+            if need.nodes:
+                node.cores -= tasks * node.shape.cores
+                continue
+            node.cores -= tasks * need.cores
+            node.memory_bytes -= tasks * need.memory_bytes
+            for name, amount in _rest(need):
                 node.rest[name] -= tasks * amount
 
 

@@ -24,8 +24,6 @@ class Packing:
         """The nodes."""
         # Tasks that need the same fit alike: if one finds no room, no other of its kind need be tried.
         self._offered: dict[Need, list[tuple[float, int]]] = {}
-        self.held = NOTHING
-        """What tasks have in all."""
         self.limit: Need | None = None
         """The most that tasks may have, where the nodes are shared with others; it may change at any time."""
 
@@ -36,6 +34,11 @@ class Packing:
     def offer(self, task: int, expected_s: float, need: Need) -> None:
         """The task may start whenever there is room."""
         heappush(self._offered.setdefault(need, []), (-expected_s, task))
+
+    @property
+    def held(self) -> Need:
+        """What tasks have in all."""
+        return self.nodes.held()
 
     @property
     def has_offers(self) -> bool:
@@ -59,7 +62,6 @@ class Packing:
             tasks = self._offered[need]
             task = heappop(tasks)[1]
             self.nodes.take(task, need, places)
-            self.held = self.held.plus(self.nodes.cost(need, places))
             started.append((task, places))
             if tasks:
                 open_kinds.append((tasks[0], need))
@@ -80,7 +82,7 @@ class Packing:
 
     def finish(self, task: int) -> None:
         """The task has ended, and its room is free again."""
-        self.held = self.held.plus(self.nodes.give(task), -1)
+        self.nodes.give(task)
 
     def _is_allowed(self, need: Need, places: tuple[int, ...]) -> bool:
         return self.limit is None or self.held.plus(self.nodes.cost(need, places)).is_within(self.limit)

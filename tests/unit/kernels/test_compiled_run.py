@@ -68,7 +68,7 @@ def test_the_longest_start_first_and_what_has_no_room_holds_up_nobody(
 def test_a_job_lasts_as_long_as_its_tasks_played_with_lists(
     tasks: list[tuple[int, int]], pairs: list[tuple[int, int]], cores: int, data: st.DataObject
 ) -> None:
-    """Cores are counted, tasks end one by one, and those outside the job count as done."""
+    """Cores are counted, tasks that end together make room together, and those outside the job count as done."""
     edges = sorted({(a, b) for a, b in pairs if a < b < len(tasks)})
     mine = data.draw(st.lists(st.integers(0, len(tasks) - 1), min_size=1, unique=True))
     run = run_of(tasks, edges)
@@ -90,7 +90,8 @@ def lasting(tasks: list[tuple[int, int]], edges: list[tuple[int, int]], mine: li
                 ends.append((now + tasks[v][0], v))
         if not ends:
             return now
-        now, v = min(ends)
-        ends.remove((now, v))
-        done.add(v)
-        free += tasks[v][1]
+        now = min(ends)[0]
+        over = [v for end, v in ends if end == now]
+        ends = [(end, v) for end, v in ends if end > now]
+        done.update(over)
+        free += sum(tasks[v][1] for v in over)

@@ -24,7 +24,7 @@ def run_times(r: Ints, members: Ints, nodes: int, answers: Ints) -> None:
     """
     parents, heap = opened(r, members)
     for k in range(answers.shape[0]):
-        end = lasting(r, members, parents, heap, nodes + k, False)
+        end = lasting(r, members, parents, heap, nodes + k)
         answers[k] = end if r[t.OPEN_TASKS] == 0 else -1
 
 
@@ -39,7 +39,7 @@ def latest_end(r: Ints, members: Ints, drawn: Ints) -> int:
     for d in range(drawn.shape[0]):
         for k in range(drawn.shape[1]):
             r[t.HEADER + k * t.TASK_WIDTH + t.ACTUAL] = drawn[d, k]
-        worst = max(worst, lasting(r, members, parents, heap, 1, True))
+        worst = max(worst, lasting(r, members, parents, heap, 1))
     return worst
 
 
@@ -63,10 +63,10 @@ def opened(r: Ints, members: Ints) -> tuple[Ints, Ints]:
 
 
 @lean
-def lasting(r: Ints, members: Ints, parents: Ints, heap: Ints, nodes: int, one_by_one: bool) -> int:
+def lasting(r: Ints, members: Ints, parents: Ints, heap: Ints, nodes: int) -> int:
     """When the last of these tasks ends that finds room, if their job has so many nodes from time 0 on.
 
-    Tasks that end together make room together, or `one_by_one`.
+    Tasks that end together make room together.
     """
     j, pool, now, n = t.job(r, 0), r[t.POOL_AT], 0, members.shape[0]
     r[j + t.NODES], r[j + t.OPEN], r[j + t.READY], r[t.OPEN_TASKS], r[t.USED_NODES] = nodes, n, heap.shape[0], n, 0
@@ -82,6 +82,6 @@ def lasting(r: Ints, members: Ints, parents: Ints, heap: Ints, nodes: int, one_b
             v = end_first(r)
             close(r, v)
             tell_children(r, v)
-            together = not one_by_one and r[t.RUNNING_TASKS] > 0 and next_end(r) == now
+            together = r[t.RUNNING_TASKS] > 0 and next_end(r) == now
         start_tasks(now, r, j)
     return now

@@ -20,15 +20,13 @@ def next_end(r: Ints) -> int:
 
 @lean
 def end_first(r: Ints) -> int:
-    """Take out the attempt that ends first; its task, or -1 where it was lost with its job meanwhile.
+    """Take out the attempt that ends first, of equals the first task; its task, or -1 where it was lost with its job.
 
     Entries of lost attempts stay until they are met: their task is in no job, or its last attempt ends at another time.
     """
     key = pop(r, r[t.ENDS_AT], r[t.RUNNING_TASKS])
     r[t.RUNNING_TASKS] -= 1
     v = key & t.NAME
-    if r[t.PLAYED] == 0:
-        v = r[r[t.ATTEMPTS_AT] + v]
     is_lost = (r[v + t.HOME] < 0) | (r[v + t.UNTIL] != key >> t.BITS)
     return -1 if is_lost else v
 

@@ -1,13 +1,12 @@
 """A workflow played to its end on a copy of a cluster, in one call: what would come of a course of action.
 
 The rules of a run are those of a trial, with simplifications that only a look ahead may make: PLAYED says where. Cores
-are counted over a job's nodes, not node by node. Tasks keep the order of what was expected at first, and end in it.
-After a job was killed, whatever is left goes out task by task. What a task takes (ACTUAL) no request knows: those go by
-what is EXPECTED.
+are counted over a job's nodes, not node by node. Tasks keep the order of what was expected at first. After a job was
+killed, whatever is left goes out task by task. What a task takes (ACTUAL) no request knows: those go by what is
+EXPECTED.
 
-Tasks are sorted so that those expected to be longest come first. Jobs are this run's, with those that are in the system
-first; PLANNED ones are submitted at once. Groups are the course's later jobs, in order: levels FIRST to LAST, and HOW
-they follow.
+Jobs are this run's, with those that are in the system first; PLANNED ones are submitted at once. Groups are the course's
+later jobs, in order: levels FIRST to LAST, and HOW they follow.
 """
 
 from __future__ import annotations

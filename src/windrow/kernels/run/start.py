@@ -75,16 +75,8 @@ def start_tasks(now: int, r: Ints, j: int) -> None:
 
 @lean
 def start_one(now: int, r: Ints, v: int, j: int) -> None:
-    """Task `v` starts in the job, which has room for it.
-
-    Equal ends come in the order of the starts, or in that of the tasks where the run is PLAYED.
-    """
+    """Task `v` starts in the job, which has room for it."""
     r[v + t.UNTIL] = now + r[v + t.ACTUAL]
     r[j + t.BEGUN] = 1
-    attempt = v
-    if r[t.PLAYED] == 0:
-        attempt = r[t.ATTEMPTS]
-        r[r[t.ATTEMPTS_AT] + attempt] = v
-        r[t.ATTEMPTS] += 1
-    push(r, r[t.ENDS_AT], r[t.RUNNING_TASKS], (r[v + t.UNTIL] << t.BITS) + attempt)
+    push(r, r[t.ENDS_AT], r[t.RUNNING_TASKS], (r[v + t.UNTIL] << t.BITS) + v)
     r[t.RUNNING_TASKS] += 1

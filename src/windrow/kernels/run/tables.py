@@ -31,24 +31,23 @@ Floats = NDArray[np.float64]
 
 # Header: counts. LEFT: tasks in no job; LEAVING: jobs that are about to give tasks back; LONGER: 1 where some task is
 # expected to take longer than at first; EVENT: the next of EVENTS that were told.
-PHASE, EVENT, EVENTS, JOBS, ACTIVE, WAITING_JOBS, LEFT, LEAVING, OPEN_TASKS, ATTEMPTS, RUNNING_TASKS = range(11)
-FREE_TASKS, USED_POOL, USED_NODES, LONGER, QUEUE_WAIT, NODE_S, KILLS, NEXT_GROUP = range(11, 19)
+PHASE, EVENT, EVENTS, JOBS, ACTIVE, WAITING_JOBS, LEFT, LEAVING, OPEN_TASKS, RUNNING_TASKS = range(10)
+FREE_TASKS, USED_POOL, USED_NODES, LONGER, QUEUE_WAIT, NODE_S, KILLS, NEXT_GROUP = range(10, 18)
 # Header: rules. Jobs before row OWN were in the system at the beginning; FIRST_CLIENT minus the number of any other is
 # its row. PER_NODE: units of a node. MOST_NODES: of a job of one task. TASKS_END: where the rows of tasks end. MORE:
 # how far behind its row there is more of a task. NODE_FAILURES counts the KILLS of jobs that lost a node.
-PLAYED, PACKED, CAP, OWN, FIRST_CLIENT, OWNER, PER_NODE, NODE_MEMORY, MOST_NODES, BUSY_IS_REQUEST = range(19, 29)
-QUIET, SINGLY, SIZES, LEEWAY_ROUNDS, LIMIT, HORIZON, TASKS_END, MORE, NODE_FAILURES = range(29, 38)
+PLAYED, PACKED, CAP, OWN, FIRST_CLIENT, OWNER, PER_NODE, NODE_MEMORY, MOST_NODES, BUSY_IS_REQUEST = range(18, 28)
+QUIET, SINGLY, SIZES, LEEWAY_ROUNDS, LIMIT, HORIZON, TASKS_END, MORE, NODE_FAILURES = range(28, 37)
 # Header: where regions begin; after each, how many rows it has room for.
 JOBS_AT = 38
 ACTIVE_AT = 40  # the rows of jobs in the system, in the order of submission
-ATTEMPTS_AT = 42  # the task of each; none where PLAYED
-ENDS_AT = 44  # a heap of attempts by their end
-READY_AT = 46  # a heap of tasks that are ready and in no job
-POOL_AT = 48  # the tasks of each job: a list while it waits, then a heap of those that may start
-NEWS_AT = 50  # what was told of jobs
-NODES_AT = 52  # nodes of running jobs, where PACKED
+ENDS_AT = 42  # a heap of tasks by the end of an attempt
+READY_AT = 44  # a heap of tasks that are ready and in no job
+POOL_AT = 46  # the tasks of each job: a list while it waits, then a heap of those that may start
+NEWS_AT = 48  # what was told of jobs
+NODES_AT = 50  # nodes of running jobs, where PACKED
 # Header: what a node has beside cores and memory (disk, GPUs, ...), in how many kinds, where PACKED and tasks need any.
-EXTRAS = 54
+EXTRAS = 52
 # Header: tasks that join the run. GROWTH_S is when the next do; the first of those that joined last is NEW_TASKS.
 GROWTH_S, NEW_TASKS = 62, 63
 HEADER = 64
@@ -90,7 +89,7 @@ LONG = 1 << 38  # longer than any task
 MOST_TASKS = (NAME - HEADER) // TASK_WIDTH - 1
 
 _WIDTHS = {
-    JOBS_AT: JOB_WIDTH, ACTIVE_AT: 1, ATTEMPTS_AT: 1, ENDS_AT: 1, READY_AT: 1, POOL_AT: 1, NEWS_AT: EVENT_WIDTH,
+    JOBS_AT: JOB_WIDTH, ACTIVE_AT: 1, ENDS_AT: 1, READY_AT: 1, POOL_AT: 1, NEWS_AT: EVENT_WIDTH,
     NODES_AT: NODE_WIDTH,
 }  # fmt: skip
 

@@ -85,7 +85,7 @@ def has_space(s: Ints, r: Ints) -> bool:
         and s[c.EVENTS_ROOM] <= r[t.NEWS_AT + 1]
         and r[t.JOBS] + coming <= r[t.JOBS_AT + 1]
         and r[t.USED_POOL] + coming <= r[t.POOL_AT + 1]
-        and r[t.ATTEMPTS] + n <= r[t.ATTEMPTS_AT + 1]
+        and r[t.RUNNING_TASKS] + n <= r[t.ENDS_AT + 1]
         and r[t.FREE_TASKS] + n <= r[t.READY_AT + 1]
         and (r[t.PACKED] == 0 or r[t.USED_NODES] + s[c.NODES_ALL] <= r[t.NODES_AT + 1])
     )
