@@ -192,7 +192,8 @@ class SampledFutures:
             fixed = base.fixed.copy()
             tasks = r.tasks_of(fixed)
             tasks[:, r.ACTUAL] = _times(base.tasks, self._errors.factors(future))
-            tasks[under_way, r.UNTIL] = np.maximum(now + 1, base.since_s + tasks[under_way, r.ACTUAL])
+            soonest = now + (not self.is_exact)  # what is known to end now may not have been heard yet
+            tasks[under_way, r.UNTIL] = np.maximum(soonest, base.since_s + tasks[under_way, r.ACTUAL])
             ends = (tasks[under_way, r.UNTIL] << r.BITS) + r.position(under_way)
             self._erring[future] = fixed, np.sort(ends)
         return self._erring[future]

@@ -321,7 +321,7 @@ class Core:
             if child not in self.blocked and child not in self.failed and not self._done[child]:
                 insort(self._ready, (-self._expected[child], child))
                 became_ready.append(child)
-        return [*actions, *self._decide_if_useful(self._homes(became_ready))]
+        return [*actions, *self._decide_if_useful(self._homes(became_ready))] if became_ready else actions
 
     def _task_undone(self, task: int) -> list[Action]:
         """It is to run again. Those that are left wait for it again; those in jobs are not called back."""
@@ -401,10 +401,8 @@ class Core:
         if self._open_parents[task] == 0:
             insort(self._ready, (-self._expected[task], task))
 
-    def _homes(self, tasks: Sequence[int]) -> dict[AtSite, None]:
+    def _homes(self, tasks: Iterable[int]) -> dict[AtSite, None]:
         """All sites where one of these tasks may run."""
-        if not tasks:  # as after most events
-            return {}
         return dict.fromkeys(at for task in tasks for at in self.sites if at.has(task))
 
     def _unready(self, task: int) -> None:

@@ -5,8 +5,8 @@ are counted over a job's nodes, not node by node. Tasks keep the order of what w
 killed, whatever is left goes out task by task. What a task takes (ACTUAL) no request knows: those go by what is
 EXPECTED.
 
-Jobs are this run's, with those that are in the system first; PLANNED ones are submitted at once. Groups are the course's
-later jobs, in order: levels FIRST to LAST, and HOW they follow.
+Jobs are this run's, with those that are in the system first; PLANNED ones are submitted at once. Groups are the later
+jobs of the course, in order: levels FIRST to LAST, and HOW they follow.
 """
 
 from __future__ import annotations
