@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+from windrow.model.failures import Failures
 from windrow.strategies.base import JobPlan
 
 
@@ -40,12 +41,14 @@ class Sampling:
 
     `spread` is by how much own task times are off, as a part, where that is known before the first tasks have shown it.
     With "truth" the one future that comes is shown; only a simulation can do that, and only a study should.
+    `failures` are those of nodes that are drawn: as often as was seen here, or as said, or none.
     """
 
     runs: Literal["mixed", "shares", "last two", "requests", "truth"] = "mixed"
     arrivals: bool = True
     spread: float = 0.0
     seed: int = 0
+    failures: Failures | Literal["seen"] | None = "seen"
 
 
 LONG_QUEUE = 70

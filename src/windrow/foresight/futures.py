@@ -5,7 +5,8 @@ arrive again (`past`); own tasks err as those that are done did. A course is pla
 by one call of a kernel (`kernels.run.play`).
 
 Rule 1: the cluster that is looked at does not change. Rule 2: neither true run times nor the log's future are read
-(`TrueFutures` apart, which is there to measure what that costs). In drawn futures no more nodes fail.
+(`TrueFutures` apart, which is there to measure what that costs). Nodes fail as often as the site's hazard says, or as
+the simulated cluster's did so far.
 Rule 3: the same cluster, past and sampling give the same futures; all courses meet the same ones.
 """
 
@@ -20,13 +21,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from windrow.foresight.course import LONG_QUEUE, Course, CourseEnd, Sampling
-from windrow.foresight.past import TURNS, QueuePast, RunPredictor, arrivals, past_of
+from windrow.foresight.past import DAY_S, TURNS, QueuePast, RunPredictor, arrivals, failures_of, past_of
 from windrow.foresight.task_errors import OwnErrors
 from windrow.kernels.cluster.state import FOREVER
 from windrow.kernels.run import play
 from windrow.kernels.run import tables as r
 from windrow.kernels.run.estimate import latest_end
 from windrow.model import NEVER_S, Adjacency
+from windrow.model.failures import NO_FAILURES, Failures
 from windrow.model.requests import Requests
 from windrow.sim.cluster import Cluster
 from windrow.strategies.base import JobPlan, OwnJob, View
@@ -92,6 +94,11 @@ class SampledFutures:
         ways = TURNS if sampling.runs == "mixed" else (sampling.runs,)
         self._runs = [RunPredictor(self._past, way) for way in ways]
         self._known_errors = errors
+        if sampling.failures == "seen":
+            hazard = view.work.site.hazard
+            self._failures = Failures.of(hazard) if hazard else failures_of(cluster, self._past.since_s)
+        else:
+            self._failures = sampling.failures or NO_FAILURES
         self._drawn: dict[int, Cluster] = {}
         self._erring: dict[int, tuple[Ints, Ints]] = {}
         self._late_s: dict[tuple[tuple[int, ...], int], int] = {}
@@ -166,7 +173,9 @@ class SampledFutures:
         base, own, at = self._tables, len(self._own), len(self._tables.pool)
         fixed, ends = self._own_tasks(future)
         jobs = own + len(course.jobs) + 2 * len(base.tasks) + 16
-        every = dict.fromkeys((r.ENDS_AT, r.READY_AT, r.POOL_AT), len(base.tasks) + jobs)
+        every = dict.fromkeys((r.READY_AT, r.POOL_AT), len(base.tasks) + jobs) | {
+            r.ENDS_AT: 2 * (len(base.tasks) + jobs)
+        }
         run = r.laid_out(fixed, every | {r.JOBS_AT: jobs, r.ACTIVE_AT: jobs, r.NEWS_AT: events})
         rows, pool = r.region(run, r.JOBS_AT), r.region(run, r.POOL_AT)
         rows[:own], pool[:at], r.region(run, r.ENDS_AT)[: len(ends)] = base.jobs, base.pool, ends
@@ -202,12 +211,12 @@ class SampledFutures:
         """The cluster of one future, with those who arrive; kept, since many courses are played in it."""
         if number not in self._drawn:
             seed = f"{self._sampling.seed}/{self._cluster.now_s}/{number}"
-            draw = np.random.default_rng(int.from_bytes(hashlib.sha256(seed.encode()).digest()[:8], "big"))
-            runs = self._runs[number % len(self._runs)]
+            luck = int.from_bytes(hashlib.sha256(seed.encode()).digest()[:8], "big")
+            draw, runs, now = np.random.default_rng(luck), self._runs[number % len(self._runs)], self._cluster.now_s
             cluster = self._cluster.redrawn(lambda asked, elapsed_s: runs.draw(asked, elapsed_s, draw), self._room)
-            if self._sampling.arrivals:
-                cluster.with_arrivals(arrivals(self._past, self._cluster.now_s, runs, _DAYS, draw))
-            self._drawn[number] = cluster
+            coming = arrivals(self._past, now, runs, _DAYS if self._sampling.arrivals else 0, draw)
+            failing = self._failures.draw(luck, self._cluster.nodes, now, now + _DAYS * DAY_S)
+            self._drawn[number] = cluster.with_arrivals(coming, failing)
         return self._drawn[number]
 
     @cached_property

@@ -16,6 +16,7 @@ from functools import cached_property
 
 import numpy as np
 
+from windrow.model.failures import NO_FAILURES, Failures
 from windrow.model.graph import Ints
 from windrow.model.workflow import Floats
 from windrow.sim.cluster import Cluster
@@ -75,6 +76,16 @@ def past_of(cluster: Cluster) -> QueuePast:
     return QueuePast(rows, int(rows[0, SUBMIT]) if len(rows) else cluster.now_s)
 
 
+def failures_of(cluster: Cluster, since_s: int) -> Failures:
+    """How often the nodes of a simulated cluster fail, by failures from then to now: too few for more than means."""
+    rows = cluster.failed()
+    rows = rows[rows[:, 0] >= since_s]
+    if not len(rows):
+        return NO_FAILURES
+    up_s = cluster.nodes * max(cluster.now_s - since_s, DAY_S) / len(rows)
+    return Failures(up_s, float((rows[:, 2] - rows[:, 0]).mean()), loses=bool(rows[-1, 3]))
+
+
 class RunPredictor:
     """Draws run times. One for each decision: it remembers the shares of each user."""
 
@@ -118,7 +129,7 @@ def arrivals(past: QueuePast, now_s: int, runs: RunPredictor, days: int, draw: n
     still = np.flatnonzero(rows[:, RUN] == 0)
     none = np.zeros(len(still), dtype=np.int64)
     rows[still, RUN] = np.maximum(1, runs.draw(rows[still][:, [REQUESTED, USER]], none, draw))
-    blocks = []
+    blocks = [rows[:0]]
     for day, ago in enumerate(draw.integers(1, known, days, endpoint=True).tolist()):
         low, high = np.searchsorted(rows[:, SUBMIT], [now_s - ago * DAY_S, now_s - (ago - 1) * DAY_S], side="right")
         block = rows[low:high].copy()

@@ -20,6 +20,7 @@ import numpy as np
 from windrow.errors import UserError, unknown_name
 from windrow.model.duration import parse_duration
 from windrow.model.graph import Ints
+from windrow.model.hazard import Hazard
 
 _MOST = 5_000_000
 _EXAMPLE = "nodes=30d,repair=4h"
@@ -100,6 +101,11 @@ class Failures:
             words = f"how often does what fail? Give nodes, log or tasks, as in {_EXAMPLE}"
             raise UserError(f"failures {text!r}: {words}")
         return cls(**values, recorded=read(values["log"]) if "log" in values else ())
+
+    @classmethod
+    def of(cls, hazard: Hazard) -> Failures:
+        """Nodes of this hazard; how long they are out it does not say."""
+        return cls(max(1.0, hazard.nodes_s), shape=min(max(hazard.shape, 0.1), 20.0)) if hazard.scale_s else cls()
 
     def draw(self, seed: int, nodes: int, start_s: int, end_s: int) -> Ints:
         """Rows (time, node, until when it is out, 1 where jobs of others are lost), by time and node.

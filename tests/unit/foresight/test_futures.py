@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pytest
@@ -15,13 +15,15 @@ from tests.unit.strategies.test_listing import workflows
 from windrow.foresight.course import Course, CourseEnd, Futures, Later, Sampling
 from windrow.foresight.courses import dealt_jobs
 from windrow.foresight.futures import SampledFutures
-from windrow.foresight.past import RunPredictor, arrivals, past_of
+from windrow.foresight.past import RunPredictor, arrivals, failures_of, past_of
 from windrow.kernels.cluster import state as k
 from windrow.lab.trial import run_trial
 from windrow.manager.core import Core
 from windrow.manager.figures import node_time
 from windrow.manager.terms import Terms
 from windrow.model import NEVER_S, Log, NodeShape, Task, Workflow
+from windrow.model.cause import Cause
+from windrow.model.failures import NO_FAILURES, Failures
 from windrow.model.site import Site
 from windrow.sim import Cluster
 from windrow.sim.job_rows import heap_rows, running_rows, waiting_rows
@@ -107,6 +109,65 @@ def test_a_course_ends_in_the_true_future_as_the_run_does(
         assert ends == [trial.recorded.until_s] * 2
         if turn == 0:
             assert playing.outcomes[0].node_s == node_time(trial.recorded).held_s
+
+
+@dataclass
+class Again:
+    """All in one job; what a failed node leaves of it goes out again on as many nodes, for as long."""
+
+    name: str = "again"
+    first: JobPlan | None = None
+
+    def decide(self, view: View) -> Decision:
+        if self.first is None:
+            decision = OneJob().decide(view)
+            self.first = decision.jobs[0] if decision.jobs else None
+            return decision
+        left = tuple(np.flatnonzero(view.left).tolist())
+        return Decision((replace(self.first, tasks=left),) if left and view.can_submit else ())
+
+
+@pytest.mark.slow
+@given(
+    workflows(mixed=False),
+    st.integers(0, 10**6),
+    st.floats(0, 1),
+    st.lists(st.tuples(st.integers(0, 300), st.integers(0, NODES - 1), st.integers(1, 90)), max_size=12),
+)
+def test_a_job_that_loses_a_node_in_a_future_is_submitted_again(
+    workflow: Workflow, seed: int, at: float, failing: list[tuple[int, int, int]]
+) -> None:
+    log = random_log(seed, 60, NODES)
+    now = int(at * (log.submit_s[-1] + 10))
+    rows = sorted((now + since, node, now + since + out) for since, node, out in failing)
+    cluster = Cluster(log, nodes=NODES, failures=np.array(rows, dtype=np.int64).reshape(-1, 3))
+    cluster.advance(now)
+    playing = Playing(Again(), 0, Sampling("truth"))
+    trial = run_trial(cluster, workflow, playing, terms=TERMS, site=SITE)
+    if not any(job.cause == Cause.TIME_LIMIT for job in trial.story.jobs.values()):
+        assert now + playing.outcomes[0].makespan_s == trial.recorded.until_s
+        assert playing.outcomes[0].node_s == node_time(trial.recorded).held_s
+
+
+def test_futures_have_failures_where_some_were_seen_and_only_there() -> None:
+    """One in three days on four nodes: one in twelve days of a node. Told otherwise, that counts."""
+    log = random_log(1, 60, 4)
+    log = replace(log, submit_s=log.submit_s + np.linspace(0, 9 * 86400, 60).astype(np.int64))
+    rows = np.array([(day * 86400, 1, day * 86400 + 600) for day in (1, 4, 7)])
+    cluster = Cluster(log, failures=rows)
+    cluster.advance(9 * 86400)
+    since_s = int(log.submit_s[0])
+    assert failures_of(cluster, since_s) == Failures(4 * (9 * 86400 - since_s) / 3, 600.0)
+    assert failures_of(cluster, 8 * 86400) == failures_of(Cluster(log), 0) == NO_FAILURES
+    workflow, ends = Workflow.from_tasks("one", [Task("a", 3 * 86400)]), {}
+    for failures in ("seen", None, NO_FAILURES, Failures(3600, 60)):
+        ends[failures] = seen_from(cluster.clone(), workflow, Sampling("requests", failures=failures))[0]
+    assert ends[None] == ends[NO_FAILURES]
+    assert ends[None].makespan_s < ends[Failures(3600, 60)].makespan_s
+    quiet = Cluster(log)
+    quiet.advance(9 * 86400)
+    unaware = Sampling(failures=None)
+    assert seen_from(quiet.clone(), workflow, Sampling()) == seen_from(quiet, workflow, unaware)
 
 
 @dataclass

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from windrow.kernels.cluster import state as c
-from windrow.kernels.cluster.advance import stop
+from windrow.kernels.cluster.advance import has_room, stop
 from windrow.kernels.cluster.state import Ints
 from windrow.kernels.jit import kernel, lean
 from windrow.kernels.run import tables as t
+from windrow.kernels.run.requests import put_in
 from windrow.kernels.run.start import set_free
 
 
@@ -16,8 +17,11 @@ from windrow.kernels.run.start import set_free
 def lose(s: Ints, nobody: Ints, r: Ints, row: int, by_node: bool) -> None:
     """The job was killed with open tasks, by its time limit or by a node that failed, which says nothing of tasks.
 
-    A play goes on task by task from then on, so it stops no other job.
+    A play goes on task by task from then on, so it stops no other job; after a failed node, with the same job again.
     """
+    if by_node and r[t.PLAYED] == 1 and may_submit_again(s, r):
+        submit_again(s, nobody, r, row)
+        return
     r[t.KILLS] += 1
     if by_node:
         r[t.NODE_FAILURES] += 1
@@ -25,6 +29,29 @@ def lose(s: Ints, nobody: Ints, r: Ints, row: int, by_node: bool) -> None:
         expect_longer(s[c.NOW], r, row)
     if r[t.PLAYED] == 0:
         stop_descendants(s, nobody, r, row)
+
+
+@lean
+def may_submit_again(s: Ints, r: Ints) -> bool:
+    """Whether there is room for one more job, and for ends of tasks that were lost, which stay until they are met."""
+    ends = r[t.RUNNING_TASKS] + r[t.OPEN_TASKS] + r[t.JOBS_AT + 1]
+    return r[t.JOBS] < r[t.JOBS_AT + 1] and ends <= r[t.ENDS_AT + 1] and has_room(s, 2)
+
+
+@lean
+def submit_again(s: Ints, nobody: Ints, r: Ints, row: int) -> None:
+    """What the job of that row has not done becomes a job of the same size, with the same place in the pool."""
+    j, new, size = t.job(r, row), t.job(r, r[t.JOBS]), 0
+    for i in range(t.JOB_WIDTH):
+        r[new + i] = 0
+    r[new + t.NODES], r[new + t.RUN], r[new + t.REQUESTED] = r[j + t.NODES], r[j + t.RUN], r[j + t.REQUESTED]
+    for v in range(t.HEADER, r[t.TASKS_END], t.TASK_WIDTH):
+        if r[v + t.HOME] == row:
+            r[r[t.POOL_AT] + r[j + t.AT] + size], size = v, size + 1
+            r[v + t.HOME], r[v + t.UNTIL] = r[t.JOBS], 0
+    r[new + t.AT], r[new + t.SIZE], r[new + t.OPEN] = r[j + t.AT], size, size
+    r[t.JOBS] += 1
+    put_in(s, nobody, r, r[t.JOBS] - 1)
 
 
 @lean

@@ -1,9 +1,9 @@
 """A workflow played to its end on a copy of a cluster, in one call: what would come of a course of action.
 
 The rules of a run are those of a trial, with simplifications that only a look ahead may make: PLAYED says where. Cores
-are counted over a job's nodes, not node by node. Tasks keep the order of what was expected at first. After a job was
-killed, whatever is left goes out task by task. What a task takes (ACTUAL) no request knows: those go by what is
-EXPECTED.
+are counted over a job's nodes, not node by node. Tasks keep the order of what was expected at first. A job that lost a
+node is submitted again with what it had not done; after one was killed by its time limit, whatever is left goes out
+task by task. What a task takes (ACTUAL) no request knows: those go by what is EXPECTED.
 
 Jobs are this run's, with those that are in the system first; PLANNED ones are submitted at once. Groups are the later
 jobs of the course, in order: levels FIRST to LAST, and HOW they follow.
