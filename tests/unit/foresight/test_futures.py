@@ -132,14 +132,22 @@ class Again:
     workflows(mixed=False),
     st.integers(0, 10**6),
     st.floats(0, 1),
-    st.lists(st.tuples(st.integers(0, 300), st.integers(0, NODES - 1), st.integers(1, 90)), max_size=12),
+    st.lists(st.tuples(st.integers(1, 60), st.integers(0, NODES - 1), st.integers(1, 30)), min_size=9, max_size=18),
 )
 def test_a_job_that_loses_a_node_in_a_future_is_submitted_again(
     workflow: Workflow, seed: int, at: float, failing: list[tuple[int, int, int]]
 ) -> None:
+    """Failures come while it would run, and for twice as long after that."""
     log = random_log(seed, 60, NODES)
     now = int(at * (log.submit_s[-1] + 10))
-    rows = sorted((now + since, node, now + since + out) for since, node, out in failing)
+    cluster = Cluster(log, nodes=NODES)
+    cluster.advance(now)
+    job = run_trial(cluster, workflow, Again(), terms=TERMS, site=SITE).story.jobs[0]
+    assert job.started_s is not None
+    assert job.ended_s is not None
+    run_s = job.ended_s - job.started_s
+    drawn = [(round(job.started_s + part * run_s / 20), node, out) for part, node, out in failing]
+    rows = sorted((since, node, since + out) for since, node, out in drawn)
     cluster = Cluster(log, nodes=NODES, failures=np.array(rows, dtype=np.int64).reshape(-1, 3))
     cluster.advance(now)
     playing = Playing(Again(), 0, Sampling("truth"))
