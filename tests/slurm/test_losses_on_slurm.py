@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import tempfile
@@ -150,7 +151,7 @@ def manager_of(world: World, slurm: SlurmCluster) -> Manager:
     )
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def preempting() -> Iterator[SlurmCluster]:
     if reason := missing():
         pytest.skip(f"no private Slurm: {reason}")
@@ -158,21 +159,59 @@ def preempting() -> Iterator[SlurmCluster]:
         yield cluster
 
 
+def preempted(world: World, slurm: SlurmCluster, process: subprocess.Popen[str], times: int) -> list[str | None]:
+    """Each of the first jobs is preempted as soon as it has started; then the task may end. What ended the jobs."""
+    for count in range(1, times + 1):
+        world.wait_for(lambda: len(list(world.folder.glob(".windrow/runs/*/jobs/*/events"))) == count)  # noqa: B023
+        options = ("--partition=high", "--nodes=2", "--exclusive", "--time=1", "--output=/dev/null", "--chdir=/")
+        slurm.run("sbatch", "--wait", *options, "--wrap=true", timeout_s=120)
+    (world.folder / "go").touch()
+    ends_well_with(world, process)
+    return [job["cause"] for job in world.status()["jobs"]]
+
+
+def patient(world: World) -> None:
+    command = "until [ -e go ]; do sleep 0.1; done; echo t >> ran"
+    world.write(f'name: patient\ntasks:\n  - {{id: t, command: "{command}", runtime: 5s}}\n')
+
+
 def test_five_preemptions_in_a_row_do_not_end_a_run(preempting: SlurmCluster, tmp_path: Path) -> None:
     worlds = slurm_world(preempting, tmp_path)
     world = next(worlds)
     (world.folder / "windrow.toml").write_text('[queues.slurm]\npartition = "low"\n')
-    command = "until [ -e go ]; do sleep 0.1; done; echo t >> ran"
-    world.write(f'name: patient\ntasks:\n  - {{id: t, command: "{command}", runtime: 5s}}\n')
+    patient(world)
     with world.start("run", "workflow.yaml", "--on", "slurm", "--strategy", "one-job") as process:
-        for times in range(1, 6):
-            world.wait_for(lambda: len(list(world.folder.glob(".windrow/runs/*/jobs/*/events"))) == times)  # noqa: B023
-            options = ("--partition=high", "--nodes=2", "--exclusive", "--time=1", "--output=/dev/null", "--chdir=/")
-            preempting.run("sbatch", "--wait", *options, "--wrap=true", timeout_s=120)
-        (world.folder / "go").touch()
-        ends_well_with(world, process)
-    causes = [job["cause"] for job in world.status()["jobs"]]
-    assert causes == ["preempted"] * 5 + [None]
+        assert preempted(world, preempting, process, 5) == ["preempted"] * 5 + [None]
+    next(worlds, None)
+
+
+SPOT = """
+[sites.spot]
+queue = "slurm"
+partition = "low"
+price = 1
+preempted_every = "2h"
+
+[sites.safe]
+queue = "slurm"
+partition = "main"
+price = 5
+speed = 0.1
+"""
+
+
+def test_a_task_that_was_preempted_twice_leaves_the_spot_partition(preempting: SlurmCluster, tmp_path: Path) -> None:
+    worlds = slurm_world(preempting, tmp_path)
+    world = next(worlds)
+    (world.folder / "windrow.toml").write_text(SPOT)
+    patient(world)
+    words = ("workflow.yaml", "--on", "spot,safe", "--strategy", "one-job", "--json")
+    plan = json.loads(world.windrow("plan", *words)[1])
+    assert 0 < plan["jobs_now"][0]["risk"] < 0.01
+    assert [way["sites"] for way in plan["frontier"]] == [["spot"], ["safe"]]
+    with world.start("run", *words[:-1]) as process:
+        assert preempted(world, preempting, process, 2) == ["preempted", "preempted", None]
+    assert [job["site"] for job in world.status()["jobs"]] == ["spot", "spot", "safe"]
     next(worlds, None)
 
 

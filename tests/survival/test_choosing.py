@@ -22,7 +22,9 @@ from windrow.manager.manager import Manager
 from windrow.manager.moving import SILENT_S
 from windrow.model import Runnable, Step, Task, Workflow
 from windrow.model.cause import Cause
+from windrow.model.hazard import NO_HAZARD, Hazard
 from windrow.model.site import Site
+from windrow.queues.port import JobState
 from windrow.queues.simulated import Mood
 from windrow.records.runnable_file import RunnableRecord
 
@@ -243,3 +245,29 @@ def test_tasks_that_join_go_where_they_fit(folder: Path) -> None:
     too_wide = msgspec.structs.replace(added, tasks=[Task("huge", 3, nodes=9)], steps=added.steps[:1])
     with pytest.raises(UserError, match="task huge needs 9 nodes"):
         _manager(run).add(e.TasksAdded(BEGIN_S, "again", too_wide))
+
+
+@pytest.mark.parametrize("most", [1, 2, 4])
+@pytest.mark.parametrize("is_spot", [True, False])
+def test_what_is_preempted_too_often_goes_elsewhere(folder: Path, most: int, *, is_spot: bool) -> None:
+    """Each job at north is preempted as soon as its tasks run; south has a long queue, by forecast."""
+    north, south = both = worlds(4, 4, takes_s=30.0)
+    hazard = Hazard(preemption_rate=1 / 7200) if is_spot else NO_HAZARD
+    sites = [Site.of(4, name=name, max_array=3, max_preemptions=most, hazard=hazard) for name in NAMES]
+    sites[1] = replace(sites[1], hazard=NO_HAZARD)
+    told = {id(north): Told(lambda: 0, lambda: 0), id(south): Told(lambda: 900, lambda: 900)}
+    work, left = chain(30, wide=4), [6]
+    able = np.ones((2, 4), dtype=bool)
+    run = SitesRun(folder / "run", both, sites, work, able, "giant", forecaster=lambda w: told[id(w)])
+
+    def preempt() -> None:
+        if left[0] and north.queue.running and len(north.starts) % 4 == 0 and len(north.starts) > 4 * (6 - left[0]):
+            left[0] -= 1
+            north.remove(north.queue.running[0], JobState.PREEMPTED)
+
+    run.each_look = preempt
+    assert run.go_on()
+    run.check_beliefs()
+    assert run.is_complete
+    assert run.story().trouble == ""
+    assert jobs_at(run) == ({"north": most, "south": 1} if is_spot else {"north": 7})

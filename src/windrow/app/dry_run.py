@@ -23,18 +23,24 @@ from windrow.manager.core import Core
 from windrow.manager.dispatch import Dispatch, alike
 from windrow.queues.port import QueueError
 from windrow.strategies.base import Decision, LooksAhead
-from windrow.strategies.choosing import Offer, choose
+from windrow.strategies.choosing import Offer, Way, choose, frontier
 from windrow.strategies.levels import works
 
 
 @dataclass(frozen=True)
 class DryRun:
-    """What would be submitted now: the decision, whose forecast it is based on, and the exact commands."""
+    """What would be submitted now: the decision, whose forecast it is based on, and the exact commands.
+
+    `risks`: how likely each job is to be lost, where that is known. `frontier`: the choices that there are, where sites
+    have a price or a risk.
+    """
 
     decision: Decision
     forecast: str
     waits_s: tuple[int, ...]
     commands: tuple[str, ...]
+    risks: tuple[float | None, ...] = ()
+    frontier: tuple[Way, ...] = ()
 
 
 def dry_run(prepared: Prepared, root: Path = ROOT) -> DryRun:
@@ -59,16 +65,18 @@ def dry_run(prepared: Prepared, root: Path = ROOT) -> DryRun:
     name, decision = choose(with_copies(strategy, order.copies, dispatch), offers, order.objective, silent)
     core.handle(e.JobsPlanned(now, decision, name))
     specs = [dispatch.spec(core, number) for number in core.jobs]
-    views = {offer.name: offer.view for offer in offers}
-    asked = [(job.site, np.array([job.nodes]), np.array([job.requested_s])) for job in decision.jobs]
-    waits_s = [int(views[site].forecast(nodes, requested_s)[0]) for site, nodes, requested_s in asked]
+    named = {offer.name: offer for offer in offers}
+    asked = [(named[job.site], job) for job in decision.jobs]
+    waits_s = [int(at.view.forecast(np.array([j.nodes]), np.array([j.requested_s]))[0]) for at, j in asked]
+    risks = [1 - at.hazard.survival(job.nodes, job.run_s) if at.hazard else None for at, job in asked]
+    ways = frontier(strategy, offers) if len(offers) > 1 and any(at.hazard or at.price for at in offers) else ()
     commands = list[str]()
     for at, reached in zip(core.sites, prepared.sites, strict=True):
         mine = [number for number, job in core.jobs.items() if job.at is at]
         groups = alike(mine, core, at.site.max_array)
         commands += [line for group in groups for line in reached.queue.commands([specs[n] for n in group])]
     whose = "at once" if prepared.starts_at_once else "twin"
-    return DryRun(decision, whose, tuple(waits_s), tuple(commands))
+    return DryRun(decision, whose, tuple(waits_s), tuple(commands), tuple(risks), ways)
 
 
 def _offer(reached: Reached, core: Core, at: AtSite, now_s: int, *, looks_ahead: bool) -> Offer:
@@ -84,4 +92,4 @@ def _offer(reached: Reached, core: Core, at: AtSite, now_s: int, *, looks_ahead:
         ahead = Ahead.on(queue, twin(), keeps=False).futures(view, {}, ~at.of(~core.done()), at.requests)
         view = replace(view, futures=ahead)
     budget_s = inf if site.max_node_hours is None else site.max_node_hours * 3600
-    return Offer(at.name, view, site.price, node_s=budget_s)
+    return Offer(at.name, view, site.price, node_s=budget_s, hazard=site.hazard)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
@@ -12,7 +12,7 @@ from statistics import median
 import numpy as np
 from numpy.typing import NDArray
 
-from windrow.manager.losses import Avoidance, Losses
+from windrow.manager.losses import FOR_S, Avoidance, Losses
 from windrow.manager.terms import Terms
 from windrow.model.requests import Requests
 from windrow.model.site import Site
@@ -134,7 +134,7 @@ class AtSite:
     `name` is that of the site, or empty where there is no other. `work` are the tasks as they would run there. `jobs`
     counts own jobs in its system, `used_node_s` what those had that are gone. `group` are the sites among which its
     tasks can choose, itself included. `trouble`: why no more is sent there. `paces`: how many times as long as expected
-    the last tasks took.
+    the last tasks took. `preempted`: how often tasks were.
     """
 
     name: str
@@ -148,6 +148,7 @@ class AtSite:
     group: tuple[AtSite, ...] = ()
     trouble: str = ""
     paces: deque[float] = field(default_factory=lambda: deque(maxlen=_PACES))
+    preempted: Counter[int] = field(default_factory=Counter)
 
     @property
     def pace(self) -> float:
@@ -166,6 +167,18 @@ class AtSite:
     def of(self, tasks: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Those of the tasks that are to run there."""
         return tasks if self.work.mine is None else tasks & self.work.mine
+
+    def note_preemption(self, job: Job, at_s: int) -> dict[int, tuple[AtSite, int]]:
+        """Tasks lost with a preempted job that are to stay away for a while: too often for another try, if others can.
+
+        Until when, by task.
+        """
+        if not self.site.hazard.preemption_rate:
+            return {}
+        self.preempted.update(lost := job.open_tasks & job.running_since_s.keys() or job.open_tasks)
+        others = [at for at in self.group if at is not self and not at.trouble]
+        away = (task for task in sorted(lost) if self.preempted[task] >= self.site.max_preemptions)
+        return {task: (self, at_s + FOR_S) for task in away if any(at.has(task) for at in others)}
 
     def counted(self, jobs: Iterable[Job], at_s: int) -> tuple[int, int, int, int, int]:
         """Jobs of its group: waiting, running, spare, at its other sites; and how long running ones should need yet."""

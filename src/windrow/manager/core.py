@@ -420,6 +420,8 @@ class Core:
         cause = event.cause or Cause.LOST
         if cause is Cause.TIME_LIMIT:
             expect_longer(self._expected, self.sites, job, event.at_s)
+        if cause is Cause.PREEMPTED:
+            self.moved |= job.at.note_preemption(job, event.at_s)
         if event.node and job.taken_by is None:  # else it is counted with the job in whose place it ran
             job.at.avoidance.failed(event.node, event.at_s)
         if not job.has_finished_a_task and job.taken_by is None and not job.is_spare:

@@ -101,15 +101,16 @@ class Moving:
         except QueueError:
             return
         elsewhere = [offer for offer in offers if offer.name != at.name]
+        here = next(offer for offer in offers if offer.name == at.name)
         for number, wait_s in waits_s.items():
             job, tasks = core.jobs[number], np.zeros(len(core.job_of), dtype=bool)
             tasks[sorted(job.open_tasks)] = True
             busy_s = elsewhere[0].view.busy_s if elsewhere else 0
-            stays_s = min(NEVER_S, max(wait_s, busy_s) + round(job.plan.run_s * at.pace))
+            stays_s = here.end_s(job.plan, max(wait_s, busy_s))
             if (found := better_elsewhere(tasks, stays_s, elsewhere, busy_s)) is not None:
                 name, end_s = found
-                here = "never" if stays_s >= NEVER_S else f"in {format_duration(stays_s)}"
-                why = f"would end {here} at {at.name}, in {format_duration(end_s)} at {name}"
+                then = "never" if stays_s >= NEVER_S else f"in {format_duration(stays_s)}"
+                why = f"would end {then} at {at.name}, in {format_duration(end_s)} at {name}"
                 self.run.take_in([Record(e.JobWithdrawn(int(now), number, why, int(now + AGAIN_S)), at_s=now)])
                 return
 

@@ -4,8 +4,9 @@ The strategy cuts what is left for each site as if that were the only one. A job
 
     max(its wait there by forecast, its data there, the end of the jobs that it waits for) + its run there
 
-and what is left after it at the best site for that. The cut that ends first is taken, with its site (or the one that
-costs least, as the objective says); if it is several jobs of which nobody looked ahead, each goes where it ends first.
+with the losses to expect there, after each of which it waits again (tasks that finished are kept), and what is left
+after it at the best site for that. The cut that ends first is taken, with its site (or the one that costs least, as the
+objective says); if it is several jobs of which nobody looked ahead, each goes where it ends first.
 
 Rule 1: pure, as strategies are. Rule 2: a site that could not win even without any wait is not cut for.
 Rule 3: jobs stay where their inputs are, unless another site wins by more than the way back and a margin.
@@ -17,16 +18,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import inf
+from itertools import combinations
+from math import inf, prod
 
 import numpy as np
 
 from windrow.model import NEVER_S, format_duration, is_never
+from windrow.model.hazard import NO_HAZARD, Hazard
 from windrow.strategies.base import Candidate, Decision, JobPlan, Objective, Strategy, View, best_nodes, decided
 from windrow.strategies.levels import Mask
 
 MARGIN = 0.05
 """By which part earlier a job must end than where its inputs are, or where it waits already, to go elsewhere."""
+_MOST_SITES = 5  # of which all choices are looked at
 WORTH_S = 60
 """And by how much, to leave a queue in which it waits."""
 
@@ -39,7 +43,7 @@ class Offer:
     """A site as it could be used now.
 
     `data_s`: how long it takes until the inputs of tasks are there. `pace`: how many times as long as expected tasks
-    take there. `node_s`, `room_bytes`: what may be used of nodes yet, and of the disk.
+    take there. `node_s`, `room_bytes`: what may be used of nodes yet, and of the disk. `hazard`: how jobs are lost.
     """
 
     name: str
@@ -49,6 +53,7 @@ class Offer:
     node_s: float = inf
     room_bytes: float = inf
     data_s: Callable[[Sequence[int]], int] = lambda _: 0
+    hazard: Hazard = NO_HAZARD
 
     def sized(self, tasks: Mask, busy_s: int = 0) -> tuple[int, JobPlan, int, int]:
         """When the tasks end in one job here, on the best number of nodes, busy until then; the job, its wait, data."""
@@ -56,10 +61,22 @@ class Offer:
         data_s = self.data_s(np.flatnonzero(tasks).tolist())
         nodes, wait_s, _ = best_nodes(view, 0, view.levels.last, max(busy_s, data_s))
         plan = view.plan(0, view.levels.last, nodes)
-        return self._end_s(plan, max(wait_s, data_s, busy_s)), plan, wait_s, data_s
+        return self.end_s(plan, max(wait_s, data_s, busy_s)), plan, wait_s, data_s
 
-    def _end_s(self, job: JobPlan, start_s: int) -> int:
-        return NEVER_S if is_never(job.run_s) or is_never(start_s) else start_s + round(job.run_s * self.pace)
+    def end_s(self, job: JobPlan, start_s: int) -> int:
+        """When a job that starts then should be done here."""
+        if is_never(job.run_s) or is_never(start_s):
+            return NEVER_S
+        again_s = self.view.wait_s(job.nodes, job.run_s + job.leeway_s) if self.hazard else 0
+        return round(min(NEVER_S, start_s + self.held_s(job, again_s)))
+
+    def held_s(self, job: JobPlan, again_s: int = 0) -> float:
+        """How long a job should take here, with its losses; after each of them it waits for `again_s`."""
+        run_s = job.run_s * self.pace
+        if not self.hazard:
+            return run_s
+        longest_s = self.view.work.expected_s[list(job.tasks)].max(initial=1) * self.pace
+        return self.hazard.expected_s(job.nodes, run_s, float(longest_s), again_s)
 
     def objection(self, jobs: Sequence[JobPlan]) -> str:
         """Why these jobs cannot go here though they fit; empty where they can."""
@@ -81,6 +98,9 @@ class _Outlook:
     price: float
     wait_s: int
     data_s: int
+    chance: float = 1.0
+    late_s: int = 0
+    """The chance that none of its jobs is lost, and by how much losses should delay the end."""
 
     def later(self, best: _Outlook) -> str:
         """In words."""
@@ -95,6 +115,7 @@ class _Outlook:
     def row(self, note: str) -> Candidate:
         job = self.decision.jobs[0]
         hours = f"{self.node_s / 3600:,.2f} node-hours" + (f", cost {self.price:,.2f}" if self.price else "")
+        hours += f", {1 - self.chance:.1%} risk of a loss" if self.chance < 1 else ""
         words = f"{hours}; {note}".removesuffix("; ")
         numbers = (job.nodes, self.wait_s, job.run_s, job.leeway_s, self.end_s)
         return Candidate(f"at {self.offer.name}", *numbers, words, self.offer.name, self.data_s)
@@ -127,7 +148,8 @@ def choose(
         why = "; ".join(f"{name}: {words}" for name, words in out.items()) if not decisions else ""
         return (decisions[0][0].name if decisions else offers[0].name if offers else ""), Decision(why=why)
     if all(one.decision.is_played for one in cut):
-        cut = [replace(one, end_s=one.decision.candidates[0].makespan_s or one.end_s) for one in cut]
+        ends = [(one.decision.candidates[0].makespan_s, one) for one in cut]  # in which nothing is lost
+        cut = [replace(one, end_s=played + one.late_s if played else one.end_s) for played, one in ends]
     cut = _sorted(cut, objective)
     best = cut[0]
     rows = [one.row("" if one is best else one.later(best)) for one in cut]
@@ -160,26 +182,73 @@ def _hopeless(offers: Sequence[Offer]) -> dict[str, str]:
 
 def _outlook(offer: Offer, decision: Decision, offers: Sequence[Offer]) -> _Outlook:
     """What the decision leads to. What it leaves is taken for one job more, submitted when its first job starts."""
-    view, jobs = offer.view, decision.jobs
-    nodes, runs = (np.array([getattr(job, name) for job in jobs], dtype=np.int64) for name in ("nodes", "run_s"))
-    waits = view.waits_s(nodes, runs + np.array([job.leeway_s for job in jobs]))
-    data = [offer.data_s(job.tasks) for job in jobs]
+    view, jobs, named = offer.view, decision.jobs, {other.name: other for other in offers}
+    both = [(named.get(job.site, offer), job) for job in jobs]
+    nodes, runs = np.array([(job.nodes, job.run_s + job.leeway_s) for job in jobs], dtype=np.int64).T
+    waits = np.zeros_like(runs)
+    for there in {there.name: there for there, _ in both}.values():
+        mine = np.array([other is there for other, _ in both])
+        waits[mine] = there.view.waits_s(nodes[mine], runs[mine])
+    data = [there.data_s(job.tasks) for there, job in both]
     starts = [max(int(wait), far) for wait, far in zip(waits, data, strict=True)]
-    end_s = max(offer._end_s(job, max(start, view.busy_s)) for job, start in zip(jobs, starts, strict=True))
-    node_s = round(float((nodes * runs).sum()) * offer.pace)
-    price = offer.price * node_s / 3600
+    end_s = max(there.end_s(job, max(start, view.busy_s)) for (there, job), start in zip(both, starts, strict=True))
     rest = view.left.copy()
     rest[[task for job in jobs for task in job.tasks]] = False
     if rest.any() and not is_never(end_s):
-        there = [other for other in offers if other is offer or not (rest & ~other.view.left).any()]
-        ways = []
-        for other in (other for other in there if other.view.work.cluster_nodes >= 1):
+        able = [other for other in offers if other is offer or not (rest & ~other.view.left).any()]
+        ways = list[tuple[int, Offer, JobPlan]]()
+        for other in (other for other in able if other.view.work.cluster_nodes >= 1):
             _, job, wait_s, data_s = other.sized(rest, end_s)
-            ways.append((other._end_s(job, max(end_s, min(starts) + wait_s, data_s)), other, job))
+            ways.append((other.end_s(job, max(end_s, min(starts) + wait_s, data_s)), other, job))
         end_s, other, job = min(ways, key=lambda way: way[0])
-        node_s += round(job.nodes * job.run_s * other.pace)
-        price += other.price * job.nodes * job.run_s * other.pace / 3600
-    return _Outlook(offer, decision, min(end_s, NEVER_S), node_s, price, int(waits[0]), max(data))
+        both.append((other, job))
+    used = [job.nodes * there.held_s(job) for there, job in both]
+    price = sum(there.price * node_s / 3600 for (there, _), node_s in zip(both, used, strict=True))
+    chance = prod(there.hazard.survival(job.nodes, job.run_s * there.pace) for there, job in both)
+    late_s = max(there.end_s(job, 0) - round(job.run_s * there.pace) for there, job in both)
+    figures = min(end_s, NEVER_S), round(sum(used)), price, int(waits[0]), max(data), chance, late_s
+    return _Outlook(offer, decision, *figures)
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """Sites that a run could be confined to: when all should be done, what that costs, and the chance of no loss."""
+
+    sites: tuple[str, ...]
+    end_s: int
+    node_s: int
+    price: float
+    chance: float
+
+
+def frontier(strategy: Strategy, offers: Sequence[Offer]) -> tuple[Way, ...]:
+    """Of all choices of sites those that no other beats in time, price and chance of success; the first to end first.
+
+    The jobs of a choice are those that would be submitted now; of several that use the same sites the smaller counts.
+    """
+    known: dict[int, Decision] = {}
+
+    class Once:  # what is left is cut once for each site
+        name = strategy.name
+
+        def decide(self, view: View) -> Decision:
+            return known[id(view)] if id(view) in known else known.setdefault(id(view), strategy.decide(view))
+
+    found: dict[tuple[str, ...], Way] = {}
+    sizes = range(1, len(offers) + 1) if len(offers) <= _MOST_SITES else (1, len(offers))
+    for some in (some for size in sizes for some in combinations(offers, size)):
+        name, decision = choose(Once(), some)
+        if decision.jobs:
+            one = _outlook(next(offer for offer in some if offer.name == name), decision, some)
+            sites = tuple(sorted({job.site for job in decision.jobs}))
+            found.setdefault(sites, Way(sites, one.end_s, one.node_s, one.price, one.chance))
+    ways = [(way, (way.end_s, way.price, -way.chance)) for way in found.values()]
+    best = [way for way, key in ways if not any(other != key and _is_least(other, key) for _, other in ways)]
+    return tuple(sorted(best, key=lambda way: (way.end_s, way.price, way.sites)))
+
+
+def _is_least(one: tuple[float, ...], other: tuple[float, ...]) -> bool:
+    return all(a <= b for a, b in zip(one, other, strict=True))
 
 
 def _sorted(found: Sequence[_Outlook], objective: Objective) -> list[_Outlook]:
@@ -216,7 +285,7 @@ def _spread(jobs: Sequence[JobPlan], offers: Sequence[Offer]) -> tuple[JobPlan, 
             plan = replace(job, run_s=run_s, requested_s=view.request(run_s + job.leeway_s), site=offer.name)
             turns = taken[offer.name] // max(1, view.work.cluster_nodes)
             start_s = max(view.wait_s(job.nodes, run_s + job.leeway_s), offer.data_s(job.tasks)) + turns * run_s
-            found.append((offer._end_s(plan, start_s), number, plan))
+            found.append((offer.end_s(plan, start_s), number, plan))
         if found:
             placed.append(min(found, key=lambda one: one[:2])[2])
             taken[placed[-1].site] += job.nodes

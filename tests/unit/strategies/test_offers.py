@@ -16,9 +16,10 @@ from windrow.forecast.base import Ints
 from windrow.manager.core import Core
 from windrow.manager.terms import Terms
 from windrow.model import NodeShape, Task, Workflow
+from windrow.model.hazard import Hazard
 from windrow.model.site import Site
 from windrow.strategies.base import Objective
-from windrow.strategies.choosing import Offer, better_elsewhere, choose
+from windrow.strategies.choosing import Offer, Way, better_elsewhere, choose, frontier
 from windrow.strategies.levels import works
 
 TERMS = Terms(margin=1.0, round_s=1)
@@ -133,3 +134,74 @@ def test_a_job_that_waits_moves_only_for_a_clear_gain() -> None:
     assert better_elsewhere(tasks, end_s + 60, here, 0) is None
     assert better_elsewhere(tasks, end_s + 5000, here, 5000) is None  # it would have nothing to do before
     assert better_elsewhere(tasks, end_s + 5000, [], 0) is None
+
+
+SPOT = Hazard(preemption_rate=1 / 500)
+
+
+@examples(40)
+@given(workflows(mixed=0), st.lists(ROW, min_size=2, max_size=3), st.floats(10, 5000))
+def test_losses_count_as_if_each_piece_were_tried_again_and_again(
+    workflow: Workflow, rows: list[tuple[int, float, int, int]], every_s: float
+) -> None:
+    spot, *others = offers(workflow, *rows)
+    spot = replace(spot, hazard=Hazard(preemption_rate=1 / every_s))
+    _, decision = choose(find_strategy("one-job"), [spot, *others])
+    told = {one.site: one for one in decision.candidates if one.site}
+    safe = {one.site: one for one in choose(find_strategy("one-job"), [replace(spot), *others])[1].candidates}
+    if told["s0"].makespan_s is None:
+        return
+    run_s, nodes, wait_s = told["s0"].run_s, told["s0"].nodes, told["s0"].wait_s
+    piece_s = min(run_s, int(spot.view.work.expected_s.max()))
+    tries = np.exp(piece_s / every_s)  # of each piece, until it is done
+    law_s = run_s / piece_s * ((tries - 1) * every_s + (tries - 1) * wait_s)
+    assert told["s0"].makespan_s == pytest.approx(min(2.0**40, wait_s + law_s), rel=1e-6, abs=1)
+    assert told["s0"].makespan_s >= wait_s + run_s
+    assert nodes == safe["s0"].nodes
+    assert "risk of a loss" in told["s0"].note
+    name = min((one for one in told.values() if one.makespan_s is not None), key=lambda one: one.makespan_s or 0).site
+    assert decision.jobs[0].site == name
+
+
+def test_work_leaves_a_site_where_losses_cost_too_much_time() -> None:
+    near, far = offers(BAG, (2, 1.0, 0, 0), (2, 1.0, 100, 0))
+    strategy, often = find_strategy("one-job"), Hazard(preemption_rate=1 / 50)
+    assert choose(strategy, [near, far])[0] == "s0"
+    assert choose(strategy, [replace(near, hazard=Hazard(preemption_rate=1 / 5000)), far])[0] == "s0"
+    assert choose(strategy, [replace(near, hazard=often), far])[0] == "s1"
+    waiting, tasks = replace(near, hazard=often), np.ones(8, dtype=bool)
+    job = near.view.plan(0, near.view.levels.last, 2)
+    assert better_elsewhere(tasks, waiting.end_s(job, 57), [far], 0) is not None
+    assert better_elsewhere(tasks, near.end_s(job, 57), [far], 0) is None
+
+
+@examples(40)
+@given(st.lists(st.tuples(ROW, st.integers(0, 3), st.sampled_from([0, 1 / 900, 1 / 9000])), min_size=2, max_size=3))
+def test_nothing_on_the_frontier_is_beaten_and_nothing_beyond_it_is_left_out(
+    rows: list[tuple[tuple[int, float, int, int], int, float]],
+) -> None:
+    given_ = [
+        replace(offer, price=price, hazard=Hazard(preemption_rate=rate))
+        for offer, (_, price, rate) in zip(offers(BAG, *(row for row, _, _ in rows)), rows, strict=True)
+    ]
+    ways = frontier(find_strategy("one-job"), given_)
+
+    def figures(way: Way) -> tuple[float, float, float]:
+        return way.end_s, way.price, -way.chance
+
+    alone = [frontier(find_strategy("one-job"), [offer]) for offer in given_]
+    for (single,) in alone:  # one job is at one site: there is nothing else to choose
+        beaten = [w for w in alone if w[0] != single and all(np.array(figures(w[0])) <= figures(single))]
+        beaten = [w for w in beaten if figures(w[0]) != figures(single)]
+        assert (single in ways) == (not beaten)
+    assert len(ways) == len(set(ways))
+    assert [way.end_s for way in ways] == sorted(way.end_s for way in ways)
+
+
+def test_a_bag_of_tasks_may_use_cheap_and_safe_sites_together() -> None:
+    safe, spot = offers(BAG, (2, 1.0, 0, 0), (2, 1.0, 0, 0))
+    ways = frontier(find_strategy("individual"), [replace(safe, price=3.0), replace(spot, price=1.0, hazard=SPOT)])
+    assert {way.sites for way in ways} == {("s0",), ("s0", "s1"), ("s1",)}
+    by_sites = {way.sites: way for way in ways}
+    assert by_sites[("s1",)].price < by_sites[("s0", "s1")].price < by_sites[("s0",)].price
+    assert by_sites[("s0",)].chance == 1

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from windrow.app.execute import Prepared, RunRequest
     from windrow.lab.plan import PlannedJob, SimulatedPlan
     from windrow.strategies.base import Candidate, Decision
+    from windrow.strategies.choosing import Way
 
 SUMMARY = (
     "Show how a strategy would cut a workflow into jobs, and why: on a simulated cluster, or with --on on a real one."
@@ -258,10 +259,11 @@ def _queue_json(prepared: Prepared, plan: DryRun) -> dict[str, object]:
         "learnt": prepared.learnt,
         "why": plan.decision.why,
         "jobs_now": [
-            {**asdict(job), "expected_wait_s": None if is_never(wait) else wait}
-            for job, wait in zip(plan.decision.jobs, plan.waits_s, strict=True)
+            {**asdict(job), "expected_wait_s": None if is_never(wait) else wait, "risk": risk}
+            for job, wait, risk in zip(plan.decision.jobs, plan.waits_s, plan.risks, strict=True)
         ],
         "commands": list(plan.commands),
+        **({"frontier": [asdict(way) for way in plan.frontier]} if plan.frontier else {}),
     } | ({"sites": rows} if (rows := [asdict(one) for one in plan.decision.candidates if one.site]) else {})
 
 
@@ -273,6 +275,17 @@ def _site_table(decision: Decision) -> list[RenderableType]:
         rows.append((one.site, *(("",) * 5 if is_out else (str(one.nodes), *spans)), one.note))
     heads = ("site", "nodes", "wait", "data", "run", "all done in", "")
     return [terminal.table(heads, rows, "lrrrrrl")] if rows else []
+
+
+def _frontier_table(ways: Sequence[Way]) -> list[RenderableType]:
+    if not ways:
+        return []
+    rows = []
+    for way in ways:
+        cost = f"{way.price:,.2f}", f"{way.node_s / 3600:,.2f}", f"{100 * way.chance:.1f} %"
+        rows.append((", ".join(way.sites), format_duration(way.end_s), *cost))
+    title = terminal.heading("choices of sites that no other beats in time, cost and chance of no loss")
+    return [title, terminal.table(("sites", "all done in", "cost", "node-hours", "no job is lost"), rows, "lrrrr")]
 
 
 def _show_queue(prepared: Prepared, plan: DryRun, *, explain: bool) -> None:
@@ -288,17 +301,19 @@ def _show_queue(prepared: Prepared, plan: DryRun, *, explain: bool) -> None:
     if prepared.learnt:
         head.append(f"{prepared.learnt:,} of {len(workflow):,} run times come from earlier runs")
     head += workflow.repairs()
-    rows = []
-    for job, wait in zip(plan.decision.jobs, plan.waits_s, strict=True):
+    rows, is_risky = [], any(risk is not None for risk in plan.risks)
+    for job, wait, risk in zip(plan.decision.jobs, plan.waits_s, plan.risks, strict=True):
         spans = [format_duration(s) for s in (job.run_s, job.leeway_s, job.requested_s)]
+        spans += ["?" if risk is None else f"{100 * risk:.1f} %"] if is_risky else []
         waits = "never, as the queue is now" if is_never(wait) else format_duration(wait)
         rows.append((*([job.site] if job.site else []), str(len(job.tasks)), str(job.nodes), waits, *spans))
     reasons = candidate_lines(plan.decision.candidates) if explain else []
-    heads = ("tasks", "nodes", "expected wait", "expected run", "leeway", "requested")
+    heads = ("tasks", "nodes", "expected wait", "expected run", "leeway", "requested", *(("risk",) if is_risky else ()))
     terminal.show(
         terminal.text(*head, *prepared.notes),
         terminal.table((*(("site",) if len(sites) > 1 else ()), *heads), rows, "r"),
         *_site_table(plan.decision),
+        *_frontier_table(plan.frontier),
         terminal.text(f"why: {plan.decision.why}", *reasons),
     )
     # As they are, and not through a console, which breaks lines: they are there to be pasted.
