@@ -65,7 +65,7 @@ def past_waits(say: Say = logger.warning) -> History | None:
 def known_hazard(place: str, at_s: float, say: Say = logger.warning) -> Hazard:
     """What was learned of how jobs of a place are lost; nothing where that cannot be used."""
     try:
-        return Lives().hazard(place, at_s) if waits_path().exists() else NO_HAZARD
+        return Lives().hazard(place, at_s)
     except WindrowError as error:
         say(f"losses of earlier jobs are not used: {error}")
         return NO_HAZARD

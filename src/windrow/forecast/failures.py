@@ -296,6 +296,8 @@ class Lives:
 
     def past(self, place: str, since_s: float) -> list[Life]:
         """Those of a place that ended since then."""
+        if not self._file.path.exists():  # a question makes no files
+            return []
         query = "SELECT tag, nodes, started_s, ended_s, cause, node FROM lives WHERE place = ? AND ended_s >= ?"
         with self._open() as database:
             rows = database.execute(f"{query} ORDER BY ended_s, tag", (place, since_s)).fetchall()
@@ -309,10 +311,10 @@ class Lives:
 
     def hazard(self, place: str, at_s: float) -> Hazard:
         """What was last learned of a place, or what own jobs tell; none where none was ever lost there."""
-        with self._open() as database:
-            query = "SELECT hazard FROM hazards WHERE place = ? AND at_s >= ?"
-            row = database.execute(query, (place, at_s - KNOWN_FOR_S)).fetchone()
-        if row is not None:
-            return Hazard(**json.loads(row[0]))
         found = reliability(self.past(place, at_s - KNOWN_FOR_S))
-        return found.hazard if found.losses else Hazard()
+        row = None
+        if self._file.path.exists():
+            with self._open() as database:
+                query = "SELECT hazard FROM hazards WHERE place = ? AND at_s >= ?"
+                row = database.execute(query, (place, at_s - KNOWN_FOR_S)).fetchone()
+        return Hazard(**json.loads(row[0])) if row is not None else found.hazard if found.losses else Hazard()

@@ -12,9 +12,7 @@ Rule 2: what is kept of a lost job are pieces that were done: tasks that finishe
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import dataclass
 
 _PANELS, _STEPS = 24, 8  # of the integral: each panel half as long as the one above it, so that all scales are seen
 
@@ -37,15 +35,6 @@ class Hazard:
     def of_mean(cls, nodes_s: float | None = None, shape: float = 1.0, **rates: float) -> Hazard:
         """Nodes that are up for `nodes_s` on average."""
         return cls(shape, None if nodes_s is None else nodes_s / math.gamma(1 + 1 / shape), **rates)
-
-    @classmethod
-    def from_dict(cls, found: Mapping[str, Any]) -> Hazard:
-        """The one of which `as_dict` told."""
-        return cls(**found)
-
-    def as_dict(self) -> dict[str, float | None]:
-        """For JSON."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def __bool__(self) -> bool:
         """Whether anything can be lost."""

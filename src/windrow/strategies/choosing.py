@@ -180,8 +180,11 @@ def _hopeless(offers: Sequence[Offer]) -> dict[str, str]:
     return {name: f"{words}: {format_duration(end_s)} at least" for name, end_s in least.items() if end_s > best_s}
 
 
-def _outlook(offer: Offer, decision: Decision, offers: Sequence[Offer]) -> _Outlook:
-    """What the decision leads to. What it leaves is taken for one job more, submitted when its first job starts."""
+def _outlook(offer: Offer, decision: Decision, offers: Sequence[Offer], *, in_turns: bool = False) -> _Outlook:
+    """What the decision leads to. What it leaves is taken for one job more, submitted when its first job starts.
+
+    `in_turns`: jobs that a site has no room for side by side run one after another there.
+    """
     view, jobs, named = offer.view, decision.jobs, {other.name: other for other in offers}
     both = [(named.get(job.site, offer), job) for job in jobs]
     nodes, runs = np.array([(job.nodes, job.run_s + job.leeway_s) for job in jobs], dtype=np.int64).T
@@ -191,6 +194,10 @@ def _outlook(offer: Offer, decision: Decision, offers: Sequence[Offer]) -> _Outl
         waits[mine] = there.view.waits_s(nodes[mine], runs[mine])
     data = [there.data_s(job.tasks) for there, job in both]
     starts = [max(int(wait), far) for wait, far in zip(waits, data, strict=True)]
+    taken = Counter[str]()
+    for n, (there, job) in enumerate(both if in_turns else ()):
+        starts[n] += taken[there.name] // max(1, there.view.work.cluster_nodes) * job.run_s
+        taken[there.name] += job.nodes
     end_s = max(there.end_s(job, max(start, view.busy_s)) for (there, job), start in zip(both, starts, strict=True))
     rest = view.left.copy()
     rest[[task for job in jobs for task in job.tasks]] = False
@@ -239,7 +246,8 @@ def frontier(strategy: Strategy, offers: Sequence[Offer]) -> tuple[Way, ...]:
     for some in (some for size in sizes for some in combinations(offers, size)):
         name, decision = choose(Once(), some)
         if decision.jobs:
-            one = _outlook(next(offer for offer in some if offer.name == name), decision, some)
+            chosen = next(offer for offer in some if offer.name == name)
+            one = _outlook(chosen, decision, some, in_turns=True)
             sites = tuple(sorted({job.site for job in decision.jobs}))
             found.setdefault(sites, Way(sites, one.end_s, one.node_s, one.price, one.chance))
     ways = [(way, (way.end_s, way.price, -way.chance)) for way in found.values()]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -52,8 +53,8 @@ def test_what_a_job_may_expect(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
     told = json.loads(capsys.readouterr().out)
     assert told["losses"] == {"node failed": 3}
     assert told["job"]["low"] < told["job"]["survival"] < told["job"]["high"]
-    assert [one["node"] for one in told["nodes"]] == ["n7"]
-    assert known_hazard("big.main", time.time()).as_dict() == told["hazard"]
+    assert [one["node"] for one in told["suspects"]] == ["n7"]
+    assert asdict(known_hazard("big.main", time.time())) == told["hazard"]
 
 
 def test_a_silent_queue_and_one_of_which_nothing_is_known(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import asdict
 
 import numpy as np
 import pytest
@@ -65,7 +66,7 @@ def test_longer_and_wider_is_riskier_and_pieces_help(hazard: Hazard, nodes: int,
     assert hazard.survival(nodes, long) <= hazard.survival(nodes, short) <= 1
     assert hazard.survival(nodes + 1, long) <= hazard.survival(nodes, long)
     assert hazard.expected_s(nodes, long) >= long * (1 - 1e-9)
-    assert Hazard.from_dict(hazard.as_dict()) == hazard
+    assert Hazard(**asdict(hazard)) == hazard
     if hazard.shape == 1:  # without memory pieces never harm, and age does not matter
         assert hazard.expected_s(nodes, long, short, 60) <= hazard.expected_s(nodes, long, None, 60) * (1 + 1e-6)
         assert hazard.survival(nodes, short, 1e4) == pytest.approx(hazard.survival(nodes, short), rel=1e-9)

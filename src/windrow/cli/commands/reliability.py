@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import time
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from windrow.cli import options, terminal
 from windrow.cli.arguments import node_count, some_time_s
@@ -14,6 +14,8 @@ from windrow.model.wording import count
 from windrow.queues.port import QueueError
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from windrow.forecast.failures import Reliability
 
 SUMMARY = "Show how often jobs of a site were lost, and what a job of some nodes and hours may expect."
@@ -59,55 +61,38 @@ def run(args: argparse.Namespace) -> int:
     if found.losses:
         own.keep(place, now, found.hazard)
     source = "your own runs" if told is None else "the accounts of the batch system"
-    facts = _facts(found, args, source)
     if args.json:
-        terminal.print_json(facts)
-        return 0
-    terminal.show(terminal.text(*_lines(found, facts)), *_suspects(found))
+        job = dict(zip(("survival", "low", "high"), found.survival(args.nodes, args.time_s), strict=True))
+        facts = asdict(found) | {"site": args.on, "source": source, "is_fitted": found.spread is not None}
+        del facts["spread"]
+        terminal.print_json(facts | {"job": {"nodes": args.nodes, "time_s": args.time_s, **job}})
+    else:
+        terminal.show(terminal.text(*_lines(found, args, source)), *_suspects(found))
     return 0
 
 
-def _facts(found: Reliability, args: argparse.Namespace, source: str) -> dict[str, Any]:
-    chance, low, high = found.survival(args.nodes, args.time_s)
-    return {
-        "site": args.on,
-        "source": source,
-        "since_s": found.since_s,
-        "jobs": found.jobs,
-        "node_hours": found.node_s / 3600,
-        "losses": dict(found.losses),
-        "hazard": found.hazard.as_dict(),
-        "is_fitted": found.spread is not None,
-        "job": {"nodes": args.nodes, "time_s": args.time_s, "survival": chance, "low": low, "high": high},
-        "nodes": [asdict(one) for one in found.suspects],
-    }
-
-
-def _lines(found: Reliability, facts: dict[str, Any]) -> list[str]:
-    job = facts["job"]
-    what = f"a job of {count(job['nodes'], 'node')} and {format_duration(job['time_s'])} on {facts['site']}"
-    chance, low, high = (f"{100 * job[key]:.1f}" for key in ("survival", "low", "high"))
-    sure = f"{what} survives with {chance} % (95 % interval {low} to {high} %)"
+def _lines(found: Reliability, args: argparse.Namespace, source: str) -> list[str]:
+    chance, low, high = (f"{100 * part:.1f}" for part in found.survival(args.nodes, args.time_s))
+    job = f"a job of {count(args.nodes, 'node')} and {format_duration(args.time_s)} on {args.on}"
+    sure = f"{job} survives with {chance} % (95 % interval {low} to {high} %)"
     if not found.jobs:
-        return [sure, f"nothing is known of jobs there ({facts['source']}): this is what is assumed of any cluster"]
-    seen = f"{found.jobs:,} jobs with {facts['node_hours']:,.1f} node-hours, from {facts['source']}"
+        return [sure, f"nothing is known of jobs there ({source}): this is what is assumed of any cluster"]
     losses = [f"{number:,} × {cause}" for cause, number in found.losses.items()]
-    lines = [sure, f"seen: {seen}", f"lost: {', '.join(losses) or 'none'}"]
-    fit = f"Weibull, shape {found.hazard.shape:.2f}" if facts["is_fitted"] else "with a prior: few failures so far"
-    lines.append(f"a node fails every {format_duration(found.hazard.nodes_s)} of use ({fit})")
-    if found.hazard.preemption_rate:
-        lines.append(f"a job is preempted every {format_duration(1 / found.hazard.preemption_rate)}")
-    return lines
+    fit = "with a prior: few failures so far" if found.spread is None else f"Weibull, shape {found.hazard.shape:.2f}"
+    rate = found.hazard.preemption_rate
+    return [
+        sure,
+        f"seen: {found.jobs:,} jobs with {found.node_s / 3600:,.1f} node-hours, from {source}",
+        f"lost: {', '.join(losses) or 'none'}",
+        f"a node fails every {format_duration(found.hazard.nodes_s)} of use ({fit})",
+        *([f"a job is preempted every {format_duration(1 / rate)}"] if rate else []),
+    ]
 
 
-def _suspects(found: Reliability) -> list[Any]:
-    if not found.suspects:
-        return []
-    rows = [
-        (one.node, f"{one.failures:,}", f"{one.node_s / 3600:,.1f}", f"{one.times:,.1f}")
-        for one in found.suspects[:_MOST_NODES]
+def _suspects(found: Reliability) -> list[RenderableType]:
+    shown = [
+        (one.node, f"{one.failures:,}", f"{one.node_s / 3600:,.1f}", f"{one.times:,.1f}") for one in found.suspects
     ]
     heads = ("node", "failures", "hours", "times as many as the rest")
-    title = terminal.heading("nodes with significantly more failures than the rest")
-    more = len(found.suspects) - _MOST_NODES
-    return [title, terminal.table(heads, rows), *([terminal.text(f"and {more} more: see --json")] if more > 0 else [])]
+    title = f"nodes with significantly more failures than the rest: {len(shown):,}"
+    return [terminal.heading(title), terminal.table(heads, shown[:_MOST_NODES])] if shown else []
