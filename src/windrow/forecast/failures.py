@@ -1,19 +1,14 @@
-"""How jobs of a site were lost, and what that says of jobs to come.
+"""How jobs of a site were lost, and what that says of jobs to come (`docs/theory/forecasts.md`).
 
-What is known are *lives*: a job, the nodes that it had, from when to when, and what ended it. They come from the
-accounts of the batch system, or from a user's own runs. A life that ended well tells as much as one that was lost: for
-how long nothing happened (it is *censored*).
+What is known are *lives*: a job, the nodes that it had, from when to when, and what ended it, from the accounts of the
+batch system or a user's own runs. One that ended well says for how long nothing happened (it is *censored*).
 
-Rule 1: the clock of a node is the time for which jobs had it, since nobody notes what fails while idle. It runs on from
-job to job, back to zero when the node fails. Before its first failure nobody knows for how long it had been running:
-its age then is that of a node at any moment (see `model.hazard`), never zero.
-Rule 2: up to `ENOUGH` failures of nodes their rate is constant, and has a Gamma prior that soon gives way; from there
-on a Weibull distribution is fitted by maximum likelihood. Losses of the whole cluster and preemptions have a constant
-rate for each job, and where none was seen they are left out.
+Rule 1: the clock of a node is the time for which jobs had it, back to zero when it fails. A job's start renews nothing,
+and before its first failure a node has the age of one at any moment (`model.hazard`), never zero.
+Rule 2: below `ENOUGH` failures of nodes their rate is constant, with a Gamma prior; from there on a Weibull law is
+fitted. Losses of the whole cluster and preemptions hit a job at a constant rate, and where none was seen never.
 Rule 3: nodes that fail together are one failure of the cluster. Of a job of several nodes the one to blame is the one
 that is named, or else the one that stays without a job for longest.
-Intervals hold 95 %: of the Weibull by the curvature of the likelihood, of rates by Gamma distributions; of their sum by
-recovering variances (MOVER).
 """
 
 from __future__ import annotations
@@ -55,16 +50,8 @@ CREATE TABLE IF NOT EXISTS lives (
 _HAZARDS = "CREATE TABLE IF NOT EXISTS hazards (place TEXT PRIMARY KEY, at_s REAL NOT NULL, hazard TEXT NOT NULL)"
 
 Floats = NDArray[np.float64]
-
-
-@dataclass(frozen=True, slots=True)
-class NodeTimes:
-    """How long nodes ran: `first` from an unknown age on, `later` from a failure on; `failed`: until they failed."""
-
-    first: Floats
-    first_failed: NDArray[np.bool_]
-    later: Floats
-    later_failed: NDArray[np.bool_]
+Rows = Floats
+"""How long nodes ran, and whether they failed then (1) or were seen no longer (0): a row for each time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,15 +94,14 @@ class Reliability:
     def _of_nodes(self, nodes: int, seconds: float) -> tuple[float, float, float]:
         """The cumulative hazard of this many nodes, and its interval."""
         alone = replace(self.hazard, cluster_rate=0.0, preemption_rate=0.0)
-        mean = -nodes * math.log(alone.survival(1, seconds))
+        mean = -alone.log_survival(nodes, seconds)
         if self.spread is None:
             events, over_s = PRIOR_EVENTS + self.losses.get(Cause.NODE_FAILED, 0), PRIOR_EVENTS * PRIOR_NODES_S
             ends = [gamma_quantile(events, p) * nodes * seconds / (over_s + self.node_s) for p in (0.025, 0.975)]
             return mean, ends[0], ends[1]
 
         def at(logs: Floats) -> float:
-            moved = Hazard(math.exp(logs[0]), math.exp(logs[1]))
-            return math.log(-math.log(moved.survival(1, seconds)))
+            return math.log(-Hazard(math.exp(logs[0]), math.exp(logs[1])).log_survival(1, seconds))
 
         middle = np.log([alone.shape, alone.scale_s or 1.0])
         slope = np.array([(at(middle + step) - at(middle - step)) / 2e-4 for step in 1e-4 * np.eye(2)])
@@ -134,7 +120,7 @@ def reliability(lives: Iterable[Life]) -> Reliability:
     preempted = sum(life.cause is Cause.PREEMPTED for life in known)
     busy = _busy(known)
     hazard, spread = _prior(len(of_nodes), node_s), None
-    if sum(node in busy for _, node in of_nodes) >= ENOUGH and (found := fitted(_times(busy, of_nodes))):
+    if sum(node in busy for _, node in of_nodes) >= ENOUGH and (found := fitted(*_times(busy, of_nodes))):
         shape, scale_s, spread = found
         hazard = Hazard(shape, scale_s)
     since_s, until_s = min(life.started_s for life in known), max(life.ended_s for life in known)
@@ -154,14 +140,14 @@ def gamma_quantile(events: float, chance: float) -> float:
     return low
 
 
-def fitted(times: NodeTimes) -> tuple[float, float, NDArray[np.float64]] | None:
+def fitted(first: Rows, later: Rows) -> tuple[float, float, NDArray[np.float64]] | None:
     """Shape and scale by maximum likelihood, and the covariance of their logarithms; None where there is no peak.
 
-    By Newton's method, damped.
+    `first`: from an unknown age on, `later`: from a failure on. By Newton's method, damped.
     """
-    likelihood = _likelihood(times)
-    failures = int(times.first_failed.sum() + times.later_failed.sum())
-    at = np.array([0.0, math.log((times.first.sum() + times.later.sum()) / max(1, failures))])
+    likelihood = _likelihood(first, later)
+    total_s, failures = first.sum(axis=0) + later.sum(axis=0)
+    at = np.array([0.0, math.log(total_s / max(1, failures))])
     steps = 1e-3 * np.eye(2)
     for _ in range(100):
         here = likelihood(at)
@@ -182,13 +168,13 @@ def fitted(times: NodeTimes) -> tuple[float, float, NDArray[np.float64]] | None:
     return None
 
 
-def _likelihood(times: NodeTimes) -> Callable[[Floats], float]:
+def _likelihood(first: Rows, later: Rows) -> Callable[[Floats], float]:
     """The logarithm of the likelihood of log shape and log scale."""
-    open_first = np.sort(times.first[~times.first_failed])
+    open_first = np.sort(first[first[:, 1] == 0, 0])
     chunks = np.array_split(open_first, min(len(open_first), 200)) if len(open_first) else []
     weighed = [(len(chunk), float(chunk.mean())) for chunk in chunks]  # many nodes have run for about as long
-    failed, every = times.later[times.later_failed], np.concatenate([times.first[times.first_failed], times.later])
-    count = int(times.first_failed.sum())
+    failed, every = later[later[:, 1] == 1, 0], np.concatenate([first[first[:, 1] == 1, 0], later[:, 0]])
+    count = int(first[:, 1].sum())
 
     def of(logs: Floats) -> float:
         if abs(logs[0]) > 3 or abs(logs[1]) > 60:  # shapes from 0.05 to 20
@@ -243,8 +229,8 @@ def _busy(lives: Iterable[Life]) -> dict[str, tuple[Floats, Floats]]:
     return found
 
 
-def _times(busy: Mapping[str, tuple[Floats, Floats]], failures: Sequence[tuple[float, str]]) -> NodeTimes:
-    """How long the nodes ran from failure to failure, by their own clocks."""
+def _times(busy: Mapping[str, tuple[Floats, Floats]], failures: Sequence[tuple[float, str]]) -> tuple[Rows, Rows]:
+    """How long the nodes ran until their first failure, and from failure to failure, by their own clocks."""
     of_node: dict[str, list[float]] = defaultdict(list)
     for at_s, node in failures:
         of_node[node].append(at_s)
@@ -255,8 +241,7 @@ def _times(busy: Mapping[str, tuple[Floats, Floats]], failures: Sequence[tuple[f
         each = list(zip(gaps, [True] * len(marks) + [False], strict=True))
         first += each[:1]
         later += [one for one in each[1:] if one[0] > 0]
-    columns = [np.array(column) for rows in (first, later) for column in zip(*(rows or [(0.0, False)]), strict=True)]
-    return NodeTimes(columns[0], columns[1].astype(bool), columns[2], columns[3].astype(bool))
+    return np.array(first, dtype=float).reshape(-1, 2), np.array(later, dtype=float).reshape(-1, 2)
 
 
 def _suspects(busy: Mapping[str, tuple[Floats, Floats]], failures: Mapping[str, int]) -> tuple[Suspect, ...]:

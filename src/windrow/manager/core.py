@@ -288,10 +288,8 @@ class Core:
         others = [other.expected_end_s for other in jobs if other.at in job.at.group]
         job.is_running = True
         job.started_s = event.at_s if job.taken_by is None else None
-        if self.terms.busy_is_request:
-            job.expected_end_s = event.at_s + job.plan.requested_s
-        else:
-            job.expected_end_s = max(event.at_s, *others, 0) + job.plan.run_s
+        end_s = max(event.at_s, *others, 0) + job.plan.run_s
+        job.expected_end_s = event.at_s + job.plan.requested_s if self.terms.busy_is_request else end_s
         for task in sorted(job.copies if not job.is_stopping else ()):  # it is where it runs first
             if (home := self.job_of[task]) is not None and not self.jobs[home].is_running:
                 self.jobs[home].open_tasks.discard(task)
@@ -420,8 +418,7 @@ class Core:
         cause = event.cause or Cause.LOST
         if cause is Cause.TIME_LIMIT:
             expect_longer(self._expected, self.sites, job, event.at_s)
-        if cause is Cause.PREEMPTED:
-            self.moved |= job.at.note_preemption(job, event.at_s)
+        self.moved |= job.at.note_preemption(job, event.at_s) if cause is Cause.PREEMPTED else {}
         if event.node and job.taken_by is None:  # else it is counted with the job in whose place it ran
             job.at.avoidance.failed(event.node, event.at_s)
         if not job.has_finished_a_task and job.taken_by is None and not job.is_spare:

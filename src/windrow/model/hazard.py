@@ -51,14 +51,16 @@ class Hazard:
 
     def survival(self, nodes: int, seconds: float, age_s: float | None = None) -> float:
         """The chance that a job is not lost within this time; `age_s`: for how long its nodes are up, where known."""
+        return math.exp(self.log_survival(nodes, seconds, age_s))
+
+    def log_survival(self, nodes: int, seconds: float, age_s: float | None = None) -> float:
+        """Its logarithm."""
         log = -(self.cluster_rate + self.preemption_rate) * seconds
-        if self.scale_s is not None and seconds > 0:
-            at = (seconds + (age_s or 0.0)) / self.scale_s
-            if age_s is None:
-                log += nodes * log_upper_gamma(1 / self.shape, at**self.shape)
-            else:
-                log += nodes * ((age_s / self.scale_s) ** self.shape - at**self.shape)
-        return math.exp(log)
+        if self.scale_s is None or seconds <= 0:
+            return log
+        at = ((seconds + (age_s or 0.0)) / self.scale_s) ** self.shape
+        known = log_upper_gamma(1 / self.shape, at) if age_s is None else (age_s / self.scale_s) ** self.shape - at
+        return log + nodes * known
 
     def held_s(self, nodes: int, seconds: float) -> float:
         """How long a job of this time runs on average until it ends or is lost: the integral of its survival."""
@@ -77,20 +79,13 @@ class Hazard:
         """The node time that a job of which nothing is kept is expected to lose."""
         return max(0.0, nodes * (self.held_s(nodes, seconds) - seconds * self.survival(nodes, seconds)))
 
-    def losses(self, nodes: int, seconds: float, piece_s: float | None = None) -> float:
-        """How often such work is lost until all of it is done, in pieces of this length that are kept."""
-        piece_s = min(piece_s or seconds, seconds)
-        chance = self.survival(nodes, piece_s)
-        return math.inf if not chance else seconds / piece_s * (1 / chance - 1) if piece_s else 0.0
-
     def expected_s(self, nodes: int, seconds: float, piece_s: float | None = None, again_s: float = 0.0) -> float:
-        """How long work takes with its losses, in pieces that are kept; after each it waits for `again_s`."""
+        """How long work takes with its losses, in pieces of this length that are kept; after each it waits again."""
         piece_s = min(piece_s or seconds, seconds)
-        losses = self.losses(nodes, seconds, piece_s)
-        if not losses or losses == math.inf:
-            return seconds + losses
         chance = self.survival(nodes, piece_s)
-        return seconds / piece_s * self.held_s(nodes, piece_s) / chance + losses * again_s
+        if not 0 < chance < 1:
+            return seconds if chance else math.inf
+        return seconds / piece_s * (self.held_s(nodes, piece_s) + (1 - chance) * again_s) / chance
 
     def checkpoint_every_s(self, nodes: int, cost_s: float) -> float:
         """Young's interval: how long to run from one checkpoint to the next, if each takes `cost_s`."""

@@ -250,13 +250,9 @@ def frontier(strategy: Strategy, offers: Sequence[Offer]) -> tuple[Way, ...]:
             one = _outlook(chosen, decision, some, in_turns=True)
             sites = tuple(sorted({job.site for job in decision.jobs}))
             found.setdefault(sites, Way(sites, one.end_s, one.node_s, one.price, one.chance))
-    ways = [(way, (way.end_s, way.price, -way.chance)) for way in found.values()]
-    best = [way for way, key in ways if not any(other != key and _is_least(other, key) for _, other in ways)]
+    keys = {way: np.array((way.end_s, way.price, -way.chance)) for way in found.values()}
+    best = [a for a in keys if not any((keys[b] <= keys[a]).all() and (keys[b] < keys[a]).any() for b in keys)]
     return tuple(sorted(best, key=lambda way: (way.end_s, way.price, way.sites)))
-
-
-def _is_least(one: tuple[float, ...], other: tuple[float, ...]) -> bool:
-    return all(a <= b for a, b in zip(one, other, strict=True))
 
 
 def _sorted(found: Sequence[_Outlook], objective: Objective) -> list[_Outlook]:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.examples import examples
 
 from windrow.forecast.best_effort import known_hazard
-from windrow.forecast.failures import CLUSTER, Lives, NodeTimes, Reliability, fitted, gamma_quantile, reliability
+from windrow.forecast.failures import CLUSTER, Lives, Reliability, Rows, fitted, gamma_quantile, reliability
 from windrow.model.cause import Cause
 from windrow.model.hazard import NO_HAZARD, Hazard
 from windrow.queues.port import Life
@@ -44,9 +44,8 @@ FITTED = [
 def test_as_lifelines_fits_them(text: str, expected: tuple[float, ...]) -> None:
     words = text.split()
     failed = np.array([word.endswith("+") for word in words])
-    found = fitted(
-        NodeTimes(np.zeros(0), np.zeros(0, dtype=bool), np.array([float(w.rstrip("+")) for w in words]), failed)
-    )
+    later = np.column_stack([[float(word.rstrip("+")) for word in words], failed])
+    found = fitted(np.zeros((0, 2)), later)
     assert found is not None
     shape, scale, of_scale, of_shape, both = expected
     assert found[:2] == (pytest.approx(shape, rel=1e-4), pytest.approx(scale, rel=1e-4))
@@ -54,7 +53,7 @@ def test_as_lifelines_fits_them(text: str, expected: tuple[float, ...]) -> None:
     assert found[2] == pytest.approx(logs, rel=0.01, abs=1e-4)
 
 
-def drawn(seed: int, shape: float, mean_s: float, nodes: int, span_s: float) -> NodeTimes:
+def drawn(seed: int, shape: float, mean_s: float, nodes: int, span_s: float) -> tuple[Rows, Rows]:
     """Nodes seen for a while, in the middle of their lives."""
     draws, scale = np.random.default_rng(seed), mean_s / math.gamma(1 + 1 / shape)
     rows: tuple[list[tuple[float, bool]], list[tuple[float, bool]]] = ([], [])
@@ -67,25 +66,24 @@ def drawn(seed: int, shape: float, mean_s: float, nodes: int, span_s: float) -> 
             if at >= span_s:
                 break
             left = scale * draws.weibull(shape)
-    (first, first_failed), (later, later_failed) = (tuple(map(np.array, zip(*some, strict=True))) for some in rows)
-    return NodeTimes(first, first_failed, later, later_failed)
+    return np.array(rows[0], dtype=float), np.array(rows[1], dtype=float)
 
 
 @examples(10)
 @given(st.integers(0, 2**32), st.floats(0.5, 4))
 def test_the_likelihood_has_its_peak_there_by_scipy(seed: int, shape: float) -> None:
-    times = drawn(seed, shape, 20 * DAY_S, 60, 30 * DAY_S)
-    found = fitted(times)
+    first, later = drawn(seed, shape, 20 * DAY_S, 60, 30 * DAY_S)
+    found = fitted(first, later)
     assert found is not None
 
     def law(logs: np.ndarray) -> float:
         k, scale = np.exp(logs)
-        open_first = times.first[~times.first_failed]
+        open_first = first[first[:, 1] == 0, 0]
         total = np.log(special.gammaincc(1 / k, (open_first / scale) ** k)).sum()
-        done = times.first[times.first_failed]
+        done = first[first[:, 1] == 1, 0]
         total += (-((done / scale) ** k) - np.log(scale * special.gamma(1 + 1 / k))).sum()
-        total += stats.weibull_min.logpdf(times.later[times.later_failed], k, scale=scale).sum()
-        total += stats.weibull_min.logsf(times.later[~times.later_failed], k, scale=scale).sum()
+        total += stats.weibull_min.logpdf(later[later[:, 1] == 1, 0], k, scale=scale).sum()
+        total += stats.weibull_min.logsf(later[later[:, 1] == 0, 0], k, scale=scale).sum()
         return float(-total)
 
     best = optimize.minimize(law, np.log(found[:2]) + 0.2, method="Nelder-Mead", options={"xatol": 1e-6, "fatol": 1e-9})
@@ -97,7 +95,7 @@ def test_intervals_hold_what_they_promise(shape: float) -> None:
     """Of fits to known worlds, 95 % of the intervals of a job's survival must hold the truth."""
     truth, hits, shapes = Hazard.of_mean(40 * DAY_S, shape), 0, []
     for seed in range(FITS):
-        found = fitted(drawn(seed, shape, 40 * DAY_S, 80, 30 * DAY_S))
+        found = fitted(*drawn(seed, shape, 40 * DAY_S, 80, 30 * DAY_S))
         assert found is not None
         _, low, high = Reliability(hazard=Hazard(*found[:2]), spread=found[2]).survival(16, 12 * 3600)
         hits += low <= truth.survival(16, 12 * 3600) <= high
