@@ -94,6 +94,21 @@ class AgentCore:
             and work_s <= left_s * self._nodes * self._shape.cores
         )
 
+    def can_host(self, job: JobFile, at: float) -> bool:
+        """Whether these copies could run beside all that is open here, and end before it: then they cost nothing."""
+        mine = [self._specs[task] for task in self._allocation.open]
+        begun = {task: since for task, (_, since) in self._running.items()}
+        end = max((begun.get(spec.task, at) + spec.expected_s for spec in mine), default=at)
+        late = any(at + spec.expected_s > min(end, self.deadline) for spec in job.tasks)
+        is_mine = any(spec.task in self._specs or spec.parents for spec in job.tasks)  # of copies none has parents left
+        if late or is_mine or self._is_draining or len(mine) >= self._nodes * self._shape.cores:
+            return False
+        together = Packing(self._nodes, self._shape)
+        for spec in (*mine, *job.tasks):
+            together.offer(spec.task, spec.expected_s, spec.need)
+        together.start()
+        return not together.has_offers
+
     def home_of(self, task: int | None, default: int) -> int:
         """The job in which a task is."""
         return default if task is None else self._home.get(task, default)

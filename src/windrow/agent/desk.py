@@ -7,7 +7,8 @@ file of the job that they are in. When the queue starts the other job after all,
 Rule 1: only a job of this site that nobody has claimed is taken, only where its tasks fit this allocation, and only if
 those that are ready should end before the deadline. Rule 2: claim first, then look for the fence; the manager does it
 the other way round, so at least one of the two sees the other. Rule 3: records are written before what they say is
-acted on.
+acted on. Rule 4: a job that is `offered` has only copies of tasks that run elsewhere. An agent whose nodes are idle
+takes it at once, where its own tasks need neither the room nor less time.
 
 News of tasks for which tasks here wait come from the other agents' events files and from the manager's lists: of
 abandoned tasks, and of those whose files have arrived from elsewhere. What another job lost or dropped is no news: the
@@ -87,6 +88,7 @@ class Desk:
         self._writers = {job.job: writer}
         self._sources = {job.job: Elsewhere(folder, job)}
         self._look_at = self._idle_since = 0.0
+        self._refused: set[int] = set()  # jobs that are not offered, or were taken by others
 
     def begin(self, at: float) -> None:
         """The job starts."""
@@ -109,6 +111,11 @@ class Desk:
         is_idle = self._core.is_waiting_for_others and not self._core.running
         return self._idle_since + self._job.takeover_s if is_idle else float("inf")
 
+    @property
+    def may_host(self) -> bool:
+        """Whether jobs of copies may be offered to idle nodes here."""
+        return self._job.offered is not None and not self._core.is_done
+
     def sync_due_s(self) -> float | None:
         """Seconds until `write` should be called though nothing happened."""
         due = [due_s for writer in self._writers.values() if (due_s := writer.sync_due_s()) is not None]
@@ -129,26 +136,33 @@ class Desk:
         """Take another job's tasks if nothing has run here for a while, and tasks wait for them. Whether it did."""
         if self._core.running or not self._core.is_waiting_for_others:
             self._idle_since = now
-        if now - self._idle_since < self._job.takeover_s:
+        if now - self._idle_since >= self._job.takeover_s:
+            self._idle_since = now
+            return any(self._take(number, now) for number in self._folder.numbers())
+        if not self.may_host:
             return False
-        self._idle_since = now
-        return any(self._take(number, now) for number in self._folder.numbers())
+        return any(self._take(n, now, is_offer=True) for n in self._folder.numbers() if n not in self._refused)
 
-    def _take(self, number: int, now: float) -> bool:
-        """Take this job, if it has not been started and it fits. Whether it did."""
+    def _take(self, number: int, now: float, *, is_offer: bool = False) -> bool:
+        """Take this job, if it has not been started and it fits; only one that `is_offer`ed. Whether it did."""
         is_old = number < self._job.over_below or number in self._job.over or number in self._writers
         if is_old or self._folder.claim(number).exists() or is_fenced(self._folder, number):
+            self._refused.add(number)
             return False
         try:
             job = read_job(self._folder.job_file(number))
         except InputError:  # it is being written
             return False
-        if job.site != self._job.site or not self._core.waits_for_any(job):
+        if is_offer and (not job.offered or job.site != self._job.site):
+            self._refused.add(number)
+        if job.site != self._job.site or bool(job.offered) != is_offer:
+            return False
+        if not (self._core.can_host(job, now) if is_offer else self._core.waits_for_any(job)):
             return False
         source = Elsewhere(self._folder, job, self._writers)
         news = source.look()
         done = {task for task, why_never in news if not why_never}
-        if not self._core.can_adopt(job, done, now):
+        if not is_offer and not self._core.can_adopt(job, done, now):
             return False
         holder = claim(self._folder.claim(number), self._hosts[0], self._queue_id, now, by_job=self._job.job)
         if holder or is_fenced(self._folder, number):

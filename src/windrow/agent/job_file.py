@@ -71,6 +71,7 @@ class JobFile:
     `takeover_s`: how long it waits idle for tasks of a job that has not started before it takes them over.
     `site`: where it runs, not written where a run has one site; jobs of another are not taken over. `arrived_bytes`:
     how long the list of what has arrived from other places was. Parents below 0 stand for files that no task makes.
+    `offered`: its tasks are copies that agents with idle nodes may take over; None: this run has no such jobs.
     """
 
     run: str
@@ -93,6 +94,7 @@ class JobFile:
     counts: Counts = ()
     site: str = ""
     arrived_bytes: int = 0
+    offered: bool | None = None
 
     @property
     def shape(self) -> NodeShape:
@@ -100,7 +102,7 @@ class JobFile:
         return NodeShape(self.cores, self.memory_bytes, self.disk_bytes, self.counts)
 
 
-_SELDOM = ("disk_bytes", "counts", "commit", "site", "arrived_bytes")
+_SELDOM = ("disk_bytes", "counts", "commit", "site", "arrived_bytes", "offered")
 """What is written only where it says something: so most files stay as they have been."""
 
 

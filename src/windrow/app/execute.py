@@ -17,7 +17,7 @@ import msgspec
 import numpy as np
 
 from windrow.app import live_runs
-from windrow.app.copies import refuse_copies, said_of, uncopied, with_copies
+from windrow.app.copies import copyable, notes_on_copies, refuse_copies, with_copies
 from windrow.app.learning import FirstPromise, Learning, Place, TaskErrors, earlier_errors
 from windrow.app.queues import fields_of, no_answer, open_queue
 from windrow.app.requests import follow_requests
@@ -33,6 +33,7 @@ from windrow.forecast.waits import FromHistory, History
 from windrow.formats import read_runnable as read_workflow_file
 from windrow.manager import events as e
 from windrow.manager.changes import write_inputs
+from windrow.manager.copying import CopyRules
 from windrow.manager.core import Core
 from windrow.manager.dispatch import Dispatch
 from windrow.manager.journal import Record, RunJournal
@@ -54,6 +55,8 @@ JOB_S = 60.0
 """Node-seconds by which one job more must pay for itself: agents have to start, and people look at queues."""
 GUESS_S = 60.0
 """The run time assumed for a task of which nothing is known."""
+_COPIES: Mapping[str, Any] = {"copies": 1, "reliability": 0.0, "speculate": False}
+"""What a run without copies has; its facts do not tell."""
 
 if TYPE_CHECKING:
     from windrow.forecast.twin import Twin
@@ -80,9 +83,16 @@ class RunRequest:
     margin: float = 1.2
     max_nodes: int | None = None
     copies: int = 1
+    reliability: float = 0.0
+    speculate: bool = False
     risk: float = DEFAULT_RISK
     guess_s: float = GUESS_S
     shell: Mapping[str, str] | None = None
+
+    @property
+    def rules(self) -> CopyRules:
+        """When tasks that run get copies."""
+        return CopyRules(self.reliability, self.speculate)
 
 
 @dataclass(frozen=True)
@@ -123,12 +133,24 @@ class Prepared:
         notes += self.silent
         if self.limits.narrow and self._could_be_wider:
             notes = (*notes, self.limits.narrow)
-        return (*notes, said_of(self.uncopied, len(self.times))) if self.uncopied else notes
+        return (*notes, *notes_on_copies(self))
+
+    @cached_property
+    def copyable(self) -> list[bool]:
+        """Which tasks several jobs may run at the same time."""
+        return copyable(self.runnable)
 
     @cached_property
     def uncopied(self) -> tuple[str, ...]:
-        """Tasks that run in one job alone although the user wants several to run each."""
-        return uncopied(self.runnable, self.order.copies)
+        """Tasks of which there can be no copies, where there are to be some."""
+        is_asked = self.order.copies > 1 or self.order.rules.are_needed(self.runnable.steps)
+        ids = self.runnable.workflow.ids
+        return tuple(ids[task] for task, may in enumerate(self.copyable) if not may) if is_asked else ()
+
+    @property
+    def work(self) -> Work:
+        """The tasks as they would run at the first site."""
+        return Work(self.runnable.workflow, whole_seconds(self.runnable.workflow), self.site)
 
     @property
     def _could_be_wider(self) -> bool:
@@ -175,7 +197,7 @@ def prepare(order: RunRequest, runnable: Runnable | None = None, finished: Colle
         paths_of(runnable, os.path.isfile)  # refuses what could not be found there
     able = placing(sites, runnable.workflow, runnable.steps)
     prepared = Prepared(order, runnable, times, terms_for(order), tuple(sites), able, tuple(silent))
-    refuse_copies(order.copies, prepared.site.cap, prepared.uncopied, len(times))
+    refuse_copies(prepared)
     return prepared
 
 
@@ -272,7 +294,8 @@ def _facts(prepared: Prepared) -> dict[str, Any]:
 
 def _further_facts(prepared: Prepared) -> dict[str, Any]:
     """Of runs that have copies, several sites, or a site that others of the same name are not to be taken for."""
-    facts: dict[str, Any] = {"copies": prepared.order.copies} if prepared.order.copies > 1 else {}
+    asked = ((name, getattr(prepared.order, name)) for name in _COPIES)
+    facts: dict[str, Any] = {name: value for name, value in asked if value != _COPIES[name]}
     first = prepared.sites[0]
     if first.place != first.queue.name:
         facts["place"] = first.place
@@ -343,7 +366,8 @@ def _manager(paths: RunPaths, journal: RunJournal, promise: FirstPromise) -> Man
         runnable,
         facts["uid"],
         paths.name,
-        copies=order.copies > 1,
+        copies=order.copies > 1 or order.rules.are_needed(runnable.steps),
+        offers=order.rules.are_needed(runnable.steps),
         mirrors=transfers.mirrors if transfers else {},
     )
     places = {at.name: Place(one.place, at.site.speed) for at, one in zip(core.sites, sites, strict=True)}
@@ -360,6 +384,7 @@ def _manager(paths: RunPaths, journal: RunJournal, promise: FirstPromise) -> Man
         core=core,
         strategy=with_copies(strategy, order.copies, dispatch),
         dispatch=dispatch,
+        copies=order.rules,
         outposts=[_outpost(reached, root, waits, errors) for reached in sites],
         objective=order.objective,
         on_records=lambda records: _tell(hearers, records),
@@ -434,7 +459,7 @@ def order_of_run(facts: Mapping[str, Any]) -> RunRequest:
         cap=facts["cap"],
         margin=facts["margin"],
         max_nodes=facts["max_nodes"],
-        copies=facts.get("copies", 1),
+        **{name: facts.get(name, usual) for name, usual in _COPIES.items()},
         shell=facts.get("shell"),
     )
 

@@ -9,7 +9,7 @@ import argparse
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from windrow.cli.arguments import place, whole
+from windrow.cli.arguments import number, place, whole
 from windrow.errors import UserError
 
 if TYPE_CHECKING:
@@ -38,6 +38,15 @@ def adder(options: _Options) -> Callable[..., None]:
         options.add_argument(*names, **more)
 
     return add
+
+
+def add_copies(parser: _Options) -> None:
+    """When tasks that run get copies."""
+    chance = number(0.5, 0.9999, what="a probability")
+    words = "give tasks that would hold up the workflow as many attempts (at most 3) as make it this likely that one "
+    adder(parser)("--reliability P", chance, 0.0, help=f"{words}is not lost with its nodes (default: no copies)")
+    words = "give a task that takes far longer than expected a further attempt; the first to finish counts"
+    adder(parser)("--speculate", action="store_true", help=words)
 
 
 def add_workflow(parser: argparse.ArgumentParser) -> None:

@@ -75,10 +75,17 @@ class Job:
 class Copies:
     """Which jobs have a copy of which task; those with nothing else to do are on their way out when it goes."""
 
-    def __init__(self, jobs: Mapping[int, Job]) -> None:
-        self._jobs = jobs
+    def __init__(self, jobs: Mapping[int, Job], job_of: Sequence[int | None]) -> None:
+        self._jobs, self._job_of = jobs, job_of
         self.of: dict[int, list[int]] = {}
         """The jobs that have a copy of a task, where any has."""
+        self.failed: set[int] = set()
+        """Tasks of which an attempt failed by itself while others went on: one more would not help."""
+
+    def jobs_of(self, task: int) -> list[int]:
+        """The jobs that have the task: the one in which it is a member, then those with a copy."""
+        home = self._job_of[task]
+        return [] if home is None else [home, *self.of.get(task, ())]
 
     def add(self, task: int, number: int) -> None:
         """This job has one, too."""
@@ -212,6 +219,19 @@ def join_groups(sites: Sequence[AtSite]) -> None:
 def at_site(work: Work, terms: Terms, name: str) -> AtSite:
     """A site of a run that has not begun."""
     return AtSite(name, work, terms.requests(work.site), Losses(terms.patience))
+
+
+def descendants(children: Sequence[Iterable[int]], done: Sequence[bool], tasks: Iterable[int]) -> set[int]:
+    """What cannot be done before these are; a task that is done needs them no more."""
+    given = set(tasks)
+    found = set(given)
+    stack = list(given)
+    while stack:
+        for child in children[stack.pop()]:
+            if child not in found and not done[child]:
+                found.add(child)
+                stack.append(child)
+    return found - given
 
 
 def expect_longer(expected_s: list[int], sites: Sequence[AtSite], job: Job, at_s: int) -> None:

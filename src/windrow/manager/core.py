@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from windrow.manager import events as e
-from windrow.manager.beliefs import AtSite, Copies, Job, at_site, expect_longer, join_groups
+from windrow.manager.beliefs import AtSite, Copies, Job, at_site, descendants, expect_longer, join_groups
 from windrow.manager.events import Abandon, Action, Decide, StopJob, SubmitJob
 from windrow.manager.terms import Terms
 from windrow.model.allocation import Member
@@ -50,7 +50,8 @@ class Core:
         self.jobs: dict[int, Job] = {}
         self.job_of: list[int | None] = []
         """The job in which each task is a member."""
-        self._copies = Copies(self.jobs)
+        self.copies = Copies(self.jobs, self.job_of)
+        self.notes_pace = False  # of one site: for those who ask which tasks are late
         self.moved: dict[int, tuple[AtSite, int]] = {}  # tasks that have left a site, and until when they stay away
         self.submitted = 0
         self.failed: set[int] = set()
@@ -127,6 +128,10 @@ class Core:
         at, jobs = self.at(site), self.jobs.items()
         mine = ((number, job) for number, job in jobs if job.at is at and not job.is_spare)
         return {number: job.as_own(number) for number, job in mine if not job.is_stopping}
+
+    def is_ready(self, task: int) -> bool:
+        """Whether it could start: it is open, and its parents are done."""
+        return not (self._open_parents[task] or self._done[task] or task in self.failed)
 
     def children_of(self, task: int) -> list[int]:
         """The tasks that wait for this one."""
@@ -226,7 +231,7 @@ class Core:
         assert len(placed) == len(set(placed)), "a task is in two jobs"
         assert all(self.job_of[task] is not None for task in placed)
         assert not self._left[placed].any() if placed else True
-        self._copies.check(self._done, self.job_of)
+        self.copies.check(self._done, self.job_of)
         out = (self.failed | self.blocked).difference(placed)
         assert int(self._left.sum()) + len(placed) + len(out) == self._open, "a task was lost"
         for at in self.sites:
@@ -235,6 +240,7 @@ class Core:
     def _run_began(self) -> list[Action]:
         back = sorted(task for task in self.failed | self.blocked if self.job_of[task] is None)
         self.failed.clear()
+        self.copies.failed.clear()
         self.blocked.clear()
         self.is_stopped, self.trouble = False, ""
         for at in self.sites:
@@ -274,7 +280,7 @@ class Core:
                     self._unready(task)
             for task in plan.copies:
                 if self.job_of[task] is not None and task not in job.open_tasks:  # else it is done or failed by now
-                    self._copies.add(task, number)
+                    self.copies.add(task, number)
             actions.append(SubmitJob(number, plan))
         return actions
 
@@ -294,16 +300,16 @@ class Core:
             if (home := self.job_of[task]) is not None and not self.jobs[home].is_running:
                 self.jobs[home].open_tasks.discard(task)
                 self._promote(task, event.job)
-                self._copies.add(task, home)
+                self.copies.add(task, home)
         return self._decide_if_useful(job.at.group)
 
     def _task_finished(self, task: int, at_s: int) -> list[Action]:
         if self._done[task]:
             return []
-        number, is_copied = self.job_of[task], task in self._copies.of
-        if number is not None and len(self.jobs[number].at.group) > 1:
+        number, is_copied = self.job_of[task], task in self.copies.of
+        if number is not None and (self.notes_pace or len(self.jobs[number].at.group) > 1):
             self.jobs[number].note_pace(task, at_s)
-        actions: list[Action] = [StopJob(idle) for idle in self._copies.close_all(task)] if is_copied else []
+        actions: list[Action] = [StopJob(idle) for idle in self.copies.close_all(task)] if is_copied else []
         if (home := self._close(task)) is not None:
             home.has_finished_a_task = True
             if number is not None and home.is_empty and (is_copied or not home.is_running):
@@ -323,6 +329,7 @@ class Core:
 
     def _task_undone(self, task: int) -> list[Action]:
         """It is to run again. Those that are left wait for it again; those in jobs are not called back."""
+        self.copies.failed.discard(task)
         if task in self.failed and self.job_of[task] is None:  # nor is blocked any more what it alone blocked
             self.failed.remove(task)
             blocked, self.blocked = self.blocked, self._descendants(self.failed)
@@ -344,7 +351,7 @@ class Core:
     def _task_failed(self, task: int) -> list[Action]:
         if self._done[task]:  # in a job that was given up
             return []
-        gone = [StopJob(number) for number in self._copies.close_all(task)]
+        gone = [StopJob(number) for number in self.copies.close_all(task)]
         self._close(task)
         self.failed.add(task)
         reached = self._descendants({task})
@@ -355,10 +362,12 @@ class Core:
         return [Abandon((task, *sorted(reached))), *gone, *(self._stop(number) for number in useless)]
 
     def _task_dropped(self, event: e.TaskDropped | e.CopyFailed) -> list[Action]:
+        if isinstance(event, e.CopyFailed):
+            self.copies.failed.add(event.task)
         if self.job_of[event.task] != event.job:
-            self._copies.close(event.task, event.job)
+            self.copies.close(event.task, event.job)
             return []
-        if isinstance(event, e.CopyFailed) and self._copies.heir(event.task) is None:
+        if isinstance(event, e.CopyFailed) and self.copies.heir(event.task) is None:
             return self._task_failed(event.task)
         job = self._close(event.task)
         assert job is not None
@@ -385,12 +394,12 @@ class Core:
         """The copy in this job becomes the member."""
         self.job_of[task] = number
         self.jobs[number].open_tasks.add(task)
-        self._copies.close(task, number)
+        self.copies.close(task, number)
 
     def _put_back(self, task: int) -> None:
         """The task is not in its job any more: it is left, unless a copy of it lives or a failed ancestor blocks it."""
         self.job_of[task] = None
-        if (heir := self._copies.heir(task)) is not None:
+        if (heir := self.copies.heir(task)) is not None:
             self._promote(task, heir)
             return
         if task in self.blocked or self._done[task]:
@@ -423,7 +432,7 @@ class Core:
             job.at.avoidance.failed(event.node, event.at_s)
         if not job.has_finished_a_task and job.taken_by is None and not job.is_spare:
             stops += self._count_loss(job, cause, event.why)
-        waiting_for = self._descendants(task for task in job.open_tasks if not self._copies.stays(task))
+        waiting_for = self._descendants(task for task in job.open_tasks if not self.copies.stays(task))
         stops += [
             self._stop(number)
             for number, other in self.jobs.items()
@@ -465,7 +474,7 @@ class Core:
         """A job is gone; what it had not done is left again."""
         job = self.jobs[number]
         for task in sorted(job.copies):
-            self._copies.close(task, number)
+            self.copies.close(task, number)
         del self.jobs[number]
         job.at.jobs -= 1
         for task in sorted(job.open_tasks):
@@ -486,13 +495,4 @@ class Core:
         return [Decide(at.name) for at in due if at not in stopping]
 
     def _descendants(self, tasks: Iterable[int]) -> set[int]:
-        """What cannot be done before these are; a task that is done needs them no more."""
-        given = set(tasks)
-        found = set(given)
-        stack = list(given)
-        while stack:
-            for child in self._children[stack.pop()]:
-                if child not in found and not self._done[child]:
-                    found.add(child)
-                    stack.append(child)
-        return found - given
+        return descendants(self._children, self._done, tasks)

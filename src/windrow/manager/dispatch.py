@@ -68,6 +68,8 @@ class Dispatch:
     attempts: dict[int, int] = field(default_factory=dict)
     copies: bool = False
     """Whether tasks may be in several jobs, so that each attempt needs a claim on its outputs."""
+    offers: bool = False
+    """Whether jobs of copies are offered to running ones with idle nodes."""
     undone: Counter[int] = field(default_factory=Counter)
     """How often a task was to run again although it had finished."""
     mirrors: Mapping[str, Mirror] = field(default_factory=dict)
@@ -83,6 +85,8 @@ class Dispatch:
     def extend(self, workflow: Workflow, steps: Iterable[Step]) -> None:
         """Tasks joined the run: its workflow now, and how the new ones are executed."""
         self.runnable = Runnable(workflow, (*self.runnable.steps, *steps))
+        self.offers |= any(step.replicas > 1 for step in self.runnable.steps)
+        self.copies |= self.offers
         self.__dict__.pop("_shared", None)
 
     def tag(self, number: int) -> str:
@@ -151,6 +155,7 @@ class Dispatch:
             abandoned_bytes=folder.abandoned.stat().st_size if folder.abandoned.exists() else 0,
             site=core.jobs[number].at.name,
             arrived_bytes=folder.arrived.stat().st_size if folder.arrived.exists() else 0,
+            offered=bool(plan.offered_s) if self.offers else None,
         )
         with disk_faults(f"{folder.path}: cannot write job {number}"):
             folder.make(number)

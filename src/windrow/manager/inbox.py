@@ -81,6 +81,8 @@ class Placed:
     over_since_s: float | None = None
     last_word: str | None = None
     claimant: str = ""
+    offered_until_s: float = float("-inf")
+    """Until when, by the steady clock, running jobs may take it over before it is submitted."""
 
 
 @dataclass(slots=True)

@@ -46,7 +46,15 @@ class PredictedStart:
     used: int
 
 
-_LEFT_OUT = (b',"site":""', b',"copies":[]', b',"data_s":0', b',"where":""', b',"stays":""')
+_LEFT_OUT = (
+    b',"site":""',
+    b',"copies":[]',
+    b',"offered_s":0',
+    b',"data_s":0',
+    b',"where":""',
+    b',"stays":""',
+    b',"replicas":1',
+)
 """Fields that are not written where they say nothing. (No text has them: in it, quotes have backslashes.)"""
 
 

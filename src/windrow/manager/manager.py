@@ -18,6 +18,7 @@ from windrow.agent.folder import RunFolder
 from windrow.manager import events as e
 from windrow.manager import translate
 from windrow.manager.beliefs import AtSite
+from windrow.manager.copying import NO_COPIES, Copying, CopyRules
 from windrow.manager.core import Core
 from windrow.manager.dispatch import Dispatch
 from windrow.manager.events import Abandon, Action, Decide, StopJob, SubmitJob
@@ -52,7 +53,10 @@ class Manager:
     begun_s: float | None = None
     transfers: Transfers | None = None
     """Where sites do not all see the same files."""
+    copies: CopyRules = NO_COPIES
+    """When tasks that run get copies."""
     moving: Moving = field(init=False)
+    copying: Copying = field(init=False)
     _queue_words: dict[str, object] = field(default_factory=lambda: {"reasons": {}, "trouble": ""})
 
     def __post_init__(self) -> None:
@@ -61,6 +65,8 @@ class Manager:
         if self.transfers is not None:
             self.transfers.join(self)
         self.moving = Moving(self)
+        self.copying = Copying(self.core, self.copies, lambda: self.dispatch.runnable.steps, self.dispatch.may_copy)
+        self.copying.wait_s = lambda at, nodes, run_s: self._of(at).wait_s(nodes, run_s)
 
     @property
     def placed(self) -> Mapping[int, Placed]:
@@ -158,7 +164,8 @@ class Manager:
     def due_s(self) -> float:
         """When to `step` again though no agent speaks, by the steady clock."""
         files = [self.transfers.due_s()] if self.transfers else []
-        return min([self.moving.due_s(), *(outpost.due_s() for outpost in self.outposts), *files])
+        copies_s = self.steady_s() + self.copying.next_s - self.now_s()
+        return min([self.moving.due_s(), copies_s, *(outpost.due_s() for outpost in self.outposts), *files])
 
     def step(self) -> bool:
         """Look once at everything and act. Returns whether anything happened."""
@@ -169,6 +176,9 @@ class Manager:
         if self.transfers is not None:
             happened |= self.transfers.step()
         self.moving.look()
+        now = self.now_s()
+        if self.dispatch.offers and (decision := self.copying.decide(int(now))).jobs:
+            self.take_in([Record(e.JobsPlanned(int(now), decision, decision.jobs[0].site), at_s=now)])
         self._act_on_wishes()
         # All who tell of the run are to know why its jobs wait: the queue's latest words, written where they change.
         reasons = {number: why for outpost in self.outposts for number, why in outpost.reasons.items()}

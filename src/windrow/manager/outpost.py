@@ -12,6 +12,8 @@ from dataclasses import dataclass, field, replace
 from math import ceil, inf
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from windrow.agent import event_file
 from windrow.agent.claim import claimant
 from windrow.agent.folder import RunFolder
@@ -23,6 +25,7 @@ from windrow.manager.dispatch import alike
 from windrow.manager.inbox import Hearing, Placed, PollTimes
 from windrow.manager.journal import Record
 from windrow.manager.predictions import Predictions
+from windrow.model import is_never
 from windrow.model.cause import Cause
 from windrow.queues.port import JobState, OutcomeUnknown, Queue, QueueError, SpecError
 from windrow.strategies.base import OwnJob, View
@@ -129,7 +132,8 @@ class Outpost:
         """When there is something to do though no agent speaks, by the steady clock."""
         waits = [self.asking] + [self.deciding] * self.wants_decision
         again = [wait.last_s + wait.gap_s for wait in waits if wait.last_s > float("-inf")]
-        return min([self.hearing.due_s(), *again])
+        offers = [job.offered_until_s for job in self.placed.values() if self._is_on_offer(job)]
+        return min([self.hearing.due_s(), *again, *offers])
 
     def act(self) -> None:
         """Stop, decide, submit: whatever is wanted and can be done now."""
@@ -138,6 +142,7 @@ class Outpost:
         try:
             self._stop_jobs()
             self._resolve_doubts()
+            self._offer_copies()
             if self._is_decision_due():
                 self._decide()
             unsent = [n for n in self._unsent() if not self.placed[n].is_doubtful and n not in self.wants_stop]
@@ -157,6 +162,8 @@ class Outpost:
         wanted = [n for n in self.wants_stop if n in self.placed]
         unsent = [n for n in wanted if self.placed[n].id is None and not self.placed[n].is_doubtful]
         taken = [n for n in wanted if self.placed[n].is_taken]  # in another job, which may be about to go on
+        hosts = {job.taken_by for job in self.run.core.jobs.values() if not job.is_stopping}
+        wanted = [n for n in wanted if n not in hosts or self.run.core.is_stopped or self.run.core.jobs[n].open_tasks]
         ids = {n: job_id for n in wanted if (job_id := self.placed[n].id) is not None and n not in taken}
         for number in taken:
             self.run.dispatch.fence(self.run.core, number)
@@ -248,6 +255,15 @@ class Outpost:
             site.hazard,
         )
 
+    def wait_s(self, nodes: int, run_s: int) -> float:
+        """How long a job would wait here; inf where the queue does not say."""
+        try:
+            best = self.predictions.best(len(self.placed))
+            waits = best.waits_s(np.array([nodes]), np.array([self.at.requests.request_s(run_s)]))
+        except QueueError:
+            return inf
+        return inf if self.trouble or is_never(int(waits[0])) else float(waits[0])
+
     def _view(self, now_s: float, forecaster: Forecaster) -> View:
         """What the strategy may know, with a look ahead for those that want one."""
         core = self.run.core
@@ -285,7 +301,25 @@ class Outpost:
         return own
 
     def _unsent(self) -> list[int]:
-        return [n for n, job in self.placed.items() if job.id is None]
+        return [n for n, job in self.placed.items() if job.id is None and not self._is_on_offer(job)]
+
+    def _is_on_offer(self, job: Placed) -> bool:
+        return job.id is None and self.run.steady_s() < job.offered_until_s
+
+    def _offer_copies(self) -> None:
+        """Let running jobs that have none of these tasks take them, if any is there; then they go to the queue."""
+        jobs, now = self.run.core.jobs, self.run.steady_s()
+        new = [
+            n
+            for n, placed in self.placed.items()
+            if placed.id is None and not placed.is_doubtful and jobs[n].plan.offered_s
+        ]
+        for number in (n for n in new if self.placed[n].offered_until_s == float("-inf") and n not in self.wants_stop):
+            others = (job for job in jobs.values() if job.at is self.at and job.is_running and not job.is_stopping)
+            self.placed[number].offered_until_s = now
+            if any(jobs[number].copies.isdisjoint(job.open_tasks | job.copies) for job in others):
+                self.run.dispatch.prepare(self.run.core, number, self.run.heard(), ())
+                self.placed[number].offered_until_s = now + jobs[number].plan.offered_s
 
     def _send(self, numbers: Sequence[int]) -> None:
         """Submit alike jobs."""

@@ -327,6 +327,9 @@ class RunStory:
             task.job = min(running or elsewhere, default=None)
             state = TaskState.PENDING if task.job is None else TaskState.SUBMITTED
             self._move(task, TaskState.RUNNING if running else state)
+            parents = self.workflow.parents.of(number).tolist() if task.job is None else ()
+            if any(self.tasks[parent].state in (TaskState.FAILED, TaskState.BLOCKED) for parent in parents):
+                self._move(task, TaskState.BLOCKED)
 
     def _task(self, event: e.TaskEvent, at_s: float, detail: Any) -> None:
         task = self.tasks[event.task]

@@ -24,7 +24,8 @@ class Step:
     the last part of that output's path begins; a folder put in there makes the command write into it. Argument -1 is
     the last one. Empty: the names of the outputs are as they are.
 
-    `where` is a condition (`model.conditions`) on the site and its nodes; empty: anywhere.
+    `where` is a condition (`model.conditions`) on the site and its nodes; empty: anywhere. `replicas`: how many
+    attempts at it run at the same time.
     """
 
     command: tuple[str, ...]
@@ -34,6 +35,7 @@ class Step:
     runtime_known: bool = True
     elsewhere: tuple[tuple[int, int, int], ...] = ()
     where: str = ""
+    replicas: int = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,6 +67,11 @@ def write_private(path: Path, content: bytes) -> None:
 def as_json(content: object) -> bytes:
     """As JSON. UserError where a text in it is none: names of files and folders may be any bytes."""
     try:
-        return msgspec.json.encode(content).replace(b',"where":""', b"").replace(b',"stays":""', b"")
+        return (
+            msgspec.json.encode(content)
+            .replace(b',"where":""', b"")
+            .replace(b',"stays":""', b"")
+            .replace(b',"replicas":1', b"")
+        )
     except UnicodeEncodeError as error:
         raise UserError(f"{error.object!a} has bytes that are not UTF-8; rename it, or run it from elsewhere") from None

@@ -27,7 +27,8 @@ class JobPlan:
     """One job to submit: its tasks, how many nodes, how long they should run, and how long to ask for.
 
     `site` is the name of the site to which it goes; empty where there is one only. (Strategies know one and leave it.)
-    `copies`: tasks of other jobs that it runs as well; whoever finishes one first has done it.
+    `copies`: tasks of other jobs that it runs as well; whoever finishes one first has done it. `offered_s`: how long
+    running jobs with idle nodes may take it over before it is submitted.
     """
 
     tasks: tuple[int, ...]
@@ -37,6 +38,7 @@ class JobPlan:
     leeway_s: int = 0
     site: str = ""
     copies: tuple[int, ...] = ()
+    offered_s: int = 0
 
     @property
     def all_tasks(self) -> tuple[int, ...]:

@@ -142,7 +142,10 @@ class _Expansion:
             command, env, elsewhere = commands.filled(form, row.id, row.values, inputs, outputs)
             draft.commands[number] = command
             known = form.runtime_s is not None
-            steps.append(Step(command, row.workdir, env, form.retries, known, elsewhere, form.where))
+            if form.replicas > 1 and not elsewhere:
+                fix = "let the command write to {outputs}, or leave replicas out"
+                raise self._fault(form.line, f"task {row.id} has replicas, but no outputs that can be kept apart", fix)
+            steps.append(Step(command, row.workdir, env, form.retries, known, elsewhere, form.where, form.replicas))
         for file, site in self._stays.items():
             if file not in draft.files:
                 raise self._fault(1, f"{file} is to stay at {site}, but no task reads or writes it", "correct its name")

@@ -31,6 +31,7 @@ SHELL_NAMES = ("strict", "bash", "sh")
 """What `shell` may be, beside a list."""
 
 RETRIES_MAX = 100
+REPLICAS_MAX = 3
 
 _DURATION = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,6})?) ?([smhdw]?)")
 _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
@@ -80,6 +81,7 @@ class TaskForm:
     counts: Counts = ()
     runtime_s: float | None = None
     retries: int = 0
+    replicas: int = 1
     where: str = ""
     matrix: Matrix | None = None
 
@@ -300,7 +302,7 @@ def _shown(node: Node) -> str:
 
 
 _WORKFLOW_KEYS = ("name", "defaults", "tasks", "stays")
-_COUNTS = {"cores": (1, COUNT_MAX), "retries": (0, RETRIES_MAX)} | dict.fromkeys(
+_COUNTS = {"cores": (1, COUNT_MAX), "retries": (0, RETRIES_MAX), "replicas": (1, REPLICAS_MAX)} | dict.fromkeys(
     ("nodes", GPUS, "resources"), (0, COUNT_MAX)
 )
 _FORM_NAMES = {"memory": "memory_bytes", "disk": "disk_bytes", "runtime": "runtime_s"}
@@ -319,6 +321,7 @@ _READERS: Mapping[str, Callable[[_Reader, Node, str], Any]] = {
     "resources": _Reader.resources,
     "runtime": _Reader.duration,
     "retries": _Reader.count,
+    "replicas": _Reader.count,
     "env": _Reader.env,
     "workdir": _Reader.text,
     "kind": _Reader.kind,

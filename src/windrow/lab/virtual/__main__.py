@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from windrow.lab.virtual.drawn import STRATEGIES, Played, Scenario, every_record, play_all
+from windrow.lab.virtual.drawn import STRATEGIES, USUAL, Played, Scenario, every_record, play_all
 from windrow.lab.virtual.faults import Kind
 from windrow.model import format_duration
 
@@ -31,6 +31,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--levels", type=int, default=10, help="tasks one after another (default: 10)")
     parser.add_argument("--faults", type=int, default=8, help="the most that go wrong (default: 8)")
     parser.add_argument("--copies", type=int, default=1, help="jobs that run the same tasks (default: 1)")
+    parser.add_argument("--reliability", type=float, default=0.0, help="so likely is one of a task's attempts not lost")
+    parser.add_argument("--speculate", type=int, default=0, choices=(0, 1), help="1: copies of tasks that are late")
+    parser.add_argument("--replicas", type=int, default=1, help="the most replicas of a task (default: 1)")
     parser.add_argument("--far", type=int, default=0, choices=(0, 1), help="1: a second place, with files of its own")
     parser.add_argument("--kind", default="", choices=[str(kind) for kind in Kind], help="only this fault, at --record")
     parser.add_argument("--record", type=int, help="the record of the journal at which it strikes")
@@ -43,7 +46,7 @@ def _parser() -> argparse.ArgumentParser:
 def main(words: list[str]) -> int:
     """Play what is asked for; 1 where an invariant is broken."""
     given = _parser().parse_args(words)
-    names = "strategy", "lanes", "levels", "faults", "kind", "record", "copies", "far"
+    names = "strategy", "kind", "record", *USUAL
     first = Scenario(given.seed, **{name: getattr(given, name) for name in names})
     asked = (
         every_record(first) if given.every_record else [replace(first, seed=first.seed + i) for i in range(given.runs)]

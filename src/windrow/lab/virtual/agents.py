@@ -160,7 +160,8 @@ class _Loop(Loop):
         now, core = self._clock.now(), self._core
         looks = self._desk.look_again_s(now)
         dues = core.deadline, self._crew.next_s, self._desk.take_over_at, inf if looks is None else now + looks
-        return min(*dues, max(core.short_at, now + _SWEEP_EVERY_S)) - now
+        sweep_s = now + _SWEEP_EVERY_S
+        return min(*dues, sweep_s if self._desk.may_host else max(core.short_at, sweep_s)) - now
 
     def _collect(self) -> None:
         self._desk.take_over(self._clock.now())  # which notes that it was not idle until now

@@ -21,9 +21,11 @@ from windrow.lab.virtual.faults import Fault, Kind, draw
 from windrow.lab.virtual.invariants import Violation
 from windrow.lab.virtual.shell import VirtualRun
 from windrow.lab.virtual.world import BEGIN_S, World, empty_queue
+from windrow.manager.copying import CopyRules
 from windrow.manager.events import TasksAdded
 from windrow.model import Runnable, Step, Task, Workflow
 from windrow.model.failures import Failures
+from windrow.model.hazard import Hazard
 from windrow.records.runnable_file import record_of
 
 STRATEGIES = ("individual", "glume", "level-by-level", "one-job", "giant", "zhang")
@@ -41,6 +43,10 @@ class Scenario:
     kind: str = ""
     record: int | None = None
     copies: int = 1
+    reliability: float = 0.0
+    speculate: int = 0
+    replicas: int = 1
+    """The most attempts at a task that are wanted at the same time from its start on."""
     far: int = 0
     """1: every second task runs at a place with files of its own."""
 
@@ -49,11 +55,12 @@ class Scenario:
         """What plays it again."""
         asked = {"strategy": self.strategy, "kind": self.kind, "record": self.record}
         more = [f"--{name} {json.dumps(value)}" for name, value in asked.items() if value not in ("", None)]
-        sizes = [f"--{name} {value}" for name in _USUAL if (value := getattr(self, name)) != _USUAL[name]]
+        sizes = [f"--{name} {value}" for name in USUAL if (value := getattr(self, name)) != USUAL[name]]
         return " ".join(["python -m windrow.lab.virtual --seed", str(self.seed), *sizes, *more])
 
 
-_USUAL = {name: Scenario.__dataclass_fields__[name].default for name in ("lanes", "levels", "faults", "copies", "far")}
+_OWN = ("seed", "strategy", "kind", "record")
+USUAL = {name: field.default for name, field in Scenario.__dataclass_fields__.items() if name not in _OWN}
 
 
 @dataclass
@@ -69,7 +76,7 @@ class Played:
     story: dict[str, Any] = field(default_factory=dict)
 
 
-def braid(lanes: int, levels: int, workdir: Path, chance: random.Random) -> Runnable:
+def braid(lanes: int, levels: int, workdir: Path, chance: random.Random, replicas: int = 1) -> Runnable:
     """Tasks of which each needs two of the level before; each makes a file, in place or elsewhere."""
     tasks, steps = [], []
     for level in range(levels):
@@ -81,7 +88,9 @@ def braid(lanes: int, levels: int, workdir: Path, chance: random.Random) -> Runn
             tasks.append(Task(name, chance.choice([20, 60, 200]), parents=parents, inputs=needs, outputs=(made,)))
             elsewhere = ((1, 0, 0),) if chance.random() < 0.5 else ()
             retries = chance.choice([0, 0, 1])
-            steps.append(Step(("make", f"{name}.out"), str(workdir), retries=retries, elsewhere=elsewhere))
+            wanted = 1 + (level + lane) % replicas
+            command = "make", f"{name}.out"
+            steps.append(Step(command, str(workdir), retries=retries, elsewhere=elsewhere, replicas=wanted))
     return Runnable(Workflow.from_tasks("braid", tasks), tuple(steps))
 
 
@@ -90,7 +99,7 @@ def play(scenario: Scenario, *, tells: bool = False) -> Played:
     chance = random.Random(scenario.seed)
     with scratch() as folder:
         (folder / "work").mkdir()
-        runnable = braid(scenario.lanes, scenario.levels, folder / "work", chance)
+        runnable = braid(scenario.lanes, scenario.levels, folder / "work", chance, scenario.replicas)
         expected = runnable.workflow.runtime_s.tolist()
         takes = [max(1, round(e * chance.choice([0.5, 0.9, 1.0, 1.0, 1.3]))) for e in expected]
         nodes = chance.choice([3, 6, 12])
@@ -103,6 +112,8 @@ def play(scenario: Scenario, *, tells: bool = False) -> Played:
         begins_with, joins = _parts(runnable, horizon_s, random.Random(f"growth {scenario.seed}"))
         far, copies = folder / "far" if scenario.far else None, scenario.copies
         run = VirtualRun(folder / "run", world, begins_with, strategy, additions=joins, copies=copies, far=far)
+        run.rules = CopyRules(scenario.reliability, bool(scenario.speculate))
+        run.site = replace(run.site, hazard=Hazard.of_mean(horizon_s / 2))
         if scenario.kind:
             pick = chance.randrange(1000)
             world.faults = [Fault(Kind(scenario.kind), inf, scenario.record, pick, chance.choice([5, 30, 120, 600]))]

@@ -26,6 +26,7 @@ from windrow.lab.virtual.invariants import (
     check_nothing_twice,
 )
 from windrow.lab.virtual.world import Fate, World
+from windrow.manager.copying import NO_COPIES, CopyRules
 from windrow.manager.core import Core
 from windrow.manager.dispatch import Dispatch
 from windrow.manager.events import TasksAdded
@@ -61,6 +62,8 @@ class VirtualRun:
     """Tasks that join the run, and when that is asked for; it is asked for again until they have."""
     copies: int = 1
     """How many jobs run the same tasks."""
+    rules: CopyRules = NO_COPIES
+    """When tasks that run get copies."""
     far: Path | None = None
     """The run's folder at a second place of files, where every second task is to run; None: all files are at home."""
     work: Work | None = None
@@ -101,7 +104,9 @@ class VirtualRun:
         moves = transfers(world, self.runnable, self.folder, self.far) if self.far is not None else None
         mirrors = {} if moves is None else moves.mirrors
         queues = [behind(world.queue, mirrors.get(site.files)) for site in self.sites]
-        dispatch = Dispatch(self.folder, self.runnable, "virtual", "virtual-1", copies=self.copies > 1, mirrors=mirrors)
+        dispatch = Dispatch(self.folder, self.runnable, "virtual", "virtual-1", mirrors=mirrors)
+        dispatch.offers = self.rules.are_needed(self.runnable.steps)
+        dispatch.copies = self.copies > 1 or dispatch.offers
         self.manager = Manager(
             folder=self.folder,
             journal=journal,
@@ -110,6 +115,7 @@ class VirtualRun:
             transfers=moves,
             strategy=with_copies(strategy, self.copies, dispatch),
             dispatch=dispatch,
+            copies=self.rules,
             now_s=lambda: world.now_s + world.clock_step_s,
             steady_s=lambda: float(world.now_s),
         )

@@ -1,0 +1,192 @@
+"""Further attempts at tasks that run: how many, when, and where.
+
+A task gets copies only while it runs, so that none waits for parents on nodes of its own. They are asked for by
+
+- `replicas` of the task: that many attempts from its start on;
+- `reliability`: as few as TOP (`grid.top`) says, so that with this probability one of them is not lost;
+- `speculate`: one more when the latest attempt is late: it has run LATE times as long as expected, as things go at its
+  site, and longer by what a job takes to start.
+
+The last two only where they pay: all tasks that could start run, and a second try after a loss would delay the end of
+the workflow. Where there is time left, a copy starts as late as it may; most are then never needed.
+
+Rule 1: a task has at most MOST attempts at a time, each in another job, all where the same files are seen.
+Rule 2: a copy goes to idle nodes of a running job first (`agent.desk`), and to the queue if none has taken it.
+Rule 3: copies leave half of the jobs that the cap still allows to tasks that have none.
+Rule 4: pure but for `wait_s`; what is decided is journaled as any decision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from math import ceil, inf, prod
+from typing import NamedTuple
+
+import numpy as np
+
+from windrow.grid.top import top
+from windrow.manager.beliefs import AtSite
+from windrow.manager.core import Core
+from windrow.model import Step, format_duration
+from windrow.model.graph import Adjacency
+from windrow.model.wording import listed
+from windrow.strategies.base import Decision, JobPlan
+from windrow.strategies.levels import Work
+
+MOST = 3
+LATE = 1.5
+OFFER_S = 6
+"""How long agents have to take a copy before it is submitted; they look every second."""
+
+
+@dataclass(frozen=True, slots=True)
+class CopyRules:
+    """What the user wants beside the `replicas` of tasks. A `reliability` of 0 asks for nothing."""
+
+    reliability: float = 0.0
+    speculate: bool = False
+
+    def __bool__(self) -> bool:
+        """Whether any task may get copies."""
+        return self.speculate or self.reliability > 0
+
+    def are_needed(self, steps: Iterable[Step]) -> bool:
+        """Whether a task may, of those that are executed so."""
+        return bool(self) or any(step.replicas > 1 for step in steps)
+
+
+NO_COPIES = CopyRules()
+
+
+class Due(NamedTuple):
+    """A task that is due for copies, with which chance not all attempts are to be lost, how many it may have, and why.
+
+    `left_s`: how long its attempt should run yet.
+    """
+
+    task: int
+    wanted: float
+    limit: int
+    left_s: int
+    why: str
+
+
+@dataclass
+class Copying:
+    """Plans the copies of one run. `wait_s`: how long a job would wait at a site; inf where that cannot be had now."""
+
+    core: Core
+    rules: CopyRules
+    steps: Callable[[], Sequence[Step]]
+    may_copy: Callable[[int], bool]
+    wait_s: Callable[[AtSite, int, int], float] = lambda _at, _nodes, _run_s: 0.0
+    next_s: float = field(default=inf, init=False)
+    """When a copy may be due though nothing happens."""
+    _tails: tuple[Work | None, list[int]] = (None, [])
+
+    def decide(self, at_s: int) -> Decision:
+        """The copies to submit now, each job on as many nodes as it needs to start all of its tasks at once."""
+        self.next_s = inf
+        if self.core.is_stopped or self.core.trouble:
+            return Decision()
+        found = [(due, at) for due in self.due(at_s) for at in self._chosen(due)]
+        jobs = tuple(self._jobs([(due.task, due.left_s, at) for due, at in found]))
+        copied = {task for job in jobs for task in job.copies}
+        ids = [self.core.work.workflow.ids[task] for task in sorted(copied)]
+        whys = dict.fromkeys(due.why for due, _ in found if due.task in copied)
+        return Decision(jobs, why=f"copies of {listed(ids)} ({'; '.join(whys)})" if jobs else "")
+
+    def due(self, at_s: int) -> Iterator[Due]:
+        """The tasks that are due for copies."""
+        core, rules, steps = self.core, self.rules, self.steps()
+        homes = {t: job for n, job in core.jobs.items() for t in job.running_since_s if core.job_of[t] == n}
+        left = {t: max(0, job.running_since_s[t] + self._expected_s(job.at, t) - at_s) for t, job in homes.items()}
+        may = (t for t in homes if len(core.copies.jobs_of(t)) < MOST and t not in core.copies.failed)
+        able = [t for t in may if core.is_ready(t) and self.may_copy(t)]
+        for t in able:
+            if len(core.copies.jobs_of(t)) < steps[t].replicas:
+                yield Due(t, inf, steps[t].replicas, left[t], f"replicas: {steps[t].replicas}")
+        if not rules or not able or any(core.is_ready(t) and t not in homes for t in range(len(core.job_of))):
+            return
+        end_s = max(left_s + self._tail_s(t) for t, left_s in left.items())
+        for t in able:
+            expected_s = self._expected_s(homes[t].at, t)
+            from_s = at_s + end_s - self._tail_s(t) - expected_s - core.terms.overhead_s
+            late_s = self._late_s(t) if rules.speculate else inf
+            times = [max(from_s, late_s), from_s if rules.reliability else inf]
+            self.next_s = min([self.next_s, *(time_s for time_s in times if time_s > at_s)])
+            if times[0] <= at_s:
+                why = f"late, expected to take {format_duration(expected_s)}"
+                yield Due(t, inf, len(core.copies.jobs_of(t)) + 1, left[t], why)
+            elif times[1] <= at_s:
+                yield Due(t, rules.reliability, MOST, left[t], f"reliability {rules.reliability:g}")
+
+    def _late_s(self, task: int) -> float:
+        """From when on all attempts at the task are late; never while one has not started."""
+        jobs = [self.core.jobs[number] for number in self.core.copies.jobs_of(task)]
+        if any(task not in job.running_since_s for job in jobs):
+            return inf
+        latest = max(jobs, key=lambda job: job.running_since_s[task])
+        usual_s = self._expected_s(latest.at, task) * latest.at.pace
+        return latest.running_since_s[task] + ceil(max(LATE * usual_s, usual_s + self.core.terms.overhead_s))
+
+    def _chosen(self, due: Due) -> list[AtSite]:
+        """The sites of its new copies, by TOP: of all at which it may run, as often as it may."""
+        task, core = due.task, self.core
+        jobs = [core.jobs[number] for number in core.copies.jobs_of(task)]
+        held = [1 - job.at.site.hazard.survival(job.plan.nodes, due.left_s) for job in jobs]
+        if prod(held) <= 1 - due.wanted:
+            return []
+        home, nodes = jobs[0].at, max(1, int(core.work.workflow.nodes[task]))
+        sites = [at for at in home.group if at.has(task) and at.site.files == home.site.files and not at.trouble]
+        waits = [self.wait_s(at, nodes, self._expected_s(at, task)) if len(sites) > 1 else 0.0 for at in sites]
+        ends = [
+            wait + core.terms.overhead_s + self._expected_s(at, task) for at, wait in zip(sites, waits, strict=True)
+        ]
+        risks = [1 - at.site.hazard.survival(nodes, end) for at, end in zip(sites, ends, strict=True)]
+        # A copy is of use that ends before a second try would which starts when the first should have ended.
+        deadline_s, again = due.left_s + min(ends, default=0.0), MOST - 1
+        end_s, failure = [0.0] * len(jobs) + ends * again, held + risks * again
+        which = range(len(jobs))
+        found = top(end_s, failure, wanted=due.wanted, deadline_s=deadline_s, limit=due.limit, held=which)
+        return [sites[(r - len(jobs)) % len(sites)] for r in found[len(jobs) :] if end_s[r] < inf]
+
+    def _jobs(self, chosen: Sequence[tuple[int, int, AtSite]]) -> Iterator[JobPlan]:
+        """A job for each node's worth of copies, within the cap. No job has two of the same task."""
+        for at in dict.fromkeys(at for _, _, at in chosen):
+            groups: list[list[int]] = []
+            for task in (task for task, _, where in chosen if where is at):
+                fitting = (g for g in groups if task not in g and self._nodes(at, [*g, task]) == self._nodes(at, g))
+                if (group := next(fitting, None)) is None:
+                    groups.append([task])
+                else:
+                    group.append(task)
+            for tasks in groups[: (at.site.cap - at.jobs + 1) // 2]:
+                nodes = self._nodes(at, tasks)
+                run_s = max(self._expected_s(at, task) for task in tasks)
+                requested_s = at.requests.request_s(ceil(run_s * (LATE if self.rules.speculate else 1)))
+                yield JobPlan((), nodes, run_s, requested_s, site=at.name, copies=tuple(tasks), offered_s=OFFER_S)
+
+    def _nodes(self, at: AtSite, tasks: Sequence[int]) -> int:
+        return at.work.nodes_needed(np.array(tasks))
+
+    def _expected_s(self, at: AtSite, task: int) -> int:
+        return int(at.work.expected_s[task])
+
+    def _tail_s(self, task: int) -> int:
+        """How long the longest chain of tasks takes that wait for this one."""
+        work, tails = self._tails
+        if work is not self.core.work:
+            work, w = self.core.work, self.core.work.workflow
+            tails = chains_s(work, w.children, w.order.tolist()[::-1])
+            self._tails = work, tails
+        return tails[task]
+
+
+def chains_s(work: Work, nexts: Adjacency, order: Sequence[int]) -> list[int]:
+    """How long the longest chain behind each task takes, if each leads to its `nexts`, which come before it."""
+    expected, found = work.expected_s.tolist(), [0] * len(order)
+    for task in order:
+        found[task] = max((expected[other] + found[other] for other in nexts.of(task).tolist()), default=0)
+    return found
