@@ -40,6 +40,9 @@ def adder(options: _Options) -> Callable[..., None]:
     return add
 
 
+COPIES = "reliability", "speculate"
+
+
 def add_copies(parser: _Options) -> None:
     """When tasks that run get copies."""
     chance = number(0.5, 0.9999, what="a probability")

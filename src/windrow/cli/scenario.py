@@ -52,6 +52,7 @@ def add_cluster(parser: argparse.ArgumentParser) -> None:
     words = "another resource of a node that tasks name, e.g. licence=2; may be repeated"
     group.add_argument("--resource", type=count_of, action="append", default=[], metavar="NAME=N", help=words)
     add("--noise S", number(0, 5, what="a spread"), 0.0, help="spread of task times, e.g. 0.3 (default: 0, exact)")
+    options.add_copies(group)
     add_failures(add, "; tasks=1%%, agents, manager and queue fail, too", "seed of the noise and of the failures")
 
 
@@ -83,6 +84,7 @@ def read_scenario(args: argparse.Namespace) -> Scenario:
     from windrow.formats import read_log, read_workflow
     from windrow.formats.failure_log import read_failures
     from windrow.lab.scenario import Scenario, embedded_log
+    from windrow.manager.copying import CopyRules
     from windrow.model import NodeShape
     from windrow.sim.settings import ClusterSettings
 
@@ -95,6 +97,7 @@ def read_scenario(args: argparse.Namespace) -> Scenario:
     rules = {name: getattr(args, name) for name in names}
     counts = {**dict(args.resource), **({"gpus": args.gpus} if args.gpus else {})}
     shape = NodeShape(args.cores, args.memory, args.disk, tuple(sorted(counts.items())))
+    rules["copies"] = CopyRules(args.reliability, args.speculate)
     scenario = Scenario(workflow, log, shape=shape, failures=failures, **rules)
     _check_fit(scenario)
     return scenario
@@ -132,6 +135,7 @@ def words(scenario: Scenario, args: argparse.Namespace) -> list[str]:
     ]
     noise = f"; task times vary by a factor of about {math.exp(scenario.noise):.2g}" if scenario.noise else ""
     lines.append(f"cap {scenario.cap} jobs, requests {scenario.margin:g} times the expected run{noise}")
+    lines += [f"{words} (in virtual time: slower)" for words in scenario.copies.words]
     return [*lines, *failure_words(scenario.failures, scenario.log.machine_nodes)]
 
 

@@ -18,6 +18,7 @@ from windrow.kernels.run import tables as b
 from windrow.kernels.run import trial
 from windrow.kernels.run.requests import submit_job
 from windrow.lab.trial import Additions, Trial, grown, run_trial
+from windrow.manager.copying import NO_COPIES, CopyRules
 from windrow.manager.figures import attempt_s, attempts, node_time, queue_waits_s, visible_wait_s
 from windrow.manager.states import AttemptState
 from windrow.manager.terms import Terms
@@ -89,16 +90,18 @@ def trial_figures(
     additions: Additions = (),
     failures: Failures = NO_FAILURES,
     seed: int = 0,
+    copies: CopyRules = NO_COPIES,
 ) -> Figures:
     """Run the workflow on this cluster from its present time on, as `run_trial` does (give it a clone).
 
-    `failures` beyond those of nodes, which the cluster knows, are drawn from the seed: then the shell runs it.
+    `failures` beyond those of nodes, which the cluster knows, are drawn from the seed: then the shell runs it, as it
+    does where tasks get `copies`.
     """
-    if failures.in_shell:
+    if failures.in_shell or copies:
         from windrow.lab.virtual.trials import virtual_trial  # noqa: PLC0415  (with all that a real run needs)
 
         given: dict[str, Any] = {"terms": terms, "actual_s": actual_s, "work": work}
-        return Figures.of(virtual_trial(cluster, strategy, **given, failures=failures, seed=seed))
+        return Figures.of(virtual_trial(cluster, strategy, **given, failures=failures, seed=seed, copies=copies))
     if habits_of(strategy) is None or terms.patience is not None or len(actual_s) > _MOST_TASKS:
         more: dict[str, Any] = {"terms": terms, "actual_s": actual_s, "work": work, "additions": additions}
         return Figures.of(run_trial(cluster, workflow, strategy, **more))

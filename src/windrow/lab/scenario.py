@@ -17,6 +17,7 @@ import numpy as np
 
 from windrow.errors import UserError
 from windrow.lab.trial import Ints, Trial, run_trial
+from windrow.manager.copying import NO_COPIES, CopyRules
 from windrow.manager.terms import Terms
 from windrow.model import Log, NodeShape, Workflow, format_duration
 from windrow.model.failures import NO_FAILURES, Failures
@@ -51,6 +52,7 @@ class Scenario:
     priority: str = "arrival"
     placement: str = "count"
     failures: Failures = NO_FAILURES
+    copies: CopyRules = NO_COPIES
 
     def __post_init__(self) -> None:
         if not 0 <= self.noise <= 5:
@@ -108,11 +110,11 @@ class Scenario:
     def trial(self, cluster: Cluster, strategy: Strategy) -> Trial:
         """One run from the cluster's present time on; the cluster moves along (give it a clone)."""
         actual = self.actual_s(cluster.now_s - self.zero_s)
-        if self.failures.in_shell:
+        if self.failures.in_shell or self.copies:
             from windrow.lab.virtual.trials import virtual_trial  # noqa: PLC0415  (with all that a real run needs)
 
             given: dict[str, Any] = {"terms": self.terms, "actual_s": actual, "work": self.work}
-            return virtual_trial(cluster, strategy, **given, failures=self.failures, seed=self.seed)
+            return virtual_trial(cluster, strategy, **given, failures=self.failures, seed=self.seed, copies=self.copies)
         return run_trial(cluster, self.workflow, strategy, terms=self.terms, actual_s=actual, work=self.work)
 
 

@@ -51,6 +51,12 @@ class CopyRules:
         """Whether any task may get copies."""
         return self.speculate or self.reliability > 0
 
+    @property
+    def words(self) -> list[str]:
+        """For people."""
+        said = f"tasks that would hold up the workflow get copies: reliability {self.reliability:g}"
+        return [said] * (self.reliability > 0) + ["tasks that are late get a further attempt"] * self.speculate
+
     def are_needed(self, steps: Iterable[Step]) -> bool:
         """Whether a task may, of those that are executed so."""
         return bool(self) or any(step.replicas > 1 for step in steps)

@@ -57,11 +57,15 @@ class RecordedRun:
 
 @dataclass(frozen=True, slots=True)
 class NodeTime:
-    """Node-seconds: held by jobs, used by attempts that did their work, and by attempts that failed or were lost."""
+    """Node-seconds: held by jobs, used by attempts that did their work, and by attempts that failed or were lost.
+
+    `copies_s` of the lost ones: of attempts that another one at the same task beat.
+    """
 
     held_s: float
     used_s: float
     lost_s: float
+    copies_s: float = 0.0
 
     @property
     def idle_s(self) -> float:
@@ -121,16 +125,17 @@ def node_time(run: RecordedRun, job: int | None = None) -> NodeTime:
     jobs = story.jobs if job is None else {job: story.jobs[job]}
     held = sum(j.plan.nodes * (ran_s(j, until_s) or 0.0) for j in jobs.values() if j.taken_by is None)
     whole, cores = story.workflow.nodes.tolist(), story.workflow.cores.tolist()
-    used = lost = 0.0
+    used = lost = copies = 0.0
     for task in range(len(story.tasks)) if job is None else story.jobs[job].plan.all_tasks:
         for attempt in story.tasks[task].attempts:
             if job is None or attempt.job == job:
                 nodes = max(1, len(attempt.nodes)) if whole[task] else min(1.0, cores[task] / max(1, run.cores))
                 if attempt.outcome.is_in_vain:
                     lost += nodes * attempt_s(attempt, until_s)
+                    copies += nodes * attempt_s(attempt, until_s) * (attempt.outcome is AttemptState.SUPERSEDED)
                 else:
                     used += nodes * attempt_s(attempt, until_s)
-    return NodeTime(held, used, lost)
+    return NodeTime(held, used, lost, copies)
 
 
 def visible_wait_s(run: RecordedRun) -> float:

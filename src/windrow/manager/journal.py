@@ -15,6 +15,7 @@ import msgspec
 
 from windrow.manager.events import Event
 from windrow.records.journal import Journal, encoded
+from windrow.records.runnable_file import LEFT_OUT
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,15 +47,7 @@ class PredictedStart:
     used: int
 
 
-_LEFT_OUT = (
-    b',"site":""',
-    b',"copies":[]',
-    b',"offered_s":0',
-    b',"data_s":0',
-    b',"where":""',
-    b',"stays":""',
-    b',"replicas":1',
-)
+_LEFT_OUT = (b',"site":""', b',"copies":[]', b',"offered_s":0', b',"data_s":0', *LEFT_OUT)
 """Fields that are not written where they say nothing. (No text has them: in it, quotes have backslashes.)"""
 
 

@@ -24,6 +24,7 @@ from windrow.model.hazard import Hazard
 
 _MOST = 5_000_000
 _EXAMPLE = "nodes=30d,repair=4h"
+SLOW = 4
 Rows = tuple[tuple[int, int, int], ...]
 """Of a failure log: time, node, until when it is out; by time."""
 
@@ -32,9 +33,9 @@ Rows = tuple[tuple[int, int, int], ...]
 class Failures:
     """`nodes_s` is the mean time from the repair of a node to its next failure; None: no node fails.
 
-    `tasks` is the share of attempts that fail. agents_s, manager_s, queue_s: the mean time after which an agent of the
-    run or its manager is killed, or its queue stops to answer; None: never. `away_s`: for how long manager or queue are
-    away then. Only runs of the shell know these (`in_shell`).
+    `tasks` is the share of attempts that fail, `slow` of those that take SLOW times as long. agents_s, manager_s,
+    queue_s: the mean time after which an agent of the run or its manager is killed, or its queue stops to answer; None:
+    never. `away_s`: for how long manager or queue are away then. Only runs of the shell know these (`in_shell`).
 
     `loses`: jobs of others that lose a node are lost; else they are submitted again. `recorded` is what the failure log
     of the name `log` says.
@@ -44,6 +45,7 @@ class Failures:
     repair_s: float = 4 * 3600.0
     shape: float = 1.0
     tasks: float = 0.0
+    slow: float = 0.0
     agents_s: float | None = None
     manager_s: float | None = None
     queue_s: float | None = None
@@ -61,8 +63,10 @@ class Failures:
             raise UserError(f"the repair of a node takes at least 1 s, not {self.repair_s:g}")
         if not 0.1 <= self.shape <= 20:
             raise UserError(f"the shape of the times between failures must be from 0.1 to 20, not {self.shape:g}")
-        if not 0 <= self.tasks <= 0.5:
-            raise UserError(f"at most half of the attempts at tasks can fail, not {self.tasks:.0%}")
+        if not 0 <= self.tasks <= 0.5 or not 0 <= self.slow <= 0.5:
+            raise UserError(
+                f"at most half of the attempts at tasks can fail or be slow, not {self.tasks + self.slow:.0%}"
+            )
         for name, value in (("agents", self.agents_s), ("manager", self.manager_s), ("queue", self.queue_s)):
             if value is not None and not value >= 60:
                 raise UserError(f"{name} must fail less than once a minute, not every {value:g} s")
@@ -79,7 +83,9 @@ class Failures:
     @property
     def in_shell(self) -> bool:
         """Whether more than nodes fail."""
-        return bool(self.tasks) or any(s is not None for s in (self.agents_s, self.manager_s, self.queue_s))
+        return bool(self.tasks or self.slow) or any(
+            s is not None for s in (self.agents_s, self.manager_s, self.queue_s)
+        )
 
     @classmethod
     def parse(cls, text: str, read: Callable[[str], Rows]) -> Failures:
@@ -143,7 +149,7 @@ class Failures:
 NO_FAILURES = Failures()
 
 _TIMES = "nodes", "repair", "agents", "manager", "queue", "away"
-_NUMBERS = {"shape": "0.7", "tasks": "1%"}
+_NUMBERS = {"shape": "0.7", "tasks": "1%", "slow": "5%"}
 _JOBS = ("again", "lost")
 _KEYS = {name: f"{name}_s" for name in _TIMES} | {name: name for name in (*_NUMBERS, "log")} | {"jobs": "loses"}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import reduce
 from pathlib import Path
 
 import msgspec
@@ -10,6 +11,9 @@ import msgspec
 from windrow.errors import InputError, UserError
 from windrow.formats.disk import replace_bytes
 from windrow.model import File, Runnable, Step, Task, Workflow
+
+LEFT_OUT = (b',"where":""', b',"stays":""', b',"replicas":1')
+"""What most tasks do not have is not written. In a text the quotes would be escaped."""
 
 
 class RunnableRecord(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -67,11 +71,6 @@ def write_private(path: Path, content: bytes) -> None:
 def as_json(content: object) -> bytes:
     """As JSON. UserError where a text in it is none: names of files and folders may be any bytes."""
     try:
-        return (
-            msgspec.json.encode(content)
-            .replace(b',"where":""', b"")
-            .replace(b',"stays":""', b"")
-            .replace(b',"replicas":1', b"")
-        )
+        return reduce(lambda text, usual: text.replace(usual, b""), LEFT_OUT, msgspec.json.encode(content))
     except UnicodeEncodeError as error:
         raise UserError(f"{error.object!a} has bytes that are not UTF-8; rename it, or run it from elsewhere") from None

@@ -223,9 +223,8 @@ def _run_on_queue(args: argparse.Namespace) -> int:
         if value is not None:
             raise UserError(f"--on plans on a real queue, {option} on a simulated one; give only one of them")
     factor = MARGIN if args.margin is None else args.margin
-    order = RunRequest(
-        Path(args.workflow), strategy=args.strategy, cap=args.cap, margin=factor, **options.on_of(args.on)
-    )
+    given = {name: getattr(args, name) for name in ("strategy", "cap", *options.COPIES)}
+    order = RunRequest(Path(args.workflow), margin=factor, **given, **options.on_of(args.on))
     return show_order(order, as_json=args.json, explain=args.explain)
 
 

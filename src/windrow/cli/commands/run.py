@@ -87,18 +87,7 @@ def _order_of(args: argparse.Namespace) -> RunRequest:
     """What the user wants."""
     from windrow.app.execute import RunRequest
 
-    names = (
-        "strategy",
-        "objective",
-        "think",
-        "cap",
-        "margin",
-        "max_nodes",
-        "copies",
-        "reliability",
-        "speculate",
-        "risk",
-    )
+    names = ("strategy", "objective", "think", "cap", "margin", "max_nodes", "copies", *options.COPIES, "risk")
     deadline_s = None if args.deadline is None else int(args.deadline)
     wishes = options.on_of(args.on) | {name: getattr(args, name) for name in names}
     return RunRequest(Path(args.workflow), deadline_s=deadline_s, guess_s=args.guess, **wishes)

@@ -20,10 +20,12 @@ from windrow.lab.virtual.disk import scratch
 from windrow.lab.virtual.faults import Fault, Kind
 from windrow.lab.virtual.shell import VirtualRun
 from windrow.lab.virtual.world import World
+from windrow.manager.copying import NO_COPIES, CopyRules
 from windrow.manager.losses import PATIENCE
 from windrow.manager.terms import Terms
 from windrow.model import Runnable, Step, Workflow
-from windrow.model.failures import Failures
+from windrow.model.failures import SLOW, Failures
+from windrow.model.hazard import Hazard
 from windrow.queues.simulated import SimulatedQueue
 from windrow.sim.cluster import Cluster
 from windrow.strategies import Strategy, Work
@@ -34,25 +36,37 @@ _MOST_MANAGERS = 2000
 
 
 def virtual_trial(
-    cluster: Cluster, strategy: Strategy, *, terms: Terms, actual_s: Ints, work: Work, failures: Failures, seed: int
+    cluster: Cluster,
+    strategy: Strategy,
+    *,
+    terms: Terms,
+    actual_s: Ints,
+    work: Work,
+    failures: Failures,
+    seed: int,
+    copies: CopyRules = NO_COPIES,
 ) -> Trial:
-    """Run the workflow on this cluster from its present time on (give it a clone), with these failures."""
+    """Run the workflow on this cluster from its present time on (give it a clone), with these failures and copies."""
+    if copies:
+        hazard = Hazard.of_mean(failures.nodes_s, failures.shape)
+        work = Work(work.workflow, work.expected_s, replace(work.site, hazard=hazard))
     began_s, drawn, times = cluster.now_s, f"{seed}/{cluster.now_s}", actual_s.tolist()
     queue = SimulatedQueue(cluster, shape=work.shape, max_array=work.site.max_array, unique=False)
-    world = World(queue, lambda task: times[task])
+    world = World(queue, lambda task: times[task] * (SLOW if happens(f"slow/{task}", task, failures.slow) else 1))
 
-    def failure(task: int) -> str:
-        is_bad = random.Random(f"{drawn}/{task}/{world.started[task]}").random() < failures.tasks
-        return "exit code 1" if is_bad else ""
+    def happens(what: str, task: int, share: float) -> bool:
+        """Whether the attempt that runs now is among the share of which this is true."""
+        return share > 0 and random.Random(f"{drawn}/{what}/{world.started[task]}").random() < share
 
-    world.failure = failure
+    world.failure = lambda task: "exit code 1" if happens(f"{task}", task, failures.tasks) else ""
     rates = {Kind.AGENT: failures.agents_s, Kind.MANAGER: failures.manager_s, Kind.DOWN: failures.queue_s}
     for kind, mean_s in rates.items():
         if mean_s is not None:
             _again(world, kind, mean_s, ceil(failures.away_s), random.Random(f"{drawn}/{kind}"))
     wanted = replace(terms, overhead_s=max(terms.overhead_s, OVERHEAD_S), patience=PATIENCE)
     with scratch() as folder:
-        run = VirtualRun(folder / "run", world, _bare(work.workflow), strategy, wanted, work=work)
+        runnable = _bare(work.workflow, str(folder) if copies else "")
+        run = VirtualRun(folder / "run", world, runnable, strategy, wanted, work=work, rules=copies)
         run.away_s = ceil(failures.away_s)
         run.survive(_MOST_MANAGERS, is_checked=False)
         records = run.records()
@@ -78,8 +92,10 @@ def _again(world: World, kind: Kind, mean_s: float, length_s: int, chance: rando
 
 
 @lru_cache(maxsize=4)
-def _bare(workflow: Workflow) -> Runnable:
-    """Tasks that only take time: what they read and write is left out."""
-    tasks = [replace(workflow.task(number), inputs=(), outputs=(), command=()) for number in range(len(workflow))]
-    step = Step(("true",), "/", retries=RETRIES)
-    return Runnable(Workflow.from_tasks(workflow.name, tasks), (step,) * len(tasks))
+def _bare(workflow: Workflow, folder: str) -> Runnable:
+    """Tasks that take time; what they read and write is left out. If they may have copies, each makes a file there."""
+    made = [(str(number),) if folder else () for number in range(len(workflow))]
+    tasks = [replace(workflow.task(n), inputs=(), outputs=files, command=()) for n, files in enumerate(made)]
+    elsewhere = ((1, 0, 0),) if folder else ()
+    steps = (Step(("true", *files), folder or "/", retries=RETRIES, elsewhere=elsewhere) for files in made)
+    return Runnable(Workflow.from_tasks(workflow.name, tasks), tuple(steps))

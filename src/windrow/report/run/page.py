@@ -121,6 +121,8 @@ def _node_hours(told: RecordedRun) -> Iterator[tuple[str, str]]:
     yield "held", node_span(used.held_s)
     yield "used", part(used.used_s)
     yield "wasted", part(used.lost_s)
+    if used.copies_s:
+        yield "of it copies that another attempt beat", part(used.copies_s)
     yield "idle", part(used.idle_s)
     if not told.is_simulated:
         yield "CPU time of tasks", span(sum(a.cpu_s for _, a in attempts(told.story)))

@@ -125,6 +125,7 @@ class ReportView(Struct):
     held_node_s: float
     useful_node_s: float
     lost_node_s: float
+    copies_node_s: float
     failed_attempts: int
     predictions: list[StartView]
 
@@ -238,6 +239,7 @@ def report_view(run: RecordedRun, page: Path, crate: str | None) -> ReportView:
         held_node_s=used.held_s,
         useful_node_s=used.used_s,
         lost_node_s=used.lost_s,
+        copies_node_s=used.copies_s,
         failed_attempts=len(failed_attempts(run)),
         predictions=[StartView(int(p.tag), p.source, p.predicted_s, p.started_s) for p in past(run)],
     )
