@@ -198,6 +198,14 @@ FAULTS = (
     ("each kind of fault at each record of a run of 60 tasks", "--every-record --seed 4 --strategy level-by-level"),
     ("10,000 runs of 60 tasks, each with up to 8 faults", "--seed 100000 --runs 10000"),
     ("1,000 runs in which two jobs run the same tasks", "--seed 200000 --runs 1000 --copies 2"),
+    (
+        "500 runs in which tasks have up to three replicas, and are copied for a reliability of 0.95 and when late",
+        "--seed 400000 --runs 500 --replicas 3 --reliability 0.95 --speculate 1",
+    ),
+    (
+        "each kind of fault at each record of such a run",
+        "--every-record --seed 5 --lanes 3 --levels 3 --replicas 2 --reliability 0.95 --speculate 1",
+    ),
     ("1,000 runs at two places of files, of up to 8 faults each", "--seed 300000 --runs 1000 --far 1"),
     ("each kind of fault at each record of such a run", "--every-record --seed 7 --lanes 3 --levels 4 --far 1"),
 )

@@ -71,6 +71,13 @@ def test_drawn_runs_of_which_several_jobs_run_each_task() -> None:
         assert not play(replace(small(seed), copies=2 + seed % 2)).violation
 
 
+@pytest.mark.parametrize("rule", ["replicas", "reliability", "speculate"])
+def test_drawn_runs_whose_tasks_get_copies(rule: str) -> None:
+    value = {"replicas": 3, "reliability": 0.95, "speculate": 1}[rule]
+    for seed in range(2 * max(1, FUZZ)):
+        assert not play(replace(small(seed), **{rule: value})).violation
+
+
 def test_drawn_runs_at_two_places_of_files() -> None:
     for seed in range(10 * max(1, FUZZ)):
         assert not play(replace(small(seed), far=1)).violation
