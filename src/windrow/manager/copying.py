@@ -91,6 +91,9 @@ class Copying:
     """When a copy may be due though nothing happens."""
     _tails: tuple[Work | None, list[int]] = (None, [])
 
+    def __post_init__(self) -> None:
+        self.core.notes_pace = self.rules.speculate
+
     def decide(self, at_s: int) -> Decision:
         """The copies to submit now, each job on as many nodes as it needs to start all of its tasks at once."""
         self.next_s = inf
