@@ -19,6 +19,7 @@ from windrow.foresight.past import RunPredictor, arrivals, failures_of, past_of
 from windrow.kernels.cluster import state as k
 from windrow.lab.trial import run_trial
 from windrow.manager.core import Core
+from windrow.manager.events import JobsPlanned, TaskFinished
 from windrow.manager.figures import node_time
 from windrow.manager.terms import Terms
 from windrow.model import NEVER_S, Log, NodeShape, Task, Workflow
@@ -105,6 +106,9 @@ def test_a_course_ends_in_the_true_future_as_the_run_does(
     )
     if playing.outcomes:
         decided = [told.at_s for told in trial.story.decisions if told.decision.jobs][turn]
+        planned = [k for k, (event, _) in enumerate(trial.events) if isinstance(event, JobsPlanned)]
+        if any(isinstance(e, TaskFinished) and e.at_s == decided for e, _ in trial.events[planned[turn] :]):
+            return  # a play counts no jobs that are about to leave, which matters to what is decided in the same second
         ends = [decided + outcome.makespan_s for outcome in playing.outcomes]
         assert ends == [trial.recorded.until_s] * 2
         if turn == 0:

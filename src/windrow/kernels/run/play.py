@@ -3,7 +3,8 @@
 The rules of a run are those of a trial, with simplifications that only a look ahead may make: PLAYED says where. Cores
 are counted over a job's nodes, not node by node. Tasks keep the order of what was expected at first. A job that lost a
 node is submitted again with what it had not done; after one was killed by its time limit, whatever is left goes out
-task by task. What a task takes (ACTUAL) no request knows: those go by what is EXPECTED.
+task by task. What a task takes (ACTUAL) no request knows: those go by what is EXPECTED. Jobs
+that were about to leave when the play begins count no more.
 
 Jobs are this run's, with those that are in the system first; PLANNED ones are submitted at once. Groups are the later
 jobs of the course, in order: levels FIRST to LAST, and HOW they follow.
@@ -42,6 +43,8 @@ def rollout(s: Ints, log: Ints, r: Ints, groups: Ints, runs: Ints, terms: Floats
     nobody = np.empty(0, dtype=np.int64)
     if not begin(s, nobody, r) or not submit_more(s, log, nobody, r, groups, runs, terms):
         return NO_ROOM
+    if not finish_due(s, log, nobody, r, groups, runs, terms):
+        return NO_ROOM
     while r[t.OPEN_TASKS] > 0 and s[c.NOW] <= r[t.LIMIT]:
         until = min(r[t.HORIZON], next_end(r) if r[t.RUNNING_TASKS] > 0 else c.FOREVER)
         outcome = advance(s, log, nobody, until)
@@ -49,10 +52,8 @@ def rollout(s: Ints, log: Ints, r: Ints, groups: Ints, runs: Ints, terms: Floats
             return NO_ROOM
         if outcome == REACHED and until == c.FOREVER:
             return STUCK
-        while r[t.RUNNING_TASKS] > 0 and next_end(r) <= s[c.NOW]:
-            finish_first(s, nobody, r)
-            if not submit_more(s, log, nobody, r, groups, runs, terms):
-                return NO_ROOM
+        if not finish_due(s, log, nobody, r, groups, runs, terms):
+            return NO_ROOM
         take_news(s, r)
         while r[t.EVENT] < r[t.EVENTS]:
             hear(s, nobody, r)
@@ -83,6 +84,16 @@ def begin(s: Ints, nobody: Ints, r: Ints) -> bool:
         if not has_room(s, 2):
             return False
         put_in(s, nobody, r, row)
+    return True
+
+
+@lean
+def finish_due(s: Ints, log: Ints, nobody: Ints, r: Ints, groups: Ints, runs: Ints, terms: Floats) -> bool:
+    """End what ends now, and submit what is due after each. False where there is no room for it."""
+    while r[t.RUNNING_TASKS] > 0 and next_end(r) <= s[c.NOW]:
+        finish_first(s, nobody, r)
+        if not submit_more(s, log, nobody, r, groups, runs, terms):
+            return False
     return True
 
 
