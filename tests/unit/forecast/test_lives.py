@@ -48,7 +48,7 @@ def test_as_lifelines_fits_them(text: str, expected: tuple[float, ...]) -> None:
     found = fitted(np.zeros((0, 2)), later)
     assert found is not None
     shape, scale, of_scale, of_shape, both = expected
-    assert found[:2] == (pytest.approx(shape, rel=1e-4), pytest.approx(scale, rel=1e-4))
+    assert found[:2] == pytest.approx((shape, scale), rel=1e-4)
     logs = np.array([[of_shape / shape**2, both / shape / scale], [both / shape / scale, of_scale / scale**2]])
     assert found[2] == pytest.approx(logs, rel=0.01, abs=1e-4)
 
