@@ -24,7 +24,16 @@ sys.path[0] = str(Path(__file__).resolve().parents[1])  # so that `bench` is thi
 from rich.table import Table  # noqa: E402
 from rich.text import Text  # noqa: E402
 
-from bench import grid_schedules, growth, live_cluster, peers, trials, whole_logs, workflow_size  # noqa: E402
+from bench import (  # noqa: E402
+    grid_schedules,
+    growth,
+    live_cluster,
+    no_failures,
+    peers,
+    trials,
+    whole_logs,
+    workflow_size,
+)
 from bench.logs import load_logs, lublin  # noqa: E402
 from bench.progress import Progress  # noqa: E402
 from bench.tables import console, seconds  # noqa: E402
@@ -35,6 +44,7 @@ from windrow.sim import simulate  # noqa: E402
 EXPECTED_S: Mapping[str, tuple[float, float]] = {
     "kernels and logs": (1, 1),
     "whole logs": (15, 5),
+    "failures": (25, 15),
     "cluster under way": (3, 2),
     "peers": (32, 6),
     "growth": (80, 8),
@@ -98,6 +108,9 @@ def _parts(progress: Progress, *, quick: bool, with_peers: bool) -> Iterator[tup
     progress.part("whole logs")
     whole = whole_logs.run(logs, progress, quick=quick)
     yield {"logs": logs.source, "recorded": logs.real, "whole_logs": _plain(whole)}, whole_logs.tables(whole, logs)
+    progress.part("failures")
+    turns = no_failures.run(progress, quick=quick)
+    yield {"no_failures": _plain(turns)}, no_failures.tables(turns)
     progress.part("cluster under way")
     states, spread = live_cluster.run(logs, progress, quick=quick)
     yield {"states": _plain(states), "spread": asdict(spread)}, live_cluster.tables(states, spread, logs)
@@ -126,6 +139,7 @@ def _plain(rows: Sequence[Any]) -> list[dict[str, Any]]:
 def _targets(records: Mapping[str, Any]) -> list[tuple[str, bool]]:
     """Every target that applied, by name, and whether it was met."""
     found = [(f"{one['log']} {one['policy']}", one["met"]) for one in records["whole_logs"]]
+    found += [(f"{one['log']} {one['policy']} beside no failures", one["met"]) for one in records["no_failures"]]
     for one in records["states"]:
         found += [(f"{name} at the {one['state']}", one[f"{name}_met"]) for name in ("clone", "estimate")]
     found += [(f"{one['tasks']:,} tasks", one["met"]) for one in records["workflows"]]
@@ -137,6 +151,7 @@ def _targets(records: Mapping[str, Any]) -> list[tuple[str, bool]]:
 def _wrong(records: Mapping[str, Any]) -> list[str]:
     """Results that are not what they must be; a peer that is right in general counts against Windrow."""
     found = [f"{one['log']} {one['policy']}" for one in records["whole_logs"] if one["right"] is False]
+    found += [f"{one['log']} {one['policy']} beside no failures" for one in records["no_failures"] if not one["same"]]
     for one in records.get("peers", ()):
         if one["same"] is False and not one["known_wrong"]:
             found.append(f"{one['policy']} beside {one['tool']}")

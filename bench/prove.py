@@ -1,6 +1,6 @@
 """What takes longer than tests may: thousands of random cases, every shape by every strategy, figures on test beds.
 
-    python bench/prove.py [hour] [cases] [faults] [matrices] [beds] [sites]
+    python bench/prove.py [hour] [cases] [faults] [failures] [matrices] [beds] [sites]
 
 `make prove` runs all of it and writes `docs/reference/proof.md`, one section for each part, with the commit that it was
 run on; where only some parts are named, the other sections stay as they are. Every row is a command that anyone can
@@ -207,6 +207,13 @@ FAULTS = (
         "--every-record --seed 5 --lanes 3 --levels 3 --replicas 2 --reliability 0.95 --speculate 1",
     ),
     ("1,000 runs at two places of files, of up to 8 faults each", "--seed 300000 --runs 1000 --far 1"),
+    *(
+        (
+            f"5,000 runs of 24 tasks on nodes that keep failing, Weibull of shape {shape}",
+            f"--seed {seed} --runs 5000 --lanes 4 --levels 6 --faults 2 --shape {shape}",
+        )
+        for shape, seed in (("0.7", 400000), ("12", 500000))
+    ),
     ("each kind of fault at each record of such a run", "--every-record --seed 7 --lanes 3 --levels 4 --far 1"),
 )
 
@@ -242,6 +249,10 @@ PARTS: dict[str, tuple[str, Callable[[], Section]]] = {
     "hour": ("The first hour", hour),
     "cases": ("Many more cases", lambda: tests(CASES)),
     "faults": ("Faults in virtual time", faults),
+    "failures": (
+        "What failures of nodes cost on KTH",
+        lambda: said_by("failing.py", "strategies on the same failures, and foresight that expects them or not"),
+    ),
     "matrices": ("Full matrices", lambda: tests(MATRICES)),
     "beds": (
         "Strategies on a test bed",

@@ -83,6 +83,15 @@ def test_drawn_runs_at_two_places_of_files() -> None:
         assert not play(replace(small(seed), far=1)).violation
 
 
+def test_drawn_runs_on_nodes_that_fail_all_the_time() -> None:
+    met = Counter[str]()
+    for seed in range(6 * max(1, FUZZ)):
+        played = play(replace(small(seed), faults=2, shape=(0.7, 12.0)[seed % 2]))
+        assert not played.violation
+        met.update(played.met)
+    assert met["node is down for a while"] > 6
+
+
 def test_a_manager_that_moves_files_is_killed_at_some_records() -> None:
     """At every record, with WINDROW_FUZZ."""
     first = replace(small(7), levels=4, far=1, kind=Kind.MANAGER)

@@ -49,6 +49,8 @@ class Scenario:
     """The most attempts at a task that are wanted at the same time from its start on."""
     far: int = 0
     """1: every second task runs at a place with files of its own."""
+    shape: float = 0.0
+    """Above 0: nodes fail all the time, with Weibull lives of this shape; else sometimes, with exponential ones."""
 
     @property
     def command(self) -> str:
@@ -105,6 +107,8 @@ def play(scenario: Scenario, *, tells: bool = False) -> Played:
         nodes = chance.choice([3, 6, 12])
         horizon_s = int(2 * sum(expected) / nodes) + 200
         downs = Failures(3.0 * horizon_s, 300.0) if scenario.faults and chance.random() < 0.3 else Failures()
+        if scenario.shape:
+            downs = Failures(horizon_s / 2, 300.0, scenario.shape)
         queue = empty_queue(nodes, downs.draw(scenario.seed, nodes, BEGIN_S, BEGIN_S + 2 * horizon_s))
         queue.memory_s = chance.choice([30.0, 300.0, inf])
         world = World(queue, takes.__getitem__)
