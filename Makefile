@@ -15,16 +15,21 @@ PYTEST := WINDROW_TEST_CLUSTERS=$(CLUSTERS) $(BIN)/pytest -rs -n $(WORKERS) --di
 help:            ## this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
 
-# The product alone, and with what tests, documentation and benchmarks need.
-$(VENV)/ready: pyproject.toml
+# The product alone, and with what tests, documentation and benchmarks need. Python compiles what it imports, and keeps
+# it: to compile all that is installed takes twice as long as to install it.
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
+
+$(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Windrow needs Python 3.11 or newer: make PYTHON=python3.11 ...")'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+
+$(VENV)/ready: pyproject.toml | $(BIN)/python
+	$(PIP) -e .
 	@touch $@
 
-$(VENV)/ready-dev: $(VENV)/ready
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,bench]'
-	@touch $@
+$(VENV)/ready-dev: pyproject.toml | $(BIN)/python
+	$(PIP) -e '.[dev,bench]'
+	@touch $(VENV)/ready $@
 
 demo: $(VENV)/ready  ## a real workflow on a small cluster played here, with a wait that hides behind a run; pages in out/
 	@mkdir -p out
