@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import os
 import signal
 import subprocess
@@ -10,6 +11,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 from tests.slurm.cluster import ClusterError, SlurmCluster, missing
 from tests.slurm.harness import SlurmHarness, slurm_harness
@@ -17,6 +19,7 @@ from tests.slurm.settings import Settings
 from tests.unit.queues.contract import fresh_tag, spec, wait_for, wait_over, wait_state
 
 from windrow.errors import UserError
+from windrow.forecast.twin import Twin
 from windrow.queues.port import JobState, OutcomeUnknown, QueueError, SpecError
 from windrow.queues.slurm.profile import SlurmProfile
 from windrow.queues.slurm.queue import SlurmQueue
@@ -165,6 +168,28 @@ def test_snapshot_leaves_out_jobs_that_are_not_in_line(harness: SlurmHarness) ->
     run("scontrol", "update", f"JobId={urgent}", "Priority=4000000")
     assert [job.id for job in queue.snapshot().jobs] == [first, urgent, late]
     assert {held, after} & {job.id for job in queue.snapshot().jobs} == set()
+
+
+def test_announced_maintenance_is_in_the_forecast_as_slurm_itself_has_it(harness: SlurmHarness) -> None:
+    slurm, now = harness.cluster, time.time()
+    when = ("starttime=now+30minutes", "duration=60", "flags=maint,ignore_jobs", f"users={getpass.getuser()}")
+    slurm.run("scontrol", "create", "reservation", "reservationname=service", *when, "nodes=n[1-6]")
+    try:
+        ((start_s, end_s, closed),) = harness.queue.snapshot().closures
+        assert (closed, end_s - start_s) == (6, 3600)
+        assert start_s - now == pytest.approx(1800, abs=60)
+        twin = Twin(harness.queue, time.time)
+        for nodes, minutes in ((1, 20), (8, 20), (2, 90)):
+            assert int(twin.waits_s(np.array([nodes]), np.array([60 * minutes]))[0]) == 0
+            assert harness.queue.probe(nodes, 60 * minutes) == pytest.approx(time.time(), abs=30)
+        ours_s = time.time() + int(twin.waits_s(np.array([3]), np.array([90 * 60]))[0])
+        late = harness.queue.submit(spec(harness, ("true",), nodes=3, walltime_s=90 * 60))
+        wait_for(harness, "an estimate", lambda: bool(harness.queue.status([late])[late].expected_start_s))
+        assert harness.queue.status([late])[late].expected_start_s == pytest.approx(ours_s, abs=70)
+        harness.queue.cancel([late])
+    finally:
+        slurm.run("scontrol", "delete", "reservation=service")
+    assert harness.queue.snapshot().closures == ()
 
 
 def test_the_job_does_not_see_how_windrow_asks(harness: SlurmHarness) -> None:

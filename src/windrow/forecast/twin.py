@@ -7,7 +7,8 @@ Rule 3: a job that cannot start on the usable nodes is left out; a candidate tha
 
 A fresh twin under `conservative` plans every waiting job at its first fit, in order. That is what backfilling
 schedulers that plan anew in each cycle do, Slurm's among them (for as many jobs as its cycle looks at). What is absent:
-limits per user, dependencies, reservations of the site, nodes of several kinds, jobs that share a node.
+limits per user, dependencies, reservations of the site other than for maintenance, nodes of several kinds, jobs that
+share a node.
 """
 
 from __future__ import annotations
@@ -75,6 +76,10 @@ class Twin:
         if cluster is not None and fits.any():
             with _unhurried(self._snapshot):
                 waits[fits] = cluster.estimate(nodes[fits], requested_s[fits]) - cluster.now_s
+        for start_s, end_s, closed in self._snapshot.closures if self._snapshot is not None else ():
+            back_s, left_s = math.ceil(end_s - self._clock()), start_s - self._clock()  # what cannot end before waits
+            overlaps = (waits < back_s) & (waits + requested_s > left_s) & (nodes > self.snapshot().open_nodes - closed)
+            waits[overlaps] = max(0, back_s)
         return waits
 
     def waits_of(self, ids: Collection[str]) -> dict[str, int]:

@@ -141,13 +141,15 @@ class Snapshot:
     """The whole queue at one time: usable nodes (not down or drained), and all jobs, running ones first.
 
     `offered` are the nodes that a new job of ours could ever get as things are; None: all of them. Fewer where nodes
-    are drained while their last jobs run, or where our jobs may not use all.
+    are drained while their last jobs run, or where our jobs may not use all. `closures`: maintenance that is announced:
+    from when to when, and how many of the nodes have no jobs then.
     """
 
     at_s: float
     nodes: int
     jobs: tuple[OthersJob, ...]
     offered: int | None = None
+    closures: tuple[tuple[float, float, int], ...] = ()
 
     @property
     def open_nodes(self) -> int:

@@ -100,7 +100,7 @@ class _Outlook:
     data_s: int
     chance: float = 1.0
     late_s: int = 0
-    """The chance that none of its jobs is lost, and by how much losses should delay the end."""
+    """The chance that none of its jobs is lost, and by how much preemptions and the like should delay the end."""
 
     def later(self, best: _Outlook) -> str:
         """In words."""
@@ -148,7 +148,7 @@ def choose(
         why = "; ".join(f"{name}: {words}" for name, words in out.items()) if not decisions else ""
         return (decisions[0][0].name if decisions else offers[0].name if offers else ""), Decision(why=why)
     if all(one.decision.is_played for one in cut):
-        ends = [(one.decision.candidates[0].makespan_s, one) for one in cut]  # in which nothing is lost
+        ends = [(one.decision.candidates[0].makespan_s, one) for one in cut]  # in which nodes fail and nothing else
         cut = [replace(one, end_s=played + one.late_s if played else one.end_s) for played, one in ends]
     cut = _sorted(cut, objective)
     best = cut[0]
@@ -212,7 +212,8 @@ def _outlook(offer: Offer, decision: Decision, offers: Sequence[Offer], *, in_tu
     used = [job.nodes * there.held_s(job) for there, job in both]
     price = sum(there.price * node_s / 3600 for (there, _), node_s in zip(both, used, strict=True))
     chance = prod(there.hazard.survival(job.nodes, job.run_s * there.pace) for there, job in both)
-    late_s = max(there.end_s(job, 0) - round(job.run_s * there.pace) for there, job in both)
+    rest_of = [(replace(there, hazard=replace(there.hazard, scale_s=None)), job) for there, job in both]
+    late_s = max(there.end_s(job, 0) - round(job.run_s * there.pace) for there, job in rest_of)
     figures = min(end_s, NEVER_S), round(sum(used)), price, int(waits[0]), max(data), chance, late_s
     return _Outlook(offer, decision, *figures)
 

@@ -146,6 +146,15 @@ def test_a_short_job_slips_through_and_a_long_one_does_not() -> None:
     assert waits(board, (2, 1000), policy="fcfs") == [1500]
 
 
+def test_what_cannot_end_before_maintenance_starts_after_it() -> None:
+    """In 1000 s three of four nodes are closed for 500 s: what fits on the fourth is not concerned."""
+    board = Board(4, running(2, 300, 300))
+    board.shown = replace(board.shown, closures=((NOW_S + 1000, NOW_S + 1500, 3),))
+    assert waits(board, (2, 1000), (2, 1001), (1, 5000), (4, 700), (4, 701)) == [0, 1500, 0, 300, 1500]
+    board.now_s += 1600
+    assert Twin(board, board.clock).waits_s(np.array([4]), np.array([9999])).tolist() == [300]  # it is over
+
+
 def test_what_runs_keeps_running_whatever_it_asked_for() -> None:
     half_a_second_left = running(1, 100, 0.5)
     assert waits(Board(1, half_a_second_left), (1, 10)) == [1]

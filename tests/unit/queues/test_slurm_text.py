@@ -20,6 +20,7 @@ from windrow.queues.slurm.profile import SlurmProfile, slurm_profile
 from windrow.queues.slurm.queue import SlurmQueue
 from windrow.queues.slurm.text import (
     format_duration,
+    parse_closures,
     parse_count,
     parse_duration,
     parse_gres,
@@ -349,3 +350,16 @@ def test_every_command_is_told_the_cluster() -> None:
     assert "--clusters=dusk" in queue.commands([a_spec()])[0]
     with pytest.raises(UserError, match="set cluster in the profile"):
         SlurmProfile(extra=("--clusters=dusk",))
+
+
+RESERVATIONS = """\
+ReservationName=service StartTime=2000 EndTime=5600 Duration=01:00:00 Nodes=n[1-3],m1 NodeCnt=4 Flags=MAINT,IGNORE_JOBS
+ReservationName=course StartTime=2000 EndTime=5600 Duration=01:00:00 Nodes=n[1-3] NodeCnt=3 Flags=SPEC_NODES
+ReservationName=begun StartTime=900 EndTime=5600 Duration=01:00:00 Nodes=n[1-3] NodeCnt=3 Flags=MAINT
+ReservationName=others StartTime=2000 EndTime=5600 Duration=01:00:00 Nodes=x[1-3] NodeCnt=3 Flags=MAINT
+"""
+
+
+def test_only_maintenance_to_come_closes_nodes() -> None:
+    assert parse_closures(RESERVATIONS, {"n1", "n2", "n9"}, 1000.0) == ((2000.0, 5600.0, 2),)
+    assert parse_closures("No reservations in the system\n", {"n1"}, 1000.0) == ()

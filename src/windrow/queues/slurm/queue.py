@@ -158,7 +158,7 @@ class SlurmQueue(BatchQueue):
         return {tag: found[tag] for tag in tags if tag in found}
 
     def snapshot(self) -> Snapshot:
-        """All running and waiting jobs of the partition and its usable nodes, by one squeue and one sinfo.
+        """All running and waiting jobs of the partition and its usable nodes, by one squeue, sinfo and scontrol.
 
         Held jobs and those that wait for a date or another job are left out: they are not in line. A draining node
         counts as usable while it runs a job, so running jobs always fit; it is not offered to new ones.
@@ -172,7 +172,10 @@ class SlurmQueue(BatchQueue):
         usable = sum(node.is_usable for node in nodes)
         offered = sum(node.is_open for node in suitable(nodes, self.profile))
         listed = text.parse_snapshot(jobs, self.limits().max_walltime_s or text.FOREVER_S)
-        return Snapshot(time.time(), usable, tuple(listed), offered)
+        told, now = self._command(["scontrol", "-o", "show", "reservation"]), time.time()
+        is_inside = any(option.startswith("--reservation") for option in self.profile.extra)
+        names = {node.name for node in nodes if told.is_good and not is_inside}
+        return Snapshot(now, usable, tuple(listed), offered, text.parse_closures(told.out, names, now))
 
     def past_jobs(self, since_s: float) -> list[PastJob] | None:
         """Everybody's jobs of the partition since then, by one sacct; None where the site keeps no accounts."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -288,6 +289,17 @@ def parse_nodes(out: str, *, has_reservation: bool = False) -> list[SlurmNode]:
         shape = NodeShape(int(cores.rstrip("+")), sizes[0], sizes[1] if has_disk else None, parse_gres(gres))
         nodes.append(SlurmNode(name, usable, is_open, shape, kinds))
     return nodes
+
+
+def parse_closures(out: str, names: AbstractSet[str], now_s: float) -> tuple[tuple[float, float, int], ...]:
+    """What `scontrol -o show reservation` announces as maintenance of some of these nodes, and has not begun."""
+    found = []
+    for record in map(parse_record, out.splitlines()):
+        start_s, end_s = (parse_time(record.get(key, "")) or 0.0 for key in ("StartTime", "EndTime"))
+        closed = len(names & {*parse_hosts(record.get("Nodes", ""))})
+        if "MAINT" in record.get("Flags", "").split(",") and now_s < start_s < end_s and closed:
+            found.append((start_s, end_s, closed))
+    return tuple(sorted(found))
 
 
 def parse_gres(text: str) -> Counts:
