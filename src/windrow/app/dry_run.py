@@ -31,8 +31,7 @@ from windrow.strategies.levels import works
 class DryRun:
     """What would be submitted now: the decision, whose forecast it is based on, and the exact commands.
 
-    `risks`: how likely each job is to be lost, where that is known. `frontier`: the choices that there are, where sites
-    have a price or a risk.
+    `risks`: how likely each job is to be lost, if known. `frontier`: choices of sites, if these have prices or risks.
     """
 
     decision: Decision

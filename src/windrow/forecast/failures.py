@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,8 +51,6 @@ CREATE TABLE IF NOT EXISTS lives (
 _HAZARDS = "CREATE TABLE IF NOT EXISTS hazards (place TEXT PRIMARY KEY, at_s REAL NOT NULL, hazard TEXT NOT NULL)"
 
 Floats = NDArray[np.float64]
-Rows = Floats
-"""How long nodes ran, and whether they failed then (1) or were seen no longer (0): a row for each time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,10 +139,11 @@ def gamma_quantile(events: float, chance: float) -> float:
     return low
 
 
-def fitted(first: Rows, later: Rows) -> tuple[float, float, NDArray[np.float64]] | None:
+def fitted(first: Floats, later: Floats) -> tuple[float, float, NDArray[np.float64]] | None:
     """Shape and scale by maximum likelihood, and the covariance of their logarithms; None where there is no peak.
 
-    `first`: from an unknown age on, `later`: from a failure on. By Newton's method, damped.
+    Of rows of times that nodes ran, with 1 where they failed then: `first` from an unknown age on, `later` from a
+    failure on. By Newton's method, damped.
     """
     likelihood = _likelihood(first, later)
     total_s, failures = first.sum(axis=0) + later.sum(axis=0)
@@ -168,7 +168,7 @@ def fitted(first: Rows, later: Rows) -> tuple[float, float, NDArray[np.float64]]
     return None
 
 
-def _likelihood(first: Rows, later: Rows) -> Callable[[Floats], float]:
+def _likelihood(first: Floats, later: Floats) -> Callable[[Floats], float]:
     """The logarithm of the likelihood of log shape and log scale."""
     open_first = np.sort(first[first[:, 1] == 0, 0])
     chunks = np.array_split(open_first, min(len(open_first), 200)) if len(open_first) else []
@@ -229,7 +229,7 @@ def _busy(lives: Iterable[Life]) -> dict[str, tuple[Floats, Floats]]:
     return found
 
 
-def _times(busy: Mapping[str, tuple[Floats, Floats]], failures: Sequence[tuple[float, str]]) -> tuple[Rows, Rows]:
+def _times(busy: Mapping[str, tuple[Floats, Floats]], failures: Sequence[tuple[float, str]]) -> tuple[Floats, Floats]:
     """How long the nodes ran until their first failure, and from failure to failure, by their own clocks."""
     of_node: dict[str, list[float]] = defaultdict(list)
     for at_s, node in failures:
@@ -281,11 +281,8 @@ class Lives:
 
     def past(self, place: str, since_s: float) -> list[Life]:
         """Those of a place that ended since then."""
-        if not self._file.path.exists():  # a question makes no files
-            return []
-        query = "SELECT tag, nodes, started_s, ended_s, cause, node FROM lives WHERE place = ? AND ended_s >= ?"
-        with self._open() as database:
-            rows = database.execute(f"{query} ORDER BY ended_s, tag", (place, since_s)).fetchall()
+        columns = "tag, nodes, started_s, ended_s, cause, node FROM lives"
+        rows = self._read(f"SELECT {columns} WHERE place = ? AND ended_s >= ? ORDER BY ended_s, tag", place, since_s)
         return [Life(job, n, a, b, Cause(why) if why else None, (), node) for job, n, a, b, why, node in rows]
 
     def keep(self, place: str, at_s: float, hazard: Hazard) -> None:
@@ -296,10 +293,14 @@ class Lives:
 
     def hazard(self, place: str, at_s: float) -> Hazard:
         """What was last learned of a place, or what own jobs tell; none where none was ever lost there."""
-        found = reliability(self.past(place, at_s - KNOWN_FOR_S))
-        row = None
-        if self._file.path.exists():
-            with self._open() as database:
-                query = "SELECT hazard FROM hazards WHERE place = ? AND at_s >= ?"
-                row = database.execute(query, (place, at_s - KNOWN_FOR_S)).fetchone()
-        return Hazard(**json.loads(row[0])) if row is not None else found.hazard if found.losses else Hazard()
+        since_s = at_s - KNOWN_FOR_S
+        for (told,) in self._read("SELECT hazard FROM hazards WHERE place = ? AND at_s >= ?", place, since_s):
+            return Hazard(**json.loads(told))
+        found = reliability(self.past(place, since_s))
+        return found.hazard if found.losses else Hazard()
+
+    def _read(self, query: str, *values: str | float) -> list[tuple[Any, ...]]:
+        if not self._file.path.exists():  # a question makes no files
+            return []
+        with self._open() as database:
+            return database.execute(query, values).fetchall()

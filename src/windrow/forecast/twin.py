@@ -7,8 +7,7 @@ Rule 3: a job that cannot start on the usable nodes is left out; a candidate tha
 
 A fresh twin under `conservative` plans every waiting job at its first fit, in order. That is what backfilling
 schedulers that plan anew in each cycle do, Slurm's among them (for as many jobs as its cycle looks at). What is absent:
-limits per user, dependencies, reservations of the site other than for maintenance, nodes of several kinds, jobs that
-share a node.
+limits per user, dependencies, reservations but for maintenance, nodes of several kinds, jobs that share a node.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.examples import examples
 
 from windrow.forecast.best_effort import known_hazard
-from windrow.forecast.failures import CLUSTER, Lives, Reliability, Rows, fitted, gamma_quantile, reliability
+from windrow.forecast.failures import CLUSTER, Floats, Lives, Reliability, fitted, gamma_quantile, reliability
 from windrow.model.cause import Cause
 from windrow.model.hazard import NO_HAZARD, Hazard
 from windrow.queues.port import Life
@@ -53,7 +53,7 @@ def test_as_lifelines_fits_them(text: str, expected: tuple[float, ...]) -> None:
     assert found[2] == pytest.approx(logs, rel=0.01, abs=1e-4)
 
 
-def drawn(seed: int, shape: float, mean_s: float, nodes: int, span_s: float) -> tuple[Rows, Rows]:
+def drawn(seed: int, shape: float, mean_s: float, nodes: int, span_s: float) -> tuple[Floats, Floats]:
     """Nodes seen for a while, in the middle of their lives."""
     draws, scale = np.random.default_rng(seed), mean_s / math.gamma(1 + 1 / shape)
     rows: tuple[list[tuple[float, bool]], list[tuple[float, bool]]] = ([], [])

@@ -52,6 +52,7 @@ def site(**answers: Answer | str) -> RecordedRun:
     fixed: dict[str, Answer | str] = {
         "scontrol show config": CONFIG,
         "scontrol -o show partition": PARTITIONS,
+        "scontrol -o show reservation": "No reservations in the system\n",
         "sinfo": NODES,
         "sacctmgr --noheader --parsable2 show user": "science\n",
         "sacctmgr --noheader --parsable2 show assoc": ASSOCIATIONS,

@@ -277,14 +277,11 @@ def _site_table(decision: Decision) -> list[RenderableType]:
 
 
 def _frontier_table(ways: Sequence[Way]) -> list[RenderableType]:
-    if not ways:
-        return []
-    rows = []
-    for way in ways:
-        cost = f"{way.price:,.2f}", f"{way.node_s / 3600:,.2f}", f"{100 * way.chance:.1f} %"
-        rows.append((", ".join(way.sites), format_duration(way.end_s), *cost))
+    costs = [(f"{way.price:,.2f}", f"{way.node_s / 3600:,.2f}", f"{100 * way.chance:.1f} %") for way in ways]
+    rows = [(", ".join(w.sites), format_duration(w.end_s), *cost) for w, cost in zip(ways, costs, strict=True)]
     title = terminal.heading("choices of sites that no other beats in time, cost and chance of no loss")
-    return [title, terminal.table(("sites", "all done in", "cost", "node-hours", "no job is lost"), rows, "lrrrr")]
+    heads = ("sites", "all done in", "cost", "node-hours", "no job is lost")
+    return [title, terminal.table(heads, rows, "lrrrr")] if ways else []
 
 
 def _show_queue(prepared: Prepared, plan: DryRun, *, explain: bool) -> None:

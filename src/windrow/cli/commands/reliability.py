@@ -31,8 +31,6 @@ examples:
   windrow reliability --on west --since 90d --json
 """
 
-_MOST_NODES = 10
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
@@ -95,4 +93,4 @@ def _suspects(found: Reliability) -> list[RenderableType]:
     ]
     heads = ("node", "failures", "hours", "times as many as the rest")
     title = f"nodes with significantly more failures than the rest: {len(shown):,}"
-    return [terminal.heading(title), terminal.table(heads, shown[:_MOST_NODES])] if shown else []
+    return [terminal.heading(title), terminal.table(heads, shown[:10])] if shown else []

@@ -8,8 +8,7 @@ epoch (SLURM_TIME_FORMAT=%s), so no time zone and no change of the clocks gets i
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -291,12 +290,12 @@ def parse_nodes(out: str, *, has_reservation: bool = False) -> list[SlurmNode]:
     return nodes
 
 
-def parse_closures(out: str, names: AbstractSet[str], now_s: float) -> tuple[tuple[float, float, int], ...]:
+def parse_closures(out: str, names: Collection[str], now_s: float) -> tuple[tuple[float, float, int], ...]:
     """What `scontrol -o show reservation` announces as maintenance of some of these nodes, and has not begun."""
     found = []
     for record in map(parse_record, out.splitlines()):
         start_s, end_s = (parse_time(record.get(key, "")) or 0.0 for key in ("StartTime", "EndTime"))
-        closed = len(names & {*parse_hosts(record.get("Nodes", ""))})
+        closed = len({*names}.intersection(parse_hosts(record.get("Nodes", ""))))
         if "MAINT" in record.get("Flags", "").split(",") and now_s < start_s < end_s and closed:
             found.append((start_s, end_s, closed))
     return tuple(sorted(found))
