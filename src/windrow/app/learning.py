@@ -52,8 +52,7 @@ class Learning:
         self._lives: dict[str, Memory[Life]] = {}
         if waits is not None:
             self._waits = {p.name: Memory(partial(waits.record, p.name), "waits") for p in places.values()}
-            lives = Lives(waits.path)
-            self._lives = {p.name: Memory(partial(lives.record, p.name), "losses") for p in places.values()}
+            self._lives = {n: Memory(partial(Lives(waits.path).record, n), "losses") for n in self._waits}
         self._plans: list[tuple[int, int, Place]] = []
         self._ran_at: dict[int, Place] = {}
         self._submitted_s: dict[int, float] = {}
@@ -65,11 +64,10 @@ class Learning:
         """Keep the run times of tasks that finished, the waits of jobs that started, and what became of those."""
         heard = [wait for record in records if (wait := self._hear(record)) is not None]
         self._times.keep([run for record in records if (run := self._past_run(record)) is not None])
+        over = [life for record in records if (life := self._life(record)) is not None]
         for place, memory in self._waits.items():
             memory.keep([wait for name, wait in heard if name == place])
-        over = [life for record in records if (life := self._life(record)) is not None]
-        for place, kept in self._lives.items():
-            kept.keep([life for name, life in over if name == place])
+            self._lives[place].keep([life for name, life in over if name == place])
 
     def _hear(self, record: Record) -> tuple[str, PastWait] | None:
         """Follow the jobs; the wait of the one that started, where one did, and in which place."""

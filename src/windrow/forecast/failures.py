@@ -79,6 +79,11 @@ class Reliability:
     spread: NDArray[np.float64] | None = None
     suspects: tuple[Suspect, ...] = ()
 
+    @property
+    def evident(self) -> Hazard:
+        """The hazard without what is only assumed."""
+        return self.hazard if Cause.NODE_FAILED in self.losses else replace(self.hazard, scale_s=None)
+
     def survival(self, nodes: int, seconds: float) -> tuple[float, float, float]:
         """The chance that such a job is not lost, and the interval that holds it with 95 %."""
         parts = [self._of_nodes(nodes, seconds)]
@@ -199,8 +204,7 @@ def _failures(lives: Sequence[Life]) -> tuple[list[tuple[float, str]], int]:
             starts[host].append(life.started_s)
 
     def back_s(host: str, at_s: float) -> float:
-        place = bisect_right(starts[host], at_s)
-        return starts[host][place] if place < len(starts[host]) else math.inf
+        return next(iter(starts[host][bisect_right(starts[host], at_s) :]), math.inf)
 
     lost = sorted((life for life in lives if life.cause is Cause.NODE_FAILED), key=lambda life: life.ended_s)
     together: list[list[tuple[float, str]]] = []
@@ -296,8 +300,7 @@ class Lives:
         since_s = at_s - KNOWN_FOR_S
         for (told,) in self._read("SELECT hazard FROM hazards WHERE place = ? AND at_s >= ?", place, since_s):
             return Hazard(**json.loads(told))
-        found = reliability(self.past(place, since_s))
-        return found.hazard if found.losses else Hazard()
+        return reliability(self.past(place, since_s)).evident
 
     def _read(self, query: str, *values: str | float) -> list[tuple[Any, ...]]:
         if not self._file.path.exists():  # a question makes no files

@@ -11,7 +11,7 @@ from windrow.cli import options, terminal
 from windrow.cli.arguments import node_count, some_time_s
 from windrow.model import format_duration
 from windrow.model.wording import count
-from windrow.queues.port import QueueError
+from windrow.queues.port import QueueError, Remembers, place_of
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -46,7 +46,6 @@ def run(args: argparse.Namespace) -> int:
     """Read, learn, keep, show."""
     from windrow.app.queues import no_answer, open_queue
     from windrow.forecast.failures import Lives, reliability
-    from windrow.queues.port import Remembers, place_of
 
     queue, now, own = open_queue(args.on), time.time(), Lives()
     with terminal.waiting(f"reading what became of jobs on {args.on}"):
@@ -57,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
             raise no_answer(args.on, error) from None
         found = reliability(own.past(place, now - args.since_s) if told is None else told)
     if found.losses:
-        own.keep(place, now, found.hazard)
+        own.keep(place, now, found.evident)
     source = "your own runs" if told is None else "the accounts of the batch system"
     if args.json:
         job = dict(zip(("survival", "low", "high"), found.survival(args.nodes, args.time_s), strict=True))
