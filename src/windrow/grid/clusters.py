@@ -23,6 +23,7 @@ from windrow.model.bounds import NODES_MAX
 from windrow.model.graph import Ints
 
 Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
 
 
 class GridError(UserError):

@@ -4,7 +4,7 @@
     aggregate   = ("LooseBagOf" | "TightBagOf" | "ClusterOf") "(" NAME ")" "[" least ":" most "]" { wanted }
                   "{" NAME "=" ( aggregate | wanted { wanted } ) "}"
     wanted      = "[" condition "]" | "[" "Rank" "=" expression "]"
-    expression  = + - * / of numbers and attributes, without brackets
+    expression  = + - * / of numbers and attributes, and ( )
 
     TightBagOf(node)[1:20] { node = [Processor == OPTERON || Processor == ITANIUM] [Rank = Clock] }
 
@@ -149,29 +149,41 @@ def _names(condition: Condition) -> Iterator[str]:
 
 
 def _expression(source: Scanner, names: set[str]) -> Expression:
-    """Products and quotients, added and subtracted; an attribute that is missing, or is a text, counts 0."""
-    terms: list[list[tuple[str, float | str]]] = []
-    sign = source.take("-") or "+"
-    while sign:
-        if sign in "+-":
-            terms.append([(sign, 1.0)])
-            sign = "*"
-        at, kind, value = source.at, source.kind, source.value()
-        if kind == "text":
-            raise source.fault("here must be a number or the name of an attribute", at=at)
-        terms[-1].append((sign, value.lower() if isinstance(value, str) else value))
-        names |= {value.lower()} if isinstance(value, str) else set()
-        sign = source.take("+", "-", "*", "/")
-    return partial(_evaluated, terms)
+    """A sum of products; an attribute that is missing, or is a text, counts 0, and so does what is divided by 0."""
+    with source.deeper():
+        found = partial(_number, 0.0) if source.token == "-" else _product(source, names)
+        while sign := source.take("+", "-"):
+            found = partial(_evaluated, sign, found, _product(source, names))
+        return found
 
 
-def _evaluated(terms: list[list[tuple[str, float | str]]], has: Attributes) -> float:
-    total = 0.0
-    for (sign, _), *factors in terms:
-        product = 1.0 if sign == "+" else -1.0
-        for operation, name in factors:
-            value = has.get(name, 0.0) if isinstance(name, str) else name
-            number = 0.0 if isinstance(value, str) else value
-            product = product * number if operation == "*" else product / number if number else 0.0
-        total += product
-    return total
+def _product(source: Scanner, names: set[str]) -> Expression:
+    found = _factor(source, names)
+    while sign := source.take("*", "/"):
+        found = partial(_evaluated, sign, found, _factor(source, names))
+    return found
+
+
+def _factor(source: Scanner, names: set[str]) -> Expression:
+    if source.take("("):
+        found = _expression(source, names)
+        source.need(")")
+        return found
+    if source.kind not in ("number", "word"):
+        source.any_of("a number or the name of an attribute, or ( with an expression")
+    value = source.value()
+    names |= {value.lower()} if isinstance(value, str) else set()
+    return partial(_number, value)
+
+
+def _number(value: float | str, has: Attributes) -> float:
+    there = has.get(value.lower(), 0.0) if isinstance(value, str) else value
+    return 0.0 if isinstance(there, str) else there
+
+
+def _evaluated(sign: str, left: Expression, right: Expression, has: Attributes) -> float:
+    """(Numbers, or arrays of them.)"""
+    a, b = left(has), right(has)
+    if sign == "/":
+        return a / (b + (b == 0)) * (b != 0)
+    return a + b if sign == "+" else a - b if sign == "-" else a * b

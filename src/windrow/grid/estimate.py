@@ -15,13 +15,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from windrow.grid.clusters import Floats, Grid
+from windrow.grid.clusters import Bools, Floats, Grid
 from windrow.model import Workflow
 from windrow.model.graph import Ints
 
-Bools = NDArray[np.bool_]
 MB = 1e6
 FADING = 0.7
 

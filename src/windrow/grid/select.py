@@ -7,26 +7,30 @@ the best, then the best of what is left, and so on. It fails below its least, an
 Rule 3: of the bags that are possible the one of highest rank is taken: its own Rank, or the ranks of its members summed
 (ties: the lower seed). Nodes without a Rank count 1.
 
-The thesis does not give vgES's algorithm; these rules are ours. O(C² + links), where links are pairs within `tight_s`.
+The thesis does not give vgES's algorithm; these rules are ours. All bags that are possible are looked at together, in
+arrays: O(C² + links), where links are pairs within `tight_s`; each TightBag around another one multiplies the links by
+those of a cluster, and each bag of bags by its members.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from windrow.errors import UserError, unknown_name
-from windrow.grid.clusters import Floats, Grid
+from windrow.grid.clusters import Bools, Floats, Grid
 from windrow.grid.describe import Aggregate, Wanted
 from windrow.model.conditions import conjuncts
 from windrow.model.graph import Ints
 
 TIGHT_S = 0.010
 """The latency within which clusters are well connected."""
-_TRIES = 100_000
+_MOST = 5_000_000
+"""Clusters in all TightBags that are looked at together: some hundred megabytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,29 +58,53 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class _Nodes:
-    """What a description says of nodes: how many of each cluster are such, their rank, and clusters, best first."""
+    """What a description says of nodes: how many of each cluster are such, their rank, and its place by rank."""
 
     there: Ints
     ranks: Floats
-    order: Ints
+    place: Ints
     refusal: Refusal | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Layer:
+    """The bags that are possible in each of some sets of clusters.
+
+    sets: the clusters of all sets, one set after the other, ascending; up: of each cluster of each bag its place there;
+    start: of each bag; first: of each set its first bag.
+    """
+
+    wanted: Aggregate
+    sets: Ints
+    up: Ints
+    cluster: Ints
+    start: Ints
+    first: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class _Best:
+    """Of each set whether there is a bag, its rank, what it takes of each cluster, which it is; then of each bag tried
+    how many members it has, and whether they are enough."""
+
+    there: Bools
+    rank: Floats
+    taken: Ints
+    chosen: Ints
+    members: Ints
+    enough: Bools
 
 
 def select(description: Aggregate, grid: Grid, *, tight_s: float = TIGHT_S) -> Bag | Refusal:
     """The best nodes that the description allows. UserError where it names an attribute that no cluster has."""
-    tries, inner = 1, description
-    while isinstance(inner.of, Aggregate):
-        tries, inner = tries * (1 if inner.kind == "LooseBag" else len(grid.clusters)), inner.of
-    if tries > _TRIES:
-        raise UserError(f"this description would have to be tried {tries:,} times on this grid; nest it less deeply")
-    return _Selector(grid, tight_s).best(description, grid.nodes)
+    selector = _Selector(grid, tight_s)
+    return selector.bag(selector.layers(description, np.arange(len(grid.clusters))), grid.nodes)
 
 
 class _Selector:
     def __init__(self, grid: Grid, tight_s: float) -> None:
         self._grid, self._tight_s = grid, tight_s
         self._known: dict[int, _Nodes] = {}
-        self._groups: dict[tuple[str, int], tuple[Ints, Ints]] = {}
 
     @cached_property
     def _attributes(self) -> list[dict[str, float | str]]:
@@ -88,83 +116,84 @@ class _Selector:
             for c in self._grid.clusters
         ]
 
-    def best(self, wanted: Aggregate, left: Ints) -> Bag | Refusal:
-        """The best bag out of the nodes that are left of each cluster."""
-        if isinstance(wanted.of, Aggregate):
-            return self._of_bags(wanted, wanted.of, left)
-        return self._of_nodes(wanted, wanted.of, left)
-
-    def _of_nodes(self, wanted: Aggregate, of: Wanted, left: Ints) -> Bag | Refusal:
-        nodes = self._nodes(of, wanted.least)
-        if nodes.refusal is not None:
-            return nodes.refusal
-        start, members = self._grouped(wanted.kind, nodes.order, id(of))
-        there = np.minimum(nodes.there, left)[members]
-        before = np.cumsum(there) - there
-        before -= np.repeat(before[start[:-1]], np.diff(start))
-        taken = np.clip(wanted.most - before, 0, there)
-        sizes, used = np.add.reduceat(taken, start[:-1]), np.add.reduceat(taken > 0, start[:-1], dtype=np.int64)
-        ranks = np.add.reduceat(taken * nodes.ranks[members], start[:-1])
-
-        def content(group: int) -> dict[int, int]:
-            part = slice(start[group], start[group + 1])
-            return {c: n for c, n in sorted(zip(members[part].tolist(), taken[part].tolist(), strict=True)) if n}
-
-        enough = sizes >= wanted.least
-        if not enough.any():
-            most = int(sizes.max())
-            return Refusal(f"a {wanted.kind} of at least {wanted.least:,} nodes is not there; the largest has {most:,}")
-        if wanted.wanted.conditions or wanted.wanted.rank:
-            for group in np.flatnonzero(enough).tolist():
-                has = {"nodes": float(sizes[group]), "clusters": float(used[group])}
-                rank = self._own_rank(wanted.wanted, has, lambda: content(group), float(ranks[group]))  # noqa: B023
-                enough[group], ranks[group] = rank is not None, rank or 0.0
-            if not enough.any():
-                return _none_holds(wanted)
-        group = int(np.argmax(np.where(enough, ranks, -np.inf)))
-        return Bag(wanted.kind, content(group), float(ranks[group]))
-
-    def _of_bags(self, wanted: Aggregate, of: Aggregate, left: Ints) -> Bag | Refusal:
-        best: Bag | None = None
-        refusal = Refusal("")
-        start, members = self._grouped(wanted.kind, np.arange(len(left)), 0)
-        for group in range(len(start) - 1):
-            rest, bags = np.zeros_like(left), list[Bag]()
-            inside = members[start[group] : start[group + 1]]
-            rest[inside] = left[inside]
-            while len(bags) < wanted.most and isinstance(found := self.best(of, rest), Bag):
+    def bag(self, layers: Sequence[_Layer], left: Ints) -> Bag | Refusal:
+        """The best bag out of one set of clusters, of which so many nodes are left, with the bags that it is of."""
+        layer, wanted = layers[0], layers[0].wanted
+        if not isinstance(wanted.of, Aggregate) and (refusal := self._nodes(wanted.of, wanted.least).refusal):
+            return refusal
+        best = self._best(layers, left)
+        if not best.there[0] and best.enough.any():
+            return _none_holds(wanted)
+        if not best.there[0] and not isinstance(wanted.of, Aggregate):
+            words = f"a {wanted.kind} of at least {wanted.least:,} nodes is not there"
+            return Refusal(f"{words}; the largest has {best.members.max():,}")
+        bags = list[Bag]()
+        if isinstance(wanted.of, Aggregate):  # Those of the bag that was chosen, once more, or of the first.
+            inside = slice(*layer.start[best.chosen[0] : best.chosen[0] + 2])
+            inner, rest = self.layers(wanted.of, layer.cluster[inside]), left[layer.up[inside]]
+            while len(bags) < wanted.most and isinstance(found := self.bag(inner, rest), Bag):
                 bags.append(found)
-                rest[list(found.nodes)] -= list(found.nodes.values())
-            if len(bags) < wanted.least:
+                rest[np.searchsorted(layer.cluster[inside], list(found.nodes))] -= list(found.nodes.values())
+            if not best.there[0]:
                 assert isinstance(found, Refusal)
                 words = f"a {wanted.kind} needs {wanted.least:,} members, {len(bags):,} are there: {found.why}"
-                refusal = refusal if refusal.why else replace(found, why=words)
-                continue
-            taken = left * 0
-            taken[inside] = (left - rest)[inside]
-            nodes = {c: int(taken[c]) for c in np.flatnonzero(taken).tolist()}
-            has = {"nodes": float(taken.sum()), "clusters": float(len(nodes))}
-            rank = self._own_rank(wanted.wanted, has, lambda: nodes, sum(bag.rank for bag in bags))  # noqa: B023
-            if rank is None:
-                refusal = _none_holds(wanted)
-            elif best is None or rank > best.rank:
-                best = Bag(wanted.kind, nodes, rank, tuple(bags))
-        return best or refusal
+                return replace(found, why=words)
+        nodes = {c: n for c, n in zip(layer.sets.tolist(), best.taken.tolist(), strict=True) if n}
+        return Bag(wanted.kind, nodes, float(best.rank[0]), tuple(bags))
 
-    def _own_rank(
-        self, wanted: Wanted, has: dict[str, float], nodes: Callable[[], Mapping[int, int]], otherwise: float
-    ) -> float | None:
-        """The rank of a bag that has so many nodes and clusters; None where a condition on the bag does not hold."""
+    def _best(self, layers: Sequence[_Layer], left: Ints) -> _Best:
+        """The best bag of each set of clusters at once; left: of the nodes of each cluster of each set."""
+        layer, wanted = layers[0], layers[0].wanted
+        rest = left[layer.up]
+        if isinstance(wanted.of, Aggregate):
+            taken = np.zeros_like(rest)
+            members, ranks = np.zeros(len(layer.start) - 1, dtype=np.int64), np.zeros(len(layer.start) - 1)
+            for _ in range(wanted.most):
+                inner = self._best(layers[1:], rest - taken)
+                if not inner.there.any():
+                    break
+                taken, members, ranks = taken + inner.taken, members + inner.there, ranks + inner.rank
+        else:
+            nodes = self._nodes(wanted.of, wanted.least)
+            rest = np.minimum(nodes.there[layer.cluster], rest)
+            before = np.cumsum(rest) - rest
+            before -= np.repeat(before[layer.start[:-1]], np.diff(layer.start))
+            taken = np.clip(wanted.most - before, 0, rest)
+            members = np.add.reduceat(taken, layer.start[:-1])
+            ranks = np.add.reduceat(taken * nodes.ranks[layer.cluster], layer.start[:-1])
+        there = enough = members >= wanted.least
+        if wanted.wanted.conditions or wanted.wanted.rank:
+            holds, ranks = self._own(layer, taken, ranks)
+            there = enough & holds
+        masked = np.where(there & ~np.isnan(ranks), ranks, -np.inf)
+        highest = np.maximum.reduceat(masked, layer.first[:-1])
+        equal = np.flatnonzero(masked == np.repeat(highest, np.diff(layer.first)))
+        chosen = equal[np.searchsorted(equal, layer.first[:-1])]
+        picked = np.zeros(len(there), dtype=bool)
+        picked[chosen] = there[chosen]
+        inside = np.repeat(picked, np.diff(layer.start))
+        out = np.zeros_like(left)
+        out[layer.up[inside]] = taken[inside]
+        return _Best(there[chosen], np.where(there[chosen], highest, 0.0), out, chosen, members, enough)
+
+    def _own(self, layer: _Layer, taken: Ints, ranks: Floats) -> tuple[Bools, Floats]:
+        """Of each bag whether the conditions on it hold, and its own rank, which is this one where it has none."""
+        wanted, start = layer.wanted.wanted, layer.start[:-1]
+        has: dict[str, Any] = {"nodes": np.add.reduceat(taken, start, dtype=float)}
+        has["clusters"] = np.add.reduceat(taken > 0, start, dtype=float)
         for name in wanted.names - has.keys():
             one = name.removeprefix("total").removeprefix("_")
             if not name.startswith("total") or not any(one in there for there in self._attributes):
                 known = sorted({f"total_{name}" for there in self._attributes for name in there})
                 raise unknown_name("attribute of an aggregate", name, ["nodes", "clusters", *known])
-            values = ((self._attributes[c].get(one, 0.0), n) for c, n in nodes().items())
-            has[name] = sum(value * n for value, n in values if not isinstance(value, str))
-        if not all(condition.holds(has) for condition in wanted.conditions):
-            return None
-        return otherwise if wanted.rank is None else wanted.rank(has)
+            values = [there.get(one, 0.0) for there in self._attributes]
+            each = np.array([0.0 if isinstance(value, str) else value for value in values])
+            has[name] = np.add.reduceat(taken * each[layer.cluster], start)
+        holds = np.ones(len(start), dtype=bool)
+        with np.errstate(all="ignore"):
+            for condition in wanted.conditions:
+                holds &= condition.holds(has)
+            return holds, ranks if wanted.rank is None else np.full(len(start), wanted.rank(has))
 
     def _nodes(self, wanted: Wanted, least: int) -> _Nodes:
         if id(wanted) not in self._known:
@@ -175,30 +204,55 @@ class _Selector:
             for condition in (part for whole in wanted.conditions for part in conjuncts(whole)):
                 there *= np.array([condition.holds(has) for has in self._attributes])
                 if there.sum() < least and refusal is None:
-                    words = (
-                        f"the condition {condition.text!r} leaves {there.sum():,} of {self._grid.processors:,} nodes"
-                    )
-                    refusal = Refusal(f"{words}; at least {least:,} are needed", condition.text)
+                    words = f"the condition {condition.text!r} leaves {there.sum():,} of {self._grid.processors:,}"
+                    refusal = Refusal(f"{words} nodes; at least {least:,} are needed", condition.text)
             ranks = np.array([1.0 if wanted.rank is None else wanted.rank(has) for has in self._attributes])
-            self._known[id(wanted)] = _Nodes(there, ranks, np.argsort(-ranks, kind="stable"), refusal)
+            self._known[id(wanted)] = _Nodes(there, ranks, np.argsort(np.argsort(-ranks, kind="stable")), refusal)
         return self._known[id(wanted)]
 
-    def _grouped(self, kind: str, order: Ints, key: int) -> tuple[Ints, Ints]:
-        """The clusters of each bag that is possible: where each list starts, and all lists, in this order."""
-        if (kind, key) not in self._groups:
-            count = len(order)
-            found = np.array([0, count]), order
-            if kind == "Cluster":
-                found = np.arange(count + 1), np.arange(count)
-            elif kind == "TightBag":
-                near = self._grid.latency_s <= self._tight_s
-                np.fill_diagonal(near, True)
-                seeds, members = np.nonzero(near)
-                place = np.argsort(order)  # of each cluster in the order
-                members = members[np.lexsort((place[members], seeds))]
-                found = np.searchsorted(seeds, np.arange(count + 1)), members
-            self._groups[kind, key] = found
-        return self._groups[kind, key]
+    def layers(self, wanted: Aggregate, clusters: Ints) -> list[_Layer]:
+        """The bags that are possible out of these clusters, in each of them the bags that it may be of, and so on."""
+        layers = [self._layer(wanted, np.array([0, len(clusters)]), clusters)]
+        while isinstance(wanted.of, Aggregate):
+            wanted = wanted.of
+            layers.append(self._layer(wanted, layers[-1].start, layers[-1].cluster))
+        return layers
+
+    def _layer(self, wanted: Aggregate, sets: Ints, inside: Ints) -> _Layer:
+        """The bags of each set, whose clusters they have in ascending order, or those of nodes by rank."""
+        entries, count = np.arange(len(inside)), len(self._grid.clusters)
+        place = np.arange(count) if isinstance(wanted.of, Aggregate) else self._nodes(wanted.of, wanted.least).place
+        of_set = np.repeat(np.arange(len(sets) - 1), np.diff(sets))
+        if wanted.kind == "Cluster":
+            return _Layer(wanted, inside, entries, inside, np.arange(len(inside) + 1), sets)
+        if wanted.kind == "LooseBag":
+            up = np.argsort(of_set * count + place[inside])
+            return _Layer(wanted, inside, up, inside[up], sets, np.arange(len(sets)))
+        seed, near, alike = self._near
+        begin, near = np.searchsorted(seed, np.arange(count + 1)), near[np.argsort(seed * count + place[near])]
+        seeds = np.sort(np.unique(of_set * count + alike[inside], return_index=True)[1])
+        many = np.diff(begin)[inside[seeds]]
+        if many.sum() > _MOST:
+            words = f"this description would have to be tried on {many.sum():,} combinations of clusters"
+            raise UserError(f"{words}; nest it less deeply")
+        bag = np.repeat(np.arange(len(seeds)), many)
+        member = near[np.arange(len(bag)) - np.repeat(np.cumsum(many) - many - begin[inside[seeds]], many)]
+        key, wants = of_set * count + inside, of_set[seeds][bag] * count + member
+        up = np.minimum(np.searchsorted(key, wants), len(key) - 1)
+        good = key[up] == wants
+        start = np.searchsorted(bag[good], np.arange(len(seeds) + 1))
+        first = np.searchsorted(of_set[seeds], np.arange(len(sets)))
+        return _Layer(wanted, inside, up[good], member[good], start, first)
+
+    @cached_property
+    def _near(self) -> tuple[Ints, Ints, Ints]:
+        """Clusters near each other, in pairs, and of each cluster the first that has the same ones near."""
+        near = self._grid.latency_s <= self._tight_s
+        np.fill_diagonal(near, True)
+        rows = np.packbits(near, axis=1)
+        alike = {row: c for c, row in reversed([*enumerate(map(bytes, rows))])}
+        seeds, members = np.nonzero(near)
+        return seeds, members, np.array([alike[bytes(row)] for row in rows])
 
 
 def _none_holds(wanted: Aggregate) -> Refusal:

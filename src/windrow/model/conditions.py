@@ -15,6 +15,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 from windrow.errors import InputError, UserError
@@ -64,8 +65,9 @@ class Joined:
 
     def holds(self, attributes: Attributes) -> bool:
         """Whether something with these attributes is meant."""
-        found = (part.holds(attributes) for part in self.parts)
-        return any(found) if self.sign == "||" else all(found) if self.sign == "&&" else not any(found)
+        both = operator.and_ if self.sign == "&&" else operator.or_  # (These know arrays of attributes, too.)
+        found = reduce(both, (part.holds(attributes) for part in self.parts))
+        return found ^ True if self.sign == "!" else found
 
 
 Condition = Comparison | Joined

@@ -67,8 +67,12 @@ _RANGES = st.tuples(st.integers(1, 3), st.integers(0, 3)).map(lambda r: f"[{r[0]
 _BAGS = st.builds(
     "{}(x){} {} {{ x = {} }}".format, st.sampled_from(_KINDS), _RANGES, st.sampled_from(_OWN), st.sampled_from(_NODES)
 )
-_TEXTS = _BAGS | st.builds(
-    "{}(y){} {} {{ y = {} }}".format, st.sampled_from(_KINDS), _RANGES, st.sampled_from(_OWN), _BAGS
+_TEXTS = st.recursive(
+    _BAGS,
+    lambda inner: st.builds(
+        "{}(y){} {} {{ y = {} }}".format, st.sampled_from(_KINDS), _RANGES, st.sampled_from(_OWN), inner
+    ),
+    max_leaves=2,
 )
 
 
@@ -135,6 +139,9 @@ def test_what_no_cluster_has_is_a_mistake() -> None:
         ("TightBagOf(n)[1:2]\n{ n = }", 2, 7, "here must be ["),
         ("TightBagOf(n)[1:2] { n = [Rank = Clock] [Rank = Clock] }", 1, 42, "second Rank"),
         ("TightBagOf(n)[1:2] { n = [Rank = 'x'] }", 1, 34, "a number or the name"),
+        ("TightBagOf(n)[1:2] { n = [Rank = (Clock + ] }", 1, 43, "a number or the name"),
+        ("TightBagOf(n)[1:2] { n = [Rank = (Clock + 1 * 2] }", 1, 48, "')'"),
+        ("TightBagOf(n)[1:2] { n = Rank = Clock }", 1, 26, "[ with a condition or a Rank"),
         ("TightBagOf(n)[1:2] { n = [Rank = Clock] } x", 1, 43, "the end of the description"),
         ("LooseBagOf(n)[1:2] { n = " * 60, 1, 40 * 25 + 1, "nested deeper"),
     ],
@@ -144,6 +151,30 @@ def test_an_error_points_at_the_character(text: str, line: int, at: int, words: 
         parse_description(text, "bag.vgdl")
     assert str(caught.value).startswith(f"bag.vgdl:{line}: character {at}: ")
     assert words in str(caught.value)
+
+
+@given(st.floats(-9, 9), st.floats(-9, 9))
+def test_a_rank_is_computed_as_it_is_written(a: float, b: float) -> None:
+    for text, value in (
+        ("a + b * 2 - 1", a + b * 2 - 1),
+        ("-(a - b) * (a + b)", -(a - b) * (a + b)),
+        ("(2 - a) / b - b / missing", (2 - a) / b if b else 0.0),
+    ):
+        of = parse_description(f"ClusterOf(n)[1:1] {{ n = [Rank = {text}] }}").of
+        assert not isinstance(of, Aggregate)
+        assert of.rank is not None
+        assert of.rank({"a": a, "b": b}) == pytest.approx(value)
+
+
+def test_many_levels_on_a_grid_where_all_are_near_are_one_bag() -> None:
+    clusters = tuple(Cluster(f"c{i}", 2, 1.0 + i) for i in range(300))
+    grid = Grid(clusters, np.zeros((300, 300)), np.full((300, 300), 1e6))
+    text = "n = [Rank = Clock]"
+    for kind in ("Cluster", "TightBag", "TightBag", "TightBag"):
+        text = f"n = {kind}Of(n)[1:2] {{ {text} }}"
+    found = select(parse_description(text), grid)
+    assert isinstance(found, Bag)
+    assert sorted(found.nodes) == [*range(292, 300)]
 
 
 def test_the_fastest_and_the_three_classes() -> None:
