@@ -106,8 +106,8 @@ MATRICES: tuple[Row, ...] = (
         {"WINDROW_FULL": "1"},
     ),
     (
-        "reliability learned from lives: coverage of its intervals in worlds that are known, 300 each",
-        ("tests/unit/forecast/test_lives.py", "-n2"),
+        "reliability learned from lives: coverage of its intervals in known worlds, 300 each; 60 runs on spot nodes",
+        ("tests/unit/forecast/test_lives.py", "tests/survival/test_choosing.py", "-n2"),
         {"WINDROW_FULL": "1"},
     ),
     (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
@@ -271,3 +272,27 @@ def test_what_is_preempted_too_often_goes_elsewhere(folder: Path, most: int, *, 
     assert run.is_complete
     assert run.story().trouble == ""
     assert jobs_at(run) == ({"north": most, "south": 1} if is_spot else {"north": 7})
+
+
+def test_runs_on_spot_nodes_take_as_long_as_expected(folder: Path) -> None:
+    """Tasks of 30 s on nodes that are taken away every 100 s on average: only what ran then is lost."""
+    seeds = range(60 if os.environ.get("WINDROW_FULL") else 1)
+    took_s = []
+    for seed in seeds:
+        (world,) = worlds(4, takes_s=30.0)
+        run = SitesRun(
+            folder / str(seed), [world], [Site.of(4, max_array=3)], chain(*[30] * 8, wide=4), [0] * 32, "giant"
+        )
+        times = BEGIN_S + np.cumsum(1 + np.random.default_rng(seed).exponential(100, 40).astype(int))
+
+        def take_away(world: World = world) -> None:
+            if world.queue.running:
+                world.remove(world.queue.running[0], JobState.PREEMPTED)
+
+        world.dues += [(int(at_s), take_away) for at_s in times]
+        assert run.go_on()
+        took_s.append(world.now_s - BEGIN_S)
+        run.close()
+    expected_s = Hazard(preemption_rate=1 / 100).expected_s(4, 240, piece_s=30)
+    assert np.mean(took_s) == pytest.approx(expected_s, rel=0.05 if len(seeds) > 1 else 0.5)
+    print(f"{np.mean(took_s):.0f} s in the mean of {len(seeds)}, {expected_s:.0f} expected")
