@@ -1,6 +1,6 @@
 """What do failures of nodes cost on KTH, and what does it help foresight to know of them?
 
-    python bench/failing.py [--times 40] [--seeds 2] [--workers 2] [--json FILE]
+    python bench/failing.py [--times 8] [--seeds 2] [--workers 2] [--json FILE]
 
 Workflows of 100 tasks and 500 hours of work come at times spread over the log and are run by each strategy on the same
 failures of nodes (exponential, out for four hours; other users' jobs that are hit run again, except where it says
@@ -118,7 +118,7 @@ def paired(rows: Sequence[Row], knowing: str) -> Iterator[str]:
 def main() -> int:
     """Run all, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--times", type=int, default=40, help="submission times (default: 40)")
+    parser.add_argument("--times", type=int, default=8, help="submission times (default: 8)")
     parser.add_argument("--seeds", type=int, default=2, help="draws of failures and workflows (default: 2)")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write every run there")

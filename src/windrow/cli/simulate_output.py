@@ -46,7 +46,7 @@ class Simulated:
     def _object(self, simulation: Simulation) -> dict[str, object]:
         counts = asdict(self.repairs).items()
         summary = asdict(simulation.summary(self.from_s, self.to_s))
-        if simulation.outages is None:
+        if simulation.failures is None:
             summary = {name: value for name, value in summary.items() if name not in FAILED}
         return {
             "log": simulation.log.name,
@@ -140,7 +140,7 @@ def _columns(
         "requested_s": log.requested_s,
         "run_s": simulation.ran_s,
     }
-    if simulation.outages is not None:
+    if simulation.failures is not None:
         columns |= {"runs_hit": np.bincount(simulation.hits[:, 1], minlength=len(log)), "lost": simulation.is_lost * 1}
     policy = {"policy": [simulation.label] * int(counted.sum())} if named else {}
     return {**policy, **{name: column[counted] for name, column in columns.items()}}

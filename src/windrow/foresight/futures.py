@@ -94,15 +94,21 @@ class SampledFutures:
         ways = TURNS if sampling.runs == "mixed" else (sampling.runs,)
         self._runs = [RunPredictor(self._past, way) for way in ways]
         self._known_errors = errors
-        if sampling.failures == "seen":
-            hazard = view.work.site.hazard
-            self._failures = Failures.of(hazard) if hazard else failures_of(cluster, self._past.since_s)
-        else:
-            self._failures = sampling.failures or NO_FAILURES
+        self._failures = self._seen() if sampling.failures == "seen" else sampling.failures or NO_FAILURES
         self._drawn: dict[int, Cluster] = {}
         self._erring: dict[int, tuple[Ints, Ints]] = {}
         self._late_s: dict[tuple[tuple[int, ...], int], int] = {}
         self._room = 2 * (view.cap + 8)
+
+    def _seen(self) -> Failures:
+        """How often nodes fail here; not at all where the work left is not likely to meet a failure.
+
+        Then the few failures in a few futures would tell good luck from bad, and nothing of courses (bench/failing.py).
+        """
+        work, hazard = self._view.work, self._view.work.site.hazard
+        found = Failures.of(hazard) if hazard else failures_of(self._cluster, self._past.since_s)
+        left_s = (work.expected_s * np.maximum(1, work.workflow.nodes))[~self._done].sum()
+        return found if found.nodes_s is not None and left_s >= found.nodes_s else NO_FAILURES
 
     @property
     def waiting(self) -> tuple[JobPlan, ...]:

@@ -15,7 +15,6 @@ numbered in the order in which they are first named. What ends when it begins co
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -43,7 +42,7 @@ def read_failures(text: str, folder: AnyPath = "") -> Failures:
 def read_failure_log(path: AnyPath) -> Rows:
     """The failures of a file, by time. InputError with the line where it cannot be used."""
     lines = read_text(path).splitlines() or [""]
-    names = [name.strip().lower() for name in _cells(path, lines[0].lstrip("# "), 1)]
+    names = [name.lower() for name in _cells(lines[0].lstrip("#"))]
     is_named = any(name in _KNOWN[0] for name in names)
     names = names if is_named else [*_OWN]
     at = [next((names.index(name) for name in known if name in names), -1) for known in _KNOWN]
@@ -68,7 +67,7 @@ def _failures(
     for line, text in lines:
         if not text.strip() or text.startswith("#"):
             continue
-        cells = _cells(path, text, line)
+        cells = _cells(text)
         if len(cells) < len(names) and len(cells) <= max(*at, kind, system):
             raise InputError(path, f"{len(cells)} of {len(names)} columns", line=line, fix=_FIX)
         if kind >= 0 and cells[kind] != "0":
@@ -83,12 +82,8 @@ def _failures(
         yield since, cells[at[1]], end + (since if names[at[2]] == "repair" else 0)
 
 
-def _cells(path: AnyPath, text: str, line: int) -> list[str]:
-    try:
-        rows = list(csv.reader([text], delimiter="\t" if "\t" in text else ",", skipinitialspace=True))
-    except csv.Error as error:
-        raise InputError(path, str(error), line=line, fix=_FIX) from None
-    return [cell.strip() for cell in rows[0]] if rows else [""]
+def _cells(text: str) -> list[str]:
+    return [cell.strip(' "') for cell in text.split("\t" if "\t" in text else ",")]
 
 
 def _seconds(text: str) -> int:

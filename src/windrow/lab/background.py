@@ -1,11 +1,12 @@
 """What else the cluster does while a workflow runs: busy nodes and waiting jobs, exact at every second.
 
 The run is made on a cluster that records the starts of the log's jobs, so nothing is sampled and nothing estimated.
-Of a job of the log that lost a node only the last attempt is shown, and nodes that are out count as idle.
+Nodes that are out count as idle.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 
 from windrow.lab.scenario import Scenario
 from windrow.manager.figures import RecordedRun
+from windrow.sim.simulation import Simulation, steps
 from windrow.strategies import Strategy
 
 Ints = NDArray[np.int64]
@@ -45,25 +47,20 @@ def run_with_background(scenario: Scenario, strategy: Strategy, at_s: int) -> tu
     run = trial.recorded
     begin, end = max(scenario.zero_s, int(run.begun_s) - around), int(run.until_s) + around
     cluster.advance(end)
-    log, starts = scenario.log, cluster.log_starts_s
-    start = np.where(starts < 0, _NEVER, starts)
-    ended = np.where(starts < 0, _NEVER, starts + np.minimum(log.run_s, log.requested_s))
-    others = within(start, ended, log.nodes, begin, end)
-    waiting = within(log.submit_s, start, np.ones(len(log), dtype=np.int64), begin, end)
+    starts = np.where(cluster.log_starts_s < 0, _NEVER, cluster.log_starts_s)
+    log = Simulation("", scenario.log, cluster.nodes, starts, hits=cluster.log_hits)
     own = [(j.started_s, j.ended_s, j.plan.nodes) for j in run.story.jobs.values() if j.started_s is not None]
-    own_start, own_end, own_nodes = np.array(own, dtype=np.int64).T
-    all_starts, all_ends = np.concatenate([start, own_start]), np.concatenate([ended, own_end])
-    busy = within(all_starts, all_ends, np.concatenate([log.nodes, own_nodes]), begin, end)
-    return run, Background(begin, end, cluster.nodes, others, busy, waiting)
+    every = [np.concatenate(pair) for pair in zip(log.runs(), np.array(own, dtype=np.int64).T, strict=True)]
+    found = (within(parts, begin, end) for parts in (log.runs(), every, log.waits()))
+    return run, Background(begin, end, cluster.nodes, *found)
 
 
-def within(begin: Ints, end: Ints, weight: Ints, low: int, high: int) -> Steps:
-    """The total weight of the intervals [begin, end) that cover each time from `low` to `high`."""
+def within(parts: Iterable[Ints], low: int, high: int) -> Steps:
+    """The total weight of the intervals [begin, end) that cover each time from `low` to `high`; parts are all three."""
+    begin, end, weight = parts
     a, b = np.clip(begin, low, high), np.clip(end, low, high)
-    counted = b > a
-    times, place = np.unique(np.concatenate([[low], a[counted], b[counted], [high]]), return_inverse=True)
-    change = np.zeros(len(times), dtype=np.int64)
-    np.add.at(change, place[1:-1], np.concatenate([weight[counted], -weight[counted]]))
-    values = np.cumsum(change)
+    counted = b != a
+    whole = (([low], a[counted]), ([high], b[counted]), ([0], weight[counted]))
+    times, values = steps(*map(np.concatenate, whole))
     values[-1] = values[-2] if len(values) > 1 else 0  # nothing ends just because the picture does
     return times, values

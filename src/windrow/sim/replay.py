@@ -10,7 +10,7 @@ from windrow.model import Log, Repairs
 from windrow.model.graph import Ints
 from windrow.sim.cluster import Cluster
 from windrow.sim.settings import REQUESTS, choice
-from windrow.sim.simulation import Outages, Simulation
+from windrow.sim.simulation import Simulation
 
 
 def simulate(
@@ -46,5 +46,5 @@ def simulate(
     settings = {"policy": policy, "priority": priority, "requests": requests, **rules}
     if cap is not None:
         settings["cap"] = str(cap)
-    outages = None if failures is None else Outages(failures, cluster.log_hits)
-    return Simulation(policy, jobs, cluster.nodes, cluster.log_starts_s, wall_s, settings, outages)
+    found = cluster.nodes, cluster.log_starts_s, wall_s, settings, failures, cluster.log_hits
+    return Simulation(policy, jobs, *found)

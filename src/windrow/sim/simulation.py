@@ -22,24 +22,6 @@ BOUND_S = 10
 
 
 @dataclass(frozen=True)
-class Outages:
-    """Failures of nodes, as a cluster takes them, and rows (when, job, when it had started) of jobs that they hit."""
-
-    failures: Ints
-    hits: Ints
-
-    def out_s(self, until_s: int) -> Ints:
-        """Rows (from, to) of the times for which nodes were out, up to then. One that is out does not fail again."""
-        back: dict[int, int] = {}
-        found = []
-        for at, node, until in self.failures[self.failures[:, 0] < until_s, :3].tolist():
-            if at >= back.get(node, at):
-                back[node] = until
-                found.append((at, min(until, until_s)))
-        return np.array(found, dtype=np.int64).reshape(-1, 2)
-
-
-@dataclass(frozen=True)
 class Summary:
     """The figures of one simulation over the jobs counted. Units last in each name."""
 
@@ -66,7 +48,11 @@ FAILED = ("node_failures", "runs_hit", "jobs_lost", "lost_node_h", "out_node_h")
 
 @dataclass(frozen=True)
 class Simulation:
-    """One log replayed under one policy. Row i of each column is job i of the log."""
+    """One log replayed under one policy. Row i of each column is job i of the log.
+
+    `failures` of nodes are as a cluster takes them, None where none can fail; `hits` has a row (when, job, when it had
+    started) for each run that lost a node.
+    """
 
     label: str
     log: Log
@@ -74,31 +60,25 @@ class Simulation:
     start_s: Ints
     wall_s: float = 0.0
     settings: dict[str, str] = field(default_factory=dict)
-    outages: Outages | None = None
+    failures: Ints | None = None
+    hits: Ints = field(default_factory=lambda: np.zeros((0, 3), dtype=np.int64))
+
+    @cached_property
+    def _was_last(self) -> NDArray[np.bool_]:
+        """Of each hit, whether its job did not run again."""
+        last: NDArray[np.bool_] = self.hits[:, 2] == self.start_s[self.hits[:, 1]]
+        return last
 
     @property
-    def hits(self) -> Ints:
-        """Rows (when, job, when it had started) of runs that lost a node."""
-        return np.zeros((0, 3), dtype=np.int64) if self.outages is None else self.outages.hits
-
-    @cached_property
     def is_lost(self) -> NDArray[np.bool_]:
         """Whether each job lost a node and did not run again."""
-        lost = np.zeros(len(self.log), dtype=np.bool_)
-        lost[self.hits[~self._ran_again, 1]] = True
-        return lost
-
-    @cached_property
-    def _ran_again(self) -> NDArray[np.bool_]:
-        """Of each hit, whether a later run of its job counts."""
-        again: NDArray[np.bool_] = self.hits[:, 2] != self.start_s[self.hits[:, 1]]
-        return again
+        return np.isin(np.arange(len(self.log)), self.hits[self._was_last, 1])
 
     @cached_property
     def ran_s(self) -> Ints:
         """How long each job held its nodes: its run, or its request where that is shorter, or until it was lost."""
         ran = np.minimum(self.log.run_s, self.log.requested_s)
-        when, job, started = self.hits[~self._ran_again].T
+        when, job, started = self.hits[self._was_last].T
         ran[job] = when - started
         return ran
 
@@ -143,40 +123,53 @@ class Simulation:
 
     def _failed(self, counted: NDArray[np.bool_]) -> dict[str, Any]:
         """What failures came to from the first submission to the last end of these jobs."""
-        if self.outages is None:
+        if self.failures is None:
             return {}
-        out = self.outages.out_s(int(self.end_s[counted].max()))
-        out = np.maximum(out, self.log.submit_s[counted].min())
+        out = np.maximum(self._out_s(int(self.end_s[counted].max())), self.log.submit_s[counted].min())
         when, job, started = self.hits[counted[self.hits[:, 1]]].T
-        return {
-            "node_failures": int((out[:, 1] > out[:, 0]).sum()),
-            "runs_hit": len(job),
-            "jobs_lost": int(self.is_lost[counted].sum()),
-            "lost_node_h": float((self.log.nodes[job] * (when - started)).sum() / 3600),
-            "out_node_h": float((out[:, 1] - out[:, 0]).sum() / 3600),
-        }
+        lost_s, out_s = self.log.nodes[job] * (when - started), out[:, 1] - out[:, 0]
+        counts = int((out_s > 0).sum()), len(job), int(self.is_lost[counted].sum())
+        return dict(zip(FAILED, (*counts, float(lost_s.sum() / 3600), float(out_s.sum() / 3600)), strict=True))
+
+    def _out_s(self, until_s: int) -> Ints:
+        """Rows (from, to) of the times for which nodes were out, up to then. One that is out does not fail again."""
+        back: dict[int, int] = {}
+        found = []
+        for at, node, until in [] if self.failures is None else self.failures[:, :3].tolist():
+            if back.get(node, at) <= at < until_s:
+                back[node] = until
+                found.append((at, min(until, until_s)))
+        return np.array(found, dtype=np.int64).reshape(-1, 2)
+
+    def runs(self) -> tuple[Ints, Ints, Ints]:
+        """Begins, ends and nodes of all runs: of those that count, in order, then of those that lost a node."""
+        when, job, started = self.hits[~self._was_last].T
+        pairs = (self.start_s, started), (self.end_s, when), (self.log.nodes, self.log.nodes[job])
+        begin, end, nodes = (np.concatenate(pair) for pair in pairs)
+        return begin, end, nodes
+
+    def waits(self) -> tuple[Ints, Ints, Ints]:
+        """When jobs come to the queue and leave it, and ones; of a job that comes again, not in pairs."""
+        submitted = np.concatenate([self.log.submit_s, self.hits[~self._was_last, 0]])
+        return submitted, self.runs()[0], np.ones(len(submitted), dtype=np.int64)
 
     def queue_length(self) -> tuple[Ints, Ints]:
         """Times, ascending, and how many jobs wait from each on until the next."""
-        when, _, started = self.hits[self._ran_again].T
-        submitted, began = np.concatenate([self.log.submit_s, when]), np.concatenate([self.start_s, started])
-        return _steps(submitted, began, np.ones(len(submitted), dtype=np.int64))
+        return steps(*self.waits())
 
     def busy_nodes(self) -> tuple[Ints, Ints]:
         """Times, ascending, and how many nodes are busy from each on until the next."""
-        when, job, started = self.hits[self._ran_again].T
-        runs = np.concatenate([self.start_s, started]), np.concatenate([self.end_s, when])
-        return _steps(*runs, np.concatenate([self.log.nodes, self.log.nodes[job]]))
+        return steps(*self.runs())
 
     def nodes_up(self) -> tuple[Ints, Ints]:
         """Times, ascending, and how many nodes are not out from each on until the next."""
         first, last = int(self.log.submit_s[0]), int(self.end_s.max())
-        out = self.outages.out_s(last) if self.outages else np.zeros((0, 2), dtype=np.int64)
+        out = self._out_s(last)
         begin, end = np.concatenate([out, [[first, last]]]).T
-        return _steps(begin, end, np.array([-1] * len(out) + [self.machine_nodes]))
+        return steps(begin, end, np.array([-1] * len(out) + [self.machine_nodes]))
 
 
-def _steps(begin: Ints, end: Ints, weight: Ints) -> tuple[Ints, Ints]:
+def steps(begin: Ints, end: Ints, weight: Ints) -> tuple[Ints, Ints]:
     """A step function: the total weight of the intervals [begin, end) that cover each time."""
     times, place = np.unique(np.concatenate([begin, end]), return_inverse=True)
     change = np.zeros(len(times), dtype=np.int64)

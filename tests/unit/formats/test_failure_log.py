@@ -50,7 +50,6 @@ def test_layouts(tmp_path: Path, text: str, rows: object) -> None:
             f"{HEADS['lanl']}2,1,1,0,6/1/2005 1:00,6/1/2005 2:00,6\n3,1,1,0,,,6\n",
             "csv:3: anoth",
         ),
-        ('"1,2,3\n', "failures.csv:1: "),
     ],
 )
 def test_what_is_wrong_is_named(tmp_path: Path, text: str, words: str) -> None:

@@ -245,7 +245,7 @@ def test_recording_the_background_changes_nothing() -> None:
 @given(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40), st.integers(1, 5)), max_size=8))
 def test_steps_within_a_window_by_counting(intervals: list[tuple[int, int, int]]) -> None:
     columns = np.array([(min(a, b), max(a, b), w) for a, b, w in intervals], dtype=np.int64).reshape(-1, 3).T
-    times, values = within(columns[0], columns[1], columns[2], 10, 30)
+    times, values = within(columns, 10, 30)
     for second in range(10, 30):
         found = values[np.searchsorted(times, second, side="right") - 1]
         assert found == sum(w for a, b, w in columns.T.tolist() if a <= second < b)

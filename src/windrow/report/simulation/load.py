@@ -55,7 +55,7 @@ def utilization(simulations: Sequence[Simulation], window: Window) -> tuple[str,
         middle = (edges[:-1] + edges[1:]) / 2
         colour = i % plot.COLOURS
         drawn = plot.band(frame, middle, np.zeros(len(share)), share, colour) + plot.line(frame, middle, share, colour)
-        if simulations[i].outages is None:
+        if simulations[i].failures is None:
             return drawn
         up = averages(*simulations[i].nodes_up(), edges) / simulations[i].machine_nodes
         return drawn + plot.line(frame, middle, up, colour, thin=True)
@@ -65,7 +65,7 @@ def utilization(simulations: Sequence[Simulation], window: Window) -> tuple[str,
     caption = (
         f"The height of the line is the share of nodes that run jobs, averaged over {_length_words(length)}. "
         "At 100 % no node is idle; a gap while jobs wait is room that the policy could not use."
-        f"{' The thin line is the share of nodes that are not out.' if simulations[0].outages else ''}"
+        f"{' The thin line is the share of nodes that are not out.' if simulations[0].failures is not None else ''}"
         f"{_veil_words(window)}"
     )
     return _rows(simulations, names, axes, draw, window), caption

@@ -53,7 +53,7 @@ def simulation_page(
     known = [f"{label}: {POLICIES[name]}" for label, name in names.items() if name in POLICIES]
     sections = [
         section("What was simulated", facts(_what(first, window, repairs or first.log.repairs)), notes(known)),
-        section("Figures", _table(labels, summaries), facts(_WORDS + (_FAILED if first.outages else ()))),
+        section("Figures", _table(labels, summaries), facts(_WORDS + (_FAILED if first.failures is not None else ()))),
         section("Jobs waiting", figure(*load.queue(simulations, window))),
         section("Nodes busy", figure(*load.utilization(simulations, window))),
         section("How long jobs wait", figure(*waits.distribution(simulations, window))),
