@@ -45,15 +45,13 @@ class Simulated:
 
     def _object(self, simulation: Simulation) -> dict[str, object]:
         counts = asdict(self.repairs).items()
-        summary = asdict(simulation.summary(self.from_s, self.to_s))
-        if simulation.failures is None:
-            summary = {name: value for name, value in summary.items() if name not in FAILED}
+        summary, left_out = simulation.summary(self.from_s, self.to_s), FAILED if simulation.failures is None else ()
         return {
             "log": simulation.log.name,
             "nodes": simulation.machine_nodes,
             **simulation.settings,
             "cap": self.cap,
-            **summary,
+            **{name: value for name, value in asdict(summary).items() if name not in left_out},
             "from_s": self.from_s,
             "to_s": None if math.isinf(self.to_s) else self.to_s,
             "simulated_jobs": len(simulation.log),

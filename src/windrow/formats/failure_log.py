@@ -2,15 +2,12 @@
 
 Columns are known by the names in the first line, which may begin with #; without names they are time, node and repair.
 
-own            `time`, `node` and `repair`; both times are durations (90, 4h, 3d), and the first one counts from the
-               first submission of the simulated log
-Failure Trace  `event_start_time`, `node_id` and `event_end_time` (or `event_stop_time`), in seconds; with `event_type`,
-Archive        only lines of type 0, when a component was not available (table event_trace)
-Los Alamos     `Prob Started`, `nodenumz` (or `nodenum`) and `Prob Fixed`, like 6/21/2005 10:54; lines of one `System`
+own         `time`, `node`, `repair`: durations (90, 4h, 3d), the first one from the log's first submission on
+FTA         `event_start_time`, `node_id`, `event_end_time` (or `_stop_`), in seconds; of `event_type` 0: not available
+Los Alamos  `Prob Started`, `nodenumz` (or `nodenum`), `Prob Fixed`, like 6/21/2005 10:54; lines of one `System`
 
 The times of the last two count from the first failure. Nodes are whole numbers from 0; where one is not, all are
-numbered in the order in which they are first named. What ends when it begins counts for a second. Lines that begin with
-# are left out.
+numbered in the order in which they are first named. What ends when it begins counts for a second.
 """
 
 from __future__ import annotations
@@ -22,7 +19,6 @@ from pathlib import Path
 from windrow.errors import InputError, UserError
 from windrow.formats.disk import AnyPath, read_text
 from windrow.model import parse_duration
-from windrow.model.bounds import COUNT_MAX
 from windrow.model.failures import Failures, Rows
 
 _OWN = ("time", "node", "repair")
@@ -31,6 +27,7 @@ _KNOWN = (
     ("node", "node_id", "nodenumz", "nodenum"),
     ("repair", "event_end_time", "event_stop_time", "prob fixed"),
 )
+_DIGITS = 12  # of a number that is not too long
 _FIX = "write time, node and repair, like 3d,17,4h"
 
 
@@ -53,7 +50,7 @@ def read_failure_log(path: AnyPath) -> Rows:
         raise InputError(path, "it has no failure", fix=_FIX)
     first = 0 if names[at[0]] == "time" else min(since for since, _, _ in found)
     called = dict.fromkeys(node for _, node, _ in found)
-    are_numbers = all(node.isdecimal() and int(node) <= COUNT_MAX for node in called)
+    are_numbers = all(node.isdecimal() and len(node) < _DIGITS for node in called)
     number = {node: int(node) if are_numbers else place for place, node in enumerate(called)}
     return tuple(sorted((since - first, number[node], max(since + 1, end) - first) for since, node, end in found))
 
@@ -68,7 +65,7 @@ def _failures(
         if not text.strip() or text.startswith("#"):
             continue
         cells = _cells(text)
-        if len(cells) < len(names) and len(cells) <= max(*at, kind, system):
+        if len(cells) <= max(*at, kind, system):
             raise InputError(path, f"{len(cells)} of {len(names)} columns", line=line, fix=_FIX)
         if kind >= 0 and cells[kind] != "0":
             continue
@@ -90,4 +87,4 @@ def _seconds(text: str) -> int:
     """A duration or an epoch time, or a date and time of the day."""
     if "/" in text:
         return int(datetime.strptime(text, "%m/%d/%Y %H:%M").replace(tzinfo=UTC).timestamp())
-    return int(text) if text.isdecimal() and len(text) < 12 else int(parse_duration(text))
+    return int(text) if text.isdecimal() and len(text) < _DIGITS else int(parse_duration(text))

@@ -104,8 +104,7 @@ class Failures:
                 raise UserError(f"failures {text!r}: give {key} once, with a value, as in {_EXAMPLE}")
             values[_KEYS[key]] = _value(text, key, value)
         if not values.keys() - {"repair_s", "shape", "away_s", "loses"}:
-            words = f"how often does what fail? Give nodes, log or tasks, as in {_EXAMPLE}"
-            raise UserError(f"failures {text!r}: {words}")
+            raise UserError(f"failures {text!r}: how often does what fail? Give nodes, log or tasks, as in {_EXAMPLE}")
         return cls(**values, recorded=read(values["log"]) if "log" in values else ())
 
     @classmethod
@@ -114,15 +113,12 @@ class Failures:
         return cls(max(1.0, hazard.nodes_s), shape=min(max(hazard.shape, 0.1), 20.0)) if hazard.scale_s else cls()
 
     def draw(self, seed: int, nodes: int, start_s: int, end_s: int) -> Ints:
-        """Rows (time, node, until when it is out, 1 where jobs of others are lost), by time and node.
-
-        From `start_s` on, where the clock of a failure log begins, and before `end_s`.
-        """
+        """Rows (time, node, until when it is out, if jobs are lost), by time, from `start_s` on and before `end_s`."""
         if self.nodes_s is None:
             rows: Ints = np.array(self.recorded, dtype=np.int64).reshape(-1, 3) + np.array([start_s, 0, start_s])
             if len(rows) and rows[:, 1].max() >= nodes:
-                words = f"a node {rows[:, 1].max()}, and the machine has nodes 0 to {nodes - 1}; leave it out"
-                raise UserError(f"{self.log} has {words}")
+                words = f"has a node {rows[:, 1].max()}, and the machine has nodes 0 to {nodes - 1}; leave it out"
+                raise UserError(f"{self.log} {words}")
             return self._fated(rows[rows[:, 0] < end_s])
         if nodes * (end_s - start_s) / (self.nodes_s + self.repair_s) > _MOST:
             raise UserError(

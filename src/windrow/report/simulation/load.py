@@ -54,11 +54,10 @@ def utilization(simulations: Sequence[Simulation], window: Window) -> tuple[str,
         share = averages(times, busy, edges) / simulations[i].machine_nodes
         middle = (edges[:-1] + edges[1:]) / 2
         colour = i % plot.COLOURS
-        drawn = plot.band(frame, middle, np.zeros(len(share)), share, colour) + plot.line(frame, middle, share, colour)
-        if simulations[i].failures is None:
-            return drawn
         up = averages(*simulations[i].nodes_up(), edges) / simulations[i].machine_nodes
-        return drawn + plot.line(frame, middle, up, colour, thin=True)
+        drawn = plot.line(frame, middle, up, colour, thin=True) if simulations[i].failures is not None else ""
+        drawn += plot.band(frame, middle, np.zeros(len(share)), share, colour)
+        return drawn + plot.line(frame, middle, share, colour)
 
     names = [s.label for s in simulations]
     axes = [share_axis("nodes busy")] * len(simulations)
