@@ -228,31 +228,28 @@ class _Selector:
         if wanted.kind == "LooseBag":
             up = np.argsort(of_set * count + place[inside])
             return _Layer(wanted, inside, up, inside[up], sets, np.arange(len(sets)))
-        seed, near, alike = self._near
-        begin, near = np.searchsorted(seed, np.arange(count + 1)), near[np.argsort(seed * count + place[near])]
-        seeds = np.sort(np.unique(of_set * count + alike[inside], return_index=True)[1])
-        many = np.diff(begin)[inside[seeds]]
+        begin, seeds = self._near
+        many = np.diff(begin)[inside]
         if many.sum() > _MOST:
             words = f"this description would have to be tried on {many.sum():,} combinations of clusters"
             raise UserError(f"{words}; nest it less deeply")
-        bag = np.repeat(np.arange(len(seeds)), many)
-        member = near[np.arange(len(bag)) - np.repeat(np.cumsum(many) - many - begin[inside[seeds]], many)]
-        key, wants = of_set * count + inside, of_set[seeds][bag] * count + member
-        up = np.minimum(np.searchsorted(key, wants), len(key) - 1)
-        good = key[up] == wants
-        start = np.searchsorted(bag[good], np.arange(len(seeds) + 1))
-        first = np.searchsorted(of_set[seeds], np.arange(len(sets)))
-        return _Layer(wanted, inside, up[good], member[good], start, first)
+        up = np.repeat(entries, many)
+        seed = seeds[np.arange(len(up)) - np.repeat(np.cumsum(many) - many - begin[inside], many)]
+        bag = of_set[up] * count + seed
+        by = np.argsort(bag * count + place[inside[up]])
+        start = np.flatnonzero(np.diff(bag[by], prepend=-1, append=-1))
+        first = np.searchsorted(bag[by][start[:-1]], np.arange(len(sets)) * count)
+        return _Layer(wanted, inside, up[by], inside[up[by]], start, first)
 
     @cached_property
-    def _near(self) -> tuple[Ints, Ints, Ints]:
-        """Clusters near each other, in pairs, and of each cluster the first that has the same ones near."""
+    def _near(self) -> tuple[Ints, Ints]:
+        """The seeds that each cluster is near to: where each list starts, and all lists. Of equal seeds, the first."""
         near = self._grid.latency_s <= self._tight_s
         np.fill_diagonal(near, True)
-        rows = np.packbits(near, axis=1)
-        alike = {row: c for c, row in reversed([*enumerate(map(bytes, rows))])}
-        seeds, members = np.nonzero(near)
-        return seeds, members, np.array([alike[bytes(row)] for row in rows])
+        alike = {row: c for c, row in reversed([*enumerate(map(bytes, np.packbits(near, axis=1)))])}
+        kept = np.array(sorted(alike.values()))
+        clusters, seeds = np.nonzero(near[kept].T)
+        return np.searchsorted(clusters, np.arange(len(near) + 1)), kept[seeds]
 
 
 def _none_holds(wanted: Aggregate) -> Refusal:
