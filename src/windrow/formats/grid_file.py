@@ -88,11 +88,15 @@ def read_grid(path: AnyPath) -> Grid:
 
 
 def _line(text: str, content: Any, key: str, number: int) -> int | None:
-    """The line of a key of the file, or of what names a table of that number; None where that is not clear."""
-    mark = {"clusters": "name", "links": "between"}.get(key, key)
-    found = [match.start() for match in re.finditer(rf"\b{mark}\b[\"']?\s*[:=]", text)]
-    clear = found and (mark == key or len(found) == len(content[key]))
-    return text.count("\n", 0, found[number if mark != key else 0]) + 1 if clear else None
+    """The line of a key of the file, or of a table of that number: of what names it, or else of where it begins."""
+    at = re.search(rf"\b{key}\b[\"']?\s*[]:=]", text)
+    if at and (mark := {"clusters": "name", "links": "between"}.get(key)):
+        found = [*re.finditer(rf"\b{mark}\b[\"']?\s*[:=]", text)]
+        if len(found) != len(content[key]):
+            begins = re.compile(rf"\[\[\s*{key}\s*\]\]|\{{[^{{}}]*\}}")
+            found = [*begins.finditer(text, text.rfind("\n", 0, at.start()) + 1)]
+        at = found[number] if number < len(found) else at
+    return at and text.count("\n", 0, at.start()) + 1
 
 
 def _grid(file: _File, content: dict[str, Any]) -> Grid:

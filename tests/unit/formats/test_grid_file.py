@@ -82,6 +82,8 @@ def test_what_people_write(tmp_path: Path) -> None:
         ('"12.5MB"', '"fast"', 2, "is not a size"),
         ("inside =", "insides =", 3, "unknown field `insides`"),
         ("nodes = 8", "nodes = = 8", 7, "fix the TOML"),
+        ('name = "rtc"', "", 11, "missing required field `name`"),
+        ('between = ["ada", "rtc"]', "", 16, "names of two clusters"),
     ],
 )
 def test_an_error_names_the_line(old: str, new: str, line: int, words: str, tmp_path: Path) -> None:
@@ -100,6 +102,8 @@ def test_an_error_names_the_line(old: str, new: str, line: int, words: str, tmp_
         ("g.json", '{"clusters": [1]}', "Expected `object`"),
         ("g.json", '{"clusters": []}', "length >= 1"),
         ("g.json", '{"clusters": [}', "fix the JSON"),
+        ("g.json", '{"clusters": [\n{"name": "a", "nodes": 1, "speed": 1},\n{"nodes": 1}]}', "json:3: .*`name`"),
+        ("g.toml", "clusters = [\n{name = 'a', nodes = 1, speed = 1},\n{nodes = 1}]", "toml:3: .*`name`"),
         ("g.yaml", "x", "ends in .toml or .json"),
     ],
 )
