@@ -34,7 +34,7 @@ from windrow.queues.port import Life
 from windrow.records.database import Database
 
 ENOUGH = 30
-PRIOR_EVENTS = 0.5
+PRIOR_EVENTS = 0.1
 PRIOR_NODES_S = 3 * 365 * 86400
 """How long a node is up, by the prior, which weighs as much as `PRIOR_EVENTS` failures."""
 TOGETHER_S = 120
@@ -257,7 +257,7 @@ def _suspects(busy: Mapping[str, tuple[Floats, Floats]], failures: Mapping[str, 
         count, rest_s = failures.get(host, 0), total_s - node_s
         if count < 2 or rest_s <= 0:
             continue
-        expected = (total - count + PRIOR_EVENTS) * node_s / rest_s
+        expected = (total - count + 0.5) * node_s / rest_s
         if -math.expm1(log_upper_gamma(count, expected)) < 0.05 / len(hours):
             found.append(Suspect(host, count, node_s, count / expected))
     return tuple(sorted(found, key=lambda one: (-one.times, one.node)))
