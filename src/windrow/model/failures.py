@@ -121,9 +121,7 @@ class Failures:
                 raise UserError(f"{self.log} {words}")
             return self._fated(rows[rows[:, 0] < end_s])
         if nodes * (end_s - start_s) / (self.nodes_s + self.repair_s) > _MOST:
-            raise UserError(
-                f"nodes would fail more than {_MOST:,} times; let them fail less often, or try a shorter log"
-            )
+            raise UserError(f"nodes would fail more than {_MOST:,} times; let them fail less often, or shorten the log")
         draws = np.random.Generator(np.random.PCG64(seed))
         scale, repair = self.nodes_s / gamma(1 + 1 / self.shape), round(self.repair_s)
         # The life in which a moment falls is longer than most, as the moment is likelier to fall into a long one.

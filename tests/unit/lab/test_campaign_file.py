@@ -183,6 +183,18 @@ def test_failures_are_an_axis_and_have_seeds(tmp_path: Path) -> None:
     assert without.campaign.chunks()[0].digest() != with_some.campaign.chunks()[0].digest()
 
 
+def test_a_failure_log_is_beside_the_file_and_needs_no_seeds(tmp_path: Path) -> None:
+    (tmp_path / "f.csv").write_text("1d,3,4h\n")
+    text = SMALL.replace("caps = 4", 'caps = 4\nfailures = ["log=f.csv"]')
+    campaign = read_campaign(written(tmp_path, text)).parts[0].campaign
+    assert campaign.failures == Failures(log="f.csv", recorded=((86400, 3, 100800),))
+    with pytest.raises(InputError, match="several seeds change nothing"):
+        read_campaign(written(tmp_path, text.replace("caps = 4", "caps = 4\nseeds = [1, 2]")))
+    (tmp_path / "f.csv").write_text("1d,16,4h\n")
+    with pytest.raises(InputError, match=r"c\.toml:4: failures: f\.csv has a node 16"):
+        read_campaign(written(tmp_path, text))
+
+
 def test_a_fault_in_a_log_is_told_at_the_log(tmp_path: Path) -> None:
     (tmp_path / "log.swf").write_text("; MaxProcs: 4\n1 2 3\n")
     with pytest.raises(InputError, match=r"log\.swf:2: 3 columns"):

@@ -47,7 +47,7 @@ def read_campaign(path: AnyPath) -> Sweep:
     rules = entries.entries(top, "policies", "policy", entries.rules, ["conservative"])
     margins = _numbers(top, "margins", [1.1], 1, 100)
     noises = _numbers(top, "noise", [0.0], 0, 5)
-    failures = _failures(top)
+    failures = _failures(top, least_nodes)
     with top.telling():
         campaign = Campaign(
             name,
@@ -97,12 +97,13 @@ def _requests(top: TomlTable) -> tuple[str, ...]:
     return tuple(listed)
 
 
-def _failures(top: TomlTable) -> dict[str, Failures]:
+def _failures(top: TomlTable, nodes: int) -> dict[str, Failures]:
     """By their text."""
     found: dict[str, Failures] = {}
     for text in top.several("failures", ["none"]):
         try:
             found[str(text)] = read_failures(str(text), Path(top.file.path).absolute().parent)
+            found[str(text)].draw(0, nodes, 0, 1)  # refuses a node that the smallest cluster does not have
         except UserError as error:
             raise top.fault("failures", str(error)) from None
     return found
