@@ -9,12 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from windrow.lab.scenario import Scenario
 from windrow.lab.trial import Trial
 from windrow.manager.states import JobStage
 from windrow.manager.story import JobStory
+from windrow.model.graph import Ints
+from windrow.model.hazard import Hazard
 from windrow.sim.cluster import Cluster
 from windrow.strategies import Decision, Strategy, View
 
@@ -23,7 +24,7 @@ from windrow.strategies import Decision, Strategy, View
 class PlannedJob:
     """One job of the run; `job` counts from 0, as in a real run.
 
-    Times count from the run's beginning; None where the job never came so far.
+    Times count from the run's beginning; None where the job never came so far. `risk`: that a node fails under it.
     """
 
     job: int
@@ -39,6 +40,7 @@ class PlannedJob:
     started_s: int | None
     ended_s: int | None
     outcome: str
+    risk: float | None
 
 
 @dataclass(frozen=True)
@@ -90,17 +92,17 @@ def make_plan(scenario: Scenario, strategy: Strategy, at_s: int) -> SimulatedPla
     trial = scenario.trial(cluster, asking)
     levels, begun_s = scenario.workflow.levels, int(trial.recorded.begun_s)
     submitted = zip(trial.story.jobs.items(), asking.waits_s, strict=True)
-    jobs = [_planned(number, job, wait, levels, begun_s) for (number, job), wait in submitted]
+    hazard = Hazard.of_mean(scenario.failures.nodes_s, scenario.failures.shape)
+    jobs = [_planned(number, job, wait, levels, begun_s, hazard) for (number, job), wait in submitted]
     decisions = [(int(told.at_s) - begun_s, told.decision) for told in trial.story.decisions]
     return SimulatedPlan(trial, jobs, decisions)
 
 
-def _planned(number: int, job: JobStory, wait_s: int, levels: NDArray[np.int64], zero_s: int) -> PlannedJob:
+def _planned(number: int, job: JobStory, wait_s: int, levels: Ints, zero_s: int, hazard: Hazard) -> PlannedJob:
     def since(at_s: float | None) -> int | None:
         return None if at_s is None else int(at_s) - zero_s
 
-    plan = job.plan
-    mine = levels[list(plan.tasks)]
+    plan, mine = job.plan, levels[list(job.plan.tasks)]
     return PlannedJob(
         job=number,
         first_level=int(mine.min()),
@@ -115,4 +117,5 @@ def _planned(number: int, job: JobStory, wait_s: int, levels: NDArray[np.int64],
         started_s=since(job.started_s),
         ended_s=since(job.ended_s),
         outcome="cancelled" if job.state is JobStage.STOPPED else job.state,  # in a plan, the run takes jobs back
+        risk=1 - hazard.survival(plan.nodes, plan.run_s) if hazard else None,
     )

@@ -176,10 +176,7 @@ class AtSite:
         return tasks if self.work.mine is None else tasks & self.work.mine
 
     def note_preemption(self, job: Job, at_s: int) -> dict[int, tuple[AtSite, int]]:
-        """Tasks lost with a preempted job that are to stay away for a while: too often for another try, if others can.
-
-        Until when, by task.
-        """
+        """Tasks of a preempted job that were lost here too often, if others can take them: how long they stay away."""
         if not self.site.hazard.preemption_rate:
             return {}
         self.preempted.update(lost := job.open_tasks & job.running_since_s.keys() or job.open_tasks)

@@ -230,10 +230,7 @@ class Way:
 
 
 def frontier(strategy: Strategy, offers: Sequence[Offer]) -> tuple[Way, ...]:
-    """Of all choices of sites those that no other beats in time, price and chance of success; the first to end first.
-
-    The jobs of a choice are those that would be submitted now; of several that use the same sites the smaller counts.
-    """
+    """Of all choices of sites those that no other beats in time, price and chance of no loss; the earliest first."""
     known: dict[int, Decision] = {}
 
     class Once:  # what is left is cut once for each site

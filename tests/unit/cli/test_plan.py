@@ -11,6 +11,7 @@ from windrow.app.strategies import STRATEGIES
 from windrow.cli.main import main
 from windrow.formats import write_log, write_workflow
 from windrow.lab.trial import run_trial
+from windrow.model.hazard import Hazard
 from windrow.model.site import Site
 from windrow.recipes import generate_log, generate_workflow
 from windrow.sim import Cluster
@@ -63,6 +64,15 @@ def test_what_people_see(capsys: pytest.CaptureFixture[str]) -> None:
     assert any(line.lstrip().startswith(">") for line in out.splitlines()), "the winner is marked"
     assert "\njob 0  " in out
     assert out.count("\njob ") >= 2 + len(found["jobs"]), "two tables, and a line of the timeline per job"
+
+
+def test_jobs_on_nodes_that_fail_have_a_risk(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "risk" not in planned(capsys, "giant")
+    failures = ("--failures", "nodes=10d,shape=0.7")
+    assert " risk\n" in planned(capsys, "giant", *failures)
+    (job, *_) = json.loads(planned(capsys, "giant", "--json", *failures))["jobs_now"]
+    chance = Hazard.of_mean(10 * 86400.0, 0.7).survival(job["nodes"], job["expected_run_s"])
+    assert job["risk"] == pytest.approx(1 - chance)
 
 
 def test_without_explain_only_the_reason(capsys: pytest.CaptureFixture[str]) -> None:

@@ -133,11 +133,12 @@ def _why(decision: Decision) -> str:
     return f"why: {decision.why}" if decision.why else "(the strategy gives no reason)"
 
 
-_NOW = ("job", "levels", "tasks", "nodes", "requested", "expected wait", "run", "leeway")
-_ALL = ("job", "levels", "tasks", "nodes", "submitted", "requested", "expected wait", "waited", "ran", "leeway", "")
+_NOW = ("job", "levels", "tasks", "nodes", "requested", "expected wait", "run", "leeway", "risk")
+_ALL = (*_NOW[:4], "submitted", "requested", "expected wait", "waited", "ran", "leeway", "risk", "")
 
 
 def _jobs(jobs: Sequence[PlannedJob], heads: Sequence[str]) -> RenderableType:
+    heads = [head for head in heads if head != "risk" or any(job.risk is not None for job in jobs)]
     rows = [[cells[head] for head in heads] for cells in map(_cells, jobs)]
     return _table(heads, rows, _MOST_JOBS, "jobs")
 
@@ -157,6 +158,7 @@ def _cells(job: PlannedJob) -> dict[str, str]:
         "run": format_duration(job.expected_run_s),
         "ran": format_duration((job.ended_s or 0) - (job.started_s or 0)) if came else "–",
         "leeway": format_duration(job.leeway_s),
+        "risk": f"{100 * (job.risk or 0):.1f} %",
         "": "" if job.outcome == "ended" else job.outcome,
     }
 
