@@ -15,6 +15,7 @@ PreemptType=preempt/partition_prio
 PreemptMode=CANCEL
 PartitionName=high Nodes=ALL MaxTime=10 PriorityTier=10 PreemptMode=OFF State=UP
 PartitionName=low Nodes=ALL MaxTime=10 PriorityTier=1 PreemptMode=CANCEL GraceTime=0 State=UP
+PartitionName=spot Nodes=ALL MaxTime=1 PriorityTier=1 PreemptMode=CANCEL GraceTime=8 State=UP
 """
 
 
@@ -35,7 +36,8 @@ class Settings:
 
     `kinds`: its nodes, where they differ; then there are `nodes` in all.
 
-    `preempts`: there are partitions `high` and `low`, and jobs of the first one cancel those of the other.
+    `preempts`: there are partitions `high`, `low` and `spot`, and jobs of the first one cancel those of the others: in
+    `spot` after a notice.
     """
 
     nodes: int = 8

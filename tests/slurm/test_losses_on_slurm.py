@@ -28,7 +28,7 @@ from tests.slurm.test_survival import slurm_world, started
 from tests.survival.test_out_of_order import InTwo
 from tests.survival.world import World
 
-from windrow.agent.event_file import AttemptStarted, Tail
+from windrow.agent.event_file import AttemptSaved, AttemptStarted, Tail
 from windrow.agent.folder import RunFolder
 from windrow.app.execute import drive
 from windrow.forecast.base import AtOnce
@@ -46,6 +46,7 @@ from windrow.queues.slurm.queue import SlurmQueue
 from windrow.strategies import Work, whole_seconds
 
 TASKS = 24
+full = pytest.mark.skipif(not os.environ.get("WINDROW_FULL"), reason="make prove runs it: WINDROW_FULL=1")
 
 
 def logging_fan(width: int = TASKS, sleep_s: float = 3.0) -> str:
@@ -155,16 +156,21 @@ def manager_of(world: World, slurm: SlurmCluster) -> Manager:
 def preempting() -> Iterator[SlurmCluster]:
     if reason := missing():
         pytest.skip(f"no private Slurm: {reason}")
-    with SlurmCluster(Settings(nodes=2, preempts=True)) as cluster:
+    with SlurmCluster(Settings(nodes=3, preempts=True)) as cluster:
         yield cluster
+
+
+def preempt(cluster: SlurmCluster) -> None:
+    """A job that needs all nodes takes them, and is gone."""
+    options = ("--partition=high", "--nodes=3", "--exclusive", "--time=1", "--output=/dev/null", "--chdir=/")
+    cluster.run("sbatch", "--wait", *options, "--wrap=true", timeout_s=120)
 
 
 def preempted(world: World, slurm: SlurmCluster, process: subprocess.Popen[str], times: int) -> list[str | None]:
     """Each of the first jobs is preempted as soon as it has started; then the task may end. What ended the jobs."""
     for count in range(1, times + 1):
         world.wait_for(lambda: len(list(world.folder.glob(".windrow/runs/*/jobs/*/events"))) == count)  # noqa: B023
-        options = ("--partition=high", "--nodes=2", "--exclusive", "--time=1", "--output=/dev/null", "--chdir=/")
-        slurm.run("sbatch", "--wait", *options, "--wrap=true", timeout_s=120)
+        preempt(slurm)
     (world.folder / "go").touch()
     ends_well_with(world, process)
     return [job["cause"] for job in world.status()["jobs"]]
@@ -219,3 +225,86 @@ def ends_well_with(world: World, process: subprocess.Popen[str]) -> None:
     out, err = process.communicate(timeout=240)
     assert process.returncode == 0, out + err
     world.check_complete(tasks=1)
+
+
+# Counts in tenths of a second, from its checkpoint on, which it writes when it is asked to.
+COUNTER = """\
+import os, pathlib, signal, sys, time
+state, leaves, asked = pathlib.Path("state-1"), sys.argv[2] == "leaves", []
+signal.signal(signal.SIGUSR1, lambda *_: asked.append(1))
+at = int(state.read_text()) if state.exists() else 0
+with open("log", "a") as log:
+    print("from", at, "attempt", os.environ["WINDROW_ATTEMPT"], file=log)
+while at < int(sys.argv[1]):
+    time.sleep(0.1)
+    at += 1
+    pathlib.Path("at").write_text(f"{at} {time.time()}")
+    if asked:
+        pathlib.Path("state-1.new").write_text(str(at))
+        os.replace("state-1.new", state)
+        asked.clear()
+        if leaves:
+            sys.exit(75)
+pathlib.Path("done").write_text(str(at))
+"""
+
+
+def counter(world: World, count: int, how: str, more: str = "") -> None:
+    """A task that counts, in a partition whose jobs have a minute, and a notice of eight seconds."""
+    (world.folder / "windrow.toml").write_text('[queues.slurm]\npartition = "spot"\n')
+    (world.folder / "counter.py").write_text(COUNTER)
+    world.write(
+        f"""name: counter
+tasks:
+  - id: t
+    command: [python3, counter.py, "{count}", {how}]
+    outputs: done
+    runtime: {count // 10}s
+    checkpoint: {{files: state-*, signal: USR1, notice: 6s}}
+{more}"""
+    )
+
+
+NOTICES = [
+    pytest.param(how, nodes, marks=[full] * (nodes > 1 or how == "stays"))
+    for how in ("leaves", "stays")
+    for nodes in (1, 3)
+]
+
+
+@pytest.mark.parametrize(("how", "nodes"), NOTICES)
+def test_a_notice_of_preemption_reaches_the_task(
+    preempting: SlurmCluster, tmp_path: Path, how: str, nodes: int
+) -> None:
+    """GraceTime tells steps only. The agent hears of it, on one node and on three, and the task keeps what it did."""
+    worlds = slurm_world(preempting, tmp_path)
+    world = next(worlds)
+    counter(world, 60 if how == "leaves" else 250, how, "    nodes: 3\n" if nodes > 1 else "")
+    with world.start("run", "workflow.yaml", "--on", "slurm", "--strategy", "one-job") as process:
+        world.wait_for((world.folder / "at").exists)
+        preempt(preempting)
+        kept = int((world.folder / "state-1").read_text())
+        out, err = process.communicate(timeout=240)
+    assert process.returncode == 0, out + err
+    assert (world.folder / "log").read_text() == f"from 0 attempt 1\nfrom {kept} attempt 2\n"
+    words = Tail(world.latest.folder.events(0)).read()
+    saved = [word for word in words if isinstance(word, AttemptSaved)]
+    assert saved[-1].ended
+    assert saved[-1].done_s == pytest.approx(kept / 10, abs=2.5)
+    assert world.status()["jobs"][0]["cause"] == ("preempted" if how == "leaves" else None), "it had nothing to lose"
+    assert not list(world.folder.glob("state-*"))
+    next(worlds, None)
+
+
+@full
+def test_a_task_crosses_five_jobs_by_its_checkpoints(preempting: SlurmCluster, tmp_path: Path) -> None:
+    worlds = slurm_world(preempting, tmp_path)
+    world = next(worlds)
+    counter(world, 2000, "stays")
+    code, said = world.windrow("run", "workflow.yaml", "--on", "slurm", "--strategy", "one-job", timeout_s=600)
+    assert code == 0, said
+    assert (world.folder / "done").read_text() == "2000"
+    starts = [int(line.split()[1]) for line in (world.folder / "log").read_text().splitlines()]
+    assert len(starts) >= 5
+    assert starts == sorted(set(starts)), "each continues where the one before had come"
+    next(worlds, None)

@@ -2,20 +2,25 @@
 
 Rule 1: no clock and no I/O in this file. Times come as arguments, in seconds since the epoch by one steady clock.
 Rule 2: everything that changes leaves a record, in order; the loop writes them down before it acts on them.
-Rule 3: a task starts only if it should end before the deadline.
+Rule 3: a task starts only if it should end before the deadline; one with checkpoints, if it can get a piece done.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from windrow.agent import event_file as events
+from windrow.agent.checkpoints import Piece
 from windrow.agent.job_file import JobFile, TaskSpec
 from windrow.agent.order import Result
 from windrow.model.allocation import Allocation, Member
 from windrow.model.cause import Cause
 from windrow.model.packing import Packing
+
+IDLE_PIECES = 3
+"""As many in a row may run out of time without a checkpoint."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +45,7 @@ class AgentCore:
         self._longest_s = 0.0
         self._done: set[int] = set()
         self._failures: dict[int, int] = {}
+        self._cuts: Counter[int] = Counter()  # attempts that ended after a checkpoint, and were continued here
         self._running: dict[int, tuple[int, float]] = {}  # attempt, begun
         self._is_draining = False
         self.has_lost = False
@@ -57,7 +63,7 @@ class AgentCore:
         self._specs |= new
         self._home |= dict.fromkeys(new, job.job)
         self._copied |= {task for task, spec in new.items() if spec.commit}
-        self._longest_s = max([self._longest_s, *(spec.expected_s for spec in new.values())])
+        self._longest_s = max([self._longest_s, *(spec.least_s for spec in new.values())])
         for task in new:  # what waits for it here will hear of it here
             self._awaited.pop(task, None)
         for spec in new.values():
@@ -90,7 +96,7 @@ class AgentCore:
             bool(ready)
             and not self._is_draining
             and all(empty.can_ever_run(spec.need) for spec in job.tasks)
-            and all(spec.expected_s <= left_s for spec in ready)
+            and all(spec.least_s <= left_s for spec in ready)
             and work_s <= left_s * self._nodes * self._shape.cores
         )
 
@@ -168,22 +174,22 @@ class AgentCore:
                 if task not in self._allocation.open:  # dropped since it was offered
                     self._allocation.give_up(task)
                     again = True
-                elif at + spec.expected_s > self.deadline:
+                elif at + spec.least_s > self.deadline:
                     self._drop(self._allocation.give_up(task), {task: _no_time(spec, self.deadline - at)}, at)
                     again = True
                 else:
-                    attempt = spec.attempts + self._failures.get(task, 0) + 1
+                    attempt = spec.attempts + self._failures.get(task, 0) + self._cuts[task] + 1
                     self._running[task] = attempt, at
                     self._records.append(events.AttemptStarted(at, task, attempt, nodes))
                     starts.append(StartAttempt(spec, attempt, nodes, self.packing.nodes.gpus_of(task)))
         return starts
 
-    def ended(self, result: Result, at: float) -> None:
-        """An attempt has ended."""
+    def ended(self, result: Result, at: float, before_s: float = 0.0) -> None:
+        """An attempt has ended; `before_s` was done by earlier ones."""
         task = result.task
         attempt, begun = self._running.pop(task)
         if not result.why:
-            measured = result.cpu_s, result.peak_bytes, tuple(result.sizes)
+            measured = result.cpu_s, result.peak_bytes, tuple(result.sizes), round(before_s, 3)
             self._records.append(events.AttemptFinished(at, task, attempt, begun, *measured))
             self._done.add(task)
             self._allocation.finish(task)
@@ -208,6 +214,35 @@ class AgentCore:
             self._drop(self._allocation.give_up(task), {task: "this job starts no more tasks"}, at)
         else:
             self._allocation.retry(task)
+
+    def saved(self, task: int, done_s: float, at: float) -> None:
+        """A running task has written a checkpoint."""
+        self._records.append(events.AttemptSaved(at, task, self._running[task][0], round(done_s, 3)))
+
+    def cut(self, result: Result, piece: Piece, at: float, *, is_over: bool, ran_out: bool) -> None:
+        """An attempt with checkpoints has ended before its task was done; it continues here, or in another job.
+
+        `is_over`: its time here is over; `ran_out`: because that of the job is.
+        """
+        task = result.task
+        spec, idle = self._specs[task], 0 if piece.has_gained else self._specs[task].idle + ran_out
+        if is_over and idle >= IDLE_PIECES and spec.checkpoint:
+            self._failures[task] = spec.retries  # it would not help to try again
+            what = f"{idle} jobs in a row ran out of time before it had written {' or '.join(spec.checkpoint.files)}"
+            fix = "allow longer jobs, raise its notice, or check that it writes these files when it is asked to"
+            return self.ended(replace(result, why=f"{what}; {fix}"), at)
+        attempt, _ = self._running.pop(task)
+        self._records.append(events.AttemptSaved(at, task, attempt, round(piece.done_s, 3), True, idle))
+        self._cuts[task] += 1
+        self.has_lost |= is_over
+        if is_over:
+            why = "its time in this job is over; it continues in another"
+            return self._drop(self._allocation.give_up(task), {task: why}, at)
+        return self._allocation.retry(task)
+
+    def spec(self, task: int) -> TaskSpec:
+        """What is to be known of a task."""
+        return self._specs[task]
 
     def _leave_to_others(self, task: int) -> None:
         """It will not run here any more. What waits for it here hears of its end from another job, if not yet."""
@@ -252,7 +287,7 @@ class AgentCore:
         if at + self._longest_s <= self.deadline:
             return
         waiting = [t for t in self._allocation.open if t not in self._running]
-        late = sorted(t for t in waiting if at + self._specs[t].expected_s > self.deadline)
+        late = sorted(t for t in waiting if at + self._specs[t].least_s > self.deadline)
         whys = {t: _no_time(self._specs[t], self.deadline - at) for t in late}
         self._drop(self._allocation.abandon(late), whys, at)
 
@@ -288,4 +323,5 @@ def cause_of_end(why: str) -> Cause:
 
 
 def _no_time(spec: TaskSpec, left_s: float) -> str:
-    return f"no time left: it is expected to run {spec.expected_s:.0f} s, but only {max(0.0, left_s):.0f} s are left"
+    least = "needs a piece of" if spec.least_s < spec.expected_s else "is expected to run"
+    return f"no time left: it {least} {spec.least_s:.0f} s, but only {max(0.0, left_s):.0f} s are left"

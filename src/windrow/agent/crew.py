@@ -7,6 +7,8 @@ Rule 1: a queue that ends a job may end its tasks and steps first, and us an ins
 told to go is in doubt: results wait for the stop that may follow.
 Rule 2: what was told to go with its node has not failed; it is lost with the node.
 Rule 3: whatever ends the work, tasks are told (SIGTERM), given time, and killed.
+Rule 4: Slurm tells steps, and not us, when it is about to take the nodes away (GraceTime). Where that is to be heard,
+a step outlives this word, and there is one on our own node if there is no other.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from windrow.agent.remote import RemoteNode, let_end
 from windrow.agent.runner import Runner
 from windrow.agent.signals import Wake
 from windrow.agent.travel import here
+from windrow.errors import OutsideError
 
 _DISMISS_S = 3.0  # longer than a node gives its own tasks
 
@@ -31,12 +34,15 @@ _DISMISS_S = 3.0  # longer than a node gives its own tasks
 class Crew:
     """All nodes, by their places."""
 
-    def __init__(self, hosts: Hosts, nodes: int, wake: Wake, *, doubts: bool) -> None:
-        """`doubts`: whether a queue may end tasks before it ends us (rule 1)."""
+    def __init__(self, hosts: Hosts, nodes: int, wake: Wake, *, doubts: bool, hears_notices: bool = False) -> None:
+        """`doubts`: whether a queue may end tasks before it ends us (rule 1). `hears_notices`: rule 4."""
         self.names = hosts.names[:nodes]
         self._hosts, self._wake, self._doubts = hosts, wake, doubts
         self._here = Runner(os.environ)
         self._others: dict[int, RemoteNode] = {}
+        self._hears_notices, self._ear = hears_notices, dict[int, RemoteNode]()
+        self.is_noticed = False
+        """Whether a step heard that the nodes will be taken away."""
         self._poll = select.poll()
         self._poll.register(wake.fd, select.POLLIN)
         self._door = -1
@@ -45,9 +51,13 @@ class Crew:
 
     def reach(self) -> None:
         """Begin a step on every other node. OutsideError where nothing can be started on one."""
+        node = (*here("node"), *(("--notices",) if self._hears_notices else ()))
         for place in range(1, 1 if self._hosts.are_here else len(self.names)):
-            self._others[place] = RemoteNode(self.names[place], (*self._hosts.launch(place), *here("node")))
+            self._others[place] = RemoteNode(self.names[place], (*self._hosts.launch(place), *node))
             self._poll.register(self._others[place].fd, select.POLLIN)
+        if self._hears_notices and self._hosts.has_steps and not self._others:
+            self._ear[0] = RemoteNode(self.names[0], (*self._hosts.launch(0), *node))
+            self._poll.register(self._ear[0].fd, select.POLLIN)
 
     def start(self, place: int, order: Order) -> None:
         """Start it there."""
@@ -80,7 +90,18 @@ class Crew:
                 self._gone[place] = [result.task for result in found if result.may_be_stop]
                 found = [result for result in found if not result.may_be_stop]
             results += found
+        self._listen()
         return results
+
+    def _listen(self) -> None:
+        """Hear what steps say of the nodes. A step of ours that runs nothing is not missed when it is gone."""
+        for ear in [*self._ear.values()]:
+            with contextlib.suppress(OutsideError):
+                ear.collect()
+            if ear.is_lost:
+                self._poll.unregister(self._ear.pop(0).fd)
+            self.is_noticed |= ear.is_noticed
+        self.is_noticed |= any(node.is_noticed for node in self._others.values())
 
     def _wait_if_in_doubt(self, results: list[Result]) -> bool:
         ended = [result.task for result in results if result.may_be_stop]
@@ -105,6 +126,11 @@ class Crew:
         for node in self._nodes():
             node.signal(number, keys)
 
+    def ask(self, keys: Collection[int]) -> None:
+        """Ask these tasks for checkpoints, wherever they run."""
+        for node in self._nodes():
+            node.ask(keys)
+
     def end(self, patience_s: float, take: Callable[[Result], None]) -> None:
         """End whatever runs, everywhere: told first, then killed. What comes of it is handed over as it comes."""
         let_end(self._nodes(), patience_s, self.wait, take)
@@ -112,7 +138,7 @@ class Crew:
             place.signal(signal.SIGKILL)
         for result in self._here.end():
             take(result)
-        others = self._others.values()  # whose steps end by themselves when their input does
+        others = [*self._others.values(), *self._ear.values()]  # whose steps end by themselves when their input does
         for node in others:
             node.close()
         end = time.monotonic() + _DISMISS_S

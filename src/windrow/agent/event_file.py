@@ -56,7 +56,8 @@ class AttemptStarted:
 class AttemptFinished:
     """A task is done: exit code 0, outputs there. `peak_bytes` is 0 where it was too small to be told.
 
-    `sizes` are the bytes of its outputs, in their order; of a folder, of all that is in it.
+    `sizes` are the bytes of its outputs, in their order; of a folder, of all that is in it. `before_s`: how long
+    earlier attempts had run up to the checkpoint from which it continued.
     """
 
     what: ClassVar[str] = "task-finished"
@@ -67,6 +68,7 @@ class AttemptFinished:
     cpu_s: float
     peak_bytes: int
     sizes: tuple[int, ...] = ()
+    before_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +112,23 @@ class AttemptLost:
 
 
 @dataclass(frozen=True, slots=True)
+class AttemptSaved:
+    """A task has written a checkpoint: this much of its run, in seconds and over all attempts, is kept.
+
+    `ended`: the attempt is over, and the next continues from there. `idle`: how many pieces in a row, this one
+    included, ran out of time and kept nothing.
+    """
+
+    what: ClassVar[str] = "task-saved"
+    at: float
+    task: int
+    attempt: int
+    done_s: float
+    ended: bool = False
+    idle: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class AgentLeft:
     """The agent has nothing running any more and leaves."""
 
@@ -118,12 +137,16 @@ class AgentLeft:
     why: str
 
 
+SELDOM = ("sizes", "before_s")
+"""What is told only where it says something."""
 FAILED_HERE = "it failed in this job as often as it may be tried; another may have it, too"
 """Why a job declines a task that may be in several jobs."""
 DONE = "nothing is left to do"
 """Why an agent leaves that has done all it could."""
 OUT_OF_TIME = "the walltime is nearly over"
 """Why an agent leaves whose time is up."""
+NOTICED = "the queue is about to take its nodes away"
+"""Why an agent leaves that was told in time, and whose tasks have left before."""
 _NODE_LOST = "node {} was lost"
 """Why an agent leaves that has lost a node."""
 
@@ -140,7 +163,9 @@ def lost_node(why: str | None) -> str:
 
 
 # Not with |: a value at run time, on the Python of any site (`travel`).
-Record = Union[AgentStarted, AttemptStarted, AttemptFinished, AttemptFailed, TaskDeclined, AttemptLost, AgentLeft]  # noqa: UP007
+Record = Union[  # noqa: UP007
+    AgentStarted, AttemptStarted, AttemptFinished, AttemptFailed, TaskDeclined, AttemptLost, AttemptSaved, AgentLeft
+]
 
 T = TypeVar("T")
 _KINDS: dict[str, type[Record]] = {kind.what: kind for kind in get_args(Record)}
@@ -152,8 +177,9 @@ _LAST_BYTES = 1 << 16
 def encode(record: Record) -> str:
     """The record as one line."""
     told = {name: getattr(record, name) for name in record.__dataclass_fields__ if name != "what"}
-    if not told.get("sizes", True):  # as before there were any
-        del told["sizes"]
+    for name in SELDOM:
+        if not told.get(name, True):
+            del told[name]
     return _encode({"at": told.pop("at"), "what": record.what, **told}) + "\n"
 
 

@@ -23,6 +23,8 @@ class RunFolder:
     """What tasks print."""
     commits = Inside("commits")
     """Which job brings the outputs of a task into place, where several run it (`claim`)."""
+    leases = Inside("leases")
+    """Which attempt may write the checkpoint files of a task (`checkpoints`)."""
     abandoned = Inside("abandoned")
     """Tasks that will never run, one line each; written by the manager."""
 

@@ -31,7 +31,7 @@ def guarded(work: Callable[[], int]) -> int:
     if sys.platform != "linux":  # no such services there; the work is then unguarded
         return work()
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
-    stops = {signal.SIGTERM, signal.SIGINT}
+    stops = {signal.SIGTERM, signal.SIGINT, signal.SIGUSR1}
     signal.pthread_sigmask(signal.SIG_BLOCK, stops)  # until each of the two can deal with them; see Wake
     guardian = os.getpid()
     child = os.fork()

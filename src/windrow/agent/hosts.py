@@ -23,12 +23,14 @@ _LIST_TIMEOUT_S = 60
 class Hosts:
     """The nodes of this job; the agent is on the first.
 
-    `are_here`: all of them are this machine. `is_cluster`: files may have been written on other machines.
+    `are_here`: all of them are this machine. `is_cluster`: files may have been written on other machines. `has_steps`:
+    the queue can start something on this node as well (`launch`), and tells it when it will take the nodes away.
     """
 
     names: tuple[str, ...]
     are_here: bool
     is_cluster: bool
+    has_steps: bool = False
 
     def launch(self, place: int) -> tuple[str, ...]:
         """What to put before a command so that it runs on this node, once, for as long as the job wants it.
@@ -80,4 +82,4 @@ def _slurm(environ: Mapping[str, str]) -> Hosts:
     names = answer.stdout.split()
     here = environ.get("SLURMD_NODENAME", names[0] if names else "")
     names.sort(key=lambda name: name != here)  # stable: this node first, the others as listed
-    return Hosts(tuple(names), len(names) == 1, True)
+    return Hosts(tuple(names), len(names) == 1, True, True)

@@ -14,6 +14,7 @@ from typing import Any
 
 from windrow.errors import InputError
 from windrow.files import disk_faults, replacing, sync_folder
+from windrow.model.checkpoint import Checkpoint
 from windrow.model.nodes import Need
 from windrow.model.resources import Counts, NodeShape
 
@@ -27,7 +28,8 @@ class TaskSpec:
     was written, in this job or in others. `retries` is how often it may fail and be tried again in this job, `attempts`
     how often it was begun in earlier jobs. `elsewhere` and `shared` as in an `Order`. `disk_bytes` and `counts` (how
     many of each named resource) are not written where it needs none. `commit` marks a task that may run in several jobs
-    at the same time: the file in the run's folder by which one of them is chosen (see `claim`).
+    at the same time: the file in the run's folder by which one of them is chosen (see `claim`). `checkpoint`: how it
+    keeps what it has done; `done_s` is that by earlier attempts, and `idle` how many pieces added nothing to it.
     """
 
     task: int
@@ -51,6 +53,18 @@ class TaskSpec:
     disk_bytes: int = 0
     counts: Counts = ()
     commit: str = ""
+    checkpoint: Checkpoint | None = None
+    done_s: float = 0.0
+    idle: int = 0
+
+    def __post_init__(self) -> None:
+        if self.checkpoint is not None:  # in a file it is a list
+            object.__setattr__(self, "checkpoint", Checkpoint(*self.checkpoint))
+
+    @property
+    def least_s(self) -> float:
+        """The time without which it is not started."""
+        return self.expected_s if self.checkpoint is None else min(self.expected_s, self.checkpoint.piece_s)
 
     @property
     def need(self) -> Need:
@@ -72,6 +86,7 @@ class JobFile:
     `site`: where it runs, not written where a run has one site; jobs of another are not taken over. `arrived_bytes`:
     how long the list of what has arrived from other places was. Parents below 0 stand for files that no task makes.
     `offered`: its tasks are copies that agents with idle nodes may take over; None: this run has no such jobs.
+    `loss_rate`: how often such a job is lost, in losses per second, where that is known.
     """
 
     run: str
@@ -95,6 +110,7 @@ class JobFile:
     site: str = ""
     arrived_bytes: int = 0
     offered: bool | None = None
+    loss_rate: float = 0.0
 
     @property
     def shape(self) -> NodeShape:
@@ -102,7 +118,10 @@ class JobFile:
         return NodeShape(self.cores, self.memory_bytes, self.disk_bytes, self.counts)
 
 
-_SELDOM = ("disk_bytes", "counts", "commit", "site", "arrived_bytes", "offered")
+_SELDOM = (
+    *("disk_bytes", "counts", "commit", "checkpoint", "done_s", "idle", "site", "arrived_bytes"),
+    *("offered", "loss_rate"),
+)
 """What is written only where it says something: so most files stay as they have been."""
 
 

@@ -2,6 +2,9 @@
 
 Rule 1: records are in the events file before what they say is acted on.
 Rule 2: whatever ends the loop, tasks are told (SIGTERM), given time, killed, and recorded as lost.
+Rule 3: before that, tasks with checkpoints are asked for one and given their notice: ahead of the deadline, when a stop
+comes, and when a step hears that the queue will take the nodes away. After such word nothing starts, and nothing is
+ended before the queue does.
 """
 
 from __future__ import annotations
@@ -11,15 +14,17 @@ import os
 import signal
 import sys
 from collections.abc import Generator, Iterator
+from math import inf
 
+from windrow.agent.checkpoints import Checkpoints, remove_files
 from windrow.agent.claim import claim, is_fenced
 from windrow.agent.core import AgentCore, StartAttempt, cause_of_end
 from windrow.agent.crew import Crew
 from windrow.agent.desk import Desk
-from windrow.agent.event_file import DONE, OUT_OF_TIME, Writer, node_lost
+from windrow.agent.event_file import DONE, NOTICED, OUT_OF_TIME, Writer, node_lost
 from windrow.agent.folder import RunFolder
 from windrow.agent.hosts import Hosts, queue_id
-from windrow.agent.job_file import JobFile, read_job
+from windrow.agent.job_file import JobFile, TaskSpec, read_job
 from windrow.agent.order import Order, Result, order_for
 from windrow.agent.shares import LOOK_EVERY_S, VARIABLE, Shares
 from windrow.agent.signals import SteadyClock, Wake
@@ -29,6 +34,8 @@ from windrow.model.resources import GPUS
 
 _SWEEP_EVERY_S = 1.0
 _KILL_AFTER_S = 2.0
+_AT_ONCE_S = 5.0  # a stop so soon after a notice was no end of a grace
+_EARLY_S = 90.0  # a queue that tells of the time limit may do so up to a minute too early; we know it ourselves
 _TERM_PART = 0.6  # of the grace: for tasks to go by themselves; the rest is for killing and writing
 
 
@@ -63,12 +70,18 @@ class Loop:
         called = queue_id(os.environ) if named is None else named
         self._desk = Desk(folder, job, self._core, writer, hosts.names[: job.nodes], called)
         self._sweep_at = self._clock.now()
-        self._crew = crew or Crew(hosts, job.nodes, wake, doubts=True)
+        self._kept = Checkpoints(folder, job.job, job.loss_rate)
+        has_checkpoints = any(spec.checkpoint for spec in job.tasks)
+        self._crew = crew or Crew(hosts, job.nodes, wake, doubts=True, hears_notices=has_checkpoints)
         self.exit_code = 0
         """0 also if tasks failed, since that is in the events."""
         self._shares: Shares | None = None
         self._told: dict[int, float] = {}  # tasks that were told to end, since another job has done them
         self._why_short = ""  # of what it should have done, where a node was lost
+        self._noticed_s = inf  # when the queue said that it will take the nodes away
+        self._longest_notice_s = max((spec.checkpoint.notice_s for spec in job.tasks if spec.checkpoint), default=0.0)
+        self._to_come: list[tuple[float, StartAttempt]] = []  # attempts that wait for their checkpoint files
+        self._finished: list[TaskSpec] = []  # whose checkpoints go when it is written that they have finished
 
     def run(self) -> int:
         """Do the job. Returns the exit code."""
@@ -100,10 +113,11 @@ class Loop:
         """Until nothing is left, or the agent has to stop: why it ends, and the exit code."""
         while not self._core.is_done:
             now = self._clock.now()
-            if self._wake.stop_signal is not None:
+            if self._wake.stop_signal is not None and not self._gives_time(now):
                 return self._stopped(self._wake.stop_signal)
             if now >= self._core.deadline:
                 return OUT_OF_TIME, 0
+            self._look_after_checkpoints(now)
             if now >= self._sweep_at:  # what the passing of time has changed
                 self._core.drop_late(now)
                 self._desk.take_over(now)
@@ -113,9 +127,11 @@ class Loop:
             # Where the machine is shared, within what other jobs leave.
             with self._shares.sharing(self._core.packing) if self._shares else contextlib.nullcontext():
                 starts = self._core.start(now)
+            starts = self._with_files(starts, now)
             self._desk.write(now)
             for start in starts:
                 self._crew.start(start.nodes[0], self._order(start))
+            self._remove_checkpoints()
             if self._core.is_done:
                 break
             yield self._pause_s()
@@ -142,23 +158,100 @@ class Loop:
     def _pause_s(self) -> float:
         now = self._clock.now()
         times = [self._core.deadline - now, self._sweep_at - now, self._desk.sync_due_s(), self._desk.look_again_s(now)]
+        times += [self._kept.due_s(self._core.deadline) - now, *(at - now for at, _ in self._to_come)]
         if self._shares is not None and self._shares.is_kept_waiting:
             times.append(LOOK_EVERY_S)
         return max(0.0, min(time_s for time_s in times if time_s is not None))
 
     def _collect(self) -> None:
-        for result in self._crew.collect():
-            now = self._clock.now()
-            if result.why and self._wake.stop_signal is not None:
-                self._core.lost(result.task, f"ended with the job: {result.why}", now, Cause.CANCELLED)
-            else:
-                self._core.ended(result, now)
+        results = self._crew.collect()
+        self._hear_notice(self._clock.now())
+        for result in results:
+            self._ended(result, self._clock.now())
         for place, tasks in self._crew.take_lost():
             why = self._why_short = node_lost(self._crew.names[place])
             now = self._clock.now()
             self._core.drain(why, now)
-            for task in tasks:
+            for task in [*tasks, *self._none_to_come()]:
+                if task in self._kept:
+                    self._kept.ended(task, now)
                 self._core.lost(task, why, now, Cause.NODE_FAILED)
+
+    def _ended(self, result: Result, now: float, why: str = "") -> None:
+        """An attempt is over; `why`: because the agent leaves for this reason."""
+        task, stops = result.task, bool(why) or self._wake.stop_signal is not None
+        piece = self._kept.ended(task, now) if task in self._kept else None
+        is_noticed = now >= self._noticed_s
+        if not result.why:
+            self._core.ended(result, now, 0.0 if piece is None else piece.before_s)
+            if piece is not None and not piece.is_taken:
+                self._finished.append(self._core.spec(task))
+        elif piece is not None and piece.is_taken:
+            self._core.lost(task, "another job continues it", now)
+        elif piece is not None and (piece.is_last or piece.is_answer or stops):
+            ran_out = why == OUT_OF_TIME or (piece.is_last and not stops and not is_noticed)
+            is_over = piece.is_last or stops or is_noticed
+            self._core.cut(result, piece, now, is_over=is_over, ran_out=ran_out)
+        elif stops or (is_noticed and result.may_be_stop):
+            cause = cause_of_end(why) if why else Cause.CANCELLED if stops else Cause.PREEMPTED
+            self._core.lost(task, why or f"ended with the job: {result.why}", now, cause)
+        else:
+            self._core.ended(result, now)
+
+    # Checkpoints
+
+    def _with_files(self, starts: list[StartAttempt], now: float) -> list[StartAttempt]:
+        """Those that start now: all but attempts for whose checkpoint files others may have to be stopped first."""
+        for start in starts:
+            wait_s = self._kept.take(start.spec.task, start.attempt) if start.spec.checkpoint else 0.0
+            self._to_come.append((now + wait_s, start))
+        due = [start for at, start in self._to_come if at <= now]
+        self._to_come = [one for one in self._to_come if one[0] > now]
+        for start in due:
+            if start.spec.checkpoint and not self._kept.begin(start.spec, start.attempt, now):
+                self._core.saved(start.spec.task, 0.0, now)
+        return due
+
+    def _none_to_come(self) -> list[int]:
+        """Start none of those that wait for their files; which tasks these are."""
+        waiting, self._to_come = self._to_come, []
+        return [start.spec.task for _, start in waiting]
+
+    def _look_after_checkpoints(self, now: float) -> None:
+        """Ask for those that are due, note those that were written, and end attempts that another has replaced."""
+        self._crew.ask(self._kept.asks(now, self._core.deadline))
+        saved, taken = self._kept.look(now)
+        for task, done_s in saved.items():
+            self._core.saved(task, done_s, now)
+        self._crew.stop(taken, signal.SIGKILL)
+
+    def _hear_notice(self, now: float) -> None:
+        """If the queue has said that it will take the nodes away: ask for checkpoints, and start nothing more."""
+        is_early = now < self._core.deadline - self._longest_notice_s - _EARLY_S
+        if self._noticed_s == inf and (self._crew.is_noticed or (self._wake.is_noticed and is_early)):
+            self._noticed_s, self._why_short = now, NOTICED
+            self._give_notice(NOTICED, Cause.PREEMPTED, now)
+
+    def _give_notice(self, why: str, cause: Cause, now: float) -> None:
+        self._crew.ask(self._kept.asks(now, self._core.deadline, is_end=True))
+        self._core.drain(why, now)
+        for task in self._none_to_come():
+            self._core.lost(task, why, now, cause)
+
+    def _gives_time(self, now: float) -> bool:
+        """A stop has come: whether some task may still write a checkpoint. A grace is over that began with a notice."""
+        if now > self._noticed_s + _AT_ONCE_S:
+            return False
+        assert self._wake.stop_signal is not None
+        self._give_notice(self._stopped(self._wake.stop_signal)[0], Cause.CANCELLED, now)
+        return self._kept.have_time(now)
+
+    def _remove_checkpoints(self) -> None:
+        """Of tasks of which it is written that they have finished. What stays is for the manager."""
+        for spec in self._finished:
+            with contextlib.suppress(OSError):
+                remove_files(spec.workdir, spec.checkpoint.files if spec.checkpoint else ())
+        self._finished = []
 
     def _order(self, start: StartAttempt) -> Order:
         return order_for(
@@ -181,13 +274,7 @@ class Loop:
 
     def _stop(self, why: str) -> None:
         """End what runs, and record the end. A task that still succeeds is done; another was not given its time."""
-
-        def take_last(result: Result) -> None:
-            if result.why:
-                self._core.lost(result.task, why, self._clock.now(), cause_of_end(why))
-            else:
-                self._core.ended(result, self._clock.now())
-
         self._core.drain(why, self._clock.now())
-        self._crew.end(self._job.grace_s * _TERM_PART, take_last)
+        self._crew.end(self._job.grace_s * _TERM_PART, lambda result: self._ended(result, self._clock.now(), why))
         self._desk.end(why, self._clock.now())
+        self._remove_checkpoints()

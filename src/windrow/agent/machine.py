@@ -42,6 +42,26 @@ def identity(pid: int) -> Identity | None:
     return Identity(pid, int(fields[19]))
 
 
+def takers(leader: int, number: int) -> list[int]:
+    """Who takes this signal, and does not die of it: the leader of a process group, else those of the group that do."""
+
+    def takes(pid: int) -> bool:
+        masks = re.findall(r"^Sig(?:Cgt|Blk):\s*(\w+)$", _text(Path(f"/proc/{pid}/status")), re.MULTILINE)
+        return any(int(mask, 16) >> (number - 1) & 1 for mask in masks)  # with a handler, or waits for it
+
+    if takes(leader):
+        return [leader]
+    numbers = (int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit())
+    return [pid for pid in numbers if _group(pid) == leader and takes(pid)]
+
+
+def _group(pid: int) -> int:
+    try:
+        return os.getpgid(pid)
+    except OSError:  # gone since it was listed
+        return 0
+
+
 def this_machine(groups: Path = _GROUPS, own: Path = _OWN) -> NodeShape:
     """All cores, all memory and all GPUs that this process may use."""
     cores, memory = [len(os.sched_getaffinity(0))], [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]

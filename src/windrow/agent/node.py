@@ -1,7 +1,8 @@
 """`python -m windrow.agent.node`: executes orders on a node of the allocation other than the first.
 
 Orders come as lines on standard input, results go as lines to standard output. When the input ends, so does it, and
-with it all tasks that still run.
+with it all tasks that still run. With `--notices` a SIGTERM is passed on as the word that the node will be taken away,
+and the work goes on until then.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ def main() -> int:
     wake = Wake()
     runner = Runner(os.environ)
     try:
-        _serve(wake, runner)
+        _serve(wake, runner, passes_on="--notices" in sys.argv[1:])
     except OutsideError as error:
         _say(json.dumps({"broken": str(error)}).encode() + b"\n")
     finally:
@@ -38,10 +39,10 @@ def main() -> int:
     return 0
 
 
-def _serve(wake: Wake, runner: Runner) -> None:
-    unread = b""
+def _serve(wake: Wake, runner: Runner, *, passes_on: bool) -> None:
+    unread, has_told = b"", False
     os.set_blocking(0, False)
-    while wake.stop_signal is None:
+    while wake.stop_signal is None or passes_on:
         readable, _, _ = select.select([0, wake.fd], [], [], runner.look_again_s())
         if 0 in readable:
             data = os.read(0, 1 << 16)
@@ -51,10 +52,16 @@ def _serve(wake: Wake, runner: Runner) -> None:
             for record in map(json.loads, lines):
                 if "signal" in record:
                     runner.signal(record["signal"], record["tasks"])
+                elif "asked" in record:
+                    runner.ask(record["asked"])
                 else:
                     runner.start(order_from(record))
         wake.clear()
-        for result in runner.collect():
+        results = runner.collect()
+        if wake.stop_signal is not None and not has_told:
+            has_told = True
+            _say(b'{"notice": true}\n')  # before the results of tasks that it may have ended
+        for result in results:
             _say(to_line(result))
 
 

@@ -27,7 +27,8 @@ class Order:
     absolute paths; each may take up to `patience_s` to show up. `elsewhere` says where in the command folders for its
     outputs may be put in (see `model.Step`). `shared` are those outputs in which other tasks write, too. `gpus` are
     those of the node that it may see, by their places there; None: it sees what the node sees. `commit`: the file by
-    which `holder`, its job, may bring the outputs into place, where other jobs run the task as well.
+    which `holder`, its job, may bring the outputs into place, where other jobs run the task as well. `has_checkpoints`,
+    for which `ask` is the signal that asks; 0: none.
     """
 
     task: int
@@ -44,6 +45,8 @@ class Order:
     gpus: tuple[int, ...] | None = None
     commit: str = ""
     holder: int = 0
+    has_checkpoints: bool = False
+    ask: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +140,8 @@ def order_for(
         gpus=gpus,
         commit=commit,
         holder=holder,
+        has_checkpoints=(kept := spec.checkpoint) is not None,
+        ask=signal.Signals[f"SIG{kept.signal}"] if kept is not None and kept.signal else 0,
     )
 
 

@@ -62,7 +62,7 @@ class Outputs:
         try:
             about_to_write(order.out)
             if order.attempt > 1 and not order.commit:
-                _all(_remove, map(_gone_name, self.paths))
+                _all(remove, map(_gone_name, self.paths))
             fixed = _fixed(order)
             if order.elsewhere and not fixed:
                 return self._go_elsewhere()
@@ -108,7 +108,7 @@ class Outputs:
         if order.commit:
             self._has_claim = True
             self._clear_earlier()
-            _all(_remove, map(_gone_name, self.paths))
+            _all(remove, map(_gone_name, self.paths))
         return True
 
     def keep(self) -> None:
@@ -141,7 +141,7 @@ class Outputs:
         """The attempt has failed, or is lost: nothing of it stays. OSError if something does; the next one tries."""
         try:
             _all(_put_back, self._aside)
-            _all(_remove, self._hidden)
+            _all(remove, self._hidden)
         finally:
             if self._has_claim:
                 self._has_claim = False
@@ -151,7 +151,7 @@ class Outputs:
         """Throw away what earlier attempts left, and put back what they had set aside."""
         for folder, name in hidden_names(self.paths).items():
             for earlier in range(1, self._order.attempt):
-                _remove(f"{folder}/{name}.{earlier}")
+                remove(f"{folder}/{name}.{earlier}")
         for path in self.paths:
             _put_back(path)
 
@@ -183,7 +183,7 @@ class Outputs:
 
 def may_be_copied(order: Order) -> bool:
     """Whether several jobs may run this task at the same time: all that it writes can be kept apart until one wins."""
-    return bool(order.outputs and order.elsewhere) and not _fixed(order)
+    return bool(order.outputs and order.elsewhere) and not order.has_checkpoints and not _fixed(order)
 
 
 def _fixed(order: Order) -> list[str]:
@@ -200,11 +200,11 @@ def clean_up(outputs: Sequence[str], attempts: int, *, is_done: bool = False) ->
     OSError if something stays.
     """
     for folder, name in hidden_names(outputs).items():
-        _all(_remove, [f"{folder}/{name}.{attempt}" for attempt in range(1, attempts + 1)])
+        _all(remove, [f"{folder}/{name}.{attempt}" for attempt in range(1, attempts + 1)])
     if is_done:
         return
     _all(_put_back, outputs)
-    _all(_remove, map(_gone_name, outputs))
+    _all(remove, map(_gone_name, outputs))
 
 
 def aside_name(path: str) -> str:
@@ -288,7 +288,7 @@ def _set_aside(path: str) -> bool:
     aside = aside_name(path)
     there, was = _set_aside_before(aside)
     if there:
-        _remove(path)
+        remove(path)
         return was
     try:
         os.rename(path, aside)
@@ -327,7 +327,7 @@ def _put_back(path: str) -> None:
     there, was = _set_aside_before(aside)
     if not there:
         return
-    _remove(path)
+    remove(path)
     if was:
         os.rename(aside, path)
     else:
@@ -345,10 +345,10 @@ def _forget(path: str) -> None:
         if not _is_folder(aside):
             raise
         gone = _gone_name(path)
-        _remove(gone)
+        remove(gone)
         os.rename(aside, gone)
         with contextlib.suppress(OSError):
-            _remove(gone)
+            remove(gone)
 
 
 def _fresh(folder: str) -> str:
@@ -356,7 +356,7 @@ def _fresh(folder: str) -> str:
     try:
         os.mkdir(folder)
     except FileExistsError:
-        _remove(folder)
+        remove(folder)
         os.mkdir(folder)
     except FileNotFoundError:
         os.makedirs(folder)
@@ -377,7 +377,7 @@ def _is_folder(path: str) -> bool:
     return os.path.isdir(path) and not os.path.islink(path)
 
 
-def _remove(path: str) -> None:
+def remove(path: str) -> None:
     """Remove a file, or a folder with all that is in it; fine if there is none."""
     try:
         os.unlink(path)

@@ -24,7 +24,7 @@ class RemoteNode:
 
     def __init__(self, host: str, command: tuple[str, ...]) -> None:
         self.host = host
-        self.is_lost = False
+        self.is_lost = self.is_noticed = False
         self.running: set[int] = set()
         """The tasks that run there."""
         self._unsent = b""
@@ -60,6 +60,11 @@ class RemoteNode:
         if chosen != []:
             self._send(json.dumps({"signal": int(number), "tasks": chosen}).encode() + b"\n")
 
+    def ask(self, tasks: Iterable[int]) -> None:
+        """Ask those of these tasks that run there for checkpoints."""
+        if chosen := sorted(self.running.intersection(tasks)):
+            self._send(json.dumps({"asked": chosen}).encode() + b"\n")
+
     def look_again_s(self) -> float | None:
         """Seconds until `collect` should be called though nothing came; None for whenever something does."""
         return 0.05 if self._unsent else None
@@ -76,6 +81,9 @@ class RemoteNode:
         for record in (json.loads(line) for line in lines if line.startswith(b"{")):
             if "broken" in record:
                 raise OutsideError(f"node {self.host}: {record['broken']}")
+            if "notice" in record:
+                self.is_noticed = True
+                continue
             result = Result(**record)
             self.running.discard(result.task)
             results.append(result)

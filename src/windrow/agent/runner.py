@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from windrow.agent.gpus import shown
-from windrow.agent.machine import MemoryKills
+from windrow.agent.machine import MemoryKills, takers
 from windrow.agent.order import Order, Result
 from windrow.agent.outputs import Outputs
 from windrow.files import disk_faults
@@ -123,6 +123,16 @@ class Runner:
                 # Its leader is not reaped, so the number is still its own.
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.killpg(pid, number)
+
+    def ask(self, tasks: Iterable[int]) -> None:
+        """Ask these tasks for checkpoints: the leader of each one's group, or, where that takes no such signal (a shell
+        around a program), those of the group that do. Who takes none yet would die of it, and is left alone.
+        """
+        asked = {r.order.task: (pid, r.order.ask) for pid, r in self._running.items() if r.order.ask}
+        for leader, number in [asked[task] for task in tasks if task in asked]:
+            for pid in takers(leader, number):
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, number)
 
     def end(self) -> list[Result]:
         """Kill whatever runs, wait for no file any more, and leave nothing half written; what came of it.

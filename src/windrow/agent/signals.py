@@ -1,7 +1,7 @@
 """What a loop sleeps by: signals as something to wait for beside files, and a clock that never steps.
 
 A signal makes `fd` readable, so a loop sleeps in one place and misses nothing. SIGTERM and SIGINT are remembered;
-SIGCHLD only wakes.
+SIGCHLD only wakes, and SIGUSR1 is a batch system's word that the end is near.
 """
 
 from __future__ import annotations
@@ -35,11 +35,14 @@ class Wake:
         os.set_blocking(writing, False)
         self.stop_signal: int | None = None
         """The signal that told this process to stop, if any."""
+        self.is_noticed = False
+        """Whether the end was said to be near."""
         signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
+        signal.signal(signal.SIGUSR1, self._notice)
         signal.signal(signal.SIGTERM, self._stop)
         signal.signal(signal.SIGINT, self._stop)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGTERM, signal.SIGINT))
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1))
 
     def clear(self) -> None:
         """Forget that it was woken."""
@@ -54,3 +57,6 @@ class Wake:
 
     def _stop(self, number: int, _frame: FrameType | None) -> None:
         self.stop_signal = number
+
+    def _notice(self, _number: int, _frame: FrameType | None) -> None:
+        self.is_noticed = True

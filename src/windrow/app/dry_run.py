@@ -20,7 +20,7 @@ from windrow.forecast.base import AtOnce, Forecaster
 from windrow.manager import events as e
 from windrow.manager.beliefs import AtSite
 from windrow.manager.core import Core
-from windrow.manager.dispatch import Dispatch, alike
+from windrow.manager.dispatch import Dispatch
 from windrow.queues.port import QueueError
 from windrow.strategies.base import Decision, LooksAhead
 from windrow.strategies.choosing import Offer, Way, choose, frontier
@@ -72,7 +72,7 @@ def dry_run(prepared: Prepared, root: Path = ROOT) -> DryRun:
     commands = list[str]()
     for at, reached in zip(core.sites, prepared.sites, strict=True):
         mine = [number for number, job in core.jobs.items() if job.at is at]
-        groups = alike(mine, core, at.site.max_array)
+        groups = dispatch.alike(mine, core, at.site.max_array)
         commands += [line for group in groups for line in reached.queue.commands([specs[n] for n in group])]
     whose = "at once" if prepared.starts_at_once else "twin"
     return DryRun(decision, whose, tuple(waits_s), tuple(commands), tuple(risks), ways)

@@ -196,7 +196,7 @@ def prepare(order: RunRequest, runnable: Runnable | None = None, finished: Colle
 
         paths_of(runnable, os.path.isfile)  # refuses what could not be found there
     able = placing(sites, runnable.workflow, runnable.steps)
-    prepared = Prepared(order, runnable, times, terms_for(order), tuple(sites), able, tuple(silent))
+    prepared = Prepared(order, runnable, times, terms_for(order, runnable), tuple(sites), able, tuple(silent))
     refuse_copies(prepared)
     return prepared
 
@@ -223,9 +223,9 @@ def strategy_of(order: RunRequest, *, starts_at_once: bool = False) -> Strategy:
     return strategy
 
 
-def terms_for(order: RunRequest) -> Terms:
-    """The user's wishes."""
-    return Terms(margin=order.margin, overhead_s=OVERHEAD_S, patience=PATIENCE)
+def terms_for(order: RunRequest, runnable: Runnable) -> Terms:
+    """The user's wishes. Tasks that are asked for checkpoints before an end should have ended by then."""
+    return Terms(margin=order.margin, overhead_s=OVERHEAD_S + runnable.notice_s(), patience=PATIENCE)
 
 
 def _reached(order: RunRequest, name: str, queue: Queue, limits: Limits, place: str = "") -> Reached:
@@ -357,7 +357,7 @@ def _manager(paths: RunPaths, journal: RunJournal, promise: FirstPromise) -> Man
         from windrow.app.far import transfers_of  # noqa: PLC0415
 
         sites, transfers = transfers_of(facts["far"], paths.folder, runnable, sites)
-    workflow, terms = runnable.workflow, terms_for(order)
+    workflow, terms = runnable.workflow, terms_for(order, runnable)
     core = Core(works(workflow, [reached.site for reached in sites], _able_again(facts, len(workflow))), terms)
     past = (record for _, record in journal.records(kinds=(e.JobsPlanned, e.JobSubmitted, e.JobStarted)))
     strategy, waits, root = strategy_of(order), past_waits(), paths.folder.path.parent

@@ -106,11 +106,17 @@ class Learning:
         return PastRun(
             workflow.name,
             workflow.kinds[task],
-            (record.at_s - float(record.detail["begun"])) * self._ran_at.get(task, self._first).speed,
+            _took_s(record) * self._ran_at.get(task, self._first).speed,
             record.at_s,
             int(workflow.cores[task]),
             int(record.detail["peak_bytes"]),
         )
+
+
+def _took_s(record: Record) -> float:
+    """How long a task ran that has finished, over all attempts that were continued."""
+    detail = record.detail or {}
+    return record.at_s - float(detail["begun"]) + float(detail.get("before_s", 0.0))
 
 
 class TaskErrors:
@@ -136,7 +142,7 @@ class TaskErrors:
             if isinstance(record.event, e.JobsPlanned):
                 self._site |= {task: plan.site for plan in record.event.decision.jobs for task in plan.all_tasks}
             if isinstance(record.event, e.TaskFinished) and record.detail is not None:
-                took_s = max(1, round(record.at_s - float(record.detail["begun"])))
+                took_s = max(1, round(_took_s(record)))
                 site = self._site.get(record.event.task, next(iter(self._expected_s)))
                 self._heard.append(took_s / self._expected_s[site][record.event.task])
 

@@ -158,7 +158,10 @@ def placing(sites: Sequence[Reached], workflow: Workflow, steps: Sequence[Step] 
 
     A site that is closed, or lacks nodes for a while, keeps its row: it may open again.
     """
-    tasks = np.arange(len(workflow))
+    tasks, pieces = np.arange(len(workflow)), {n: s.checkpoint.piece_s for n, s in enumerate(steps) if s.checkpoint}
+    if pieces:  # these tasks need no more time than a piece: they are continued in other jobs
+        times = [min(time, pieces.get(task, time)) for task, time in enumerate(workflow.runtime_s.tolist())]
+        workflow = workflow.with_times(np.array(times))
     rows = np.stack([able(workflow, reached.site, steps) for reached in sites])
     if len(sites) == 1:
         sites[0].refuse(workflow, tasks)
@@ -179,7 +182,11 @@ def placing(sites: Sequence[Reached], workflow: Workflow, steps: Sequence[Step] 
     for number, reached in enumerate(sites):
         if reached.limits.closed == "" and len(mine := tasks[now[number]]):
             reached.refuse(workflow, mine)
-    return rows & np.stack([reached.in_time(workflow) for reached in sites])
+    rows &= np.stack([reached.in_time(workflow) for reached in sites])
+    places = np.array([reached.site.files for reached in sites])
+    for task in pieces:  # checkpoint files stay where they are
+        rows[:, task] &= places == places[rows[:, task].argmax()]
+    return rows
 
 
 def _kept_away(workflow: Workflow, steps: Sequence[Step], task: int) -> str:

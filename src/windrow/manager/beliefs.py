@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from math import ceil
@@ -12,6 +12,7 @@ from statistics import median
 import numpy as np
 from numpy.typing import NDArray
 
+from windrow.manager.events import Action, TaskCheckpointed
 from windrow.manager.losses import FOR_S, Avoidance, Losses
 from windrow.manager.terms import Terms
 from windrow.model.requests import Requests
@@ -231,20 +232,62 @@ def descendants(children: Sequence[Iterable[int]], done: Sequence[bool], tasks: 
     return found - given
 
 
-def expect_longer(expected_s: list[int], sites: Sequence[AtSite], job: Job, at_s: int) -> None:
+def expect_longer(
+    expected_s: list[int], sites: Sequence[AtSite], job: Job, at_s: int, apart: Container[int] = ()
+) -> None:
     """A task lost while running takes at least twice as long as it had; else it might be lost forever.
 
-    It had no longer than its job, whatever a clock says that was set in between.
+    It had no longer than its job, whatever a clock says that was set in between. `apart`: tasks that kept something.
     """
     most_s = job.at.site.walltime_s(job.plan.requested_s) or job.plan.requested_s
     longer = {task: 2 * min(at_s - begun, most_s) for task, begun in job.running_since_s.items()}
-    changed = {task: time for task, time in longer.items() if time > expected_s[task]}
-    if not changed:
-        return
-    for task, time in changed.items():
+    changed = {task: time for task, time in longer.items() if time > expected_s[task] and task not in apart}
+    if changed:
+        _expect(expected_s, sites, job.at, changed, at_least=1)
+
+
+class Pieces:
+    """What is kept of tasks with checkpoints, and so what is left of them when they leave a job."""
+
+    def __init__(self) -> None:
+        self.saved: dict[int, tuple[int, int]] = {}
+        """What is done of a task, in seconds, and how many pieces in a row ran out of time and added nothing."""
+        self.open: dict[int, tuple[TaskCheckpointed, AtSite, int]] = {}
+        """The same of tasks in jobs: at which site, and for how long they had run there."""
+
+    def hear(self, event: TaskCheckpointed, job: Job) -> list[Action]:
+        """A job that has kept something was of use."""
+        if event.task in job.open_tasks:
+            self.open[event.task] = event, job.at, event.at_s - job.running_since_s.get(event.task, event.at_s)
+            if event.done_s > self.saved.get(event.task, (0, 0))[0]:
+                job.has_finished_a_task = True
+                job.at.losses.forget()
+        return []
+
+    def leave(self, task: int, expected_s: list[int], sites: Sequence[AtSite]) -> None:
+        """What is left of it counts from now on. Where all that was expected of it is done, that is as long again."""
+        if task not in self.open:
+            return
+        event, at, ran_s = self.open.pop(task)
+        expected, more_s = int(at.work.expected_s[task]), event.done_s - self.saved.get(task, (0, 0))[0]
+        left_s = expected - more_s if more_s < expected else more_s
+        self.saved[task] = event.done_s, event.idle
+        _expect(expected_s, sites, at, {task: max(left_s, 2 * ran_s) if event.idle else left_s}, at_least=0)
+
+    def forget(self, task: int) -> None:
+        """It is done."""
+        self.open.pop(task, None)
+        self.saved.pop(task, None)
+
+
+def _expect(
+    expected_s: list[int], sites: Sequence[AtSite], there: AtSite, times: Mapping[int, int], *, at_least: int
+) -> None:
+    """Expect these times of tasks there, and what follows elsewhere; with `at_least` 1 no less than now."""
+    for task, time in times.items():
         expected_s[task] = time
     for at in sites:
-        expected, faster = at.work.expected_s.copy(), at.site.speed / job.at.site.speed
-        for task, time in changed.items():
-            expected[task] = max(expected[task], time if at is job.at else ceil(time / faster))
+        expected, faster = at.work.expected_s.copy(), at.site.speed / there.site.speed
+        for task, time in times.items():
+            expected[task] = max(1, at_least * expected[task], time if at is there else ceil(time / faster))
         at.work = at.work.expecting(expected)

@@ -171,7 +171,7 @@ def _needs_differ(old: Runnable, before: int, new: Runnable, task: int) -> bool:
 def _needs(runnable: Runnable, task: int) -> tuple[object, ...]:
     workflow, step = runnable.workflow, runnable.steps[task]
     parents = sorted(workflow.ids[p] for p in workflow.parents.of(task).tolist())
-    return (workflow.kinds[task], step.retries, workflow.task(task).need, *parents)
+    return (workflow.kinds[task], step.retries, step.checkpoint, workflow.task(task).need, *parents)
 
 
 def _with_shell_of(old: Runnable, new: Runnable) -> Runnable:

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from windrow.manager import events as e
-from windrow.manager.beliefs import AtSite, Copies, Job, at_site, descendants, expect_longer, join_groups
+from windrow.manager.beliefs import AtSite, Copies, Job, Pieces, at_site, descendants, expect_longer, join_groups
 from windrow.manager.events import Abandon, Action, Decide, StopJob, SubmitJob
 from windrow.manager.terms import Terms
 from windrow.model.allocation import Member
@@ -52,22 +52,21 @@ class Core:
         """The job in which each task is a member."""
         self.copies = Copies(self.jobs, self.job_of)
         self.notes_pace = False  # of one site: for those who ask which tasks are late
+        self.pieces = Pieces()
         self.moved: dict[int, tuple[AtSite, int]] = {}  # tasks that have left a site, and until when they stay away
-        self.submitted = 0
+        self.submitted, self._open, self.is_stopped = 0, 0, False
         self.failed: set[int] = set()
         """Tasks that failed for good."""
         self.blocked: set[int] = set()
         """Descendants of failed tasks: they cannot run."""
         self.trouble = ""
         """Why the run gives up, where it does."""
-        self.is_stopped = False
         self.additions: set[str] = set()
         """The ids of what was added to the workflow."""
         self._left = np.empty(0, dtype=bool)
         self._done: list[bool] = []
         self._expected: list[int] = []
         self._ready: list[tuple[int, int]] = []  # by expected time, the longest first, then by number
-        self._open = 0
         self._take_tasks()
 
     def _take_tasks(self) -> None:
@@ -155,6 +154,8 @@ class Core:
                 return []
             case e.TaskFinished() | e.TaskKept():
                 return self._task_finished(event.task, event.at_s)
+            case e.TaskCheckpointed():
+                return self.pieces.hear(event, self.jobs[event.job])
             case e.JobStarted() | e.JobTaken():
                 return self._job_started(event)
             case e.JobsPlanned():
@@ -292,8 +293,7 @@ class Core:
                 self.jobs[event.by].has_begun = True  # its nodes are at work, though not with its own tasks
         jobs = [other for other in self.jobs.values() if other.is_running and other is not job]
         others = [other.expected_end_s for other in jobs if other.at in job.at.group]
-        job.is_running = True
-        job.started_s = event.at_s if job.taken_by is None else None
+        job.is_running, job.started_s = True, event.at_s if job.taken_by is None else None
         end_s = max(event.at_s, *others, 0) + job.plan.run_s
         job.expected_end_s = event.at_s + job.plan.requested_s if self.terms.busy_is_request else end_s
         for task in sorted(job.copies if not job.is_stopping else ()):  # it is where it runs first
@@ -316,6 +316,7 @@ class Core:
                 actions.append(StopJob(number))  # another job had done it, which came to light only now
         self._done[task] = True
         self._open -= 1
+        self.pieces.forget(task)
         (self.sites[self.site_of[task]] if home is None else home.at).losses.forget()
         became_ready: list[int] = []
         for child in self._children[task]:
@@ -399,6 +400,7 @@ class Core:
     def _put_back(self, task: int) -> None:
         """The task is not in its job any more: it is left, unless a copy of it lives or a failed ancestor blocks it."""
         self.job_of[task] = None
+        self.pieces.leave(task, self._expected, self.sites)
         if (heir := self.copies.heir(task)) is not None:
             self._promote(task, heir)
             return
@@ -426,7 +428,7 @@ class Core:
         stops: list[Action] = []
         cause = event.cause or Cause.LOST
         if cause is Cause.TIME_LIMIT:
-            expect_longer(self._expected, self.sites, job, event.at_s)
+            expect_longer(self._expected, self.sites, job, event.at_s, self.pieces.open)
         self.moved |= job.at.note_preemption(job, event.at_s) if cause is Cause.PREEMPTED else {}
         if event.node and job.taken_by is None:  # else it is counted with the job in whose place it ran
             job.at.avoidance.failed(event.node, event.at_s)

@@ -37,20 +37,6 @@ def job_tag(uid: str, job: int) -> str:
     return f"windrow-{uid}-{job}"
 
 
-def alike(numbers: Sequence[int], core: Core, most: int) -> Iterator[list[int]]:
-    """Jobs that can go out together: consecutive numbers, the same nodes and times; at most so many at once."""
-    plans = {number: core.jobs[number].plan for number in numbers}
-    size = {number: (plan.nodes, plan.requested_s, *_shape(core, number)) for number, plan in plans.items()}
-    group: list[int] = []
-    for number in numbers:
-        if group and (len(group) >= most or number != group[-1] + 1 or size[number] != size[group[0]]):
-            yield group
-            group = []
-        group.append(number)
-    if group:
-        yield group
-
-
 def _shape(core: Core, number: int) -> tuple[NodeShape, Need]:
     """What each node of a job gives it, and what the job must request of each."""
     job = core.jobs[number]
@@ -125,7 +111,22 @@ class Dispatch:
             output=f"{there}/jobs/{number}/output",
             avoid=avoid,
             per_node=_shape(core, number)[1],
+            notice_s=self.runnable.notice_s(plan.all_tasks),
         )
+
+    def alike(self, numbers: Sequence[int], core: Core, most: int) -> Iterator[list[int]]:
+        """Jobs that can go out together: consecutive numbers, the same nodes and times; at most so many at once."""
+        plans = {n: core.jobs[n].plan for n in numbers}
+        notice_s = self.runnable.notice_s
+        size = {n: (p.nodes, p.requested_s, notice_s(p.all_tasks), *_shape(core, n)) for n, p in plans.items()}
+        group: list[int] = []
+        for number in numbers:
+            if group and (len(group) >= most or number != group[-1] + 1 or size[number] != size[group[0]]):
+                yield group
+                group = []
+            group.append(number)
+        if group:
+            yield group
 
     def prepare(self, core: Core, number: int, heard: Mapping[int, int], avoid: tuple[str, ...]) -> JobSpec:
         """Write what the job's agent is to do; then what is submitted for it.
@@ -135,7 +136,7 @@ class Dispatch:
         its second life.
         """
         plan, (shape, _) = core.jobs[number].plan, _shape(core, number)
-        folder = self.folder_of(core, number)
+        folder, hazard = self.folder_of(core, number), core.jobs[number].at.site.hazard
         given_up = sorted(heard.keys() - core.jobs.keys())
         first = min((*core.jobs, *given_up))
         job = JobFile(
@@ -154,6 +155,7 @@ class Dispatch:
             heard_bytes={str(n): heard[n] for n in sorted(heard) if n != number and heard[n]},
             abandoned_bytes=folder.abandoned.stat().st_size if folder.abandoned.exists() else 0,
             site=core.jobs[number].at.name,
+            loss_rate=hazard.rate(plan.nodes) if self.runnable.notice_s(plan.all_tasks) else 0.0,
             arrived_bytes=folder.arrived.stat().st_size if folder.arrived.exists() else 0,
             offered=bool(plan.offered_s) if self.offers else None,
         )
@@ -195,6 +197,7 @@ class Dispatch:
             waits = {p for p in parents.of(task).tolist() if not core.is_done(p)}
             if self.transfers is not None:
                 waits |= self.transfers.waits_for(task, number, place)
+            done_s, idle = core.pieces.saved.get(task, (0, 0))
             spec = task_spec(
                 self.runnable,
                 task,
@@ -204,6 +207,8 @@ class Dispatch:
                 parents=tuple(sorted(waits)),
                 children=tuple(member.children),
                 commit=commit,
+                done_s=float(done_s),
+                idle=idle,
             )
             yield self._moved(spec, place) if place else spec
 

@@ -165,6 +165,22 @@ class TaskRetried:
 
 
 @dataclass(frozen=True, slots=True)
+class TaskCheckpointed:
+    """This much of a task's run, in seconds and over all attempts, is kept, should it be ended.
+
+    `ended`: its attempt is over; the next continues from there. `idle`: how many pieces in a row ran out of time and
+    kept nothing. Where less is kept than before, checkpoint files were lost.
+    """
+
+    at_s: int
+    job: int
+    task: int
+    done_s: int
+    ended: bool = False
+    idle: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class TaskFinished:
     """A task has done its work."""
 
@@ -247,7 +263,8 @@ class FilesGone:
 
 
 JobEvent = JobSubmitted | JobRejected | JobWithdrawn | JobStarted | JobTaken | JobEnded | JobKilled
-TaskEvent = TaskStarted | TaskRetried | TaskFinished | TaskUndone | TaskKept | TaskFailed | TaskDropped | CopyFailed
+TaskOver = TaskFinished | TaskFailed | TaskDropped | CopyFailed
+TaskEvent = TaskStarted | TaskRetried | TaskCheckpointed | TaskUndone | TaskKept | TaskOver
 FileEvent = FilesMoved | MoveFailed | FilesGone
 Event = RunBegan | RunStopped | TasksAdded | JobsPlanned | JobEvent | TaskEvent | FileEvent
 

@@ -182,7 +182,7 @@ def kind_times(story: RunStory) -> list[KindTimes]:
 
 
 def _kind(story: RunStory, name: str, done: Sequence[tuple[int, TaskAttempt]]) -> KindTimes:
-    ran = [attempt_s(attempt, 0.0) for _, attempt in done]
+    ran = [attempt.before_s + attempt_s(attempt, 0.0) for _, attempt in done]
     return KindTimes(
         name=name,
         tasks=len(done),

@@ -21,7 +21,6 @@ from windrow.forecast.base import Forecaster
 from windrow.forecast.ledger import PastPrediction
 from windrow.manager import events as e
 from windrow.manager.beliefs import AtSite
-from windrow.manager.dispatch import alike
 from windrow.manager.inbox import Hearing, Placed, PollTimes
 from windrow.manager.journal import Record
 from windrow.manager.predictions import Predictions
@@ -146,7 +145,7 @@ class Outpost:
             if self._is_decision_due():
                 self._decide()
             unsent = [n for n in self._unsent() if not self.placed[n].is_doubtful and n not in self.wants_stop]
-            for group in alike(unsent, self.run.core, self.at.site.max_array):
+            for group in self.run.dispatch.alike(unsent, self.run.core, self.at.site.max_array):
                 if not self.run.core.trouble:  # which the queue's word on an earlier group may be
                     self._send(group)
         except (QueueError, OutcomeUnknown) as error:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from typing import Any
 
 from windrow.agent import outputs
+from windrow.agent.checkpoints import remove_files
 from windrow.agent.job_file import TaskSpec
 from windrow.agent.order import absolute
 from windrow.model import Runnable, Workflow
@@ -34,6 +36,7 @@ def task_spec(runnable: Runnable, number: int, shared: Collection[str], **more: 
         disk_bytes=task.disk_bytes,
         counts=task.counts,
         retries=step.retries,
+        checkpoint=step.checkpoint,
         elsewhere=step.elsewhere,
         shared=tuple(name for name in task.outputs if name in shared),
         **more,
@@ -50,6 +53,9 @@ def clean_up(
     """
     trouble = ""
     for number, started in attempts.items():
+        if (kept := runnable.steps[number].checkpoint) is not None and is_done(number):
+            with suppress(OSError):  # they are in nobody's way
+                remove_files(runnable.steps[number].workdir, kept.files)
         if copied or not is_done(number):
             try:
                 made = absolute(runnable.steps[number].workdir, runnable.workflow.task(number).outputs)

@@ -34,11 +34,12 @@ class AttemptState(StrEnum):
     FAILED = "failed"
     LOST = "lost"  # with its job or its node
     SUPERSEDED = "superseded"  # stopped: another attempt at the task finished first
+    KEPT = "kept"  # ended after a checkpoint, from which the next continues
 
     @property
     def is_in_vain(self) -> bool:
         """Whether the attempt came to nothing."""
-        return self not in (AttemptState.RUNNING, AttemptState.FINISHED)
+        return self not in (AttemptState.RUNNING, AttemptState.FINISHED, AttemptState.KEPT)
 
 
 class JobStage(StrEnum):

@@ -41,6 +41,8 @@ class TaskAttempt:
     """Bytes of each output, where it finished."""
     number: int = 1
     """What its agent called it, and its output."""
+    before_s: float = 0.0
+    """What earlier attempts had done and kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,9 @@ class TaskStory:
     """When it was to run again although it had finished or failed, and for which file."""
     kept: Kept | None = None
     """Where it had finished before, where it has not run in this run."""
+    saved_s: float = 0.0
+    """What is done of it by its last checkpoint, and when that was heard."""
+    saved_at_s: float = 0.0
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -310,11 +315,16 @@ class RunStory:
             task = self.tasks[member]
             for attempt in task.attempts if member in self.copied else task.attempts[-1:]:
                 if attempt.job == number and attempt.outcome == AttemptState.RUNNING:
-                    attempt.outcome, attempt.ended_s = AttemptState.LOST, at_s
-                    attempt.why, attempt.cause = why or "its job ended", job.cause
+                    self._cut_short(task, attempt, at_s, why or "its job ended", job.cause)
                     if member in self.copied and task.state is TaskState.FINISHED:
                         attempt.outcome, attempt.why = AttemptState.SUPERSEDED, _BEATEN
             self._leave(member, number, (TaskState.SUBMITTED, TaskState.RUNNING))
+
+    @staticmethod
+    def _cut_short(task: TaskStory, attempt: TaskAttempt, at_s: float, why: str, cause: str) -> None:
+        """An attempt ended through no fault of its own; what it had done is lost, unless it wrote a checkpoint."""
+        attempt.outcome = AttemptState.KEPT if task.saved_s > attempt.before_s else AttemptState.LOST
+        attempt.ended_s, attempt.why, attempt.cause = at_s, why, cause
 
     def _leave(self, number: int, job: int, states: tuple[TaskState, ...]) -> None:
         """The task is in this job no more; if it was in one of these states there, then it is where a copy of it is."""
@@ -340,7 +350,15 @@ class RunStory:
                 if is_open:
                     self._move(task, TaskState.RUNNING)
                 number = detail.get("attempt", len(task.attempts) + 1)
-                task.attempts.append(TaskAttempt(event.job, at_s, tuple(detail.get("nodes", ())), number=number))
+                nodes, before_s = tuple(detail.get("nodes", ())), task.saved_s
+                task.attempts.append(TaskAttempt(event.job, at_s, nodes, number=number, before_s=before_s))
+            case e.TaskCheckpointed():
+                task.saved_s, task.saved_at_s = event.done_s, at_s
+                for attempt in task.attempts[-1:]:
+                    attempt.before_s = min(attempt.before_s, event.done_s)
+                    if event.ended:
+                        self._cut_short(task, attempt, at_s, "its time in this job was over", "")
+                        self._move(task, TaskState.SUBMITTED)
             case e.TaskFinished():
                 self.copied.get(event.task, set()).clear()
                 _attempt_over(task, AttemptState.FINISHED, at_s, detail)
@@ -373,7 +391,7 @@ class RunStory:
     def _task_undone(self, task: TaskStory, at_s: float, detail: Any) -> None:
         had_failed = task.state == TaskState.FAILED
         self._move(task, TaskState.PENDING)
-        task.job, task.kept = None, None
+        task.job, task.kept, task.saved_s = None, None, 0.0
         task.undone.append((at_s, LostFile(**detail)))
         if not had_failed:
             return

@@ -39,6 +39,8 @@ def from_agent(job: int, record: agent.Record) -> Record | None:
             event = e.TaskFailed(at, record.task) if record.final else e.TaskRetried(at, job, record.task)
         case agent.TaskDeclined() if record.why == agent.FAILED_HERE:
             event = e.CopyFailed(at, job, record.task)
+        case agent.AttemptSaved():
+            event = e.TaskCheckpointed(at, job, record.task, int(record.done_s), record.ended, record.idle)
         case agent.AttemptLost() if record.cause != Cause.SUPERSEDED:
             return None
         case agent.TaskDeclined() | agent.AttemptLost():
@@ -49,8 +51,9 @@ def from_agent(job: int, record: agent.Record) -> Record | None:
             assert_never(record)
     # asdict() would copy deeply, which was a third of what the manager did while tasks were short
     detail = {name: getattr(record, name) for name in record.__slots__ if name not in ("at", "task", "final")}
-    if not detail.get("sizes", True):
-        del detail["sizes"]
+    for name in agent.SELDOM:
+        if not detail.get(name, True):
+            del detail[name]
     return Record(event, detail, record.at)
 
 
@@ -85,6 +88,8 @@ def ending(job: int, status: JobStatus | None, at_s: float, *, was_asked: bool, 
     detail = {"state": str(status.state), "reason": status.reason, "exit_code": status.exit_code, "agent": last_word}
     if status.state is JobState.TIMED_OUT or last_word == agent.OUT_OF_TIME:
         return Record(e.JobKilled(int(at), job, why="its time was up", cause=Cause.TIME_LIMIT), detail, at)
+    if last_word == agent.NOTICED:
+        return Record(e.JobKilled(int(at), job, why=_CAUSES[JobState.PREEMPTED][1], cause=Cause.PREEMPTED), detail, at)
     if was_asked or (status.state is JobState.ENDED and status.exit_code in (0, None)):
         return Record(e.JobEnded(int(at), job), detail, at)
     other = (Cause.CANCELLED, f"the queue killed it ({status.reason or 'no reason given'})")

@@ -5,11 +5,13 @@ The Workflow says what strategies need to know; a Step says what an allocation n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass, replace
+from math import ceil
 from pathlib import Path
 
 from windrow.errors import InputError
+from windrow.model.checkpoint import Checkpoint
 from windrow.model.workflow import File, Task, Workflow, WorkflowError, whole_path
 
 
@@ -25,7 +27,8 @@ class Step:
     the last one. Empty: the names of the outputs are as they are.
 
     `where` is a condition (`model.conditions`) on the site and its nodes; empty: anywhere. `replicas`: how many
-    attempts at it run at the same time.
+    attempts at it run at the same time. `checkpoint`: how it keeps what it has done; None: where it is ended, all is
+    lost.
     """
 
     command: tuple[str, ...]
@@ -36,6 +39,7 @@ class Step:
     elsewhere: tuple[tuple[int, int, int], ...] = ()
     where: str = ""
     replicas: int = 1
+    checkpoint: Checkpoint | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +60,12 @@ class Runnable:
         known = (workflow.runtime_s > 0).tolist()
         steps = (Step(workflow.commands[i], workdir, runtime_known=known[i]) for i in own)
         return Runnable(workflow, tuple(steps))
+
+    def notice_s(self, tasks: Iterable[int] | None = None) -> int:
+        """How long before an end one of these tasks is to be asked for a checkpoint; 0: none has any."""
+        steps = self.steps if tasks is None else [self.steps[task] for task in tasks]
+        kept = (step.checkpoint for step in steps if step.checkpoint)
+        return ceil(max((one.notice_s for one in kept if one.signal), default=0))
 
     def extended(self, tasks: Sequence[Task], files: Sequence[File], steps: Sequence[Step]) -> tuple[Runnable, str]:
         """The same with more tasks, and the `folder` for `Workflow.extended`: "" where names of files stay as they are.

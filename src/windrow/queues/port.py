@@ -57,7 +57,8 @@ class JobSpec:
     `walltime_s` None: for as long as it takes; only a queue whose jobs start at once takes such a job.
     `tag` is its name in the queue (letters, digits, `-`, `_`, `.`). `output` is the file that gets what it prints.
     `avoid` are nodes that it should not get, where the queue can be told so. `per_node` is what each of its nodes must
-    have for it, beyond what all nodes have: 0 of whatever does not matter.
+    have for it, beyond what all nodes have: 0 of whatever does not matter. `notice_s`: how long before it takes the
+    nodes away the queue should send SIGUSR1, where it can; 0: it need not.
     """
 
     tag: str
@@ -68,6 +69,7 @@ class JobSpec:
     output: str
     avoid: tuple[str, ...] = ()
     per_node: Need = NOTHING
+    notice_s: int = 0
 
     @property
     def limit_s(self) -> int:

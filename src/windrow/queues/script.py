@@ -50,7 +50,7 @@ def array_name(specs: Sequence[JobSpec]) -> str:
     first = specs[0]
     for spec in specs:
         check_form(spec)
-        both = [(job.nodes, job.per_node, job.walltime_s, job.workdir) for job in (first, spec)]
+        both = [(job.nodes, job.per_node, job.walltime_s, job.workdir, job.notice_s) for job in (first, spec)]
         if both[0] != both[1]:
             raise SpecError(f"jobs {first.tag} and {spec.tag} differ in nodes, walltime or workdir: not one array")
     match = NUMBERED.fullmatch(first.tag)

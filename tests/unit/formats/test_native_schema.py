@@ -65,6 +65,10 @@ GOOD = {
     "kind": ["a", "5"],
     "site": ["west", "5"],
     "where": ["gpus >= 1", "'!(site == west) && memory >= 4GiB'"],
+    "checkpoint": [
+        *("{files: state-*}", "{files: [a, 'b/c-*'], signal: USR1, notice: 120s, every: 30m}", "{files: '{id}.*'}"),
+        *("{files: 5, notice: 1.5}", "{files: '*.ckpt', signal: TERM}", "{files: ./a}"),
+    ],
     "matrix": [
         *("{a: [1, 2]}", "{a: 1..9}", "{a: 001..100}", "{a: {range: [1, 9]}}", "{a: {range: [1, 9, 2]}}"),
         *("{a: [x], exclude: []}", "{a: [x, y], exclude: [{a: x}]}", "{_a1: ['']}"),
@@ -91,6 +95,17 @@ BAD = {
     "kind": ["~", "''", "[a]"],
     "site": ["~", "''", "[a]", '"a\'b"', "'a,b'"],
     "where": ["~", "''", "[a]"],
+    "checkpoint": [
+        *("~", "x", "[a]", "{}", "{signal: USR1}", "{files: ''}", "{files: /a}", "{files: '*'}", "{files: ../a}"),
+        *("{files: a/../b}", "{files: a/..}", "{files: a, signal: KILL}", "{files: a, signal: 10}", "{files: []}"),
+        *(
+            "{files: a, every: 5m}",
+            "{files: a, notice: 0}",
+            "{files: a, signal: USR1, every: soon}",
+            "{files: a, b: 1}",
+        ),
+        *("{files: ./}", "{files: [a, ~]}"),
+    ],
     "matrix": [
         *("{}", "[a]", "a", "{a: []}", "{a: [[1]]}", "{a: [~]}", "{a: [1, 1]}", "{a: 1-9}", "{a: {range: 5}}", "~"),
         *("{a: {range: [1]}}", "{a: {range: [1, 9, 0]}}", "{a: {range: [1, 1.5]}}", "{a: {range: [1, 2, 3, 4]}}"),

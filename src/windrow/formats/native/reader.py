@@ -26,6 +26,7 @@ from windrow.formats.native.commands import Commands, refuse_unknown_placeholder
 from windrow.formats.native.schema import Field, TaskForm, read_form
 from windrow.formats.native.yaml_source import read_yaml
 from windrow.model import CycleError, Runnable, Step, WorkflowError, order_and_levels
+from windrow.model.checkpoint import Checkpoint
 from windrow.model.graph import Adjacency
 
 DEFAULT_RUNTIME_S = 60.0
@@ -94,6 +95,7 @@ class _Expansion:
         for form in forms:
             refuse_unknown_placeholders(path, form)
         self._rows = list(self._expanded(forms))
+        self._checkpoints: list[tuple[str, str, int]] = []  # pattern, task, line
         # Where tasks run in different folders, only whole paths name a file in the same way for all of them.
         self._whole_paths = any(row.workdir != self._base for row in self._rows)
         self._number = self._numbers()
@@ -142,10 +144,14 @@ class _Expansion:
             command, env, elsewhere = commands.filled(form, row.id, row.values, inputs, outputs)
             draft.commands[number] = command
             known = form.runtime_s is not None
-            if form.replicas > 1 and not elsewhere:
+            if form.replicas > 1 and (form.checkpoint or not elsewhere):
                 fix = "let the command write to {outputs}, or leave replicas out"
-                raise self._fault(form.line, f"task {row.id} has replicas, but no outputs that can be kept apart", fix)
-            steps.append(Step(command, row.workdir, env, form.retries, known, elsewhere, form.where, form.replicas))
+                what, fix = ("no checkpoints", "leave one of them out") if form.checkpoint else ("no outputs", fix)
+                raise self._fault(form.line, f"task {row.id} has replicas, but {what} that can be kept apart", fix)
+            more = form.where, form.replicas, self._checkpoint(row)
+            steps.append(Step(command, row.workdir, env, form.retries, known, elsewhere, *more))
+        if self._checkpoints:
+            self._refuse_shared_checkpoints(file.id for file in draft.files.files())
         for file, site in self._stays.items():
             if file not in draft.files:
                 raise self._fault(1, f"{file} is to stay at {site}, but no task reads or writes it", "correct its name")
@@ -170,6 +176,37 @@ class _Expansion:
                 if form.workdir is not None:
                     workdir = _joined(self._base, form.workdir.template.fill(values))
                 yield _TaskRow(form, task_id, values, workdir)
+
+    def _checkpoint(self, row: _TaskRow) -> Checkpoint | None:
+        """How the task keeps what it has done. The patterns of its files are noted."""
+        form, values = row.form, {**row.values, "id": row.id}
+        if form.checkpoint is None:
+            return None
+        files = tuple(field.template.fill(values) for field in form.checkpoint_files)
+        for file, field in zip(files, form.checkpoint_files, strict=True):
+            path = _joined(row.workdir, file)
+            if not path.startswith(f"{row.workdir}/"):
+                raise self._fault(
+                    field.line, f"checkpoint files of {row.id} cannot be {file}", "keep them in its folder"
+                )
+            self._checkpoints.append((self._called(path), row.id, field.line))
+        return form.checkpoint._replace(files=files)
+
+    def _refuse_shared_checkpoints(self, files: Iterable[str]) -> None:
+        """They are removed when their task has finished, so nothing else may be meant by their patterns."""
+        names, open_ = _Names(files, are_paths=True), list[tuple[str, str, str]]()
+        for pattern, task, line in sorted(self._checkpoints):
+            (before, *_), after = pattern.split("*"), pattern.rpartition("*")[2]
+            if names.matching(pattern):
+                problem = f"the checkpoint files {pattern} of {task} may be a file that a task reads or writes"
+                raise self._fault(line, problem, "give them a name that no input or output has")
+            # In this order, whatever may mean the same file begins with a beginning of it.
+            open_ = [one for one in open_ if before.startswith(one[0])]
+            for _, other, end in open_:
+                if other != task and (after.endswith(end) or end.endswith(after)):
+                    problem = f"the checkpoint files {pattern} of {task} may be those of {other}"
+                    raise self._fault(line, problem, 'put the task into their name: "{id}.state-*"')
+            open_.append((before, task, after))
 
     def _numbers(self) -> dict[str, int]:
         numbers: dict[str, int] = {}

@@ -19,6 +19,7 @@ from windrow.formats.disk import AnyPath, bare_name
 from windrow.formats.native.text import Template
 from windrow.formats.native.yaml_source import Items, Node, Scalar, YamlTable
 from windrow.model.bounds import COUNT_MAX, DURATION_S_MAX, SIZE_BYTES_MAX
+from windrow.model.checkpoint import SIGNALS, Checkpoint
 from windrow.model.resources import GPUS, Counts, is_name
 
 if TYPE_CHECKING:
@@ -84,6 +85,8 @@ class TaskForm:
     replicas: int = 1
     where: str = ""
     matrix: Matrix | None = None
+    checkpoint: Checkpoint | None = None
+    checkpoint_files: tuple[Field, ...] = ()
 
 
 def read_form(path: AnyPath, root: Node) -> tuple[str, list[TaskForm], dict[str, str]]:
@@ -135,6 +138,8 @@ class _Reader:
         values["where"] = " && ".join(filter(None, conditions))
         made = values.pop("outputs", ())
         values |= {"outputs": tuple(field for field, _ in made), "sizes": tuple(size for _, size in made)}
+        if "checkpoint" in values:
+            values["checkpoint"], values["checkpoint_files"] = values["checkpoint"]
         fields, is_shell = values.pop("command")
         return TaskForm(line=node.line, command=fields, is_shell=is_shell, **values)
 
@@ -231,6 +236,32 @@ class _Reader:
         parse_condition(text := self.kind(node, key), str(self._path), node.line)
         return text
 
+    def checkpoint(self, node: Node, key: str) -> tuple[Checkpoint, tuple[Field, ...]]:
+        """What it says but for the files, whose names may have placeholders."""
+        example = 'write {files: "state-*", signal: USR1, notice: 2m}'
+        if not isinstance(node, YamlTable):
+            raise self._fault(node, f"{key} is {_shown(node)}", example)
+        entries = self._entries(node, _CHECKPOINT_KEYS, key)
+        if "files" not in entries:
+            raise self._fault(node, f"a {key} without files", f"name those that it writes: {example}")
+        files = self.texts(entries["files"], f"files of {key}")
+        if not files:
+            raise self._fault(entries["files"], f"files of {key} is an empty list", example)
+        for field in files:
+            path = "x".join(field.template.literals)
+            if path.startswith("/") or ".." in path.split("/") or not path.replace("*", "").strip("./ "):
+                problem = f"files of {key} cannot be {path!r}"
+                raise InputError(
+                    self._path, problem, line=field.line, fix='name some in the folder of the task: "state-*"'
+                )
+        asked = entries.get("signal")
+        if asked is not None and not (isinstance(asked, Scalar) and asked.text in SIGNALS):
+            raise self._fault(asked, f"signal of {key} is {_shown(asked)}", f"write one of {', '.join(SIGNALS)}")
+        if asked is None and "every" in entries:
+            raise self._fault(entries["every"], f"every of {key} without a signal", f"name the signal too: {example}")
+        times = {f"{name}_s": self.duration(entries[name], f"{name} of {key}") for name in _TIMES if name in entries}
+        return Checkpoint((), asked.text if isinstance(asked, Scalar) else "", **times), files
+
     def matrix(self, node: Node, _key: str) -> Matrix:
         from windrow.formats.native.matrix import MatrixReader  # noqa: PLC0415  (few files have one)
 
@@ -302,6 +333,8 @@ def _shown(node: Node) -> str:
 
 
 _WORKFLOW_KEYS = ("name", "defaults", "tasks", "stays")
+_TIMES = ("notice", "every")
+_CHECKPOINT_KEYS = ("files", "signal", *_TIMES)
 _COUNTS = {"cores": (1, COUNT_MAX), "retries": (0, RETRIES_MAX), "replicas": (1, REPLICAS_MAX)} | dict.fromkeys(
     ("nodes", GPUS, "resources"), (0, COUNT_MAX)
 )
@@ -328,6 +361,7 @@ _READERS: Mapping[str, Callable[[_Reader, Node, str], Any]] = {
     "site": _Reader.site,
     "where": _Reader.where,
     "matrix": _Reader.matrix,
+    "checkpoint": _Reader.checkpoint,
 }
 
 TASK_KEYS = tuple(_READERS)
@@ -335,6 +369,6 @@ TASK_KEYS = tuple(_READERS)
 
 DEFAULT_KEYS = (
     *("shell", "cores", "nodes", "memory", "gpus", "disk", "resources", "runtime", "retries", "env", "workdir"),
-    *("site", "where"),
+    *("site", "where", "checkpoint"),
 )
 """What `defaults` may say for all tasks."""

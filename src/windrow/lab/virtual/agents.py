@@ -4,10 +4,13 @@ Rule 1: an agent is `agent.loop.Loop` with a clock and a crew of its own; whatev
 Rule 2: its tasks take time and make the files that the workflow says, half of each at once and the rest at the end,
 through `agent.outputs` as real ones; whether they fail is for the world to say.
 Rule 3: an agent that is killed says nothing more, and leaves on disk what was there.
+Rule 4: a task with checkpoints writes down how far it had come when it was asked, some seconds later, in one step; then
+it goes on or, if it is one of those that do so, ends.
 """
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from math import ceil, inf
@@ -28,6 +31,8 @@ from windrow.model.cause import Cause
 
 WHOLE = "whole"
 _SWEEP_EVERY_S = 5.0  # real agents do so every second
+_LOOK_EVERY_S = 3.0  # and look after checkpoints
+_WRITES_S = 4.0
 
 
 class Killed(BaseException):
@@ -39,6 +44,9 @@ class Tasks(Protocol):
 
     def begins(self, agent: VirtualAgent, task: int, order: Order) -> None:
         """An attempt begins."""
+
+    def saves(self, agent: VirtualAgent, order: Order) -> None:
+        """An attempt is about to write its checkpoint."""
 
     def takes_s(self, task: int) -> float:
         """How long the attempt that begins now will take."""
@@ -57,17 +65,33 @@ class _Clock(SteadyClock):
 
 class _Wake(Wake):
     def __init__(self) -> None:
-        self.stop_signal = None
+        self.stop_signal, self.is_noticed = None, False
 
     def wait_for_stop(self) -> None:
         pass
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Running:
     order: Order
     outputs: Outputs | None
     end_s: float
+    begun_s: float
+    done_s: float
+    """What was done of it when it began."""
+    saves: tuple[float, float] = (inf, 0.0)
+    """When it writes its next checkpoint, and how much is done by that."""
+
+
+def state_file(order: Order) -> Path:
+    """The checkpoint of a task: how much is done."""
+    return Path(order.workdir, f"state-{order.task}-1")
+
+
+def kept_s(order: Order) -> float:
+    """How much is done by the checkpoint that is there."""
+    file = state_file(order)
+    return float(file.read_text().split()[0]) if order.has_checkpoints and file.exists() else 0.0
 
 
 class _Crew(Crew):
@@ -75,13 +99,19 @@ class _Crew(Crew):
 
     def __init__(self, agent: VirtualAgent, names: tuple[str, ...], tasks: Tasks, now_s: Callable[[], float]) -> None:
         self.names, self._agent, self._tasks, self._now_s = names, agent, tasks, now_s
+        self.is_noticed = False
         self._at_work: dict[int, _Running] = {}
         self._results: list[Result] = []
 
     @property
     def next_s(self) -> float:
         """When the next task ends."""
-        return self._now_s() if self._results else min((run.end_s for run in self._at_work.values()), default=inf)
+        times = (min(run.end_s, run.saves[0]) for run in self._at_work.values())
+        return self._now_s() if self._results else min(times, default=inf)
+
+    def is_at_work(self, task: int) -> bool:
+        """Whether an attempt at it runs."""
+        return task in self._at_work
 
     def reach(self) -> None:
         pass
@@ -96,9 +126,28 @@ class _Crew(Crew):
         except OSError as error:
             self._results.append(self._ended(order, outputs, f"cannot prepare its outputs: {error.strerror}"))
             return
-        self._at_work[order.task] = _Running(order, outputs, self._now_s() + self._tasks.takes_s(order.task))
+        now, done_s = self._now_s(), kept_s(order)
+        left_s = max(1.0, self._tasks.takes_s(order.task) - done_s)
+        self._at_work[order.task] = _Running(order, outputs, now + left_s, now, done_s)
+
+    def ask(self, keys: Collection[int]) -> None:
+        for run in (self._at_work[key] for key in keys if key in self._at_work):
+            now = self._now_s()
+            run.saves = now + _WRITES_S, run.done_s + now - run.begun_s
+
+    def _save(self, run: _Running) -> None:
+        """Write the checkpoint; who ends with it does."""
+        file, (_, done_s), run.saves = state_file(run.order), run.saves, (inf, 0.0)
+        with contextlib.suppress(OSError):
+            about_to_write(file)
+            self._tasks.saves(self._agent, run.order)
+            file.write_text(f"{done_s} {self._agent.queue_id} {run.order.attempt}")
+        if run.order.task % 2:
+            self._results.append(self._ended(self._at_work.pop(run.order.task).order, run.outputs, "exit code 75"))
 
     def collect(self) -> list[Result]:
+        for run in [run for run in self._at_work.values() if run.saves[0] <= min(run.end_s, self._now_s())]:
+            self._save(run)
         due = [task for task, run in self._at_work.items() if run.end_s <= self._now_s()]
         for task in sorted(due, key=lambda task: (self._at_work[task].end_s, task)):
             self._results.append(self._finished(self._at_work.pop(task)))
@@ -160,8 +209,9 @@ class _Loop(Loop):
         now, core = self._clock.now(), self._core
         looks = self._desk.look_again_s(now)
         dues = core.deadline, self._crew.next_s, self._desk.take_over_at, inf if looks is None else now + looks
+        files = self._kept.due_s(core.deadline), *(at for at, _ in self._to_come)
         sweep_s = now + _SWEEP_EVERY_S
-        return min(*dues, sweep_s if self._desk.may_host else max(core.short_at, sweep_s)) - now
+        return min(*dues, *files, sweep_s if self._desk.may_host else max(core.short_at, sweep_s)) - now
 
     def _collect(self) -> None:
         self._desk.take_over(self._clock.now())  # which notes that it was not idle until now
@@ -174,6 +224,14 @@ class _Loop(Loop):
     def running(self) -> list[int]:
         """The tasks that run."""
         return self._core.running
+
+    def is_at_work(self, task: int) -> bool:
+        """Whether an attempt at it runs."""
+        return self._crew.is_at_work(task)
+
+    def heard_s(self, task: int) -> float:
+        """What was heard to be done of the task when its job was written."""
+        return self._core.spec(task).done_s
 
     def home_of(self, task: int) -> int:
         """The job in which the task is."""
@@ -221,6 +279,7 @@ class VirtualAgent:
             crew = _Crew(self, self.hosts, self._tasks, self._now_s)
             clock, named = _Clock(self._now_s), self.queue_id
             self.loop = _Loop(self.folder, job, hosts, writer, self._wake, clock=clock, crew=crew, named=named)
+            self.loop._kept.look_every_s = _LOOK_EVERY_S
             self._turns = iter(self.loop.turns())
         pause_s = next(self._turns, None)
         if pause_s is None:
@@ -234,6 +293,11 @@ class VirtualAgent:
         self.turn()
         if self.exit_code is None:  # it heard of it while it was about to do something else
             self.turn()
+
+    def notice(self) -> None:
+        """A step hears that the nodes will be taken away."""
+        if self.loop is not None:
+            self.loop._crew.is_noticed, self.next_s = True, self._now_s()
 
     def kill(self) -> None:
         """Kill -9."""

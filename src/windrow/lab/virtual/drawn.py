@@ -24,10 +24,12 @@ from windrow.lab.virtual.world import BEGIN_S, World, empty_queue
 from windrow.manager.copying import CopyRules
 from windrow.manager.events import TasksAdded
 from windrow.model import Runnable, Step, Task, Workflow
+from windrow.model.checkpoint import Checkpoint
 from windrow.model.failures import Failures
 from windrow.model.hazard import Hazard
 from windrow.records.runnable_file import record_of
 
+_LIMIT_S = 150  # of jobs, where tasks have checkpoints; some of these take 260 s
 STRATEGIES = ("individual", "glume", "level-by-level", "one-job", "giant", "zhang")
 
 
@@ -51,6 +53,8 @@ class Scenario:
     """1: every second task runs at a place with files of its own."""
     shape: float = 0.0
     """Above 0: nodes fail all the time, with Weibull lives of this shape; else sometimes, with exponential ones."""
+    checkpoints: int = 0
+    """1: tasks have checkpoints, and jobs are shorter than some of them."""
 
     @property
     def command(self) -> str:
@@ -96,12 +100,23 @@ def braid(lanes: int, levels: int, workdir: Path, chance: random.Random, replica
     return Runnable(Workflow.from_tasks("braid", tasks), tuple(steps))
 
 
+def _with_checkpoints(runnable: Runnable, chance: random.Random) -> Runnable:
+    """The same where all tasks have checkpoints, some only when they are asked because of an end."""
+    steps = []
+    for task, step in enumerate(runnable.steps):
+        kept = Checkpoint((f"state-{task}-*",), "USR1", chance.choice([10.0, 30.0]), chance.choice([0.0, 40.0]))
+        steps.append(replace(step, checkpoint=kept))
+    return Runnable(runnable.workflow, tuple(steps))
+
+
 def play(scenario: Scenario, *, tells: bool = False) -> Played:
     """Play it. What breaks an invariant is in the answer, with the command that plays it again."""
     chance = random.Random(scenario.seed)
     with scratch() as folder:
         (folder / "work").mkdir()
         runnable = braid(scenario.lanes, scenario.levels, folder / "work", chance, scenario.replicas)
+        if scenario.checkpoints:
+            runnable = _with_checkpoints(runnable, random.Random(f"checkpoints {scenario.seed}"))
         expected = runnable.workflow.runtime_s.tolist()
         takes = [max(1, round(e * chance.choice([0.5, 0.9, 1.0, 1.0, 1.3]))) for e in expected]
         nodes = chance.choice([3, 6, 12])
@@ -117,12 +132,13 @@ def play(scenario: Scenario, *, tells: bool = False) -> Played:
         far, copies = folder / "far" if scenario.far else None, scenario.copies
         run = VirtualRun(folder / "run", world, begins_with, strategy, additions=joins, copies=copies, far=far)
         run.rules = CopyRules(scenario.reliability, bool(scenario.speculate))
-        run.site = replace(run.site, hazard=Hazard.of_mean(horizon_s / 2))
+        limit_s = _LIMIT_S if scenario.checkpoints else None
+        run.site = replace(run.site, hazard=Hazard.of_mean(horizon_s / 2), max_request_s=limit_s)
         if scenario.kind:
             pick = chance.randrange(1000)
             world.faults = [Fault(Kind(scenario.kind), inf, scenario.record, pick, chance.choice([5, 30, 120, 600]))]
         else:
-            world.faults = draw(scenario.seed, horizon_s, BEGIN_S, scenario.faults)
+            world.faults = draw(scenario.seed, horizon_s, BEGIN_S, scenario.faults, notices=bool(scenario.checkpoints))
         drawn, violation = list(world.faults), ""
         try:
             run.survive()

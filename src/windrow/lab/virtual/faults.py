@@ -43,6 +43,7 @@ class Kind(StrEnum):
     LONG = "task takes long"
     CLOCK = "clock is set"
     FILE = "output is deleted"
+    NOTICED = "job is preempted after a notice"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +57,12 @@ class Fault:
     length_s: int = 60
 
 
-def draw(seed: int, horizon_s: int, begin_s: int, most: int = 8) -> list[Fault]:
-    """Up to so many faults within a run that should take about `horizon_s`."""
+def draw(seed: int, horizon_s: int, begin_s: int, most: int = 8, *, notices: bool = False) -> list[Fault]:
+    """Up to so many faults within a run that should take about `horizon_s`; `notices`: those of preemptions as well."""
     chance = random.Random(seed)
     return [
         Fault(
-            chance.choice(list(Kind)),
+            chance.choice(list(Kind) if notices else list(Kind)[:-1]),
             begin_s + chance.randrange(horizon_s),
             None,
             chance.randrange(1000),
@@ -183,6 +184,10 @@ def _file(world: World, fault: Fault) -> bool:
     return True
 
 
+def _noticed(world: World, fault: Fault) -> bool:
+    return _on_job(lambda world, job: world.notice(job, fault.length_s))(world, fault)
+
+
 _STRIKES: dict[Kind, Callable[[World, Fault], bool]] = {
     Kind.NODE: _on_job(lambda world, job: world.kill_agent(job, JobState.NODE_FAILED)),
     Kind.CUT_OFF: _on_job(World.cut_off),
@@ -204,4 +209,5 @@ _STRIKES: dict[Kind, Callable[[World, Fault], bool]] = {
     Kind.LONG: _long,
     Kind.CLOCK: _clock,
     Kind.FILE: _file,
+    Kind.NOTICED: _noticed,
 }

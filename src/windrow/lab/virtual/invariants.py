@@ -8,6 +8,8 @@
 5. Story equals core: both, and a core that replays the journal, believe the same of every task and job.
 6. Nothing is left at the end: no job in the queue, no unfinished output or draft of a file on disk; and every task is
    done, its outputs whole. 7. Of a run at two places of files, results are at home then, and the other has nothing.
+8. No attempt starts behind the last checkpoint that was heard of, unless that was deleted; none finds in its files what
+   another wrote meanwhile (`World.begins`, `saves`); and when a task is done they are gone.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from windrow.agent.checkpoints import files_of
 from windrow.agent.event_file import AttemptFinished, Tail
 from windrow.agent.folder import RunFolder
 from windrow.agent.order import absolute
@@ -158,6 +161,9 @@ def check_disk(world: World, folder: RunFolder, runnable: Runnable, core: Core) 
                 state = "done" if core.is_done(task) else "not done"
                 raise Violation(f"{path} of task {task}, which is {state}, has {text!r}")
             places.add(Path(path).parent)
+        kept = step.checkpoint.files if step.checkpoint and core.is_done(task) else ()
+        if left := files_of(step.workdir, kept):
+            raise Violation(f"task {task} is done, and has left {left}")
     left = sorted(str(path) for place in places for pattern in _LEFTOVERS for path in place.glob(pattern))
     if left:
         raise Violation(f"left on disk: {left}")

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from windrow.agent.claim import is_fenced
 from windrow.agent.folder import RunFolder
 from windrow.agent.order import Order
-from windrow.lab.virtual.agents import WHOLE, Killed, VirtualAgent
+from windrow.lab.virtual.agents import WHOLE, Killed, VirtualAgent, kept_s, state_file
 from windrow.lab.virtual.disk import no_room, watched
 from windrow.lab.virtual.invariants import Violation
 from windrow.model.graph import Ints
@@ -98,6 +98,7 @@ class World:
     _acting: VirtualAgent | None = None
     _doomed: set[str] = field(default_factory=set)
     _has_news: bool = False
+    _writers: dict[int, str | None] = field(default_factory=dict)  # what the last attempt at a task found of others
 
     def __post_init__(self) -> None:
         self.queue.mood = self._mood
@@ -171,6 +172,12 @@ class World:
         """A job is cancelled, or preempted, by someone else; its agent leaves in good order."""
         self.queue.take_away(queue_id, state)
 
+    def notice(self, queue_id: str, length_s: int) -> None:
+        """A job is to be preempted, and is after this time, unless it leaves before."""
+        if queue_id in self.agents:
+            self.agents[queue_id].notice()
+        self.dues.append((self.now_s + length_s, lambda: self.remove(queue_id, JobState.PREEMPTED)))
+
     def kill_agent(self, queue_id: str, state: JobState | None = None) -> None:
         """A running job ends without a word of its agent; the queue calls it ended, or `state`."""
         if (agent := self.agents.pop(queue_id, None)) is not None:
@@ -214,9 +221,23 @@ class World:
                 continue
             if not order.commit and not is_fenced(other.folder, other.loop.home_of(task)):
                 raise Violation(f"task {task} starts in queue job {agent.queue_id} while it runs in {other.queue_id}")
+            if order.has_checkpoints and other.loop.is_at_work(task):
+                raise Violation(f"task {task} starts in {agent.queue_id}; {other.queue_id} may write its checkpoints")
+        if order.has_checkpoints:
+            self.made.add(str(file := state_file(order)))
+            if kept_s(order) < agent.loop.heard_s(task) and file.name not in self.deleted:
+                raise Violation(f"{kept_s(order)} s of task {task} are kept, not {agent.loop.heard_s(task)}")
+            self._writers[task] = content(str(file))
         for path in set(order.inputs) - self.doubtful:
             if content(path) not in (WHOLE, None):
                 raise Violation(f"task {task} starts on {path}, which is not whole")
+
+    def saves(self, agent: VirtualAgent, order: Order) -> None:
+        """Between two checkpoints of an attempt, or its start and the first, no other attempt wrote any."""
+        found, me = content(str(state_file(order))), f"{agent.queue_id} {order.attempt}"
+        is_own = found is not None and found.endswith(f" {me}")
+        if not is_own and found is not None and found != self._writers.get(order.task):
+            raise Violation(f"checkpoints of task {order.task} are mixed: {me} finds {found}")
 
     def _alive(self) -> list[VirtualAgent]:
         return [*self.agents.values(), *self.unseen.values()]

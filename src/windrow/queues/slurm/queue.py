@@ -97,6 +97,8 @@ class SlurmQueue(BatchQueue):
         if first.avoid:  # beside the nodes that the profile excludes: of two such options the last one counts
             given = [option.partition("=")[2] for option in self.profile.extra if option.startswith("--exclude=")]
             job.append("--exclude=" + ",".join([*given[-1:], *first.avoid]))
+        if first.notice_s and not any(option.startswith("--signal") for option in self.profile.extra):
+            job.append(f"--signal=B:USR1@{first.notice_s}")  # at preemption, too, where the site says so
         job.append(f"--chdir={first.workdir}")
         if len(specs) == 1 and "\\" in first.output:  # which sbatch takes for a quote, and leaves out
             return [*job, f"--job-name={first.tag}", "--output=/dev/null"], redirected_script(first)

@@ -109,16 +109,16 @@ def _times(story: RunStory, now_s: float) -> dict[int, float]:
     for number, task in enumerate(story.tasks):
         for attempt in task.attempts[-1:]:
             if attempt.outcome is AttemptState.FINISHED and attempt.ended_s is not None and expected[number] > 0:
-                found[kinds[number]].append((attempt.ended_s - attempt.started_s) / expected[number])
+                took_s = attempt.ended_s - attempt.started_s + attempt.before_s
+                found[kinds[number]].append(took_s / expected[number])
     every = [part for parts in found.values() for part in parts]
     usual = median(every) if every else 1.0
     parts = {kind: median(parts) for kind, parts in found.items()}
     times: dict[int, float] = {}
     for number, task in enumerate(story.tasks):
         take_s = expected[number] * parts.get(kinds[number], usual)
-        if task.state is TaskState.RUNNING and task.attempts:
-            gone_s = now_s - task.attempts[-1].started_s
-            times[number] = max(take_s - gone_s, _LEAST_PART * take_s)
-        else:
-            times[number] = take_s
+        is_running = task.state is TaskState.RUNNING and task.attempts
+        gone_s = now_s - max(task.attempts[-1].started_s, task.saved_at_s) if is_running else 0.0
+        is_less = is_running or task.saved_s
+        times[number] = max(take_s - task.saved_s - gone_s, _LEAST_PART * take_s) if is_less else take_s
     return times

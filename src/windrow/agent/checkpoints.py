@@ -1,0 +1,230 @@
+"""The checkpoints of the tasks that run in a job: who may write them, when they are asked for, and what they save.
+
+Rule 1: one attempt at a time writes the checkpoint files of a task: the one whose lease is in the run's folder. A lease
+is given back when its attempt is over. Where one was left behind, its agent is dead or cut off: the next attempt takes
+it and waits for `HANDOVER_S`, in which an agent that lives sees that it has lost it, and kills its attempt.
+Rule 2: the files stay until the task has finished. The first attempt of a run finds none of an earlier run.
+Rule 3: a checkpoint is told when its files have changed and are quiet again, or the attempt is over. What was done
+counts up to when it was asked for, or else up to the first change that was seen.
+Rule 4: without `every` a task is asked as often as pays by Young's rule, sqrt(2 * cost / rate), if the rate at which
+jobs are lost is known. Until its first checkpoint one is taken to cost as much as its notice.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import glob
+import math
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from windrow.agent.folder import RunFolder
+from windrow.agent.job_file import TaskSpec
+from windrow.agent.outputs import remove
+from windrow.files import about_to_write, create_once, disk_faults
+from windrow.model.checkpoint import Checkpoint
+
+LOOK_EVERY_S = 1.0
+HANDOVER_S = 5.0
+TELL_EVERY_S = 30.0
+"""Checkpoints that were not asked for are told no more often."""
+
+Signature = tuple[tuple[object, ...], ...]
+
+
+def files_of(workdir: str, patterns: Iterable[str]) -> list[str]:
+    """The files and folders that these patterns mean; of what they may have only `*` has a meaning."""
+    whole = (f"{glob.escape(workdir)}/{glob.escape(p).replace('[*]', '*')}" for p in patterns)
+    return sorted({path for pattern in whole for path in glob.glob(pattern)})  # noqa: PTH207 - patterns of whole paths
+
+
+def remove_files(workdir: str, patterns: Iterable[str]) -> None:
+    """Nothing of them is needed any more. OSError where something stays."""
+    for path in files_of(workdir, patterns):
+        about_to_write(path)
+        remove(path)
+
+
+def _signature(paths: Iterable[str]) -> Signature:
+    """What changes when one of them does. Each is opened: a network file system then asks its server."""
+    found: list[tuple[object, ...]] = []
+    for path in paths:
+        with contextlib.suppress(OSError):  # it is being replaced
+            if os.path.isdir(path):  # noqa: PTH112
+                found += _signature(sorted(entry.path for entry in os.scandir(path)))
+                continue
+            with open(path, "rb") as file:  # noqa: PTH123
+                now = os.fstat(file.fileno())
+            found.append((path, now.st_ino, now.st_size, now.st_mtime_ns))
+    return tuple(found)
+
+
+class Piece(NamedTuple):
+    """What came of an attempt that is over: what was done of its task before, and is now; is that more than in earlier
+    jobs; has it ended since it was asked for a checkpoint; was that as its time here ends; has another its files?
+    """
+
+    before_s: float
+    done_s: float
+    has_gained: bool
+    is_answer: bool
+    is_last: bool
+    is_taken: bool
+
+
+@dataclass
+class _Watched:
+    """An attempt that runs, since `begun_s`, from a checkpoint by which `base_s` was done.
+
+    `told` are its files as last counted, at `told_s`; `latest` as last seen; in between they changed at `changed_s`.
+    `is_last`: it was asked since its time here ends. `has_answered`: it wrote since it was last asked.
+    """
+
+    spec: TaskSpec
+    kept: Checkpoint
+    attempt: int
+    begun_s: float
+    base_s: float
+    told: Signature
+    latest: Signature
+    told_s: float
+    asked_s: float
+    changed_s: float = 0.0
+    is_asked: bool = False
+    is_last: bool = False
+    has_answered: bool = False
+
+    def files(self) -> Signature:
+        return _signature(files_of(self.spec.workdir, self.kept.files))
+
+    def last_ask_s(self, deadline: float) -> float:
+        """When to ask because of the deadline: not before one that should end in time should have ended."""
+        should_end_s = self.begun_s + self.spec.expected_s - (self.base_s - self.spec.done_s)
+        return max(deadline - self.kept.notice_s, should_end_s if should_end_s < deadline else 0.0)
+
+
+class Checkpoints:
+    """Those of one job's tasks."""
+
+    def __init__(self, folder: RunFolder, job: int, rate: float = 0.0) -> None:
+        """`rate`: how often such a job is lost, in losses per second; 0 where that is not known."""
+        self._folder, self._job, self._rate = folder, job, rate
+        self._running: dict[int, _Watched] = {}
+        self._done_s: dict[int, float] = {}
+        self._costs_s: dict[int, float] = {}
+        self._gained: set[int] = set()
+        self._look_at, self.look_every_s = 0.0, LOOK_EVERY_S
+
+    def __contains__(self, task: int) -> bool:
+        """Whether an attempt at this task runs that has checkpoints."""
+        return task in self._running
+
+    def take(self, task: int, attempt: int) -> float:
+        """Become the one attempt that may write the files; how long to wait before it starts. OutsideError: a disk."""
+        path, mine = self._folder.leases / str(task), self._mine(attempt)
+        with disk_faults(f"{path} cannot be written"):
+            path.parent.mkdir(mode=0o700, exist_ok=True)
+            if create_once(path, mine):
+                return 0.0
+            about_to_write(path)
+            path.write_bytes(mine)
+            return HANDOVER_S
+
+    def begin(self, spec: TaskSpec, attempt: int, now: float) -> bool:
+        """Its attempt starts now. False where it starts from zero although more was done: its files are gone."""
+        assert spec.checkpoint is not None
+        with disk_faults(f"{spec.workdir}: old checkpoint files cannot be removed"):
+            if attempt == 1:
+                remove_files(spec.workdir, spec.checkpoint.files)
+        seen = _signature(files_of(spec.workdir, spec.checkpoint.files))
+        known_s = self._done_s.get(spec.task, spec.done_s)
+        base_s = self._done_s[spec.task] = known_s if seen else 0.0
+        self._running[spec.task] = _Watched(spec, spec.checkpoint, attempt, now, base_s, seen, seen, now, now)
+        return base_s == known_s
+
+    def look(self, now: float) -> tuple[dict[int, float], list[int]]:
+        """Tasks that have written checkpoints, with what is done of each; and those whose lease another has."""
+        saved, taken = dict[int, float](), list[int]()
+        if now < self._look_at:
+            return saved, taken
+        self._look_at = now + self.look_every_s
+        for task, watched in self._running.items():
+            if not self._has_lease(task, watched.attempt):
+                taken.append(task)
+                continue
+            seen = watched.files()
+            if seen != watched.latest:
+                watched.changed_s = now if watched.latest == watched.told else watched.changed_s
+                watched.latest = seen
+            elif seen and seen != watched.told and (watched.is_asked or now >= watched.told_s + TELL_EVERY_S):
+                if watched.is_asked:
+                    self._costs_s[task] = max(LOOK_EVERY_S, watched.changed_s - watched.asked_s)
+                self._saved(task, now)
+                saved[task] = self._done_s[task]
+        return saved, taken
+
+    def _saved(self, task: int, now: float) -> None:
+        """What its files say is kept, if they are new: up to when it was asked for, or up to their first change."""
+        watched = self._running[task]
+        if not (seen := watched.files()) or seen == watched.told:
+            return
+        at_s = watched.asked_s if watched.is_asked else now if watched.latest == watched.told else watched.changed_s
+        self._gained.add(task)
+        self._done_s[task] = watched.base_s + at_s - watched.begun_s
+        watched.has_answered |= watched.is_asked
+        watched.told = watched.latest = seen
+        watched.told_s, watched.is_asked = now, False
+
+    def ended(self, task: int, now: float) -> Piece:
+        """The attempt is over."""
+        watched = self._running[task]
+        if has_lease := self._has_lease(task, watched.attempt):
+            self._saved(task, now)
+            with contextlib.suppress(OSError):  # then the next one waits a little
+                about_to_write(path := self._folder.leases / str(task))
+                path.unlink()
+        del self._running[task]
+        has_gained, done_s = task in self._gained, self._done_s[task]
+        is_answer = watched.has_answered and now <= watched.asked_s + watched.kept.notice_s + self.look_every_s
+        return Piece(watched.base_s, done_s, has_gained, is_answer, watched.is_last, not has_lease)
+
+    def asks(self, now: float, deadline: float, *, is_end: bool = False) -> list[int]:
+        """The tasks to ask for a checkpoint now; with `is_end` all that were not asked because of an end."""
+        due = []
+        for task, watched in self._running.items():
+            is_last = is_end or now >= watched.last_ask_s(deadline)
+            if watched.is_last or not (is_last or now >= self._next_s(task, watched)):
+                continue
+            self._saved(task, now)  # what it wrote by itself
+            watched.told = watched.latest = watched.files()
+            watched.asked_s, watched.is_asked, watched.is_last, watched.has_answered = now, True, is_last, False
+            due.append(task)
+        return due
+
+    def due_s(self, deadline: float) -> float:
+        """When to ask or to look next."""
+        asks = [min(self._next_s(t, w), w.last_ask_s(deadline)) for t, w in self._running.items() if not w.is_last]
+        return min([*asks, self._look_at]) if self._running else math.inf
+
+    def have_time(self, now: float) -> bool:
+        """Whether a task that was asked because of an end may still write and leave."""
+        asked = (w for w in self._running.values() if w.is_last and w.kept.signal)
+        return any(now < watched.asked_s + watched.kept.notice_s for watched in asked)
+
+    def _next_s(self, task: int, watched: _Watched) -> float:
+        """When to ask for a checkpoint though no end is near."""
+        every_s = watched.kept.every_s
+        if not every_s and self._rate > 0:
+            every_s = math.sqrt(2 * self._costs_s.get(task, watched.kept.notice_s) / self._rate)
+        return watched.asked_s + every_s if every_s and watched.kept.signal else math.inf
+
+    def _mine(self, attempt: int) -> bytes:
+        return b"%d %d\n" % (self._job, attempt)
+
+    def _has_lease(self, task: int, attempt: int) -> bool:
+        try:
+            return (self._folder.leases / str(task)).read_bytes() == self._mine(attempt)
+        except OSError:  # a hiccup says nothing
+            return True
