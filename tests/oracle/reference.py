@@ -50,7 +50,7 @@ class Reference:
     now: int = 0
     arriving: list[tuple[int, Job]] = field(default_factory=list)
     failing: list[tuple[int, int, int, int]] = field(default_factory=list)
-    hits: list[tuple[int, int, int]] = field(default_factory=list)
+    hits: list[tuple[int, int, int, int]] = field(default_factory=list)
     queue: list[Job] = field(default_factory=list)
     held: list[Job] = field(default_factory=list)
     running: list[Job] = field(default_factory=list)
@@ -164,7 +164,7 @@ class Reference:
         if (lost := holders.get(node)) is not None:
             self.finish(lost, "failed")
             if lost.number >= 0:
-                self.hits.append((self.now, lost.number, self.starts[lost.number]))
+                self.hits.append((self.now, lost.number, self.starts[lost.number], int(loses)))
             if lost.number >= 0 and not loses:
                 del self.starts[lost.number]
                 self.arrive(Job(lost.number, lost.nodes, lost.requested, lost.run, lost.user))

@@ -157,8 +157,12 @@ class Cluster:
 
     @property
     def log_hits(self) -> Ints:
-        """Rows (when, job, when it had started) of the log's jobs that lost a node (needs `record`)."""
-        hits = np.stack([self._log[self._jobs :, k.SUBMIT], *self._starts[self._jobs :].reshape(2, -1)], axis=1)
+        """Rows (when, job, when it had started, whether that was its last run) of log jobs that lost a node.
+
+        Needs `record`.
+        """
+        when, loses = self._log[self._jobs :, [k.SUBMIT, k.LOSES]].T
+        hits = np.stack([when, *self._starts[self._jobs :].reshape(2, -1), loses], axis=1)
         return hits[hits[:, 1] >= 0]
 
     def failed(self) -> Ints:

@@ -51,7 +51,7 @@ class Simulation:
     """One log replayed under one policy. Row i of each column is job i of the log.
 
     `failures` of nodes are as a cluster takes them, None where none can fail; `hits` has a row (when, job, when it had
-    started) for each run that lost a node.
+    started, whether that was its last run) for each run that lost a node.
     """
 
     label: str
@@ -61,12 +61,12 @@ class Simulation:
     wall_s: float = 0.0
     settings: dict[str, str] = field(default_factory=dict)
     failures: Ints | None = None
-    hits: Ints = field(default_factory=lambda: np.zeros((0, 3), dtype=np.int64))
+    hits: Ints = field(default_factory=lambda: np.zeros((0, 4), dtype=np.int64))
 
     @cached_property
     def _was_last(self) -> NDArray[np.bool_]:
         """Of each hit, whether its job did not run again."""
-        last: NDArray[np.bool_] = self.hits[:, 2] == self.start_s[self.hits[:, 1]]
+        last: NDArray[np.bool_] = self.hits[:, 3] == 1
         return last
 
     @property
@@ -78,7 +78,7 @@ class Simulation:
     def ran_s(self) -> Ints:
         """How long each job held its nodes: its run, or its request where that is shorter, or until it was lost."""
         ran = np.minimum(self.log.run_s, self.log.requested_s)
-        when, job, started = self.hits[self._was_last].T
+        when, job, started, _ = self.hits[self._was_last].T
         ran[job] = when - started
         return ran
 
@@ -126,7 +126,7 @@ class Simulation:
         if self.failures is None:
             return {}
         out = np.maximum(self._out_s(int(self.end_s[counted].max())), self.log.submit_s[counted].min())
-        when, job, started = self.hits[counted[self.hits[:, 1]]].T
+        when, job, started, _ = self.hits[counted[self.hits[:, 1]]].T
         lost_s, out_s = self.log.nodes[job] * (when - started), out[:, 1] - out[:, 0]
         counts = int((out_s > 0).sum()), len(job), int(self.is_lost[counted].sum())
         return dict(zip(FAILED, (*counts, float(lost_s.sum() / 3600), float(out_s.sum() / 3600)), strict=True))
@@ -143,7 +143,7 @@ class Simulation:
 
     def runs(self) -> tuple[Ints, Ints, Ints]:
         """Begins, ends and nodes of all runs: of those that count, in order, then of those that lost a node."""
-        when, job, started = self.hits[~self._was_last].T
+        when, job, started, _ = self.hits[~self._was_last].T
         pairs = (self.start_s, started), (self.end_s, when), (self.log.nodes, self.log.nodes[job])
         begin, end, nodes = (np.concatenate(pair) for pair in pairs)
         return begin, end, nodes

@@ -67,7 +67,7 @@ def test_a_replay_with_failures_is_what_one_sees_second_by_second(scenario: Scen
     ):
         place = np.searchsorted(times, np.arange(first, last), side="right") - 1
         assert np.where(place >= 0, values[place], 0).tolist() == expected[first:].tolist()
-    summary, lost = found.summary(), [found.log.nodes[job] * (when - began) for when, job, began in slow.hits]
+    summary, lost = found.summary(), [found.log.nodes[job] * (when - began) for when, job, began, _ in slow.hits]
     assert summary.runs_hit == len(slow.hits)
     assert summary.lost_node_h == pytest.approx(sum(lost) / 3600)
     assert summary.out_node_h == pytest.approx(out[first:].sum() / 3600)
