@@ -7,6 +7,7 @@ copies of their own parents, `depth` deep (0: as deep as it goes).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Literal
 
@@ -15,21 +16,30 @@ import numpy as np
 from windrow.grid.costs import Costs
 from windrow.grid.schedule import Schedule
 from windrow.kernels.grid.duplicates import Executions, place_with_copies
-from windrow.kernels.grid.rooms import empty_plan
+from windrow.kernels.grid.rooms import Plan, empty_plan
 from windrow.kernels.jit import in_python
 
 
 def dsh(costs: Costs, *, by: Literal["end", "start"] = "end", depth: int = 0) -> Schedule:
     """The schedule, with copies: rows of executions that are not where the plan has the task itself."""
-    tasks, depth, rows = len(costs.workflow), 1 + (depth or costs.workflow.depth), 2 * len(costs.workflow)
-    ints, is_done = partial(np.full, fill_value=-1, dtype=np.int64), False
+    order = costs.by(-costs.static_level)
+    return executed(costs, lambda plan, runs: place_with_copies(costs.given, plan, order, runs, by == "start"), depth)
+
+
+def executed(costs: Costs, place: Callable[[Plan, Executions], bool], depth: int = 0, rows: int = 2) -> Schedule:
+    """What `place` fills in, which is given twice as many rows for each task whenever it says that these are few."""
+    tasks, depth, is_done = len(costs.workflow), 1 + (depth or costs.workflow.depth), False
+    ints = partial(np.full, fill_value=-1, dtype=np.int64)
     while not is_done:
         rows *= 2
-        columns = ints(rows), ints(rows), ints(rows), np.zeros(rows), np.zeros(rows), ints(rows), ints(tasks)
-        runs = Executions(*columns, np.zeros(2, dtype=np.int64), ints((depth, 3)), np.zeros(depth))
-        plan, order = empty_plan(costs.given, rows), costs.by(-costs.static_level)
+        size = rows * tasks
+        rows_of, times, of_task = ints((4, size)), np.zeros((2, size)), ints((2, tasks))
+        runs = Executions(
+            *rows_of[:3], *times, rows_of[3], *of_task, np.zeros(2, np.int64), ints((depth, 3)), np.zeros(depth)
+        )
+        plan = empty_plan(costs.given, size)
         with in_python(really=costs.is_small):
-            is_done = place_with_copies(costs.given, plan, order, runs, by == "start")
+            is_done = place(plan, runs)
     size = int(runs.size[0])
     copy = np.flatnonzero(runs.processor[:size] != plan.processor[runs.task[:size]])
     task, processor = np.append(np.arange(tasks), runs.task[copy]), np.append(plan.processor, runs.processor[copy])

@@ -22,7 +22,10 @@ from windrow.model.graph import Ints
 
 
 class Executions(NamedTuple):
-    """All that run, copies included, in `size[0]` rows, and the rows of a trial behind them, to `size[1]`."""
+    """All that run, copies included, in `size[0]` rows, and the rows of a trial behind them, to `size[1]`.
+
+    latest: of each task, the row that it was given last, perhaps of a trial that is over.
+    """
 
     task: Ints
     processor: Ints
@@ -31,6 +34,7 @@ class Executions(NamedTuple):
     end: Floats
     next_one: Ints
     head: Ints
+    latest: Ints
     size: Ints
     stack: Ints
     begins: Floats
@@ -42,26 +46,33 @@ def place_with_copies(given: Given, plan: Plan, order: Ints, runs: Executions, b
     for i in order:
         if runs.size[0] + len(order) > len(runs.task):
             return False
-        best, p, home = np.inf, -1, 0
-        for c in range(len(given.first) - 1):
-            run_s = 0.0 if by_start else given.run_s[i, c]
-            for q in range(given.first[c], min(given.first[c] + plan.touched[c] + 1, given.first[c + 1])):
-                value = try_on(given, plan, runs, i, c, q) + run_s
-                if value < best or p < 0:
-                    best, p, home = value, q, c
-        add(given, runs, i, p, home, try_on(given, plan, runs, i, home, p))
-        for n in range(runs.size[0], runs.size[1]):
-            runs.next_one[n], runs.head[runs.task[n]] = runs.head[runs.task[n]], n
-            occupy(plan, p, runs.begin[n], runs.end[n])
-        plan.processor[i], plan.begin[i], runs.size[0] = p, runs.begin[runs.size[1] - 1], runs.size[1]
-        plan.touched[home] = max(plan.touched[home], p - given.first[home] + 1)
+        place_with_ancestors(given, plan, runs, i, by_start)
     return True
+
+
+@lean
+def place_with_ancestors(given: Given, plan: Plan, runs: Executions, i: int, by_start: bool) -> None:
+    """Put the task somewhere, with the copies of ancestors that it is worth to have there."""
+    best, p, home = np.inf, -1, 0
+    for c in range(len(given.first) - 1):
+        run_s = 0.0 if by_start else given.run_s[i, c]
+        for q in range(given.first[c], min(given.first[c] + plan.touched[c] + 1, given.first[c + 1])):
+            value = try_on(given, plan, runs, i, c, q) + run_s
+            if value < best or p < 0:
+                best, p, home = value, q, c
+    add(given, runs, i, p, home, try_on(given, plan, runs, i, home, p))
+    for n in range(runs.size[0], runs.size[1]):
+        runs.next_one[n], runs.head[runs.task[n]] = runs.head[runs.task[n]], n
+        occupy(plan, p, runs.begin[n], runs.end[n])
+    n = runs.size[1] - 1
+    plan.processor[i], plan.cluster[i], plan.begin[i], plan.end[i] = p, home, runs.begin[n], runs.end[n]
+    plan.touched[home], runs.size[0] = max(plan.touched[home], p - given.first[home] + 1), runs.size[1]
 
 
 @lean
 def add(given: Given, runs: Executions, task: int, p: int, c: int, begin: float) -> None:
     """One more row of the trial."""
-    n = runs.size[1]
+    runs.latest[task] = n = runs.size[1]
     runs.task[n], runs.processor[n], runs.cluster[n] = task, p, c
     runs.begin[n], runs.end[n], runs.size[1] = begin, begin + given.run_s[task, c], n + 1
 
@@ -110,11 +121,11 @@ def start_on(given: Given, plan: Plan, runs: Executions, task: int, c: int, p: i
 @lean
 def arrival(given: Given, runs: Executions, edge: int, c: int, p: int) -> tuple[float, bool]:
     """When the data of an edge are on p, which is one of c, and whether the parent runs, or would run, on p itself."""
-    then, is_here = np.inf, False
-    for n in range(runs.size[0], runs.size[1]):
-        if runs.task[n] == given.parent[edge]:
-            then, is_here = runs.end[n], True
-    n = runs.head[given.parent[edge]]
+    a, then, is_here = given.parent[edge], np.inf, False
+    n = runs.latest[a]
+    if runs.size[0] <= n < runs.size[1] and runs.task[n] == a:
+        then, is_here = runs.end[n], True
+    n = runs.head[a]
     while n >= 0:
         here = runs.processor[n] == p
         then = min(then, runs.end[n] + (0.0 if here else way_s(given, edge, runs.cluster[n], c)))

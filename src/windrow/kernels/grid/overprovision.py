@@ -1,0 +1,95 @@
+"""Tasks one after the other, by HEFT or DSH, and copies of them where TOP wants them (Zhang 2009, figure 6.1).
+
+Rule 1: when the last child of a task is placed, TOP says on which clusters it should run as well; exits come last of
+all. Clusters that run it already count, for TOP and for the limit. Rule 2: a copy goes into the first gap that is long
+enough, and delays nothing that is placed; what is placed later plans around it. Rule 3: it must end by the deadline, a
+multiple of the task's end (from the start of the workflow or, relative, of its run from its begin).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from windrow.kernels.grid.duplicates import Executions, add, arrival, place_with_ancestors
+from windrow.kernels.grid.reliability import Beliefs, failure
+from windrow.kernels.grid.rooms import Floats, Given, Plan, arrivals, best_node, choose, first_room, occupy, put
+from windrow.kernels.grid.top import choose_copies
+from windrow.kernels.jit import kernel, lean
+from windrow.model.graph import Ints
+
+
+class Aims(NamedTuple):
+    """How likely each task should end, by when (times its end), and on how many clusters it may run."""
+
+    wanted: float
+    late: float
+    is_relative: bool
+    limit: int
+
+
+@kernel
+def place_reliably(
+    given: Given, plan: Plan, order: Ints, runs: Executions, beliefs: Beliefs, aims: Aims, left: Ints, is_dsh: bool
+) -> bool:
+    """Put all tasks somewhere, in this order, with copies; `left`: of each, its children. False: too few rows."""
+    clusters, tasks = len(given.first) - 1, len(order)
+    times, places = np.zeros((3, clusters)), np.zeros((2, clusters), dtype=np.int64)
+    exits = np.flatnonzero(left == 0)
+    for i in order:
+        if runs.size[0] + (1 + aims.limit) * tasks > len(runs.task):
+            return False
+        if is_dsh:
+            place_with_ancestors(given, plan, runs, i, False)
+        else:
+            arrivals(given, plan, i, times[0])
+            c = put(given, plan, i, choose(given, plan, i, times[0], 0, clusters))
+            keep(given, runs, i, plan.processor[i], c, plan.begin[i])
+        for a in given.parent[given.start[i] : given.start[i + 1]]:
+            left[a] -= 1
+            if left[a] == 0:
+                copy(given, plan, runs, a, beliefs, aims, times, places)
+    for a in exits:
+        copy(given, plan, runs, int(a), beliefs, aims, times, places)
+    return True
+
+
+@lean
+def keep(given: Given, runs: Executions, task: int, p: int, c: int, begin: float) -> None:
+    """One more execution of the task."""
+    runs.size[1] = n = runs.size[0]
+    add(given, runs, task, p, c, begin)
+    runs.next_one[n], runs.head[task], runs.size[0] = runs.head[task], n, n + 1
+
+
+@lean
+def copy(
+    given: Given, plan: Plan, runs: Executions, task: int, beliefs: Beliefs, aims: Aims, times: Floats, places: Ints
+) -> None:
+    """Put copies of the task where TOP wants them."""
+    ready, ends, risks, nodes, chosen = times[0], times[1], times[2], places[0], places[1]
+    held, n, end = 0, runs.head[task], plan.end[task]
+    nodes[:], runs.size[1] = -1, runs.size[0]
+    while n >= 0:
+        c = runs.cluster[n]
+        if nodes[c] < 0:
+            nodes[c], chosen[held], held = runs.processor[n], c, held + 1
+            ends[c], risks[c] = runs.end[n], failure(beliefs, c, runs.begin[n], runs.end[n])
+        n = runs.next_one[n]
+    if held >= aims.limit:
+        return
+    for c in range(len(ends)):
+        if nodes[c] < 0:
+            ready[c], run_s = 0.0, given.run_s[task, c]
+            for e in range(given.start[task], given.start[task + 1]):
+                ready[c] = max(ready[c], arrival(given, runs, e, c, -1)[0])
+            ends[c], nodes[c] = best_node(given, plan, task, c, ready[c], ready[c] + run_s)
+            risks[c] = failure(beliefs, c, ends[c] - run_s, ends[c])
+    deadline = plan.begin[task] + aims.late * (end - plan.begin[task]) if aims.is_relative else aims.late * end
+    for k in range(held, choose_copies(ends, risks, deadline, aims.wanted, chosen[: aims.limit], held)):
+        c, p, run_s = chosen[k], nodes[chosen[k]], given.run_s[task, chosen[k]]
+        begin = first_room(plan, p, ready[c], run_s)
+        keep(given, runs, task, p, c, begin)
+        occupy(plan, p, begin, begin + run_s)
+        plan.touched[c] = max(plan.touched[c], p - given.first[c] + 1)

@@ -1,0 +1,463 @@
+"""A schedule on clusters that fail and are repaired: whether it ends, when, and what it costs.
+
+Rule 1: a row (a task on a cluster) starts when its planned time has come, the data of all its parents are there, its
+cluster is up and a node of it is free; of several the one that was planned first. Without failures all is as planned.
+Rule 2: a failure kills what runs on its nodes. A task that has no other row, and has not ended, is lost. Without
+restarts the workflow has failed. With restarts the task gets a row on the cluster, of those that are up, where it is
+believed least likely to fail, and so do those parents of whose data none can be reached; a task too often: all fails.
+Rule 3: data go to where rows are planned when the parent ends, and to where a row is added when it is added; from
+clusters that are down nothing can be fetched, but what is there is there again after the repair (`is_losing`: not, and
+rows that wait on the failed cluster must be given their data again then).
+Rule 4: when every task has ended once, all stops. At one moment ends come before failures, and these before starts.
+
+A row waits for data (WAITS), for its turn (IN_LINE), RUNS, has ENDED, or is LOST; GONE: it has ended, but its data are
+lost. `best`: of each row, from `at`, when the data of each edge arrive.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from windrow.kernels.grid.reliability import Beliefs, failure
+from windrow.kernels.grid.rooms import Floats, Given, way_s
+from windrow.kernels.jit import kernel, lean
+from windrow.model.graph import Ints
+
+WAITS, IN_LINE, RUNS, ENDED, LOST, GONE = range(6)
+NOW, CPU_ENDED, CPU_FAILED = range(3)
+ROWS, LEFT, HAS_FAILED, EVENTS = range(4)
+IS_UP, BUSY = range(2)
+
+
+class Planned(NamedTuple):
+    """Rows of a schedule; the edges from each task, as numbers of `Given.parent`, with the child; where to restart."""
+
+    task: Ints
+    cluster: Ints
+    begin: Floats
+    edge_start: Ints
+    edge: Ints
+    child: Ints
+    allowed: Ints
+
+
+class Failing(NamedTuple):
+    """What fails when: for each draw, times in order, the unit, and whether it is a repair. unit: its first node.
+
+    is_losing: with a cluster go its data. is_final: nothing is repaired.
+    """
+
+    time_s: Floats
+    which: Ints
+    is_repair: Ints
+    unit: Ints
+    is_losing: bool
+    is_final: bool
+
+
+class State(NamedTuple):
+    """Of rows, of tasks, of nodes, and two kinds of heaps: of events, and of each cluster's rows in line."""
+
+    task: Ints
+    cluster: Ints
+    begin: Floats
+    known: Floats
+    ready: Floats
+    end: Floats
+    state: Ints
+    node: Ints
+    next_row: Ints
+    at: Ints
+    missing: Ints
+    best: Floats
+    head: Ints
+    alive: Ints
+    ended: Ints
+    restarts: Ints
+    nodes: Ints
+    since: Floats
+    key: Floats
+    event: Ints
+    line_key: Floats
+    line: Ints
+    in_line: Ints
+    times: Floats
+    counts: Ints
+    stack: Ints
+
+
+@kernel
+def play(
+    given: Given, planned: Planned, failing: Failing, beliefs: Beliefs, limit: int, until: Floats, out: Floats
+) -> None:
+    """Into `out`, for each draw: whether it ended, when, and CPU time of what ended, of what failed, of what is left.
+
+    `limit`: how often a task may be restarted. `until`: when each draw is stopped at the latest.
+    """
+    s = new_state(given, planned, failing, limit)
+    total, last, used = 0.0, planned_end(given, planned, s), np.zeros(len(given.first), dtype=np.int64)
+    for r in range(len(planned.task)):
+        total += given.run_s[planned.task[r], planned.cluster[r]]
+        used[planned.cluster[r]] = 1
+    for draw in range(len(out)):
+        stop, k = min(last, until[draw]), 0
+        while failing.time_s[draw, k] < stop and used[cluster_of(given, failing.unit[failing.which[draw, k]])] == 0:
+            k += 1
+        if failing.time_s[draw, k] >= stop:  # nothing fails that matters: all is as planned
+            out[draw, 0], out[draw, 1], out[draw, 2], out[draw, 3] = last < until[draw], stop, 0.0, 0.0
+            for r in range(len(planned.task)):
+                run_s = given.run_s[planned.task[r], planned.cluster[r]]
+                out[draw, 2] += max(0.0, min(run_s, stop - planned.begin[r]))
+        else:
+            begin(given, planned, s)
+            run(given, planned, failing, beliefs, limit, until[draw], draw, s)
+            out[draw, 0], out[draw, 1] = s.counts[LEFT] == 0, s.times[NOW]
+            out[draw, 2], out[draw, 3] = s.times[CPU_ENDED], s.times[CPU_FAILED]
+        out[draw, 4] = 0.0 if out[draw, 0] else max(0.0, total - out[draw, 2])
+
+
+@kernel
+def new_state(given: Given, planned: Planned, failing: Failing, limit: int) -> State:
+    """Room for all rows that there can be."""
+    tasks, planned_rows, nodes, clusters = len(given.run_s), len(planned.task), given.first[-1], len(given.first) - 1
+    rows, most, count = planned_rows + limit * tasks, 1, np.zeros(tasks, dtype=np.int64)
+    edges = limit * len(given.parent)
+    for i in planned.task:
+        count[i] += 1
+        edges += given.start[i + 1] - given.start[i]
+        most = max(most, count[i])
+    events = edges * (most + limit) + 2 * rows + (rows * failing.time_s.shape[1] if failing.is_losing else 0)
+    times, ints = np.zeros((4, rows)), np.zeros((7, rows), dtype=np.int64)
+    of_tasks = np.zeros((4, tasks), dtype=np.int64)
+    lines = np.zeros((clusters, rows)), np.zeros((clusters, rows), dtype=np.int64)
+    return State(
+        ints[0], ints[1], times[0], times[1], times[2], times[3], ints[2], ints[3], ints[4], ints[5], ints[6],
+        np.zeros(edges), of_tasks[0], of_tasks[1], of_tasks[2], of_tasks[3],
+        np.zeros((2, nodes), dtype=np.int64), np.zeros(nodes), np.zeros(events), np.zeros(events, dtype=np.int64),
+        lines[0], lines[1], np.zeros(clusters, dtype=np.int64), np.zeros(3), np.zeros(4, dtype=np.int64),
+        np.zeros(2 * len(given.parent) + 1, dtype=np.int64),
+    )  # fmt: skip
+
+
+@lean
+def planned_end(given: Given, planned: Planned, s: State) -> float:
+    """When every task has ended once, if nothing fails."""
+    last = 0.0
+    s.since[:] = 0.0
+    for i in range(len(s.head)):
+        s.head[i] = -1
+    for r in range(len(planned.task)):
+        i = planned.task[r]
+        end = planned.begin[r] + given.run_s[i, planned.cluster[r]]
+        if s.head[i] < 0 or end < s.end[s.head[i]]:
+            s.head[i], s.end[r] = r, end
+    for i in range(len(s.head)):
+        last = max(last, s.end[s.head[i]])
+    return last
+
+
+@lean
+def cluster_of(given: Given, node: int) -> int:
+    """The node's cluster."""
+    c = 0
+    while given.first[c + 1] <= node:
+        c += 1
+    return c
+
+
+@lean
+def begin(given: Given, planned: Planned, s: State) -> None:
+    """All clusters are new and up, all planned rows wait."""
+    s.head[:], s.alive[:], s.ended[:], s.restarts[:] = -1, 0, 0, 0
+    s.nodes[IS_UP], s.nodes[BUSY], s.since[:] = 1, -1, 0.0
+    s.in_line[:], s.times[:], s.counts[:] = 0, 0.0, 0
+    s.counts[LEFT] = len(s.head)
+    for r in range(len(planned.task)):
+        add_row(given, s, planned.task[r], planned.cluster[r], planned.begin[r])
+        schedule(given, s, r)
+
+
+@lean
+def run(
+    given: Given,
+    planned: Planned,
+    failing: Failing,
+    beliefs: Beliefs,
+    limit: int,
+    until: float,
+    draw: int,
+    s: State,
+) -> None:
+    """From event to event."""
+    k = 0
+    while s.counts[LEFT] > 0 and s.counts[HAS_FAILED] == 0:
+        then = min(failing.time_s[draw, k], s.key[0] if s.counts[EVENTS] > 0 else np.inf)
+        s.times[NOW] = min(then, until)
+        if then >= until or then == np.inf:
+            break
+        happen(given, planned, s, then)
+        while failing.time_s[draw, k] == then and s.counts[LEFT] > 0:
+            first, last = failing.unit[failing.which[draw, k]], failing.unit[failing.which[draw, k] + 1]
+            if failing.is_repair[draw, k] == 1:
+                s.nodes[IS_UP, first:last], s.since[first:last] = 1, then
+                if failing.is_losing:
+                    give_again(given, planned, beliefs, limit, s, cluster_of(given, first))
+            else:
+                fail(given, planned, failing, beliefs, limit, s, first, last)
+            k += 1
+        happen(given, planned, s, then)
+        for c in range(len(s.in_line)):
+            start_rows(given, s, c)
+    for r in range(s.counts[ROWS]):
+        if s.state[r] == RUNS:
+            s.times[CPU_ENDED] += given.run_s[s.task[r], s.cluster[r]] - (s.end[r] - s.times[NOW])
+
+
+@lean
+def happen(given: Given, planned: Planned, s: State, then: float) -> None:
+    """What ends at this moment has ended, and what has its data is in line."""
+    while s.counts[EVENTS] > 0 and s.key[0] == then:
+        r = s.event[0]
+        s.counts[EVENTS] = pop(s.key, s.event, s.counts[EVENTS])
+        if s.state[r] == RUNS and s.end[r] == then:
+            end_row(given, planned, s, r)
+        elif s.state[r] == WAITS and s.ready[r] == then and s.missing[r] == 0:
+            s.state[r], c = IN_LINE, s.cluster[r]
+            s.in_line[c] = push(s.line_key[c], s.line[c], s.in_line[c], s.begin[r], r)
+
+
+@lean
+def fail(
+    given: Given,
+    planned: Planned,
+    failing: Failing,
+    beliefs: Beliefs,
+    limit: int,
+    s: State,
+    first: int,
+    last: int,
+) -> None:
+    """These nodes are down; with them go the rows that they run."""
+    s.nodes[IS_UP, first:last] = 0
+    if failing.is_losing:
+        c = cluster_of(given, first)
+        for r in range(s.counts[ROWS]):
+            if s.cluster[r] == c and s.state[r] == ENDED:
+                s.state[r] = GONE
+            elif s.cluster[r] == c and s.state[r] <= IN_LINE:
+                forget_data(given, s, r)
+        s.in_line[c] = 0
+    for node in range(first, last):
+        r = s.nodes[BUSY, node]
+        if r >= 0:
+            s.nodes[BUSY, node] = -1
+            s.times[CPU_FAILED] += given.run_s[s.task[r], s.cluster[r]] - (s.end[r] - s.times[NOW])
+            lose(given, planned, beliefs, limit, s, r)
+    c = cluster_of(given, first)
+    if failing.is_final and up_node(given, s, c) < 0:
+        s.in_line[c] = 0
+        for r in range(s.counts[ROWS]):
+            if s.cluster[r] == c and s.state[r] <= IN_LINE and s.counts[HAS_FAILED] == 0:
+                lose(given, planned, beliefs, limit, s, r)
+
+
+@lean
+def lose(given: Given, planned: Planned, beliefs: Beliefs, limit: int, s: State, r: int) -> None:
+    """The row is lost, and perhaps its task."""
+    i = s.task[r]
+    s.state[r] = LOST
+    s.alive[i] -= 1
+    if s.alive[i] == 0 and s.ended[i] == 0:
+        s.stack[0] = i
+        restart(given, planned, beliefs, limit, s, 1)
+    for k in range(planned.edge_start[i], planned.edge_start[i + 1] if s.alive[i] == 0 and limit > 0 else 0):
+        x, e = s.head[planned.child[k]], planned.edge[k]
+        while x >= 0:  # it ran again for rows that still wait: they look for its data once more
+            if s.state[x] == WAITS and s.best[s.at[x] + e - given.start[s.task[x]]] == np.inf:
+                restart(given, planned, beliefs, limit, s, fetch(given, s, x, 0))
+            x = s.next_row[x]
+
+
+@lean
+def restart(given: Given, planned: Planned, beliefs: Beliefs, limit: int, s: State, size: int) -> None:
+    """Tasks on the stack that will not end get new rows, and so do those before them whose data cannot be reached."""
+    while size > 0:
+        size -= 1
+        i = s.stack[size]
+        if s.alive[i] == 0 and s.restarts[i] == limit:
+            s.counts[HAS_FAILED] = 1
+            return
+        if s.alive[i] == 0:
+            s.restarts[i] += 1
+            r = add_row(given, s, i, safest(given, planned, beliefs, s, i), s.times[NOW])
+            size = fetch(given, s, r, size)
+
+
+@lean
+def safest(given: Given, planned: Planned, beliefs: Beliefs, s: State, task: int) -> int:
+    """The cluster, of those that are up, where the task is believed least likely to fail; if none is up, of all."""
+    best, least, is_up = -1, np.inf, False
+    for c in range(len(planned.allowed)):
+        node, run_s = up_node(given, s, c), given.run_s[task, c]
+        if planned.allowed[c] == 1 and (node >= 0 or not is_up):
+            age = s.times[NOW] - s.since[max(node, given.first[c])]
+            risk = failure(beliefs, c, age, age + run_s)
+            if (node >= 0 and not is_up) or risk < least or (risk == least and run_s < given.run_s[task, best]):
+                best, least, is_up = c, risk, node >= 0
+    return best
+
+
+@lean
+def fetch(given: Given, s: State, r: int, size: int) -> int:
+    """The row gets all data that can be reached now; onto the stack go parents of whom there are none, nor will be."""
+    i, s.known[r] = s.task[r], s.times[NOW]
+    for e in range(given.start[i], given.start[i + 1]):
+        a = given.parent[e]
+        x = s.head[a]
+        while x >= 0:
+            if s.state[x] == ENDED and (s.cluster[x] == s.cluster[r] or up_node(given, s, s.cluster[x]) >= 0):
+                deliver(given, s, x, r, e)
+            x = s.next_row[x]
+        if s.best[s.at[r] + e - given.start[i]] == np.inf and s.alive[a] == 0:
+            s.stack[size], size = a, size + 1
+    schedule(given, s, r)
+    return size
+
+
+@lean
+def give_again(given: Given, planned: Planned, beliefs: Beliefs, limit: int, s: State, c: int) -> None:
+    """The cluster is back, without data: those that rows on it wait for are sent again, or made again."""
+    for r in range(s.counts[ROWS]):
+        if s.cluster[r] == c and s.state[r] == WAITS and s.ready[r] == np.inf and s.counts[HAS_FAILED] == 0:
+            size = fetch(given, s, r, 0)
+            if size > 0 and limit == 0:
+                lose(given, planned, beliefs, limit, s, r)
+            else:
+                restart(given, planned, beliefs, limit, s, size)
+
+
+@lean
+def up_node(given: Given, s: State, c: int) -> int:
+    """The first node of the cluster that is up, or -1."""
+    for node in range(given.first[c], given.first[c + 1]):
+        if s.nodes[IS_UP, node] == 1:
+            return node
+    return -1
+
+
+@lean
+def add_row(given: Given, s: State, task: int, c: int, begin: float) -> int:
+    """One more row for the task, not before `begin`."""
+    r, parents = s.counts[ROWS], given.start[task + 1] - given.start[task]
+    s.task[r], s.cluster[r], s.begin[r], s.known[r] = task, c, begin, 0.0
+    s.next_row[r], s.head[task], s.counts[ROWS] = s.head[task], r, r + 1
+    if r == 0:
+        s.at[r] = 0
+    if r + 1 < len(s.at):
+        s.at[r + 1] = s.at[r] + parents
+    s.alive[task] += 1
+    forget_data(given, s, r)
+    return r
+
+
+@lean
+def forget_data(given: Given, s: State, r: int) -> None:
+    """The row waits for all data of its parents."""
+    parents = given.start[s.task[r] + 1] - given.start[s.task[r]]
+    s.state[r], s.ready[r], s.missing[r] = WAITS, np.inf, parents
+    s.best[s.at[r] : s.at[r] + parents] = np.inf
+
+
+@lean
+def deliver(given: Given, s: State, x: int, r: int, edge: int) -> bool:
+    """Data of row x, which has ended, go to row r; whether they are the first ones, or come earlier than others."""
+    then = max(s.end[x], s.known[r])
+    if s.cluster[x] != s.cluster[r]:
+        then += way_s(given, edge, s.cluster[x], s.cluster[r])
+    k = s.at[r] + edge - given.start[s.task[r]]
+    if then >= s.best[k]:
+        return False
+    s.missing[r] -= 1 if s.best[k] == np.inf else 0
+    s.best[k] = then
+    return True
+
+
+@lean
+def schedule(given: Given, s: State, r: int) -> None:
+    """If all data of the row are on their way, it is known when it can start."""
+    if s.missing[r] == 0:
+        then = max(s.begin[r], s.times[NOW])
+        for k in range(s.at[r], s.at[r] + given.start[s.task[r] + 1] - given.start[s.task[r]]):
+            then = max(then, s.best[k])
+        if then < s.ready[r]:
+            s.ready[r] = then
+            s.counts[EVENTS] = push(s.key, s.event, s.counts[EVENTS], then, r)
+
+
+@lean
+def start_rows(given: Given, s: State, c: int) -> None:
+    """Rows in line start while there are nodes; one that takes no time needs none of its own."""
+    node = up_node(given, s, c) if s.in_line[c] > 0 else -1
+    while s.in_line[c] > 0 and node >= 0:
+        r = s.line[c, 0]
+        run_s = given.run_s[s.task[r], c]
+        while run_s > 0.0 and node < given.first[c + 1] and (s.nodes[IS_UP, node] == 0 or s.nodes[BUSY, node] >= 0):
+            node += 1
+        if node == given.first[c + 1]:
+            return
+        s.in_line[c] = pop(s.line_key[c], s.line[c], s.in_line[c])
+        s.state[r], s.node[r], s.end[r] = RUNS, -1, s.times[NOW] + run_s
+        if run_s > 0.0:
+            s.node[r], s.nodes[BUSY, node] = node, r
+        s.counts[EVENTS] = push(s.key, s.event, s.counts[EVENTS], s.end[r], r)
+
+
+@lean
+def end_row(given: Given, planned: Planned, s: State, r: int) -> None:
+    """The row has ended; its data go to all that wait for them."""
+    i = s.task[r]
+    s.state[r] = ENDED
+    if s.node[r] >= 0:
+        s.nodes[BUSY, s.node[r]] = -1
+    s.times[CPU_ENDED] += given.run_s[i, s.cluster[r]]
+    s.counts[LEFT] -= 1 if s.ended[i] == 0 else 0
+    s.alive[i], s.ended[i] = s.alive[i] - 1, s.ended[i] + 1
+    for k in range(planned.edge_start[i], planned.edge_start[i + 1]):
+        x = s.head[planned.child[k]]
+        while x >= 0:
+            if s.state[x] == WAITS and deliver(given, s, r, x, planned.edge[k]):
+                schedule(given, s, x)
+            x = s.next_row[x]
+
+
+@lean
+def push(keys: Floats, values: Ints, size: int, key: float, value: int) -> int:
+    """Into a heap, by key and then by value; its size then."""
+    k = size
+    while k > 0:
+        up = (k - 1) // 2
+        if keys[up] < key or (keys[up] == key and values[up] <= value):
+            break
+        keys[k], values[k], k = keys[up], values[up], up
+    keys[k], values[k] = key, value
+    return size + 1
+
+
+@lean
+def pop(keys: Floats, values: Ints, size: int) -> int:
+    """The first leaves the heap; its size then."""
+    last, k = size - 1, 0
+    key, value = keys[last], values[last]
+    while 2 * k + 1 < last:
+        down = 2 * k + 1
+        if down + 1 < last and (
+            keys[down + 1] < keys[down] or (keys[down + 1] == keys[down] and values[down + 1] < values[down])
+        ):
+            down += 1
+        if key < keys[down] or (key == keys[down] and value <= values[down]):
+            break
+        keys[k], values[k], k = keys[down], values[down], down
+    keys[k], values[k] = key, value
+    return last

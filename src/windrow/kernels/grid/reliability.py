@@ -1,0 +1,44 @@
+"""How likely a cluster is to fail while a task runs there, as a planner believes it.
+
+The time from when a cluster is new to its failure has a Weibull distribution: it is above t with a probability of
+exp(-(t / scale) ^ shape). What the probability is of, for a task that runs from `begin` to `end` since then, is a
+decision (`kind`): CONDITIONAL, a failure between the two if there was none before; OVER_RUN, one within as much time of
+a new cluster; FROM_START, one before the end. Wrong beliefs multiply it by `factor`, and stay below 1.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from windrow.kernels.grid.rooms import Floats
+from windrow.kernels.jit import lean
+
+CONDITIONAL, OVER_RUN, FROM_START = range(3)
+JUST_UNDER_1 = 1.0 - 1e-9
+
+
+class Beliefs(NamedTuple):
+    """Of each cluster; and what failure probabilities of tasks are of."""
+
+    shape: Floats
+    scale_s: Floats
+    factor: Floats
+    kind: int
+
+
+@lean
+def hazard(shape: float, scale_s: float, time_s: float) -> float:
+    """All that has added up since the cluster was new: it is still up with a probability of exp(-hazard)."""
+    return (time_s / scale_s) ** shape
+
+
+@lean
+def failure(beliefs: Beliefs, c: int, begin: float, end: float) -> float:
+    """The probability that a task fails there."""
+    shape, scale_s = beliefs.shape[c], beliefs.scale_s[c]
+    since = hazard(shape, scale_s, begin) if beliefs.kind == CONDITIONAL else 0.0
+    until = hazard(shape, scale_s, end - begin if beliefs.kind == OVER_RUN else end)
+    risk = -np.expm1(since - until)
+    return risk if beliefs.factor[c] == 1.0 else min(risk * beliefs.factor[c], JUST_UNDER_1)
