@@ -34,9 +34,9 @@ def executed(costs: Costs, place: Callable[[Plan, Executions], bool], depth: int
         rows *= 2
         size = rows * tasks
         rows_of, times, of_task = ints((4, size)), np.zeros((2, size)), ints((2, tasks))
-        runs = Executions(
-            *rows_of[:3], *times, rows_of[3], *of_task, np.zeros(2, np.int64), ints((depth, 3)), np.zeros(depth)
-        )
+        there = ints((2, tasks, len(costs.grid.clusters)))
+        more = *there, np.full(there[0].shape, np.inf), np.zeros(2, np.int64), ints((depth, 3)), np.zeros(depth)
+        runs = Executions._make((*rows_of[:3], *times, rows_of[3], *of_task, *more))
         plan = empty_plan(costs.given, size)
         with in_python(really=costs.is_small):
             is_done = place(plan, runs)

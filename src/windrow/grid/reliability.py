@@ -44,7 +44,7 @@ class Reliability:
     @property
     def mtbf_s(self) -> Floats:
         """The mean time between failures of each."""
-        return self.scale_s * np.array([gamma(1 + 1 / k) for k in self.shape])
+        return np.array([scale_s * gamma(1 + 1 / k) for scale_s, k in zip(self.scale_s, self.shape, strict=True)])
 
     def survival(self, time_s: float) -> Floats:
         """R: the probability of each that it has not failed by then."""

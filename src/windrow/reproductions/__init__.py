@@ -3,6 +3,7 @@
 PAPERS = {
     "foresight": "the strategy foresight beside all others: where it was tuned, elsewhere, with noise, in parts",
     "glume": "grouping levels of a workflow by estimated makespan: figures 5.2, 5.3, 7.1-7.4, A.1, B.1-B.4, table 7.1",
+    "faults": "ten methods on clusters that fail (Zhang's thesis, chapter 6): figures 6.4-6.16",
     "grid": "schedulers on grids of many clusters, EACP, selection before scheduling: figures 3.2-3.10, 4.4-4.9",
     "hybrid": "rescheduling over batch queues (Zhang's thesis, chapter 5): figures 5.6-5.10, paired t-tests",
     "ilyushkin": "reservations for workflows that share a pool: figures 2, 4-8, tables I and II",

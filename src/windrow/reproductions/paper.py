@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.resources import files
 from importlib.util import find_spec
+from math import isnan
 from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
@@ -253,6 +254,29 @@ def claims_words(said: Sequence[Claim]) -> str:
     """How many of them agree, in a sentence."""
     agree, differ = (sum(c.agrees is verdict for c in said) for verdict in (True, False))
     return f"The text: {agree} of {len(said)} claims agree, {differ} differ."
+
+
+def bounded_claims(
+    said: Iterable[Mapping[str, Any]], measure: Callable[[Mapping[str, Any]], Sequence[float]]
+) -> list[Claim]:
+    """Claims with what print says and the bounds `between` which it agrees; `measure` gives a value for each seed."""
+    found = []
+    for one in said:
+        values, (low, high) = measure(one), one["between"]
+        agree = sum(low <= value <= high for value in values)
+        some = "" if agree in (0, len(values)) else f"; {agree} of {len(values)} seeds"
+        verdict = None if any(map(isnan, values)) else agree == len(values)
+        ours = range_shown(values, one.get("unit", ""))
+        found.append(Claim(one["where"], one["what"], one["printed"], f"{ours}{some}", verdict))
+    return found
+
+
+def range_shown(values: Sequence[float], unit: str) -> str:
+    """The least and the greatest."""
+    return " to ".join(
+        f"{value:.1g}" if unit == "p" else f"{value:.1f} {unit}" if unit else f"{value:.2f}"
+        for value in (min(values), max(values))
+    )
 
 
 def _section(part: Block | Gallery | Listing) -> str:

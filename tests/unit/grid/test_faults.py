@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.grid.played import Slow, events_of
 from tests.unit.grid.twin import costs as any_costs
+from tests.unit.grid.twin import exact, reliably
 
 from windrow.grid.clusters import Cluster, Grid
 from windrow.grid.costs import Costs
@@ -76,6 +77,29 @@ def test_plays_are_those_of_the_twin(
                 costs, lambda *of: failure(believed, *of), restarts, allowed, failing.is_losing, failing.is_final
             )
             assert out[draw].tolist() == pytest.approx(slow.play(plan, events_of(failing, draw), until), abs=1e-9)
+
+
+@given(
+    any_costs(7),
+    st.sampled_from(["HEFT_O", "DSH_O"]),
+    st.integers(0, 1000),
+    st.sampled_from([3.0, 30.0]),
+    st.sampled_from([*KINDS]),
+    st.integers(1, 4),
+    st.booleans(),
+)
+def test_copies_are_those_of_the_twin(
+    costs: Costs, method: str, seed: int, scale_s: float, kind: str, limit: int, is_relative: bool
+) -> None:
+    """Put where TOP wants them, when the last child is placed."""
+    costs = exact(costs)
+    way, aims = METHODS[method], AIMS._replace(limit=limit, is_relative=is_relative, wanted=0.8)
+    believed = reliability(len(costs.grid.clusters), seed, scale_s).beliefs(kind)
+    (plan,) = Planner(costs).plans(way, believed, aims)
+    order = costs.by(-(costs.ranks[0] if way.base == "heft" else costs.static_level)).tolist()
+    slow = reliably(costs, order, lambda *of: failure(believed, *of), aims, way.base == "dsh")
+    rows = zip(plan.task.tolist(), plan.processor.tolist(), plan.start_s.tolist(), strict=True)
+    assert sorted(rows) == sorted((i, p, begin) for i, runs in slow.runs.items() for p, begin, _ in runs)
 
 
 @given(any_costs(), st.integers(0, 50))

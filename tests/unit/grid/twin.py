@@ -15,6 +15,8 @@ from tests.unit.grid.test_clusters import grids
 
 from windrow.grid.clusters import Grid
 from windrow.grid.costs import Costs
+from windrow.grid.top import top
+from windrow.kernels.grid.overprovision import Aims
 from windrow.model import File, Task, Workflow
 
 Placed = tuple[int, float, float]  # processor, begin, end
@@ -56,9 +58,9 @@ class Twin:
     def ready(self, task: int, p: int) -> float:
         return max((self.arrival(a, size, p) for a, size in self.parents[task].items()), default=0.0)
 
-    def start(self, task: int, p: int, insertion: bool) -> float:
+    def start(self, task: int, p: int, insertion: bool, ready: float | None = None) -> float:
         """The first idle gap long enough, or behind all that is there."""
-        ready, there = self.ready(task, p), sorted(self.on.get(p, []))
+        ready, there = self.ready(task, p) if ready is None else ready, sorted(self.on.get(p, []))
         if not insertion:
             return max([ready, *(end for _, end in there)])
         if self.run_s(task, p) == 0:
@@ -151,13 +153,64 @@ def dsh(costs: Costs, order: Iterable[int], *, by_start: bool = False, depth: in
     """With copies: each is tried on a copy of the whole schedule."""
     twin = Twin(costs)
     for task in order:
-        tried = []
-        for p in range(len(twin.home)):
-            trial, begin = _with_copies(twin.copy(), task, p, depth or len(costs.workflow))
-            tried.append((begin + (0 if by_start else twin.run_s(task, p)), p, trial, begin))
-        _, p, twin, begin = min(tried, key=lambda one: one[:2])
-        twin.put(task, p, begin)
+        twin = _dsh_one(twin, task, by_start, depth or len(costs.workflow))
     return twin
+
+
+def _dsh_one(twin: Twin, task: int, by_start: bool, depth: int) -> Twin:
+    tried = []
+    for p in range(len(twin.home)):
+        trial, begin = _with_copies(twin.copy(), task, p, depth)
+        tried.append((begin + (0 if by_start else twin.run_s(task, p)), p, trial, begin))
+    _, p, twin, begin = min(tried, key=lambda one: one[:2])
+    twin.put(task, p, begin)
+    return twin
+
+
+def reliably(
+    costs: Costs, order: list[int], risk: Callable[[int, float, float], float], aims: Aims, is_dsh: bool
+) -> Twin:
+    """HEFT or DSH, with copies of each task, by TOP, when its last child is placed; exits at last."""
+    twin, left = Twin(costs), list(order)
+    own: dict[int, Placed] = {}
+    copied: set[int] = set()
+    for task in order:
+        twin = _dsh_one(twin, task, False, len(order)) if is_dsh else twin.best([task], insertion=True)
+        own[task] = twin.runs[task][-1]
+        left.remove(task)
+        for a in twin.parents[task]:
+            if not any(a in twin.parents[other] for other in left):
+                _copied(twin, a, own[a], risk, aims)
+                copied.add(a)
+    for a in range(len(order)):
+        if a not in copied:
+            _copied(twin, a, own[a], risk, aims)
+    return twin
+
+
+def _copied(twin: Twin, task: int, own: Placed, risk: Callable[[int, float, float], float], aims: Aims) -> None:
+    clusters, held = range(max(twin.home) + 1), dict[int, Placed]()
+    for placed in reversed(twin.runs[task]):
+        held.setdefault(twin.home[placed[0]], placed)
+    if len(held) >= aims.limit:
+        return
+    at = dict(held)
+    for c in set(clusters) - set(held):
+        nodes, grid = [p for p, home in enumerate(twin.home) if home == c], twin.costs.grid
+        ready = 0.0
+        for a, size in twin.parents[task].items():
+            ways = (
+                end + (grid.latency_s[twin.home[q], c] + size * (1 / grid.bandwidth_bytes_s[twin.home[q], c]))
+                for q, _, end in twin.runs[a]
+            )
+            ready = max(ready, min(ways))
+        begin, p = min((twin.start(task, p, True, ready), p) for p in nodes)
+        at[c] = p, begin, begin + twin.run_s(task, p)
+    ends, risks = [at[c][2] for c in clusters], [risk(c, *at[c][1:]) for c in clusters]
+    deadline = own[1] + aims.late * (own[2] - own[1]) if aims.is_relative else aims.late * own[2]
+    chosen = top(ends, risks, wanted=aims.wanted, deadline_s=deadline, limit=aims.limit, held=list(held))
+    for c in chosen[len(held) :]:
+        twin.put(task, at[c][0], at[c][1])
 
 
 def _with_copies(twin: Twin, task: int, p: int, depth: int) -> tuple[Twin, float]:

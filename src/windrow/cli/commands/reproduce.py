@@ -28,6 +28,7 @@ clusters of zhang are synthetic, as its logs are private; KTH and SDSC join them
 
 examples:
   windrow traces fetch KTH-SP2 SDSC-SP2
+  windrow reproduce faults --quick
   windrow reproduce foresight --quick
   windrow reproduce glume --quick
   windrow reproduce glume --full --data logs --out glume

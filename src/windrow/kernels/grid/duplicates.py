@@ -5,9 +5,10 @@ data come last is put there as well, as early as it can; if the task then starts
 it brought is taken back, and that is the start. Rule 2: so it is with the copy's own parents, and so on, as deep as the
 stack. Rule 3: data come from the execution of the parent that delivers first.
 
-Executions of a task are chained: `head` of the task, `next_one` of each. A trial on one processor is rows behind the
-others, which change nothing else; those of the winner are put there. On the `stack` are tasks that wait for a copy: the
-task, the rows that there were, whether it is at its best; `begins` has their starts so far.
+Executions of a task are chained, cluster by cluster: `used` of the task, `after` of each cluster, `head` of the task
+there, `next_one` of each; what comes from far costs as many steps as there are clusters with the parent. A trial on one
+processor is rows behind the others, which change nothing else; those of the winner are put there. On the `stack` are
+tasks that wait for a copy: the task, the rows that there were, whether it is at its best; `begins` has their starts.
 """
 
 from __future__ import annotations
@@ -33,8 +34,11 @@ class Executions(NamedTuple):
     begin: Floats
     end: Floats
     next_one: Ints
-    head: Ints
+    used: Ints
     latest: Ints
+    head: Ints
+    after: Ints
+    first_end: Floats
     size: Ints
     stack: Ints
     begins: Floats
@@ -62,7 +66,7 @@ def place_with_ancestors(given: Given, plan: Plan, runs: Executions, i: int, by_
                 best, p, home = value, q, c
     add(given, runs, i, p, home, try_on(given, plan, runs, i, home, p))
     for n in range(runs.size[0], runs.size[1]):
-        runs.next_one[n], runs.head[runs.task[n]] = runs.head[runs.task[n]], n
+        keep(runs, n)
         occupy(plan, p, runs.begin[n], runs.end[n])
     n = runs.size[1] - 1
     plan.processor[i], plan.cluster[i], plan.begin[i], plan.end[i] = p, home, runs.begin[n], runs.end[n]
@@ -75,6 +79,16 @@ def add(given: Given, runs: Executions, task: int, p: int, c: int, begin: float)
     runs.latest[task] = n = runs.size[1]
     runs.task[n], runs.processor[n], runs.cluster[n] = task, p, c
     runs.begin[n], runs.end[n], runs.size[1] = begin, begin + given.run_s[task, c], n + 1
+
+
+@lean
+def keep(runs: Executions, n: int) -> None:
+    """The row is one of the task's executions."""
+    a, c = runs.task[n], runs.cluster[n]
+    if runs.head[a, c] < 0:
+        runs.after[a, c], runs.used[a], runs.first_end[a, c] = runs.used[a], c, runs.end[n]
+    runs.next_one[n], runs.head[a, c] = runs.head[a, c], n
+    runs.first_end[a, c] = min(runs.first_end[a, c], runs.end[n])
 
 
 @lean
@@ -125,9 +139,12 @@ def arrival(given: Given, runs: Executions, edge: int, c: int, p: int) -> tuple[
     n = runs.latest[a]
     if runs.size[0] <= n < runs.size[1] and runs.task[n] == a:
         then, is_here = runs.end[n], True
-    n = runs.head[a]
+    n, d = runs.head[a, c], runs.used[a]
     while n >= 0:
-        here = runs.processor[n] == p
-        then = min(then, runs.end[n] + (0.0 if here else way_s(given, edge, runs.cluster[n], c)))
-        n, is_here = runs.next_one[n], is_here or here
+        if runs.processor[n] == p:
+            then, is_here = min(then, runs.end[n]), True
+        n = runs.next_one[n]
+    while d >= 0:
+        then = min(then, runs.first_end[a, d] + way_s(given, edge, d, c))
+        d = runs.after[a, d]
     return then, is_here

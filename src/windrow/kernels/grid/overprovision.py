@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from windrow.kernels.grid.duplicates import Executions, add, arrival, place_with_ancestors
+from windrow.kernels.grid.duplicates import Executions, add, arrival, keep, place_with_ancestors
 from windrow.kernels.grid.reliability import Beliefs, failure
 from windrow.kernels.grid.rooms import Floats, Given, Plan, arrivals, best_node, choose, first_room, occupy, put
 from windrow.kernels.grid.top import choose_copies
@@ -45,7 +45,7 @@ def place_reliably(
         else:
             arrivals(given, plan, i, times[0])
             c = put(given, plan, i, choose(given, plan, i, times[0], 0, clusters))
-            keep(given, runs, i, plan.processor[i], c, plan.begin[i])
+            keep_one(given, runs, i, plan.processor[i], c, plan.begin[i])
         for a in given.parent[given.start[i] : given.start[i + 1]]:
             left[a] -= 1
             if left[a] == 0:
@@ -56,11 +56,12 @@ def place_reliably(
 
 
 @lean
-def keep(given: Given, runs: Executions, task: int, p: int, c: int, begin: float) -> None:
+def keep_one(given: Given, runs: Executions, task: int, p: int, c: int, begin: float) -> None:
     """One more execution of the task."""
-    runs.size[1] = n = runs.size[0]
+    runs.size[1] = runs.size[0]
     add(given, runs, task, p, c, begin)
-    runs.next_one[n], runs.head[task], runs.size[0] = runs.head[task], n, n + 1
+    keep(runs, runs.size[0])
+    runs.size[0] = runs.size[1]
 
 
 @lean
@@ -69,14 +70,13 @@ def copy(
 ) -> None:
     """Put copies of the task where TOP wants them."""
     ready, ends, risks, nodes, chosen = times[0], times[1], times[2], places[0], places[1]
-    held, n, end = 0, runs.head[task], plan.end[task]
+    held, d, end = 0, runs.used[task], plan.end[task]
     nodes[:], runs.size[1] = -1, runs.size[0]
-    while n >= 0:
-        c = runs.cluster[n]
-        if nodes[c] < 0:
-            nodes[c], chosen[held], held = runs.processor[n], c, held + 1
-            ends[c], risks[c] = runs.end[n], failure(beliefs, c, runs.begin[n], runs.end[n])
-        n = runs.next_one[n]
+    while d >= 0:
+        n = runs.head[task, d]
+        nodes[d], chosen[held], held = runs.processor[n], d, held + 1
+        ends[d], risks[d] = runs.end[n], failure(beliefs, d, runs.begin[n], runs.end[n])
+        d = runs.after[task, d]
     if held >= aims.limit:
         return
     for c in range(len(ends)):
@@ -90,6 +90,6 @@ def copy(
     for k in range(held, choose_copies(ends, risks, deadline, aims.wanted, chosen[: aims.limit], held)):
         c, p, run_s = chosen[k], nodes[chosen[k]], given.run_s[task, chosen[k]]
         begin = first_room(plan, p, ready[c], run_s)
-        keep(given, runs, task, p, c, begin)
+        keep_one(given, runs, task, p, c, begin)
         occupy(plan, p, begin, begin + run_s)
         plan.touched[c] = max(plan.touched[c], p - given.first[c] + 1)

@@ -112,7 +112,8 @@ def _drawn(rng: np.random.Generator, shapes: str, stability: str, clusters: int)
 
 def _summed(outcome: Outcome, critical_s: float) -> Floats:
     ended, cpu_h = outcome.has_ended, outcome.cpu_s / HOUR
-    parts = np.ones(len(ended)), ended, ended * outcome.end_s / critical_s, ended * cpu_h, (1 - ended) * cpu_h
+    slr = np.where(ended > 0, outcome.end_s / critical_s, 0.0)
+    parts = np.ones(len(ended)), ended, slr, ended * cpu_h, (1 - ended) * cpu_h
     return np.array([part.sum() for part in (*parts, outcome.failed_s / HOUR, outcome.potential_s / HOUR)])
 
 
@@ -134,7 +135,8 @@ class Played:
                     if key not in plans:
                         aims = self.aims._replace(limit=limit)
                         is_same = before and not _is_cut(before, limits[n - 1], method.base == "wdo")
-                        plans[key] = before if is_same else self.planner.plans(method, believed, aims)
+                        made = before if is_same else self.planner.plans(method, believed, aims)
+                        plans[key] = before if _are_equal(before, made) else made
                     before = plans[key]
                     yield a, n, m, self._outcome(m, a if method.restarts else -1, before, believed)
 
@@ -154,6 +156,14 @@ def _is_cut(plans: list[Schedule], limit: int, is_whole: bool) -> bool:
     (plan,) = plans
     places = np.unique(plan.task * len(plan.costs.grid.clusters) + plan.cluster) // len(plan.costs.grid.clusters)
     return bool(np.bincount(places).max() >= limit)
+
+
+def _are_equal(before: list[Schedule], plans: list[Schedule]) -> bool:
+    columns = ("task", "processor", "start_s")
+    pairs = zip(before, plans, strict=False)
+    return len(before) == len(plans) and all(
+        np.array_equal(getattr(a, name), getattr(b, name)) for a, b in pairs for name in columns
+    )
 
 
 def added(parts: Sequence[Part], reading: str = OURS) -> Mapping[tuple[int, str], Floats]:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from windrow.reproductions.grid.plan import FOUR, READINGS, SELECTIONS, STAND_INS, WITH_EACP, Row, Selected
 from windrow.reproductions.paired import paired_t_test
-from windrow.reproductions.paper import Claim, printed
+from windrow.reproductions.paper import Claim, bounded_claims, printed, range_shown
 
 Floats = NDArray[np.float64]
 NAMES = (*FOUR, *WITH_EACP, *READINGS)
@@ -248,28 +248,12 @@ def beside(seeds: Sequence[Mapping[str, Rows]]) -> list[tuple[str, ...]]:
         for experiment in STAND_INS["experiments"]:
             values = [measured(name, seed[experiment].of(kinds=GENERATED), Runs(())) for seed in seeds]
             agree = all(low <= value <= high for value in values)
-            cells.append(_range_shown(values, said.get("unit", "")) + (" *" if agree else ""))
+            cells.append(range_shown(values, said.get("unit", "")) + (" *" if agree else ""))
         found.append((f"{said['where']}: {said['what']}", said["printed"], *cells))
     return found
 
 
 def claims(seeds: Sequence[tuple[Rows, Runs]]) -> list[Claim]:
     """Every claim, by what is measured under each seed."""
-    found = []
-    for said in printed("grid")["claims"]:
-        values = [measured(said["measure"], *seed) for seed in seeds]
-        low, high = said["between"]
-        ours = _range_shown(values, said.get("unit", ""))
-        agree = sum(low <= value <= high for value in values)
-        some = "" if agree in (0, len(values)) else f"; {agree} of {len(values)} seeds"
-        verdict = None if any(np.isnan(values)) else agree == len(values)
-        found.append(Claim(said["where"], said["what"], said["printed"], f"{ours}{some}", verdict))
-    return found
-
-
-def _range_shown(values: Sequence[float], unit: str) -> str:
-    return " to ".join(_shown(value, unit) for value in (min(values), max(values)))
-
-
-def _shown(value: float, unit: str) -> str:
-    return f"{value:.1g}" if unit == "p" else f"{value:.1f} {unit}" if unit else f"{value:.2f}"
+    said = printed("grid")["claims"]
+    return bounded_claims(said, lambda one: [measured(one["measure"], *seed) for seed in seeds])

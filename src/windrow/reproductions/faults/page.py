@@ -1,0 +1,151 @@
+"""The page of chapter 6: each claim of the text beside ours (`printed.toml`), its figures, and our decisions varied.
+
+A claim agrees only if it does under each of the seeds; for each set of shapes alone as for both together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from windrow.grid.clusters import Floats
+from windrow.grid.faults import METHODS
+from windrow.report.block import Block
+from windrow.reproductions.charts import grouped_bars, short
+from windrow.reproductions.faults.plan import (
+    ACCURACIES,
+    FAMILIES,
+    LIMITS,
+    OURS,
+    READINGS,
+    SEEDS,
+    SHAPES,
+    STABILITIES,
+    STAND_INS,
+    Part,
+    added,
+    plan_faults,
+)
+from windrow.reproductions.faults.sums import Sums, pooled
+from windrow.reproductions.paper import (
+    Claim,
+    Gallery,
+    Listing,
+    Paper,
+    PaperPlan,
+    Picture,
+    Report,
+    Texts,
+    bounded_claims,
+    claims_words,
+    printed,
+)
+
+Seeds = Sequence[Mapping[str, Floats]]
+_TEXTS = Texts("faults")
+_GROUPS: Mapping[str, Sequence[str]] = {
+    "all": ("all",),
+    "stability": STABILITIES,
+    "accuracy": ACCURACIES,
+    "limit": [str(limit) for limit in LIMITS],
+    "family": FAMILIES,
+    "shapes": SHAPES,
+}
+
+
+def claims(seeds: Seeds, shapes: str = "") -> list[Claim]:
+    """What the text says, each beside ours."""
+    each = [Sums(seed, shapes) for seed in seeds]
+    return bounded_claims(
+        printed("faults")["claims"], lambda one: [sums.compared(one["of"], one.get("by", "")) for sums in each]
+    )
+
+
+def report(plan: PaperPlan, found: Sequence[Any]) -> Report:
+    """What the calls gave."""
+    parts: list[Part] = list(found)
+    of = {name: _by_seed(parts, name) for name in (OURS, *READINGS)}
+    ours = pooled(of[OURS])
+    said = claims(of[OURS])
+    readings = {name: _reading(seeds) for name, seeds in of.items()}
+    head = ("", *(title for title, *_ in _TEXTS["key"]), "claims that agree")
+    rows = [
+        (name, *(short(value) for value in values), f"{agree} of {able}")
+        for name, (values, agree, able) in readings.items()
+    ]
+    lead = (
+        f"Zhang (2009), chapter 6: ten methods on nine clusters that fail, {ours.runs:,.0f} runs under five seeds, "
+        "beside what the text says."
+    )
+    findings = [claims_words(said), *(text.format(**_numbers(ours)) for text in _TEXTS["findings"])]
+    numbers = {
+        "runs": int(ours.runs),
+        "claims": [asdict(claim) for claim in said],
+        "readings": {
+            name: dict(zip(head[1:], (*values, agree), strict=True)) for name, (values, agree, _) in readings.items()
+        },
+    }
+    blocks = [_TEXTS.claims(said), _apart(of[OURS], said), _TEXTS.block("readings", head, rows)]
+    gallery = Gallery("Figures 6.4 to 6.16", "", [_picture(ours, *said) for said in _TEXTS["figures"]])
+    title, quick = "Workflows on clusters that fail, run again", _TEXTS["quick"].format(**STAND_INS["workflows"])
+    shown: list[Block | Gallery | Listing] = [
+        *blocks,
+        _parts_of_cpu(ours),
+        gallery,
+        Listing("What is ours", _TEXTS["ours"]),
+    ]
+    return Report(plan, title, lead, findings, quick, shown, numbers)
+
+
+def _by_seed(parts: Sequence[Part], reading: str) -> Seeds:
+    sums = added(parts, reading)
+    return [{family: sums[seed, family] for family in FAMILIES} for seed in SEEDS]
+
+
+def _numbers(ours: Sums) -> dict[str, float]:
+    return {name: ours.compared(of, *by) for name, of, *by in _TEXTS["numbers"]}
+
+
+def _reading(seeds: Seeds) -> tuple[list[float], int, int]:
+    """The key numbers, how many claims agree, and how many can be checked."""
+    sums, said = pooled(seeds), claims(seeds)
+    able = [claim.agrees for claim in said if claim.agrees is not None]
+    return [sums.compared(*words) for _, *words in _TEXTS["key"]], sum(able), len(able)
+
+
+def _apart(seeds: Seeds, together: Sequence[Claim]) -> Block:
+    """Both sets of shapes."""
+    apart = [claims(seeds, shapes) for shapes in SHAPES]
+    rows = [
+        (
+            f"{one.where}: {one.what}",
+            one.printed,
+            *(f"{claim.ours}{' *' if claim.agrees else ''}" for claim in (one, *more)),
+        )
+        for one, *more in zip(together, *apart, strict=True)
+    ]
+    return _TEXTS.block("shapes", ("", "print", "together", *SHAPES), rows)
+
+
+def _parts_of_cpu(ours: Sums) -> Block:
+    kinds = ("used", "wasted", "failed", "potential")
+    rows = [(name, *(short(ours.value(f"{kind} {name}")) for kind in kinds)) for name in METHODS if name not in kinds]
+    return _TEXTS.block("cpu", ("", *kinds), rows)
+
+
+def _picture(
+    ours: Sums, title: str, unit: str, measure: str, groups: str, methods: str = "", where: str = ""
+) -> Picture:
+    names = methods.split() or list(METHODS)
+    labels = _GROUPS[groups]
+    words = {label: f"limit {label}" if groups == "limit" else label for label in labels}
+    series = {
+        words[label]: [ours.value(f"{measure} {name} {'' if label == 'all' else label} {where}") for name in names]
+        for label in labels
+    }
+    lines = tuple((name, *(short(values[k]) for values in series.values())) for k, name in enumerate(names))
+    return Picture(grouped_bars(names, series, unit, title, short), Block(title, f"{unit}.", ("", *series), lines))
+
+
+PAPER = Paper(plan_faults, report, "own fixed experiments", needs=("matplotlib",))

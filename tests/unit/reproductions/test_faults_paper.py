@@ -1,0 +1,90 @@
+"""The reproduction of Zhang's chapter 6: measures in words, a part that does not depend on what else runs, the page."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from windrow.grid.faults import METHODS, Planner
+from windrow.kernels.jit import in_python
+from windrow.reproductions.faults import page, plan
+from windrow.reproductions.faults.plan import FAMILIES, OURS, READINGS, SEEDS, SHAPE, SUMMED, Part, plan_faults
+from windrow.reproductions.faults.sums import Sums
+from windrow.reproductions.paper import PaperPlan, Wishes, printed
+
+
+def made_up(success: float = 0.5) -> np.ndarray:
+    sums = np.zeros(SHAPE)
+    rng = np.random.default_rng(1)
+    sums[..., 0] = 10
+    sums[..., 1] = 10 * success
+    sums[..., 2:] = rng.uniform(1, 2, (*SHAPE[:-1], len(SUMMED) - 2))
+    return sums
+
+
+def test_measures_are_of_what_their_words_say() -> None:
+    sums = made_up()
+    sums[0, 2, 1, 2, 0] = [10, 4, 8, 1, 2, 3, 6]  # long shapes, stable, optimistic, limit 10, HEFT
+    of = Sums({family: sums * (family == "fft") for family in FAMILIES})
+    words = "HEFT stable optimistic 10 long fft"
+    found = {name: of.value(f"{name} {words}") for name in ("success", "slr", "cpu", "potential", "expected", "failed")}
+    assert found == pytest.approx(
+        {"success": 40, "slr": 2, "cpu": 0.6, "potential": 1.2, "expected": 1.5, "failed": 0.3}
+    )
+    assert of.value(f"success {words.replace('stable', 'stable|shaky')}") == 50
+    assert of.value(f"success {words.replace('stable', 'stable&shaky')}") == 40
+    assert of.value(f"success {words.replace('stable', 'stable+shaky')}") == 45
+    assert of.compared(f"success {words}", "success DSH") == pytest.approx(-20)
+    assert Sums(of.by_family, "long").value("success HEFT stable optimistic 10") == 40
+    assert np.isnan(of.value("slr HEFT gauss"))
+
+
+def test_page_markdown_and_json(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page, "grouped_bars", lambda *_: "<svg/>")
+    monkeypatch.setattr(page, "READINGS", READINGS[:1])
+    parts = [Part(name, seed, f, made_up()) for name in (OURS, *READINGS[:1]) for seed in SEEDS for f in FAMILIES]
+    for part in parts:
+        if part.reading != OURS:
+            part.sums[:, :, 1:] = part.sums[:, :, :, 1:] = 0  # one accuracy, one limit
+    made = page.report(PaperPlan("quick"), parts)
+    count = len(printed("faults")["claims"])
+    assert len(made.blocks[0].rows) == len(made.blocks[1].rows) == count
+    assert f"of {count} claims agree" in made.findings[0]
+    assert "Figures 6.4 to 6.16" in made.html()
+    assert "Figure 6.16" in made.markdown()
+    assert "D17: nodes fail" in made.markdown()
+    told = json.loads(json.dumps(made.json(), allow_nan=False))
+    assert told["runs"] == 10 * np.prod(SHAPE[:-1]) * len(FAMILIES) * len(SEEDS)
+    assert {claim["agrees"] for claim in told["claims"]} == {True, False}
+
+
+def test_the_plan_has_635_workflows_of_the_right_sizes() -> None:
+    full, quick = plan_faults(Wishes(full=True)), plan_faults(Wishes())
+    ours = [call.args for call in full.calls if call.args[0] == OURS]
+    assert sum(len(numbers) for *_, numbers in ours) == 635
+    assert len({(seed, family, n) for _, seed, family, numbers in ours for n in numbers}) == 635
+    assert len(quick.calls) == len(SEEDS) * len(FAMILIES) * (2 + len(READINGS))
+    sizes = plan.STAND_INS["workflows"]["tasks"]
+    assert all(50 <= size <= 1000 for each in sizes.values() for size in each)
+    assert np.mean([np.mean(each) for each in sizes.values()]) >= 300
+
+
+@pytest.mark.slow
+def test_a_part_is_the_same_each_time_and_limits_only_add(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plans that the limit did not cut are not made again; the sums are as if they were."""
+    monkeypatch.setitem(plan.STAND_INS["reliability"], "draws", 1)
+    monkeypatch.setitem(plan.STAND_INS["workflows"], "tasks", {family: [9] for family in FAMILIES})
+    few = plan.nine_sites(1).part({0: 2, 1: 2, 8: 1})
+    monkeypatch.setattr(plan, "nine_sites", lambda _: few)
+    with in_python():
+        costs = plan.workflow_on(plan.nine_sites(1), 1, "gauss", 0)
+        hours = Planner(costs).bases["heft"].makespan_s / 3600 / plan.STAND_INS["calibrated"]["length"]
+        assert 3 <= hours <= 720
+        one = plan.run(OURS, 1, "gauss", range(1))
+        monkeypatch.setattr(plan, "_is_cut", lambda *_: True)
+        again = plan.run(OURS, 1, "gauss", range(1))
+    assert one.sums.tolist() == again.sums.tolist()
+    assert (one.sums[..., 0] == 1).all()
+    assert one.sums.shape[-2] == len(METHODS)
