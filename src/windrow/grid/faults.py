@@ -23,7 +23,7 @@ from windrow.grid.heft import heft
 from windrow.grid.schedule import Schedule, on_part
 from windrow.grid.wdo import wdo
 from windrow.kernels.grid.overprovision import Aims, place_reliably
-from windrow.kernels.grid.play import Failing, Planned, play
+from windrow.kernels.grid.play import Failing, Game, Planned, play
 from windrow.kernels.grid.reliability import Beliefs
 from windrow.model.graph import Ints
 
@@ -141,5 +141,7 @@ class Planner:
         if is_apart:
             allowed[np.setdiff1d(np.arange(len(allowed)), plan.cluster)] = 0
         planned, out = Planned(plan.task, plan.cluster, plan.start_s, *self._edges, allowed), np.zeros((len(until), 5))
-        play(self.costs.given, planned, failing, beliefs, restarts, until, out)
+        ends = np.full(len(self.costs.workflow), inf)
+        np.minimum.at(ends, plan.task, plan.end_s)
+        play(Game(self.costs.given, planned, failing, beliefs, restarts), float(ends.max()), until, out)
         return out

@@ -57,6 +57,16 @@ class Failing(NamedTuple):
     is_final: bool
 
 
+class Game(NamedTuple):
+    """What does not change; `limit`: how often a task may be restarted."""
+
+    given: Given
+    planned: Planned
+    failing: Failing
+    beliefs: Beliefs
+    limit: int
+
+
 class State(NamedTuple):
     """Of rows, of tasks, of nodes, and two kinds of heaps: of events, and of each cluster's rows in line."""
 
@@ -89,15 +99,13 @@ class State(NamedTuple):
 
 
 @kernel
-def play(
-    given: Given, planned: Planned, failing: Failing, beliefs: Beliefs, limit: int, until: Floats, out: Floats
-) -> None:
+def play(g: Game, last: float, until: Floats, out: Floats) -> None:
     """Into `out`, for each draw: whether it ended, when, and CPU time of what ended, of what failed, of what is left.
 
-    `limit`: how often a task may be restarted. `until`: when each draw is stopped at the latest.
+    `last`: when it ends if nothing fails. `until`: when each draw is stopped at the latest.
     """
-    s = new_state(given, planned, failing, limit)
-    total, last, used = 0.0, planned_end(given, planned, s), np.zeros(len(given.first), dtype=np.int64)
+    s, given, planned, failing = new_state(g), g.given, g.planned, g.failing
+    total, used = 0.0, np.zeros(len(given.first), dtype=np.int64)
     for r in range(len(planned.task)):
         total += given.run_s[planned.task[r], planned.cluster[r]]
         used[planned.cluster[r]] = 1
@@ -112,15 +120,16 @@ def play(
                 out[draw, 2] += max(0.0, min(run_s, stop - planned.begin[r]))
         else:
             begin(given, planned, s)
-            run(given, planned, failing, beliefs, limit, until[draw], draw, s)
+            run(g, s, until[draw], draw)
             out[draw, 0], out[draw, 1] = s.counts[LEFT] == 0, s.times[NOW]
             out[draw, 2], out[draw, 3] = s.times[CPU_ENDED], s.times[CPU_FAILED]
         out[draw, 4] = 0.0 if out[draw, 0] else max(0.0, total - out[draw, 2])
 
 
 @kernel
-def new_state(given: Given, planned: Planned, failing: Failing, limit: int) -> State:
+def new_state(g: Game) -> State:
     """Room for all rows that there can be."""
+    given, planned, failing, limit = g.given, g.planned, g.failing, g.limit
     tasks, planned_rows, nodes, clusters = len(given.run_s), len(planned.task), given.first[-1], len(given.first) - 1
     rows, most, count = planned_rows + limit * tasks, 1, np.zeros(tasks, dtype=np.int64)
     edges = limit * len(given.parent)
@@ -142,29 +151,9 @@ def new_state(given: Given, planned: Planned, failing: Failing, limit: int) -> S
 
 
 @lean
-def planned_end(given: Given, planned: Planned, s: State) -> float:
-    """When every task has ended once, if nothing fails."""
-    last = 0.0
-    s.since[:] = 0.0
-    for i in range(len(s.head)):
-        s.head[i] = -1
-    for r in range(len(planned.task)):
-        i = planned.task[r]
-        end = planned.begin[r] + given.run_s[i, planned.cluster[r]]
-        if s.head[i] < 0 or end < s.end[s.head[i]]:
-            s.head[i], s.end[r] = r, end
-    for i in range(len(s.head)):
-        last = max(last, s.end[s.head[i]])
-    return last
-
-
-@lean
 def cluster_of(given: Given, node: int) -> int:
     """The node's cluster."""
-    c = 0
-    while given.first[c + 1] <= node:
-        c += 1
-    return c
+    return int(np.searchsorted(given.first, node, side="right")) - 1
 
 
 @lean
@@ -180,34 +169,25 @@ def begin(given: Given, planned: Planned, s: State) -> None:
 
 
 @lean
-def run(
-    given: Given,
-    planned: Planned,
-    failing: Failing,
-    beliefs: Beliefs,
-    limit: int,
-    until: float,
-    draw: int,
-    s: State,
-) -> None:
+def run(g: Game, s: State, until: float, draw: int) -> None:
     """From event to event."""
-    k = 0
+    k, given, failing = 0, g.given, g.failing
     while s.counts[LEFT] > 0 and s.counts[HAS_FAILED] == 0:
         then = min(failing.time_s[draw, k], s.key[0] if s.counts[EVENTS] > 0 else np.inf)
         s.times[NOW] = min(then, until)
         if then >= until or then == np.inf:
             break
-        happen(given, planned, s, then)
+        happen(g, s, then)
         while failing.time_s[draw, k] == then and s.counts[LEFT] > 0:
             first, last = failing.unit[failing.which[draw, k]], failing.unit[failing.which[draw, k] + 1]
             if failing.is_repair[draw, k] == 1:
                 s.nodes[IS_UP, first:last], s.since[first:last] = 1, then
                 if failing.is_losing:
-                    give_again(given, planned, beliefs, limit, s, cluster_of(given, first))
+                    give_again(g, s, cluster_of(given, first))
             else:
-                fail(given, planned, failing, beliefs, limit, s, first, last)
+                fail(g, s, first, last)
             k += 1
-        happen(given, planned, s, then)
+        happen(g, s, then)
         for c in range(len(s.in_line)):
             start_rows(given, s, c)
     for r in range(s.counts[ROWS]):
@@ -216,33 +196,24 @@ def run(
 
 
 @lean
-def happen(given: Given, planned: Planned, s: State, then: float) -> None:
+def happen(g: Game, s: State, then: float) -> None:
     """What ends at this moment has ended, and what has its data is in line."""
     while s.counts[EVENTS] > 0 and s.key[0] == then:
         r = s.event[0]
         s.counts[EVENTS] = pop(s.key, s.event, s.counts[EVENTS])
         if s.state[r] == RUNS and s.end[r] == then:
-            end_row(given, planned, s, r)
+            end_row(g, s, r)
         elif s.state[r] == WAITS and s.ready[r] == then and s.missing[r] == 0:
             s.state[r], c = IN_LINE, s.cluster[r]
             s.in_line[c] = push(s.line_key[c], s.line[c], s.in_line[c], s.begin[r], r)
 
 
 @lean
-def fail(
-    given: Given,
-    planned: Planned,
-    failing: Failing,
-    beliefs: Beliefs,
-    limit: int,
-    s: State,
-    first: int,
-    last: int,
-) -> None:
+def fail(g: Game, s: State, first: int, last: int) -> None:
     """These nodes are down; with them go the rows that they run."""
+    given, c = g.given, cluster_of(g.given, first)
     s.nodes[IS_UP, first:last] = 0
-    if failing.is_losing:
-        c = cluster_of(given, first)
+    if g.failing.is_losing:
         for r in range(s.counts[ROWS]):
             if s.cluster[r] == c and s.state[r] == ENDED:
                 s.state[r] = GONE
@@ -254,56 +225,54 @@ def fail(
         if r >= 0:
             s.nodes[BUSY, node] = -1
             s.times[CPU_FAILED] += given.run_s[s.task[r], s.cluster[r]] - (s.end[r] - s.times[NOW])
-            lose(given, planned, beliefs, limit, s, r)
-    c = cluster_of(given, first)
-    if failing.is_final and up_node(given, s, c) < 0:
+            lose(g, s, r)
+    if g.failing.is_final and up_node(given, s, c) < 0:
         s.in_line[c] = 0
         for r in range(s.counts[ROWS]):
             if s.cluster[r] == c and s.state[r] <= IN_LINE and s.counts[HAS_FAILED] == 0:
-                lose(given, planned, beliefs, limit, s, r)
+                lose(g, s, r)
 
 
 @lean
-def lose(given: Given, planned: Planned, beliefs: Beliefs, limit: int, s: State, r: int) -> None:
+def lose(g: Game, s: State, r: int) -> None:
     """The row is lost, and perhaps its task."""
-    i = s.task[r]
+    i, given, planned = s.task[r], g.given, g.planned
     s.state[r] = LOST
     s.alive[i] -= 1
     if s.alive[i] == 0 and s.ended[i] == 0:
         s.stack[0] = i
-        restart(given, planned, beliefs, limit, s, 1)
-    for k in range(planned.edge_start[i], planned.edge_start[i + 1] if s.alive[i] == 0 and limit > 0 else 0):
+        restart(g, s, 1)
+    for k in range(planned.edge_start[i], planned.edge_start[i + 1] if s.alive[i] == 0 and g.limit > 0 else 0):
         x, e = s.head[planned.child[k]], planned.edge[k]
         while x >= 0:  # it ran again for rows that still wait: they look for its data once more
             if s.state[x] == WAITS and s.best[s.at[x] + e - given.start[s.task[x]]] == np.inf:
-                restart(given, planned, beliefs, limit, s, fetch(given, s, x, 0))
+                restart(g, s, fetch(given, s, x, 0))
             x = s.next_row[x]
 
 
 @lean
-def restart(given: Given, planned: Planned, beliefs: Beliefs, limit: int, s: State, size: int) -> None:
+def restart(g: Game, s: State, size: int) -> None:
     """Tasks on the stack that will not end get new rows, and so do those before them whose data cannot be reached."""
     while size > 0:
         size -= 1
         i = s.stack[size]
-        if s.alive[i] == 0 and s.restarts[i] == limit:
+        if s.alive[i] == 0 and s.restarts[i] == g.limit:
             s.counts[HAS_FAILED] = 1
             return
         if s.alive[i] == 0:
             s.restarts[i] += 1
-            r = add_row(given, s, i, safest(given, planned, beliefs, s, i), s.times[NOW])
-            size = fetch(given, s, r, size)
+            size = fetch(g.given, s, add_row(g.given, s, i, safest(g, s, i), s.times[NOW]), size)
 
 
 @lean
-def safest(given: Given, planned: Planned, beliefs: Beliefs, s: State, task: int) -> int:
+def safest(g: Game, s: State, task: int) -> int:
     """The cluster, of those that are up, where the task is believed least likely to fail; if none is up, of all."""
-    best, least, is_up = -1, np.inf, False
-    for c in range(len(planned.allowed)):
+    best, least, is_up, given = -1, np.inf, False, g.given
+    for c in range(len(g.planned.allowed)):
         node, run_s = up_node(given, s, c), given.run_s[task, c]
-        if planned.allowed[c] == 1 and (node >= 0 or not is_up):
+        if g.planned.allowed[c] == 1 and (node >= 0 or not is_up):
             age = s.times[NOW] - s.since[max(node, given.first[c])]
-            risk = failure(beliefs, c, age, age + run_s)
+            risk = failure(g.beliefs, c, age, age + run_s)
             if (node >= 0 and not is_up) or risk < least or (risk == least and run_s < given.run_s[task, best]):
                 best, least, is_up = c, risk, node >= 0
     return best
@@ -327,15 +296,15 @@ def fetch(given: Given, s: State, r: int, size: int) -> int:
 
 
 @lean
-def give_again(given: Given, planned: Planned, beliefs: Beliefs, limit: int, s: State, c: int) -> None:
+def give_again(g: Game, s: State, c: int) -> None:
     """The cluster is back, without data: those that rows on it wait for are sent again, or made again."""
     for r in range(s.counts[ROWS]):
         if s.cluster[r] == c and s.state[r] == WAITS and s.ready[r] == np.inf and s.counts[HAS_FAILED] == 0:
-            size = fetch(given, s, r, 0)
-            if size > 0 and limit == 0:
-                lose(given, planned, beliefs, limit, s, r)
+            size = fetch(g.given, s, r, 0)
+            if size > 0 and g.limit == 0:
+                lose(g, s, r)
             else:
-                restart(given, planned, beliefs, limit, s, size)
+                restart(g, s, size)
 
 
 @lean
@@ -415,9 +384,9 @@ def start_rows(given: Given, s: State, c: int) -> None:
 
 
 @lean
-def end_row(given: Given, planned: Planned, s: State, r: int) -> None:
+def end_row(g: Game, s: State, r: int) -> None:
     """The row has ended; its data go to all that wait for them."""
-    i = s.task[r]
+    i, given, planned = s.task[r], g.given, g.planned
     s.state[r] = ENDED
     if s.node[r] >= 0:
         s.nodes[BUSY, s.node[r]] = -1
