@@ -50,8 +50,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = options.adder(parser)
     add("paper PAPER", choices=tuple(PAPERS), help="see below")
     scale = options.adder(parser.add_mutually_exclusive_group())
-    scale("--quick", action="store_true", help="a sample: a minute or two, five (grid) or twenty (foresight) (default)")
-    words = "everything: on two cores minutes (glume, ilyushkin), half an hour (zhang, grid) or hours (foresight)"
+    scale(
+        "--quick",
+        action="store_true",
+        help="a sample: a minute or two, five (grid, faults) or twenty (foresight) (default)",
+    )
+    words = (
+        "everything: on two cores minutes (glume, ilyushkin), half an hour (zhang, grid, faults) or hours (foresight)"
+    )
     scale("--full", action="store_true", help=words)
     options.add_out(parser, "where results go (default: windrow-PAPER-SCALE)")
     options.add_workers(parser)
