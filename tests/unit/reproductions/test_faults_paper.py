@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 
 import numpy as np
 import pytest
@@ -62,7 +63,7 @@ def test_page_markdown_and_json(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_plan_has_635_workflows_of_the_right_sizes() -> None:
     full, quick = plan_faults(Wishes(full=True)), plan_faults(Wishes())
-    ours = [call.args for call in full.calls if call.args[0] == OURS]
+    ours = [call.args for call in full.calls if isinstance(call, partial) and call.args[0] == OURS]
     assert sum(len(numbers) for *_, numbers in ours) == 635
     assert len({(seed, family, n) for _, seed, family, numbers in ours for n in numbers}) == 635
     assert len(quick.calls) == len(SEEDS) * len(FAMILIES) * (2 + len(READINGS))
