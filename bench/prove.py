@@ -111,9 +111,10 @@ MATRICES: tuple[Row, ...] = (
         {"WINDROW_FULL": "1"},
     ),
     (
-        "Slurm as sites run it: nodes drained, down, cut off; partitions down; limits; held and preempted jobs",
+        "Slurm as sites run it: nodes drained, down, cut off; partitions down; limits; held and preempted jobs; "
+        "checkpoints at preemption, on one node and three, and a task that crosses five jobs",
         (*_SITES, *_SIDE_BY_SIDE),
-        {},
+        {"WINDROW_FULL": "1"},
     ),
 )
 """Tests in full of which `make test` runs a part."""
@@ -205,6 +206,14 @@ FAULTS = (
     (
         "each kind of fault at each record of such a run",
         "--every-record --seed 5 --lanes 3 --levels 3 --replicas 2 --reliability 0.95 --speculate 1",
+    ),
+    (
+        "1,000 runs of tasks with checkpoints, in jobs shorter than some of them",
+        "--seed 600000 --runs 1000 --checkpoints 1",
+    ),
+    (
+        "each kind of fault at each record of such a run",
+        "--every-record --seed 8 --lanes 3 --levels 3 --checkpoints 1",
     ),
     ("1,000 runs at two places of files, of up to 8 faults each", "--seed 300000 --runs 1000 --far 1"),
     *(

@@ -175,7 +175,15 @@ NATIVE: dict[str, Any] = {
     "name": "n",
     "defaults": {"cores": 1, "env": {"A": "b"}, "gpus": 1, "disk": "1GB", "resources": {"x": 1}},
     "tasks": [
-        {"id": "a", "command": "true", "outputs": {"f": "1GB"}, "runtime": "1m", "memory": "1GB", "retries": 1},
+        {
+            "id": "a",
+            "command": "true",
+            "outputs": {"f": "1GB"},
+            "runtime": "1m",
+            "memory": "1GB",
+            "retries": 1,
+            "checkpoint": {"files": "s-*", "signal": "USR1", "notice": "1m"},
+        },
         {"id": "b-{i}", "matrix": {"i": [1, 2]}, "command": "echo {i}", "inputs": ["f"], "nodes": 1, "kind": "b"},
         {"id": "c", "command": "true", "after": ["b"], "workdir": "w", "env": {"X": "1"}},
         {"id": "d", "command": "true", "site": "local", "where": "cores >= 1 && !(memory < 1GB)"},

@@ -117,6 +117,10 @@ class Checkpoints:
         self._gained: set[int] = set()
         self._look_at, self.look_every_s = 0.0, LOOK_EVERY_S
 
+    def __len__(self) -> int:
+        """How many such attempts run."""
+        return len(self._running)
+
     def __contains__(self, task: int) -> bool:
         """Whether an attempt at this task runs that has checkpoints."""
         return task in self._running

@@ -117,7 +117,8 @@ class Loop:
                 return self._stopped(self._wake.stop_signal)
             if now >= self._core.deadline:
                 return OUT_OF_TIME, 0
-            self._look_after_checkpoints(now)
+            if self._kept:
+                self._look_after_checkpoints(now)
             if now >= self._sweep_at:  # what the passing of time has changed
                 self._core.drop_late(now)
                 self._desk.take_over(now)

@@ -9,7 +9,7 @@ then tasks that join the run.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from heapq import heappop, heappush
@@ -34,6 +34,7 @@ from windrow.manager.events import (
     RunBegan,
     StopJob,
     SubmitJob,
+    TaskCheckpointed,
     TaskFinished,
     TasksAdded,
     TaskStarted,
@@ -46,6 +47,7 @@ from windrow.manager.terms import Terms
 from windrow.model import Task, Workflow
 from windrow.model.allocation import Allocation
 from windrow.model.cause import Cause
+from windrow.model.checkpoint import Checkpoint
 from windrow.model.site import Site
 from windrow.records.runnable_file import RunnableRecord
 from windrow.sim.cluster import Cluster, EventKind
@@ -101,8 +103,16 @@ class _Driver:
     """Feeds the core from a cluster. Lives for one trial."""
 
     def __init__(
-        self, cluster: Cluster, core: Core, strategy: Strategy, actual_s: Ints, trial: Trial, additions: Additions
+        self,
+        cluster: Cluster,
+        core: Core,
+        strategy: Strategy,
+        actual_s: Ints,
+        trial: Trial,
+        additions: Additions,
+        checkpoints: Mapping[int, Checkpoint],
     ) -> None:
+        self.checkpoints = checkpoints
         self.cluster, self.core, self.strategy, self.trial = cluster, core, strategy, trial
         self.coming = deque(sorted(additions, key=lambda one: one[0]))
         self.actual_s = actual_s.tolist()
@@ -167,7 +177,8 @@ class _Driver:
     def start_tasks(self, job: int) -> None:
         now = self.cluster.now_s
         for task, nodes in self.allocations[job].start():
-            heappush(self.finishing, (now + self.actual_s[task], task, job))
+            left_s = max(1, self.actual_s[task] - self.core.pieces.saved.get(task, (0, 0))[0])
+            heappush(self.finishing, (now + left_s, task, job))
             event = TaskStarted(now, job, task)
             self.trial.events.append((event, nodes))
             self.core.handle(event)
@@ -185,7 +196,19 @@ class _Driver:
         self.allocations.pop(number, None)
         # A job whose last task ends just when its time is up has done what it was for.
         cause, why = _CAUSES.get(kind, (None, "")) if job.open_tasks else (None, "")
+        if cause and self.checkpoints:
+            self.keep(number, now, has_notice=cause is Cause.TIME_LIMIT)
         self.feed(JobKilled(now, number, why=why, cause=cause) if cause else JobEnded(now, number))
+
+    def keep(self, number: int, now: int, *, has_notice: bool) -> None:
+        """What tasks with checkpoints keep of a job that is ended: up to their notice, or the last periodic one."""
+        for task, since_s in sorted(self.core.jobs[number].running_since_s.items()):
+            if (kept := self.checkpoints.get(task)) is not None:
+                ran_s, every_s = now - since_s, kept.every_s
+                more_s = max(0.0, ran_s - kept.notice_s) if has_notice else ran_s // every_s * every_s if every_s else 0
+                if more_s:
+                    done_s = self.core.pieces.saved.get(task, (0, 0))[0] + int(more_s)
+                    self.heard(TaskCheckpointed(now, number, task, done_s))
 
     def heard(self, event: Event) -> list[Action]:
         self.trial.events.append((event, ()))
@@ -262,6 +285,7 @@ def run_trial(
     actual_s: Ints | None = None,
     work: Work | None = None,
     additions: Additions = (),
+    checkpoints: Mapping[int, Checkpoint] | None = None,
     checked: bool = False,
 ) -> Trial:
     """Run the workflow on this cluster from its present time on; the cluster moves along (give it a clone).
@@ -269,13 +293,13 @@ def run_trial(
     `actual_s` is what each task takes, those that join it by `additions` behind the others: by default the run times of
     the workflow, rounded up. `work` is what strategies
     believe: by default the same, on `site`, by default the whole cluster; trials that share one share its estimates.
-    `checked` asserts the core's invariants at every step.
+    `checkpoints`: tasks that continue from them. `checked` asserts the core's invariants at every step.
     """
     work = work or Work(workflow, whole_seconds(workflow), site or Site.of(cluster.nodes))
     core = Core(work, terms or Terms())
     trial = Trial(workflow, strategy.name, work.shape.cores)
     actual = whole_seconds(grown(workflow, additions)) if actual_s is None else actual_s
-    _Driver(cluster, core, strategy, actual, trial, additions).run(core.check if checked else None)
+    _Driver(cluster, core, strategy, actual, trial, additions, checkpoints or {}).run(core.check if checked else None)
     return trial
 
 

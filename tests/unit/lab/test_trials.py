@@ -21,6 +21,7 @@ from windrow.manager.states import AttemptState
 from windrow.manager.story import RunStory
 from windrow.manager.terms import Terms
 from windrow.model import Log, NodeShape, Task, Workflow
+from windrow.model.checkpoint import Checkpoint
 from windrow.model.failures import NO_FAILURES, Failures
 from windrow.model.site import Site
 from windrow.sim import Cluster
@@ -284,3 +285,25 @@ def test_tasks_join_a_run_while_it_goes_on_and_after_it_was_done(strategy: Strat
     begun = {name: story.tasks[number].attempts[0].started_s for number, name in enumerate(story.workflow.ids)}
     assert min(begun[f"early-{i}"] for i in range(4)) >= 130
     assert begun["late-1"] > begun["late-0"] >= 10**6
+
+
+def test_a_task_with_checkpoints_crosses_five_jobs() -> None:
+    """1,200 s in jobs of 300 s, of which its notice takes 30 s each: 270 s a piece, and what is left is requested."""
+    workflow = Workflow.from_tasks("long", [Task("long", 1200.0)])
+    site = Site.of(2, max_request_s=300)
+    kept = {0: Checkpoint(("state-*",), "USR1", 30.0)}
+    trial = run_trial(
+        Cluster(nodes=2),
+        workflow,
+        STRATEGIES["one-job"],
+        terms=Terms(1.0, 1),
+        site=site,
+        checkpoints=kept,
+        checked=True,
+    )
+    assert replayed(trial) == trial.story
+    (task,) = trial.story.tasks
+    assert [a.outcome for a in task.attempts] == [AttemptState.KEPT] * 4 + [AttemptState.FINISHED]
+    assert [a.before_s for a in task.attempts] == [0, 270, 540, 810, 1080]
+    assert [job.plan.run_s for job in trial.story.jobs.values()] == [1200, 930, 660, 390, 120]
+    assert trial.makespan_s == 4 * 300 + 120

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.examples import FUZZ, examples
 
-from windrow.agent import claim, desk, loop
+from windrow.agent import checkpoints, claim, desk, loop
 from windrow.app.strategies import find_strategy
 from windrow.lab.compare import compare
 from windrow.lab.trial import run_trial
@@ -90,6 +90,32 @@ def test_drawn_runs_on_nodes_that_fail_all_the_time() -> None:
         assert not played.violation
         met.update(played.met)
     assert met["node is down for a while"] > 6
+
+
+def test_drawn_runs_of_tasks_with_checkpoints() -> None:
+    """Jobs are shorter than some tasks: these are cut into pieces, and continued after whatever ends one."""
+    for seed in range(3 * max(1, FUZZ)):
+        assert not play(replace(small(seed), lanes=2, levels=4, checkpoints=1)).violation
+
+
+@pytest.mark.parametrize("kind", [Kind.AGENT_WRITING, Kind.CUT_OFF, Kind.NOTICED, Kind.MANAGER])
+def test_tasks_with_checkpoints_meet_faults_at_some_records(kind: Kind) -> None:
+    for record in range(10, 40, 15 if FUZZ < 2 else 1):
+        assert not play(replace(small(record, kind, record), lanes=2, levels=2, checkpoints=1)).violation
+
+
+def test_two_writers_of_checkpoints_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checkpoints, "HANDOVER_S", 0.0)
+    found = first_found([replace(small(seed, Kind.CUT_OFF, 12), checkpoints=1) for seed in range(40)])
+    assert "may write its checkpoints" in found
+
+
+def test_checkpoints_that_go_too_early_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    begin = checkpoints.Checkpoints.begin
+    always_first = lambda self, spec, _attempt, now: begin(self, spec, 1, now)  # noqa: E731
+    monkeypatch.setattr(checkpoints.Checkpoints, "begin", always_first)
+    found = first_found([replace(small(seed), checkpoints=1, faults=0) for seed in range(10)])
+    assert "are kept, not" in found
 
 
 def test_a_manager_that_moves_files_is_killed_at_some_records() -> None:
