@@ -136,10 +136,11 @@ class SlurmCluster:
         daemon.kill()
         daemon.wait()
 
-    def start_node(self, name: str) -> None:
-        """Bring a killed node back, and wait until Slurm may use it."""
+    def start_node(self, name: str, *, waits: bool = True) -> None:
+        """Bring a killed node back; it `waits` until Slurm may use it."""
         self._spawn(name, ["slurmd", "-D", "-N", name])
-        self.wait(lambda: self.node_states().get(name) == "idle", f"{name} idle", name)
+        if waits:
+            self.wait(lambda: self.node_states().get(name) == "idle", f"{name} idle", name)
 
     def stop_controller(self) -> None:
         """Stop the controller; running jobs go on, and its state is on disk."""

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from tests.slurm.cluster import SlurmCluster, missing
+from tests.slurm.failing import chokes, right
 from tests.slurm.settings import Settings
 from tests.slurm.test_slurm_sites import (
     NOBODY,
@@ -28,7 +29,7 @@ from tests.slurm.test_survival import slurm_world, started
 from tests.survival.test_out_of_order import InTwo
 from tests.survival.world import World
 
-from windrow.agent.event_file import AttemptSaved, AttemptStarted, Tail
+from windrow.agent.event_file import AgentStarted, AttemptSaved, AttemptStarted, Tail
 from windrow.agent.folder import RunFolder
 from windrow.app.execute import drive
 from windrow.forecast.base import AtOnce
@@ -307,4 +308,25 @@ def test_a_task_crosses_five_jobs_by_its_checkpoints(preempting: SlurmCluster, t
     starts = [int(line.split()[1]) for line in (world.folder / "log").read_text().splitlines()]
     assert len(starts) >= 5
     assert starts == sorted(set(starts)), "each continues where the one before had come"
+
+
+def test_the_node_of_a_task_dies_and_its_replica_ends_the_run(slurm: SlurmCluster, tmp_path: Path) -> None:
+    """A sample of `bench/copies.py`."""
+    worlds = slurm_world(slurm, tmp_path)
+    world = next(worlds)
+    *rows, last = chokes(1, 2, 0.2, 4.0).splitlines()
+    world.write("\n".join([*rows, f"{last.removesuffix('}')}, replicas: 2}}", ""]))
+    with world.start("run", "workflow.yaml", "--on", "slurm", "--strategy", "individual") as process:
+        world.wait_for(lambda: list(world.folder.glob(".windrow/runs/*/jobs/3/events")))
+        words = Tail(world.latest.folder.events(2)).read()
+        node = next(word.hosts[0] for word in words if isinstance(word, AgentStarted))
+        slurm.kill_node(node)
+        slurm.run("scontrol", "update", f"NodeName={node}", "State=DOWN", "Reason=dead")
+        try:
+            out, err = process.communicate(timeout=240)
+        finally:
+            slurm.start_node(node)
+    assert process.returncode == 0, out + err
+    assert right(world.folder, 1, 2)
+    assert [job["copies"] for job in world.status()["jobs"][:4]] == [[], [], [], ["c0"]]
     next(worlds, None)

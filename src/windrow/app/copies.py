@@ -98,8 +98,8 @@ def price(
         share = nodes if w.nodes[task] else min(1.0, int(w.cores[task]) / work.shape.cores)
         from_s = max(0, end_s - heads[task] - tails[task] - time_s - overhead_s)  # its last moment without a delay
         attempts = steps[task].replicas
-        if rules.reliability and from_s < time_s and attempts < MOST:
-            risks = [1 - hazard.survival(nodes, s) for s in (time_s - from_s, *[time_s + overhead_s] * (MOST - 1))]
+        if rules.reliability and time_s - from_s > overhead_s and attempts < MOST:
+            risks = [1 - hazard.survival(nodes, s) for s in (time_s - from_s, *[time_s] * (MOST - 1))]
             attempts = max(attempts, len(top([0.0] * MOST, risks, wanted=rules.reliability, limit=MOST, held=[0])))
         attempts, from_s = attempts if may_copy(task) else 1, 0 if steps[task].replicas > 1 else from_s
         chance, held_s = hazard.survival(nodes, time_s), hazard.held_s(nodes, time_s)

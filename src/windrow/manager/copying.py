@@ -123,7 +123,8 @@ class Copying:
             expected_s = self._expected_s(homes[t].at, t)
             from_s = at_s + end_s - self._tail_s(t) - expected_s - core.terms.overhead_s
             late_s = self._late_s(t) if rules.speculate else inf
-            times = [max(from_s, late_s), from_s if rules.reliability else inf]
+            is_long = left[t] > core.terms.overhead_s  # else it should be done before a copy has started
+            times = [max(from_s, late_s), from_s if rules.reliability and is_long else inf]
             self.next_s = min([self.next_s, *(time_s for time_s in times if time_s > at_s)])
             if times[0] <= at_s:
                 why = f"late, expected to take {format_duration(expected_s)}"
@@ -153,7 +154,7 @@ class Copying:
         ends = [
             wait + core.terms.overhead_s + self._expected_s(at, task) for at, wait in zip(sites, waits, strict=True)
         ]
-        risks = [1 - at.site.hazard.survival(nodes, end) for at, end in zip(sites, ends, strict=True)]
+        risks = [1 - at.site.hazard.survival(nodes, self._expected_s(at, task)) for at in sites]
         # A copy is of use that ends before a second try would which starts when the first should have ended.
         deadline_s, again = due.left_s + min(ends, default=0.0), MOST - 1
         end_s, failure = [0.0] * len(jobs) + ends * again, held + risks * again

@@ -141,7 +141,7 @@ def test_as_few_attempts_as_make_the_loss_of_all_unlikely_enough(sites: list[tup
     own = 1 - hazard[core.sites[0].name].survival(2, 60)
 
     def risk(names: tuple[str, ...]) -> float:
-        return own * prod(1 - hazard[name].survival(1, ends[name]) for name in names)
+        return own * prod(1 - hazard[name].survival(1, 60) for name in names)
 
     ways = [way for n in range(MOST) for way in set(combinations([*in_time] * 2, n))]
     enough = [way for way in ways if risk(way) <= 1 - wanted]

@@ -1,0 +1,228 @@
+"""Do copies of tasks pay where nodes fail? The same workflow without and with them on the same failures, seed by seed.
+
+    python bench/copies.py [--seeds 20] [--only virtual|slurm|losses] [--clusters 3]
+
+*virtual*: the shell that ships, in virtual time, by several strategies. *slurm*: real runs on private Slurms whose
+nodes are killed, found dead and brought back by a schedule from the seed (`tests.slurm.failing`). A row says mean
+makespan and node time without and with copies, and the p of a paired t-test. *losses*: a workflow of 200 tasks on a
+Slurm where something fails every 20 s on average: nodes are killed and back, one node kills whatever it is given, jobs
+are preempted; every file must have what it should in the end. Exit code 1 where copies do not pay, or a file is wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from statistics import fmean
+from threading import local
+from typing import Any
+
+sys.path[0] = str(Path(__file__).resolve().parents[1])  # so that `tests` and `bench` are folders of the project
+
+from tests.slurm.cluster import SlurmCluster, missing  # noqa: E402
+from tests.slurm.failing import Failing, chokes, right  # noqa: E402
+from tests.slurm.settings import Settings  # noqa: E402
+
+from windrow.app.runs import RunView, find_run  # noqa: E402
+from windrow.formats import read_runnable  # noqa: E402
+from windrow.lab.virtual.disk import scratch  # noqa: E402
+from windrow.lab.virtual.shell import VirtualRun  # noqa: E402
+from windrow.lab.virtual.world import BEGIN_S, World, empty_queue  # noqa: E402
+from windrow.manager.copying import CopyRules  # noqa: E402
+from windrow.manager.figures import RecordedRun, node_time  # noqa: E402
+from windrow.manager.states import AttemptState  # noqa: E402
+from windrow.manager.story import RunStory  # noqa: E402
+from windrow.model.failures import Failures  # noqa: E402
+from windrow.model.hazard import Hazard  # noqa: E402
+from windrow.reproductions.paired import paired_t_test  # noqa: E402
+
+WINDROW = str(Path(sys.executable).parent / "windrow")
+RELIABILITY = 0.9
+MOST_TIMES = 1.6
+"""The most node time that copies may take, as a multiple of that without them."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One run."""
+
+    makespan_s: float
+    node_s: float
+    copies_s: float
+    lost_jobs: int
+
+
+def virtual(seed: int, strategy: str, mean_s: float, reliability: float) -> Outcome:
+    """Four stages of seven tasks of a minute, each with one of two minutes that needs them all, on eight nodes."""
+    with scratch() as folder:
+        (folder / "workflow.yaml").write_text(chokes(4, 7, 60, 120))
+        runnable = read_runnable(folder / "workflow.yaml")
+        failures = Failures(mean_s, repair_s=30.0).draw(seed, 8, BEGIN_S, BEGIN_S + 100_000)
+        times = runnable.workflow.runtime_s.tolist()
+        world = World(empty_queue(8, failures), times.__getitem__)
+        run = VirtualRun(folder / "run", world, runnable, strategy, rules=CopyRules(reliability))
+        run.site = replace(run.site, hazard=Hazard.of_mean(mean_s))
+        run.survive(is_checked=False)
+        assert run.is_complete
+        story = run.story()
+        told = RecordedRun("", "complete", strategy, "virtual", story, (), story.last_s)
+        used = node_time(told)
+        run.close()
+        return Outcome(makespan_s(story), used.held_s, used.copies_s, told.killed_jobs)
+
+
+_own = local()
+STAGES, WIDTH, WIDE_S, CHOKE_S, EVERY_S = 2, 6, 4.0, 20.0, 8.0
+SMALL = Settings(nodes=7, node_timeout_s=30)
+
+
+def on_slurm(seed: int, reliability: float) -> Outcome:
+    """Two stages of six tasks of 4 s and one of 20 s that needs them all, on seven nodes."""
+    if not hasattr(_own, "cluster"):
+        _own.cluster = SlurmCluster(SMALL).start()
+    words = ("--strategy", "individual", *(("--reliability", f"{reliability}") if reliability else ()))
+    with tempfile.TemporaryDirectory() as name:
+        folder, cluster = Path(name), _own.cluster
+        every_s = round(EVERY_S * SMALL.nodes)
+        (folder / "windrow.toml").write_text(f'[queues.slurm]\npreempted_every = "{every_s}s"\n')
+        (folder / "workflow.yaml").write_text(chokes(STAGES, WIDTH, WIDE_S, CHOKE_S))
+        with Failing(cluster, seed, EVERY_S).at_work():
+            told = run_there(folder, cluster, *words)
+        assert right(folder, STAGES, WIDTH), f"wrong files with seed {seed}"
+        cluster.clear()
+        print(seed, reliability, f"{told['makespan_s']:.0f} s", file=sys.stderr, flush=True)
+        return Outcome(told["makespan_s"], told["held_node_s"], told["copies_node_s"], len(told["causes"]))
+
+
+def run_there(folder: Path, cluster: SlurmCluster, *words: str) -> dict[str, Any]:
+    """Run the workflow in the folder by the command that ships; its report, and its status."""
+    homes = {f"XDG_{name}_HOME": str(folder / name) for name in ("STATE", "DATA", "CONFIG")}
+    env = {**cluster.env, **homes, "HOME": str(folder)}
+
+    def windrow(*argv: str) -> str:
+        done = subprocess.run([WINDROW, *argv], cwd=folder, env=env, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    windrow("run", "workflow.yaml", "--on", "slurm", *words, "--json")
+    report: dict[str, Any] = json.loads(windrow("report", "--json"))
+    told = RunView(find_run(None, folder / ".windrow" / "runs"))
+    report |= {"makespan_s": makespan_s(told.story), "causes": [j.cause for j in told.story.jobs.values() if j.cause]}
+    told.close()
+    return report
+
+
+def makespan_s(story: RunStory) -> float:
+    """Until the last task was done: attempts that were beaten may take longer to go."""
+    ends = (a.ended_s for task in story.tasks for a in task.attempts if a.outcome is AttemptState.FINISHED)
+    return max(end for end in ends if end is not None) - (story.begun_s or 0.0)
+
+
+def paired(
+    what: str, seeds: int, run: Callable[[int, float], Outcome], each: Callable[..., object]
+) -> tuple[str, bool]:
+    """A row of the table, and whether copies pay; `each` maps a function over arguments."""
+    asked = [(seed, on) for seed in range(1, seeds + 1) for on in ((0.0, RELIABILITY), (RELIABILITY, 0.0))[seed % 2]]
+    found = dict(zip(asked, each(run, *zip(*asked, strict=True)), strict=True))  # type: ignore[call-overload]
+    off, on = ([found[seed, x] for seed in range(1, seeds + 1)] for x in (0.0, RELIABILITY))
+    test = paired_t_test([o.makespan_s for o in off], [o.makespan_s for o in on])
+    spans, hours = ([fmean(getattr(o, name) for o in row) for row in (off, on)] for name in ("makespan_s", "node_s"))
+    lost, copied = fmean(o.lost_jobs for o in off), fmean(o.copies_s for o in on)
+    pays = test.is_significant() and test.difference > 0 and hours[1] <= MOST_TIMES * hours[0]
+    better = sum(b.makespan_s < a.makespan_s for a, b in zip(off, on, strict=True))
+    cells = [what, f"{lost:.1f}", *(f"{s:,.0f} s" for s in spans), f"{spans[1] / spans[0] - 1:+.0%}".replace("%", " %")]
+    cells += [
+        f"{better} of {seeds}",
+        f"{test.p:.2g}",
+        f"{hours[1] / hours[0]:.2f}",
+        f"{copied:,.0f} s",
+        "yes" if pays else "no",
+    ]
+    return f"| {' | '.join(cells)} |", pays
+
+
+HEAD = """\
+| where | jobs lost | without | with copies | | shorter | p | node time, times | of it beaten | pays |
+| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |"""
+CASES = (("individual", 400.0), ("individual", 1000.0), ("level-by-level", 400.0), ("one-job", 400.0))
+
+
+def virtual_table(seeds: int, workers: int) -> bool:
+    print(f"In virtual time, --reliability {RELIABILITY}, {seeds} seeds:\n\n{HEAD}", flush=True)
+    pay = []
+    with ProcessPoolExecutor(workers) as pool:
+        for strategy, mean_s in CASES:
+            run = partial(_virtual, strategy, mean_s)
+            row, pays = paired(f"{strategy}, a node fails every {mean_s:,.0f} s", seeds, run, pool.map)
+            pay.append(pays)
+            print(row, flush=True)
+    return pay[0]
+
+
+def _virtual(strategy: str, mean_s: float, seed: int, reliability: float) -> Outcome:
+    return virtual(seed, strategy, mean_s, reliability)
+
+
+def slurm_table(seeds: int, clusters: int) -> bool:
+    print(f"\nOn private Slurms, --reliability {RELIABILITY}, {seeds} seeds:\n\n{HEAD}", flush=True)
+    with ThreadPoolExecutor(clusters) as pool:
+        try:
+            row, pays = paired(f"individual, a node dies every {EVERY_S:g} s", seeds, on_slurm, pool.map)
+        finally:
+            list(pool.map(lambda _: getattr(_own, "cluster", None) and _own.cluster.close(), range(4 * clusters)))
+    print(row, flush=True)
+    return pays
+
+
+def losses_table(seed: int = 1) -> bool:
+    """200 tasks under a failure every 20 s."""
+    stages, width = 5, 39
+    with SlurmCluster(Settings(preempts=True, node_timeout_s=30)) as cluster, tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "windrow.toml").write_text('[queues.slurm]\npartition = "low"\npreempted_every = "3m"\n')
+        (folder / "workflow.yaml").write_text(chokes(stages, width, 3.0, 3.0))
+        failing = Failing(cluster, seed, 20.0, ("killed", "preempted"), deadly="n3")
+        words = ("--strategy", "level-by-level", "--max-nodes", "6", "--speculate", "--reliability", "0.9")
+        with failing.at_work() as met:
+            told = run_there(folder, cluster, *words)
+        is_right = right(folder, stages, width)
+    causes = told["causes"]
+    happened = ", ".join(f"{count} {kind}" for kind, count in sorted(met.items()))
+    lost = ", ".join(f"{causes.count(cause)} {cause}" for cause in sorted(set(causes)))
+    what = f"{stages * (width + 1)} tasks on Slurm, a failure every 20 s and a node that always kills ({happened})"
+    print(f"\n{what}: done in {told['took_s']:.0f} s by {told['jobs']} jobs; lost: {lost or 'none'}.")
+    print(f"All files are {'right' if is_right else 'NOT right'}.", flush=True)
+    return is_right
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run the tables; 1 where something does not hold."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--clusters", type=int, default=3)
+    parser.add_argument("--only", choices=("virtual", "slurm", "losses"))
+    given = parser.parse_args(argv)
+    os.environ.setdefault("PYTEST_XDIST_WORKER", "gw7")
+    tables: dict[str, Callable[[], bool]] = {
+        "virtual": lambda: virtual_table(given.seeds, os.cpu_count() or 1),
+        "slurm": lambda: slurm_table(given.seeds, given.clusters),
+        "losses": losses_table,
+    }
+    if reason := missing():
+        print(f"no private Slurm: {reason}", file=sys.stderr)
+        tables = {"virtual": tables["virtual"]}
+    held = [run() for name, run in tables.items() if given.only in (None, name)]
+    return 0 if all(held) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
