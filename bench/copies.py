@@ -95,26 +95,23 @@ def on_slurm(seed: int, reliability: float) -> Outcome:
         every_s = round(EVERY_S * SMALL.nodes)
         (folder / "windrow.toml").write_text(f'[queues.slurm]\npreempted_every = "{every_s}s"\n')
         (folder / "workflow.yaml").write_text(chokes(STAGES, WIDTH, WIDE_S, CHOKE_S))
-        with Failing(cluster, seed, EVERY_S).at_work():
-            told = run_there(folder, cluster, *words)
+        told = run_there(folder, Failing(cluster, seed, EVERY_S), *words)
         assert right(folder, STAGES, WIDTH), f"wrong files with seed {seed}"
         cluster.clear()
         print(seed, reliability, f"{told['makespan_s']:.0f} s", file=sys.stderr, flush=True)
         return Outcome(told["makespan_s"], told["held_node_s"], told["copies_node_s"], len(told["causes"]))
 
 
-def run_there(folder: Path, cluster: SlurmCluster, *words: str) -> dict[str, Any]:
-    """Run the workflow in the folder by the command that ships; its report, and its status."""
+def run_there(folder: Path, failing: Failing, *words: str) -> dict[str, Any]:
+    """Run the workflow in the folder by the command that ships; its report, its makespan, and why jobs were lost."""
     homes = {f"XDG_{name}_HOME": str(folder / name) for name in ("STATE", "DATA", "CONFIG")}
-    env = {**cluster.env, **homes, "HOME": str(folder)}
-
-    def windrow(*argv: str) -> str:
-        done = subprocess.run([WINDROW, *argv], cwd=folder, env=env, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
-
-    windrow("run", "workflow.yaml", "--on", "slurm", *words, "--json")
-    report: dict[str, Any] = json.loads(windrow("report", "--json"))
+    given: dict[str, Any] = {"cwd": folder, "env": {**failing.cluster.env, **homes, "HOME": str(folder)}, "text": True}
+    command = [WINDROW, "run", "workflow.yaml", "--on", "slurm", *words, "--json"]
+    with (folder / "said").open("w") as said, subprocess.Popen(command, stdout=said, stderr=said, **given) as process:
+        failing.until(lambda: process.poll() is not None)
+    assert process.returncode == 0, (folder / "said").read_text()
+    done = subprocess.run([WINDROW, "report", "--json"], capture_output=True, check=True, **given)
+    report: dict[str, Any] = json.loads(done.stdout)
     told = RunView(find_run(None, folder / ".windrow" / "runs"))
     report |= {"makespan_s": makespan_s(told.story), "causes": [j.cause for j in told.story.jobs.values() if j.cause]}
     told.close()
@@ -192,11 +189,10 @@ def losses_table(seed: int = 1) -> bool:
         (folder / "workflow.yaml").write_text(chokes(stages, width, 3.0, 3.0))
         failing = Failing(cluster, seed, 20.0, ("killed", "preempted"), deadly="n3")
         words = ("--strategy", "level-by-level", "--max-nodes", "6", "--speculate", "--reliability", "0.9")
-        with failing.at_work() as met:
-            told = run_there(folder, cluster, *words)
+        told = run_there(folder, failing, *words)
         is_right = right(folder, stages, width)
     causes = told["causes"]
-    happened = ", ".join(f"{count} {kind}" for kind, count in sorted(met.items()))
+    happened = ", ".join(f"{count} {kind}" for kind, count in sorted(failing.met.items()))
     lost = ", ".join(f"{causes.count(cause)} {cause}" for cause in sorted(set(causes)))
     what = f"{stages * (width + 1)} tasks on Slurm, a failure every 20 s and a node that always kills ({happened})"
     print(f"\n{what}: done in {told['took_s']:.0f} s by {told['jobs']} jobs; lost: {lost or 'none'}.")

@@ -1,6 +1,6 @@
 """What takes longer than tests may: thousands of random cases, every shape by every strategy, figures on test beds.
 
-    python bench/prove.py [hour] [cases] [faults] [failures] [matrices] [beds] [sites]
+    python bench/prove.py [hour] [cases] [faults] [failures] [copies] [matrices] [beds] [sites]
 
 `make prove` runs all of it and writes `docs/reference/proof.md`, one section for each part, with the commit that it was
 run on; where only some parts are named, the other sections stay as they are. Every row is a command that anyone can
@@ -261,6 +261,10 @@ PARTS: dict[str, tuple[str, Callable[[], Section]]] = {
     "failures": (
         "What failures of nodes cost on KTH",
         lambda: said_by("failing.py", "strategies on the same failures, and foresight that expects them or not"),
+    ),
+    "copies": (
+        "Copies of tasks where nodes fail",
+        lambda: said_by("copies.py", "the same failures without and with copies, and 200 tasks on a failing Slurm"),
     ),
     "matrices": ("Full matrices", lambda: tests(MATRICES)),
     "beds": (

@@ -7,11 +7,10 @@ preempts one (*preempted*, where the cluster has such partitions), and one node 
 from __future__ import annotations
 
 import random
-import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -24,7 +23,7 @@ _LOOK_S = 0.3
 
 @dataclass
 class Failing:
-    """Lets nodes of a cluster fail, every `every_s` on average, while it is entered."""
+    """Lets nodes of a cluster fail, every `every_s` on average."""
 
     cluster: SlurmCluster
     seed: int
@@ -34,45 +33,43 @@ class Failing:
     """The node that always kills."""
     met: Counter[str] = field(default_factory=Counter)
     """What happened, by kind."""
-    _over: threading.Event = field(default_factory=threading.Event)
     _dead: dict[str, float] = field(default_factory=dict)
     _down: dict[str, float] = field(default_factory=dict)
 
-    @contextmanager
-    def at_work(self) -> Iterator[Counter[str]]:
-        thread = threading.Thread(target=self._run)
-        thread.start()
-        try:
-            yield self.met
-        finally:
-            self._over.set()
-            thread.join()
-            for node in (*self._dead, *self._down):
-                self.cluster.start_node(node, waits=False)
-
-    def _run(self) -> None:
+    def until(self, is_over: Callable[[], bool]) -> Counter[str]:
+        """Let it happen until then, in this thread: daemons die with the thread that started them. What happened."""
         chance, began = random.Random(self.seed), time.monotonic()
         at_s = chance.expovariate(1 / self.every_s)
-        while not self._over.wait(_LOOK_S):
+        while not is_over():
+            time.sleep(_LOOK_S)
             now = time.monotonic()
-            for node in [node for node, died in self._dead.items() if now >= died + FOUND_S]:
-                self._down[node] = self._dead.pop(node) + BACK_S
-                with suppress(ClusterError):
-                    self.cluster.run("scontrol", "update", f"NodeName={node}", "State=DOWN", "Reason=dead")
-            for node in [node for node, until in self._down.items() if now >= until]:
-                del self._down[node]
-                self.cluster.start_node(node, waits=False)
-            if self.deadly and self.deadly not in (*self._dead, *self._down) and self._is_used(self.deadly):
-                self._kill(self.deadly, "deadly")
+            self._look(now)
             while began + at_s <= now:
                 kind, node = chance.choice(self.kinds), chance.choice(self.cluster.nodes)
                 if kind == "preempted":
                     self._preempt()
-                elif node not in (*self._dead, *self._down):
+                else:
                     self._kill(node, kind)
                 at_s += chance.expovariate(1 / self.every_s)
+        for node in (*self._dead, *self._down):
+            self.cluster.start_node(node, waits=False)
+        return self.met
+
+    def _look(self, now: float) -> None:
+        """Nodes are found dead, and nodes are back; the deadly one does what it does."""
+        for node in [node for node, died in self._dead.items() if now >= died + FOUND_S]:
+            self._down[node] = self._dead.pop(node) + BACK_S
+            with suppress(ClusterError):
+                self.cluster.run("scontrol", "update", f"NodeName={node}", "State=DOWN", "Reason=dead")
+        for node in [node for node, until in self._down.items() if now >= until]:
+            del self._down[node]
+            self.cluster.start_node(node, waits=False)
+        if self.deadly and self._is_used(self.deadly):
+            self._kill(self.deadly, "deadly")
 
     def _kill(self, node: str, kind: str) -> None:
+        if node in (*self._dead, *self._down):
+            return
         self.met[kind] += 1
         self.cluster.kill_node(node)
         self._dead[node] = time.monotonic()

@@ -43,6 +43,8 @@ FAULTS = [
     (TASK + "    cores: 1.5\n", "wf.yaml:4: cores is '1.5'"),
     (TASK + "    nodes: -1\n", "wf.yaml:4: nodes is '-1'"),
     (TASK + "    retries: 1000\n", "wf.yaml:4: retries is '1000'"),
+    (TASK + "    replicas: 4\n", "wf.yaml:4: replicas is '4'; write a number from 1 to 3"),
+    (TASK + "    replicas: 2\n", "wf.yaml:2: task a has replicas, but no outputs that can be kept apart; name them by"),
     (TASK + "    memory: 4\n", "wf.yaml:4: memory is '4'; write a size with its unit"),
     (TASK + "    memory: 1000000TiB\n", "wf.yaml:4: memory is '1000000TiB'; write at most 8192TiB"),
     (TASK + "    memory: [4GB]\n", "wf.yaml:4: memory is a list"),

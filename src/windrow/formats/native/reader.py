@@ -145,7 +145,7 @@ class _Expansion:
             draft.commands[number] = command
             known = form.runtime_s is not None
             if form.replicas > 1 and (form.checkpoint or not elsewhere):
-                fix = "let the command write to {outputs}, or leave replicas out"
+                fix = "name them by {outputs} alone in the command, or leave replicas out"
                 what, fix = ("no checkpoints", "leave one of them out") if form.checkpoint else ("no outputs", fix)
                 raise self._fault(form.line, f"task {row.id} has replicas, but {what} that can be kept apart", fix)
             more = form.where, form.replicas, self._checkpoint(row)
