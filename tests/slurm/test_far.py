@@ -24,6 +24,7 @@ from tests.slurm.far import HOST, Account, missing
 from tests.waiting import wait_until
 
 from windrow.app.runs import RunView, find_run
+from windrow.forecast.waits import History
 from windrow.formats import read_runnable
 from windrow.manager import events as e
 from windrow.manager.journal import RunJournal
@@ -124,7 +125,7 @@ def test_what_comes_home_is_what_a_serial_run_makes(recipe: str, west: West) -> 
 BOTH = """
 name: both
 tasks:
-  - {id: a, command: head -c 3000000 /dev/zero > a.bin; echo a >> a.bin, outputs: [a.bin], runtime: 1s, gpus: 1}
+  - {id: a, command: head -c 3000000 /dev/urandom > a.bin; echo a >> a.bin, outputs: [a.bin], runtime: 1s, gpus: 1}
   - {id: b, command: sh tool.sh a.bin b.txt, inputs: [a.bin], outputs: [b.txt], runtime: 1s, nodes: 2}
   - {id: c, command: cat b.txt > c.txt; id -un >> c.txt, inputs: [b.txt], outputs: [c.txt], runtime: 1s, gpus: 1}
 """
@@ -162,6 +163,7 @@ def test_a_run_goes_to_and_fro_although_the_connection_is_cut_and_its_manager_ki
     manager.communicate()
     west.windrow("resume")
     check_both(west)
+    assert 0 < History(west.env["WINDROW_WAITS"]).links()["", HOST] < 10  # for the next run
 
 
 @full

@@ -351,16 +351,16 @@ def _manager(paths: RunPaths, journal: RunJournal, promise: FirstPromise) -> Man
     facts = journal.facts()
     runnable = read_runnable(paths.workflow)
     order = order_of_run(facts)
-    sites = _sites_again(order, facts)
+    sites, waits = _sites_again(order, facts), past_waits()
     transfers = None
     if "far" in facts:
         from windrow.app.far import transfers_of  # noqa: PLC0415
 
-        sites, transfers = transfers_of(facts["far"], paths.folder, runnable, sites)
+        sites, transfers = transfers_of(facts["far"], paths.folder, runnable, sites, waits)
     workflow, terms = runnable.workflow, terms_for(order, runnable)
     core = Core(works(workflow, [reached.site for reached in sites], _able_again(facts, len(workflow))), terms)
     past = (record for _, record in journal.records(kinds=(e.JobsPlanned, e.JobSubmitted, e.JobStarted)))
-    strategy, waits, root = strategy_of(order), past_waits(), paths.folder.path.parent
+    strategy, root = strategy_of(order), paths.folder.path.parent
     dispatch = Dispatch(
         paths.folder,
         runnable,

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -21,10 +22,12 @@ from urllib.parse import quote
 from windrow.agent.folder import RunFolder
 from windrow.agent.travel import archive
 from windrow.app.sites import Reached
-from windrow.data.catalogue import Catalogue, paths_of
+from windrow.data.catalogue import HOME, Catalogue, paths_of
 from windrow.data.mirror import Ask, Mirror, through
 from windrow.data.rsync import Rsync
-from windrow.errors import UserError
+from windrow.errors import UserError, WindrowError
+from windrow.forecast.best_effort import Memory
+from windrow.forecast.waits import History
 from windrow.manager.transfers import Transfers
 from windrow.model import Runnable
 from windrow.model.site import Site
@@ -104,9 +107,12 @@ def far_facts(sites: Sequence[Reached], runnable: Runnable, uid: str) -> dict[st
 
 
 def transfers_of(
-    far: Mapping[str, Any], folder: RunFolder, runnable: Runnable, sites: Sequence[Reached]
+    far: Mapping[str, Any], folder: RunFolder, runnable: Runnable, sites: Sequence[Reached], past: History | None = None
 ) -> tuple[list[Reached], Transfers]:
-    """What deals with the files of a run at such places; and the sites, whose queues deliver them."""
+    """What deals with the files of a run at such places; and the sites, whose queues deliver them.
+
+    `past` is where the speeds of links are found and kept, by their hosts: names of places differ between projects.
+    """
     catalogue = Catalogue(paths_of(runnable, os.path.isfile, far["root"]))
     for path in catalogue.unmade:
         with suppress(OSError):
@@ -121,4 +127,16 @@ def transfers_of(
     for at, one in enumerate(sites := list(sites)):
         if mirror := mirrors.get(one.site.files):
             sites[at] = replace(one, queue=apart(one.queue, {"place": one.place, **through(mirror, one.queue)}))
-    return sites, Transfers(catalogue, mirrors, Rsync(far["root"], ways))
+    hosts = {HOME: ""} | {name: place["data_host"] for name, place in far["places"].items()}
+    if past is not None:
+        with suppress(WindrowError):  # (Said where waits are asked for.)
+            seen = past.links()
+            links = ((a, b) for a, b in permutations(hosts, 2) if (hosts[a], hosts[b]) in seen)
+            catalogue.s_per_mb |= {(a, b): seen[hosts[a], hosts[b]] for a, b in links}
+
+    def keep() -> None:
+        if past is not None:
+            seen = [(hosts[a], hosts[b], took) for (a, b), took in catalogue.s_per_mb.items()]
+            Memory(past.record_links, "speeds of links").keep(seen)
+
+    return sites, Transfers(catalogue, mirrors, Rsync(far["root"], ways), keep)

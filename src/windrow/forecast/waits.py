@@ -35,6 +35,11 @@ CREATE TABLE IF NOT EXISTS waits (
     PRIMARY KEY (queue, tag)
 ) WITHOUT ROWID
 """
+_LINKS = """
+CREATE TABLE IF NOT EXISTS links (
+    origin TEXT NOT NULL, dest TEXT NOT NULL, s_per_mb REAL NOT NULL, PRIMARY KEY (origin, dest)
+) WITHOUT ROWID
+"""
 _INDEX = "CREATE INDEX IF NOT EXISTS by_class ON waits (queue, nodes_class, time_class, hour_class)"
 
 logger = logging.getLogger(__name__)
@@ -78,6 +83,7 @@ class History:
         with self._file.visit() as database:
             database.execute(_TABLE)
             database.execute(_INDEX)
+            database.execute(_LINKS)
 
     def record(self, queue: str, jobs: Iterable[PastWait]) -> None:
         """Keep these waits. A tag that is known stays as it is."""
@@ -88,6 +94,16 @@ class History:
             rows.append((queue, job.tag, *classes, job.submitted_s, wait_s))
         with self._file.visit(writes=True) as database:
             database.executemany("INSERT OR IGNORE INTO waits VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
+
+    def links(self) -> dict[tuple[str, str], float]:
+        """Seconds per megabyte from host to host, as last seen; the host of the user is the empty one."""
+        with self._file.visit() as database:
+            return {(a, b): took for a, b, took in database.execute("SELECT origin, dest, s_per_mb FROM links")}
+
+    def record_links(self, links: Iterable[tuple[str, str, float]]) -> None:
+        """Keep these, in the place of what was known of the same links."""
+        with self._file.visit(writes=True) as database:
+            database.executemany("INSERT OR REPLACE INTO links VALUES (?, ?, ?)", links)
 
     def bounds(
         self,

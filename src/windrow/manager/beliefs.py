@@ -46,6 +46,18 @@ class Job:
     has_given_up: bool = False
     is_stopping: bool = False
 
+    def others_end_s(self, jobs: Mapping[int, Job], job_of: Sequence[int | None]) -> int:
+        """When the running jobs end that it waits for as it starts: those of its site, and those that make its inputs.
+
+        Jobs of one site follow each other. Those at other sites of its group count only where they have its parents.
+        """
+        there = {number: other for number, other in jobs.items() if other.is_running and other is not self}
+        mine = {number for number, other in there.items() if other.at is self.at}
+        if far := {number for number, other in there.items() if other.at in self.at.group} - mine:
+            parents = self.at.work.workflow.parents
+            mine |= far & {job_of[parent] for task in self.open_tasks for parent in parents.of(task).tolist()}
+        return max((there[number].expected_end_s for number in mine), default=0)
+
     @property
     def is_empty(self) -> bool:
         """Whether it has nothing to do."""

@@ -291,10 +291,8 @@ class Core:
             job.taken_by = event.by
             if event.by in self.jobs:
                 self.jobs[event.by].has_begun = True  # its nodes are at work, though not with its own tasks
-        jobs = [other for other in self.jobs.values() if other.is_running and other is not job]
-        others = [other.expected_end_s for other in jobs if other.at in job.at.group]
+        end_s = max(event.at_s, job.others_end_s(self.jobs, self.job_of)) + job.plan.run_s
         job.is_running, job.started_s = True, event.at_s if job.taken_by is None else None
-        end_s = max(event.at_s, *others, 0) + job.plan.run_s
         job.expected_end_s = event.at_s + job.plan.requested_s if self.terms.busy_is_request else end_s
         for task in sorted(job.copies if not job.is_stopping else ()):  # it is where it runs first
             if (home := self.job_of[task]) is not None and not self.jobs[home].is_running:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -42,6 +42,8 @@ class Transfers:
     catalogue: Catalogue
     mirrors: Mapping[str, Mirror]
     mover: Mover
+    keep: Callable[[], None] = lambda: None
+    """Remembers what was learned of links, for other runs."""
     run: Manager = field(init=False)
     under_way: dict[Link, set[str]] = field(default_factory=dict)
     """What is being moved; without files that were undone meanwhile."""
@@ -233,6 +235,7 @@ class Transfers:
 
     def close(self) -> None:
         """Stop what is under way."""
+        self.keep()
         self.mover.close()
         for mirror in self.mirrors.values():
             mirror.close()

@@ -80,6 +80,13 @@ def test_the_bound_holds_as_often_as_it_says(quantile: float, confidence: float)
     assert np.mean(before) < confidence + spread  # and no lower place would do
 
 
+def test_links_are_kept_as_last_seen(history: History) -> None:
+    assert history.links() == {}
+    history.record_links([("", "west", 0.5), ("west", "", 0.25)])
+    history.record_links([("", "west", 0.75)])
+    assert History(history.path).links() == {("", "west"): 0.75, ("west", ""): 0.25}
+
+
 def test_too_few_waits_give_no_bound(history: History) -> None:
     history.record("slurm", jobs("a", [10, 20, 30, 40]))
     assert history.bounds("slurm", [(4, 3600)], MORNING_S) == [None]

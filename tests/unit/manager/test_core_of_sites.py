@@ -61,6 +61,16 @@ def test_each_site_has_its_tasks_cap_and_times() -> None:
     assert core.handle(TaskFinished(10, 0)) == [Decide("south")]  # where d is ready; the north waits for its job
 
 
+def test_a_job_is_not_expected_to_wait_for_one_elsewhere_unless_that_makes_its_inputs() -> None:
+    everywhere = np.ones((2, len(PAIRS)), dtype=bool)
+    core = Core(works(Workflow.from_tasks("pairs", PAIRS), [NORTH, SOUTH], everywhere), Terms(margin=1.0, round_s=1))
+    for number, (site, task) in enumerate((("north", 0), ("south", 2), ("south", 1))):
+        core.handle(plan(site, task))
+        core.handle(JobStarted(number, number))
+    # The second has nothing to do with the first, the third needs what that makes, and follows the second.
+    assert [job.expected_end_s for job in core.jobs.values()] == [10, 11, 21]
+
+
 def test_what_goes_wrong_at_one_site_is_not_held_against_another() -> None:
     core = two_sites()
     for job in range(2):
