@@ -26,8 +26,8 @@ from windrow.agent.remote import RemoteNode, let_end
 from windrow.agent.runner import Runner
 from windrow.agent.signals import Wake
 from windrow.agent.travel import here
-from windrow.errors import OutsideError
 
+_EAR = -1  # the place of a step on our own node that only hears notices
 _DISMISS_S = 3.0  # longer than a node gives its own tasks
 
 
@@ -40,7 +40,7 @@ class Crew:
         self._hosts, self._wake, self._doubts = hosts, wake, doubts
         self._here = Runner(os.environ)
         self._others: dict[int, RemoteNode] = {}
-        self._hears_notices, self._ear = hears_notices, dict[int, RemoteNode]()
+        self._hears_notices = hears_notices
         self.is_noticed = False
         """Whether a step heard that the nodes will be taken away."""
         self._poll = select.poll()
@@ -52,12 +52,11 @@ class Crew:
     def reach(self) -> None:
         """Begin a step on every other node. OutsideError where nothing can be started on one."""
         node = (*here("node"), *(("--notices",) if self._hears_notices else ()))
-        for place in range(1, 1 if self._hosts.are_here else len(self.names)):
-            self._others[place] = RemoteNode(self.names[place], (*self._hosts.launch(place), *node))
+        places = range(1, 1 if self._hosts.are_here else len(self.names))
+        for place in places or ([_EAR] if self._hears_notices and self._hosts.has_steps else ()):
+            where = max(0, place)
+            self._others[place] = RemoteNode(self.names[where], (*self._hosts.launch(where), *node))
             self._poll.register(self._others[place].fd, select.POLLIN)
-        if self._hears_notices and self._hosts.has_steps and not self._others:
-            self._ear[0] = RemoteNode(self.names[0], (*self._hosts.launch(0), *node))
-            self._poll.register(self._ear[0].fd, select.POLLIN)
 
     def start(self, place: int, order: Order) -> None:
         """Start it there."""
@@ -90,18 +89,8 @@ class Crew:
                 self._gone[place] = [result.task for result in found if result.may_be_stop]
                 found = [result for result in found if not result.may_be_stop]
             results += found
-        self._listen()
+            self.is_noticed |= node.is_noticed
         return results
-
-    def _listen(self) -> None:
-        """Hear what steps say of the nodes. A step of ours that runs nothing is not missed when it is gone."""
-        for ear in [*self._ear.values()]:
-            with contextlib.suppress(OutsideError):
-                ear.collect()
-            if ear.is_lost:
-                self._poll.unregister(self._ear.pop(0).fd)
-            self.is_noticed |= ear.is_noticed
-        self.is_noticed |= any(node.is_noticed for node in self._others.values())
 
     def _wait_if_in_doubt(self, results: list[Result]) -> bool:
         ended = [result.task for result in results if result.may_be_stop]
@@ -118,7 +107,8 @@ class Crew:
             del self._others[place]
         if lost:
             self._wake.wait_for_stop()
-        return [(place, sorted([*node.running, *self._gone.pop(place, [])])) for place, node in lost]
+        gone = [(place, sorted([*node.running, *self._gone.pop(place, [])])) for place, node in lost]
+        return [one for one in gone if one[0] != _EAR]  # which runs nothing, and is not missed
 
     def stop(self, keys: Collection[int], number: int) -> None:
         """Signal these tasks, wherever they run."""
@@ -138,7 +128,7 @@ class Crew:
             place.signal(signal.SIGKILL)
         for result in self._here.end():
             take(result)
-        others = [*self._others.values(), *self._ear.values()]  # whose steps end by themselves when their input does
+        others = self._others.values()  # whose steps end by themselves when their input does
         for node in others:
             node.close()
         end = time.monotonic() + _DISMISS_S

@@ -71,15 +71,14 @@ class Loop:
         self._desk = Desk(folder, job, self._core, writer, hosts.names[: job.nodes], called)
         self._sweep_at = self._clock.now()
         self._kept = Checkpoints(folder, job.job, job.loss_rate)
-        has_checkpoints = any(spec.checkpoint for spec in job.tasks)
-        self._crew = crew or Crew(hosts, job.nodes, wake, doubts=True, hears_notices=has_checkpoints)
+        self._longest_notice_s = max((spec.checkpoint.notice_s for spec in job.tasks if spec.checkpoint), default=0.0)
+        self._crew = crew or Crew(hosts, job.nodes, wake, doubts=True, hears_notices=self._longest_notice_s > 0)
         self.exit_code = 0
         """0 also if tasks failed, since that is in the events."""
         self._shares: Shares | None = None
         self._told: dict[int, float] = {}  # tasks that were told to end, since another job has done them
         self._why_short = ""  # of what it should have done, where a node was lost
         self._noticed_s = inf  # when the queue said that it will take the nodes away
-        self._longest_notice_s = max((spec.checkpoint.notice_s for spec in job.tasks if spec.checkpoint), default=0.0)
         self._to_come: list[tuple[float, StartAttempt]] = []  # attempts that wait for their checkpoint files
         self._finished: list[TaskSpec] = []  # whose checkpoints go when it is written that they have finished
 
@@ -159,7 +158,7 @@ class Loop:
     def _pause_s(self) -> float:
         now = self._clock.now()
         times = [self._core.deadline - now, self._sweep_at - now, self._desk.sync_due_s(), self._desk.look_again_s(now)]
-        times += [self._kept.due_s(self._core.deadline) - now, *(at - now for at, _ in self._to_come)]
+        times.append(self._kept.due_s(self._core.deadline) - now)
         if self._shares is not None and self._shares.is_kept_waiting:
             times.append(LOOK_EVERY_S)
         return max(0.0, min(time_s for time_s in times if time_s is not None))

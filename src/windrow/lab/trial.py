@@ -103,16 +103,9 @@ class _Driver:
     """Feeds the core from a cluster. Lives for one trial."""
 
     def __init__(
-        self,
-        cluster: Cluster,
-        core: Core,
-        strategy: Strategy,
-        actual_s: Ints,
-        trial: Trial,
-        additions: Additions,
-        checkpoints: Mapping[int, Checkpoint],
+        self, cluster: Cluster, core: Core, strategy: Strategy, actual_s: Ints, trial: Trial, additions: Additions
     ) -> None:
-        self.checkpoints = checkpoints
+        self.checkpoints: Mapping[int, Checkpoint] = {}
         self.cluster, self.core, self.strategy, self.trial = cluster, core, strategy, trial
         self.coming = deque(sorted(additions, key=lambda one: one[0]))
         self.actual_s = actual_s.tolist()
@@ -299,7 +292,9 @@ def run_trial(
     core = Core(work, terms or Terms())
     trial = Trial(workflow, strategy.name, work.shape.cores)
     actual = whole_seconds(grown(workflow, additions)) if actual_s is None else actual_s
-    _Driver(cluster, core, strategy, actual, trial, additions, checkpoints or {}).run(core.check if checked else None)
+    driver = _Driver(cluster, core, strategy, actual, trial, additions)
+    driver.checkpoints = checkpoints or {}
+    driver.run(core.check if checked else None)
     return trial
 
 

@@ -16,7 +16,15 @@ from tests.waiting import is_alive, read_pid
 
 from windrow.agent import checkpoints
 from windrow.agent.checkpoints import Checkpoints, files_of, remove_files
-from windrow.agent.event_file import AgentLeft, AttemptFailed, AttemptLost, AttemptSaved, AttemptStarted, TaskDeclined
+from windrow.agent.event_file import (
+    NOTICED,
+    AgentLeft,
+    AttemptFailed,
+    AttemptLost,
+    AttemptSaved,
+    AttemptStarted,
+    TaskDeclined,
+)
 from windrow.agent.folder import RunFolder
 from windrow.agent.job_file import TaskSpec
 from windrow.agent.machine import takers
@@ -75,6 +83,25 @@ def test_a_stop_is_a_notice(run: Run, tmp_path: Path) -> None:
     assert saved.ended
     assert (tmp_path / "state-1").exists()
     assert run.failed() == []
+
+
+@pytest.mark.slow
+def test_word_of_a_batch_system_is_a_notice(run: Run, tmp_path: Path) -> None:
+    """SIGUSR1 to the agent, as by `--signal=B:USR1@60`: the task is asked, nothing starts, and nothing is ended."""
+    script = "trap 'sleep 0.3; echo 1 > state-1; exit 75' USR1; echo $$ > pid; while :; do sleep 0.05; done"
+    asked = shell(0, script, workdir=str(tmp_path), checkpoint=KEPT)
+    other = shell(1, "sleep 1.5", expected_s=2.0)
+    run.write(asked, other, shell(2, "true", parents=(1,)), grace_s=0.5)
+    with run.begin() as agent:
+        read_pid(tmp_path / "pid")
+        run.wait_for_start(1)
+        agent.send_signal(signal.SIGUSR1)
+        agent.communicate(timeout=20)
+    assert agent.returncode == 0
+    assert [saved.ended for saved in run.of(AttemptSaved)] == [True]
+    assert run.finished() == [1]
+    assert [declined.task for declined in run.of(TaskDeclined)] == [2, 0]
+    assert run.of(AgentLeft)[0].why == NOTICED
 
 
 @pytest.mark.slow

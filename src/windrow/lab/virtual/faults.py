@@ -184,10 +184,6 @@ def _file(world: World, fault: Fault) -> bool:
     return True
 
 
-def _noticed(world: World, fault: Fault) -> bool:
-    return _on_job(lambda world, job: world.notice(job, fault.length_s))(world, fault)
-
-
 _STRIKES: dict[Kind, Callable[[World, Fault], bool]] = {
     Kind.NODE: _on_job(lambda world, job: world.kill_agent(job, JobState.NODE_FAILED)),
     Kind.CUT_OFF: _on_job(World.cut_off),
@@ -209,5 +205,5 @@ _STRIKES: dict[Kind, Callable[[World, Fault], bool]] = {
     Kind.LONG: _long,
     Kind.CLOCK: _clock,
     Kind.FILE: _file,
-    Kind.NOTICED: _noticed,
+    Kind.NOTICED: lambda world, fault: _on_job(lambda w, job: w.notice(job, fault.length_s))(world, fault),
 }
