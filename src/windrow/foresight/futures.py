@@ -101,14 +101,9 @@ class SampledFutures:
         self._room = 2 * (view.cap + 8)
 
     def _seen(self) -> Failures:
-        """How often nodes fail here; not at all where the work left is not likely to meet a failure.
-
-        Then the few failures in a few futures would tell good luck from bad, and nothing of courses (bench/failing.py).
-        """
-        work, hazard = self._view.work, self._view.work.site.hazard
-        found = Failures.of(hazard) if hazard else failures_of(self._cluster, self._past.since_s)
-        left_s = (work.expected_s * np.maximum(1, work.workflow.nodes))[~self._done].sum()
-        return found if found.nodes_s is not None and left_s >= found.nodes_s else NO_FAILURES
+        """How often nodes fail here."""
+        hazard = self._view.work.site.hazard
+        return Failures.of(hazard) if hazard else failures_of(self._cluster, self._past.since_s)
 
     @property
     def waiting(self) -> tuple[JobPlan, ...]:
