@@ -25,6 +25,7 @@ from windrow.manager.terms import Terms
 from windrow.model import NEVER_S, Log, NodeShape, Task, Workflow
 from windrow.model.cause import Cause
 from windrow.model.failures import NO_FAILURES, Failures
+from windrow.model.hazard import Hazard
 from windrow.model.site import Site
 from windrow.sim import Cluster
 from windrow.sim.job_rows import heap_rows, running_rows, waiting_rows
@@ -181,6 +182,9 @@ def test_futures_have_failures_where_some_were_seen_and_only_there() -> None:
     assert sum(a.makespan_s for a in seen) > sum(a.makespan_s for a in none)
     quiet = Cluster(log)
     quiet.advance(9 * 86400)
+    risky = Probe(Sampling("requests"))
+    run_trial(quiet.clone(), workflow, risky, terms=TERMS, site=replace(SITE, hazard=Hazard.of_mean(3600.0)))
+    assert risky.outcomes[0].makespan_s > ends[None].makespan_s
     unaware = Sampling(failures=None)
     assert seen_from(quiet.clone(), workflow, Sampling()) == seen_from(quiet, workflow, unaware)
 
