@@ -155,7 +155,7 @@ class Measured:
     def _run(self, case: Case, strategy: str) -> Cell:
         """One strategy on a fresh Slurm under the case's load, and in the simulator."""
         with self._starting:  # two that start at once may find the same port free
-            cluster = _started(Settings(accounting=bool(case.past)))
+            cluster = started(Settings(accounting=bool(case.past)))
         with closing(cluster), tempfile.TemporaryDirectory(prefix="windrow-pays-") as folder:
             write_native(case.workflow, Path(folder, "workflow.yaml"))
             replaying = Replaying(cluster, case.load)
@@ -175,7 +175,7 @@ class Measured:
         return cell
 
 
-def _started(settings: Settings) -> SlurmCluster:
+def started(settings: Settings) -> SlurmCluster:
     """A cluster that runs. Other processes may start one at the same time, and find the same port free."""
     for _ in range(3):
         try:

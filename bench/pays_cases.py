@@ -109,13 +109,13 @@ def first_lull(load: Log) -> int:
     return at_s
 
 
-def compressed(log: Log) -> Log:
+def compressed(log: Log, load: float = LOAD) -> Log:
     """The log in fewer seconds. Limits are whole minutes, as Slurm has them, and no job runs into its own."""
     requested = 60 * np.ceil(log.requested_s / COMPRESSION / 60).astype(np.int64)
     run = np.minimum(np.round(log.run_s / COMPRESSION).astype(np.int64), requested)
     kept = run >= SHORTEST_S
     submit = log.submit_s[kept] - log.submit_s[kept][0]
-    span = (log.nodes * run)[kept].sum() / (log.machine_nodes * LOAD)
+    span = (log.nodes * run)[kept].sum() / (log.machine_nodes * load)
     submit = (submit * (span / submit[-1])).astype(np.int64)
     return Log(
         log.name, log.machine_nodes, log.job[kept], submit, log.nodes[kept], requested[kept], run[kept], log.user[kept]
@@ -185,5 +185,6 @@ def write_native(workflow: Workflow, path: Path) -> None:
     lines = [f"name: {workflow.name}", "tasks:"]
     for task in workflow:
         entry = {"id": task.id, "command": list(task.command), "runtime": task.runtime_s}
-        lines.append(f"  - {json.dumps(entry | ({'after': list(task.parents)} if task.parents else {}))}")
+        lists = {"after": task.parents, "inputs": task.inputs, "outputs": task.outputs}
+        lines.append(f"  - {json.dumps(entry | {key: list(names) for key, names in lists.items() if names})}")
     path.write_text("\n".join([*lines, ""]), encoding="utf-8")

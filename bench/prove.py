@@ -1,6 +1,6 @@
 """What takes longer than tests may: thousands of random cases, every shape by every strategy, figures on test beds.
 
-    python bench/prove.py [hour] [cases] [faults] [failures] [copies] [matrices] [beds] [sites]
+    python bench/prove.py [hour] [cases] [faults] [failures] [copies] [matrices] [beds] [sites] [pairs] [ways]
 
 `make prove` runs all of it and writes `docs/reference/proof.md`, one section for each part, with the commit that it was
 run on; where only some parts are named, the other sections stay as they are. Every row is a command that anyone can
@@ -93,6 +93,12 @@ MATRICES: tuple[Row, ...] = (
     (
         "every shape of workflow on a Slurm behind a real sshd, as another user; cut connections, full disks",
         ("tests/slurm/test_far.py", "tests/slurm/test_ssh.py", "-n1"),
+        {"WINDROW_FULL": "1"},
+    ),
+    (
+        "every shape of workflow on two Slurms at once, the second behind sshd with files of its own; a controller dead"
+        " for the whole run, a site gone for good halfway, a disk that stays full",
+        ("tests/slurm/test_two_slurms.py", "-n1"),
         {"WINDROW_FULL": "1"},
     ),
     (
@@ -274,6 +280,14 @@ PARTS: dict[str, tuple[str, Callable[[], Section]]] = {
     "sites": (
         "Two unequal sites",
         lambda: said_by("sites.py", "workflows on two unequal sites under the load of real logs, in virtual time"),
+    ),
+    "pairs": (
+        "Two unequal Slurms",
+        lambda: said_by("two_slurms.py", "workflows on two busy private Slurms, one behind sshd with files of its own"),
+    ),
+    "ways": (
+        "Four ways over two Slurms",
+        lambda: said_by("four_ways.py", "chapter 5 of Zhang's thesis on two private Slurms, without load and with it"),
     ),
 }
 

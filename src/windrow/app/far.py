@@ -43,6 +43,7 @@ for python in python3 python3.14 python3.13 python3.12 python3.11 python3.10 pyt
     if command -v $python >/dev/null && $python -c 'import sys; sys.exit(sys.version_info < (3, 9))'; then
         $python -c 'import sys; print(sys.executable)'
         [ -f "{agent}" ] && echo has || echo lacks
+        df -Pk . | awk 'NR > 1 {{print $4 * 1024}}'
         exit 0
     fi
 done
@@ -71,7 +72,7 @@ def settle(site: Site, run: str) -> dict[str, Any]:
         raise UserError(f"site {site.name} has no Python 3.9 or newer ({answer.words or 'no python3 at all'}); {fix}")
     if not answer.is_good:
         raise UserError(f"folder {folder} of site {site.name} cannot be used: {answer.words}")
-    found, python, has = answer.out.split("\n")[:3]
+    found, python, has, *room = answer.out.rstrip("\n").split("\n")
     if has == "lacks":
         put = ssh.script(_PUT.format(folder=found, agent=agent), base64.b64encode(content).decode("ascii"))
         if not put.is_good:
@@ -79,7 +80,8 @@ def settle(site: Site, run: str) -> dict[str, Any]:
                 f"{site.name}: the agent cannot be put there: {put.words}"
             )
     told = {"host": site.host, "data_host": site.data_host or site.host, "setup": site.setup}
-    return {**told, "there": f"{found}/runs/{run}", "agent": (python, "-I", f"{found}/{agent}")}
+    rooms = {"room_bytes": int(float(room[0]))} if room else {}
+    return {**told, **rooms, "there": f"{found}/runs/{run}", "agent": (python, "-I", f"{found}/{agent}")}
 
 
 def porter(place: Mapping[str, Any]) -> Ask:
@@ -126,7 +128,11 @@ def transfers_of(
         ways[name] = connection(place["data_host"], ""), f"{place['there']}/files"
     for at, one in enumerate(sites := list(sites)):
         if mirror := mirrors.get(one.site.files):
-            sites[at] = replace(one, queue=apart(one.queue, {"place": one.place, **through(mirror, one.queue)}))
+            rooms = (one.site.room_bytes, far["places"][one.site.files].get("room_bytes"))
+            site = replace(one.site, room_bytes=min((room for room in rooms if room is not None), default=None))
+            sites[at] = replace(
+                one, site=site, queue=apart(one.queue, {"place": one.place, **through(mirror, one.queue)})
+            )
     hosts = {HOME: ""} | {name: place["data_host"] for name, place in far["places"].items()}
     if past is not None:
         with suppress(WindrowError):  # (Said where waits are asked for.)

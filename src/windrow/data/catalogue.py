@@ -167,10 +167,18 @@ class Catalogue:
 
     def data_s(self, tasks: Iterable[int], place: str) -> float:
         """How long until what these tasks read is there, from what is known of links and sizes; 0 where all is."""
-        total_s, mine = 0.0, set(tasks)
-        for path in {path for task in mine for path in self.lacking(task, place) if self.maker.get(path) not in mine}:
+        total_s = 0.0
+        for path in self._wanted(tasks, place):
             there = self._at.get(path) or {HOME}
             away = [] if HOME in there else [(min(there), HOME)]
             hops = away + ([(HOME, place)] if place != HOME else [])
             total_s += sum(self.s_per_mb.get(hop, GUESS_S_PER_MB) for hop in hops) * self.sizes.get(path, 0) / 1e6
         return total_s
+
+    def data_bytes(self, tasks: Iterable[int], place: str) -> int:
+        """How much that is, as far as sizes are known."""
+        return sum(self.sizes.get(path, 0) for path in self._wanted(tasks, place))
+
+    def _wanted(self, tasks: Iterable[int], place: str) -> set[str]:
+        mine = set(tasks)
+        return {path for task in mine for path in self.lacking(task, place) if self.maker.get(path) not in mine}

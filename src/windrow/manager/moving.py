@@ -4,7 +4,7 @@ Rule 1: a job is in one queue at a time. It is withdrawn, which is journaled, th
 that it is gone its tasks are planned again. Rule 2: no task moves more often than once in `AGAIN_S`, nor back in it.
 Rule 3: of a silent site, jobs are given up that have not started, or whose files cannot be seen from here, if all their
 tasks could run elsewhere. They are fenced first, and cancelled when the site answers again. Of running jobs whose
-files can be seen one hears all the same.
+files can be seen one hears all the same. What only such a site has of files is made again, where it is needed.
 """
 
 from __future__ import annotations
@@ -80,6 +80,9 @@ class Moving:
                 gone.append(Record(killed, {"state": "unreachable", "agent": None}, now))
         if gone:
             self.run.take_in(gone)
+        tasks = range(len(self.run.core.job_of))
+        if is_lost and self.run.transfers and all(any(other.has(task) for other in others) for task in tasks):
+            self.run.transfers.lose(at.site.files)
 
     def _is_heard_of(self, job: Job, placed: Placed) -> bool:
         """Whether an agent may be at work of which this machine hears."""

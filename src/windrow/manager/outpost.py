@@ -251,6 +251,7 @@ class Outpost:
             inf if site.max_node_hours is None else site.max_node_hours * 3600 - kept_node_s,
             inf if site.room_bytes is None or len(at.group) == 1 else site.room_bytes,
             lambda tasks: 0 if moves is None else ceil(moves.catalogue.data_s(tasks, site.files)),
+            lambda tasks: 0 if moves is None else moves.catalogue.data_bytes(tasks, site.files),
             site.hazard,
         )
 

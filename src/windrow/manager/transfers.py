@@ -4,7 +4,8 @@ Rule 1: files move while jobs wait: a job is submitted at once, and its agent wa
 there. The manager tells it when they are (`RunFolder.arrived`): by the number of the task that made them, or, of files
 that no task makes, by one number for all of its job. So nothing that depends on another place starts without a manager.
 Rule 2: what arrived is in the journal before it is announced. What was on its way when a manager died is moved again.
-Rule 3: results, which no task reads, come home when they are made. Once all are home, the run's folders elsewhere go.
+Rule 3: results, which no task reads, come home when they are made. Once all are home, the run's folders elsewhere go;
+after `SILENT_S` without an answer they stay.
 """
 
 from __future__ import annotations
@@ -23,9 +24,10 @@ from windrow.data.rsync import Moved, MoveFiles, Mover
 from windrow.errors import OutsideError
 from windrow.files import append_lines
 from windrow.manager import events as e
+from windrow.manager import moving
 from windrow.manager.inbox import PollTimes
 from windrow.manager.journal import Record
-from windrow.manager.lost_files import LostFile, is_gone_from
+from windrow.manager.lost_files import LostFile, is_gone_from, lost_files
 from windrow.model import Runnable
 from windrow.queues.port import QueueError
 
@@ -51,6 +53,7 @@ class Transfers:
     _paces: dict[object, PollTimes] = field(default_factory=dict)
     _announced: dict[str, set[int]] = field(default_factory=dict)
     _used: set[str] = field(default_factory=set)  # places that have something of the run
+    _left_since_s: dict[str, float] = field(default_factory=dict)  # since when a place could not be cleaned up
     _changed: bool = True
 
     def join(self, run: Manager) -> None:
@@ -112,6 +115,14 @@ class Transfers:
             if missing:
                 now = self.run.now_s()
                 self.run.take_in([Record(e.FilesGone(int(now), place, tuple(missing)), at_s=now)])
+
+    def lose(self, place: str) -> None:
+        """Of a place that is lost nothing is expected any more: what only it had and is needed is to be made again."""
+        if place in self._used:
+            now, core, run = self.run.now_s(), self.run.core, self.run
+            run.take_in([Record(e.FilesGone(int(now), place), at_s=now)])
+            left = [task for task in range(len(core.job_of)) if not core.is_done(task)]
+            run.undo(lost_files(run.dispatch.runnable, left, core.is_done, self.is_gone, results=True))
 
     def note(self, record: Record) -> None:
         """Keep the picture of the files."""
@@ -228,6 +239,9 @@ class Transfers:
                     self.mirrors[place].remove()
                 except (QueueError, OutsideError) as error:
                     self.troubles[place, "be removed"] = str(error)
+                    now_s = self.run.steady_s()
+                    if now_s - self._left_since_s.setdefault(place, now_s) >= moving.SILENT_S:
+                        self.lose(place)
                 else:
                     self.troubles.pop((place, "be removed"), None)
                     now = self.run.now_s()

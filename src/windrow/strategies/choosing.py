@@ -42,8 +42,9 @@ Absent = Mapping[str, str]
 class Offer:
     """A site as it could be used now.
 
-    `data_s`: how long it takes until the inputs of tasks are there. `pace`: how many times as long as expected tasks
-    take there. `node_s`, `room_bytes`: what may be used of nodes yet, and of the disk. `hazard`: how jobs are lost.
+    `data_s`, `data_bytes`: how long it takes until the inputs of tasks are there, and how much has to be moved. `pace`:
+    how many times as long as expected tasks take there. `node_s`, `room_bytes`: what may be used of nodes yet, and of
+    the disk. `hazard`: how jobs are lost.
     """
 
     name: str
@@ -53,6 +54,7 @@ class Offer:
     node_s: float = inf
     room_bytes: float = inf
     data_s: Callable[[Sequence[int]], int] = lambda _: 0
+    data_bytes: Callable[[Sequence[int]], int] = lambda _: 0
     hazard: Hazard = NO_HAZARD
 
     def sized(self, tasks: Mask, busy_s: int = 0) -> tuple[int, JobPlan, int, int]:
@@ -82,9 +84,9 @@ class Offer:
         """Why these jobs cannot go here though they fit; empty where they can."""
         if sum(job.nodes * job.requested_s for job in jobs) > self.node_s:
             return "it would use more than max_node_hours allows"
-        w, tasks = self.view.work.workflow, (task for job in jobs for task in job.tasks if self.room_bytes < inf)
+        w, tasks = self.view.work.workflow, [task for job in jobs for task in job.tasks if self.room_bytes < inf]
         made = sum(w.files[file].size_bytes for task in tasks for file in w.outputs.of(task).tolist())
-        return "no room for the files" if made > self.room_bytes else ""
+        return "no room for the files" if made + self.data_bytes(tasks) > self.room_bytes else ""
 
 
 @dataclass(frozen=True)

@@ -90,6 +90,9 @@ def test_a_slow_site_loses_and_one_over_its_budget_is_no_candidate() -> None:
     name, decision = choose(strategy, [replace(quick, node_s=100.0), replace(slow, node_s=100.0)])
     assert not decision.jobs
     assert "max_node_hours" in decision.why
+    full = replace(quick, room_bytes=10, data_bytes=lambda _: 11)
+    name, decision = choose(strategy, [full, slow])
+    assert (name, {one.site: one.note for one in decision.candidates}["s0"]) == ("s1", "no room for the files")
     name, decision = choose(strategy, [quick], absent={"s1": "it is silent"})
     assert (name, decision.candidates[1].note) == ("s0", "it is silent")
 

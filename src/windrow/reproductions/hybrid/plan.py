@@ -84,18 +84,20 @@ def four_queues(slower: float = 1.0) -> Grid:
 
 
 def cases(seed: int) -> Iterator[tuple[str, Work]]:
-    """The 16 workflows, with whole iterations and megabytes that have the means of the stand-ins."""
+    """The 16 workflows."""
     for recipe, tasks in ((recipe, tasks) for recipe, sizes in STAND_INS["tasks"].items() for tasks in sizes):
-        workflow = generate_workflow(recipe, tasks=tasks, seed=seed)
-        sizes = np.array([file.size_bytes for file in workflow.files])
-        written = np.bincount(workflow.outputs.sources(), sizes[workflow.outputs.index], len(workflow))
-        factor = STAND_INS["written_mb"] * MB / written.mean()
-        scaled = [File(file.id, round(file.size_bytes * factor)) for file in workflow.files]
-        iterations = np.round(workflow.runtime_s / workflow.runtime_s.mean() * STAND_INS["iterations"])
-        yield (
-            f"{recipe}-{tasks}",
-            Work(workflow.changed(files=scaled), np.maximum(1.0, iterations), written * factor / MB),
-        )
+        yield f"{recipe}-{tasks}", work_of(recipe, tasks, seed, STAND_INS["iterations"], STAND_INS["written_mb"])
+
+
+def work_of(recipe: str, tasks: int, seed: int, iterations: float, written_mb: float) -> Work:
+    """A workflow with whole iterations, and megabytes to write, that have these means."""
+    workflow = generate_workflow(recipe, tasks=tasks, seed=seed)
+    sizes = np.array([file.size_bytes for file in workflow.files])
+    written = np.bincount(workflow.outputs.sources(), sizes[workflow.outputs.index], len(workflow))
+    factor = written_mb * MB / written.mean()
+    scaled = [File(file.id, round(file.size_bytes * factor)) for file in workflow.files]
+    drawn = np.round(workflow.runtime_s / workflow.runtime_s.mean() * iterations)
+    return Work(workflow.changed(files=scaled), np.maximum(1.0, drawn), written * factor / MB)
 
 
 def runs(seed: int, *, readings: bool = False, slower: float = 1.0) -> list[Run]:
