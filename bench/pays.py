@@ -51,7 +51,7 @@ from windrow.app.strategies import find_strategy  # noqa: E402
 from windrow.forecast.ledger import PastPrediction  # noqa: E402
 from windrow.lab.trial import Trial, run_trial  # noqa: E402
 from windrow.manager.figures import node_time  # noqa: E402
-from windrow.model import Log, NodeShape  # noqa: E402
+from windrow.model import Log, NodeShape, Runnable, Step  # noqa: E402
 from windrow.queues.port import Limits, PastJob  # noqa: E402
 from windrow.sim.cluster import Cluster  # noqa: E402
 
@@ -113,7 +113,9 @@ def simulated(case: Case, strategy: str, policy: str, begun_s: int) -> Trial:
     limits = Limits(settings.nodes, NodeShape(settings.cpus, settings.memory_mib << 20))
     order = case.order
     site = site_of(order.on, limits, cap=order.cap, max_nodes=order.max_nodes)
-    return run_trial(cluster, case.workflow, find_strategy(strategy), terms=terms_for(order), site=site)
+    steps = tuple(Step(task.command, "/") for task in case.workflow)
+    terms = terms_for(order, Runnable(case.workflow, steps))
+    return run_trial(cluster, case.workflow, find_strategy(strategy), terms=terms, site=site)
 
 
 # The real world
