@@ -10,12 +10,14 @@ work count, as in the papers, whose tables are compared with: what is lost is wa
 
 from __future__ import annotations
 
+import posixpath
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from math import inf
 
+from windrow.manager.events import FilesMoved
 from windrow.manager.journal import PredictedStart
 from windrow.manager.states import AttemptState, JobStage
 from windrow.manager.story import JobStory, RunStory, TaskAttempt
@@ -162,13 +164,48 @@ def queue_waits_s(run: RecordedRun) -> tuple[float, float]:
 def _at_work(run: RecordedRun, from_s: float) -> list[tuple[float, float]]:
     """The times in which some task ran, apart from each other and in order."""
     counted = (a for _, a in attempts(run.story) if not (run.is_simulated and a.outcome.is_in_vain))
+    return _union(((a.started_s, a.started_s + attempt_s(a, run.until_s)) for a in counted), from_s)
+
+
+def _union(spans: Iterable[tuple[float, float]], from_s: float = -inf) -> list[tuple[float, float]]:
+    """The times that are in some of these spans, from then on, apart from each other and in order."""
     found: list[tuple[float, float]] = []
-    for begin, end in sorted((a.started_s, a.started_s + attempt_s(a, run.until_s)) for a in counted):
+    for begin, end in sorted(spans):
         if found and begin <= found[-1][1]:
             found[-1] = found[-1][0], max(found[-1][1], end)
         elif end > from_s:
             found.append((max(begin, from_s), end))
     return found
+
+
+def data_node_s(run: RecordedRun) -> float:
+    """The node time of jobs in which none of their tasks ran while files that these read were on the way."""
+    moves = [event for event in run.story.transfers if isinstance(event, FilesMoved)]
+    if not moves:
+        return 0.0
+    on_way = [(m.at_s - m.took_s, m.at_s, {tail for path in m.files for tail in _tails(path)}) for m in moves]
+    busy: dict[int, list[tuple[float, float]]] = {}
+    for _, attempt in attempts(run.story):
+        span = attempt.started_s, attempt.started_s + attempt_s(attempt, run.until_s)
+        busy.setdefault(attempt.job, []).append(span)
+    files, inputs, total = run.story.workflow.files, run.story.workflow.inputs, 0.0
+    for number, job in run.story.jobs.items():
+        if job.started_s is None or job.taken_by is not None:
+            continue
+        begun_s, end_s = job.started_s, job.started_s + (ran_s(job, run.until_s) or 0.0)
+        tasks = job.plan.tasks
+        reads = {posixpath.normpath(files[f].id).rpartition("../")[2] for t in tasks for f in inputs.of(t).tolist()}
+        waits = [(max(a, begun_s), min(b, end_s)) for a, b, tails in on_way if not reads.isdisjoint(tails)]
+        mine = busy.get(number, [])
+        both = mine + [wait for wait in waits if wait[0] < wait[1]]
+        total += job.plan.nodes * sum(sign * (b - a) for part, sign in ((both, 1), (mine, -1)) for a, b in _union(part))
+    return total
+
+
+def _tails(path: str) -> list[str]:
+    """A file below the root of all by the names that tasks in folders below may have for it."""
+    parts = path.split("/")
+    return ["/".join(parts[n:]) for n in range(len(parts))]
 
 
 def kind_times(story: RunStory) -> list[KindTimes]:

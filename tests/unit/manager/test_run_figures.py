@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from tests.unit.report import told_runs as run
 
 from windrow.manager import events as e
-from windrow.manager.figures import kind_times, node_time, queue_waits_s, visible_wait_s, wait_s
+from windrow.manager.figures import data_node_s, kind_times, node_time, queue_waits_s, visible_wait_s, wait_s
 from windrow.manager.journal import Record
+from windrow.model import Task, Workflow
 from windrow.model.wording import node_span
 from windrow.strategies import JobPlan
 
@@ -30,6 +31,21 @@ def test_node_time_of_shared_and_of_whole_nodes() -> None:
     assert node_time(told).idle_s == 33
     assert node_time(told).share == pytest.approx(1 / 8)
     assert node_time(told, 0) == node_time(told)
+
+
+def test_node_time_waiting_for_data_is_that_of_transfers_in_which_nothing_ran() -> None:
+    tasks = [Task("a", 5, outputs=("x/a",)), Task("b", 5, inputs=("x/a",)), Task("c", 5, inputs=("c",))]
+    workflow = Workflow.from_tasks("data", tasks)
+    moved = [
+        Record(e.FilesMoved(1024, ("run/x/a",), "", "west", 9, 12.0), at_s=1024),  # the job has begun at 1015
+        Record(e.FilesMoved(1040, ("run/y/a", "run/d"), "", "west", 9, 4.0), at_s=1040),  # what no task reads
+        Record(e.FilesMoved(1044, ("run/c",), "", "west", 9, 4.0), at_s=1044),
+    ]
+    ran = [run.task_started(1017, 0, 0), run.finished(1020, 0, 1017), run.task_started(1024, 0, 1)]
+    records = [*run.one_job(3, nodes=2), *ran[:2], moved[0], ran[2], run.finished(1030, 1, 1024), *moved[1:]]
+    told = run.told(workflow, [*records, run.ended(1042, 0)], until_s=1050)
+    assert data_node_s(told) == 2 * (2 + 4 + 2)  # 1015 to 1017, 1020 to 1024, 1040 to its end
+    assert data_node_s(run.told(workflow, run.one_job(3), until_s=1050)) == 0
 
 
 def test_what_is_not_over_counts_until_now() -> None:

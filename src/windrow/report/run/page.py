@@ -15,6 +15,7 @@ from windrow.manager.figures import (
     RecordedRun,
     attempt_s,
     attempts,
+    data_node_s,
     kind_times,
     node_time,
     queue_waits_s,
@@ -124,6 +125,8 @@ def _node_hours(told: RecordedRun) -> Iterator[tuple[str, str]]:
     if used.copies_s:
         yield "of it copies that another attempt beat", part(used.copies_s)
     yield "idle", part(used.idle_s)
+    if waited_s := data_node_s(told):
+        yield "of it waiting for data from elsewhere", part(waited_s)
     if not told.is_simulated:
         yield "CPU time of tasks", span(sum(a.cpu_s for _, a in attempts(told.story)))
 

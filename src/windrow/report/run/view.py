@@ -14,7 +14,7 @@ from typing import Any
 from msgspec import Struct
 
 from windrow.app.runs import RunView, sites_of
-from windrow.manager.figures import RecordedRun, node_time, queue_waits_s, visible_wait_s
+from windrow.manager.figures import RecordedRun, data_node_s, node_time, queue_waits_s, visible_wait_s
 from windrow.manager.states import RunState, TaskState
 from windrow.manager.story import JobStory
 from windrow.model.wording import listed
@@ -126,6 +126,7 @@ class ReportView(Struct):
     useful_node_s: float
     lost_node_s: float
     copies_node_s: float
+    data_node_s: float
     failed_attempts: int
     predictions: list[StartView]
 
@@ -240,6 +241,7 @@ def report_view(run: RecordedRun, page: Path, crate: str | None) -> ReportView:
         useful_node_s=used.used_s,
         lost_node_s=used.lost_s,
         copies_node_s=used.copies_s,
+        data_node_s=data_node_s(run),
         failed_attempts=len(failed_attempts(run)),
         predictions=[StartView(int(p.tag), p.source, p.predicted_s, p.started_s) for p in past(run)],
     )
