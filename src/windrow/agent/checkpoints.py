@@ -111,19 +111,12 @@ class Checkpoints:
     def __init__(self, folder: RunFolder, job: int, rate: float = 0.0) -> None:
         """`rate`: how often such a job is lost, in losses per second; 0 where that is not known."""
         self._folder, self._job, self._rate = folder, job, rate
-        self._running: dict[int, _Watched] = {}
+        self.running: dict[int, _Watched] = {}
+        """The attempts that run, by task."""
         self._done_s: dict[int, float] = {}
         self._costs_s: dict[int, float] = {}
         self._gained: set[int] = set()
         self._look_at, self.look_every_s = 0.0, LOOK_EVERY_S
-
-    def __len__(self) -> int:
-        """How many such attempts run."""
-        return len(self._running)
-
-    def __contains__(self, task: int) -> bool:
-        """Whether an attempt at this task runs that has checkpoints."""
-        return task in self._running
 
     def take(self, task: int, attempt: int) -> float:
         """Become the one attempt that may write the files; how long to wait before it starts. OutsideError: a disk."""
@@ -145,7 +138,7 @@ class Checkpoints:
         seen = _signature(files_of(spec.workdir, spec.checkpoint.files))
         known_s = self._done_s.get(spec.task, spec.done_s)
         base_s = self._done_s[spec.task] = known_s if seen else 0.0
-        self._running[spec.task] = _Watched(spec, spec.checkpoint, attempt, now, base_s, seen, seen, now, now)
+        self.running[spec.task] = _Watched(spec, spec.checkpoint, attempt, now, base_s, seen, seen, now, now)
         return base_s == known_s
 
     def look(self, now: float) -> tuple[dict[int, float], list[int]]:
@@ -154,7 +147,7 @@ class Checkpoints:
         if now < self._look_at:
             return saved, taken
         self._look_at = now + self.look_every_s
-        for task, watched in self._running.items():
+        for task, watched in self.running.items():
             if not self._has_lease(task, watched.attempt):
                 taken.append(task)
                 continue
@@ -171,7 +164,7 @@ class Checkpoints:
 
     def _saved(self, task: int, now: float) -> None:
         """What its files say is kept, if they are new: up to when it was asked for, or up to their first change."""
-        watched = self._running[task]
+        watched = self.running[task]
         if not (seen := watched.files()) or seen == watched.told:
             return
         at_s = watched.asked_s if watched.is_asked else now if watched.latest == watched.told else watched.changed_s
@@ -183,21 +176,21 @@ class Checkpoints:
 
     def ended(self, task: int, now: float) -> Piece:
         """The attempt is over."""
-        watched = self._running[task]
+        watched = self.running[task]
         if has_lease := self._has_lease(task, watched.attempt):
             self._saved(task, now)
             with contextlib.suppress(OSError):  # then the next one waits a little
                 about_to_write(path := self._folder.leases / str(task))
                 path.unlink()
-        del self._running[task]
-        has_gained, done_s = task in self._gained, self._done_s[task]
+        del self.running[task]
         is_answer = watched.has_answered and now <= watched.asked_s + watched.kept.notice_s + self.look_every_s
-        return Piece(watched.base_s, done_s, has_gained, is_answer, watched.is_last, not has_lease)
+        gained = self._done_s[task], task in self._gained
+        return Piece(watched.base_s, *gained, is_answer, watched.is_last, not has_lease)
 
     def asks(self, now: float, deadline: float, *, is_end: bool = False) -> list[int]:
         """The tasks to ask for a checkpoint now; with `is_end` all that were not asked because of an end."""
         due = []
-        for task, watched in self._running.items():
+        for task, watched in self.running.items():
             is_last = is_end or now >= watched.last_ask_s(deadline)
             if watched.is_last or not (is_last or now >= self._next_s(task, watched)):
                 continue
@@ -209,12 +202,12 @@ class Checkpoints:
 
     def due_s(self, deadline: float) -> float:
         """When to ask or to look next."""
-        asks = [min(self._next_s(t, w), w.last_ask_s(deadline)) for t, w in self._running.items() if not w.is_last]
-        return min([*asks, self._look_at]) if self._running else math.inf
+        asks = [min(self._next_s(t, w), w.last_ask_s(deadline)) for t, w in self.running.items() if not w.is_last]
+        return min([*asks, self._look_at]) if self.running else math.inf
 
     def have_time(self, now: float) -> bool:
         """Whether a task that was asked because of an end may still write and leave."""
-        asked = (w for w in self._running.values() if w.is_last and w.kept.signal)
+        asked = (w for w in self.running.values() if w.is_last and w.kept.signal)
         return any(now < watched.asked_s + watched.kept.notice_s for watched in asked)
 
     def _next_s(self, task: int, watched: _Watched) -> float:

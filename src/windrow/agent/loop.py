@@ -116,7 +116,7 @@ class Loop:
                 return self._stopped(self._wake.stop_signal)
             if now >= self._core.deadline:
                 return OUT_OF_TIME, 0
-            if self._kept:
+            if self._kept.running:
                 self._look_after_checkpoints(now)
             if now >= self._sweep_at:  # what the passing of time has changed
                 self._core.drop_late(now)
@@ -173,14 +173,14 @@ class Loop:
             now = self._clock.now()
             self._core.drain(why, now)
             for task in [*tasks, *self._none_to_come()]:
-                if task in self._kept:
+                if task in self._kept.running:
                     self._kept.ended(task, now)
                 self._core.lost(task, why, now, Cause.NODE_FAILED)
 
     def _ended(self, result: Result, now: float, why: str = "") -> None:
         """An attempt is over; `why`: because the agent leaves for this reason."""
         task, stops = result.task, bool(why) or self._wake.stop_signal is not None
-        piece = self._kept.ended(task, now) if task in self._kept else None
+        piece = self._kept.ended(task, now) if task in self._kept.running else None
         is_noticed = now >= self._noticed_s
         if not result.why:
             self._core.ended(result, now, 0.0 if piece is None else piece.before_s)

@@ -45,6 +45,42 @@ FAULTS = [
     (TASK + "    retries: 1000\n", "wf.yaml:4: retries is '1000'"),
     (TASK + "    replicas: 4\n", "wf.yaml:4: replicas is '4'; write a number from 1 to 3"),
     (TASK + "    replicas: 2\n", "wf.yaml:2: task a has replicas, but no outputs that can be kept apart; name them by"),
+    (
+        TASK + "    replicas: 2\n    checkpoint: {files: s}\n",
+        "wf.yaml:2: task a has replicas, but no checkpoints that can be kept apart; leave one of them out",
+    ),
+    (TASK + "    checkpoint: state\n", "wf.yaml:4: checkpoint is 'state'; write {files: \"state-"),
+    (TASK + "    checkpoint: {signal: USR1}\n", "wf.yaml:4: a checkpoint without files; name those that it writes"),
+    (
+        TASK + "    checkpoint: {files: ../s}\n",
+        "wf.yaml:4: files of checkpoint cannot be '../s'; name some in the folder",
+    ),
+    (
+        TASK + "    checkpoint: {files: s, signal: KILL}\n",
+        "wf.yaml:4: signal of checkpoint is 'KILL'; write one of",
+    ),
+    (
+        TASK + "    checkpoint: {files: s, every: 1m}\n",
+        "wf.yaml:4: every of checkpoint without a signal; name",
+    ),
+    (
+        TASK + "    checkpoint: {files: s, notise: 1m}\n",
+        "wf.yaml:4: checkpoint has no key 'notise'; did you mean",
+    ),
+    (TASK + "    checkpoint: {files: s, notice: 0}\n", "wf.yaml:4: notice of checkpoint is '0'; write a time above 0"),
+    (TASK + "    checkpoint: {files: '{b}'}\n", "wf.yaml:4: {b} stands for nothing here"),
+    (
+        TASK + "    outputs: s-1\n    checkpoint: {files: s-*}\n",
+        r"wf.yaml:5: the checkpoint files s-\* of a may be a file that a task reads or writes; give them a name",
+    ),
+    (
+        TASK + "    checkpoint: {files: s-*}\n  - {id: b, command: x, checkpoint: {files: s-b-*}}\n",
+        r"wf.yaml:5: the checkpoint files s-b-\* of b may be those of a; put the task into their name",
+    ),
+    (
+        TASK + "    matrix: {x: [., ..]}\n    checkpoint: {files: '{x}/s'}\n",
+        "wf.yaml:5: checkpoint files of a-.. cannot be ../s; keep them in its folder",
+    ),
     (TASK + "    memory: 4\n", "wf.yaml:4: memory is '4'; write a size with its unit"),
     (TASK + "    memory: 1000000TiB\n", "wf.yaml:4: memory is '1000000TiB'; write at most 8192TiB"),
     (TASK + "    memory: [4GB]\n", "wf.yaml:4: memory is a list"),

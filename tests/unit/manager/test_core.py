@@ -134,6 +134,28 @@ def test_a_task_that_a_job_has_no_time_for_is_left_again() -> None:
     assert core.view(41, lambda nodes, _: nodes).ready == (B,)
 
 
+def test_what_is_kept_of_a_task_is_not_expected_again() -> None:
+    """Its pieces count when it leaves a job; a job that kept something was of use; lost files bring the time back."""
+    core = diamond(patience={Cause.AGENT: 2})
+    core.handle(RunBegan(0))
+    # job, what is done, pieces without a checkpoint, what is left
+    told = [(0, 4, 0, 6), (1, 3, 0, 7), (2, 9, 0, 1), (3, 9, 1, 20)]
+    for job, done_s, idle, left_s in told:
+        core.handle(planned(100 * job, FIRST))
+        core.handle(JobStarted(100 * job, job))
+        core.handle(TaskStarted(100 * job, job, A))
+        core.handle(e.TaskCheckpointed(100 * job + 5, job, A, done_s, ended=True, idle=idle))
+        assert core.members(job)[A].expected_s == ([10] + [left for *_, left in told])[job], "not before it leaves"
+        if idle:
+            core.handle(e.TaskCheckpointed(100 * job + 10, job, A, done_s, ended=True, idle=idle))
+        core.handle(TaskDropped(100 * job + 10, job, A))
+        assert core.work.expected_s[A] == left_s
+        assert core.pieces.saved[A] == (done_s, idle)
+        core.handle(JobEnded(100 * job + 10, job))
+        core.check()
+        assert not core.trouble, "the second and the last one were of no use, and another in between"
+
+
 def test_a_run_that_is_stopped_goes_on_where_it_was() -> None:
     core = diamond()
     core.handle(planned(0, FIRST, REST))

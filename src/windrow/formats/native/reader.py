@@ -186,9 +186,8 @@ class _Expansion:
         for file, field in zip(files, form.checkpoint_files, strict=True):
             path = _joined(row.workdir, file)
             if not path.startswith(f"{row.workdir}/"):
-                raise self._fault(
-                    field.line, f"checkpoint files of {row.id} cannot be {file}", "keep them in its folder"
-                )
+                problem = f"checkpoint files of {row.id} cannot be {file}"
+                raise self._fault(field.line, problem, "keep them in its folder")
             self._checkpoints.append((self._called(path), row.id, field.line))
         return form.checkpoint._replace(files=files)
 

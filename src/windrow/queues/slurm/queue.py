@@ -98,7 +98,7 @@ class SlurmQueue(BatchQueue):
             given = [option.partition("=")[2] for option in self.profile.extra if option.startswith("--exclude=")]
             job.append("--exclude=" + ",".join([*given[-1:], *first.avoid]))
         if first.notice_s and not any(option.startswith("--signal") for option in self.profile.extra):
-            job.append(f"--signal=B:USR1@{first.notice_s}")  # at preemption, too, where the site says so
+            job.append(f"--signal=B:USR1@{min(first.notice_s, 65535)}")  # at preemption, too, where the site says so
         job.append(f"--chdir={first.workdir}")
         if len(specs) == 1 and "\\" in first.output:  # which sbatch takes for a quote, and leaves out
             return [*job, f"--job-name={first.tag}", "--output=/dev/null"], redirected_script(first)
