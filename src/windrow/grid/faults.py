@@ -40,17 +40,10 @@ class Method(NamedTuple):
 
 
 METHODS: Mapping[str, Method] = {
-    "HEFT": Method("heft", copies=False, restarts=False),
-    "HEFT_O": Method("heft", copies=True, restarts=False),
-    "HEFT_C": Method("heft", copies=False, restarts=True),
-    "HEFT_OC": Method("heft", copies=True, restarts=True),
-    "DSH": Method("dsh", copies=False, restarts=False),
-    "DSH_O": Method("dsh", copies=True, restarts=False),
-    "DSH_C": Method("dsh", copies=False, restarts=True),
-    "DSH_OC": Method("dsh", copies=True, restarts=True),
-    "WDO": Method("wdo", copies=False, restarts=False),
-    "W_C": Method("wdo", copies=False, restarts=True),
-}
+    f"{base.upper()}{more}": Method(base, "O" in more, "C" in more)
+    for base in ("heft", "dsh")
+    for more in ("", "_O", "_C", "_OC")
+} | {"WDO": Method("wdo", copies=False, restarts=False), "W_C": Method("wdo", copies=False, restarts=True)}
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,20 +13,8 @@ from windrow.grid.clusters import Floats
 from windrow.grid.faults import METHODS
 from windrow.report.block import Block
 from windrow.reproductions.charts import grouped_bars, short
-from windrow.reproductions.faults.plan import (
-    ACCURACIES,
-    FAMILIES,
-    LIMITS,
-    OURS,
-    READINGS,
-    SEEDS,
-    SHAPES,
-    STABILITIES,
-    STAND_INS,
-    Part,
-    added,
-    plan_faults,
-)
+from windrow.reproductions.faults import plan as study
+from windrow.reproductions.faults.plan import FAMILIES, OURS, READINGS, SHAPES, Part
 from windrow.reproductions.faults.sums import Sums, pooled
 from windrow.reproductions.paper import (
     Claim,
@@ -46,9 +34,9 @@ Seeds = Sequence[Mapping[str, Floats]]
 _TEXTS = Texts("faults")
 _GROUPS: Mapping[str, Sequence[str]] = {
     "all": ("all",),
-    "stability": STABILITIES,
-    "accuracy": ACCURACIES,
-    "limit": [str(limit) for limit in LIMITS],
+    "stability": study.STABILITIES,
+    "accuracy": study.ACCURACIES,
+    "limit": [str(limit) for limit in study.LIMITS],
     "family": FAMILIES,
     "shapes": SHAPES,
 }
@@ -88,7 +76,7 @@ def report(plan: PaperPlan, found: Sequence[Any]) -> Report:
     }
     blocks = [_TEXTS.claims(said), _apart(of[OURS], said), _TEXTS.block("readings", head, rows)]
     gallery = Gallery("Figures 6.4 to 6.16", "", [_picture(ours, *said) for said in _TEXTS["figures"]])
-    title, quick = "Workflows on clusters that fail, run again", _TEXTS["quick"].format(**STAND_INS["workflows"])
+    title, quick = "Workflows on clusters that fail, run again", _TEXTS["quick"].format(**study.STAND_INS["workflows"])
     shown: list[Block | Gallery | Listing] = [
         *blocks,
         _parts_of_cpu(ours),
@@ -99,8 +87,8 @@ def report(plan: PaperPlan, found: Sequence[Any]) -> Report:
 
 
 def _by_seed(parts: Sequence[Part], reading: str) -> Seeds:
-    sums = added(parts, reading)
-    return [{family: sums[seed, family] for family in FAMILIES} for seed in SEEDS]
+    sums = study.added(parts, reading)
+    return [{family: sums[seed, family] for family in FAMILIES} for seed in study.SEEDS]
 
 
 def _numbers(ours: Sums) -> dict[str, float]:
@@ -109,7 +97,8 @@ def _numbers(ours: Sums) -> dict[str, float]:
 
 def _reading(seeds: Seeds) -> tuple[list[float], int, int]:
     """The key numbers, how many claims agree, and how many can be checked."""
-    sums, said = pooled(seeds), claims(seeds)
+    sums = pooled(seeds)
+    said = claims([sums.by_family])
     able = [claim.agrees for claim in said if claim.agrees is not None]
     return [sums.compared(*words) for _, *words in _TEXTS["key"]], sum(able), len(able)
 
@@ -148,4 +137,4 @@ def _picture(
     return Picture(grouped_bars(names, series, unit, title, short), Block(title, f"{unit}.", ("", *series), lines))
 
 
-PAPER = Paper(plan_faults, report, "own fixed experiments", needs=("matplotlib",))
+PAPER = Paper(study.plan_faults, report, "own fixed experiments", needs=("matplotlib",))

@@ -37,6 +37,7 @@ SUMMED = ("runs", "ended", "slr", "used", "wasted", "failed", "potential")
 SHAPE = (len(SHAPES), len(STABILITIES), len(ACCURACIES), len(LIMITS), len(METHODS), len(SUMMED))
 OURS, *READINGS = STAND_INS["readings"]
 HOUR = 3600.0
+_GOLDEN = 0.6180339887498949  # its multiples, less their whole parts, are spread evenly, however many there are
 
 
 class Part(NamedTuple):
@@ -70,11 +71,12 @@ def nine_sites(seed: int) -> Grid:
 
 
 def workflow_on(grid: Grid, seed: int, family: str, number: int, length: float | None = None) -> Costs:
-    """A workflow of the family: tasks, CCR and length are drawn, and HEFT takes that long."""
-    said = STAND_INS["workflows"]
+    """A workflow of the family: tasks and CCR are drawn; HEFT takes its length, evenly spread over those of a seed."""
+    said, spread = STAND_INS["workflows"], (seed / 5 + (number * len(FAMILIES) + FAMILIES.index(family)) * _GOLDEN) % 1
     rng = np.random.default_rng([seed, FAMILIES.index(family), number])
     tasks, ccr = int(rng.choice(said["tasks"][family])), float(rng.choice(said["ccr"]))
-    wanted_s = np.exp(rng.uniform(*np.log(said["hours"]))) * HOUR * (length or STAND_INS["calibrated"]["length"])
+    low, high = np.log(said["hours"])
+    wanted_s = np.exp(low + spread * (high - low)) * HOUR * (length or STAND_INS["calibrated"]["length"])
     drawn, more = int(rng.integers(2**31)), said["parameters"].get(family)
     workflow = generate_workflow(family, tasks=tasks, seed=drawn, parameters=more)
     run_s = workflow.runtime_s * workflow.moved_bytes * grid.mean_s_per_byte / ccr / workflow.work_s
@@ -118,11 +120,11 @@ def _summed(outcome: Outcome, critical_s: float) -> Floats:
 
 
 class Played:
-    """The plays of one workflow on one set of failures."""
+    """The plays of one workflow on one set of failures; the same plans are played once."""
 
     def __init__(self, planner: Planner, failing: Failing, *, is_relative: bool, is_apart: bool) -> None:
         self.planner, self.failing, self.aims = planner, failing, AIMS._replace(is_relative=is_relative)
-        self.is_apart, self.known = is_apart, dict[Any, tuple[list[Schedule], Outcome]]()
+        self.is_apart, self.known = is_apart, dict[Any, Outcome]()
 
     def all(self, beliefs: Sequence[Beliefs], limits: Sequence[int]) -> Iterator[tuple[int, int, int, Outcome]]:
         """Of each accuracy, limit and method, by their numbers."""
@@ -133,20 +135,18 @@ class Played:
                 for n, limit in enumerate(limits):
                     key = method.base, method.copies, a, n
                     if key not in plans:
-                        aims = self.aims._replace(limit=limit)
                         is_same = before and not _is_cut(before, limits[n - 1], method.base == "wdo")
-                        made = before if is_same else self.planner.plans(method, believed, aims)
-                        plans[key] = before if _are_equal(before, made) else made
+                        aims = self.aims._replace(limit=limit)
+                        plans[key] = before if is_same else self.planner.plans(method, believed, aims)
                     before = plans[key]
                     yield a, n, m, self._outcome(m, a if method.restarts else -1, before, believed)
 
     def _outcome(self, m: int, a: int, plans: list[Schedule], beliefs: Beliefs) -> Outcome:
-        restarts = RESTARTS if a >= 0 else 0
-        key = m, a, *(id(plan) for plan in plans)
-        if key not in self.known:  # the plans are kept, so that no other ones are taken for them
-            made = self.planner.play(plans, self.failing, beliefs, restarts=restarts, is_apart=self.is_apart)
-            self.known[key] = plans, made
-        return self.known[key][1]
+        key = m, a, *(column.tobytes() for plan in plans for column in (plan.task, plan.processor, plan.start_s))
+        if key not in self.known:
+            restarts = RESTARTS if a >= 0 else 0
+            self.known[key] = self.planner.play(plans, self.failing, beliefs, restarts=restarts, is_apart=self.is_apart)
+        return self.known[key]
 
 
 def _is_cut(plans: list[Schedule], limit: int, is_whole: bool) -> bool:
@@ -156,14 +156,6 @@ def _is_cut(plans: list[Schedule], limit: int, is_whole: bool) -> bool:
     (plan,) = plans
     places = np.unique(plan.task * len(plan.costs.grid.clusters) + plan.cluster) // len(plan.costs.grid.clusters)
     return bool(np.bincount(places).max() >= limit)
-
-
-def _are_equal(before: list[Schedule], plans: list[Schedule]) -> bool:
-    columns = ("task", "processor", "start_s")
-    pairs = zip(before, plans, strict=False)
-    return len(before) == len(plans) and all(
-        np.array_equal(getattr(a, name), getattr(b, name)) for a, b in pairs for name in columns
-    )
 
 
 def added(parts: Sequence[Part], reading: str = OURS) -> Mapping[tuple[int, str], Floats]:
