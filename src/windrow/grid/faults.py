@@ -22,13 +22,25 @@ from windrow.grid.dsh import dsh, executed
 from windrow.grid.heft import heft
 from windrow.grid.schedule import Schedule, on_part
 from windrow.grid.wdo import wdo
+from windrow.kernels.grid.duplicates import Executions
 from windrow.kernels.grid.overprovision import Aims, place_reliably
 from windrow.kernels.grid.play import Failing, Game, Planned, play
 from windrow.kernels.grid.reliability import Beliefs
+from windrow.kernels.grid.rooms import Plan
 from windrow.model.graph import Ints
 
-RESTARTS = 3
 AIMS = Aims(wanted=0.95, late=1.3, is_relative=False, limit=3)
+
+
+class Restarts(NamedTuple):
+    """How often a task may be restarted or, `is_total`, all together; `is_apart`: on the clusters of its plan only."""
+
+    limit: int = 3
+    is_total: bool = False
+    is_apart: bool = False
+
+
+NO_RESTARTS = Restarts(0)
 
 
 class Method(NamedTuple):
@@ -84,13 +96,11 @@ class Planner:
         costs = self.costs
         order = costs.by(-(costs.ranks[0] if base == "heft" else costs.static_level))
         children = np.bincount(costs.given.parent, minlength=len(order))
-        return executed(
-            costs,
-            lambda plan, runs: place_reliably(
-                costs.given, plan, order, runs, beliefs, aims, children.copy(), base == "dsh"
-            ),
-            rows=2 + aims.limit,
-        )
+
+        def place(plan: Plan, runs: Executions) -> bool:
+            return place_reliably(costs.given, plan, runs, order, children.copy(), beliefs, aims, base == "dsh")
+
+        return executed(costs, place, rows=2 + aims.limit)
 
     @cached_property
     def _edges(self) -> tuple[Ints, Ints, Ints]:
@@ -99,42 +109,31 @@ class Planner:
         counts = np.bincount(parents.index, minlength=len(self.costs.workflow))
         return np.append(0, np.cumsum(counts)), edge, parents.sources()[edge]
 
-    def play(
-        self,
-        plans: Sequence[Schedule],
-        failing: Failing,
-        beliefs: Beliefs,
-        *,
-        restarts: int = 0,
-        is_apart: bool = False,
-    ) -> Outcome:
-        """On each draw of failures; `is_apart`: each plan restarts tasks on its own clusters only.
+    def play(self, plans: Sequence[Schedule], failing: Failing, beliefs: Beliefs, restarts: Restarts) -> Outcome:
+        """On each draw of failures.
 
         Several plans do not wait for each other's nodes. When the first has ended, the others are stopped.
         """
         draws = len(failing.time_s)
-        found = np.array(
-            [self._play(plan, failing, beliefs, restarts, is_apart, np.full(draws, inf)) for plan in plans]
-        )
+        found = np.array([self._play(plan, failing, beliefs, restarts, np.full(draws, inf)) for plan in plans])
         ends = np.where(found[:, :, 0] > 0, found[:, :, 1], inf)
         first = ends.min(axis=0)
         for n, plan in enumerate(plans):
             if len(plans) > 1 and (found[n, :, 1] > first).any():
-                stopped = self._play(plan, failing, beliefs, restarts, is_apart, first)
+                stopped = self._play(plan, failing, beliefs, restarts, first)
                 found[n] = np.where((found[n, :, 1] > first)[:, None], stopped, found[n])
         has_ended = np.isfinite(first)
         cpu_s, failed_s, potential_s = found[:, :, 2:].sum(axis=0).T
         end_s = np.where(has_ended, first, found[:, :, 1].max(axis=0))
         return Outcome(has_ended.astype(np.float64), end_s, cpu_s, failed_s, np.where(has_ended, 0.0, potential_s))
 
-    def _play(
-        self, plan: Schedule, failing: Failing, beliefs: Beliefs, restarts: int, is_apart: bool, until: Floats
-    ) -> Floats:
+    def _play(self, plan: Schedule, failing: Failing, beliefs: Beliefs, restarts: Restarts, until: Floats) -> Floats:
         allowed = np.ones(len(self.costs.grid.clusters), dtype=np.int64)
-        if is_apart:
+        if restarts.is_apart:
             allowed[np.setdiff1d(np.arange(len(allowed)), plan.cluster)] = 0
         planned, out = Planned(plan.task, plan.cluster, plan.start_s, *self._edges, allowed), np.zeros((len(until), 5))
         ends = np.full(len(self.costs.workflow), inf)
         np.minimum.at(ends, plan.task, plan.end_s)
-        play(Game(self.costs.given, planned, failing, beliefs, restarts), float(ends.max()), until, out)
+        game = Game(self.costs.given, planned, failing, beliefs, restarts.limit, restarts.is_total)
+        play(game, float(ends.max()), until, out)
         return out

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from windrow.grid.costs import Costs
+from windrow.grid.faults import Restarts
 from windrow.grid.schedule import Schedule
 from windrow.kernels.grid.play import Failing
 
@@ -33,7 +34,7 @@ class Slow:
 
     costs: Costs
     risk: object
-    limit: int
+    restarting: Restarts
     allowed: set[int]
     is_losing: bool
     is_final: bool
@@ -47,7 +48,11 @@ class Slow:
         self.nodes = [range(a, b) for a, b in zip(grid.first[:-1].tolist(), grid.first[1:].tolist(), strict=True)]
         self.up, self.since = {p: True for own in self.nodes for p in own}, {p: 0.0 for own in self.nodes for p in own}
         self.rows: list[Row] = []
+        self.limit = self.restarting.limit
         self.now, self.has_failed, self.failed_s, self.restarts = -1.0, False, 0.0, [0] * len(workflow)
+
+    def counted(self, task: int) -> int:
+        return 0 if self.restarting.is_total else task
 
     def run_s(self, row: Row) -> float:
         return float(self.costs.run_s[row.task, row.cluster])
@@ -88,10 +93,10 @@ class Slow:
             task = tasks.pop()
             if self.of(task, "waits", "runs"):
                 continue
-            if self.restarts[task] == self.limit:
+            if self.restarts[self.counted(task)] == self.limit:
                 self.has_failed = True
                 return
-            self.restarts[task] += 1
+            self.restarts[self.counted(task)] += 1
             row = Row(task, self.safest(task), self.now)
             self.rows.append(row)
             tasks += self.fetch(row)

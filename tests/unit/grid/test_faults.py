@@ -17,7 +17,7 @@ from tests.unit.grid.twin import exact, reliably
 
 from windrow.grid.clusters import Cluster, Grid
 from windrow.grid.costs import Costs
-from windrow.grid.faults import AIMS, METHODS, RESTARTS, Planner
+from windrow.grid.faults import AIMS, METHODS, NO_RESTARTS, Planner, Restarts
 from windrow.grid.reliability import KINDS, Reliability, Repair, risks
 from windrow.grid.wdo import exclusive_s, wdo
 from windrow.kernels.grid.reliability import JUST_UNDER_1, failure
@@ -68,11 +68,11 @@ def test_plays_are_those_of_the_twin(
         plan.check()
     model = reliability(len(costs.grid.clusters), seed, scale_s)
     failing = model.failing(costs.grid, np.random.default_rng(seed), 2, 200.0, how)
-    restarts = RESTARTS * way.restarts
+    restarts = Restarts(is_total=seed % 3 == 0, is_apart=seed % 2 == 0) if way.restarts else NO_RESTARTS
     for plan in plans:
-        out = planner._play(plan, failing, believed, restarts, seed % 2 == 0, np.array([inf, 9.0]))
+        out = planner._play(plan, failing, believed, restarts, np.array([inf, 9.0]))
         for draw, until in enumerate((inf, 9.0)):
-            allowed = set(plan.cluster.tolist()) if seed % 2 == 0 else set(range(len(costs.grid.clusters)))
+            allowed = set(plan.cluster.tolist()) if restarts.is_apart else set(range(len(costs.grid.clusters)))
             slow = Slow(
                 costs, lambda *of: failure(believed, *of), restarts, allowed, failing.is_losing, failing.is_final
             )
@@ -110,7 +110,7 @@ def test_without_failures_restarts_change_nothing_and_all_end_as_planned(costs: 
     found = {}
     for name, way in METHODS.items():
         plans = planner.plans(way, model.beliefs())
-        found[name] = planner.play(plans, failing, model.beliefs(), restarts=RESTARTS * way.restarts)
+        found[name] = planner.play(plans, failing, model.beliefs(), Restarts() if way.restarts else NO_RESTARTS)
         assert found[name].has_ended.all()
         rows = [np.full(len(costs.workflow), inf) for _ in plans]
         for ends, plan in zip(rows, plans, strict=True):

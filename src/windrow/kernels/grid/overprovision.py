@@ -31,7 +31,7 @@ class Aims(NamedTuple):
 
 @kernel
 def place_reliably(
-    given: Given, plan: Plan, order: Ints, runs: Executions, beliefs: Beliefs, aims: Aims, left: Ints, is_dsh: bool
+    given: Given, plan: Plan, runs: Executions, order: Ints, left: Ints, beliefs: Beliefs, aims: Aims, is_dsh: bool
 ) -> bool:
     """Put all tasks somewhere, in this order, with copies; `left`: of each, its children. False: too few rows."""
     clusters, tasks = len(given.first) - 1, len(order)

@@ -58,13 +58,14 @@ class Failing(NamedTuple):
 
 
 class Game(NamedTuple):
-    """What does not change; `limit`: how often a task may be restarted."""
+    """What does not change; `limit`: how often a task may be restarted or, `is_total`, all tasks together."""
 
     given: Given
     planned: Planned
     failing: Failing
     beliefs: Beliefs
     limit: int
+    is_total: bool
 
 
 class State(NamedTuple):
@@ -256,11 +257,12 @@ def restart(g: Game, s: State, size: int) -> None:
     while size > 0:
         size -= 1
         i = s.stack[size]
-        if s.alive[i] == 0 and s.restarts[i] == g.limit:
+        counted = 0 if g.is_total else i
+        if s.alive[i] == 0 and s.restarts[counted] == g.limit:
             s.counts[HAS_FAILED] = 1
             return
         if s.alive[i] == 0:
-            s.restarts[i] += 1
+            s.restarts[counted] += 1
             size = fetch(g.given, s, add_row(g.given, s, i, safest(g, s, i), s.times[NOW]), size)
 
 

@@ -12,26 +12,14 @@ from typing import Any
 from windrow.grid.clusters import Floats
 from windrow.grid.faults import METHODS
 from windrow.report.block import Block
+from windrow.reproductions import paper
 from windrow.reproductions.charts import grouped_bars, short
 from windrow.reproductions.faults import plan as study
 from windrow.reproductions.faults.plan import FAMILIES, OURS, READINGS, SHAPES, Part
 from windrow.reproductions.faults.sums import Sums, pooled
-from windrow.reproductions.paper import (
-    Claim,
-    Gallery,
-    Listing,
-    Paper,
-    PaperPlan,
-    Picture,
-    Report,
-    Texts,
-    bounded_claims,
-    claims_words,
-    printed,
-)
 
 Seeds = Sequence[Mapping[str, Floats]]
-_TEXTS = Texts("faults")
+_TEXTS = paper.Texts("faults")
 _GROUPS: Mapping[str, Sequence[str]] = {
     "all": ("all",),
     "stability": study.STABILITIES,
@@ -42,15 +30,15 @@ _GROUPS: Mapping[str, Sequence[str]] = {
 }
 
 
-def claims(seeds: Seeds, shapes: str = "") -> list[Claim]:
+def claims(seeds: Seeds, shapes: str = "") -> list[paper.Claim]:
     """What the text says, each beside ours."""
     each = [Sums(seed, shapes) for seed in seeds]
-    return bounded_claims(
-        printed("faults")["claims"], lambda one: [sums.compared(one["of"], one.get("by", "")) for sums in each]
+    return paper.bounded_claims(
+        paper.printed("faults")["claims"], lambda one: [sums.compared(one["of"], one.get("by", "")) for sums in each]
     )
 
 
-def report(plan: PaperPlan, found: Sequence[Any]) -> Report:
+def report(plan: paper.PaperPlan, found: Sequence[Any]) -> paper.Report:
     """What the calls gave."""
     parts: list[Part] = list(found)
     of = {name: _by_seed(parts, name) for name in (OURS, *READINGS)}
@@ -66,7 +54,7 @@ def report(plan: PaperPlan, found: Sequence[Any]) -> Report:
         f"Zhang (2009), chapter 6: ten methods on nine clusters that fail, {ours.runs:,.0f} runs under five seeds, "
         "beside what the text says."
     )
-    findings = [claims_words(said), *(text.format(**_numbers(ours)) for text in _TEXTS["findings"])]
+    findings = [paper.claims_words(said), *(text.format(**_numbers(ours)) for text in _TEXTS["findings"])]
     numbers = {
         "runs": int(ours.runs),
         "claims": [asdict(claim) for claim in said],
@@ -75,15 +63,15 @@ def report(plan: PaperPlan, found: Sequence[Any]) -> Report:
         },
     }
     blocks = [_TEXTS.claims(said), _apart(of[OURS], said), _TEXTS.block("readings", head, rows)]
-    gallery = Gallery("Figures 6.4 to 6.16", "", [_picture(ours, *said) for said in _TEXTS["figures"]])
+    gallery = paper.Gallery("Figures 6.4 to 6.16", "", [_picture(ours, *said) for said in _TEXTS["figures"]])
     title, quick = "Workflows on clusters that fail, run again", _TEXTS["quick"].format(**study.STAND_INS["workflows"])
-    shown: list[Block | Gallery | Listing] = [
+    shown: list[Block | paper.Gallery | paper.Listing] = [
         *blocks,
         _parts_of_cpu(ours),
         gallery,
-        Listing("What is ours", _TEXTS["ours"]),
+        paper.Listing("What is ours", _TEXTS["ours"]),
     ]
-    return Report(plan, title, lead, findings, quick, shown, numbers)
+    return paper.Report(plan, title, lead, findings, quick, shown, numbers)
 
 
 def _by_seed(parts: Sequence[Part], reading: str) -> Seeds:
@@ -103,7 +91,7 @@ def _reading(seeds: Seeds) -> tuple[list[float], int, int]:
     return [sums.compared(*words) for _, *words in _TEXTS["key"]], sum(able), len(able)
 
 
-def _apart(seeds: Seeds, together: Sequence[Claim]) -> Block:
+def _apart(seeds: Seeds, together: Sequence[paper.Claim]) -> Block:
     """Both sets of shapes."""
     apart = [claims(seeds, shapes) for shapes in SHAPES]
     rows = [
@@ -125,7 +113,7 @@ def _parts_of_cpu(ours: Sums) -> Block:
 
 def _picture(
     ours: Sums, title: str, unit: str, measure: str, groups: str, methods: str = "", where: str = ""
-) -> Picture:
+) -> paper.Picture:
     names = methods.split() or list(METHODS)
     labels = _GROUPS[groups]
     words = {label: f"limit {label}" if groups == "limit" else label for label in labels}
@@ -134,7 +122,9 @@ def _picture(
         for label in labels
     }
     lines = tuple((name, *(short(values[k]) for values in series.values())) for k, name in enumerate(names))
-    return Picture(grouped_bars(names, series, unit, title, short), Block(title, f"{unit}.", ("", *series), lines))
+    return paper.Picture(
+        grouped_bars(names, series, unit, title, short), Block(title, f"{unit}.", ("", *series), lines)
+    )
 
 
-PAPER = Paper(study.plan_faults, report, "own fixed experiments", needs=("matplotlib",))
+PAPER = paper.Paper(study.plan_faults, report, "own fixed experiments", needs=("matplotlib",))

@@ -17,11 +17,12 @@ from numpy.typing import NDArray
 
 from windrow.grid.clusters import Floats, Grid
 from windrow.grid.costs import Costs
-from windrow.grid.faults import AIMS, METHODS, RESTARTS, Outcome, Planner
+from windrow.grid.faults import AIMS, METHODS, NO_RESTARTS, Outcome, Planner, Restarts
 from windrow.grid.heft import heft
 from windrow.grid.reliability import Reliability, Repair
 from windrow.grid.schedule import Schedule
 from windrow.grid.wdo import exclusive_s
+from windrow.kernels.grid.overprovision import Aims
 from windrow.kernels.grid.play import Failing
 from windrow.kernels.grid.reliability import Beliefs
 from windrow.model import File
@@ -88,7 +89,8 @@ def workflow_on(grid: Grid, seed: int, family: str, number: int, length: float |
 def run(reading: str, seed: int, family: str, numbers: Sequence[int]) -> Part:
     """All models, methods, accuracies and limits for these workflows; of other readings one accuracy and limit."""
     grid, sums, options = nine_sites(seed), np.zeros(SHAPE), dict(STAND_INS["readings"][reading])
-    kind, is_relative, is_apart = (options.pop(name, None) for name in ("kind", "is_relative", "is_apart"))
+    kind, is_relative = options.pop("kind", "conditional"), options.pop("is_relative", False)
+    again = Restarts(**{name: options.pop(name) for name in ("is_apart", "is_total") if name in options})
     how, draws = Repair(**options), STAND_INS["reliability"]["draws"]
     for number in numbers:
         planner = Planner(workflow_on(grid, seed, family, number))
@@ -96,10 +98,10 @@ def run(reading: str, seed: int, family: str, numbers: Sequence[int]) -> Part:
         for s, t in np.ndindex(SHAPE[:2]):
             rng = np.random.default_rng([seed, FAMILIES.index(family), number, s, t])
             model, wrong = _drawn(rng, SHAPES[s], STABILITIES[t], len(grid.clusters)), rng.random(len(grid.clusters))
-            beliefs = [model.beliefs(kind or "conditional", factor) for factor in (None, wrong, 1 / wrong)]
+            beliefs = [model.beliefs(kind, factor) for factor in (None, wrong, 1 / wrong)]
             failing = model.failing(grid, rng, draws, until_s, how)
             some = (beliefs, LIMITS) if reading == OURS else (beliefs[:1], LIMITS[:1])
-            played = Played(planner, failing, is_relative=bool(is_relative), is_apart=bool(is_apart))
+            played = Played(planner, failing, AIMS._replace(is_relative=is_relative), again)
             for a, n, m, outcome in played.all(*some):
                 sums[s, t, a, n, m] += _summed(outcome, planner.costs.critical_s)
     return Part(reading, seed, family, sums)
@@ -122,9 +124,9 @@ def _summed(outcome: Outcome, critical_s: float) -> Floats:
 class Played:
     """The plays of one workflow on one set of failures; the same plans are played once."""
 
-    def __init__(self, planner: Planner, failing: Failing, *, is_relative: bool, is_apart: bool) -> None:
-        self.planner, self.failing, self.aims = planner, failing, AIMS._replace(is_relative=is_relative)
-        self.is_apart, self.known = is_apart, dict[Any, Outcome]()
+    def __init__(self, planner: Planner, failing: Failing, aims: Aims, again: Restarts) -> None:
+        self.planner, self.failing, self.aims, self.again = planner, failing, aims, again
+        self.known: dict[Any, Outcome] = {}
 
     def all(self, beliefs: Sequence[Beliefs], limits: Sequence[int]) -> Iterator[tuple[int, int, int, Outcome]]:
         """Of each accuracy, limit and method, by their numbers."""
@@ -144,8 +146,8 @@ class Played:
     def _outcome(self, m: int, a: int, plans: list[Schedule], beliefs: Beliefs) -> Outcome:
         key = m, a, *(column.tobytes() for plan in plans for column in (plan.task, plan.processor, plan.start_s))
         if key not in self.known:
-            restarts = RESTARTS if a >= 0 else 0
-            self.known[key] = self.planner.play(plans, self.failing, beliefs, restarts=restarts, is_apart=self.is_apart)
+            restarts = self.again if a >= 0 else NO_RESTARTS
+            self.known[key] = self.planner.play(plans, self.failing, beliefs, restarts)
         return self.known[key]
 
 
