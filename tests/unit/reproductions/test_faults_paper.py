@@ -30,9 +30,11 @@ def test_measures_are_of_what_their_words_say() -> None:
     sums[0, 2, 1, 2, 0] = [10, 4, 8, 1, 2, 3, 6]  # long shapes, stable, optimistic, limit 10, HEFT
     of = Sums({family: sums * (family == "fft") for family in FAMILIES})
     words = "HEFT stable optimistic 10 long fft"
-    found = {name: of.value(f"{name} {words}") for name in ("success", "slr", "cpu", "potential", "expected", "failed")}
+    found = {
+        name: of.value(f"{name} {words}") for name in ("success", "slr", "cpu", "with_potential", "expected", "failed")
+    }
     assert found == pytest.approx(
-        {"success": 40, "slr": 2, "cpu": 0.6, "potential": 1.2, "expected": 1.5, "failed": 0.3}
+        {"success": 40, "slr": 2, "cpu": 0.6, "with_potential": 1.2, "expected": 1.5, "failed": 0.3}
     )
     assert of.value(f"success {words.replace('stable', 'stable|shaky')}") == 50
     assert of.value(f"success {words.replace('stable', 'stable&shaky')}") == 40

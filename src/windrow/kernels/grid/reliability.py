@@ -29,16 +29,10 @@ class Beliefs(NamedTuple):
 
 
 @lean
-def hazard(shape: float, scale_s: float, time_s: float) -> float:
-    """All that has added up since the cluster was new: it is still up with a probability of exp(-hazard)."""
-    return (time_s / scale_s) ** shape
-
-
-@lean
 def failure(beliefs: Beliefs, c: int, begin: float, end: float) -> float:
     """The probability that a task fails there."""
     shape, scale_s = beliefs.shape[c], beliefs.scale_s[c]
-    since = hazard(shape, scale_s, begin) if beliefs.kind == CONDITIONAL else 0.0
-    until = hazard(shape, scale_s, end - begin if beliefs.kind == OVER_RUN else end)
+    since = (begin / scale_s) ** shape if beliefs.kind == CONDITIONAL else 0.0
+    until = ((end - begin if beliefs.kind == OVER_RUN else end) / scale_s) ** shape
     risk = -np.expm1(since - until)
     return risk if beliefs.factor[c] == 1.0 else min(risk * beliefs.factor[c], JUST_UNDER_1)

@@ -64,19 +64,15 @@ class Sums:
 def _measured(measure: str, of: Mapping[str, float]) -> float:
     if not of["ended"]:
         return 0.0 if measure == "success" and of["runs"] else np.nan
-    cpu_h = of["used"] + of["wasted"] + of["failed"]
-    match measure:
-        case "success":
-            return 100 * of["ended"] / of["runs"]
-        case "slr":
-            return of["slr"] / of["ended"]
-        case "cpu":
-            return cpu_h / of["runs"]
-        case "potential":
-            return (cpu_h + of["potential"]) / of["runs"]
-        case "expected":  # retried until it works, 1 / success times
-            return cpu_h / of["ended"]
-    return of[measure] / of["runs"]
+    cpu_h, runs = of["used"] + of["wasted"] + of["failed"], of["runs"]
+    measured = {name: value / runs for name, value in of.items()} | {
+        "success": 100 * of["ended"] / runs,
+        "slr": of["slr"] / of["ended"],
+        "cpu": cpu_h / runs,
+        "with_potential": (cpu_h + of["potential"]) / runs,
+        "expected": cpu_h / of["ended"],  # retried until it works, 1 / success times
+    }
+    return measured[measure]
 
 
 def pooled(seeds: Sequence[Mapping[str, Floats]], shapes: str = "") -> Sums:
