@@ -25,6 +25,7 @@ from windrow.agent.job_file import TaskSpec
 from windrow.agent.outputs import remove
 from windrow.files import about_to_write, create_once, disk_faults
 from windrow.model.checkpoint import Checkpoint
+from windrow.model.hazard import Hazard
 
 LOOK_EVERY_S = 1.0
 HANDOVER_S = 5.0
@@ -110,7 +111,7 @@ class Checkpoints:
 
     def __init__(self, folder: RunFolder, job: int, rate: float = 0.0) -> None:
         """`rate`: how often such a job is lost, in losses per second; 0 where that is not known."""
-        self._folder, self._job, self._rate = folder, job, rate
+        self._folder, self._job, self._losses = folder, job, Hazard(cluster_rate=rate)
         self.running: dict[int, _Watched] = {}
         """The attempts that run, by task."""
         self._done_s: dict[int, float] = {}
@@ -212,10 +213,10 @@ class Checkpoints:
 
     def _next_s(self, task: int, watched: _Watched) -> float:
         """When to ask for a checkpoint though no end is near."""
-        every_s = watched.kept.every_s
-        if not every_s and self._rate > 0:
-            every_s = math.sqrt(2 * self._costs_s.get(task, watched.kept.notice_s) / self._rate)
-        return watched.asked_s + every_s if every_s and watched.kept.signal else math.inf
+        if not watched.kept.signal:
+            return math.inf
+        cost_s = self._costs_s.get(task, watched.kept.notice_s)
+        return watched.asked_s + (watched.kept.every_s or self._losses.checkpoint_every_s(1, cost_s))
 
     def _mine(self, attempt: int) -> bytes:
         return b"%d %d\n" % (self._job, attempt)
