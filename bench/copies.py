@@ -186,9 +186,9 @@ def losses_table(seed: int = 1) -> bool:
     with SlurmCluster(Settings(preempts=True, node_timeout_s=30)) as cluster, tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "windrow.toml").write_text('[queues.slurm]\npartition = "low"\npreempted_every = "3m"\n')
-        (folder / "workflow.yaml").write_text(chokes(stages, width, 3.0, 3.0))
+        (folder / "workflow.yaml").write_text(chokes(stages, width, 2.0, 2.0))
         failing = Failing(cluster, seed, 20.0, ("killed", "preempted"), deadly="n3")
-        words = ("--strategy", "level-by-level", "--max-nodes", "6", "--speculate", "--reliability", "0.9")
+        words = ("--strategy", "level-by-level", "--max-nodes", "2", "--speculate", "--reliability", "0.9")
         told = run_there(folder, failing, *words)
         is_right = right(folder, stages, width)
     causes = told["causes"]
