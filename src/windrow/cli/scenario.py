@@ -53,11 +53,8 @@ def add_cluster(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--resource", type=count_of, action="append", default=[], metavar="NAME=N", help=words)
     add("--noise S", number(0, 5, what="a spread"), 0.0, help="spread of task times, e.g. 0.3 (default: 0, exact)")
     options.add_copies(group)
-    add_failures(
-        add,
-        "; tasks=1%%, agents, manager and queue fail, too, and slow=5%% of attempts take long",
-        "seed of the noise and of the failures",
-    )
+    more = "; tasks=1%%, agents, manager and queue fail, too, and slow=5%% of attempts take long"
+    add_failures(add, more, "seed of the noise and of the failures")
 
 
 def add_failures(add: Callable[..., None], more: str, seeds: str) -> None:
