@@ -5,7 +5,7 @@ there. The manager tells it when they are (`RunFolder.arrived`): by the number o
 that no task makes, by one number for all of its job. So nothing that depends on another place starts without a manager.
 Rule 2: what arrived is in the journal before it is announced. What was on its way when a manager died is moved again.
 Rule 3: results, which no task reads, come home when they are made. Once all are home, the run's folders elsewhere go;
-after `SILENT_S` without an answer they stay.
+after twice `SILENT_S` without an answer they stay.
 """
 
 from __future__ import annotations
@@ -240,7 +240,7 @@ class Transfers:
                 except (QueueError, OutsideError) as error:
                     self.troubles[place, "be removed"] = str(error)
                     now_s = self.run.steady_s()
-                    if now_s - self._left_since_s.setdefault(place, now_s) >= moving.SILENT_S:
+                    if now_s - self._left_since_s.setdefault(place, now_s) >= 2 * moving.SILENT_S:
                         self.lose(place)
                 else:
                     self.troubles.pop((place, "be removed"), None)
