@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -73,9 +74,9 @@ def test_drawn_runs_of_which_several_jobs_run_each_task() -> None:
 
 @pytest.mark.parametrize("rule", ["replicas", "reliability", "speculate"])
 def test_drawn_runs_whose_tasks_get_copies(rule: str) -> None:
-    value = {"replicas": 3, "reliability": 0.95, "speculate": 1}[rule]
+    value: dict[str, Any] = {rule: {"replicas": 3, "reliability": 0.95, "speculate": 1}[rule]}
     for seed in range(2 * max(1, FUZZ)):
-        assert not play(replace(small(seed), **{rule: value})).violation
+        assert not play(replace(small(seed), **value)).violation
 
 
 def test_drawn_runs_at_two_places_of_files() -> None:
