@@ -107,6 +107,11 @@ MATRICES: tuple[Row, ...] = (
         {"WINDROW_FULL": "1"},
     ),
     (
+        "managers, agents, nodes and controllers killed, disks full, clocks stepped: by every strategy",
+        ("tests/survival", "tests/slurm/test_survival.py", *_SIDE_BY_SIDE),
+        {"WINDROW_FULL": "1"},
+    ),
+    (
         "pools that are killed and shared by many shells; published figures on the largest log",
         ("tests/real/test_pool.py", "tests/oracle/test_published_figures.py", "-n4"),
         {"WINDROW_FULL": "1"},

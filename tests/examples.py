@@ -7,9 +7,11 @@ as many, new ones each time; `make prove` does. A test that needs more than the 
 from __future__ import annotations
 
 import os
+from typing import TypeVar
 
 from hypothesis import HealthCheck, settings
 
+T = TypeVar("T")
 EXAMPLES = 30
 FUZZ = int(os.environ.get("WINDROW_FUZZ") or 0)
 
@@ -22,6 +24,11 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 settings.load_profile("windrow")
+
+
+def some(*values: T) -> tuple[T, ...]:
+    """All of these ways to do the same where `WINDROW_FULL` is set, as `make prove` does; else the first."""
+    return values if os.environ.get("WINDROW_FULL") else values[:1]
 
 
 def examples(count: int) -> settings:

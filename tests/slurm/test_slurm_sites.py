@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
+from tests.examples import some
 from tests.slurm.cluster import SlurmCluster
 from tests.slurm.test_survival import slurm_world
 from tests.survival.world import World
@@ -74,7 +75,7 @@ def check_refused(world: World, words: str, *more: str) -> str:
     return said
 
 
-@pytest.mark.parametrize("drained", [2, 5])
+@pytest.mark.parametrize("drained", some(5, 2))
 def test_the_default_strategy_finishes_on_the_nodes_that_are_up(
     world: World, slurm: SlurmCluster, drained: int
 ) -> None:

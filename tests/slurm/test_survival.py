@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.examples import some
 from tests.slurm.cluster import PATH, SlurmCluster
 from tests.survival import odd
 from tests.survival.added import grow
@@ -57,7 +58,7 @@ def test_one_of_two_jobs_hangs(world: World) -> None:
     check_race(world, "--strategy", "one-job")
 
 
-@pytest.mark.parametrize("strategy", ["individual", "glume"])
+@pytest.mark.parametrize("strategy", some("individual", "glume"))
 def test_the_manager_is_killed_again_and_again(world: World, strategy: str) -> None:
     chance = random.Random(1)
     world.write(braid(work_s=0.2))
@@ -197,7 +198,7 @@ def test_the_walltime_ends_in_mid_task(world: World) -> None:
     world.check_complete(tasks=2)
 
 
-@pytest.mark.parametrize("strategy", ["individual", "one-job"])
+@pytest.mark.parametrize("strategy", some("individual", "one-job"))
 def test_odd_names_arguments_and_folders(odd_world: World, strategy: str) -> None:
     """Over sbatch, job arrays and steps on other nodes: programs get what the file says, shells get nothing."""
     tasks = odd.write(odd_world)

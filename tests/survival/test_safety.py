@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.examples import some
 from tests.survival import odd
 from tests.survival.world import World, braid, local_world
 
@@ -21,7 +22,7 @@ def odd_world(tmp_path: Path) -> Iterator[World]:
     made.clean()
 
 
-@pytest.mark.parametrize("strategy", ["individual", "one-job"])
+@pytest.mark.parametrize("strategy", some("individual", "one-job"))
 def test_odd_names_arguments_and_folders(odd_world: World, strategy: str) -> None:
     tasks = odd.write(odd_world)
     code, said = odd_world.run("--strategy", strategy)

@@ -12,7 +12,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from tests.examples import FUZZ
+from tests.examples import FUZZ, some
 from tests.survival.added import grow
 from tests.survival.world import RACE, World, braid, check_race
 
@@ -47,7 +47,7 @@ def test_the_manager_is_killed_again_and_again(world: World, seed: int) -> None:
     world.check_complete()
 
 
-@pytest.mark.parametrize("strategy", ["giant", "individual"])
+@pytest.mark.parametrize("strategy", some("giant", "individual"))
 def test_one_of_two_jobs_hangs(world: World, strategy: str) -> None:
     check_race(world, "--strategy", strategy)
 
@@ -195,7 +195,7 @@ tasks:
 """
 
 
-@pytest.mark.parametrize("strategy", ["individual", "glume"])
+@pytest.mark.parametrize("strategy", some("individual", "glume"))
 def test_outputs_are_deleted_and_made_again_where_they_are_needed(world: World, strategy: str) -> None:
     """`side` is done and nobody needs what it made; `last` needs `middle`, and that needs `source`."""
     world.write(TIDIED)
@@ -260,7 +260,7 @@ def test_whoever_continues_a_changed_workflow_is_killed_again_and_again(world: W
     assert set(ran) == set(ids)
 
 
-@pytest.mark.parametrize("kill_s", [None, 0.0, 0.3] if FUZZ else [None, 0.1])
+@pytest.mark.parametrize("kill_s", some(0.1, None, 0.0, 0.3))
 def test_tasks_join_a_run_while_it_goes_on_and_when_it_is_over(world: World, kill_s: float | None) -> None:
     world.write(braid(gated=True))
     grow(world, kill_s=kill_s)
