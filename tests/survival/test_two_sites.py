@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -118,6 +119,8 @@ def part_of(records: list[Record], site: str, tasks: range) -> list[object]:
         told = {name: value - tasks.start for name, value in (("task", task),) if hasattr(event, name)}
         told |= {name: jobs.index(getattr(event, name)) for name in ("job", "by") if hasattr(event, name)}
         detail |= {name: jobs.index(detail[name]) for name in ("job", "by_job") if detail.get(name) is not None}
+        if "why" in detail:
+            detail["why"] = re.sub(r"'\d-", "'", detail["why"])  # the number of the part, in names of tasks
         found.append((replace(event, **told), detail, record.at_s))  # type: ignore[arg-type]
     return found
 
