@@ -56,7 +56,7 @@ def test_the_job_that_has_nodes_takes_the_work(folder: Path) -> None:
     assert story.jobs[0].note == "taken over by job 1"
     events = [record.event for record in run.records()]
     assert [event.job for event in events if isinstance(event, JobTaken)] == [0]
-    assert [event.job for event in events if isinstance(event, JobStarted)] == [1], "no start of job 0 is learnt from"
+    assert [event.job for event in events if isinstance(event, JobStarted)] == [1], "no start of job 0 is learned from"
 
 
 def test_whoever_starts_first_has_the_claim(folder: Path) -> None:

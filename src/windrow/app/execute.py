@@ -166,9 +166,9 @@ class Prepared:
         return sum(time.source is Source.GUESS for time in self.times)
 
     @property
-    def learnt(self) -> int:
+    def learned(self) -> int:
         """Tasks whose run time comes from earlier runs."""
-        return sum(time.source is Source.LEARNT for time in self.times)
+        return sum(time.source is Source.LEARNED for time in self.times)
 
 
 def prepare(order: RunRequest, runnable: Runnable | None = None, finished: Collection[int] = ()) -> Prepared:
@@ -285,7 +285,7 @@ def _facts(prepared: Prepared) -> dict[str, Any]:
         "max_nodes": order.max_nodes,
         "node_cores": site.shape.cores,
         "guesses": prepared.guesses,
-        "learnt": prepared.learnt,
+        "learned": prepared.learned,
         "errors": earlier_errors(prepared.runnable, prepared.times, RunTimes),
         "created_s": time.time(),
         "version": __version__,

@@ -182,11 +182,13 @@ def earlier_errors(runnable: Runnable, times: Sequence[FilledTime], past: Callab
     """
     workflow = runnable.workflow
     rows = zip(workflow.kinds, workflow.cores.tolist(), times, strict=True)
-    learnt = dict.fromkeys((kind, cores, time.runtime_s) for kind, cores, time in rows if time.source is Source.LEARNT)
+    learned = dict.fromkeys(
+        (kind, cores, time.runtime_s) for kind, cores, time in rows if time.source is Source.LEARNED
+    )
     try:
         found = sorted(
             max(1, round(took_s)) / max(1, math.ceil(expected_s))
-            for kind, cores, expected_s in learnt
+            for kind, cores, expected_s in learned
             for took_s in past().times(workflow.name, kind, cores=cores)
         )
     except WindrowError:  # it was said when they were to be used

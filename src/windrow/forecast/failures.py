@@ -197,7 +197,7 @@ def _prior(failures: int, node_s: float) -> Hazard:
 
 
 def _failures(lives: Sequence[Life]) -> tuple[list[tuple[float, str]], int]:
-    """When which node failed (empty: nobody knows which), in order of time; and how often the whole cluster did."""
+    """When which node failed (empty: it is not known which), in order of time; and how often the whole cluster did."""
     starts: dict[str, list[float]] = defaultdict(list)
     for life in sorted(lives, key=lambda life: life.started_s):
         for host in life.hosts:

@@ -69,7 +69,7 @@ class Source(StrEnum):
     """Where a task's expected run time comes from."""
 
     KNOWN = "known"  # the workflow states it
-    LEARNT = "learnt"  # from past runs of its kind
+    LEARNED = "learned"  # from past runs of its kind
     GUESS = "guess"  # unknown
 
 
@@ -139,7 +139,7 @@ class RunTimes:
         if not times:
             return FilledTime(Source.GUESS, guess_s)
         runtime_s, stated = upper_quantile(times, risk)
-        return FilledTime(Source.LEARNT, runtime_s, len(times), stated)
+        return FilledTime(Source.LEARNED, runtime_s, len(times), stated)
 
     def times(self, workflow: str, kind: str, *, cores: int | None = None) -> list[float]:
         """What the latest runs of this kind took, the last one first; with `cores` as in `expect`."""
@@ -221,5 +221,5 @@ def fill(
                 asked[key] = runtimes.expect(workflow.name, key[0], risk, cores=key[1], guess_s=default_s)
         filled.append(asked[key])
         times[number] = asked[key].runtime_s
-        steps[number] = replace(step, runtime_known=asked[key].source is Source.LEARNT)
+        steps[number] = replace(step, runtime_known=asked[key].source is Source.LEARNED)
     return Runnable(workflow.with_times(times), tuple(steps)), tuple(filled)

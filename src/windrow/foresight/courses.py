@@ -50,7 +50,7 @@ class Courses:
     late_s: Callable[[JobPlan], int] | None = None
 
     def all(self, most: int) -> list[Course]:
-        """The courses to look at, at most so many, the plainest first: of equals, the first is taken."""
+        """The courses to look at, at most `most`, the plainest first: of equals, the first is taken."""
         nodes = min(self.max_nodes or self.view.work.cluster_nodes, self.view.work.cluster_nodes)
         ranked = sorted(self._all(), key=lambda pair: pair[0])
         fitting = (c for _, c in ranked if all(job.nodes <= nodes and not is_never(job.run_s) for job in c.jobs))
@@ -187,7 +187,7 @@ def independent_parts(view: View, last: int) -> list[list[int]]:
 
 
 def deal(parts: Sequence[Sequence[int]], work_s: Ints, count: int) -> list[list[int]]:
-    """The parts on so many heaps of about equal work: the heaviest first, each to the lightest heap."""
+    """The parts on this number of heaps of about equal work: the heaviest first, each to the lightest heap."""
     weights = sorted((-int(work_s[list(part)].sum()), i) for i, part in enumerate(parts))
     loads = [(0, k) for k in range(count)]
     heapify(loads)

@@ -114,7 +114,7 @@ class Ahead:
         return snapshot
 
     def _knows_enough(self, view: View, snapshot: Snapshot) -> bool:
-        """Whether nobody else is there, or enough is known of them for as long as what is left should take."""
+        """Whether there are no other jobs, or enough is known of them for as long as what is left should take."""
         if all(job.id in self._mine for job in snapshot.jobs):
             return True
         _, wait_s, run_s = best_nodes(view, 0, view.levels.last, view.busy_s)

@@ -128,7 +128,7 @@ class Grid:
         return float(nodes @ values @ nodes - nodes @ np.diagonal(values)) / pairs if pairs else 0.0
 
     def part(self, nodes: Mapping[int, int] | Sequence[int]) -> Grid:
-        """The grid of these clusters alone, in this order, each with so many of its nodes, or all."""
+        """The grid of these clusters alone, in this order, each with that number of its nodes, or all."""
         chosen = nodes if isinstance(nodes, Mapping) else {c: self.clusters[c].nodes for c in nodes}
         rows = np.ix_(list(chosen), list(chosen))
         clusters = tuple(replace(self.clusters[c], nodes=n) for c, n in chosen.items())

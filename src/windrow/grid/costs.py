@@ -92,6 +92,6 @@ class Costs:
         return np.lexsort((self.workflow.levels, *reversed(keys)))
 
     def part(self, nodes: Mapping[int, int]) -> Costs:
-        """The same on so many nodes of these clusters alone."""
+        """The same on these numbers of nodes of these clusters alone."""
         run_s = None if self.given_run_s is None else self.run_s[:, list(nodes)]
         return replace(self, grid=self.grid.part(nodes), given_run_s=run_s)

@@ -59,7 +59,7 @@ def parse_description(text: str, file: str = "description") -> Aggregate:
 
 
 def fastest(nodes: int) -> Aggregate:
-    """The selection that the thesis calls simple: so many of the fastest nodes."""
+    """The selection that the thesis calls simple: this number of the fastest nodes."""
     return parse_description(f"LooseBagOf(node)[{nodes}:{nodes}] {{ node = [Rank = Clock] }}")
 
 

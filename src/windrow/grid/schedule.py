@@ -81,7 +81,7 @@ def listed(costs: Costs, order: Ints, pinned: Ints | None = None, *, insertion: 
 
 
 def on_part(costs: Costs, nodes: Mapping[int, int], scheduler: Callable[[Costs], Schedule]) -> Schedule:
-    """The schedule that the scheduler makes on so many nodes of these clusters alone, numbered as in the whole grid."""
+    """The schedule that the scheduler makes on these nodes of these clusters alone, numbered as in the whole grid."""
     made = scheduler(costs.part(nodes))
     shift = costs.grid.first[list(nodes)] - made.costs.grid.first[:-1]
     return Schedule(costs, made.task, made.processor + shift[made.cluster], made.start_s)

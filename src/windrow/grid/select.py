@@ -117,7 +117,7 @@ class _Selector:
         ]
 
     def bag(self, layers: Sequence[_Layer], left: Ints) -> Bag | Refusal:
-        """The best bag out of one set of clusters, of which so many nodes are left, with the bags that it is of."""
+        """The best bag out of one set of clusters, of which `left` nodes remain, with the bags that it is of."""
         layer, wanted = layers[0], layers[0].wanted
         if not isinstance(wanted.of, Aggregate) and (refusal := self._nodes(wanted.of, wanted.least).refusal):
             return refusal

@@ -38,7 +38,7 @@ LATE_S = 600.0
 
 
 def next_look_s(jobs: int, *, happened: bool) -> float:
-    """How long to sleep before the agents of so many jobs are listened to again; `happened`: one of them spoke."""
+    """How long to sleep before the agents of these jobs are listened to again; `happened`: one of them spoke."""
     return _BUSY_S if happened else _IDLE_S if jobs <= MANY else _IDLE_WITH_MANY_S
 
 

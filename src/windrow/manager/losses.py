@@ -99,5 +99,5 @@ class Avoidance:
         return tuple(sorted(found, key=lambda avoided: (-avoided.until_s, avoided.node)))
 
     def names(self, at_s: float, spare: int) -> tuple[str, ...]:
-        """The nodes that a job is to avoid which has so many nodes to spare, by name."""
+        """The nodes that a job is to avoid which has this number of nodes to spare, by name."""
         return tuple(sorted(avoided.node for avoided in self.at(at_s)[: max(0, spare)]))

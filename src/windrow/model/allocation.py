@@ -96,7 +96,7 @@ class Allocation:
 
 
 def lasting_s(nodes: int, shape: NodeShape, members: Mapping[int, Member]) -> float | None:
-    """How long the tasks run on so many nodes, if each takes what is expected; None where some can never start."""
+    """How long the tasks run on these nodes, if each takes what is expected; None where some can never start."""
     allocation = Allocation(nodes, shape, members)
     ends: list[tuple[float, int]] = []
     now: float = 0

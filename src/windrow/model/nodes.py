@@ -40,7 +40,7 @@ class Need(NamedTuple):
         return all(amount <= there.get(name, 0) for name, amount in self.amounts().items())
 
     def plus(self, other: Need, times: int = 1) -> Need:
-        """Both together, the other so many times."""
+        """Both together, the other `times` times."""
         counts = self.counts
         if other.counts:
             here, more = dict(counts), dict(other.counts)
@@ -97,7 +97,7 @@ class Nodes:
 
     @property
     def free_cores(self) -> int:
-        """The cores that nobody has."""
+        """The cores that are free."""
         return sum(node.cores for node in self._left)
 
     def can_ever_hold(self, need: Need) -> bool:

@@ -26,7 +26,7 @@ def check(specs: Sequence[JobSpec], limits: Limits, taken: Container[str] = ()) 
 
 
 def check_count(jobs: int, limits: Limits) -> None:
-    """Raise SpecError unless so many jobs can be submitted together."""
+    """Raise SpecError unless this number of jobs can be submitted together."""
     if jobs > limits.max_array:
         raise SpecError(f"an array has at most {limits.max_array} jobs, not {jobs}; submit several arrays")
 

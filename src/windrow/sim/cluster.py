@@ -189,7 +189,7 @@ class Cluster:
         return self._twin(self._state.copy())
 
     def roomy_clone(self, jobs: int) -> Cluster:
-        """A clone with room for so many jobs more within a kernel. Events not fetched yet are left behind."""
+        """A clone with room for this number of further jobs within a kernel. Events not fetched yet are left behind."""
         twin = self._twin(k.grown(self._state, more=jobs))
         twin._state[k.HAPPENED] = 0
         return twin
@@ -281,7 +281,7 @@ class Cluster:
         return int(self._state[k.EVENTS_ROOM])
 
     def make_room(self, jobs: int) -> None:
-        """Room for so many jobs to be submitted within a kernel, at an instant of any kind."""
+        """Room for this number of jobs to be submitted within a kernel, at an instant of any kind."""
         while not has_room(self._state, jobs):
             self._state = k.grown(self._state, more=max(jobs, int(self._state[k.QUEUE_ROOM])))
 

@@ -50,7 +50,7 @@ _PLACEMENT_CODES = {"count": k.COUNTED, "leftmost": k.LEFTMOST, "contiguous": k.
 class Priority:
     """Weights of a Maui-like priority: a sum of weight x min(factor, cap). The highest goes first, equals by arrival.
 
-    wait    minutes in the queue (no cap by default, so nobody starves)
+    wait    minutes in the queue (no cap by default, so no job starves)
     xfactor (wait + requested) / requested
     nodes   nodes asked for
     area    node-hours asked for

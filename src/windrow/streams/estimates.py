@@ -5,7 +5,7 @@ processors. Estimates are of one of these kinds:
 
 - `exact`: the true run times; what a policy could do at best.
 - `noisy`: each true run time times exp(N(0, noise)), drawn once per task.
-- `learnt`: nothing is known in advance. A task of some kind is taken to last as long as tasks of that kind did so far,
+- `learned`: nothing is known in advance. A task of some kind is taken to last as long as tasks of that kind did so far,
   as a *share of their workflow's work*, times the mean work of workflows that have finished. Shares and not seconds,
   because what a run time says about the next workflow depends on how many tasks the work was divided among.
 
@@ -64,7 +64,7 @@ class Noisy:
         """Errors stay as they are."""
 
 
-class Learnt:
+class Learned:
     """From what has finished so far."""
 
     def __init__(self) -> None:
@@ -91,7 +91,7 @@ class Learnt:
             self._tasks[kind] = self._tasks.get(kind, 0) + 1
 
 
-ESTIMATES: Mapping[str, Callable[[], Estimates]] = {"exact": Exact, "noisy": Noisy, "learnt": Learnt}
+ESTIMATES: Mapping[str, Callable[[], Estimates]] = {"exact": Exact, "noisy": Noisy, "learned": Learned}
 """By the names that users write."""
 
 

@@ -25,7 +25,7 @@ SELECTION_MEANINGS: dict[str, str] = {
 ESTIMATE_MEANINGS: dict[str, str] = {
     "exact": "the true run times",
     "noisy": "each true run time times a random factor, exp(N(0, 1))",
-    "learnt": "from the workflows that came before, by kind of task",
+    "learned": "from the workflows that came before, by kind of task",
 }
 
 WORKLOAD_MEANINGS: dict[str, str] = {

@@ -6,7 +6,7 @@ left goes to the next workflow. So the reservation of a workflow is max(0, targe
 worked out anew in every pass: what an earlier workflow no longer holds is free for all at once.
 
 Rule 1: `handle` is the only door; it answers with the tasks to start now. Rule 2: a task that needs more processors
-than are free ends the pass: nobody behind it may take what it waits for. (Tasks of one core never do that.)
+than are free ends the pass: nothing behind it may take what it waits for. (Tasks of one core never do that.)
 Rule 3: nothing here reads a clock or draws from a shared source of chance.
 """
 

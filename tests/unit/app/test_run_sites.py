@@ -1,4 +1,4 @@
-"""A run that has several sites: where its tasks are to run, what is kept of it, and what is learnt from it."""
+"""A run that has several sites: where its tasks are to run, what is kept of it, and what is learned from it."""
 
 from __future__ import annotations
 

@@ -29,9 +29,9 @@ def run(*words: str) -> int:
 
 @pytest.mark.slow
 def test_json_says_what_the_library_says(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("--policy", "bf", "--policy", "due", "--utilization", "0.9", "--estimates", "learnt", "--json") == 0
+    assert run("--policy", "bf", "--policy", "due", "--utilization", "0.9", "--estimates", "learned", "--json") == 0
     told = json.loads(capsys.readouterr().out)
-    found = compare_streams(["bf", "due"], utilization=0.9, slots=40, workflows=60, estimates="learnt", seed=3)
+    found = compare_streams(["bf", "due"], utilization=0.9, slots=40, workflows=60, estimates="learned", seed=3)
     assert [p["policy"] for p in told["policies"]] == ["bf", "due:1"]
     assert [p["slowdown"] for p in told["policies"]] == [run.figures.slowdown for run in found.runs]
     assert all(p["slowdown"] >= 1 and 0 < p["utilization"] <= 1 for p in told["policies"])

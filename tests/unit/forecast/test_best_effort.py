@@ -60,7 +60,7 @@ def test_run_times_are_guessed_where_the_history_cannot_be_read(
     monkeypatch.setenv("WINDROW_HISTORY", str(path))
     RunTimes().record([PastRun("w", "k", 7.0, 0.0)])
     said: list[str] = []
-    assert [t.source for t in filled(a_runnable(), 60.0, say=said.append)[1]] == [Source.KNOWN, Source.LEARNT]
+    assert [t.source for t in filled(a_runnable(), 60.0, say=said.append)[1]] == [Source.KNOWN, Source.LEARNED]
     assert said == []
     path.unlink()
     of_another_program(path)

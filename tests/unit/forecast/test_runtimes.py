@@ -76,7 +76,7 @@ def test_what_was_recorded_is_expected(tmp_path: Path) -> None:
     history.record(runs(10, 30, 20))
     history.record([PastRun("w", "k", math.nan, 5)])
     found = history.expect("w", "k", 0.5)
-    assert (found.runtime_s, found.runs, found.risk, found.source) == (20, 3, 0.5, Source.LEARNT)
+    assert (found.runtime_s, found.runs, found.risk, found.source) == (20, 3, 0.5, Source.LEARNED)
     assert history.expect("w", "other", guess_s=7).runtime_s == 7
     assert history.expect("v", "k").source is Source.GUESS
     assert history.path.parent.stat().st_mode & 0o777 == 0o700
@@ -173,20 +173,20 @@ def test_where_the_history_is() -> None:
 
 def test_fill_replaces_what_is_missing_and_says_so(tmp_path: Path) -> None:
     history = RunTimes(tmp_path / "h.sqlite")
-    history.record(runs(200, kind="learnt", cores=2))
+    history.record(runs(200, kind="learned", cores=2))
     tasks = [
-        Task("a", 5, "learnt", cores=2),
-        Task("b", 60, "learnt", ("a",), cores=2),
+        Task("a", 5, "learned", cores=2),
+        Task("b", 60, "learned", ("a",), cores=2),
         Task("c", 60, "new"),
-        Task("d", 60, "learnt"),
+        Task("d", 60, "learned"),
     ]
     steps = tuple(Step(("x",), "/", runtime_known=task.id == "a") for task in tasks)
     filled, sources = fill(Runnable(Workflow.from_tasks("w", tasks), steps), history, 33, 0.1)
     assert [(found.source, found.runtime_s, found.runs) for found in sources] == [
         (Source.KNOWN, 5, 0),
-        (Source.LEARNT, 200, 1),
+        (Source.LEARNED, 200, 1),
         (Source.GUESS, 33, 0),
-        (Source.LEARNT, 200, 1),
+        (Source.LEARNED, 200, 1),
     ]
     assert filled.workflow.runtime_s.tolist() == [5, 200, 33, 200]
     assert [step.runtime_known for step in filled.steps] == [True, True, False, True]

@@ -1,4 +1,4 @@
-"""The server of the local queue may be killed anywhere: nothing is lost, nothing runs twice, exit codes are learnt."""
+"""The server of the local queue may be killed anywhere: nothing is lost, nothing runs twice, exit codes are learned."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 `written_before.tar.gz` was made by the version before journals, stores and user files got one room: three toy runs on
 this machine (one complete, one with a task that failed, one whose manager was killed while a task ran; the journals
 with SQLite's logs as their processes left them), a pool that served two workflows and was given a third, a local queue
-left in the middle of its work, what was learnt of waits and run times, and what was seen of a queue.
+left in the middle of its work, what was learned of waits and run times, and what was seen of a queue.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ def results(shift: float = 0.0) -> IlyushkinResults:
         scatters,
         np.array([[0.0, 10.0, 5.0, 3.0], [60.0, 12.0, 1.0, 0.0]]),
     )
-    duels = tuple(Duel(21, kind, point("due", 0.9)) for kind in ("", "exact", "noisy", "learnt"))
+    duels = tuple(Duel(21, kind, point("due", 0.9)) for kind in ("", "exact", "noisy", "learned"))
     read = tuple(Reading(r, w, p, 0.5) for r in READINGS for w in WORKLOADS for p in RULES)
     return IlyushkinResults(1, curves, pictures, duels, read)
 

@@ -16,7 +16,7 @@ from windrow.lab.stream.workload import Workload
 from windrow.model import Task, Workflow
 from windrow.recipes import generate_workflow
 from windrow.streams import find_estimates, find_selection
-from windrow.streams.estimates import Exact, Learnt, Noisy, length_s
+from windrow.streams.estimates import Exact, Learned, Noisy, length_s
 from windrow.streams.selection import RandomReady, by_descendants, by_longest_path, first_draw
 
 
@@ -75,7 +75,7 @@ def test_the_exact_length_is_a_lower_bound_of_the_makespan_alone(workflow: Workf
 
 def test_learnt_estimates_converge_to_shares_by_kind() -> None:
     """Two kinds, one task of each taking 3 and 1 of every 4 seconds of work; the work is 40 on average."""
-    source = Learnt()
+    source = Learned()
     for work_s in (20.0, 60.0):
         tasks = [Task("a", 0.75 * work_s, kind="long"), Task("b", 0.25 * work_s, kind="short")]
         workflow = Workflow.from_tasks("w", tasks)
@@ -86,7 +86,7 @@ def test_learnt_estimates_converge_to_shares_by_kind() -> None:
 
 def test_learnt_estimates_know_nothing_at_first_and_fall_back_for_new_kinds() -> None:
     workflow = Workflow.from_tasks("w", [Task(f"t{i}", 5.0, kind="new") for i in range(4)])
-    assert Learnt().runtimes_s(0, workflow) == pytest.approx([0.25] * 4)
+    assert Learned().runtimes_s(0, workflow) == pytest.approx([0.25] * 4)
 
 
 def test_noisy_estimates_are_off_by_the_noise_asked_for() -> None:
@@ -99,5 +99,5 @@ def test_noisy_estimates_are_off_by_the_noise_asked_for() -> None:
 def test_unknown_names_are_refused() -> None:
     with pytest.raises(UserError, match="did you mean random"):
         find_selection("randon")
-    with pytest.raises(UserError, match="did you mean learnt"):
-        find_estimates("learned")
+    with pytest.raises(UserError, match="did you mean learned"):
+        find_estimates("learnt")

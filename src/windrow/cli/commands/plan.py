@@ -257,7 +257,7 @@ def _queue_json(prepared: Prepared, plan: DryRun) -> dict[str, object]:
         "forecast": plan.forecast,
         "notes": list(prepared.notes),
         "guesses": prepared.guesses,
-        "learnt": prepared.learnt,
+        "learned": prepared.learned,
         "why": plan.decision.why,
         "jobs_now": [
             {**asdict(job), "expected_wait_s": None if is_never(wait) else wait, "risk": risk}
@@ -296,8 +296,8 @@ def _show_queue(prepared: Prepared, plan: DryRun, *, explain: bool) -> None:
     if prepared.guesses:
         guess = format_duration(order.guess_s)
         head.append(f"{prepared.guesses:,} of {len(workflow):,} run times are guesses of {guess} each (--guess)")
-    if prepared.learnt:
-        head.append(f"{prepared.learnt:,} of {len(workflow):,} run times come from earlier runs")
+    if prepared.learned:
+        head.append(f"{prepared.learned:,} of {len(workflow):,} run times come from earlier runs")
     head += workflow.repairs()
     rows, is_risky = [], any(risk is not None for risk in plan.risks)
     for job, wait, risk in zip(plan.decision.jobs, plan.waits_s, plan.risks, strict=True):

@@ -12,7 +12,7 @@ SUMMARY = "Share a simulated pool among a stream of workflows and compare polici
 EPILOG = """
 examples:
   windrow stream
-  windrow stream --policy bf --policy due --utilization 0.9 --estimates learnt
+  windrow stream --policy bf --policy due --utilization 0.9 --estimates learned
   windrow stream --workload sipht --policy sr --policy fes:1 --policy bf --utilization 0.4 --html stream.html
 """
 

@@ -22,7 +22,7 @@ _LEAST_PART = 0.1
 
 
 def time_left_s(story: RunStory, predictions: Sequence[PredictedStart], cores: int, now_s: float) -> float | None:
-    """How long the run will need yet. None where that cannot be told. `cores`: those of a node."""
+    """How long the run will need yet. None where that is not known. `cores`: those of a node."""
     begins = _begins(story, predictions, now_s)
     if begins is None:
         return _promised_s(story, now_s)

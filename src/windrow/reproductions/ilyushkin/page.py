@@ -73,7 +73,7 @@ def findings(results: IlyushkinResults) -> list[str]:
     missed = max(p.most_missed for p in results.pictures.parallelism)
     means = {
         kind: float(np.mean([d.figures.slowdown for d in results.duels if d.estimates == kind]))
-        for kind in ("", "exact", "noisy", "learnt")
+        for kind in ("", "exact", "noisy", "learned")
     }
     due = ", ".join(f"{mean:.2f} with {kind} estimates" for kind, mean in means.items() if kind)
     return [
