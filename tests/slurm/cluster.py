@@ -128,7 +128,12 @@ class SlurmCluster:
         daemon = self._daemons.pop(name)
         daemon.kill()
         daemon.wait()
-        end(of_node(self._strays(), name))
+        looks_without = 0
+        while looks_without < 2:  # what was about to be started there may not have been there to be seen
+            found = of_node(self._strays(), name)
+            end(found)
+            looks_without = 0 if found else looks_without + 1
+            time.sleep(0.05)
 
     def kill_daemon(self, name: str) -> None:
         """Kill the daemon of a node alone, as when the node is cut off: what runs there goes on."""

@@ -120,7 +120,9 @@ def part_of(records: list[Record], site: str, tasks: range) -> list[object]:
         told |= {name: jobs.index(getattr(event, name)) for name in ("job", "by") if hasattr(event, name)}
         detail |= {name: jobs.index(detail[name]) for name in ("job", "by_job") if detail.get(name) is not None}
         if "why" in detail:
-            detail["why"] = re.sub(r"'\d-", "'", detail["why"])  # the number of the part, in names of tasks
+            detail["why"] = re.sub(r"'\d-|\btask \d+", "", detail["why"])  # names of tasks have the part's number
+        if isinstance(event, e.JobStarted):  # queue and agent say so in one second: which is heard first is no matter
+            detail = {}
         found.append((replace(event, **told), detail, record.at_s))  # type: ignore[arg-type]
     return found
 

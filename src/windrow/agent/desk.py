@@ -45,22 +45,30 @@ class Elsewhere:
         self._tails: dict[int, Tail] = {}
         self._abandoned = Tail(folder.abandoned, job.abandoned_bytes)
         self._arrived = Tail(folder.arrived, job.arrived_bytes)
-        self._concern = {number for task in job.tasks for number in (task.task, *task.parents)} if job.site else None
+        self._concern = {number for task in job.tasks for number in (task.task, *task.parents)}
+        self._rivals = [number for number in job.given_up if self._may_share_tasks(number)]
         self.wait_s = 0.0
         """How long to wait before the next look."""
 
     @property
     def may_have_our_tasks(self) -> bool:
         """Whether a job that was given up may still finish tasks that are also in this job."""
-        return any(n not in self._tails or not self._tails[n].has_ended for n in self._job.given_up)
+        return any(n not in self._tails or not self._tails[n].has_ended for n in self._rivals)
+
+    def _may_share_tasks(self, number: int) -> bool:
+        try:
+            tasks = {task.task for task in read_job(self._folder.job_file(number)).tasks}
+        except InputError:  # it is not at this site
+            return True
+        return not tasks.isdisjoint(task.task for task in self._job.tasks)
 
     def look(self) -> list[News]:
         """What is new since the last look."""
         given_up = "the run has given it up, or a task on which it depends"
         news = [*self._from_jobs(), *((int(record["task"]), given_up) for record in self._abandoned.read_json())]
         news += [(int(record["task"]), "") for record in self._arrived.read_json()]
-        if self._concern is not None:  # what other sites do at their own pace is no reason to look more often
-            news = [(task, why_never) for task, why_never in news if task in self._concern]
+        # What else the run does is no reason to look more often.
+        news = [(task, why_never) for task, why_never in news if task in self._concern]
         self.wait_s = self._job.poll_s if news or not self.wait_s else min(self.wait_s * _BACK_OFF, _SLOWEST_S)
         return news
 

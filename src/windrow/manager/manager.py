@@ -275,5 +275,6 @@ class Manager:
     def _act_on_wishes(self) -> None:
         for outpost in self.outposts:
             outpost.act()
-        for outpost in self.outposts if len(self.outposts) > 1 else ():  # what one decided is for another to submit
-            outpost.act()
+        for outpost in self.outposts:  # what one decided is for another to submit; and jobs sent late held decisions up
+            if len(self.outposts) > 1 or outpost.wants_decision:
+                outpost.act()

@@ -139,8 +139,8 @@ class Outpost:
         if not self.asking.is_due(self.run.steady_s()):
             return
         try:
+            self._resolve_doubts()  # first: of a job to be stopped, it says whether there is one
             self._stop_jobs()
-            self._resolve_doubts()
             self._offer_copies()
             if self._is_decision_due():
                 self._decide()
