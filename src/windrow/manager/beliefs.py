@@ -51,12 +51,19 @@ class Job:
 
         Jobs of one site follow each other. Those at other sites of its group count only where they have its parents.
         """
-        there = {number: other for number, other in jobs.items() if other.is_running and other is not self}
-        mine = {number for number, other in there.items() if other.at is self.at}
-        if far := {number for number, other in there.items() if other.at in self.at.group} - mine:
+        end_s, far = 0, list[int]()
+        for number, other in jobs.items():  # in one loop, since a trial asks often
+            if not other.is_running or other is self:
+                continue
+            if other.at is self.at:
+                end_s = other.expected_end_s if other.expected_end_s > end_s else end_s
+            elif other.at in self.at.group:
+                far.append(number)
+        if far:
             parents = self.at.work.workflow.parents
-            mine |= far & {job_of[parent] for task in self.open_tasks for parent in parents.of(task).tolist()}
-        return max((there[number].expected_end_s for number in mine), default=0)
+            makers = {job_of[parent] for task in self.open_tasks for parent in parents.of(task).tolist()}
+            end_s = max([end_s, *(jobs[number].expected_end_s for number in far if number in makers)])
+        return end_s
 
     @property
     def is_empty(self) -> bool:
@@ -207,7 +214,8 @@ class AtSite:
                 elsewhere += 1
             if job.is_running:
                 running += 1
-                busy_s = busy_s if job.is_stopping else max(busy_s, job.expected_end_s - at_s)
+                if not job.is_stopping and job.expected_end_s - at_s > busy_s:
+                    busy_s = job.expected_end_s - at_s
             elif job.is_spare:
                 spare += 1
             else:

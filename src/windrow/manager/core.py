@@ -274,7 +274,6 @@ class Core:
             self.submitted += 1
             self.jobs[number] = job = Job(plan, set(plan.tasks), self.at(plan.site))
             job.at.jobs += 1
-            self._left[list(plan.tasks)] = False
             for task in plan.tasks:
                 self.job_of[task] = number
                 if self._open_parents[task] == 0:
@@ -283,6 +282,7 @@ class Core:
                 if self.job_of[task] is not None and task not in job.open_tasks:  # else it is done or failed by now
                     self.copies.add(task, number)
             actions.append(SubmitJob(number, plan))
+        self._left[[task for plan in event.decision.jobs for task in plan.tasks]] = False
         return actions
 
     def _job_started(self, event: e.JobStarted | e.JobTaken) -> list[Action]:
