@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,8 +58,8 @@ class FileTable:
         self._numbers: dict[str, int] = {}
         self._sizes: list[int] = []
         self._settled: list[bool] = []
-        self.stays: dict[str, str] = {}
-        """The sites that files must not leave, by file."""
+        self.more: dict[str, dict[str, Any]] = {}
+        """What else is said of files: fields of `File`, by file."""
 
     def __contains__(self, file_id: str) -> bool:
         return file_id in self._numbers
@@ -93,7 +94,7 @@ class FileTable:
     def files(self) -> list[File]:
         """All files, by number."""
         rows = zip(self._numbers, self._sizes, strict=True)
-        return [File(file_id, size, self.stays.get(file_id, "")) for file_id, size in rows]
+        return [File(file_id, size, **self.more.get(file_id, {})) for file_id, size in rows]
 
 
 class Draft:

@@ -35,11 +35,16 @@ class WorkflowError(UserError):
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A file that tasks read or write. Who does so is said by the tasks. `stays`: the site that it must not leave."""
+    """A file that tasks read or write. Who does so is said by the tasks. `stays`: the site that it must not leave.
+
+    `keep`: False where it is to be deleted once nothing needs it any more; None: not said. `role`: as the user has it.
+    """
 
     id: str
     size_bytes: int = 0
     stays: str = ""
+    keep: bool | None = None
+    role: str = ""
 
 
 @dataclass(frozen=True, slots=True)

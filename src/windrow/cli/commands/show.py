@@ -39,10 +39,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_workflow(parser)
     options.add_html(parser)
     options.add_json(parser, "instead of tables")
-    words = f"compute the level of parallelism also above {_EXACT_UP_TO:,} dependencies, where it may take minutes"
+    exact = f"compute the level of parallelism also above {_EXACT_UP_TO:,} dependencies, where it may take minutes"
     words = "bytes per second, by which data become time in the ratio of communication to computation"
     options.adder(parser)("--bandwidth SIZE", size_bytes, "12.5MB", help=words)
-    parser.add_argument("--exact", action="store_true", help=words)
+    parser.add_argument("--exact", action="store_true", help=exact)
 
 
 def run(args: argparse.Namespace) -> int:

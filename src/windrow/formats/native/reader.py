@@ -21,9 +21,9 @@ from sys import intern
 
 from windrow.errors import InputError
 from windrow.formats.disk import AnyPath
-from windrow.formats.draft import Draft
+from windrow.formats.draft import Draft, FileTable
 from windrow.formats.native.commands import Commands, refuse_unknown_placeholders
-from windrow.formats.native.schema import Field, TaskForm, read_form
+from windrow.formats.native.schema import Field, FileFacts, TaskForm, read_form
 from windrow.formats.native.yaml_source import read_yaml
 from windrow.model import CycleError, Runnable, Step, WorkflowError, order_and_levels
 from windrow.model.checkpoint import Checkpoint
@@ -86,7 +86,7 @@ class _Expansion:
     """The forms of one file, multiplied and linked. Tasks are known by number, files by the names the Workflow has."""
 
     def __init__(
-        self, path: AnyPath, name: str, forms: Sequence[TaskForm], stays: Mapping[str, str], run: Runnable | None
+        self, path: AnyPath, name: str, forms: Sequence[TaskForm], told: Mapping[str, FileFacts], run: Runnable | None
     ) -> None:
         self._path = path
         self._outside = () if run is None else run.workflow.ids
@@ -113,7 +113,7 @@ class _Expansion:
         self._ids = _Names(self._number)
         self._written = _Names(self._writer, are_paths=True)
         self._written_list = list(self._writer)
-        self._stays = {self._called(_joined(self._base, file)): site for file, site in stays.items()}
+        self._told = {self._called(_joined(self._base, file)): facts for file, facts in told.items()}
 
     def runnable(self) -> Runnable:
         """The workflow and its steps."""
@@ -139,8 +139,8 @@ class _Expansion:
             draft.children.append(())
             draft.inputs.append(draft.files.numbers(inputs))
             draft.outputs.append(draft.files.numbers(outputs))
-            for file, size in zip(self._outputs[number], form.sizes, strict=True):
-                draft.files.state_size(file, size, by_writer=size > 0)
+            for file, facts in zip(self._outputs[number], form.made, strict=True):
+                _tell(draft.files, file, facts)
             command, env, elsewhere = commands.filled(form, row.id, row.values, inputs, outputs)
             draft.commands[number] = command
             known = form.runtime_s is not None
@@ -152,15 +152,27 @@ class _Expansion:
             steps.append(Step(command, row.workdir, env, form.retries, known, elsewhere, *more))
         if self._checkpoints:
             self._refuse_shared_checkpoints(file.id for file in draft.files.files())
-        for file, site in self._stays.items():
-            if file not in draft.files:
-                raise self._fault(1, f"{file} is to stay at {site}, but no task reads or writes it", "correct its name")
-            draft.files.stays[file] = site
+        self._tell_of_files(draft.files)
         try:
             return Runnable(draft.workflow(), tuple(steps))
         except WorkflowError as error:
             line = self._line_of_circle(draft.parents.adjacency())
             raise InputError(self._path, str(error), line=line, fix="break it") from None
+
+    def _tell_of_files(self, files: FileTable) -> None:
+        """What is said of files outside of tasks; then what tasks say of their outputs, where tasks read them."""
+        known = _Names(ids := [file.id for file in files.files()], are_paths=True) if self._told else None
+        for pattern, facts in self._told.items():
+            named = [pattern] if pattern in files else [ids[n] for n in known.matching(pattern)] if known else []
+            if not named:
+                raise self._fault(1, f"no task reads or writes {pattern}", "correct its name, or leave it out")
+            for file in named:
+                _tell(files, file, facts)
+        if any(row.form.keep is not None for row in self._rows):
+            read = {file for row in self._rows for file in self._inputs(row)}
+            for number, row in enumerate(self._rows):
+                for file in read.intersection(self._outputs[number]) if row.form.keep is not None else ():
+                    files.more.setdefault(file, {}).setdefault("keep", row.form.keep)
 
     def _expanded(self, forms: Sequence[TaskForm]) -> Iterator[_TaskRow]:
         total = 0
@@ -310,6 +322,13 @@ class _Expansion:
 
     def _fault(self, line: int, problem: str, fix: str) -> InputError:
         return InputError(self._path, problem, line=line, fix=fix)
+
+
+def _tell(files: FileTable, file: str, facts: FileFacts) -> None:
+    files.state_size(file, facts.size_bytes, by_writer=facts.size_bytes > 0)
+    said = {name: value for name, value in facts._asdict().items() if name != "size_bytes" and value not in (None, "")}
+    if said:
+        files.more[file] = files.more.get(file, {}) | said
 
 
 def _joined(folder: str, path: str) -> str:

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from windrow.errors import InputError
 from windrow.formats.disk import AnyPath, bare_name
@@ -21,6 +21,7 @@ from windrow.formats.native.yaml_source import Items, Node, Scalar, YamlTable
 from windrow.model.bounds import COUNT_MAX, DURATION_S_MAX, SIZE_BYTES_MAX
 from windrow.model.checkpoint import SIGNALS, Checkpoint
 from windrow.model.resources import GPUS, Counts, is_name
+from windrow.storage.roles import Role
 
 if TYPE_CHECKING:
     from windrow.formats.native.matrix import Matrix
@@ -56,11 +57,21 @@ class Field:
     line: int
 
 
+class FileFacts(NamedTuple):
+    """What is said of a file beside its name: its size, 0 where that is not known, and as in a `File`."""
+
+    size_bytes: int = 0
+    keep: bool | None = None
+    role: str = ""
+    stays: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class TaskForm:
     """One entry under `tasks`. A command with `is_shell` is one field of code, else a field for each argument.
 
-    `shell` is what runs such code: one of SHELL_NAMES, or a program and its options.
+    `shell` is what runs such code: one of SHELL_NAMES, or a program and its options. `keep` is for those of its outputs
+    that tasks read, where the file itself says nothing.
     """
 
     line: int
@@ -70,7 +81,8 @@ class TaskForm:
     shell: tuple[str, ...] = ("strict",)
     inputs: tuple[Field, ...] = ()
     outputs: tuple[Field, ...] = ()
-    sizes: tuple[int, ...] = ()
+    made: tuple[FileFacts, ...] = ()
+    keep: bool | None = None
     after: tuple[Field, ...] = ()
     env: tuple[tuple[str, Field], ...] = ()
     workdir: Field | None = None
@@ -89,8 +101,8 @@ class TaskForm:
     checkpoint_files: tuple[Field, ...] = ()
 
 
-def read_form(path: AnyPath, root: Node) -> tuple[str, list[TaskForm], dict[str, str]]:
-    """The workflow's name and forms, and which files have to stay at a site.
+def read_form(path: AnyPath, root: Node) -> tuple[str, list[TaskForm], dict[str, FileFacts]]:
+    """The workflow's name and forms, and what is said of files outside of tasks, by names or patterns.
 
     InputError, with line and fix, for the first thing that cannot be used.
     """
@@ -103,7 +115,7 @@ class _Reader:
     def __init__(self, path: AnyPath) -> None:
         self._path = path
 
-    def workflow(self, root: Node) -> tuple[str, list[TaskForm], dict[str, str]]:
+    def workflow(self, root: Node) -> tuple[str, list[TaskForm], dict[str, FileFacts]]:
         if not isinstance(root, YamlTable):
             raise self._fault(root, "not a workflow", "write a mapping with the keys name and tasks")
         entries = self._entries(root, _WORKFLOW_KEYS, "a workflow")
@@ -119,8 +131,17 @@ class _Reader:
         stays = entries.get("stays")
         if not isinstance(stays, YamlTable | None):
             raise self._fault(stays, f"stays is {_shown(stays)}", "write files with sites: stays: {big.dat: west}")
-        kept = {} if stays is None else {file.text: self.site(site, "stays") for file, site in stays.entries}
-        return name, [self._task(node, defaults) for node in tasks.items], kept
+        files = entries.get("files")
+        if not isinstance(files, YamlTable | None):
+            raise self._fault(files, f"files is {_shown(files)}", 'write files: {"part-*": {size: 2GB, keep: false}}')
+        told = (
+            {}
+            if files is None
+            else {file.text: self.file(facts, f"files {file.text}") for file, facts in files.entries}
+        )
+        for file, site in () if stays is None else stays.entries:
+            told[file.text] = told.get(file.text, FileFacts())._replace(stays=self.site(site, "stays"))
+        return name, [self._task(node, defaults) for node in tasks.items], told
 
     def _task(self, node: Node, defaults: Mapping[str, Any]) -> TaskForm:
         values = self._values(node, TASK_KEYS, "a task")
@@ -137,7 +158,7 @@ class _Reader:
         conditions = [f"site == '{site}'" if site else "", f"({values['where']})" if "where" in values else ""]
         values["where"] = " && ".join(filter(None, conditions))
         made = values.pop("outputs", ())
-        values |= {"outputs": tuple(field for field, _ in made), "sizes": tuple(size for _, size in made)}
+        values |= {"outputs": tuple(field for field, _ in made), "made": tuple(facts for _, facts in made)}
         if "checkpoint" in values:
             values["checkpoint"], values["checkpoint_files"] = values["checkpoint"]
         fields, is_shell = values.pop("command")
@@ -193,12 +214,32 @@ class _Reader:
         items = node.items if isinstance(node, Items) else (node,)
         return tuple(self.text(item, key) for item in items)
 
-    def outputs(self, node: Node, key: str) -> tuple[tuple[Field, int], ...]:
-        """Each with its size, 0 where that is not known."""
+    def outputs(self, node: Node, key: str) -> tuple[tuple[Field, FileFacts], ...]:
+        """Each with what is said of it."""
         if not isinstance(node, YamlTable):
-            return tuple((field, 0) for field in self.texts(node, key))
-        known = ((name, isinstance(size, Scalar) and size.value is None, size) for name, size in node.entries)
-        return tuple((self.text(name, key), 0 if no else self.memory(s, f"{key} {name.text}")) for name, no, s in known)
+            return tuple((field, FileFacts()) for field in self.texts(node, key))
+        return tuple((self.text(name, key), self.file(facts, f"{key} {name.text}")) for name, facts in node.entries)
+
+    def file(self, node: Node, key: str) -> FileFacts:
+        """A size, nothing, or a mapping."""
+        if not isinstance(node, YamlTable) or not node.entries:
+            unknown = isinstance(node, Scalar) and node.value is None
+            return FileFacts() if unknown else FileFacts(self.memory(node, key))
+        entries = self._entries(node, _FILE_KEYS, key)
+        role = entries.get("role")
+        if role is not None and not (isinstance(role, Scalar) and role.text in list(Role)):
+            raise self._fault(role, f"role of {key} is {_shown(role)}", f"write one of {', '.join(Role)}")
+        return FileFacts(
+            self.memory(entries["size"], f"size of {key}") if "size" in entries else 0,
+            self.truth(entries["keep"], f"keep of {key}") if "keep" in entries else None,
+            "" if role is None else role.text,
+        )
+
+    def truth(self, node: Node, key: str) -> bool:
+        value = node.value if isinstance(node, Scalar) else None
+        if not isinstance(value, bool):
+            raise self._fault(node, f"{key} is {_shown(node)}", "write true or false, without quotes")
+        return value
 
     def env(self, node: Node, key: str) -> dict[str, Field]:
         if not isinstance(node, YamlTable):
@@ -332,7 +373,8 @@ def _shown(node: Node) -> str:
             return "nothing" if node.value is None else repr(text)
 
 
-_WORKFLOW_KEYS = ("name", "defaults", "tasks", "stays")
+_WORKFLOW_KEYS = ("name", "defaults", "tasks", "files", "stays")
+_FILE_KEYS = ("size", "keep", "role")
 _TIMES = ("notice", "every")
 _CHECKPOINT_KEYS = ("files", "signal", *_TIMES)
 _COUNTS = {"cores": (1, COUNT_MAX), "retries": (0, RETRIES_MAX), "replicas": (1, REPLICAS_MAX)} | dict.fromkeys(
@@ -345,6 +387,7 @@ _READERS: Mapping[str, Callable[[_Reader, Node, str], Any]] = {
     "shell": _Reader.shell,
     "inputs": _Reader.texts,
     "outputs": _Reader.outputs,
+    "keep": _Reader.truth,
     "after": _Reader.texts,
     "cores": _Reader.count,
     "nodes": _Reader.count,
@@ -369,6 +412,6 @@ TASK_KEYS = tuple(_READERS)
 
 DEFAULT_KEYS = (
     *("shell", "cores", "nodes", "memory", "gpus", "disk", "resources", "runtime", "retries", "env", "workdir"),
-    *("site", "where", "checkpoint"),
+    *("site", "where", "checkpoint", "keep"),
 )
 """What `defaults` may say for all tasks."""
