@@ -30,7 +30,7 @@ def places(folder: Path, strategy: str) -> int:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("away_s", [0, 400])
+@pytest.mark.parametrize("away_s", some(400, 0))
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_at_every_place(folder: Path, strategy: str, away_s: int) -> None:
     """It is replaced at once, or after the queue has forgotten all about the run."""
