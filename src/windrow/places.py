@@ -4,8 +4,6 @@ A variable that is empty, or that names no absolute path, is ignored, as the spe
 else depend on the folder in which a command is typed.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from pathlib import Path

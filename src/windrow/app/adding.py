@@ -4,8 +4,6 @@
 `records.runnable_file.record_of`), and hands it to `add_tasks`, or to `Manager.add` where he is the run's manager.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import time

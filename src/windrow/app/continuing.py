@@ -8,8 +8,6 @@ Rule: the new run is whole before the old one is marked, both under the old run'
 either the old run as it was, or a new one that says whom it continues.
 """
 
-from __future__ import annotations
-
 import stat
 from collections.abc import Container, Mapping
 from contextlib import closing

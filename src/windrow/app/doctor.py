@@ -1,7 +1,5 @@
 """Whether a site can be used: each thing that a run needs of it is tried, one after the other, and left as it was."""
 
-from __future__ import annotations
-
 import os
 import secrets
 import shutil

@@ -4,8 +4,6 @@ To settle a place is to find a Python there, to put the agent beside it, and to 
 a fact of the run, so that it can go on when a place cannot be reached.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 import os

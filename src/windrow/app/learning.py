@@ -1,8 +1,6 @@
 """What a run learns, for itself and for those to come: how long its tasks took, how long its jobs waited, what became
 of them, and how good its look ahead was."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial

@@ -9,8 +9,6 @@ Files are compared by their whole paths, with links in their folders followed. W
 it cannot be seen; two runs of one workflow file in one folder are therefore refused in any case.
 """
 
-from __future__ import annotations
-
 import hashlib
 import logging
 import os

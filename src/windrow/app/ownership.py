@@ -5,8 +5,6 @@ another user, as git refuses a repository of "dubious ownership". Commands that 
 lets them read.
 """
 
-from __future__ import annotations
-
 import os
 import pwd
 import stat

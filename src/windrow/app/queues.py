@@ -1,7 +1,5 @@
 """Opens queues by name."""
 
-from __future__ import annotations
-
 import math
 import os
 import shutil

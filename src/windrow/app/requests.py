@@ -4,8 +4,6 @@ A request is whole or not there. It is gone when it is in the journal, or when i
 looks into the journal. One that is made twice is followed once.
 """
 
-from __future__ import annotations
-
 import secrets
 import time
 from collections.abc import Sequence

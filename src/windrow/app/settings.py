@@ -38,8 +38,6 @@ attributes = {gpu = "a100"}     # for `where:` conditions of tasks
 Both kinds of tables take all keys; a [queues.NAME] says `kind` where a [sites.NAME] says `queue`.
 """
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The sites of a run: a queue for each, within what the user wants of it. What could never run there is refused."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The strategies by name: the one place that lists them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pkgutil import resolve_name

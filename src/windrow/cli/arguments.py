@@ -3,8 +3,6 @@
 Rule: every number that a user can give has a range, and what lies outside is refused with it (`model/bounds.py`).
 """
 
-from __future__ import annotations
-
 import argparse
 import math
 import os

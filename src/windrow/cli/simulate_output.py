@@ -1,7 +1,5 @@
 """What `windrow simulate` hands out: figures as a table and as JSON, and with `--jobs-out` every job as a row."""
 
-from __future__ import annotations
-
 import csv
 import io
 import math

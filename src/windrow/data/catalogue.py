@@ -9,8 +9,6 @@ where that was. A file of the same name is not the same file. Rule 2: files move
 between two others directly: of two sites neither can reach the other in general.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping

@@ -7,8 +7,6 @@ Rule 3: a job's file, and every fence, are there before a job is submitted there
 here before the queue's word on jobs counts.
 """
 
-from __future__ import annotations
-
 import base64
 import os
 import threading

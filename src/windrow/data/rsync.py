@@ -5,8 +5,6 @@ and its checksum is that of the original; what was interrupted goes on where it 
 what became of it; when to try again is for the caller to say.
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 import subprocess

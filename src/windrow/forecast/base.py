@@ -5,8 +5,6 @@ Rule 2: waits are whole seconds from the moment of asking. `NEVER_S` says that t
 Rule 3: who cannot always answer says so in `known_s`, with `UNKNOWN_S`; its `waits_s` takes those from another.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable

@@ -4,8 +4,6 @@ Rule 1: what earlier runs took and waited is a convenience. No run stops for the
 files: not writable, broken, of another program. Rule 2: it is said, and once.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar

@@ -11,8 +11,6 @@ Rule 3: nodes that fail together are one failure of the cluster. Of a job of sev
 that is named, or else the one that stays without a job for longest.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import sqlite3

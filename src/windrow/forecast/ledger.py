@@ -7,8 +7,6 @@ Rule 2: sources are compared on the same jobs only; otherwise one that answers j
 Rule 3: a job that has not started says nothing yet.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median

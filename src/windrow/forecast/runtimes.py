@@ -10,8 +10,6 @@ Rule 2: many processes may record and ask at once. Rule 3: it stays small: the l
 The journal mode is SQLite's default: its write-ahead log does not work on network file systems, where homes often are.
 """
 
-from __future__ import annotations
-
 import logging
 import math
 import os

@@ -10,8 +10,6 @@ Known bias of Slurm's answer (`sbatch --test-only`): it looks at running jobs al
 jobs of higher priority divided by the partition, without any backfilling; limits of users and QOS are not seen.
 """
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_left
 from collections.abc import Callable

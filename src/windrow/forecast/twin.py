@@ -10,8 +10,6 @@ schedulers that plan anew in each cycle do, Slurm's among them (for as many jobs
 limits per user, dependencies, reservations but for maintenance, nodes of several kinds, jobs that share a node.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager

@@ -10,8 +10,6 @@ by its tag, however often it is recorded. Rule 3: only jobs that started are kno
 slow the bound is too low.
 """
 
-from __future__ import annotations
-
 import logging
 import math
 import os

@@ -7,8 +7,6 @@ within a block, jobs come as close together as they did. What hour of the day it
 seen. The known time itself stays as it is, as the end of the last day.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from windrow.foresight.past import DAY_S, SUBMIT, QueuePast

@@ -3,8 +3,6 @@
 Law: only values and the protocol. `strategy` makes courses and asks, `futures` and `live` answer.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal, Protocol
 

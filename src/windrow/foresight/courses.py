@@ -12,8 +12,6 @@ hold     nothing now, while a job runs
 A size is left out where even a job that starts at once would end after the best one by estimate: no future helps it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from heapq import heapify, heapreplace

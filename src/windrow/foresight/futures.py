@@ -10,8 +10,6 @@ the simulated cluster's did so far.
 Rule 3: the same cluster, past and sampling give the same futures; all courses meet the same ones.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -5,8 +5,6 @@ a file is replaced whole. Rule 2: a file that cannot be understood is said once 
 Rule 3: it holds who submitted what and when, so it is for its owner alone.
 """
 
-from __future__ import annotations
-
 import logging
 import re
 from collections.abc import Callable

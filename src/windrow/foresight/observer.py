@@ -6,8 +6,6 @@ later only for what is new: a week of a large site is a heavy question.
 Rule 3: accounts are believed if they know the jobs that a reading shows. Many sites show users their own jobs alone.
 """
 
-from __future__ import annotations
-
 import logging
 import math
 from collections.abc import Collection

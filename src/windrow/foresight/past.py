@@ -9,8 +9,6 @@ are above what it has had. Where requests are exact, all shares are one, and so 
 best everywhere, so futures take turns among three (`TURNS`): what is good in all of them does not hang on one.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 

@@ -5,8 +5,6 @@ and the others draw a factor for each task, log-normal with `spread`: a course m
 factors are drawn from what the tasks that are done took; if those were exact, so is all that follows.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from windrow.model.workflow import Floats

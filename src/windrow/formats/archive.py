@@ -6,8 +6,6 @@ A download is checked before it gets its name: what `fetch` returns is the log, 
 Further logs of the archive can be read as well; they are just not in this table.
 """
 
-from __future__ import annotations
-
 import hashlib
 import http.client
 import os

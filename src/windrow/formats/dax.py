@@ -9,8 +9,6 @@ state different sizes for one file (see `FileTable` for what holds).
 Sub-workflows (`<dax>`, `<dag>`) are refused: the tasks in them are not in the file.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -8,8 +8,6 @@ content, same bytes: the gzip we write carries neither time nor name.
 Reading goes by content, not by name: gzip under any name is unpacked. Writing goes by name: `.gz` is packed.
 """
 
-from __future__ import annotations
-
 import errno
 import gzip
 import io

@@ -6,8 +6,6 @@ counts once; run times are known for all tasks or for none (then they are 0: the
 Columns are flat arrays of machine numbers, so that a draft of a million tasks costs little beside their names.
 """
 
-from __future__ import annotations
-
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any

@@ -10,8 +10,6 @@ The times of the last two count from the first failure. Nodes are whole numbers 
 numbered in the order in which they are first named. What ends when it begins counts for a second.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path

@@ -18,8 +18,6 @@
 Rule: an error names the file, the line and the fix.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import tomllib

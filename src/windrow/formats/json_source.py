@@ -1,7 +1,5 @@
 """A JSON file whose faults can be pointed at: every error names the file, the line and the place in the document."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from typing import Generic, TypeVar

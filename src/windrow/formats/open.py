@@ -1,7 +1,5 @@
 """From a file's name to the right reader or writer. The suffix decides; `.gz` after it says only that it is packed."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

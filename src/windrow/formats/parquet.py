@@ -1,7 +1,5 @@
 """Parquet is an extra (`windrow[parquet]`): it takes a third of all that would be installed, and few need it."""
 
-from __future__ import annotations
-
 from windrow.errors import UserError
 
 

@@ -9,8 +9,6 @@ goes to the fastest processor that is idle then, or, where none is, to the one t
 Data are not looked at; the processor waits for them.
 """
 
-from __future__ import annotations
-
 from heapq import heapify, heappop, heappush
 
 import numpy as np

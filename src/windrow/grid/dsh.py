@@ -5,8 +5,6 @@ first; the text's, on which it starts first, is worse where clusters differ in s
 copies of their own parents, `depth` deep (0: as deep as it goes).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Literal

@@ -5,8 +5,6 @@ Clusters are taken by descending power (of equals the faster, then the first), e
 many as the workflow is wide. What lies between the clusters is not looked at.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -6,8 +6,6 @@ as a whole on several clusters, W_C each of these with restarts. All are played 
 Law: base plans, and those of the workflow on one cluster alone, do not depend on what is believed, and are made once.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property

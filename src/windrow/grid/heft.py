@@ -1,7 +1,5 @@
 """HEFT (Topcuoglu, Hariri, Wu 2002): by descending upward rank, each task where it ends first, gaps included."""
 
-from __future__ import annotations
-
 from windrow.grid.costs import Costs
 from windrow.grid.schedule import Schedule, listed
 

@@ -1,7 +1,5 @@
 """HHS (Zhang, Koelbel, Kennedy 2007): level by level, inside a level as HEFT."""
 
-from __future__ import annotations
-
 from windrow.grid.costs import Costs
 from windrow.grid.schedule import Schedule, listed
 

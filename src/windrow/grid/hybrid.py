@@ -15,8 +15,6 @@ Trigger: the last `window` tasks took more than 1 + `tolerance` times what was e
 to ended, as expected when they were mapped. What becomes of a job is for the world to say (`World`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heapreplace

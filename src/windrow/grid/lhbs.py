@@ -5,8 +5,6 @@ Greedy takes tasks in their order. A heuristic takes the task next whose best en
 0, and the `cluster` variant compares clusters). Of several the best is kept for each level: whose last task ends first.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 

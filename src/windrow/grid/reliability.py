@@ -6,8 +6,6 @@ log-normal with a mean of `down_s` (deviation of the logarithm `spread`), none a
 are new at time 0 or, `is_aged`, as old as one is at any moment. Same generator, same draws.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from math import gamma, inf, isinf, log
 from typing import Literal

@@ -5,8 +5,6 @@ delivers first; and a processor runs one task at a time, but for those that take
 tasks, in their order; rows behind them are copies.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property

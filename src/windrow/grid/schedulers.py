@@ -3,8 +3,6 @@
 A scheduler is a function from costs to a schedule. `eacp+NAME` is NAME on the clusters that EACP chooses.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from functools import partial
 from pkgutil import resolve_name

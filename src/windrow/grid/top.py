@@ -3,8 +3,6 @@
 The rule is `kernels.grid.top`; here it is asked from Python, without loading numba.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import inf
 

@@ -5,8 +5,6 @@ other way), until it is likely enough that one of them does not, or until the li
 fewest. It ends when the first of them has ended it. Why: tasks multiply, and 0.99 to the 100th is 0.37.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from windrow.grid.clusters import Floats

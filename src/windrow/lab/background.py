@@ -4,8 +4,6 @@ The run is made on a cluster that records the starts of the log's jobs, so nothi
 Nodes that are out count as idle.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 

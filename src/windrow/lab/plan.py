@@ -4,8 +4,6 @@ The first decision is what would be done now; later ones happen in the simulatio
 tomorrow. Expected waits are those that the batch system would have told at each submission.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 import numpy as np

@@ -6,8 +6,6 @@ strategies are compared on the same luck, and a time tried alone gives the same 
 one scenario share what strategies believe (`work`), and with it their estimates.
 """
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import dataclass, field
 from functools import cached_property

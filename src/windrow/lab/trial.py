@@ -6,8 +6,6 @@ Tasks take whole seconds. At one instant the log comes first, then tasks that fi
 then tasks that join the run.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """Why a job or an attempt at a task was lost. Standard library only: agents name causes, too."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 
 

@@ -1,7 +1,5 @@
 """What is checked before a workflow is let into a pool: all that can be known before anything runs."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from windrow.errors import InputError, UserError

@@ -8,8 +8,6 @@ Rule 4: a workflow that was cancelled leaves when the last of its running tasks 
 starts.
 """
 
-from __future__ import annotations
-
 import heapq
 from collections import deque
 from collections.abc import Iterable

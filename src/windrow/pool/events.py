@@ -1,7 +1,5 @@
 """What a pool's journal holds, in the past tense. Workflows go by number, tasks by their place in the workflow."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import get_args
 

@@ -8,8 +8,6 @@ each wish that the server has not fulfilled: `stop`, `cancel-N`. Whoever has lef
 do. All else has one writer, the server.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import time

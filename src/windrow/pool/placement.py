@@ -5,8 +5,6 @@ Rule: first come, first placed. A task that finds no room holds up those behind 
 waiting for ever.
 """
 
-from __future__ import annotations
-
 from collections import deque
 
 from windrow.model.nodes import Need, Nodes

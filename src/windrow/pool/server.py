@@ -5,8 +5,6 @@ processes. A crash before the commit has changed nothing, a crash after it leave
 a task that was started and of which nothing more is known starts again, one that finished never does.
 """
 
-from __future__ import annotations
-
 import os
 import secrets
 import shlex

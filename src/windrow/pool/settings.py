@@ -1,7 +1,5 @@
 """How a pool is served: by which policy, on which nodes. Kept in the journal, so that a restart needs no options."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """A pool as any process can tell it: facts, story, who serves it. Reading changes nothing."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
 from typing import Any
 

@@ -5,8 +5,6 @@ just arrived that is all of it. After a restart it is the rest, whose eligible s
 their definition those that the whole would have, so a policy decides as if nothing had happened.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 

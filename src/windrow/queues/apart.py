@@ -5,8 +5,6 @@ the call goes on, and a submission counts as one of which nobody knows what beca
 answer to who asks the same next; who asks something else is told that the queue does not answer, until it has.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import partial

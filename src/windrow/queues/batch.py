@@ -3,8 +3,6 @@
 Rule: only words that surely say "no" are taken for a refusal. After all others the job may exist.
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Mapping, Sequence

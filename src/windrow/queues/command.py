@@ -6,8 +6,6 @@ Rule 1: arguments go to the program as a list; no shell sees them.
 Rule 2: every command has a time limit. What a timeout means depends on the command, so it is an answer, not an error.
 """
 
-from __future__ import annotations
-
 import os
 import pwd
 import subprocess

@@ -4,8 +4,6 @@ Rule 1: the system's word is never lost: it stands in parentheses, or alone wher
 Rule 2: a reason has a fix where time alone does not cure it. What is not known is taken to pass by itself.
 """
 
-from __future__ import annotations
-
 import re
 import tomllib
 from dataclasses import dataclass, replace

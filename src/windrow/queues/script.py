@@ -6,8 +6,6 @@ Rule 2: an array of `run-7` ... `run-9` is named `run-7..9`, so each member is f
 at 0, since sites limit the largest index and not only the count.
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Sequence

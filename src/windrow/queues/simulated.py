@@ -7,8 +7,6 @@ may call a job failed, or forget it, whatever became of those who worked in it.
 It loads numba, unlike every other queue: only the lab imports it.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -4,8 +4,6 @@ Rule 1: a refusal names the tag, what is wrong, and what would do. Rule 2: a bat
 only refuse, or would accept and let wait for ever.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Container, Sequence
 

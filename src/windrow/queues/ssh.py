@@ -8,8 +8,6 @@ Rule 3: what profiles and banners print is told apart by marks, before and after
 first mark it was not started (QueueError); without the last, unknown what became of it: no answer, as after a timeout.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import secrets

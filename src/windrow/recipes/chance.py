@@ -7,8 +7,6 @@ Run times and sizes of the five Pegasus applications are normal around a mean, c
 times the mean: this is how the published workflows of the Pegasus generator are distributed, kind by kind.
 """
 
-from __future__ import annotations
-
 import hashlib
 
 import numpy as np

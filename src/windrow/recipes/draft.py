@@ -4,8 +4,6 @@ Law: a dependency is a file. A task depends on another exactly where it reads a 
 and precedence cannot disagree; recipes never state an edge in any other way.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Sequence
 

@@ -6,8 +6,6 @@ Law 2: links are the same both ways, and the higher the latency of a link, the l
 Law 3: sizes are evenly spread quantiles, shuffled, so that grids of all seeds have equally many processors.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist

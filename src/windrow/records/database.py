@@ -5,8 +5,6 @@ disk refuses leaves here as one sentence: which file, what it is, what is wrong,
 that another program or a newer version made is refused before it is touched.
 """
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager

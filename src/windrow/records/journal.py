@@ -8,8 +8,6 @@ On one machine SQLite writes ahead (WAL), so readers never wait. Its shared memo
 people read from elsewhere, as inside an allocation, SQLite's older way is used instead.
 """
 
-from __future__ import annotations
-
 import os
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence

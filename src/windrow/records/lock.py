@@ -5,8 +5,6 @@ The lock is the kernel's, so that it goes when its holder dies. Commands that th
 its way.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import fcntl

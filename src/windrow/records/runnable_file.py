@@ -1,7 +1,5 @@
 """A workflow with its commands as a run or a pool took it: it does not change when the user's file does."""
 
-from __future__ import annotations
-
 import os
 from functools import reduce
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A table with a heading, as plain text, written as HTML or as Markdown: what pages of reproductions are made of."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape

@@ -4,8 +4,6 @@ Series colours are those of Okabe and Ito, which people with any colour vision c
 stand out from the ground; marks differ in shape as well.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from functools import cache
 from html import escape

@@ -4,8 +4,6 @@ Clusters that are used have a band each, with a row for each of their nodes that
 not be told apart are drawn as one, so that a page of ten thousand tasks stays one that a browser can open.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from html import escape
 

@@ -1,7 +1,5 @@
 """A comparison of policies on a stream, for people and programs: a table, sentences, a page, JSON."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import asdict
 

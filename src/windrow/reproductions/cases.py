@@ -8,8 +8,6 @@ folder), a generated one of the same size stands in, and the cases say so.
 Also where any paper finds a public log: in the data folder and in `swf/` there.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path

@@ -4,8 +4,6 @@ Pairs must be independent for p to mean what it says. Runs of several workflows 
 they are not; a paper for which that matters therefore tests means over moments as well.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

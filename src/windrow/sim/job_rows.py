@@ -3,8 +3,6 @@
 Only `Cluster` calls this. Columns are those of `kernels.cluster.state`. What is said to be a view changes the state.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

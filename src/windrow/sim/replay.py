@@ -1,7 +1,5 @@
 """Replaying a whole log: one call, every job's start."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import replace
 from typing import Any

@@ -3,8 +3,6 @@
 This module loads neither numba nor any kernel, so that help texts and error messages cost nothing.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields

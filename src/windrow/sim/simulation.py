@@ -3,8 +3,6 @@
 Where nodes fail, the start of a job is that of the run that counted, the last one, and its wait goes until then.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any

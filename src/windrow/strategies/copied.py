@@ -5,8 +5,6 @@ survives a job that hangs or waits for long, for as many times the node time. Co
 have what the cap leaves, and tasks that cannot be copied (`may_copy`) are in one job alone.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 

@@ -1,7 +1,5 @@
 """All tasks that are left in one job, on as many nodes as they can use: the baseline of Zhang, Koelbel and Cooper."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

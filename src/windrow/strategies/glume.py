@@ -8,8 +8,6 @@ Where print adds up waits and leeways, the makespan here is what they stand for:
 has started and the first has ended, whichever is later.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar

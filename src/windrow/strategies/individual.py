@@ -1,7 +1,5 @@
 """One job per task, submitted when the task is ready, under the cap. The thesis calls it OneJobPerTask."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from windrow.strategies.base import Decision, Habits, JobPlan, View

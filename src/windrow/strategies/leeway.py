@@ -6,8 +6,6 @@ the thesis, section 5.3. Both stop when the job would start at most TOLERANCE_S 
 for the rest as well.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from windrow.model.graph import Ints

@@ -1,7 +1,5 @@
 """One job per level, submitted when the level before is done. GLUME thesis, section 5.2."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """All tasks that are left in one job, on the number of nodes that ends first: GLUME thesis, section 5.2."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

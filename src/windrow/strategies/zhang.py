@@ -8,8 +8,6 @@ wait that shows (what the predecessors' run does not hide) keeps the search addi
 the width asked for is that of the group; a level wider than the cluster runs on fewer nodes.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from windrow.strategies.base import Candidate, Decision, Habits, JobPlan, View, best_nodes

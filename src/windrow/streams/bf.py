@@ -1,7 +1,5 @@
 """BF, backfilling: nothing is ever held back; the queue is served greedily in the order of arrival (section III-G)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from windrow.streams.policy import by_arrival

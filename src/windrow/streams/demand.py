@@ -8,8 +8,6 @@ Deliberately absent: where a task is put. Counts can say that a task fits which 
 places tasks on nodes must look again (`windrow.model.packing`).
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from windrow.errors import UserError

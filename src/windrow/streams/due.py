@@ -10,8 +10,6 @@ more than those who arrive within `patience` times its length.
 Lengths are estimates; how good they must be is measured in docs/theory/streams.md. Patience 0 is `bf`.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -12,8 +12,6 @@ processors. Estimates are of one of these kinds:
 Law: an estimate is made when the workflow arrives, from what had been seen by then, and is not changed after that.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 

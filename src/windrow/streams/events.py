@@ -1,7 +1,5 @@
 """What a pool hears of (past tense), and what it answers (imperative). Workflows are named by number."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from windrow.model import Workflow

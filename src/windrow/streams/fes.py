@@ -3,8 +3,6 @@
 Depth 0 is `bf`; a depth beyond the workflow's last generation is `sr`.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from windrow.errors import UserError

@@ -1,7 +1,5 @@
 """What users may write, in words; the help of commands and the pages show it."""
 
-from __future__ import annotations
-
 POLICY_FORMS: dict[str, str] = {
     "bf": "start whatever is eligible, in the order of arrival",
     "due:PATIENCE": "as bf, but earliest deadline first: arrival + PATIENCE x makespan alone (due: PATIENCE 1)",

@@ -1,7 +1,5 @@
 """Policies by name, as users write them: `sr`, `slop:0.2`, `fes:1`, `bf`, `due:2`."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 
 from windrow.errors import UserError, unknown_name

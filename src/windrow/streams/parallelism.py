@@ -12,8 +12,6 @@ exits is taken, because its tasks complete last.
 Nodes of the residual network: v is the task's inner side towards its parents, v + n the one towards its children.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Iterable
 from itertools import pairwise

@@ -4,8 +4,6 @@ All else is the pool's: it goes through the queue in order, starts what is eligi
 should hold beyond its eligible tasks. So a policy is one small file.
 """
 
-from __future__ import annotations
-
 from typing import Protocol
 
 from windrow.streams.progress import Progress

@@ -10,8 +10,6 @@ than are free ends the pass: nothing behind it may take what it waits for. (Task
 Rule 3: nothing here reads a clock or draws from a shared source of chance.
 """
 
-from __future__ import annotations
-
 from bisect import insort
 from collections.abc import Iterable
 from dataclasses import dataclass, field

@@ -13,8 +13,6 @@ workflow together cost at most (levels x edges), where recomputing at each costs
 Rule 2: sizes are counted in processors. A task of several cores counts as many.
 """
 
-from __future__ import annotations
-
 from collections import deque
 
 from windrow.model import Workflow

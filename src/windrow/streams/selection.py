@@ -4,8 +4,6 @@ A selection ranks the tasks of a workflow once, when it arrives; random has no r
 from a small generator of our own (Lehmer's, modulus 2^31 - 1), so that the compiled simulation can make the same ones.
 """
 
-from __future__ import annotations
-
 import hashlib
 import heapq
 from collections.abc import Callable, Mapping

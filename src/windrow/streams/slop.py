@@ -3,8 +3,6 @@
 f = 1 is `sr`, f = 0 is `bf`. A fraction of a processor counts as a whole one.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

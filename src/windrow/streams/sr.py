@@ -3,8 +3,6 @@
 No workflow is ever delayed by one behind it. The price is processors that stand idle for the day they are needed.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from windrow.streams.policy import by_arrival

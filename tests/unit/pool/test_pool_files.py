@@ -129,9 +129,9 @@ def test_a_broken_workflow_file_is_named(folder: PoolFolder) -> None:
 
 
 def _example(kind: Any) -> e.Event:
-    values: dict[str, object] = {"float": 1.5, "int": 3, "str": "x", "bool": True, "tuple[int, ...]": (1, 2)}
-    values["tuple[str, ...]"] = ("a", "b")
-    made: e.Event = kind(**{f.name: values[str(f.type)] for f in fields(kind)})
+    values: dict[Any, object] = {float: 1.5, int: 3, str: "x", bool: True, tuple[int, ...]: (1, 2)}
+    values[tuple[str, ...]] = ("a", "b")
+    made: e.Event = kind(**{f.name: values[f.type] for f in fields(kind)})
     return made
 
 

@@ -1,7 +1,5 @@
 """`windrow cancel`: stop a run and take its jobs out of the queue."""
 
-from __future__ import annotations
-
 import argparse
 import time
 

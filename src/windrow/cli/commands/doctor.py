@@ -1,7 +1,5 @@
 """`windrow doctor`: whether a queue or site can be used, and what to do where it cannot."""
 
-from __future__ import annotations
-
 import argparse
 from dataclasses import asdict
 

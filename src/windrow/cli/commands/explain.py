@@ -1,7 +1,5 @@
 """`windrow explain`: why a task or a job is where it is."""
 
-from __future__ import annotations
-
 import argparse
 import time
 

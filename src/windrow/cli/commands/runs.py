@@ -1,7 +1,5 @@
 """`windrow runs`: the runs of this folder."""
 
-from __future__ import annotations
-
 import argparse
 import time
 

@@ -1,7 +1,5 @@
 """`windrow sites`: what each site offers now."""
 
-from __future__ import annotations
-
 import argparse
 
 from windrow.cli import options, terminal

@@ -1,7 +1,5 @@
 """`windrow status`: how a run stands."""
 
-from __future__ import annotations
-
 import argparse
 import time
 

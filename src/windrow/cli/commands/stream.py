@@ -1,7 +1,5 @@
 """`windrow stream`: a stream of workflows on one pool of processors, under several policies, in one table."""
 
-from __future__ import annotations
-
 import argparse
 
 from windrow.cli import options, terminal

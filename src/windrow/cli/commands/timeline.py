@@ -1,7 +1,5 @@
 """`windrow timeline`: one simulated run of a workflow as a page, task by task, over the cluster's load."""
 
-from __future__ import annotations
-
 import argparse
 
 from windrow.cli import options, terminal

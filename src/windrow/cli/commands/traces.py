@@ -1,7 +1,5 @@
 """`windrow traces`: logs of the Parallel Workloads Archive."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Callable, Iterator

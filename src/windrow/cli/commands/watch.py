@@ -1,7 +1,5 @@
 """`windrow watch`: a run, followed until it ends."""
 
-from __future__ import annotations
-
 import argparse
 import time
 

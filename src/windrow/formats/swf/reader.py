@@ -15,8 +15,6 @@ What a log must look like to be simulated is settled here, once, by the rules be
 Times with decimals are allowed by the format: submissions are rounded down, run and requested times up.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace

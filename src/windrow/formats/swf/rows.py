@@ -8,8 +8,6 @@ Law: whatever both accept, both read alike.
 Cost: quick, about 0.9 microseconds a job; careful, about 7.
 """
 
-from __future__ import annotations
-
 import io
 import math
 import re

@@ -12,8 +12,6 @@ Cost, for a million tasks and two million edges: see docs/reference/formats.md. 
 about 70 bytes for each item in its lists, plus the workflow.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence

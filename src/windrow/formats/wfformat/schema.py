@@ -9,8 +9,6 @@ Lists of tasks are decoded in two steps: first into `Raw` slices of the text, th
 never exist as objects all at once.
 """
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType

@@ -5,8 +5,6 @@ kind that is empty or equal to the id cannot be found there, and is then said by
 nodes, disk and named resources, which the format does not know, go into extra fields.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from itertools import islice, pairwise
 from typing import BinaryIO

@@ -6,8 +6,6 @@ disk. Law: the digest of a chunk says everything its rows depend on, the code th
 disk may always be used again, and never after data or code have changed.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from dataclasses import asdict, dataclass

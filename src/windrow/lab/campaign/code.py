@@ -4,8 +4,6 @@ Law: imports are read from the source, wherever they stand in it, so nothing nee
 nobody imports changes no digest. A module's table is the file of its name beside it (`files.table_beside`).
 """
 
-from __future__ import annotations
-
 import ast
 import hashlib
 from collections.abc import Iterable

@@ -4,8 +4,6 @@ Rule: one table may stand for several entries, by lists among its values or by a
 entry differ becomes part of its name.
 """
 
-from __future__ import annotations
-
 import glob
 import re
 from collections.abc import Callable, Iterator

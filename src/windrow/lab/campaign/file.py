@@ -5,8 +5,6 @@ be a list; then each combination is one entry. Everything is read, drawn and fit
 so that a mistake shows at once, with its file and line, and not after an hour.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from itertools import product

@@ -8,8 +8,6 @@ A strategy whose rows are not trials of its own has a method `rows_of(chunk)` th
 other kind.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from dataclasses import asdict

@@ -8,8 +8,6 @@ Shards lock the folder against whoever wants it alone, not against each other. W
 go without: chunks appear complete or not at all, so that two at the same work lose only time.
 """
 
-from __future__ import annotations
-
 import errno
 import fcntl
 import re

@@ -9,8 +9,6 @@ sbatch as arguments. Rule 2: while an array of this folder is in the queue, no s
 shards with something left to run become elements.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shlex

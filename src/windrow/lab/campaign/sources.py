@@ -4,8 +4,6 @@ A source is a small value that travels to worker processes in place of what it s
 will give, by the bytes of its file or by its recipe, wherever the file lies: the same content means the same data.
 """
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import dataclass
 from functools import lru_cache

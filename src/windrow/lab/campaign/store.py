@@ -8,8 +8,6 @@ Rule 1: a chunk file is never changed. Rule 2: one campaign at a time in a folde
 however that ends. Half-written files of a process that died are ignored, and removed by the next.
 """
 
-from __future__ import annotations
-
 import fcntl
 import json
 from collections.abc import Iterator, Sequence

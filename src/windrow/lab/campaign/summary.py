@@ -4,8 +4,6 @@ All strategies of a chunk are finished together, so means of an unfinished sweep
 Trials that failed have no figures: they are counted, and left out of the means.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import pyarrow as pa

@@ -9,8 +9,6 @@ Law: the manifest and the chunks are enough to say how far a sweep is and what c
 Rows are those of a campaign, with `margin`, `noise` and `failures` in front.
 """
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from pathlib import Path

@@ -4,8 +4,6 @@ The standard parser forgets lines, so they are looked up again in the text when 
 key, else that of its table's header. Rule: every key is taken by somebody, or refused by `finish`.
 """
 
-from __future__ import annotations
-
 import math
 import re
 import tomllib

@@ -5,8 +5,6 @@ Law: the table does not depend on the number of workers, nor on how often the ca
 and end when it ends, whichever way that happens. An interruption leaves no process, no thread and no traceback behind.
 """
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import signal

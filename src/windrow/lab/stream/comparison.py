@@ -1,7 +1,5 @@
 """One workload under several policies at one utilization: what `windrow stream` shows."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

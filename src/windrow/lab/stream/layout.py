@@ -1,7 +1,5 @@
 """A workload laid out for the compiled simulation: the tables of `kernels/streams.py` as they are before the start."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -7,8 +7,6 @@ Rule: the first third of the workflows (1,000 of 3,000) is warm-up and not measu
 finished when the last one arrives, for after that the pool runs empty. The simulation ends there.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

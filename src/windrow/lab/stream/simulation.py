@@ -4,8 +4,6 @@ Law: both ways give the same starts, task by task (tests/unit/streams). A millio
 second compiled, and some fifteen by the pool, which also takes policies that the kernels do not know.
 """
 
-from __future__ import annotations
-
 import heapq
 import math
 from collections.abc import Sequence

@@ -11,8 +11,6 @@ backlog remains is what the pool can take in the long run: below it the stream i
 without steps. It is measured from the first start of the workflow one tenth down the queue to that of the last one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 
 import numpy as np

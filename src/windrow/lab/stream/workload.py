@@ -9,8 +9,6 @@ that two utilizations differ in nothing else. Each workflow has one entry and on
 a task of no run time is added before or behind them, beyond the size (section II).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType

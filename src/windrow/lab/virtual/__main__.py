@@ -3,8 +3,6 @@
 It prints by itself, as it is a tool of those who develop Windrow, and what a broken invariant names to play it again.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import resource

@@ -4,8 +4,6 @@ Each place at which manager or agents are about to change a file (`files.about_t
 a disk may refuse, and where a process may be killed.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import os

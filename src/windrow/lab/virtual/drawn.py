@@ -4,8 +4,6 @@ Which strategy, how many nodes, which tasks write in place and how long the queu
 seed gives the same run, step by step, on every machine.
 """
 
-from __future__ import annotations
-
 import json
 import random
 import traceback

@@ -4,8 +4,6 @@ While the queue is down the place cannot be reached at all, and moves that shoul
 had under way ends as if it had been killed with it: a later one moves it again.
 """
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable
 from pathlib import Path

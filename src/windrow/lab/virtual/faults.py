@@ -5,8 +5,6 @@ Rule 2: which job, task or file it strikes is picked by a number drawn with it, 
 there are none, nothing happens. So a run with the same faults goes the same way each time.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 What is put together here is what `app.execute` puts together for a real run: journal, core, dispatch, strategy.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from math import ceil

@@ -6,8 +6,6 @@ on the same luck: the n-th attempt at a task fails whoever runs it, and the queu
 that looks ahead decides as it does in the first run of a user: of the others in the queue no past is known.
 """
 
-from __future__ import annotations
-
 import random
 from dataclasses import replace
 from functools import lru_cache

@@ -7,8 +7,6 @@ Rule 3: an estimate plays the same passes forward, everybody running as long as 
 These are the rules of the simulated cluster (docs, "The rules of the simulated cluster"), and tests compare the two.
 """
 
-from __future__ import annotations
-
 import heapq
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

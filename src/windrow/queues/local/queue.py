@@ -9,8 +9,6 @@ Rule 3: nothing heavy is imported: this is on the way of every command. Rule 4: 
 different queues, each in a folder of its own, so no project changes another's.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

@@ -5,8 +5,6 @@ while a server reads it, so one call both asks for a server and wakes it. Rule 3
 server that wants to leave shuts the door, then looks for work once more. So no job is left without a server.
 """
 
-from __future__ import annotations
-
 import errno
 import fcntl
 import os

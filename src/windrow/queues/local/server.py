@@ -5,8 +5,6 @@ adopts what runs. Rule 2: it sleeps until somebody knocks or a supervisor ends, 
 nothing has been left to do for a while.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import select

@@ -4,8 +4,6 @@ Rule 1: what is committed here is the truth; nobody's memory counts. Rule 2: cli
 server alone moves jobs on. Rule 3: a commit is on disk before it returns.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sqlite3

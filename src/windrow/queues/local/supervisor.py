@@ -5,8 +5,6 @@ often a server dies. Rule 2: supervisors need no server: walltime and exit code 
 them means that the job should go.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import json

@@ -6,8 +6,6 @@ Rule 3: a job goes to its directory and opens its output itself: PBS starts jobs
 Rule 4: jobs of one node, until an agent can start something on the other nodes of a PBS job (see `agent.hosts`).
 """
 
-from __future__ import annotations
-
 import os
 import re
 import time

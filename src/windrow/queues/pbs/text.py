@@ -4,8 +4,6 @@ Written from public documentation of PBS 19 to 2025; it has not met a live PBS y
 job ended, so it is told from the exit status, the substate and the time that was used.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping

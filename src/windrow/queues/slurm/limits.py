@@ -6,8 +6,6 @@ Rule 3: nodes that are down or drained may come back, so they count for what a r
 had now is told beside it.
 """
 
-from __future__ import annotations
-
 import logging
 import re
 from collections.abc import Callable, Iterable, Sequence

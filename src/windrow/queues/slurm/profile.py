@@ -14,8 +14,6 @@ all others are kept from sbatch, and the user is told where they would have chan
 Rule 3: of a `cluster` every command is told (-M): one that is not would look for its jobs on another.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields

@@ -7,8 +7,6 @@ Rule 3: what was surely refused is SpecError or QueueError; if sbatch got no ans
 the job exists (seen with 22.05: a controller that hung for ten seconds accepted the job afterwards).
 """
 
-from __future__ import annotations
-
 import os
 import re
 import time

@@ -5,8 +5,6 @@ The job's name is always the last field, since it alone may hold the delimiter. 
 epoch (SLURM_TIME_FORMAT=%s), so no time zone and no change of the clocks gets in between.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass

@@ -8,8 +8,6 @@ Rule 1: time 0 is midnight (of a Monday, where there is a week) and the first jo
 Rule 2: scaling changes gaps before the cycle is applied, so the shape of a day stays at any load.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

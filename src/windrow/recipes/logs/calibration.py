@@ -9,8 +9,6 @@ exponent beta is the one way in which width and run time depend on each other: i
 run time come out when it is not the product of the means.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from functools import cache

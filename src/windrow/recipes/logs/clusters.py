@@ -15,8 +15,6 @@ shuffled, and from 1,000 jobs on the run-time law is corrected for what was draw
 many, has the table's means.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any

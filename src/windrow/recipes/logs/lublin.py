@@ -15,8 +15,6 @@ Deviations, each for a reason:
 - Requested times and users, which the model lacks, come from `requests`; the queue's limit is 48 h.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -8,8 +8,6 @@ Laws.
 4. Submissions ascend from 0, which is midnight; run times do not exceed requests; nothing is wider than the machine.
 """
 
-from __future__ import annotations
-
 import hashlib
 import math
 from collections.abc import Mapping

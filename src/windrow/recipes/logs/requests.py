@@ -11,8 +11,6 @@ the busiest user has 4 to 8 % of the jobs and the ten busiest 20 to 37 %; with 2
 Deliberately absent: sessions, and jobs of one user that resemble each other. A job's user is drawn for itself.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.random import Generator
 

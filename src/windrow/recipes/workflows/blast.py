@@ -10,8 +10,6 @@ WfInstances; the parsing step is not in that run, its time is ours.
 Sizes. With an odd number of tasks between the ends, one part has no matches and is not parsed.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from windrow.model import Workflow

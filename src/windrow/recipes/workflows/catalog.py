@@ -4,8 +4,6 @@ Law: same recipe, seed, size, work and parameters give the same workflow, under 
 with the same numpy. Work and ccr only stretch run times: structure, files and the order of draws do not depend on them.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from types import MappingProxyType

@@ -9,8 +9,6 @@ for: 1.5 % in the gallery's files, 34 to 89 % in those of the GLUME thesis. Work
 the same law (`square_peaks`), and evenly where that is switched off.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -9,8 +9,6 @@ Ours, as the texts give none: all times (the thesis says only that steps like cl
 single steps and their names, which are programs of EMAN, and `collect` for the one between the phases.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import ArrayLike
 

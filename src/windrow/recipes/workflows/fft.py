@@ -6,8 +6,6 @@ levels, at most m wide; every path from the root to a last butterfly is critical
 long. Zhang-paper reports up to 256 wide (m = 256: 2,559 tasks, 17 levels).
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from windrow.model import Workflow

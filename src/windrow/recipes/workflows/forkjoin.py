@@ -3,8 +3,6 @@
 The plainest workflow with parallelism, and the barrier-by-barrier shape of many codes. Levels: 2 stages + 1.
 """
 
-from __future__ import annotations
-
 from windrow.model import Workflow
 from windrow.model.workflow import Floats
 from windrow.recipes.chance import Chance, even_parts

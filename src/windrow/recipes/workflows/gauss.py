@@ -8,8 +8,6 @@ and is 55 wide, which is n = 56: 1,595 tasks in 110 levels.
 Times follow the operations: an update at step k works on n - k rows, and a pivot does half as much on each.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -13,8 +13,6 @@ Sizes. L lanes with K chunks in all are 4 K + 2 L + 3 tasks (4 K + 4 for one lan
 chunk by a lane of a single chunk (2 tasks more), or by one such lane that needs no merge of its own (1 task more).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -11,8 +11,6 @@ Sizes. The structure has an even number of tasks; an odd one is met by dividing 
 between two Thinca tasks.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from windrow.model import Workflow

@@ -14,8 +14,6 @@ Every edge carries a file of uniform size ε..φ, in a level graph one size for 
 run time is total data / bandwidth / (n CCR), run times are uniform on the mean × (1 ± range).
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -12,8 +12,6 @@ have a single parent). Here every comparison is of two different images, no pair
 all images wherever there are comparisons enough.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from windrow.model import Workflow

@@ -4,8 +4,6 @@ Rule 1: a recipe draws only from the random stream it is given, so seed, name, s
 Rule 2: values from a command line arrive as text and take the type of the parameter's default.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass

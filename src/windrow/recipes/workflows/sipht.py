@@ -10,8 +10,6 @@ than 3 kB. The some 900 partner files of a Blast are one file of their summed si
 Sizes. A part has twelve tasks and its Patsers; the Patsers take up whatever size is asked for.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from windrow.files import table_beside

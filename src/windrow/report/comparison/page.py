@@ -3,8 +3,6 @@
 Rule: all times of one comparison are in one unit, so that a column can be read downwards.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass

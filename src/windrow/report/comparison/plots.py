@@ -1,7 +1,5 @@
 """Pictures of a comparison: spread of makespans, where time and nodes go, and makespans over the submission times."""
 
-from __future__ import annotations
-
 from html import escape
 
 import numpy as np

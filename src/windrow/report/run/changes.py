@@ -1,7 +1,5 @@
 """What a changed workflow file means for a run, in a few lines."""
 
-from __future__ import annotations
-
 from windrow.manager.changes import Changes
 from windrow.manager.states import TaskState
 from windrow.manager.story import RunStory

@@ -5,8 +5,6 @@ the workflow, and one for each attempt at a task, whose instrument is the task's
 are; they are not copied. Pure: whoever calls looks at the files.
 """
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

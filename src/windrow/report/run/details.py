@@ -1,7 +1,5 @@
 """What went wrong in a run, and why its jobs were cut as they were: words, as parts of its page."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from html import escape

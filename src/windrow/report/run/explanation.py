@@ -3,8 +3,6 @@
 Of a real run or a simulated one. Text out; no files.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 

@@ -3,8 +3,6 @@
 Every `windrow run` asks this all the time, so what is seldom needed is loaded where it is.
 """
 
-from __future__ import annotations
-
 from windrow.app.runs import RunView
 from windrow.manager.states import RunState, TaskState
 

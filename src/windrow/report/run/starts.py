@@ -1,7 +1,5 @@
 """Predicted against actual starts of a run's jobs: who said what, and how far off it was."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from windrow.forecast.ledger import Accuracy, PastPrediction, accuracies

@@ -5,8 +5,6 @@ starts when it was predicted to; tasks that are in no job wait as long as jobs o
 unknown, nothing is said. A loss costs what is left again, and not the time that was spent.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from statistics import median

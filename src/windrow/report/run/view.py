@@ -3,8 +3,6 @@
 Field names are the keys of the JSON objects, in their order.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict

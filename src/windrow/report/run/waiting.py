@@ -1,7 +1,5 @@
 """Why jobs of a run wait, in words. Text in, text out; no files."""
 
-from __future__ import annotations
-
 from windrow.manager.states import JobStage
 from windrow.manager.story import JobStory, RunStory
 from windrow.queues.reasons import reason

@@ -1,7 +1,5 @@
 """The figures of a simulation as people read them, for the terminal and the page alike."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 

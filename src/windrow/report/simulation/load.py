@@ -1,7 +1,5 @@
 """Pictures over time: how many jobs wait, how many nodes are busy. One row per policy, all on the same time axis."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 

@@ -1,7 +1,5 @@
 """The page of one log replayed under one or several policies: figures and pictures side by side."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 

@@ -1,7 +1,5 @@
 """Pictures of waits: their distribution, and how it falls on narrow and wide jobs."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

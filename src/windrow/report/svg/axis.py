@@ -3,8 +3,6 @@
 Rule: every tick lies on its axis, and at most about eight of them, so that labels never collide.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -3,8 +3,6 @@
 Colours are classes (`c0`, `c1`, ...) that the page defines for light and for dark; here is only geometry.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape

@@ -3,8 +3,6 @@
 A step function is two arrays: times, ascending, and the value from each time on until the next.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

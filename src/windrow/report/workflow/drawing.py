@@ -4,8 +4,6 @@ Within its row each task goes near the middle of its parents and children (the b
 Tagawa and Toda), which untangles most of what can be untangled; it is not a search for the fewest crossings.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from html import escape

@@ -1,7 +1,5 @@
 """The page of one workflow: its figures, its profile, its kinds of task, and a drawing where it is small enough."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from windrow.model import Workflow, format_duration

@@ -1,7 +1,5 @@
 """The profile of a workflow: how many tasks, and how much work, each level has."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from html import escape
 

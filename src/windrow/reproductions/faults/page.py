@@ -3,8 +3,6 @@
 A claim agrees only if it does under each of the seeds; for each set of shapes alone as for both together.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any

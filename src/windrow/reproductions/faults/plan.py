@@ -6,8 +6,6 @@ is made once, and played on all draws; plans that the limit did not cut are thos
 Sums have an axis each for shapes, stability, accuracy, limit and method, and the last one for what is summed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple

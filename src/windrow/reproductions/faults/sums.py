@@ -4,8 +4,6 @@ A measure, a method and, in any order, what they are of: shapes, stability, accu
 is not said is all of it. a+b is the mean of two, a|b the greater, a&b the lesser.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property

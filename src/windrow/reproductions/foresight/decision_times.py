@@ -5,8 +5,6 @@ of the log has so many, so the next jobs of the log are made to arrive at once. 
 count, but they slow caches down: times are an upper bound of those on a free machine.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace

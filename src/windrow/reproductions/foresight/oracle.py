@@ -7,8 +7,6 @@ among the courses that were looked at, but nobody has searched all of them; so t
 what better forecasts could gain.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace

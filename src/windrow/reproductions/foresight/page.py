@@ -1,7 +1,5 @@
 """The trials of `foresight`: what was asked of it beside what came out."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from statistics import fmean

@@ -17,8 +17,6 @@ Law: the last four run what is run in `grid` as well, by other strategies; so wh
 already and is not run again (`BESIDE`).
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 from pathlib import Path

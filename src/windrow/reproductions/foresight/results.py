@@ -6,8 +6,6 @@ strategy beats another on a workflow (a configuration) as in the thesis: where i
 other's, as the mean over submission times. GLUME loses a cell where Zhang beats it on more workflows than the reverse.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property

@@ -5,8 +5,6 @@ of the printed one, or within three points; where print gives two, both must. On
 differ.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any

@@ -11,8 +11,6 @@ Rules 1 and 2 are defects of a replay, not a better reading of a log: everywhere
 `windrow.formats.swf.reader`.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import numpy as np

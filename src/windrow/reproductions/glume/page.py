@@ -1,7 +1,5 @@
 """The GLUME thesis, run again: its tables, figures and claims beside ours."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict

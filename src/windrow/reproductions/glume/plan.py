@@ -5,8 +5,6 @@ backfilling. Three campaigns: everything with a cap of 16 jobs (figures 5.3, 7.1
 250 tasks with a cap of 128 (figure 5.2, A.1); variants of `zhang` (section 5.3).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path

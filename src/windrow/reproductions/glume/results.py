@@ -5,8 +5,6 @@ that of `zhang`, then the mean over submissions. One strategy beats another on a
 (chapter 7); below -5 %, Zhang beats it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product

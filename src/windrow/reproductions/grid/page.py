@@ -1,7 +1,5 @@
 """Zhang (2009), chapters 3 and 4, run again: schedulers on three grids, EACP, and selection before scheduling."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Any

@@ -7,8 +7,6 @@ greedy LHBS on all of a universe of hosts, and on what each selection leaves of 
 Law: rows do not depend on the number of workers, but for times. Seed k draws workflows and grids.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace

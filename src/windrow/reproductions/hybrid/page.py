@@ -3,8 +3,6 @@
 A claim agrees only if it holds in each of the seeds. Tests are paired t-tests over the 16 workflows of a seed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import asdict
 from itertools import chain

@@ -3,8 +3,6 @@
 A call is one seed in one world. Draws are the same for a task whatever the way, so the ways are compared in pairs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial

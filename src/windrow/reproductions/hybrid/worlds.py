@@ -4,8 +4,6 @@ In both, reality differs from the model in what the thesis blames (5.4): tasks o
 between two queues share their link, and all times vary. How much is not printed: `stand_ins.toml`.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

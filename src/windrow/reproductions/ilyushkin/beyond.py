@@ -4,8 +4,6 @@ The patience of `due` was chosen on mixtures of seeds 11 and 12 (1, 2, 4, ... 64
 estimates 1 had the least mean slowdown on both; less than 1 was not tried). What is judged here are other seeds.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from windrow.lab.stream.metrics import StreamFigures, run_stream

@@ -1,7 +1,5 @@
 """Ilyushkin, Ghit and Epema (2015), run again: four policies to share a pool, their tables and figures beside ours."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import asdict
 from itertools import combinations

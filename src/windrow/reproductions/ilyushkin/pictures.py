@@ -1,7 +1,5 @@
 """What figures 2, 4, 5, 7 and 8 of the paper show, as numbers."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

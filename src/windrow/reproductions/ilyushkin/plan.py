@@ -5,8 +5,6 @@ keeps up, three repetitions (one where not `full`). Each part is one workload wi
 under all policies. Law: results do not depend on the number of workers.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial

@@ -19,8 +19,6 @@ Each reading is a policy of its own, run by the pool itself on fewer workflows; 
 Rule: a reading has no number of its own that could be tuned.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

@@ -4,8 +4,6 @@ A claim about order agrees only where our means come in that order in every cell
 differences are significant; the counts tell how far off it is. "About", "almost" and ranges allow a quarter either way.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import product

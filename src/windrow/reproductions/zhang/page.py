@@ -1,7 +1,5 @@
 """Zhang, Koelbel and Cooper, run again: their figures and claims beside ours."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence

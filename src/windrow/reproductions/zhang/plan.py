@@ -12,8 +12,6 @@ What the paper does not give is chosen here, once, and was not fitted to its res
 - `zhang` is without the job sizing that the GLUME thesis added.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path

@@ -8,8 +8,6 @@ Relative wait is wait over that time, for each run, before any mean (figure 12).
 Averages over clusters are over the paper's five, each with the same weight.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from itertools import combinations, permutations, product
