@@ -1,6 +1,7 @@
 """What takes longer than tests may: thousands of random cases, every shape by every strategy, figures on test beds.
 
-    python bench/prove.py [hour] [cases] [faults] [failures] [copies] [matrices] [beds] [sites] [pairs] [ways]
+    python bench/prove.py [hour] [cases] [faults] [failures] [copies] [matrices] [places] [trouble] [beds] [sites]
+        [pairs] [ways]
 
 `make prove` runs all of it and writes `docs/reference/proof.md`, one section for each part, with the commit that it was
 run on; where only some parts are named, the other sections stay as they are. Every row is a command that anyone can
@@ -90,6 +91,10 @@ MATRICES: tuple[Row, ...] = (
         ("tests/slurm/test_needs_on_slurm.py", "tests/real/test_needs_local.py", "-n2", "--dist=loadfile"),
         {"WINDROW_FULL": "1"},
     ),
+)
+"""Tests in full of which `make test` runs a part; so are the next two."""
+
+PLACES: tuple[Row, ...] = (
     (
         "every shape of workflow on a Slurm behind a real sshd, as another user; cut connections, full disks",
         ("tests/slurm/test_far.py", "tests/slurm/test_ssh.py", "-n1"),
@@ -106,6 +111,9 @@ MATRICES: tuple[Row, ...] = (
         ("tests/slurm/test_partitions.py", "-n2", "--dist=loadfile"),
         {"WINDROW_FULL": "1"},
     ),
+)
+
+TROUBLE: tuple[Row, ...] = (
     (
         "managers, agents, nodes and controllers killed, disks full, clocks stepped: by every strategy",
         ("tests/survival", "tests/slurm/test_survival.py", *_SIDE_BY_SIDE),
@@ -128,7 +136,6 @@ MATRICES: tuple[Row, ...] = (
         {"WINDROW_FULL": "1"},
     ),
 )
-"""Tests in full of which `make test` runs a part."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,6 +285,8 @@ PARTS: dict[str, tuple[str, Callable[[], Section]]] = {
         lambda: said_by("copies.py", "the same failures without and with copies, and 200 tasks on a failing Slurm"),
     ),
     "matrices": ("Full matrices", lambda: tests(MATRICES)),
+    "places": ("Far clusters, two Slurms, partitions", lambda: tests(PLACES)),
+    "trouble": ("Real processes killed, disks full, Slurm as sites run it", lambda: tests(TROUBLE)),
     "beds": (
         "Strategies on a test bed",
         lambda: said_by("pays.py", "the same workflows on a busy private Slurm and in the simulator"),
