@@ -1,0 +1,1 @@
+"""Jobs that move data: the wide area shared by all, volumes that take space, and who may start when."""

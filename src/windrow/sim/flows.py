@@ -1,0 +1,303 @@
+"""Workloads that move data, played on a cluster within a limit of space: the Python face of `kernels.flows`.
+
+A `DataFlow` is what a simulation knows of a workload: jobs by pipeline, what each reads and writes, how large that is.
+It is made of a canonical workload (compute times drawn from a seed) or of any workflow. Of a workflow, what connects
+jobs is written by one and read by another; such jobs are one pipeline. A file that no job writes is a batch volume
+where several read it, and an input from home where one does.
+
+Law: the same data flow, allocation, environment and seed give the same answer, to the last bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import inf
+
+import numpy as np
+from numpy.typing import NDArray
+
+from windrow.kernels.flows import advance as kernel
+from windrow.kernels.flows import state as at
+from windrow.kernels.flows.state import Floats, Ints
+from windrow.model import Workflow
+from windrow.model.graph import Adjacency
+from windrow.storage.allocations import ALL, ALL_BATCH, ALL_PRIVATE, ALLOCATIONS, MINIMAL, SLICE, Environment, Workload
+from windrow.storage.roles import Role, roles
+
+_MOST_FAILURES = 1 << 16
+"""After so many a run counts as one that never ends."""
+
+
+@dataclass(frozen=True, eq=False)
+class DataFlow:
+    """Jobs of one pipeline stand beside each other, the first of pipeline p at `pipes[p]`; lists are by job."""
+
+    pipes: Ints
+    level: Ints
+    run_s: Floats
+    parents: Adjacency
+    batch: Adjacency
+    inputs: Adjacency
+    outputs: Adjacency
+    volumes: Floats
+    files: Floats
+    is_kept: NDArray[np.bool_]
+
+    @cached_property
+    def pipe_of(self) -> Ints:
+        """The pipeline of each job."""
+        return np.repeat(np.arange(len(self.pipes) - 1), np.diff(self.pipes))
+
+    @cached_property
+    def is_written(self) -> NDArray[np.bool_]:
+        """Of each file; the others come from home."""
+        written = np.zeros(len(self.files), dtype=np.bool_)
+        written[self.outputs.index] = True
+        return written
+
+    @cached_property
+    def batch_need(self) -> float:
+        """The most batch data that one job reads."""
+        return float(self.per_job(self.batch, self.volumes).max(initial=0))
+
+    @cached_property
+    def peaks(self) -> Floats:
+        """The most space that each pipeline needs for its own files, one job after another, level by level."""
+        order = np.lexsort((np.arange(len(self.level)), self.level, self.pipe_of))
+        return self._peaks(order, len(self.pipes) - 1, with_batch=False)
+
+    def per_job(self, lists: Adjacency, values: Floats) -> Floats:
+        """The sum of the values in each job's list."""
+        return np.bincount(lists.sources(), values[lists.index], len(self.level)).astype(np.float64)
+
+    def least_storage(self, allocation: str) -> float:
+        """The least space in which the allocation is possible."""
+        batch, private = self.volumes.sum(), self.files.sum()
+        if allocation == SLICE:
+            order = np.lexsort((np.arange(len(self.level)), self.level))
+            return float(self._peaks(order, 1, with_batch=True)[0])
+        return float(
+            {
+                ALL: batch + private,
+                ALL_PRIVATE: self.batch_need + private,
+                ALL_BATCH: batch + self.peaks.max(),
+                MINIMAL: self.batch_need + self.peaks.max(),
+            }[allocation]
+        )
+
+    def _peaks(self, order: Ints, pipes: int, *, with_batch: bool) -> Floats:
+        """Space held at most, by pipeline (or by all as one), where jobs run one at a time in this order."""
+        pipe_of, held, peak = self.pipe_of if pipes > 1 else np.zeros_like(self.pipe_of), [0.0] * pipes, [0.0] * pipes
+        new = self.own.tolist()
+        uses, sizes = self.uses.tolist(), self.files.tolist()
+        readers, there = np.bincount(self.batch.index, minlength=len(self.volumes)).tolist(), set[int]()
+        for job in order.tolist():
+            pipe = int(pipe_of[job])
+            volumes = self.batch.of(job).tolist() if with_batch else []
+            held[pipe] += new[job] + sum(self.volumes[v] for v in volumes if v not in there)
+            there.update(volumes)
+            peak[pipe] = max(peak[pipe], held[pipe])
+            for file in (*self.inputs.of(job).tolist(), *self.outputs.of(job).tolist()):
+                uses[file] -= 1 if self.is_kept[file] or file in self.inputs.of(job) else 0
+                held[pipe] -= sizes[file] if uses[file] == 0 else 0.0
+            for volume in volumes:
+                readers[volume] -= 1
+                held[pipe] -= self.volumes[volume] if readers[volume] == 0 else 0.0
+        return np.array(peak)
+
+    @cached_property
+    def uses(self) -> Ints:
+        """How many need each file: its readers, and home where it is a result."""
+        return np.bincount(self.inputs.index, minlength=len(self.files)) + self.is_kept
+
+    @cached_property
+    def own(self) -> Floats:
+        """What space each job needs when it starts: for its inputs from home, and for all that it writes."""
+        return self.per_job(self.inputs, self.files * ~self.is_written) + self.per_job(self.outputs, self.files)
+
+
+def canonical(work: Workload, seed: int = 0) -> DataFlow:
+    """Of its six variables; compute times are normal, drawn for each job by itself, never below 0."""
+    width, depth = work.width, work.depth
+    drawn = np.random.default_rng(seed).standard_normal((width, depth))
+    jobs, stage = np.arange(width * depth), np.tile(np.arange(depth), width)
+    first = jobs + jobs // depth  # of each job's two files in the pipeline's chain of one more
+    ends = np.zeros((width, depth + 1), dtype=np.bool_)
+    ends[:, depth] = work.private > 0
+    one_each = np.arange(len(jobs) + 1)
+    flow = DataFlow(
+        np.arange(width + 1) * depth,
+        stage,
+        np.maximum(0.0, work.run_s * (1 + work.variation * drawn)).ravel(),
+        Adjacency.from_edges(len(jobs), jobs[stage > 0], jobs[stage > 0] - 1),
+        Adjacency(one_each, stage),
+        Adjacency(one_each, first),
+        Adjacency(one_each, first + 1),
+        np.full(depth, float(work.batch)),
+        np.full(width * (depth + 1), float(work.private)),
+        ends.ravel(),
+    )
+    flow.__dict__["peaks"] = np.full(width, 2.0 * work.private)  # what the walk through all jobs would find
+    return flow
+
+
+def of_workflow(workflow: Workflow) -> DataFlow:
+    """Of any workflow, with its run times and sizes as they are."""
+    found, _ = roles(workflow)
+    sizes = np.array([file.size_bytes for file in workflow.files], dtype=np.float64)
+    readers = np.bincount(workflow.inputs.index, minlength=len(sizes))
+    written = np.zeros(len(sizes), dtype=np.bool_)
+    written[workflow.outputs.index] = True
+    is_batch = ~written & ((readers > 1) | np.array([role == Role.BATCH for role in found], dtype=np.bool_))
+    parents = _parents(workflow, len(sizes))
+    pipe = _components(parents)
+    order = np.lexsort((np.arange(len(pipe)), workflow.levels, pipe))
+    place, number = np.empty_like(order), np.cumsum(is_batch) - 1
+    place[order] = np.arange(len(order))
+    private = np.cumsum(~is_batch) - 1
+
+    def lists(edges: Adjacency, chosen: NDArray[np.bool_], numbers: Ints) -> Adjacency:
+        kept = chosen[edges.index]
+        return Adjacency.from_edges(len(pipe), place[edges.sources()[kept]], numbers[edges.index[kept]])
+
+    everyone = np.ones(len(pipe), dtype=np.bool_)
+    kept = written & np.array([role == Role.ENDPOINT for role in found], dtype=np.bool_) & (sizes > 0)
+    return DataFlow(
+        np.flatnonzero(np.diff(pipe[order], prepend=-1, append=pipe.max() + 1)),
+        workflow.levels[order],
+        workflow.runtime_s[order],
+        lists(parents, everyone, place),
+        lists(workflow.inputs, is_batch, number),
+        lists(workflow.inputs, ~is_batch, private),
+        lists(workflow.outputs, ~is_batch, private),
+        sizes[is_batch],
+        sizes[~is_batch],
+        kept[~is_batch],
+    )
+
+
+def _parents(workflow: Workflow, files: int) -> Adjacency:
+    """Whom each task waits for: its parents, and the writers of what it reads."""
+    n, writer = len(workflow), np.full(files, -1)
+    writer[workflow.outputs.index] = workflow.outputs.sources()
+    made = writer[workflow.inputs.index] >= 0
+    read = workflow.inputs.sources()[made] * n + writer[workflow.inputs.index[made]]
+    edge = np.union1d(workflow.parents.sources() * n + workflow.parents.index, read)
+    return Adjacency.from_edges(n, edge // n, edge % n)
+
+
+def _components(parents: Adjacency) -> Ints:
+    """The number of each vertex's component, in the order of their first vertices."""
+    least = np.arange(parents.vertices)
+    child, parent = parents.sources(), parents.index
+    while True:  # labels spread along edges and by halving paths: a few rounds, whatever the depth
+        before = least.copy()
+        np.minimum.at(least, child, before[parent])
+        np.minimum.at(least, parent, before[child])
+        least = least[least]
+        if (least == before).all():
+            return np.unique(least, return_inverse=True)[1].astype(np.int64)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Played:
+    """What came out: bytes by what they were, and when each job started and ended. Infinite where it did not end."""
+
+    allocation: str
+    time_s: float
+    start_s: Floats
+    end_s: Floats
+    fetches: int
+    hits: int
+    moved: float
+    of_batch: float
+    of_inputs: float
+    of_results: float
+    busy_s: float
+    most_used: float
+
+
+class FlowSimulation:
+    """One run, which can be taken to any time and cloned there."""
+
+    def __init__(self, flow: DataFlow, allocation: str, where: Environment, failures: tuple[Floats, Ints]) -> None:
+        self.allocation, self.where, self._flow = allocation, where, flow
+        self._tables, words = _tables(flow, allocation, where, failures)
+        self._state = np.zeros(words, dtype=np.int64)
+        kernel.begin(*self._arrays)
+
+    @property
+    def _arrays(self) -> tuple[Ints, Floats, Ints, Floats]:
+        return self._tables, self._tables.view(np.float64), self._state, self._state.view(np.float64)
+
+    def clone(self) -> FlowSimulation:
+        """Another that goes on from here by itself."""
+        other = object.__new__(FlowSimulation)
+        other.__dict__.update(self.__dict__, _state=self._state.copy())
+        return other
+
+    def advance(self, until_s: float = inf) -> int:
+        """Go on until then, or to the end: OVER, PAUSED, STUCK or FAILURES_END of the kernel."""
+        return int(kernel.advance(*self._arrays, until_s))
+
+    def played(self, outcome: int) -> Played:
+        """What there is to tell by now."""
+        state, numbers, jobs = self._state, self._state.view(np.float64), len(self._flow.level)
+        begins, ends = (numbers[self._tables[one] :][:jobs].copy() for one in (at.START_S, at.END_S))
+        time_s = float(numbers[at.NOW]) if outcome in (kernel.OVER, kernel.PAUSED) else inf
+        places = (at.MOVED, at.OF_BATCH, at.OF_INPUTS, at.OF_RESULTS, at.BUSY, at.MOST_USED)
+        sums = [float(numbers[one]) for one in places]
+        return Played(self.allocation, time_s, begins, ends, int(state[at.FETCHES]), int(state[at.HITS]), *sums)
+
+
+def _tables(flow: DataFlow, allocation: str, where: Environment, failures: tuple[Floats, Ints]) -> tuple[Ints, int]:
+    keeps = allocation in (ALL, ALL_BATCH)
+    jobs = np.arange(len(flow.level))
+    order = np.lexsort((jobs, flow.level, flow.pipe_of) if keeps else (jobs, flow.level))
+    rank = np.empty_like(order)
+    rank[order] = jobs
+    pipes = len(flow.pipes) - 1
+    whole = np.bincount(flow.pipe_of, flow.own, pipes).astype(np.float64)
+    guarantee: Floats = {ALL: whole, ALL_PRIVATE: whole, ALL_BATCH: flow.peaks}.get(allocation, np.zeros(pipes))
+    kids = flow.parents.reversed()
+    regions: dict[int, Ints | Floats] = {
+        at.RUN: flow.run_s, at.PIPE_OF: flow.pipe_of, at.RANK: rank, at.ORDER: order,
+        at.PARENTS: flow.parents.degrees(), at.BATCH_AT: flow.batch.start, at.BATCH: flow.batch.index,
+        at.IN_AT: flow.inputs.start, at.IN: flow.inputs.index,
+        at.OUT_AT: flow.outputs.start, at.OUT: flow.outputs.index, at.KIDS_AT: kids.start,
+        at.KIDS: kids.index, at.PIPE_AT: flow.pipes, at.VOLUME_SIZE: flow.volumes,
+        at.SIZE: flow.files, at.USES: flow.uses, at.IS_KEPT: flow.is_kept.astype(np.int64), at.GUARANTEE: guarantee,
+        at.PEAK: flow.peaks, at.FAIL_S: failures[0], at.FAIL_NODE: failures[1],
+        at.FAR: flow.per_job(flow.inputs, flow.files * ~flow.is_written),
+        at.NEAR: flow.per_job(flow.inputs, flow.files * flow.is_written) + flow.per_job(flow.outputs, flow.files),
+        at.OWN: flow.own, at.RESULTS: flow.per_job(flow.outputs, flow.files * flow.is_kept),
+    }  # fmt: skip
+    counts = {
+        at.TASKS: len(jobs), at.VOLUMES: len(flow.volumes), at.FILES: len(flow.files), at.PIPES: pipes,
+        at.FAILURES: len(failures[0]), at.IS_GROUPED: not keeps, at.IS_BOUNDED: allocation == MINIMAL,
+        at.KEEPS_BATCH: keeps,
+    }  # fmt: skip
+    numbers = {at.STORAGE: where.storage, at.REMOTE: where.remote, at.LOCAL: where.local, at.LATENCY: where.latency_s}
+    return at.tables({**numbers, at.BATCH_NEED: flow.batch_need}, counts, regions, where.nodes)
+
+
+def play(flow: DataFlow, allocation: str, where: Environment, seed: int = 0) -> Played:
+    """The whole run; `seed` draws failures: times apart are exponential, each hits any node."""
+    many = 64 if where.failures_per_s else 0
+    while True:
+        apart, node = (np.random.default_rng([seed, one]) for one in (1, 2))
+        when = np.cumsum(apart.exponential(1 / where.failures_per_s, many)) if many else np.zeros(0)
+        run = FlowSimulation(flow, allocation, where, (when, node.integers(0, where.nodes, many)))
+        outcome = run.advance()
+        if outcome != kernel.FAILURES_END or many >= _MOST_FAILURES:
+            return run.played(outcome)
+        many *= 4
+
+
+def play_all(flow: DataFlow, where: Environment, seed: int = 0, able: Sequence[str] | None = None) -> dict[str, Played]:
+    """Under each allocation that is possible, or under those that are known to be."""
+    if able is None:
+        able = [one for one in ALLOCATIONS if flow.least_storage(one) <= where.storage]
+    return {one: play(flow, one, where, seed) for one in able}
