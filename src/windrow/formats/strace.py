@@ -1,0 +1,342 @@
+"""Reads what `strace -f -y -ttt` writes: calls of many processes, as records of a trace.
+
+Law: a read or a write is where its descriptor stood, which is followed through open, dup, fork, lseek and what was read
+and written before; `pread` and the like say where. Threads share a table of descriptors, a fork has a copy of it, and a
+duplicate shares its place with the original. A call that another process interrupted (`unfinished`, `resumed`) counts
+when it returns; order is that of returns. Calls that fail count as operations without bytes.
+
+Left out: sockets' own calls, and what io_uring does, which no tracer of calls sees (`Reading.unseen` says so). Where a
+file is opened for appending, writes are put behind all that is known of it.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from windrow.errors import InputError
+from windrow.model.trace import APART, KINDS, MAP_READ, MAP_WRITE, READ, UNKNOWN, WRITE, Files, Records, is_apart
+
+_NAMES = {
+    "open": "open openat openat2 creat",
+    "dup": "dup dup2 dup3",
+    "close": "close",
+    "read": "read pread64 readv preadv preadv2",
+    "write": "write pwrite64 writev pwritev pwritev2",
+    "seek": "lseek",
+    "stat": "stat lstat fstat newfstatat fstatat64 statx",
+    "other": "access faccessat faccessat2 readlink readlinkat getdents getdents64 mkdir mkdirat rmdir symlink "
+    "symlinkat ioctl fcntl fsync fdatasync flock fallocate chmod fchmod fchmodat chown fchown fchownat utimensat "
+    "statfs fstatfs rename renameat renameat2 unlink unlinkat link linkat truncate ftruncate chdir fchdir",
+    "": "clone clone3 fork vfork execve execveat mmap sendfile copy_file_range splice io_uring_setup",
+}
+_OP_OF = {name: KINDS.index(kind) if kind else -1 for kind, names in _NAMES.items() for name in names.split()}
+CALLS = tuple(_OP_OF)
+"""What is to be traced."""
+
+_LINE = re.compile(r"(\d+) +(\d+\.\d+) (\w+)\((.*)\) += (-?\d+|\?|0x[0-9a-f]+)(.*)", re.DOTALL)
+_UNFINISHED = re.compile(r"(\d+) +\d+\.\d+ ((\w+)\(.*?),? *<unfinished \.\.\.>")
+_RESUMED = re.compile(r"(\d+) +(\d+\.\d+) <\.\.\. (\w+) resumed>(.*)", re.DOTALL)
+_EVENT = re.compile(r"\d+ +\d+\.\d+ (?:\+\+\+|---|\?\?\?|strace: )|\s*$")
+_FD = re.compile(r"(-?\d+|AT_FDCWD)(?:<((?:[^>\\]|\\.)*)>(?:\(deleted\))?)?")
+_QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"')
+_ESCAPE = re.compile(r"\\(?:([0-7]{1,3})|x([0-9a-f]{2})|(.))")
+_SIZE = re.compile(r"S_IFREG.*?stx?_size=(\d+)")
+_PLACE = re.compile(r", \[(\d+)\]")
+_PLAIN = {"n": 10, "t": 9, "r": 13, "v": 11, "f": 12}
+
+
+def _unescaped(text: str) -> str:
+    """A path as it is: strace writes `<`, `>` and what cannot be printed as escapes, byte by byte."""
+    if "\\" not in text:
+        return text
+
+    def byte(found: re.Match[str]) -> str:
+        return chr(
+            int(found[1] or found[2], 8 if found[1] else 16) if not found[3] else _PLAIN.get(found[3], ord(found[3]))
+        )
+
+    return _ESCAPE.sub(byte, text).encode("latin-1", "replace").decode("utf-8", "surrogateescape")
+
+
+@dataclass(slots=True)
+class _Opened:
+    """An open file, which several descriptors may share: its number, and where it stands."""
+
+    file: int
+    place: int = 0
+    appends: bool = False
+
+
+@dataclass(slots=True)
+class _Process:
+    table: dict[str, _Opened]
+    folder: str
+
+
+class _Call(NamedTuple):
+    process: _Process
+    pid: str
+    time_s: float
+    args: str
+    answer: str
+    rest: str
+
+    @property
+    def failed(self) -> bool:
+        return self.answer[0] in "-?"
+
+
+@dataclass
+class Reading:
+    """Reads the calls of one stage after another into the same records and files. `real` resolves links in folders."""
+
+    records: Records = field(default_factory=Records)
+    files: Files = field(default_factory=Files)
+    real: Callable[[str], str] = posixpath.normpath
+    unseen: set[str] = field(default_factory=set)
+    apart: dict[str, int] = field(default_factory=dict)
+    """Bytes read and written that were not in files, by what it was instead."""
+
+    def stage(self, lines: Iterable[str], folder: str, source: str = "strace") -> None:
+        """All calls of the next stage, which began in `folder`. InputError where a line is not strace's."""
+        self._number, self._folder = self.records.begin(), folder
+        self._processes: dict[str, _Process] = {}
+        self._forking: dict[str, str] = {}  # processes within a call that makes another, with its flags
+        self._ends: dict[int, int] = {}  # how far files are known to reach
+        match, process_of, waiting = _LINE.match, self._processes, dict[str, str]()
+        for at, text in enumerate(lines, 1):
+            found = match(text)
+            if found is None:
+                found = match(self._joined(text, waiting, source, at))
+                if found is None:
+                    continue
+            pid, when, name, args, answer, rest = found.groups()
+            process = process_of.get(pid) or self._born(pid)
+            op = _OP_OF.get(name, -1)
+            if op in (READ, WRITE):
+                opened = process.table.get(args.partition("<")[0]) or self._descriptor(process, args)
+                place = None
+                if name[0] == "p" and (given := args.rsplit(", ", 2 if name[-1] == "2" else 1)[1]) != "-1":
+                    place = int(given)
+                self._moved(float(when), int(pid), op, opened, place, int(answer) if answer.isdecimal() else 0, args)
+            else:
+                self._other(name, op, _Call(process, pid, float(when), args, answer, rest))
+
+    def _moved(self, when: float, pid: int, op: int, opened: _Opened, place: int | None, size: int, args: str) -> None:
+        """Bytes moved at a place, or where the descriptor stands, which then moves on."""
+        file = opened.file
+        end = self._ends.get(file, 0)
+        if place is None:
+            place = end if opened.appends and op == WRITE else opened.place
+            opened.place = place + size
+        if file < 0:
+            found = _FD.match(args)
+            kind = (found and found[2]) or "closed"
+            kind = kind if kind.startswith("/") else kind.partition(":")[0]
+            self.apart[kind] = self.apart.get(kind, 0) + size
+        elif place + size > end:
+            self._ends[file] = place + size
+        self.records.add(when, pid, op, file, place, size)
+
+    def _joined(self, line: str, waiting: dict[str, str], source: str, at: int) -> str:
+        """The whole call, once the second half of it is there; nothing before, or where the line is no call."""
+        if found := _UNFINISHED.match(line):
+            waiting[found[1]] = found[2]
+            if found[3] in ("clone", "clone3", "fork", "vfork"):
+                self._forking[found[1]] = found[2]
+            return ""
+        if found := _RESUMED.match(line):
+            begun, rest = waiting.pop(found[1], ""), found[4].lstrip(", ")
+            gap = "" if not begun or begun[-1] in "({[" or rest[:1] in ")}]=" else ", "
+            return f"{found[1]} {found[2]} {begun}{gap}{rest}"
+        if not _EVENT.match(line) and not re.match(r"\d+ +\d+\.\d+ \w+\(", line):
+            raise InputError(source, "this is not a line of strace -f -y -ttt", line=at, fix="trace with these options")
+        return ""
+
+    def _born(self, pid: str) -> _Process:
+        """A process that was not heard of: the child of one that is within fork, or the first of all."""
+        parent = next(iter(self._forking), "")
+        return self._forked(parent, pid, self._forking.pop(parent, ""))
+
+    def _forked(self, parent: str, pid: str, flags: str) -> _Process:
+        process = self._processes.get(parent) or _Process({}, self._folder)
+        table = process.table if "CLONE_FILES" in flags else dict(process.table)
+        child = self._processes[pid] = _Process(table, process.folder)
+        return child
+
+    def _descriptor(self, process: _Process, args: str) -> _Opened:
+        """What the descriptor that `args` begin with stands for; one that was inherited stands at its start."""
+        found = _FD.match(args)
+        if not found or found[2] is None:
+            return _Opened(-1)
+        if found[1] not in process.table:
+            path = _unescaped(found[2])
+            process.table[found[1]] = _Opened(APART if is_apart(path) else self.files.number(path))
+        return process.table[found[1]]
+
+    def _path(self, call: _Call, which: int = 0) -> str:
+        """The path that the `which`-th text in the arguments names, whole, without links in its folders."""
+        quoted = list(_QUOTED.finditer(call.args))
+        before = call.args[quoted[which - 1].end() if which else 0 : quoted[which].start()]
+        beside = _FD.search(before)
+        base = _unescaped(beside[2]) if beside and beside[2] else call.process.folder
+        folder, last = posixpath.split(posixpath.normpath(posixpath.join(base, _unescaped(quoted[which][1]))))
+        return posixpath.join(self.real(folder), last)
+
+    def _other(self, name: str, op: int, call: _Call) -> None:
+        """All calls but reads and writes."""
+        handler = _HANDLERS.get(name)
+        if handler is not None:
+            file = handler(self, call)
+            op = KINDS.index("dup") if name == "fcntl" and "F_DUPFD" in call.args else op
+        else:
+            file = self._descriptor(call.process, call.args).file if call.args[:1].isdecimal() else -1
+        if op >= 0 and file is not None:
+            self._add(call, op, file)
+
+    def _add(self, call: _Call, op: int, file: int, offset: int = 0, size: int = 0) -> None:
+        self.records.add(call.time_s, int(call.pid), op, file, offset, size)
+
+    # Handlers: the file that a call is about, -1 for none; None for a seek that moved nothing.
+
+    def _open(self, call: _Call) -> int:
+        shown = _FD.match(call.answer + call.rest)
+        if call.failed or not shown or shown[2] is None:
+            return -1
+        path = _unescaped(shown[2])
+        if is_apart(path) or "O_DIRECTORY" in call.args:
+            file = APART if is_apart(path) else -1
+        else:
+            file = self.files.number(path, made="O_CREAT" in call.args or "O_" not in call.args)
+            if "O_TRUNC" in call.args:
+                self.files.changed[file] = True
+                self._ends[file] = 0
+        call.process.table[call.answer] = _Opened(file, 0, "O_APPEND" in call.args)
+        return file
+
+    def _close(self, call: _Call) -> int:
+        opened = self._descriptor(call.process, call.args)
+        if not call.failed:
+            call.process.table.pop(call.args.partition("<")[0], None)
+        return opened.file
+
+    def _dup(self, call: _Call) -> int:
+        opened = self._descriptor(call.process, call.args)
+        if not call.failed and ("F_DUPFD" in call.args or ", F_" not in call.args):
+            call.process.table[call.answer] = opened
+        return opened.file
+
+    def _seek(self, call: _Call) -> int | None:
+        opened = self._descriptor(call.process, call.args)
+        if call.failed or int(call.answer) == opened.place:
+            return None
+        opened.place = int(call.answer)
+        return opened.file
+
+    def _stat(self, call: _Call) -> int:
+        if not call.args[:1].isdecimal():
+            return -1
+        file, size = self._descriptor(call.process, call.args).file, _SIZE.search(call.args)
+        if file >= 0 and size and ('""' in call.args or "AT_" not in call.args):
+            self.files.grown(self._number, file, int(size[1]))
+            self._ends[file] = max(int(size[1]), self._ends.get(file, 0))
+        return file
+
+    def _map(self, call: _Call) -> int:
+        _, length, _, _, *target = call.args.split(", ", 4)
+        shown, _, offset = target[0].rpartition(", ") if target else ("-1", "", "0")
+        file = -1 if call.failed or shown.startswith("-1") else self._descriptor(call.process, shown).file
+        if file >= 0:
+            self._add(call, MAP_READ, file, int(offset, 0), int(length, 0))
+            if "PROT_WRITE" in call.args and "MAP_SHARED" in call.args:
+                self._add(call, MAP_WRITE, file, int(offset, 0), int(length, 0))
+        return -1
+
+    def _exec(self, call: _Call) -> int:
+        if not call.failed and not is_apart(path := self._path(call)):
+            self._add(call, MAP_READ, self.files.number(path), 0, UNKNOWN)
+        return -1
+
+    def _fork(self, call: _Call) -> int:
+        self._forking.pop(call.pid, None)
+        if not call.failed and call.answer not in self._processes:
+            self._forked(call.pid, call.answer, call.args)
+        return -1
+
+    def _copy(self, call: _Call) -> int:
+        """sendfile(out, in, place, n); copy_file_range and splice(in, place, out, place, n, flags)."""
+        ends = [found for found in _FD.finditer(call.args) if found[2] is not None]
+        if len(ends) < 2:
+            return -1
+        between, behind = call.args[ends[0].end() : ends[1].start()], _PLACE.match(call.args, ends[1].end())
+        pairs = [(READ, ends[0], _PLACE.match(between)), (WRITE, ends[1], behind)]
+        if between == ", ":  # sendfile
+            pairs = [(READ, ends[1], behind), (WRITE, ends[0], None)]
+        for op, end, place in pairs:
+            opened, size = self._descriptor(call.process, end[0]), 0 if call.failed else int(call.answer)
+            self._moved(call.time_s, int(call.pid), op, opened, int(place[1]) if place else None, size, end[0])
+        return -1
+
+    def _rename(self, call: _Call) -> int:
+        return -1 if call.failed else self.files.renamed(self._path(call), self._path(call, 1))
+
+    def _link(self, call: _Call) -> int:
+        return -1 if call.failed else self.files.linked(self._path(call), self._path(call, 1))
+
+    def _unlink(self, call: _Call) -> int:
+        return -1 if call.failed or "AT_REMOVEDIR" in call.args else self.files.removed(self._path(call))
+
+    def _truncate(self, call: _Call) -> int:
+        by_name = call.args.startswith('"')
+        file = (
+            -1
+            if call.failed
+            else self.files.number(self._path(call))
+            if by_name
+            else self._descriptor(call.process, call.args).file
+        )
+        if file >= 0:
+            size = self._ends[file] = int(call.args.rsplit(", ", 1)[1])
+            self.files.changed[file] = True
+            self.files.grown(self._number, file, size)
+        return file
+
+    def _chdir(self, call: _Call) -> int:
+        if not call.failed:
+            shown = _FD.match(call.args)
+            folder = _unescaped(shown[2]) if shown and shown[2] else self._path(call)
+            for each in self._processes.values():  # threads have one folder
+                if each is call.process or each.table is call.process.table:
+                    each.folder = folder
+        return -1
+
+    def _uring(self, _: _Call) -> int:
+        self.unseen.add("io_uring")
+        return -1
+
+
+_HANDLERS: dict[str, Callable[[Reading, _Call], int | None]] = {
+    name: handler
+    for names, handler in (
+        (_NAMES["open"], Reading._open),
+        ("close", Reading._close),
+        (f"{_NAMES['dup']} fcntl", Reading._dup),
+        ("lseek", Reading._seek),
+        (_NAMES["stat"], Reading._stat),
+        ("mmap", Reading._map),
+        ("execve execveat", Reading._exec),
+        ("clone clone3 fork vfork", Reading._fork),
+        ("sendfile copy_file_range splice", Reading._copy),
+        ("rename renameat renameat2", Reading._rename),
+        ("link linkat", Reading._link),
+        ("unlink unlinkat", Reading._unlink),
+        ("truncate ftruncate", Reading._truncate),
+        ("chdir fchdir", Reading._chdir),
+        ("io_uring_setup", Reading._uring),
+    )
+    for name in names.split()
+}

@@ -1,0 +1,191 @@
+"""What programs did to files: operations as columns, the files, and the stages that did them.
+
+Law: one record for one operation on one file: when, by which process and stage, which kind, where in the file, how many
+bytes. A call that moves bytes from one file to another is a read of the one and a write of the other. A mapping is a
+record of the whole range mapped. `UNKNOWN` bytes: the tracer saw that the file was used, but not how much of it.
+Rule: a file keeps its number when it is renamed, and a path that is removed and created again is a new file.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from windrow.model.graph import Ints
+
+OPEN, DUP, CLOSE, READ, WRITE, SEEK, STAT, OTHER, MAP_READ, MAP_WRITE = range(10)
+KINDS = ("open", "dup", "close", "read", "write", "seek", "stat", "other")
+KIND_OF_OP = np.array([0, 1, 2, 3, 4, 5, 6, 7, READ, WRITE])
+"""How operations are counted: a mapping as a read, and as a write too where it is shared and may be written."""
+UNKNOWN = -1
+APART = -2
+"""In place of a file: pipes, sockets, devices; -1 where an operation is about no file, or failed."""
+COLUMNS = ("pid", "op", "file", "offset", "bytes")
+_APART = ("/dev/", "/proc/", "/sys/")
+
+
+@dataclass(slots=True)
+class Stage:
+    """One command of a pipeline. `minstr` are millions (2^20) of instructions; 0 where no counter told."""
+
+    name: str
+    pipeline: int = 0
+    real_s: float = 0.0
+    cpu_s: float = 0.0
+    minstr: float = 0.0
+    memory_bytes: int = 0
+    command: tuple[str, ...] = ()
+    exit_code: int = 0
+
+
+@dataclass(slots=True)
+class Files:
+    """The files of a trace, by number, and which of them is at a path now."""
+
+    paths: list[str] = field(default_factory=list)
+    made: list[bool] = field(default_factory=list)
+    """Whether it was created during the trace, as far as is known."""
+    gone: list[bool] = field(default_factory=list)
+    changed: list[bool] = field(default_factory=list)
+    """Whether something other than writing changed it: truncation."""
+    sizes: dict[tuple[int, int], int] = field(default_factory=dict)
+    """By stage and file, the largest size that it is known to have had."""
+    at: dict[str, int] = field(default_factory=dict)
+    names: list[int] = field(default_factory=list)
+
+    def number(self, path: str, *, made: bool = False) -> int:
+        """The file at this path; one that is not known yet is `made` now, or was there before."""
+        found = self.at.get(path)
+        if found is None:
+            found = self.at[path] = len(self.paths)
+            self.paths.append(path)
+            self.made.append(made)
+            self.gone.append(False)
+            self.changed.append(False)
+            self.names.append(1)
+        return found
+
+    def renamed(self, old: str, new: str) -> int:
+        """From now on it is found under another path; what was there before is gone."""
+        if old not in self.at:  # a folder: all that is in it moves
+            for path in [path for path in self.at if path.startswith(f"{old}/")]:
+                self.renamed(path, new + path[len(old) :])
+            return -1
+        moved = self.at[old]
+        if self.at.get(new, moved) != moved:
+            self.removed(new)
+        del self.at[old]
+        self.at[new], self.paths[moved] = moved, new
+        return moved
+
+    def linked(self, old: str, new: str) -> int:
+        """It is found under a second path, too."""
+        number = self.at[new] = self.number(old)
+        self.names[number] += 1
+        return number
+
+    def removed(self, path: str) -> int:
+        """The file is gone, or this name of it."""
+        number = self.number(path)
+        del self.at[path]
+        self.names[number] -= 1
+        self.gone[number] = self.names[number] == 0
+        return number
+
+    def grown(self, stage: int, number: int, size_bytes: int) -> None:
+        """It has had this size."""
+        if size_bytes > self.sizes.get((stage, number), -1):
+            self.sizes[stage, number] = size_bytes
+
+
+def is_apart(path: str) -> bool:
+    """Whether it is not a file on a disk: pipes, sockets, terminals, /proc, /sys, /dev. Counted apart."""
+    return not path.startswith("/") or (path.startswith(_APART) and not path.startswith("/dev/shm/"))
+
+
+class Records:
+    """Columns that grow, stage after stage: what a tracer or a reader of traces fills."""
+
+    def __init__(self) -> None:
+        self.time_s = array("d")
+        self.pid, self.op, self.file, self.offset, self.bytes = (array("q") for _ in range(5))
+        self._begins: list[int] = []
+
+    def add(self, time_s: float, pid: int, op: int, file: int, offset: int, size: int) -> None:
+        """One operation; `file` is -1 where there is none."""
+        self.time_s.append(time_s)
+        self.pid.append(pid)
+        self.op.append(op)
+        self.file.append(file)
+        self.offset.append(offset)
+        self.bytes.append(size)
+
+    def begin(self) -> int:
+        """A stage begins. Its number."""
+        self._begins.append(len(self.op))
+        return len(self._begins) - 1
+
+    def arrays(self) -> dict[str, Any]:
+        """The columns of a trace."""
+        stage = np.repeat(np.arange(len(self._begins)), np.diff([*self._begins, len(self.op)]))
+        whole = {name: np.array(getattr(self, name), dtype=np.int64) for name in COLUMNS}
+        return {"time_s": np.array(self.time_s, dtype=np.float64), "stage": stage, **whole}
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """Operations in the order in which they happened, stage after stage. `has_bytes`: whether bytes were seen."""
+
+    time_s: NDArray[np.float64]
+    pid: Ints
+    stage: Ints
+    op: Ints
+    file: Ints
+    offset: Ints
+    bytes: Ints
+    stages: tuple[Stage, ...]
+    files: Files
+    has_bytes: bool = True
+
+    @staticmethod
+    def of(records: Records, stages: Iterable[Stage], files: Files, *, has_bytes: bool = True) -> Trace:
+        """From what was collected. Mappings end where their file does: sizes are known only now."""
+        trace = Trace(**records.arrays(), stages=tuple(stages), files=files, has_bytes=has_bytes)
+        if has_bytes:
+            _record_sizes(trace)
+            mapped = np.flatnonzero((trace.op >= MAP_READ) & (trace.file >= 0))
+            sizes = np.array([files.sizes.get(key, 0) for key in _keys(trace, mapped)], dtype=np.int64)
+            room = np.maximum(sizes - trace.offset[mapped], 0)
+            wanted = trace.bytes[mapped]
+            trace.bytes[mapped] = np.where(wanted == UNKNOWN, room, np.minimum(wanted, room))
+        return trace
+
+    def __len__(self) -> int:
+        return len(self.op)
+
+    @property
+    def pipelines(self) -> int:
+        """How many instances of the pipeline were traced."""
+        return max((stage.pipeline for stage in self.stages), default=-1) + 1
+
+
+def _keys(trace: Trace, rows: Ints) -> list[tuple[int, int]]:
+    return list(zip(trace.stage[rows].tolist(), trace.file[rows].tolist(), strict=True))
+
+
+def _record_sizes(trace: Trace) -> None:
+    """A file is at least as long as what was read or written of it."""
+    rows = np.flatnonzero(((trace.op == READ) | (trace.op == WRITE)) & (trace.file >= 0) & (trace.bytes > 0))
+    if not len(rows):
+        return
+    key = trace.stage[rows] * (len(trace.files.paths) + 1) + trace.file[rows]
+    ends = trace.offset[rows] + trace.bytes[rows]
+    order = np.lexsort((ends, key))
+    last = order[np.flatnonzero(np.diff(key[order], append=-1))]
+    for (stage, file), end in zip(_keys(trace, rows[last]), ends[last].tolist(), strict=True):
+        trace.files.grown(stage, file, end)

@@ -1,0 +1,140 @@
+"""Figures of a trace: how much of which files was moved, by stage, direction and role.
+
+Law: traffic counts every byte moved, again and again; unique is the union of the ranges moved, file by file; static is
+the whole size of each file touched, the largest that it had. A file counts once in any sum, so sums of stages are at
+least their union. Files are those that a read, a write or a mapping touched. MB are millions of bytes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from windrow.kernels.stack_distance import distances
+from windrow.model.graph import Ints
+from windrow.model.trace import APART, KIND_OF_OP, KINDS, MAP_READ, MAP_WRITE, READ, WRITE, Trace
+
+Mask = NDArray[np.bool_]
+BLOCK_BYTES = 4096
+MILLION = 1 << 20
+"""Of instructions, as the thesis counts them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """Files, and bytes; bytes moved are 0 where the tracer saw files only."""
+
+    files: int
+    traffic: int
+    unique: int
+    static: int
+
+
+def merged(group: Ints, start: Ints, end: Ints) -> tuple[Ints, Ints, Ints]:
+    """The union of the ranges of each group, as ranges that neither touch nor overlap, in order."""
+    order = np.lexsort((start, group))
+    group, start, end = group[order], start[order], end[order]
+    values, rank = np.unique(end, return_inverse=True)
+    ahead = group * len(values)
+    reach = values[np.maximum.accumulate(rank + ahead) - ahead] if len(end) else end  # the furthest end in the group
+    begins = np.ones(len(end), dtype=bool)
+    begins[1:] = (group[1:] != group[:-1]) | (start[1:] > reach[:-1])
+    at = np.flatnonzero(begins)
+    return group[at], start[at], reach[np.append(at[1:], len(end))[: len(at)] - 1]
+
+
+class Measures:
+    """The figures of one trace. `uses` are its combinations of stage, file and direction."""
+
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+        op = trace.op
+        self.rows = np.flatnonzero(((op == READ) | (op == WRITE) | (op >= MAP_READ)) & (trace.file >= 0))
+        """Which records touch files."""
+        writes = (op[self.rows] == WRITE) | (op[self.rows] == MAP_WRITE)
+        self._files = max(1, len(trace.files.paths))
+        key = (trace.stage[self.rows] * self._files + trace.file[self.rows]) * 2 + writes
+        keys, use, counts = np.unique(key, return_inverse=True, return_counts=True)
+        self.use_of_row: Ints = use
+        self.stage, self.file = keys // 2 // self._files, keys // 2 % self._files
+        self.is_write: Mask = keys % 2 == 1
+        self.calls: Ints = counts
+        moved = np.maximum(trace.bytes[self.rows], 0)
+        self.traffic = np.bincount(use, moved, len(keys)).astype(np.int64)
+        some = moved > 0
+        start = trace.offset[self.rows][some]
+        self._ranges = merged(use[some], start, start + moved[some])
+        self.static = np.array(
+            [trace.files.sizes.get(pair, 0) for pair in zip(self.stage.tolist(), self.file.tolist(), strict=True)],
+            dtype=np.int64,
+        )
+        self.pipeline = np.array([stage.pipeline for stage in trace.stages], dtype=np.int64)[self.stage]
+
+    @property
+    def everything(self) -> Mask:
+        """All uses."""
+        return np.ones(len(self.file), dtype=bool)
+
+    def amount(self, chosen: Mask) -> Amount:
+        """What these uses come to: files and bytes are unions over them."""
+        files, at = np.unique(self.file[chosen], return_inverse=True)
+        static = np.zeros(len(files), dtype=np.int64)
+        np.maximum.at(static, at, self.static[chosen])
+        use, start, end = self._ranges
+        kept = chosen[use]
+        _, low, high = merged(self.file[use[kept]], start[kept], end[kept])
+        return Amount(len(files), int(self.traffic[chosen].sum()), int((high - low).sum()), int(static.sum()))
+
+    def kinds(self, stages: Ints | slice = slice(None)) -> dict[str, int]:
+        """Operations by kind, without those on what is no file."""
+        kept = np.zeros(max(1, len(self.trace.stages)), dtype=bool)
+        kept[stages] = True
+        rows = kept[self.trace.stage] & (self.trace.file != APART)
+        counts = np.bincount(KIND_OF_OP[self.trace.op[rows]], minlength=len(KINDS))
+        return dict(zip(KINDS, counts.tolist(), strict=True))
+
+    @cached_property
+    def by_file(self) -> dict[int, dict[str, int]]:
+        """Operations by kind, for each file."""
+        rows = self.trace.file >= 0
+        key = self.trace.file[rows] * len(KINDS) + KIND_OF_OP[self.trace.op[rows]]
+        keys, counts = np.unique(key, return_counts=True)
+        found: dict[int, dict[str, int]] = {}
+        for each, count in zip(keys.tolist(), counts.tolist(), strict=True):
+            found.setdefault(each // len(KINDS), {})[KINDS[each % len(KINDS)]] = count
+        return found
+
+    def sizes(self, chosen: Mask) -> tuple[Ints, Ints]:
+        """Bytes that one operation moved, ascending, and how many operations moved at most that."""
+        rows = self.rows[chosen[self.use_of_row]]
+        calls = rows[self.trace.op[rows] <= WRITE]
+        values, counts = np.unique(self.trace.bytes[calls], return_counts=True)
+        return values, np.cumsum(counts)
+
+    def cache_curve(self, chosen: Mask) -> tuple[Ints, NDArray[np.float64]]:
+        """Sizes of an LRU cache, in blocks from 1 on, and the share of accesses to blocks that hit in it."""
+        rows = self.rows[chosen[self.use_of_row]]
+        rows = rows[self.trace.bytes[rows] > 0]
+        file, start, size = self.trace.file[rows], self.trace.offset[rows], self.trace.bytes[rows]
+        first, last = start // BLOCK_BYTES, (start + size - 1) // BLOCK_BYTES
+        blocks = np.zeros(self._files + 1, dtype=np.int64)
+        np.maximum.at(blocks, file + 1, last + 1)
+        base = np.cumsum(blocks)
+        count = last - first + 1
+        total, distinct = int(count.sum()), int(base[-1])
+        if not total:
+            return np.zeros(0, dtype=np.int64), np.zeros(0)
+        found = np.zeros(distinct + 1, dtype=np.int64)
+        room = np.zeros(distinct, dtype=np.int64), np.zeros(total + 1, dtype=np.int64)
+        distances(base[file] + first, count, *room, found)
+        most = int(np.flatnonzero(found).max(initial=0)) + 1
+        return np.arange(1, most + 1), np.cumsum(found[:most]) / total
+
+    def timeline(self, chosen: Mask, edges: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Bytes moved between each two neighbouring edges of time."""
+        rows = self.rows[chosen[self.use_of_row]]
+        moved, _ = np.histogram(self.trace.time_s[rows], edges, weights=np.maximum(self.trace.bytes[rows], 0))
+        return np.asarray(moved, dtype=np.float64)
