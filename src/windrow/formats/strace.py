@@ -9,8 +9,6 @@ Left out: sockets' own calls, and what io_uring does, which no tracer of calls s
 file is opened for appending, writes are put behind all that is known of it.
 """
 
-from __future__ import annotations
-
 import posixpath
 import re
 from collections.abc import Callable, Iterable

@@ -4,8 +4,6 @@ Law: an access hits in a cache of C blocks exactly where fewer than C other bloc
 the same one. A Fenwick tree over accesses holds a 1 at each block's latest, so that a range of it counts blocks.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

@@ -12,8 +12,6 @@ Executed as a program with a socket's number and a command, this file sets up th
 Standard library only, and nothing of Windrow at the top, since it is executed for itself.
 """
 
-from __future__ import annotations
-
 import ctypes
 import errno
 import fcntl

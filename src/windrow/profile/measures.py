@@ -5,8 +5,6 @@ the whole size of each file touched, the largest that it had. A file counts once
 least their union. Files are those that a read, a write or a mapping touched. MB are millions of bytes.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 

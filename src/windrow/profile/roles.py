@@ -10,8 +10,6 @@ Rules, the first that applies:
 What a user declares wins; a contradiction is a warning.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -20,8 +18,9 @@ import numpy as np
 from windrow.model.trace import MAP_READ
 from windrow.model.wording import listed
 from windrow.profile.measures import Measures
+from windrow.storage.roles import Role
 
-ENDPOINT, PIPELINE, BATCH, SHARED = ROLES = ("endpoint", "pipeline", "batch", "shared")
+ENDPOINT, PIPELINE, BATCH, SHARED = Role
 
 
 @dataclass(slots=True)

@@ -5,8 +5,6 @@ Rule 2: stages of a pipeline and pipelines run one after another, into one trace
 Rule 3: seconds of processor are those of the command: with strace without the system's, which tracing inflates.
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 import shutil

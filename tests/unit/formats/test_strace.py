@@ -1,7 +1,5 @@
 """What strace writes, read as records: descriptors, processes, interrupted calls."""
 
-from __future__ import annotations
-
 import random
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Figures of traces, against bytes counted one by one and caches replayed one by one."""
 
-from __future__ import annotations
-
 from collections import OrderedDict
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Which part files play, rule by rule."""
 
-from __future__ import annotations
-
 from windrow.model.trace import MAP_READ, READ, WRITE, Files, Records, Stage, Trace
 from windrow.profile.measures import Measures
 from windrow.profile.roles import Roles, infer

@@ -1,7 +1,5 @@
 """A program that is known to the byte, traced for true: by strace and by the listener, as root and as another user."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
