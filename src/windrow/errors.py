@@ -9,6 +9,8 @@
 Exceptions stop at the command line, which prints one line and picks the exit code; nothing else prints errors.
 """
 
+from __future__ import annotations
+
 import difflib
 import re
 from collections.abc import Iterable

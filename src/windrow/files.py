@@ -7,6 +7,8 @@ variables in its environment passes them on to what it starts, so that all of it
 OSError where the disk refuses; what that means is for the caller to say, with `disk_faults` for one.
 """
 
+from __future__ import annotations
+
 import contextlib
 import errno
 import fcntl

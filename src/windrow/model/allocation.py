@@ -4,6 +4,8 @@ Rule 1: a task is offered to the nodes when its last parent is done, wherever th
 Rule 2: pure, and standard library only: the same code runs in simulation and on compute nodes.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping, Sequence
 from heapq import heappop, heappush
 from typing import NamedTuple

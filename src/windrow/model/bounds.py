@@ -4,6 +4,8 @@ The limits are far above anything real and low enough for arithmetic in 64-bit i
 machine, summed over a million tasks as a float or over a hundred jobs as an integer, is still exact.
 """
 
+from __future__ import annotations
+
 NODES_MAX = 10_000_000
 """Nodes (or processors) of a machine, and of a job."""
 

@@ -1,5 +1,7 @@
 """Why a job or an attempt at a task was lost. Standard library only: agents name causes, too."""
 
+from __future__ import annotations
+
 from enum import StrEnum
 
 

@@ -1,5 +1,7 @@
 """Checkpoints of an application: files from which the next attempt at its task continues. Standard library only."""
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
 SIGNALS = ("USR1", "USR2", "HUP", "INT", "QUIT", "TERM")

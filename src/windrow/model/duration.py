@@ -1,5 +1,7 @@
 """Durations as people write them: `90`, `90s`, `30m`, `4h`, `30d`, `1.5h`."""
 
+from __future__ import annotations
+
 import math
 
 from windrow.errors import UserError

@@ -8,6 +8,8 @@ The same rules run in simulation, in estimates (`kernels.run.estimate`, which mu
 module needs nothing but the standard library.
 """
 
+from __future__ import annotations
+
 from heapq import heappop, heappush
 
 from windrow.model.nodes import NOTHING, Need, Nodes

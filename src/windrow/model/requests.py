@@ -1,5 +1,7 @@
 """How run times become requested times. The kernels' copy of these rules is `kernels/run/requests.py`."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import numpy as np

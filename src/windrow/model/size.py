@@ -1,5 +1,7 @@
 """Sizes as people write them: `4096`, `256GB`, `1.5T`, `64GiB`."""
 
+from __future__ import annotations
+
 import re
 
 from windrow.errors import UserError

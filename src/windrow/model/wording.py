@@ -1,5 +1,7 @@
 """Numbers with their nouns and units, as sentences need them."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 
 from windrow.model.duration import format_duration
