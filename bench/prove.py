@@ -233,6 +233,11 @@ FAULTS = (
         "each kind of fault at each record of such a run",
         "--every-record --seed 8 --lanes 3 --levels 3 --checkpoints 1",
     ),
+    ("1,000 runs that keep only some of their files", "--seed 700000 --runs 1000 --temporary 1"),
+    (
+        "each kind of fault at each record of such a run",
+        "--every-record --seed 9 --lanes 3 --levels 3 --temporary 1",
+    ),
     ("1,000 runs at two places of files, of up to 8 faults each", "--seed 300000 --runs 1000 --far 1"),
     *(
         (

@@ -397,6 +397,21 @@ def remove(path: str) -> None:
             shutil.rmtree(path)
 
 
+def delete(path: str, workdir: str) -> None:
+    """Remove an output that is not needed any more: a file, a link or a folder, and nothing in which tasks run."""
+    try:
+        mode = os.lstat(path).st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    inside = os.path.join(os.path.realpath(path), "")
+    if not (stat.S_ISREG(mode) or stat.S_ISLNK(mode) or stat.S_ISDIR(mode)):
+        return
+    if not os.path.join(os.path.realpath(workdir), "").startswith(inside):
+        with contextlib.suppress(OSError):  # a full disk does not keep it from going
+            about_to_write(path)
+        remove(path)
+
+
 def _all(do: Callable[[str], None], paths: Iterable[str]) -> None:
     """Do it with all, also where some fail; then OSError for the last of those."""
     failed: OSError | None = None

@@ -22,7 +22,7 @@ from windrow.app.learning import FirstPromise, Learning, Place, TaskErrors, earl
 from windrow.app.queues import fields_of, no_answer, open_queue
 from windrow.app.requests import follow_requests
 from windrow.app.runs import ROOT, RunPaths, new_run, past_predictions, past_promises
-from windrow.app.sites import OVERHEAD_S, Reached, placing, site_of
+from windrow.app.sites import OVERHEAD_S, Reached, able_again, placing, site_of
 from windrow.app.strategies import AUTO, find_strategy
 from windrow.errors import NothingBegun, OutsideError, UserError
 from windrow.forecast.base import Forecaster
@@ -47,6 +47,7 @@ from windrow.model.site import Site
 from windrow.queues.port import Checked, Limits, Queue, QueueError, place_of
 from windrow.records.lock import RunLock
 from windrow.records.runnable_file import read_runnable, record_of, write_runnable
+from windrow.storage.lifetimes import without_intermediate
 from windrow.strategies.base import LooksAhead, Objective, Strategy
 from windrow.strategies.levels import Mask, Work, whole_seconds, works
 from windrow.version import __version__
@@ -55,8 +56,8 @@ JOB_S = 60.0
 """Node-seconds by which one job more must pay for itself: agents have to start, and people look at queues."""
 GUESS_S = 60.0
 """The run time assumed for a task of which nothing is known."""
-_COPIES: Mapping[str, Any] = {"copies": 1, "reliability": 0.0, "speculate": False}
-"""What a run without copies has; its facts do not tell."""
+_USUAL: Mapping[str, Any] = {"copies": 1, "reliability": 0.0, "speculate": False, "delete_intermediate": False}
+"""What most runs have; their facts do not tell."""
 
 if TYPE_CHECKING:
     from windrow.forecast.twin import Twin
@@ -85,6 +86,7 @@ class RunRequest:
     copies: int = 1
     reliability: float = 0.0
     speculate: bool = False
+    delete_intermediate: bool = False
     risk: float = DEFAULT_RISK
     guess_s: float = GUESS_S
     shell: Mapping[str, str] | None = None
@@ -179,6 +181,8 @@ def prepare(order: RunRequest, runnable: Runnable | None = None, finished: Colle
     if order.strategy != AUTO or not _is_plain(order):
         strategy_of(order)
     runnable, times = filled(runnable or read_workflow_file(order.workflow), order.guess_s, order.risk)
+    if order.delete_intermediate:
+        runnable = replace(runnable, workflow=without_intermediate(runnable.workflow))
     sites, silent = list[Reached](), list[str]()
     for name in (order.on, *order.also):
         queue = open_queue(name, order.shell if name == order.on else None)
@@ -293,9 +297,9 @@ def _facts(prepared: Prepared) -> dict[str, Any]:
 
 
 def _further_facts(prepared: Prepared) -> dict[str, Any]:
-    """Of runs that have copies, several sites, or a site that others of the same name are not to be taken for."""
-    asked = ((name, getattr(prepared.order, name)) for name in _COPIES)
-    facts: dict[str, Any] = {name: value for name, value in asked if value != _COPIES[name]}
+    """Of runs that are not as usual, have several sites, or one that others of its name are not to be taken for."""
+    asked = ((name, getattr(prepared.order, name)) for name in _USUAL)
+    facts: dict[str, Any] = {name: value for name, value in asked if value != _USUAL[name]}
     first = prepared.sites[0]
     if first.place != first.queue.name:
         facts["place"] = first.place
@@ -358,7 +362,7 @@ def _manager(paths: RunPaths, journal: RunJournal, promise: FirstPromise) -> Man
 
         sites, transfers = transfers_of(facts["far"], paths.folder, runnable, sites, waits)
     workflow, terms = runnable.workflow, terms_for(order, runnable)
-    core = Core(works(workflow, [reached.site for reached in sites], _able_again(facts, len(workflow))), terms)
+    core = Core(works(workflow, [reached.site for reached in sites], able_again(facts, len(workflow))), terms)
     past = (record for _, record in journal.records(kinds=(e.JobsPlanned, e.JobSubmitted, e.JobStarted)))
     strategy, root = strategy_of(order), paths.folder.path.parent
     dispatch = Dispatch(
@@ -390,17 +394,6 @@ def _manager(paths: RunPaths, journal: RunJournal, promise: FirstPromise) -> Man
         on_records=lambda records: _tell(hearers, records),
         transfers=transfers,
     )
-
-
-def _able_again(facts: Mapping[str, Any], tasks: int) -> Sequence[int] | Mask:
-    """Which tasks may run at which site of a run that has started. In runs of older versions each has one."""
-    if "unable" not in facts:
-        homes: Sequence[int] = facts.get("homes", [0] * tasks)
-        return homes
-    able = np.ones((len(facts["unable"]), tasks), dtype=bool)
-    for row, unable in zip(able, facts["unable"], strict=True):
-        row[unable] = False
-    return able
 
 
 def _sites_again(order: RunRequest, facts: Mapping[str, Any]) -> list[Reached]:
@@ -459,7 +452,7 @@ def order_of_run(facts: Mapping[str, Any]) -> RunRequest:
         cap=facts["cap"],
         margin=facts["margin"],
         max_nodes=facts["max_nodes"],
-        **{name: facts.get(name, usual) for name, usual in _COPIES.items()},
+        **{name: facts.get(name, usual) for name, usual in _USUAL.items()},
         shell=facts.get("shell"),
     )
 

@@ -1,7 +1,7 @@
 """The sites of a run: a queue for each, within what the user wants of it. What could never run there is refused."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -193,3 +193,14 @@ def _kept_away(workflow: Workflow, steps: Sequence[Step], task: int) -> str:
     files = (workflow.files[f] for one in (workflow.inputs, workflow.outputs) for f in one.of(task).tolist())
     stays = [f"{file.id} stays at {file.stays}" for file in files if file.stays]
     return f"task {workflow.ids[task]} says {', '.join([*where, *stays])}"
+
+
+def able_again(facts: Mapping[str, Any], tasks: int) -> Sequence[int] | Mask:
+    """Which tasks may run at which site of a run that has started. In runs of older versions each has one."""
+    if "unable" not in facts:
+        homes: Sequence[int] = facts.get("homes", [0] * tasks)
+        return homes
+    able = np.ones((len(facts["unable"]), tasks), dtype=bool)
+    for row, unable in zip(able, facts["unable"], strict=True):
+        row[unable] = False
+    return able

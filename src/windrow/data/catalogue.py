@@ -146,7 +146,7 @@ class Catalogue:
     def gone(self, place: str, files: Collection[str] = ()) -> None:
         """These are not at that place any more; all, where none are named."""
         for path in files or self._at:
-            self._at[path].discard(place)
+            self._at.get(path, set()).discard(place)
 
     def lacking(self, task: int, place: str) -> list[str]:
         """What the task reads and is not there."""

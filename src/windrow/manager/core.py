@@ -29,6 +29,7 @@ from windrow.manager.events import Abandon, Action, Decide, StopJob, SubmitJob
 from windrow.manager.terms import Terms
 from windrow.model.allocation import Member
 from windrow.model.cause import Cause
+from windrow.storage.lifetimes import Lifetimes
 from windrow.strategies.base import Forecast, LookAhead, OwnJob, View
 from windrow.strategies.levels import Work, able
 
@@ -59,21 +60,21 @@ class Core:
         """Tasks that failed for good."""
         self.blocked: set[int] = set()
         """Descendants of failed tasks: they cannot run."""
-        self.trouble = ""
-        """Why the run gives up, where it does."""
-        self.additions: set[str] = set()
-        """The ids of what was added to the workflow."""
+        self.trouble = ""  # why the run gives up, where it does
+        self.additions: set[str] = set()  # the ids of what was added to the workflow
         self._left = np.empty(0, dtype=bool)
         self._done: list[bool] = []
         self._expected: list[int] = []
         self._ready: list[tuple[int, int]] = []  # by expected time, the longest first, then by number
+        self.temporary = Lifetimes({}, {})  # files that are deleted when nothing needs them any more
         self._take_tasks()
 
     def _take_tasks(self) -> None:
         """Take in the tasks of the work that are not here yet: at first all of them, then those that are added."""
         workflow, first = self.work.workflow, len(self._done)
         new = range(first, len(workflow))
-        self._needs = workflow.needs()
+        self._needs, gone = workflow.needs(), self.temporary.gone
+        self.temporary = Lifetimes.of(workflow, (task for task in range(first) if self._done[task]), gone)
         join_groups(self.sites)
         self.site_of = np.argmax([at.of(np.ones(len(workflow), dtype=bool)) for at in self.sites], axis=0).tolist()
         expected = [at.work.expected_s.tolist() for at in self.sites]
@@ -179,6 +180,7 @@ class Core:
                 self.moved |= dict.fromkeys(job.open_tasks, (job.at, event.until_s))
                 return [] if job.is_stopping else [self._stop(event.job)]
             case e.JobSubmitted() | e.TaskRetried() | e.FilesMoved() | e.MoveFailed() | e.FilesGone():
+                self.temporary.deleted(event.files if isinstance(event, e.FilesGone) else ())
                 return []
             case e.RunBegan():
                 return self._run_began()
@@ -313,6 +315,7 @@ class Core:
             if number is not None and home.is_empty and (is_copied or not home.is_running):
                 actions.append(StopJob(number))  # another job had done it, which came to light only now
         self._done[task] = True
+        self.temporary.done(task)
         self._open -= 1
         self.pieces.forget(task)
         (self.sites[self.site_of[task]] if home is None else home.at).losses.forget()
@@ -339,6 +342,7 @@ class Core:
         if not self._done[task]:
             return []
         self._done[task] = False
+        self.temporary.undone(task)
         self._open += 1
         for child in self._children[task]:
             if self._open_parents[child] == 0 and self._left[child]:
@@ -441,13 +445,13 @@ class Core:
         return [*stops, *self._job_left(event.job)]
 
     def _job_ended(self, event: e.JobEnded) -> list[Action]:
-        number, job = event.job, self.jobs[event.job]
+        job = self.jobs[event.job]
         job.note_use(event.at_s)
         stops: list[Action] = []
         counts = not job.has_finished_a_task and job.taken_by is None
         if counts and (job.has_given_up or (job.open_tasks and not job.is_stopping)):
             stops = self._count_loss(job, Cause.AGENT, "there may be too little time for its tasks")
-        return [*stops, *self._job_left(number)]
+        return [*stops, *self._job_left(event.job)]
 
     def _count_loss(self, job: Job, cause: Cause, why: str) -> list[Action]:
         """A job was lost before it had done anything. That may happen; again and again it will not help to try."""
@@ -458,8 +462,7 @@ class Core:
     def _give_up_site(self, at: AtSite, why: str) -> list[Action]:
         """Send no more there. Where what could run there cannot run elsewhere, the run gives up."""
         at.trouble = why
-        others = [other for other in at.group if not other.trouble]
-        mine = at.of(~self.done())
+        others, mine = [other for other in at.group if not other.trouble], at.of(~self.done())
         if not others or (mine & ~np.any([other.of(mine) for other in others], axis=0)).any():
             return self._give_up(why)
         idle = [n for n, job in self.jobs.items() if job.at is at and not job.has_begun and not job.is_stopping]
@@ -488,8 +491,7 @@ class Core:
         """
         if self.is_stopped or self.trouble:
             return []
-        due = [at for at in sites if at.jobs < at.site.cap and not at.trouble and at.of(self._left).any()]
-        if not due:
+        if not (due := [at for at in sites if at.jobs < at.site.cap and not at.trouble and at.of(self._left).any()]):
             return []
         stopping = {job.at for job in self.jobs.values() if job.is_stopping and job.open_tasks}
         return [Decide(at.name) for at in due if at not in stopping]

@@ -15,17 +15,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from windrow.agent import outputs
 from windrow.agent.claim import fence, holder
 from windrow.agent.folder import RunFolder
 from windrow.agent.job_file import JobFile, TaskSpec, write_job
-from windrow.agent.order import order_for
-from windrow.agent.outputs import may_be_copied
+from windrow.agent.order import absolute, order_for
 from windrow.files import append_lines, disk_faults
 from windrow.manager.core import Core
 from windrow.manager.specs import clean_up, shared_outputs, task_spec
 from windrow.model import NodeShape, Runnable, Step, Workflow
 from windrow.model.nodes import Need
 from windrow.queues.port import JobSpec
+from windrow.storage.lifetimes import Lifetimes
 
 if TYPE_CHECKING:
     from windrow.data.mirror import Mirror
@@ -88,7 +89,7 @@ class Dispatch:
         if task not in self._may_copy:
             spec, out = task_spec(self.runnable, task, self._shared), self.folder.task_out(task, 1)
             order = order_for(spec, 1, run=self.run, out=out, hosts=(), node=NodeShape(1), patience_s=0.0)
-            self._may_copy[task] = may_be_copied(order)
+            self._may_copy[task] = outputs.may_be_copied(order)
         return self._may_copy[task]
 
     def spec(self, core: Core, number: int, avoid: tuple[str, ...] = ()) -> JobSpec:
@@ -185,8 +186,23 @@ class Dispatch:
                 append_lines(folder.abandoned, lines)
 
     def clean_up(self, core: Core) -> str:
-        """When no job is left: throw away what tasks left that have not finished; what could not be done."""
-        return clean_up(self.runnable, self.attempts, core.is_done, copied=self.copies)
+        """When no job is left: throw away what tasks left that have not finished; what could not be done.
+
+        And temporary files that an agent which was given up has made again.
+        """
+        left = clean_up(self.runnable, self.attempts, core.is_done, copied=self.copies)
+        return self.delete(core.temporary, core.temporary.gone) or left
+
+    def delete(self, files: Lifetimes, names: Iterable[str]) -> str:
+        """Remove these temporary files; what could not be done."""
+        trouble = ""
+        for name in names:
+            workdir = self.runnable.steps[files.maker[name]].workdir
+            try:
+                outputs.delete(absolute(workdir, [name])[0], workdir)
+            except OSError as error:
+                trouble = f"{error.filename}, which is not needed any more, cannot be removed: {error.strerror}"
+        return trouble
 
     def _tasks(self, core: Core, number: int) -> Iterator[TaskSpec]:
         parents, place = self.runnable.workflow.parents, core.jobs[number].at.site.files

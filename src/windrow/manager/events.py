@@ -255,7 +255,10 @@ class MoveFailed:
 
 @dataclass(frozen=True, slots=True)
 class FilesGone:
-    """These files are not at this place any more. None: all results are at home, and the run's folder there is gone."""
+    """These files are not at this place any more. None: all results are at home, and the run's folder there is gone.
+
+    At home, which has no name: files that were not to be kept, and that nothing needs any more; they count as made.
+    """
 
     at_s: int
     place: str

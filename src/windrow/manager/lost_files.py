@@ -41,7 +41,7 @@ def lost_files(
 ) -> list[LostFile]:
     """One lost file for each finished task that must run again, by its number. `left`: tasks that are to run anyway.
 
-    `results`: files that no task reads are needed, too.
+    `results`: files that no task reads are needed, too, but for those that are not to be kept.
     """
     workflow, steps = runnable.workflow, runnable.steps
     is_gone = is_gone or is_gone_from
@@ -51,7 +51,7 @@ def lost_files(
     for f, maker in maker_of.items():
         if f not in read and maker not in found and is_done(maker):
             name = workflow.files[f].id
-            if is_gone(steps[maker].workdir, name):
+            if workflow.files[f].keep is not False and is_gone(steps[maker].workdir, name):
                 found[maker] = LostFile(maker, name)
     stack = sorted({*left, *found}, reverse=True)
     while stack:

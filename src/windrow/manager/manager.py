@@ -116,7 +116,9 @@ class Manager:
         self._listen()
         now = self.now_s()
         self.take_in([Record(e.RunBegan(int(now)), at_s=now)])
-        return self.run_again(again)
+        lost = self.run_again(again)
+        self.dispatch.delete(self.core.temporary, self.core.temporary.gone)  # who was killed may have said it only
+        return lost
 
     def run_again(self, tasks: Iterable[int]) -> list[LostFile]:
         """Run these tasks again though they have finished or failed, and whatever must run for what is left.
@@ -150,9 +152,16 @@ class Manager:
         self.take_in([Record(replace(added, at_s=int(now)), at_s=now)])
 
     def undo(self, lost: Sequence[LostFile]) -> None:
-        """Let the makers of these files run again."""
-        now = self.now_s()
-        if undone := [Record(e.TaskUndone(int(now), one.maker), asdict(one), now) for one in lost]:
+        """Let the makers of these files run again, and whatever made what they read and was deleted since."""
+        now, files, done = self.now_s(), self.core.temporary, self.core.is_done
+        again = {one.maker: one for one in lost}
+        stack = list(again)
+        while stack:
+            reader = stack.pop()
+            makers = {files.maker[name]: name for name in files.missing_for(reader)}
+            stack += [maker for maker in makers if maker not in again and done(maker)]
+            again |= {maker: LostFile(maker, makers[maker], reader) for maker in stack if maker not in again}
+        if undone := [Record(e.TaskUndone(int(now), one.maker), asdict(one), now) for one in again.values()]:
             self.take_in(undone)
 
     def stop(self) -> None:
@@ -272,7 +281,15 @@ class Manager:
     def _of(self, at: AtSite) -> Outpost:
         return next(outpost for outpost in self.outposts if outpost.at is at)
 
+    def _delete_what_is_due(self) -> None:
+        """Files that nothing needs any more: it is in the journal before they go. With several places: in the end."""
+        now, due = self.now_s(), tuple(self.core.temporary.due)
+        if due and (self.transfers is None or (self.core.is_complete and self.transfers.is_settled)):
+            self.take_in([Record(e.FilesGone(int(now), "", due), at_s=now)])
+            self.dispatch.delete(self.core.temporary, due)
+
     def _act_on_wishes(self) -> None:
+        self._delete_what_is_due()
         for outpost in self.outposts:
             outpost.act()
         for outpost in self.outposts:  # what one decided is for another to submit; and jobs sent late held decisions up

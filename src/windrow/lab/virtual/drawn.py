@@ -53,6 +53,8 @@ class Scenario:
     """Above 0: nodes fail all the time, with Weibull lives of this shape; else sometimes, with exponential ones."""
     checkpoints: int = 0
     """1: tasks have checkpoints, and jobs are shorter than some of them."""
+    temporary: int = 0
+    """1: most files are not to be kept."""
 
     @property
     def command(self) -> str:
@@ -104,6 +106,9 @@ def play(scenario: Scenario, *, tells: bool = False) -> Played:
     with scratch() as folder:
         (folder / "work").mkdir()
         runnable = braid(scenario.lanes, scenario.levels, folder / "work", chance, scenario.replicas)
+        if scenario.temporary:
+            files = [replace(f, keep=chance.choice([False, False, None])) for f in runnable.workflow.files]
+            runnable = Runnable(runnable.workflow.changed(files=files), runnable.steps)
         if scenario.checkpoints:  # asked for every 40 s, or only because of an end
             steps = [
                 replace(step, checkpoint=Checkpoint((f"state-{n}-*",), "USR1", (10.0, 30.0)[n % 3 > 0], 20.0 * (n & 2)))

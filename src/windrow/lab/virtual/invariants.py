@@ -10,6 +10,8 @@
    done, its outputs whole. 7. Of a run at two places of files, results are at home then, and the other has nothing.
 8. No attempt starts behind the last checkpoint that was heard of, unless that was deleted; none finds in its files what
    another wrote meanwhile (`World.begins`, `saves`); and when a task is done they are gone.
+9. Of files that are not to be kept none is left that nothing needs, and none was deleted that was needed: whoever made
+   one runs again only for a task that had finished, or joined the run later.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from windrow.agent.folder import RunFolder
 from windrow.agent.order import absolute
 from windrow.lab.virtual.agents import WHOLE
 from windrow.manager.core import Core
-from windrow.manager.events import Action, Event, FilesGone, TaskUndone
+from windrow.manager.events import Action, Event, FilesGone, TaskFinished, TasksAdded, TaskUndone
 from windrow.manager.journal import Record, RunJournal
 from windrow.manager.states import TaskState
 from windrow.manager.story import RunStory
@@ -124,14 +126,18 @@ def check_nothing_twice(world: World, folders: Iterable[RunFolder], records: Ite
     undone = Counter(r.event.task for r in records if isinstance(r.event, TaskUndone))
     may_be_lost = world.deleted | {Path(path).name for path in world.doubtful}
     is_cleaned = False  # with its folder elsewhere went what only tasks read; who joins the run later needs it again
+    gone, joined, tasks = set[str](), False, set[int]()  # tasks: those that have finished
     for record in records:
-        is_cleaned |= isinstance(record.event, FilesGone) and not record.event.files
-        if (
-            isinstance(record.event, TaskUndone)
-            and not is_cleaned
-            and (record.detail or {}).get("file") not in may_be_lost
-        ):
-            raise Violation(f"task {record.event.task} was undone, though no output of it was deleted")
+        event, detail = record.event, record.detail or {}
+        tasks |= {event.task} if isinstance(event, TaskFinished) else set()
+        joined |= isinstance(event, TasksAdded)
+        gone |= set(event.files) if isinstance(event, FilesGone) else set()
+        is_cleaned |= isinstance(event, FilesGone) and not event.files
+        if isinstance(event, TaskUndone) and not is_cleaned and (file := detail.get("file")) not in may_be_lost:
+            if file not in gone:
+                raise Violation(f"task {event.task} was undone, though no output of it was deleted")
+            if detail["reader"] not in tasks and not joined:
+                raise Violation(f"{file} was deleted, though task {detail['reader']} needed it")
     given_up = {start.task for start in world.starts if start.queue_id in world.was_unseen}
     ends = Counter(task for folder in folders for task, _ in finished_in(folder))
     again = {t: n for t, n in ends.items() if n > 1 + undone[t] and t not in given_up}
@@ -145,8 +151,9 @@ def check_home(far: Path, runnable: Runnable) -> None:
     """Of a run whose tasks were done at two places, what no task reads is at home, and the other place is empty."""
     workflow = runnable.workflow
     for f in set(workflow.outputs.index.tolist()) - set(workflow.inputs.index.tolist()):
-        if not Path(runnable.steps[0].workdir, workflow.files[f].id).exists():
-            raise Violation(f"{workflow.files[f].id} did not come home")
+        file = workflow.files[f]
+        if file.keep is not False and not Path(runnable.steps[0].workdir, file.id).exists():
+            raise Violation(f"{file.id} did not come home")
     if far.exists():
         raise Violation(f"left elsewhere: {sorted(map(str, far.rglob('*')))}")
 
@@ -164,6 +171,11 @@ def check_disk(world: World, folder: RunFolder, runnable: Runnable, core: Core) 
         kept = step.checkpoint.files if step.checkpoint and core.is_done(task) else ()
         if left := files_of(step.workdir, kept):
             raise Violation(f"task {task} is done, and has left {left}")
+    made = {name: runnable.steps[task].workdir for name, task in core.temporary.maker.items()}
+    over = {*core.temporary.due, *core.temporary.gone, *(made if core.is_complete else ())}
+    over = {path for name in over for path in absolute(made[name], [name]) if Path(path).exists()}
+    if over - world.doubtful:
+        raise Violation(f"not deleted: {sorted(over)}")
     left = sorted(str(path) for place in places for pattern in _LEFTOVERS for path in place.glob(pattern))
     if left:
         raise Violation(f"left on disk: {left}")

@@ -1,0 +1,97 @@
+"""Until when files are needed that are not to be kept: those of `keep: false`.
+
+Law: such a file is needed until its maker and all its readers are done; then it is due to be deleted. Once deleted it
+counts as made: it is gone, and not lost. Where a reader is undone after that, what it reads has to be made again
+(`missing_for`); where its maker is undone it is not gone any more. A task that reads something in a folder reads the
+folder. A folder in which other tasks write is nobody's to delete.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from windrow.model import Workflow
+
+
+class Lifetimes:
+    """The temporary files of a workflow, by name, as its tasks are done and undone."""
+
+    def __init__(self, makers: Mapping[str, int], readers: Mapping[str, Collection[int]]) -> None:
+        self.maker = dict(makers)
+        """The task that makes each of them."""
+        self._waits = {name: len({task, *readers.get(name, ())}) for name, task in makers.items()}
+        self._of: dict[int, list[str]] = {}
+        for name, task in makers.items():
+            for user in {task, *readers.get(name, ())}:
+                self._of.setdefault(user, []).append(name)
+        self.due: dict[str, None] = {}
+        """Those that nothing needs any more, in the order in which that came about."""
+        self.gone: set[str] = set()
+        """Those that were deleted."""
+
+    @staticmethod
+    def of(workflow: Workflow, done: Iterable[int] = (), gone: Collection[str] = ()) -> Lifetimes:
+        """Those of a workflow of which these tasks are done, and these files gone."""
+        names = [file.id for file in workflow.files]
+        temporary = {n for n, file in enumerate(workflow.files) if file.keep is False}
+        if not temporary:
+            return Lifetimes({}, {})
+        written = dict(zip(workflow.outputs.index.tolist(), workflow.outputs.sources().tolist(), strict=True))
+        shared = {above for file in written for above in _folders(names[file])}
+        makers = {names[f]: written[f] for f in written if f in temporary and names[f] not in shared}
+        readers: dict[str, set[int]] = {}
+        for task, file in zip(workflow.inputs.sources().tolist(), workflow.inputs.index.tolist(), strict=True):
+            for name in (names[file], *_folders(names[file])):
+                if name in makers:
+                    readers.setdefault(name, set()).add(task)
+        found = Lifetimes(makers, readers)
+        for task in done:
+            found.done(task)
+        found.deleted(gone)
+        return found
+
+    def done(self, task: int) -> None:
+        """A task is done."""
+        for name in self._of.get(task, ()):
+            self._waits[name] -= 1
+            if not self._waits[name] and name not in self.gone:
+                self.due[name] = None
+
+    def undone(self, task: int) -> None:
+        """A task that was done is to run again."""
+        for name in self._of.get(task, ()):
+            self._waits[name] += 1
+            self.due.pop(name, None)
+            if self.maker[name] == task:
+                self.gone.discard(name)
+
+    def deleted(self, names: Iterable[str]) -> None:
+        """These files were deleted, or are about to be."""
+        self.gone.update(name for name in names if name in self.maker)
+        for name in self.gone.intersection(self.due):
+            del self.due[name]
+
+    def missing_for(self, task: int) -> list[str]:
+        """What this task reads and is gone."""
+        return [name for name in self._of.get(task, ()) if name in self.gone and self.maker[name] != task]
+
+
+def without_intermediate(workflow: Workflow) -> Workflow:
+    """The same, of which no file is kept that tasks write and read, unless it is said to be."""
+    written = {workflow.files[f].id for f in workflow.outputs.index.tolist()}
+    read = {workflow.files[f].id for f in workflow.inputs.index.tolist()}
+    read |= {above for name in read for above in _folders(name)}
+    both = written & read
+    files = [replace(f, keep=False) if f.keep is None and f.id in both else f for f in workflow.files]
+    return workflow.changed(files=files)
+
+
+def _folders(name: str) -> Iterator[str]:
+    """The folders in which a file lies, as far as its name tells."""
+    while (above := posixpath.dirname(name)) not in ("", name):
+        yield above
+        name = above
