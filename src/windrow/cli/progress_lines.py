@@ -88,7 +88,7 @@ class _Lines:
         self._done = 0
 
     def _say_why(self, number: int, job: JobStory) -> None:
-        from windrow.report.run.waiting import waits_because
+        from windrow.report.run.explanation import waits_because
 
         because = waits_because(job)
         if (number, because) not in self._reasons and len(self._reasons) < _MOST_REASONS:

@@ -147,7 +147,7 @@ def job_rows(told: RunView, now_s: float, most: int | None = _SHOWN_JOBS) -> tup
 
 
 def _row(number: int, job: JobStory, story: RunStory, now_s: float) -> list[str]:
-    from windrow.report.run.waiting import waits_because
+    from windrow.report.run.explanation import waits_because
 
     done = sum(
         any(a.job == number and a.outcome is AttemptState.FINISHED for a in story.tasks[t].attempts)

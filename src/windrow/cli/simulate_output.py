@@ -18,7 +18,7 @@ from windrow.errors import UserError
 from windrow.formats.disk import replace_bytes
 from windrow.formats.parquet import need_parquet
 from windrow.model import Repairs, format_duration
-from windrow.report.simulation.figures import FIGURES, SummaryFigure
+from windrow.report.simulation import FIGURES, SummaryFigure
 from windrow.sim.simulation import FAILED, Simulation, Summary
 
 _SUFFIXES = (".csv", ".csv.gz", ".parquet")

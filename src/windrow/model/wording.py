@@ -18,6 +18,11 @@ def listed(names: Sequence[str], most: int = 4) -> str:
     return ", ".join(names[:most]) + more
 
 
+def percent(share: float) -> str:
+    """`25 %`."""
+    return f"{100 * share:.0f} %"
+
+
 def span(seconds: float) -> str:
     """A duration for people; below a second, hundredths are enough."""
     return format_duration(round(seconds, 2) if abs(seconds) < 1 else seconds)

@@ -5,6 +5,7 @@ stand out from the ground; marks differ in shape as well.
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import cache
 from html import escape
 from pathlib import Path
@@ -64,14 +65,48 @@ def notes(lines: Sequence[str]) -> str:
     return '<ul class="notes">' + "".join(f"<li>{escape(line)}</li>" for line in lines) + "</ul>" if lines else ""
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table; head is plain text, cells are HTML (see `cell`), the first of each row names it."""
+class Cell(str):
+    """The HTML of one cell of a table."""
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]], hidden: int = 0, words: str = "") -> str:
+    """A table of plain text and of what `cell` made; the first of each row names it. A note tells of `hidden` rows."""
     top = "".join(f"<th>{escape(name)}</th>" for name in head)
-    body = "\n".join("<tr>" + "".join(row) + "</tr>" for row in rows)
-    return f'<div class="scroll"><table><thead><tr>{top}</tr></thead>\n<tbody>{body}</tbody></table></div>'
+    cells = (((one if isinstance(one, Cell) else cell(one)) for one in row) for row in rows)
+    body = "\n".join("<tr>" + "".join(row) + "</tr>" for row in cells)
+    shown = f'<div class="scroll"><table><thead><tr>{top}</tr></thead>\n<tbody>{body}</tbody></table></div>'
+    return shown + (note(f"And {hidden:,} more{words}.") if hidden else "")
 
 
-def cell(value: str, small: str = "", *, best: bool = False) -> str:
+def cell(value: str, small: str = "", *, best: bool = False) -> Cell:
     """One cell: plain text, with a second, smaller one beside it where given."""
     css = ' class="best"' if best else ""
-    return f"<td{css}>{escape(value)}" + (f"<small>{escape(small)}</small>" if small else "") + "</td>"
+    return Cell(f"<td{css}>{escape(value)}" + (f"<small>{escape(small)}</small>" if small else "") + "</td>")
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A table with its heading, as plain text; `best` are the places (row, column) to set in bold."""
+
+    title: str
+    words: str
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    best: frozenset[tuple[int, int]] = frozenset()
+
+
+def html_table(b: Block) -> str:
+    """The table as HTML."""
+    rows = [[cell(v, best=(i, k) in b.best) for k, v in enumerate(row)] for i, row in enumerate(b.rows)]
+    return table(b.head, rows)
+
+
+def markdown_table(b: Block) -> str:
+    """The table as Markdown."""
+
+    def line(values: Sequence[str]) -> str:
+        return "| " + " | ".join(escape(v, quote=False).replace("|", "\\|") for v in values) + " |"
+
+    rule = "| --- |" + " ---: |" * (len(b.head) - 1)
+    marked = [[f"**{v}**" if (i, k) in b.best else v for k, v in enumerate(row)] for i, row in enumerate(b.rows)]
+    return "\n".join([line(b.head), rule, *map(line, marked)])

@@ -13,11 +13,10 @@ from windrow.grid.costs import Costs
 from windrow.grid.schedule import Schedule
 from windrow.model.size import format_size
 from windrow.model.wording import span
+from windrow.report import plot
 from windrow.report.page import cell, facts, figure, note, page, section, table
-from windrow.report.svg import plot
-from windrow.report.svg.axis import Axis, time_axis
-from windrow.report.svg.plot import Frame
-from windrow.report.workflow.drawing import kind_colours
+from windrow.report.plot import Axis, Frame, time_axis
+from windrow.report.workflow import kind_colours
 
 _WIDTH, _LEFT, _TOP = 960, 120, 10
 _HEIGHT, _GAP = 560.0, 7.0

@@ -9,10 +9,10 @@ from numpy.typing import ArrayLike
 from windrow.lab.stream.comparison import PolicyRun, StreamComparison
 from windrow.lab.stream.stability import BEHIND
 from windrow.model import format_duration
-from windrow.report.page import cell, facts, figure, note, notes, page, section, table
-from windrow.report.svg import plot
-from windrow.report.svg.axis import Axis, count_axis, time_axis
-from windrow.report.svg.steps import thinned
+from windrow.model.wording import percent
+from windrow.report import plot
+from windrow.report.page import facts, figure, note, notes, page, section, table
+from windrow.report.plot import Axis, count_axis, thinned, time_axis
 
 _BEFORE = ("policy", "slowdown", "99 % below")
 _AFTER = ("wait", "makespan", "used", "kept idle", "keeps up")
@@ -27,8 +27,8 @@ def words(comparison: StreamComparison) -> list[str]:
     c = comparison
     return [
         f"{c.workflows:,} workflows ({c.workload}) arrive within {format_duration(c.last_arrival_s)} "
-        f"and need {c.utilization:.0%} of {c.slots} processors.".replace("%", " %"),
-        *([f"{c.jobs:.0%} of the arrivals are ordinary batch jobs.".replace("%", " %")] if c.jobs else []),
+        f"and need {percent(c.utilization)} of {c.slots} processors.",
+        *([f"{percent(c.jobs)} of the arrivals are ordinary batch jobs."] if c.jobs else []),
         f"Tasks are selected by {c.selection}, run times estimated: {c.estimates}; seed {c.seed}.",
     ]
 
@@ -53,8 +53,8 @@ def summary(comparison: StreamComparison) -> list[str]:
         lines.append(f"Least mean slowdown: {best.policy} with {best.slowdown:.2f}.")
     if lost:
         lines.append(
-            f"Saturated: {', '.join(lost)}. {BEHIND:.0%} or more of the workflows were in the pool at the last "
-            "arrival; figures of those rows grow with the length of the stream.".replace("%", " %")
+            f"Saturated: {', '.join(lost)}. {percent(BEHIND)} or more of the workflows were in the pool at the last "
+            "arrival; figures of those rows grow with the length of the stream."
         )
     if any(run.keeps_up is None for run in comparison.runs):
         lines.append(
@@ -81,9 +81,8 @@ def stream_json(comparison: StreamComparison) -> dict[str, object]:
 
 def stream_page(comparison: StreamComparison) -> str:
     """The page as one HTML document."""
-    cells = [[cell(text) for text in row] for row in rows(comparison)]
     sections = [
-        section("Policies", notes(summary(comparison)), table(head(comparison), cells), note(_HOW)),
+        section("Policies", notes(summary(comparison)), table(head(comparison), rows(comparison)), note(_HOW)),
         section("Slowdown and size", scatter_figure(comparison)),
         section("The pool over five hours", *(pool_figure(run, comparison.slots) for run in comparison.runs)),
         section("What was run", facts(_facts(comparison))),

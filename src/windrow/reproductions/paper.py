@@ -25,8 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 from windrow.errors import UserError
 from windrow.formats.disk import replace_bytes
-from windrow.report.block import Block, html_table, markdown_table
-from windrow.report.page import facts, note, notes, page, section
+from windrow.report.page import Block, facts, html_table, markdown_table, note, notes, page, section
 from windrow.report.stream import plain
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from windrow.lab import scenario
 from windrow.lab.compare import Comparison, compare
 from windrow.model import NodeShape, Task, Workflow
 from windrow.recipes import generate_log, generate_workflow
-from windrow.report.comparison.page import verdict
+from windrow.report.comparison import verdict
 
 LOG = generate_log("lublin", seed=4, days=5, nodes=24)
 WORKFLOW = generate_workflow("montage", tasks=24, work_s=20 * 3600, seed=1)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from windrow.manager.changes import Changes, changes
 from windrow.model import Runnable, Step, Task, Workflow
-from windrow.report.run.changes import change_lines
+from windrow.report.run.explanation import change_lines
 
 
 class Drawn:

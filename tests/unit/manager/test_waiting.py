@@ -12,8 +12,7 @@ from tests.unit.report.told_runs import recorded
 from windrow.manager.journal import RunJournal
 from windrow.manager.story import RunStory
 from windrow.queues.port import JobState
-from windrow.report.run.explanation import explain_job, explain_task
-from windrow.report.run.waiting import nothing_can_start
+from windrow.report.run.explanation import explain_job, explain_task, nothing_can_start
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windrow.report.svg.axis import Axis, count_axis, log_duration_axis, share_axis, time_axis
+from windrow.report.plot import Axis, count_axis, log_duration_axis, share_axis, time_axis
 
 
 def assert_sound(axis: Axis) -> None:

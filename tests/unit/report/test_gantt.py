@@ -18,7 +18,7 @@ from windrow.manager.states import AttemptState
 from windrow.manager.story import TaskAttempt
 from windrow.model import Log, NodeShape, Task, Workflow
 from windrow.recipes import generate_log, generate_workflow
-from windrow.report.comparison.page import comparison_page, unit_of, verdict
+from windrow.report.comparison import comparison_page, unit_of, verdict
 from windrow.report.run.gantt import _bars, _lanes
 from windrow.report.run.page import run_page
 

@@ -16,10 +16,8 @@ from hypothesis import strategies as st
 from windrow.errors import UserError
 from windrow.model import File, Log, Repairs, Task, Workflow, format_duration
 from windrow.model.size import format_size
-from windrow.report.simulation.page import simulation_page
-from windrow.report.simulation.waits import mean_waits, width_classes
-from windrow.report.workflow.drawing import untangled
-from windrow.report.workflow.page import workflow_page
+from windrow.report.simulation import mean_waits, simulation_page, width_classes
+from windrow.report.workflow import untangled, workflow_page
 from windrow.shape import level_of_parallelism, shape, token_parallelism
 from windrow.sim.settings import POLICIES
 from windrow.sim.simulation import Simulation

@@ -16,7 +16,7 @@ from windrow.report.run.details import MOST_FAILURES
 from windrow.report.run.gantt import run_gantt
 from windrow.report.run.page import run_page
 from windrow.report.run.starts import starts
-from windrow.report.workflow.drawing import kind_colours
+from windrow.report.workflow import kind_colours
 from windrow.strategies import JobPlan
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from windrow.report.svg.steps import averages, round_length, thinned
+from windrow.report.plot import averages, round_length, thinned
 
 Ints = NDArray[np.int64]
 

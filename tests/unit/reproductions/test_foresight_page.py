@@ -8,7 +8,7 @@ import re
 import pytest
 from tests.unit.reproductions.made_up_foresight import made_up
 
-from windrow.report.block import Block
+from windrow.report.page import Block
 from windrow.reproductions.foresight.page import report_of
 from windrow.reproductions.foresight.plan import RIVALS
 from windrow.reproductions.foresight.tables import blocks

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from windrow.lab.compare import Comparison
     from windrow.lab.scenario import Scenario
-    from windrow.report.comparison.page import Column
+    from windrow.report.comparison import Column
 
 SUMMARY = "Run a workflow by several strategies on a simulated cluster and compare makespans, waits and node-hours."
 
@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
     """Read, try everything, and hand out the results."""
     from windrow.app.strategies import find_strategy
     from windrow.lab.compare import compare_in
-    from windrow.report.comparison.page import comparison_page
+    from windrow.report.comparison import comparison_page
 
     strategies: list[str] | None = None
     if args.strategies is not None:
@@ -101,7 +101,7 @@ def _times(args: argparse.Namespace, scenario: Scenario) -> list[int]:
 
 
 def _as_json(comparison: Comparison, args: argparse.Namespace) -> dict[str, object]:
-    from windrow.report.comparison.page import verdict
+    from windrow.report.comparison import verdict
 
     wins = comparison.wins()
     return {
@@ -114,7 +114,7 @@ def _as_json(comparison: Comparison, args: argparse.Namespace) -> dict[str, obje
 
 
 def _show(comparison: Comparison, lines: list[str], page: str | None) -> None:
-    from windrow.report.comparison.page import columns, verdict
+    from windrow.report.comparison import columns, verdict
 
     shown = columns(comparison)
     # On a narrow terminal two tables: times, and nodes and jobs.
@@ -140,7 +140,7 @@ def _table(comparison: Comparison, shown: Sequence[Column]) -> Table:
 
 def _spread(comparison: Comparison) -> Text:
     """A line per strategy: a bar over the middle eight tenths of the makespans, `|` the median, `o` the mean."""
-    from windrow.report.comparison.page import spans, unit_of
+    from windrow.report.comparison import spans, unit_of
 
     unit, (_, high) = unit_of(comparison), spans(comparison)
     width = max(map(len, comparison.strategies))

@@ -28,9 +28,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Find it and explain it."""
-    from windrow.report.run.explanation import LINES_MAX, answer_job, answer_task, explain_job, explain_task
+    from windrow.report.run.explanation import (
+        LINES_MAX,
+        answer_job,
+        answer_task,
+        explain_job,
+        explain_task,
+        nothing_can_start,
+    )
     from windrow.report.run.view import ExplanationView
-    from windrow.report.run.waiting import nothing_can_start
 
     told = options.run_of(args).recorded(time.time())
     story, workflow = told.story, told.story.workflow

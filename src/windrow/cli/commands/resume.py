@@ -46,7 +46,7 @@ def go_on(told: RunView, *, detached: bool, as_json: bool) -> int:
     """Continue the run, as it is or, where its file has changed, by a new one."""
     from windrow.app.continuing import continued_run, refuse_continued, refuse_moved, standing
     from windrow.cli.commands.run import PATIENCE_S, detach, stay
-    from windrow.report.run.changes import change_lines
+    from windrow.report.run.explanation import change_lines
     from windrow.report.run.view import status_view
 
     refuse_continued(told)
@@ -77,7 +77,7 @@ def go_on(told: RunView, *, detached: bool, as_json: bool) -> int:
 def choose(told: RunView, *, as_json: bool) -> int:
     """There is a run of this workflow already: say what each choice would do, and do nothing."""
     from windrow.app.continuing import standing
-    from windrow.report.run.changes import change_lines, unfinished_line
+    from windrow.report.run.explanation import change_lines, unfinished_line
 
     now, name = standing(told), told.paths.name
     workflow = told.runnable.workflow if now.changes is None else now.changes.runnable.workflow

@@ -57,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
         ccr = workflow.ccr(1 / args.bandwidth)
         exact = level_of_parallelism(workflow) if args.exact or figures.edges <= _EXACT_UP_TO else None
     if args.html:
-        from windrow.report.workflow.page import workflow_page
+        from windrow.report.workflow import workflow_page
 
         terminal.write_page(args.html, workflow_page(workflow, figures, token=token, exact=exact))
     if args.json:

@@ -72,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
 
         write_jobs(args.jobs_out, outcome.simulations, **window)
     if args.html:
-        from windrow.report.simulation.page import simulation_page
+        from windrow.report.simulation import simulation_page
 
         terminal.write_page(args.html, simulation_page(outcome.simulations, repairs=outcome.repairs, **window))
     if args.json:

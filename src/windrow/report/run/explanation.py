@@ -1,11 +1,12 @@
 """Why a job or a task is where it is, in words: what `windrow explain` says, in short (`answer_…`) or in full.
 
-Of a real run or a simulated one. Text out; no files.
+Also why jobs wait, and what a changed workflow file means for a run. Of a real run or a simulated one. No files.
 """
 
 import time
 from collections.abc import Sequence
 
+from windrow.manager.changes import Changes
 from windrow.manager.figures import RecordedRun
 from windrow.manager.journal import PredictedStart
 from windrow.manager.lost_files import LostFile
@@ -13,10 +14,68 @@ from windrow.manager.states import JobStage, TaskState
 from windrow.manager.story import JobStory, RunStory, TaskAttempt
 from windrow.model import Workflow, format_duration
 from windrow.model.size import format_size
-from windrow.model.wording import count
+from windrow.model.wording import count, listed
 from windrow.queues.reasons import reason
-from windrow.report.run.waiting import waits_because
 from windrow.strategies.base import Candidate
+
+
+def waits_because(job: JobStory) -> str:
+    """Why a job waits, as the queue last said; empty where it does not wait, or the reason is unknown."""
+    return str(reason(job.reason)) if job.reason else ""
+
+
+def nothing_can_start(story: RunStory) -> str:
+    """The warning for a run of which no job runs, while all that wait do so for reasons that time does not cure."""
+    alive = [(number, job) for number, job in story.jobs.items() if job.outcome is None]
+    lasting = [(n, job) for n, job in alive if job.state is JobStage.WAITING and reason(job.reason).is_lasting]
+    if not alive or len(lasting) < len(alive):
+        return ""
+    number, job = lasting[0]
+    more = f", and {len(lasting) - 1} more like it" if len(lasting) > 1 else ""
+    fix = reason(job.reason).fix.replace("JOBID", job.id or "JOBID")
+    return (
+        f"nothing of this run can start: job {number} ({job.id}) waits because {waits_because(job)}{more}; fix: {fix}"
+    )
+
+
+def change_lines(changes: Changes) -> list[str]:
+    """Which finished tasks run again and why, which tasks are new, and which are gone."""
+    ids = changes.runnable.workflow.ids
+    lines = []
+    if total := len(changes.again) + len(changes.dependents):
+        lines.append(f"{count(total, 'finished task')} {'runs' if total == 1 else 'run'} again: {_which(changes)}")
+    if changes.edited:
+        words = [f"{ids[task]} ({why})" for task, why in sorted(changes.edited.items())]
+        lines.append(f"{count(len(changes.edited), 'unfinished task')} changed: {listed(words)}")
+    if changes.added:
+        lines.append(f"{count(len(changes.added), 'new task')}: {listed([ids[task] for task in changes.added])}")
+    if changes.removed:
+        verb = "is" if len(changes.removed) == 1 else "are"
+        lines.append(f"{count(len(changes.removed), 'task')} {verb} no longer in the file: {listed(changes.removed)}")
+    return lines
+
+
+def _which(changes: Changes) -> str:
+    ids = changes.runnable.workflow.ids
+    words = [f"{ids[task]} ({why})" for task, why in sorted(changes.again.items())]
+    words = [listed(words)] if words else []
+    if changes.dependents:
+        verb = "it depends" if len(changes.dependents) == 1 else "they depend"
+        roots = [ids[root] for root in dict.fromkeys(changes.dependents.values())]
+        words.append(f"{listed([ids[task] for task in sorted(changes.dependents)])} ({verb} on {listed(roots)})")
+    return ", ".join(words)
+
+
+def unfinished_line(story: RunStory) -> str:
+    """The tasks of a run that have not finished: those that failed by name."""
+    ids = story.workflow.ids
+    failed = [ids[number] for number, task in enumerate(story.tasks) if task.state == "failed"]
+    others = sum(task.state not in (TaskState.FINISHED, TaskState.FAILED) for task in story.tasks)
+    parts = [f"{listed(failed)} (failed)"] if failed else []
+    if others:
+        parts.append(f"{others:,} that {'has' if others == 1 else 'have'} not run")
+    return ", ".join(parts)
+
 
 LINES_MAX = 5
 """Of a short answer."""

@@ -1,7 +1,8 @@
 """The picture of a run, real or simulated: each job's wait and its nodes over time, with the tasks on them.
 
 Jobs have a row each while they are few; when there are many, jobs that are never in the system together share rows.
-A row is as high as its job has nodes. Within a node, tasks that run at once lie above each other.
+A row is as high as its job has nodes. Within a node, tasks that run at once lie above each other. Below a simulated run
+are curves of what its cluster did meanwhile, on the same time axis.
 
 What could not be told apart is drawn as one: where there are many tasks, neighbours on the same place whose gap is
 below half a pixel become one bar. So a page of ten thousand tasks stays one that a browser can open.
@@ -21,13 +22,47 @@ from windrow.manager.states import AttemptState
 from windrow.manager.story import JobStory, TaskAttempt
 from windrow.model.size import format_size
 from windrow.model.wording import count, span
-from windrow.report.run.background import CAPTION, HEIGHT, curves
-from windrow.report.svg import plot
-from windrow.report.svg.axis import Axis, time_axis
-from windrow.report.svg.plot import Frame
+from windrow.report import plot
+from windrow.report.plot import COLOURS, Axis, Frame, count_axis, thinned, time_axis
 
 if TYPE_CHECKING:
-    from windrow.lab.background import Background
+    from windrow.lab.background import Background, Ints
+
+
+_CURVE = 96
+_GAP = 34
+HEIGHT = 30 + 2 * (_CURVE + _GAP) - _GAP
+"""Pixels that the curves take below the picture, their labels aside."""
+CAPTION = (
+    "Below, on the same time axis: the nodes busy with other jobs (blue), with this run's on top (orange), and how "
+    "many other jobs wait."
+)
+
+
+def curves(background: Background, above: Frame) -> list[str]:
+    """Two curves below a picture: busy nodes, of others and of this run on top of them, and the queue of others."""
+    x, left, width = above.x, above.left, above.width
+    nodes = Frame(left, above.bottom + 30, width, _CURVE, x, count_axis(background.machine_nodes, most_ticks=3))
+    high = int(background.jobs_waiting[1].max(initial=0))
+    queue = Frame(left, nodes.bottom + _GAP, width, _CURVE, x, count_axis(max(1, high), most_ticks=3))
+    return [
+        plot.axes(nodes, x_labels=False),
+        plot.step_line(nodes, *background.busy_nodes, 1),
+        _cleared(nodes, *thinned(*background.others_nodes)),
+        plot.step_line(nodes, *background.others_nodes, 0),
+        plot.text(left, nodes.top - 8, f"busy nodes, of {background.machine_nodes:,}", "name"),
+        plot.axes(queue),
+        plot.step_line(queue, *background.jobs_waiting, COLOURS - 1),
+        plot.text(left, queue.top - 8, f"other jobs waiting, at most {high:,}", "name"),
+    ]
+
+
+def _cleared(frame: Frame, times: Ints, values: Ints) -> str:
+    """The area under a step function in the colour of the page, so that what is drawn next is not tinted twice."""
+    across, down = frame.across(times).tolist(), frame.down(values).tolist()
+    outline = "".join(f"H{x:.1f}V{y:.1f}" for x, y in zip(across, down, strict=True))
+    return f'<path style="fill: var(--ground)" d="M{across[0]:.1f} {frame.bottom:.1f}{outline}V{frame.bottom:.1f}Z"/>'
+
 
 MOST_JOBS = 2000
 """Jobs that are drawn; the rest is in the table's count."""

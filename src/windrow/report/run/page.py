@@ -26,13 +26,13 @@ from windrow.manager.figures import (
 from windrow.manager.states import ACTIVE, AttemptState, RunState, TaskState
 from windrow.model import format_duration
 from windrow.model.size import format_size
-from windrow.model.wording import count, node_span, span
+from windrow.model.wording import count, node_span, percent, span
 from windrow.report.page import cell, facts, figure, note, notes, page, section, table
+from windrow.report.plot import legend
 from windrow.report.run.details import decisions, failures
 from windrow.report.run.gantt import run_gantt
 from windrow.report.run.starts import starts
-from windrow.report.svg.plot import legend
-from windrow.report.workflow.drawing import kind_colours
+from windrow.report.workflow import kind_colours
 
 if TYPE_CHECKING:
     from windrow.lab.background import Background
@@ -108,7 +108,7 @@ def _figures(told: RecordedRun) -> Iterator[tuple[str, str]]:
     if waited_s >= 1:
         yield f"of {span(waited_s)} in the queue, hidden behind running tasks", span(hidden_s)
     yield "node time allocated", node_span(used.held_s)
-    yield "of it used by tasks", "–" if used.share is None else f"{used.share:.0%}".replace("%", " %")
+    yield "of it used by tasks", "–" if used.share is None else percent(used.share)
     yield "wasted attempts", f"{sum(a.outcome.is_in_vain for _, a in attempts(story)):,}"
 
 
@@ -116,8 +116,7 @@ def _node_hours(told: RecordedRun) -> Iterator[tuple[str, str]]:
     used = node_time(told)
 
     def part(seconds: float) -> str:
-        share = f" ({seconds / used.held_s:.0%})".replace("%", " %") if used.held_s else ""
-        return node_span(seconds) + share
+        return node_span(seconds) + (f" ({percent(seconds / used.held_s)})" if used.held_s else "")
 
     yield "held", node_span(used.held_s)
     yield "used", part(used.used_s)
@@ -135,49 +134,36 @@ def _jobs(told: RecordedRun) -> str:
     rows, levels = [], told.story.workflow.levels
     for number, job in list(told.story.jobs.items())[:_MOST_JOBS]:
         share, ran = node_time(told, number).share, ran_s(job, told.until_s)
-        submitted = "–" if job.submitted_s is None else f"+{span(job.submitted_s - told.begun_s)}"
+        name = cell(f"job {number}{f', {job.plan.site}' if job.plan.site else ''}", f"id {job.id}" if job.id else "")
         mine = levels[list(job.plan.all_tasks)]
-        low, high = int(mine.min()), int(mine.max())
-        rows.append(
-            [
-                cell(f"job {number}{f', {job.plan.site}' if job.plan.site else ''}", f"id {job.id}" if job.id else ""),
-                cell(f"{low}" if low == high else f"{low}–{high}"),
-                cell(f"{len(job.plan.all_tasks):,}"),
-                cell(f"{job.plan.nodes:,}"),
-                cell(submitted),
-                cell("–" if job.submitted_s is None else span(wait_s(job, told.until_s))),
-                cell("no limit" if job.limit_s is None else span(job.limit_s)),
-                cell("–" if ran is None else span(ran)),
-                cell("–" if share is None else f"{share:.0%}".replace("%", " %")),
-                cell(f"{job.state} ({job.cause})" if job.cause else job.state, job.note),
-            ]
-        )
+        at = "–".join(map(str, dict.fromkeys((int(mine.min()), int(mine.max())))))
+        spans = ["–", "–"]
+        if job.submitted_s is not None:
+            spans = [f"+{span(job.submitted_s - told.begun_s)}", span(wait_s(job, told.until_s))]
+        spans += ["no limit" if job.limit_s is None else span(job.limit_s), "–" if ran is None else span(ran)]
+        state = cell(f"{job.state} ({job.cause})" if job.cause else job.state, job.note)
+        size = f"{len(job.plan.all_tasks):,}", f"{job.plan.nodes:,}"
+        rows.append((name, at, *size, *spans, "–" if share is None else percent(share), state))
     if not rows:
         return note("No job was planned.")
     heads = ["", "levels", "tasks", "nodes", "submitted", "waited", "requested", "ran", "used", "state"]
-    hidden = len(told.story.jobs) - len(rows)
-    return table(heads, rows) + (note(f"And {hidden:,} more: windrow status --all.") if hidden else "")
+    return table(heads, rows, len(told.story.jobs) - len(rows), ": windrow status --all")
 
 
 def _kinds(told: RecordedRun) -> str:
     found = kind_times(told.story)
     if not found:
         return note("No task has finished.")
-    rows = [
-        [
-            cell(kind.name or "(no name)"),
-            cell(f"{kind.tasks:,}"),
-            cell(span(kind.mean_s)),
-            cell(span(kind.longest_s)),
-            cell(span(kind.expected_s)),
-            cell(span(kind.cpu_s)),
-            cell(format_size(kind.peak_bytes) if kind.peak_bytes else "–"),
-        ]
-        for kind in found[:_MOST_KINDS]
-    ]
+    rows = []
+    for kind in found[:_MOST_KINDS]:
+        spans = map(span, (kind.mean_s, kind.longest_s, kind.expected_s, kind.cpu_s))
+        rows.append((kind.name or "(no name)", f"{kind.tasks:,}", *spans, _peak(kind.peak_bytes)))
     heads = ["kind", "finished", "mean run", "longest", "expected", "mean CPU time", "peak memory"]
-    hidden = len(found) - len(rows)
-    return table(heads, rows) + (note(f"And {hidden:,} more kinds.") if hidden else "")
+    return table(heads, rows, len(found) - len(rows), " kinds")
+
+
+def _peak(peak_bytes: int) -> str:
+    return format_size(peak_bytes) if peak_bytes else "–"
 
 
 def _slowest(told: RecordedRun) -> str:
@@ -186,15 +172,8 @@ def _slowest(told: RecordedRun) -> str:
         (attempt_s(a, told.until_s), task, a) for task, a in attempts(told.story) if a.outcome is AttemptState.FINISHED
     ]
     done.sort(key=lambda item: (-item[0], item[1]))
-    rows = [
-        [
-            cell(workflow.ids[task]),
-            cell(span(ran)),
-            cell(span(float(workflow.runtime_s[task]))),
-            cell(span(attempt.cpu_s)),
-            cell(format_size(attempt.peak_bytes) if attempt.peak_bytes else "–"),
-            cell(f"job {attempt.job}"),
-        ]
-        for ran, task, attempt in done[:_SLOWEST]
-    ]
+    rows = []
+    for ran, task, attempt in done[:_SLOWEST]:
+        spans = map(span, (ran, float(workflow.runtime_s[task]), attempt.cpu_s))
+        rows.append((workflow.ids[task], *spans, _peak(attempt.peak_bytes), f"job {attempt.job}"))
     return table(["task", "ran", "expected", "CPU time", "peak memory", "in"], rows) if rows else note("None yet.")

@@ -30,7 +30,7 @@ def warnings(told: RunView) -> list[str]:
         return []
     found = [told.trouble_with_queue] if told.state == RunState.RUNNING else []
     if any(job.reason for job in told.story.jobs.values()):
-        from windrow.report.run.waiting import nothing_can_start  # noqa: PLC0415
+        from windrow.report.run.explanation import nothing_can_start  # noqa: PLC0415
 
         found.append(nothing_can_start(told.story))
     return [f"warning: {words}" for words in found if words]

@@ -5,11 +5,10 @@ from collections.abc import Sequence
 from windrow.forecast.ledger import Accuracy, PastPrediction, accuracies
 from windrow.manager.figures import RecordedRun
 from windrow.manager.journal import PredictedStart
-from windrow.model.wording import span
-from windrow.report.page import cell, figure, note, table
-from windrow.report.svg import plot
-from windrow.report.svg.axis import log_duration_axis
-from windrow.report.svg.plot import COLOURS, Frame, legend
+from windrow.model.wording import percent, span
+from windrow.report import plot
+from windrow.report.page import figure, note, table
+from windrow.report.plot import COLOURS, Frame, legend, log_duration_axis
 
 _SIDE = 300
 _LEFT = 74
@@ -48,18 +47,11 @@ def starts(told: RecordedRun) -> str:
 
 def _table(told: RecordedRun, found: Sequence[Accuracy]) -> str:
     used = [_source(told, p) for p in told.predictions if p.used]
-    rows = [
-        [
-            cell(one.source),
-            cell(f"{one.starts:,}"),
-            cell(f"{one.pending:,}"),
-            cell("–" if one.median_error_s is None else span(one.median_error_s)),
-            cell("–" if one.bias_s is None else _bias(one.bias_s)),
-            cell("–" if one.coverage is None else f"{one.coverage:.0%}".replace("%", " %")),
-            cell(f"{used.count(one.source):,}"),
-        ]
-        for one in found
-    ]
+    rows = []
+    for one in found:
+        told_of = zip((span, _bias, percent), (one.median_error_s, one.bias_s, one.coverage), strict=True)
+        cells = ("–" if value is None else write(value) for write, value in told_of)
+        rows.append((one.source, f"{one.starts:,}", f"{one.pending:,}", *cells, f"{used.count(one.source):,}"))
     heads = ["forecaster", "starts", "not started", "median error", "on average", "on time", "used to decide"]
     words = (
         "“On time”: the part of jobs that started at most a minute later than predicted. “Used to decide”: jobs that "

@@ -9,7 +9,7 @@ from typing import Any
 
 from windrow.grid.clusters import Floats
 from windrow.grid.faults import METHODS
-from windrow.report.block import Block
+from windrow.report.page import Block
 from windrow.reproductions import paper
 from windrow.reproductions.charts import grouped_bars, short
 from windrow.reproductions.faults import plan as study

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from windrow.report.block import Block
+from windrow.report.page import Block
 from windrow.reproductions.cases import PRINTED_WINS
 from windrow.reproductions.charts import MARKERS, chart
 from windrow.reproductions.foresight.plan import OBJECTIVES, RIVALS, TOLD

@@ -7,7 +7,7 @@ from dataclasses import asdict
 import pyarrow as pa
 
 from windrow.app.strategies import MEANINGS
-from windrow.report.block import Block
+from windrow.report.page import Block
 from windrow.reproductions.charts import FLOOR, grouped_bars
 from windrow.reproductions.glume.claims import claims
 from windrow.reproductions.glume.plan import RIVALS, GlumePlan, plan_wished

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from windrow.report.block import Block
+from windrow.model.wording import percent
+from windrow.report.page import Block
 from windrow.reproductions.charts import grouped_bars, short
 from windrow.reproductions.grid.claims import GENERATED, KINDS, Rows, Runs, beside, claims
 from windrow.reproductions.grid.plan import FOUR, READINGS, SELECTIONS, STAND_INS, Row, Selected, plan_grid
@@ -71,7 +72,7 @@ def _aggregate(rows: Rows) -> Block:
         column = rows.column(name)
         share = rows.is_best(name).mean(), np.mean(column >= worst * (1 - 1e-12))
         cells = [*np.percentile(column, (10, 25, 75, 90)), column.mean()]
-        lines.append((name, *(f"{cell:.2f}" for cell in cells), *(f"{100 * one:.0f} %" for one in share)))
+        lines.append((name, *(f"{cell:.2f}" for cell in cells), *map(percent, share)))
     return _TEXTS.block("aggregate", ("", "10 %", "25 %", "75 %", "90 %", "mean", "best", "worst"), lines)
 
 

@@ -10,6 +10,7 @@ from statistics import fmean, stdev
 from typing import Any
 
 from windrow.grid.hybrid import WAYS
+from windrow.model.wording import percent
 from windrow.reproductions.charts import grouped_bars
 from windrow.reproductions.hybrid.plan import BATCHES, READINGS, SLOWER, Run, plan_hybrid
 from windrow.reproductions.paired import paired_t_test
@@ -54,7 +55,7 @@ class Results:
     def near(self, seed: int) -> Verdict:
         """Where the work is."""
         far = fmean(run.far for run in self.runs if run.seed == seed)
-        return f"{100 * (1 - far):.0f} %", far < 0.5
+        return percent(1 - far), far < 0.5
 
     def best(self, seed: int, *batches: str) -> Verdict:
         """Which way has the lowest mean."""
@@ -134,7 +135,7 @@ def report(plan: PaperPlan, found: Sequence[Any]) -> Report:
         part = Results(runs, reading=reading)
         shown = [_shown(part.values(part.seeds[0], "aggressive", way)) for way in ("hybrid", "static")]
         far = fmean(run.far for run in part.runs if (run.way, run.batch) == ("hybrid", "aggressive"))
-        readings.append((reading, *shown, f"{100 * far:.0f} %"))
+        readings.append((reading, *shown, percent(far)))
     blocks.append(texts.block("readings", ("", "hybrid", "static", "on Lonestar"), readings))
     slower = []
     for by in (1.0, *SLOWER):

@@ -9,7 +9,7 @@ import numpy as np
 
 from windrow.lab.stream.metrics import StreamFigures
 from windrow.lab.stream.workload import SIZES, WORKLOADS
-from windrow.report.block import Block
+from windrow.report.page import Block
 from windrow.reproductions.ilyushkin.beyond import UTILIZATION
 from windrow.reproductions.ilyushkin.plan import POLICIES, IlyushkinResults, gathered, plan_ilyushkin
 from windrow.reproductions.ilyushkin.plots import galleries

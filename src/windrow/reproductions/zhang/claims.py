@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
 
+from windrow.model.wording import percent
 from windrow.reproductions.paper import Claim
 from windrow.reproductions.zhang.plan import CLUSTERS, POLICIES, STRATEGY_NAMES, WIDTHS
 from windrow.reproductions.zhang.results import PRINTED_WAIT_S, Chosen, ZhangResults, every_one, of_application, ranking
@@ -33,7 +34,7 @@ def _figure_10(r: ZhangResults) -> Iterator[Claim]:
     what = "differences of mean waits with p below 0.05, paired t-test"
     yield Claim("figure 10", what, f"all but 1 of {of}", f"{found} of {of}", found >= of - 1)
     most = max(1 - _share(three[2], max(three[:2])) for three in waits.values())
-    yield Claim("abstract", "the most of another's mean wait that hybrid removes", "70 %", _percent(most), most >= 0.7)
+    yield Claim("abstract", "the most of another's mean wait that hybrid removes", "70 %", percent(most), most >= 0.7)
     what = "clusters on which policy does not change the order of the three"
     yield _all("figure 10", what, (len({ranking(waits[c, p]) for p in POLICIES}) == 1 for c in CLUSTERS))
     lone = (all(waits["Lonestar", p][2] < waits[c, p][2] for c in CLUSTERS[1:]) for p in POLICIES)
@@ -54,7 +55,7 @@ def _figures_12_and_13(r: ZhangResults) -> Iterator[Claim]:
     ratio = _share(*(r.mean("cpu_s", CLUSTERS, "FS", s) / 3600 for s in ("giant", "individual")))
     yield _about("figure 13", "CPU hours of giant over those of individual", "almost 3", 3, ratio, f"{ratio:.2f}")
     less = [1 - _share(*(r.mean("cpu_s", (c,), "FS", s) for s in ("zhang", "giant"))) for c in CLUSTERS]
-    numbers, agrees = f"{100 * min(less):.0f}-{_percent(max(less))}", all(0.075 <= part <= 0.25 for part in less)
+    numbers, agrees = f"{100 * min(less):.0f}-{percent(max(less))}", all(0.075 <= part <= 0.25 for part in less)
     yield Claim("figure 13", "by how much hybrid holds fewer CPU hours than giant", "10-20 %", numbers, agrees)
     star_h = r.mean("cpu_s", ("Star",), "FS", "giant") / 3600
     yield Claim("figure 13", "CPU hours of a giant job on Star", "under 600", f"{star_h:.0f}", star_h < 600)
@@ -67,7 +68,7 @@ def _single_clusters(r: ZhangResults) -> Iterator[Claim]:
     yield _all("text, Star", "strategies that wait least under FS", least)
     large = [c.is_large for c in r.plan.configurations]
     share = sum(large) / len(large)
-    yield _about("text, RTC", "workflows wider than 128", "about 30 %", 0.3, share, _percent(share))
+    yield _about("text, RTC", "workflows wider than 128", "about 30 %", 0.3, share, percent(share))
     least = (ranking(_waits(r, "RTC", p, lambda c: not c.is_large))[0] == "zhang" for p in POLICIES)
     yield _all("figure 14", "policies under which hybrid waits least for small workflows on RTC", least)
     most = (ranking(_waits(r, "RTC", p, lambda c: c.is_large))[-1] == "giant" for p in POLICIES)
@@ -75,11 +76,11 @@ def _single_clusters(r: ZhangResults) -> Iterator[Claim]:
     alone = [r.mean("individually", ("RTC",), p, "zhang", lambda c: c.is_large) for p in POLICIES]
     mean = sum(alone) / len(alone)
     what = "large workflows on RTC that hybrid sends task by task, at least in part"
-    yield Claim("text, RTC", what, "virtually all", _percent(mean), mean >= 0.9)
+    yield Claim("text, RTC", what, "virtually all", percent(mean), mean >= 0.9)
     both = (PRINTED_WAIT_S, {c: _waits(r, c, "FCFS") for c in CLUSTERS})
     cuts = [{c: 1 - _share(three[2], min(three[:2])) for c, three in waits.items()} for waits in both]
     there, here = (max(cut, key=cut.__getitem__) for cut in cuts)
-    printed, ours = (f"{c} ({_percent(cut[c])})" for c, cut in zip((there, here), cuts, strict=True))
+    printed, ours = (f"{c} ({percent(cut[c])})" for c, cut in zip((there, here), cuts, strict=True))
     what = "where hybrid cuts most off the better of the other two, FCFS"
     yield Claim("text, LeMieux", what, printed, ours, there == here)
 
@@ -104,10 +105,6 @@ def _share(part: float, whole: float) -> float:
     if whole == 0:
         return 1.0 if part == 0 else math.inf
     return part / whole
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.0f} %"
 
 
 def _all(where: str, what: str, cases: Iterable[bool]) -> Claim:

@@ -7,7 +7,7 @@ from dataclasses import asdict, astuple
 
 import pyarrow as pa
 
-from windrow.report.block import Block
+from windrow.report.page import Block
 from windrow.reproductions.charts import grouped_bars, short
 from windrow.reproductions.paired import PairedTest
 from windrow.reproductions.paper import AGREEMENT, Gallery, Listing, Paper, Picture, Report, Texts, claims_words

@@ -1,8 +1,13 @@
-"""Drawing in SVG: a frame with two axes, and marks placed by them. Text in, text out.
+"""Drawing in SVG: axes, a frame between two of them, and marks placed by them. Text in, text out.
+
+Axes lead from values to places between 0 and 1, with ticks at round numbers in units that fit. Rule: every tick lies on
+its axis, and at most about eight of them, so that labels never collide. A step function is two arrays: times,
+ascending, and the value from each time on until the next; it is made small enough to draw, with no peak lost.
 
 Colours are classes (`c0`, `c1`, ...) that the page defines for light and for dark; here is only geometry.
 """
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -11,10 +16,120 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from windrow.report.svg.axis import Axis
-from windrow.report.svg.steps import thinned
-
 Floats = NDArray[np.float64]
+
+_MOST_TICKS = 8
+
+# Unit, its seconds, and the steps that people count it in.
+_TIME_UNITS = (
+    ("seconds", 1, (1, 2, 5, 10, 15, 30)),
+    ("minutes", 60, (1, 2, 5, 10, 15, 30)),
+    ("hours", 3600, (1, 2, 3, 6, 12, 24)),
+    ("days", 86400, (1, 2, 5, 7, 10, 20, 30, 50, 100, 200, 365, 500, 1000, 2000, 5000)),
+)
+
+_LOG_DURATIONS = (
+    (1, "1 s"),
+    (10, "10 s"),
+    (60, "1 min"),
+    (600, "10 min"),
+    (3600, "1 h"),
+    (6 * 3600, "6 h"),
+    (86400, "1 d"),
+    (7 * 86400, "7 d"),
+    (30 * 86400, "30 d"),
+    (100 * 86400, "100 d"),
+    (365 * 86400, "1 y"),
+    (3650 * 86400, "10 y"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """Values from `low` to `high`, linear or logarithmic, with labelled ticks."""
+
+    low: float
+    high: float
+    ticks: tuple[tuple[float, str], ...]
+    title: str = ""
+    log: bool = False
+
+    def place(self, values: ArrayLike) -> Floats:
+        """Where values lie: 0 at `low`, 1 at `high`; what lies outside is put on the nearer end."""
+        given = np.clip(np.asarray(values, dtype=np.float64), self.low, self.high)
+        if self.log:
+            return np.asarray(np.log(given / self.low) / math.log(self.high / self.low))
+        return np.asarray((given - self.low) / (self.high - self.low))
+
+
+def count_axis(highest: float, title: str = "", *, most_ticks: int = _MOST_TICKS) -> Axis:
+    """From zero to a round number at or above `highest`."""
+    step = round_step(max(highest, 1), most_ticks)
+    count = max(1, math.ceil(highest / step - 1e-9))
+    ticks = tuple((i * step, f"{i * step:,.10g}") for i in range(count + 1))
+    return Axis(0, count * step, ticks, title)
+
+
+def share_axis(title: str = "") -> Axis:
+    """From 0 to 100 %; values are fractions of 1."""
+    return Axis(0, 1, tuple((i / 4, f"{25 * i} %") for i in range(5)), title)
+
+
+def time_axis(low_s: float, high_s: float, origin: str) -> Axis:
+    """Moments in seconds, labelled in the unit that fits the span; `origin` says what they count from."""
+    high_s = max(high_s, low_s + 1)
+    fitting = [unit for unit in _TIME_UNITS if high_s - low_s >= 3 * unit[1]] or [_TIME_UNITS[0]]
+    unit, seconds, steps = fitting[-1]
+    span = (high_s - low_s) / seconds
+    step = seconds * next((step for step in steps if span / step <= _MOST_TICKS), round_step(span, _MOST_TICKS))
+    first = math.ceil(low_s / step)
+    ticks = tuple((i * step, f"{i * step / seconds:,.10g}") for i in range(first, math.floor(high_s / step) + 1))
+    return Axis(low_s, high_s, ticks, f"{unit} {origin}")
+
+
+def log_duration_axis(lowest_s: float, highest_s: float, title: str = "") -> Axis:
+    """Durations of at least a second, from the tick at or below `lowest_s` to a little above `highest_s`."""
+    first = max([s for s, _ in _LOG_DURATIONS if s <= lowest_s], default=1)
+    last = max(highest_s * 1.15, first * 10)
+    ticks = tuple((s, label) for s, label in _LOG_DURATIONS if first <= s <= last)
+    return Axis(first, last, ticks, title, log=True)
+
+
+def round_step(span: float, most: int) -> float:
+    """The smallest of 1, 2, 5, 10, 20, 50, ... that divides `span` into at most `most` parts; never below 1."""
+    power = 10.0 ** math.floor(math.log10(max(span / most, 1)))
+    return next(power * factor for factor in (1, 2, 5, 10) if span <= power * factor * most * (1 + 1e-9))
+
+
+Ints = NDArray[np.int64]
+
+
+def thinned(times: Ints, values: Ints, most: int = 1500) -> tuple[Ints, Ints]:
+    """At most `most` of the points, among them the first, last, least and greatest of each stretch of time."""
+    if len(times) <= most:
+        return times, values
+    stretch = (times - times[0]) * (most // 4) // (times[-1] - times[0] + 1)
+    # Sorted by stretch, then value: the ends of each group are its least and greatest point.
+    by_value = np.lexsort((np.arange(len(times)), values, stretch))
+    begins = np.flatnonzero(np.diff(stretch, prepend=-1))
+    ends = np.append(begins[1:], len(times)) - 1
+    kept = np.unique(np.concatenate([begins, ends, by_value[begins], by_value[ends]]))
+    return times[kept], values[kept]
+
+
+def averages(times: Ints, values: Ints, edges: Floats) -> Floats:
+    """The mean value between each two neighbouring edges; the function is zero before its first time."""
+    area = np.concatenate([[0.0], np.cumsum(values[:-1] * np.diff(times).astype(np.float64))])
+    tail = np.maximum(edges - times[-1], 0) * float(values[-1])
+    return np.asarray(np.diff(np.interp(edges, times, area) + tail) / np.diff(edges))
+
+
+def round_length(span_s: float, most: int) -> int:
+    """The shortest everyday length of time of which at most `most` make up the span."""
+    minute, hour, day = 60, 3600, 86400
+    lengths = (minute, 10 * minute, hour, 3 * hour, 6 * hour, 12 * hour, day, 2 * day, 7 * day, 14 * day, 28 * day)
+    return next((length for length in lengths if span_s <= most * length), 364 * day)
+
 
 COLOURS = 8
 """How many series colours there are; the last one is a grey for all the rest."""

@@ -1,0 +1,321 @@
+"""The page of one log replayed under one or several policies: figures and pictures side by side."""
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from windrow.errors import UserError
+from windrow.model import Repairs, format_duration
+from windrow.report import plot
+from windrow.report.page import cell, facts, figure, note, notes, page, section, table
+from windrow.report.plot import (
+    Axis,
+    Frame,
+    averages,
+    count_axis,
+    log_duration_axis,
+    round_length,
+    share_axis,
+    time_axis,
+)
+from windrow.sim.settings import EVENTS, PLACEMENTS, POLICIES, PRIORITIES, REQUESTS
+from windrow.sim.simulation import BOUND_S, Simulation, Summary
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryFigure:
+    """One line of the comparison: its title, its field in Summary, and how to write a value."""
+
+    title: str
+    field: str
+    write: Callable[[float], str]
+    best: Callable[[Sequence[float]], float] | None = None
+    """Which of several values is the best one; None where none is better."""
+
+    def values(self, summaries: Sequence[Summary]) -> list[float]:
+        """This figure of each simulation."""
+        return [float(getattr(summary, self.field)) for summary in summaries]
+
+    def best_of(self, values: Sequence[float]) -> list[bool]:
+        """Which values to mark as best: none where all are the same, or nothing is to compare."""
+        if self.best is None or len(set(values)) < 2:
+            return [False] * len(values)
+        return [value == self.best(values) for value in values]
+
+
+FIGURES = (
+    SummaryFigure("mean wait", "mean_wait_s", format_duration, min),
+    SummaryFigure("median wait", "median_wait_s", format_duration, min),
+    SummaryFigure("90 % wait at most", "p90_wait_s", format_duration, min),
+    SummaryFigure("99 % wait at most", "p99_wait_s", format_duration, min),
+    SummaryFigure("longest wait", "max_wait_s", format_duration, min),
+    SummaryFigure("mean bounded slowdown", "mean_bounded_slowdown", "{:,.2f}".format, min),
+    SummaryFigure("utilization", "utilization", lambda share: f"{share:.2%}".replace("%", " %"), max),
+    SummaryFigure("makespan", "makespan_s", format_duration, min),
+    SummaryFigure("killed at their request", "killed", "{:,.0f}".format),
+    SummaryFigure("failures of nodes", "node_failures", "{:,.0f}".format),
+    SummaryFigure("runs that lost a node", "runs_hit", "{:,.0f}".format),
+    SummaryFigure("jobs lost with a node", "jobs_lost", "{:,.0f}".format),
+    SummaryFigure("lost with these runs", "lost_node_h", "{:,.0f} node-hours".format),
+    SummaryFigure("out of service", "out_node_h", "{:,.0f} node-hours".format),
+)
+
+
+Window = tuple[float, float]
+
+_WIDTH = 960
+_LEFT = 74
+_ROW = 116
+_GAP = 34
+_MOST_AVERAGES = 320
+_UNITS = (("week", 604800), ("day", 86400), ("hour", 3600), ("minute", 60))
+_ALIKE = 4  # scales that differ by no more than this share one axis
+
+
+def queue(simulations: Sequence[Simulation], window: Window) -> tuple[str, str]:
+    """The length of the queue, and its caption."""
+    lengths = [simulation.queue_length() for simulation in simulations]
+    peaks = [int(values.max()) for _, values in lengths]
+    alike = max(peaks) <= _ALIKE * max(1, min(peaks))
+
+    def draw(i: int, frame: Frame) -> str:
+        return plot.step_line(frame, *lengths[i], i % plot.COLOURS)
+
+    axes = [count_axis(max(peaks) if alike else peak, "jobs waiting", most_ticks=3) for peak in peaks]
+    names = [f"{s.label}: at most {peak:,} jobs wait" for s, peak in zip(simulations, peaks, strict=True)]
+    scale = "" if alike or len(peaks) == 1 else " Each row has its own scale."
+    caption = (
+        "The height of the line is the number of jobs submitted but not yet started at that time: "
+        f"the lower, the sooner jobs start.{scale}{_veil_words(window)}"
+    )
+    return _rows(simulations, names, axes, draw, window), caption
+
+
+def utilization(simulations: Sequence[Simulation], window: Window) -> tuple[str, str]:
+    """The share of nodes that are busy, and its caption."""
+    low, high = _span(simulations)
+    length = round_length(high - low, _MOST_AVERAGES)
+    edges = np.arange(low, high + length, length, dtype=np.float64)
+
+    def draw(i: int, frame: Frame) -> str:
+        times, busy = simulations[i].busy_nodes()
+        share = averages(times, busy, edges) / simulations[i].machine_nodes
+        middle = (edges[:-1] + edges[1:]) / 2
+        colour = i % plot.COLOURS
+        up = averages(*simulations[i].nodes_up(), edges) / simulations[i].machine_nodes
+        drawn = plot.line(frame, middle, up, colour, thin=True) if simulations[i].failures is not None else ""
+        drawn += plot.band(frame, middle, np.zeros(len(share)), share, colour)
+        return drawn + plot.line(frame, middle, share, colour)
+
+    names = [s.label for s in simulations]
+    axes = [share_axis("nodes busy")] * len(simulations)
+    caption = (
+        f"The height of the line is the share of nodes that run jobs, averaged over {_length_words(length)}. "
+        "At 100 % no node is idle; a gap while jobs wait is room that the policy could not use."
+        f"{' The thin line is the share of nodes that are not out.' if simulations[0].failures is not None else ''}"
+        f"{_veil_words(window)}"
+    )
+    return _rows(simulations, names, axes, draw, window), caption
+
+
+def _rows(
+    simulations: Sequence[Simulation],
+    names: Sequence[str],
+    y_axes: Sequence[Axis],
+    draw: Callable[[int, Frame], str],
+    window: Window,
+) -> str:
+    low, high = _span(simulations)
+    x = time_axis(low, high, "since the first submission")
+    parts = []
+    for i, y in enumerate(y_axes):
+        frame = Frame(_LEFT, 26 + i * (_ROW + _GAP), _WIDTH - _LEFT - 16, _ROW, x, y)
+        parts.append(plot.axes(frame, x_labels=i + 1 == len(y_axes)))
+        parts.append(draw(i, frame))
+        parts.append(plot.shade(frame, low, window[0]) + plot.shade(frame, window[1], high))
+        parts.append(plot.text(frame.left, frame.top - 9, names[i], "name"))
+    return plot.picture(_WIDTH, 26 + len(y_axes) * (_ROW + _GAP) + 16, f"{y_axes[0].title} over time", parts)
+
+
+def _span(simulations: Sequence[Simulation]) -> tuple[float, float]:
+    low = min(int(simulation.log.submit_s[0]) for simulation in simulations)
+    return low, max(int(simulation.end_s.max()) for simulation in simulations)
+
+
+def _veil_words(window: Window) -> str:
+    return "" if window == (0, math.inf) else " Veiled: submitted outside of the window that is counted."
+
+
+def _length_words(length_s: int) -> str:
+    unit, seconds = next((u, s) for u, s in _UNITS if length_s % s == 0)
+    count = length_s // seconds
+    return f"{count} {unit}s" if count > 1 else f"{'an' if unit == 'hour' else 'a'} {unit}"
+
+
+Ints = NDArray[np.int64]
+
+_HEIGHT = 380
+_POINTS = 400
+
+
+def distribution(simulations: Sequence[Simulation], window: Window) -> tuple[str, str, str]:
+    """For each length of wait the share of jobs that wait no longer; with caption and legend."""
+    waits = [np.sort(s.wait_s[_counted(s, window)]) for s in simulations]
+    x = log_duration_axis(1, max(2, *(int(w[-1]) for w in waits)), "wait")
+    frame = Frame(_LEFT, 14, _WIDTH - _LEFT - 30, _HEIGHT - 64, x, share_axis("jobs that wait no longer"))
+    places = np.geomspace(x.low, x.high, _POINTS)
+    parts = [plot.axes(frame)]
+    for i, wait in enumerate(waits):
+        share = np.searchsorted(wait, places, side="right") / len(wait)
+        parts.append(plot.line(frame, places, share, i % plot.COLOURS))
+    at_once = ", ".join(f"{(w <= 1).mean():.0%} under {s.label}" for s, w in zip(simulations, waits, strict=True))
+    caption = (
+        "Pick a wait below and go up to a curve: that share of jobs waits no longer. The higher the curve, the better. "
+        f"The curves begin at the left with the jobs that wait a second at most: {at_once}."
+    )
+    return plot.picture(_WIDTH, _HEIGHT, "Distribution of waits", parts), caption, _legend(simulations)
+
+
+def by_width(simulations: Sequence[Simulation], window: Window) -> tuple[str, str, str]:
+    """The mean wait of jobs by how many nodes they ask for; with caption and legend."""
+    widest = max(int(s.log.nodes[_counted(s, window)].max()) for s in simulations)
+    classes = width_classes(widest)
+    means = [mean_waits(s, classes, window) for s in simulations]
+    all_means = np.concatenate(means)
+    known = np.maximum(all_means[~np.isnan(all_means)], 1)
+    y = log_duration_axis(float(known.min()), max(2.0, float(known.max())), "mean wait")
+    ticks = tuple((float(i), _class_name(*c)) for i, c in enumerate(classes))
+    x = Axis(-0.5, len(classes) - 0.5, ticks, "nodes requested")
+    frame = Frame(_LEFT, 14, _WIDTH - _LEFT - 30, _HEIGHT - 64, x, y)
+    parts = [plot.axes(frame), *(_class_marks(frame, i, s, means[i], classes) for i, s in enumerate(simulations))]
+    caption = (
+        "Each mark is the mean wait of the jobs that request that many nodes: the lower, the better. The scale is "
+        "logarithmic, so equal steps up are equal factors. A line that climbs to the right means that wide jobs pay."
+    )
+    return plot.picture(_WIDTH, _HEIGHT, "Mean wait by width of job", parts), caption, _legend(simulations)
+
+
+def width_classes(widest: int) -> list[tuple[int, int]]:
+    """Ranges of widths, both ends included: 1, 2, 3-4, 5-8, and so on, the last one cut at `widest`."""
+    ends = [1]
+    while ends[-1] < widest:
+        ends.append(2 * ends[-1])
+    begins = [1, *(end + 1 for end in ends[:-1])]
+    return [(begin, min(end, widest)) for begin, end in zip(begins, ends, strict=True)]
+
+
+def mean_waits(simulation: Simulation, classes: Sequence[tuple[int, int]], window: Window) -> NDArray[np.float64]:
+    """The mean wait of the jobs counted in each class; NaN where a class has none."""
+    counted = _counted(simulation, window)
+    wait, nodes = simulation.wait_s[counted], simulation.log.nodes[counted]
+    place = np.searchsorted([end for _, end in classes], nodes)
+    total = np.bincount(place, weights=wait, minlength=len(classes))
+    count = np.bincount(place, minlength=len(classes))
+    return np.asarray(np.divide(total, count, out=np.full(len(classes), np.nan), where=count > 0))
+
+
+def _class_marks(
+    frame: Frame, i: int, simulation: Simulation, means: NDArray[np.float64], classes: Sequence[tuple[int, int]]
+) -> str:
+    there = np.flatnonzero(~np.isnan(means)).tolist()
+    hints = [
+        f"{simulation.label}, {_class_name(*classes[k])} nodes: mean wait {format_duration(means[k])}" for k in there
+    ]
+    colour = i % plot.COLOURS
+    marks = plot.markers(frame, there, means[there], colour, hints)
+    return plot.line(frame, there, means[there], colour, thin=True) + marks
+
+
+def _class_name(begin: int, end: int) -> str:
+    return f"{begin:,}" if begin == end else f"{begin:,}–{end:,}"
+
+
+def _counted(simulation: Simulation, window: Window) -> NDArray[np.bool_]:
+    submit_s = simulation.log.submit_s
+    return (submit_s >= window[0]) & (submit_s < window[1])
+
+
+def _legend(simulations: Sequence[Simulation]) -> str:
+    return plot.legend([simulation.label for simulation in simulations])
+
+
+_WORDS = (
+    ("wait", "from a job's submission to its start"),
+    ("bounded slowdown", f"(wait + run) / run, where runs under {BOUND_S} s count as {BOUND_S} s; 1 means no wait"),
+    ("utilization", "node-seconds that the jobs counted ran, of all that the machine had during the makespan"),
+    ("makespan", "from the first submission to the last end, of the jobs counted"),
+)
+_FAILED = (
+    ("runs that lost a node", "jobs that were killed because one of their nodes failed, each time that they were"),
+    ("lost with these runs", "what they had held until then; utilization and bounded slowdown count the last run only"),
+    ("out of service", "from failures to the end of repairs, during the makespan"),
+)
+_MEANINGS: Mapping[str, Mapping[str, str]] = {
+    "priority": PRIORITIES,
+    "requests": REQUESTS,
+    "events": EVENTS,
+    "placement": PLACEMENTS,
+    "cap": {},
+    "failures": {},
+}
+
+
+def simulation_page(
+    simulations: Sequence[Simulation], *, from_s: float = 0, to_s: float = math.inf, repairs: Repairs | None = None
+) -> str:
+    """HTML that compares simulations of one log. Jobs submitted in [from_s, to_s) are counted.
+
+    `repairs` are those of the whole log, where only a part of it was simulated.
+    """
+    if not simulations:
+        raise UserError("a report needs at least one simulation")
+    summaries = [simulation.summary(from_s, to_s) for simulation in simulations]
+    labels = [simulation.label for simulation in simulations]
+    first, window = simulations[0], (from_s, to_s)
+    title = f"{first.log.name} under {labels[0]}" if len(labels) == 1 else f"{first.log.name}: {len(labels)} policies"
+    under = labels[0] if len(labels) == 1 else ", ".join(labels[:-1]) + " and " + labels[-1]
+    lead = f"{summaries[0].jobs:,} jobs on {first.machine_nodes:,} nodes, simulated under {under}."
+    names = {label: "depth:K" if label.startswith("depth:") else label for label in labels}
+    known = [f"{label}: {POLICIES[name]}" for label, name in names.items() if name in POLICIES]
+    sections = [
+        section("What was simulated", facts(_what(first, window, repairs or first.log.repairs)), notes(known)),
+        section("Figures", _table(labels, summaries), facts(_WORDS + (_FAILED if first.failures is not None else ()))),
+        section("Jobs waiting", figure(*queue(simulations, window))),
+        section("Nodes busy", figure(*utilization(simulations, window))),
+        section("How long jobs wait", figure(*distribution(simulations, window))),
+        section("Who waits: narrow and wide jobs", figure(*by_width(simulations, window))),
+    ]
+    return page(title, lead, sections)
+
+
+def _what(simulation: Simulation, window: tuple[float, float], repairs: Repairs) -> Iterator[tuple[str, str]]:
+    log, (from_s, to_s) = simulation.log, window
+    span = format_duration(float(log.submit_s[-1] - log.submit_s[0]))
+    yield "log", f"{log.name}: {len(log):,} jobs, submitted within {span}"
+    yield "machine", f"{simulation.machine_nodes:,} nodes"
+    if log.load:
+        yield "load", f"the jobs run for {log.load:.0%} of the node-seconds from the first submission to the last"
+    if window != (0, math.inf):
+        end = "the end" if math.isinf(to_s) else format_duration(to_s)
+        yield "counted", f"jobs submitted from {format_duration(from_s)} to {end}; all others run too, but do not count"
+    for name, value in simulation.settings.items():
+        if name in _MEANINGS:
+            meaning = _MEANINGS[name].get(value)
+            yield name, f"{value}: {meaning}" if meaning else value
+    yield "cleaning", "\n".join(repairs.lines()) or "no job had to be repaired or dropped"
+
+
+def _table(labels: Sequence[str], summaries: Sequence[Summary]) -> str:
+    rows = [[cell(f.title), *_cells(f, summaries)] for f in FIGURES if f.best or any(f.values(summaries))]
+    hint = note("Bold: the best of its row.") if len(labels) > 1 else ""
+    return table(["", *labels], rows) + hint
+
+
+def _cells(what: SummaryFigure, summaries: Sequence[Summary]) -> Iterator[str]:
+    values = what.values(summaries)
+    for value, best in zip(values, what.best_of(values), strict=True):
+        seconds = f"{value:,.0f} s" if what.field.endswith("_s") and value >= 120 else ""
+        yield cell(what.write(value), seconds, best=best)

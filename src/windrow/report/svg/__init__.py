@@ -1,1 +1,0 @@
-"""Pictures as SVG, drawn by hand: axes, plots, bars."""

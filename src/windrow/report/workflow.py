@@ -1,0 +1,245 @@
+"""The page of one workflow: figures, profile (tasks and work of each level), kinds, and a drawing where it is small.
+
+The drawing has levels as rows from the top down, tasks as dots, dependencies as curves. Within its row each task goes
+near the middle of its parents and children (the barycentre heuristic of Sugiyama, Tagawa and Toda), which untangles
+most of what can be untangled; it is not a search for the fewest crossings.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from html import escape
+
+import numpy as np
+
+from windrow.model import Adjacency, Workflow, format_duration
+from windrow.model.size import format_size
+from windrow.report import plot
+from windrow.report.page import facts, figure, note, page, section, table
+from windrow.report.plot import Axis, Frame, count_axis, legend, round_step
+from windrow.shape import Kind, Shape, kinds
+
+MOST_TASKS = 600
+MOST_EDGES = 4000
+_MOST_LEVELS = 60
+_MOST_WIDTH = 240
+
+_WIDTH = 960
+_LEFT = 58
+_RIGHT = 190
+_MIDDLE = _LEFT + (_WIDTH - _LEFT - _RIGHT) / 2
+_SWEEPS = 6
+
+Places = list[tuple[float, float]]
+
+
+def kind_colours(workflow: Workflow) -> tuple[dict[str, int], list[str]]:
+    """A colour for each kind of task, and the names for the legend; the grey is for all kinds beyond the sixth."""
+    found = kinds(workflow)
+    most = sorted(found, key=lambda kind: -kind.tasks)[: plot.COLOURS - 1] if len(found) >= plot.COLOURS else found
+    shown = [kind.name for kind in found if kind in most]
+    colours = {kind.name: shown.index(kind.name) if kind.name in shown else plot.COLOURS - 1 for kind in found}
+    return colours, [name or "tasks" for name in shown] + (["others"] if len(found) > len(shown) else [])
+
+
+def can_be_drawn(figures: Shape) -> bool:
+    """Whether a drawing of every task would still be readable."""
+    small = figures.tasks <= MOST_TASKS and figures.edges <= MOST_EDGES
+    return small and figures.levels <= _MOST_LEVELS and figures.width <= _MOST_WIDTH
+
+
+def drawing(workflow: Workflow, figures: Shape, colours: Mapping[str, int]) -> str:
+    """The picture; `colours` has a colour for each kind of task."""
+    rows = untangled(workflow)
+    gap = 74.0 if figures.levels <= 12 else 52.0
+    places: Places = [(0.0, 0.0)] * len(workflow)
+    for level, row in enumerate(rows):
+        for i, v in enumerate(row):
+            places[v] = (_MIDDLE + (i - (len(row) - 1) / 2) * _spacing(row), 24 + level * gap)
+    critical = {workflow.number(task_id) for task_id in figures.critical_tasks}
+    parts = [*_edges(workflow, places, critical), *_labels(workflow, rows, gap)]
+    for row in rows:
+        parts.extend(_dots(workflow, row, places, colours))
+    return plot.picture(_WIDTH, 48 + (figures.levels - 1) * gap, f"Tasks of {workflow.name} by level", parts)
+
+
+def _spacing(row: Sequence[int]) -> float:
+    return min(44.0, (_WIDTH - _LEFT - _RIGHT) / max(1, len(row) - 1))
+
+
+def untangled(workflow: Workflow) -> list[list[int]]:
+    """Task numbers of each level, in the order from left to right."""
+    rows: list[list[int]] = [[] for _ in range(workflow.depth)]
+    for v, level in enumerate(workflow.levels.tolist()):
+        rows[level].append(v)
+    place = np.zeros(len(workflow))
+    for row in rows:
+        _settle(row, place)
+    for _ in range(_SWEEPS):
+        for row in rows[1:]:
+            _sort_by_neighbours(row, workflow.parents, place)
+        for row in rows[-2::-1]:
+            _sort_by_neighbours(row, workflow.children, place)
+    return rows
+
+
+def _sort_by_neighbours(row: list[int], neighbours: Adjacency, place: plot.Floats) -> None:
+    means = {v: float(place[of].mean()) if len(of := neighbours.of(v)) else float(place[v]) for v in row}
+    row.sort(key=means.__getitem__)
+    _settle(row, place)
+
+
+def _settle(row: Sequence[int], place: plot.Floats) -> None:
+    """Places around zero, one apart, so that rows of any width share their middle."""
+    place[row] = np.arange(len(row)) - (len(row) - 1) / 2
+
+
+def _edges(workflow: Workflow, places: Places, critical: set[int]) -> list[str]:
+    plain: list[str] = []
+    strong: list[str] = []
+    for v in range(len(workflow)):
+        for p in workflow.parents.of(v).tolist():
+            (a, b), (c, d) = places[p], places[v]
+            bend = (d - b) * 0.5
+            curve = f"M{a:.1f} {b:.1f}C{a:.1f} {b + bend:.1f} {c:.1f} {d - bend:.1f} {c:.1f} {d:.1f}"
+            (strong if p in critical and v in critical else plain).append(curve)
+    return [f'<path class="edge" d="{"".join(plain)}"/>', f'<path class="edge critical" d="{"".join(strong)}"/>']
+
+
+def _labels(workflow: Workflow, rows: Sequence[Sequence[int]], gap: float) -> list[str]:
+    parts = []
+    for level, row in enumerate(rows):
+        y = 28 + level * gap
+        (kind, count), *others = Counter(workflow.kinds[v] or "task" for v in row).most_common()
+        words = f"{count} {kind}"
+        more = f" + {len(row) - count}" if others else ""
+        parts.append(plot.text(8, y, f"{level}", "strong"))
+        most = 22 - len(more)
+        words = words if len(words) <= most else words[: most - 1] + "…"
+        parts.append(plot.text(_WIDTH - _RIGHT + 24, y, words + more))
+    return parts
+
+
+def _dots(workflow: Workflow, row: Sequence[int], places: Places, colours: Mapping[str, int]) -> list[str]:
+    """Dots whose area grows with the run time, the longest task having the largest; none too small to be seen."""
+    longest = float(workflow.runtime_s.max()) or 1.0
+    smallest, largest = min(2.5, _spacing(row) / 2), min(8.0, _spacing(row) / 2 + 1)
+    radius = np.maximum(smallest, largest * np.sqrt(workflow.runtime_s / longest))
+    return [
+        f'<circle class="task c{colours[workflow.kinds[v]]}" '
+        f'cx="{places[v][0]:.1f}" cy="{places[v][1]:.1f}" r="{radius[v]:.1f}">'
+        f"<title>{escape(_hint(workflow, v))}</title></circle>"
+        for v in row
+    ]
+
+
+def _hint(workflow: Workflow, v: int) -> str:
+    kind = f" ({workflow.kinds[v]})" if workflow.kinds[v] else ""
+    return f"{workflow.ids[v]}{kind}: {format_duration(float(workflow.runtime_s[v]))}"
+
+
+_BARS_LEFT = 74
+_MOST_BARS = 40
+_BAR = 24
+
+
+def profile(workflow: Workflow, figures: Shape, colours: Mapping[str, int]) -> tuple[str, str]:
+    """The picture and its caption: one bar per level, or two lines where there are many levels."""
+    if figures.levels <= _MOST_BARS:
+        caption = (
+            "One bar per level, from the entry tasks down; its length is the number of tasks, its colours are their "
+            "kinds. Beside it: tasks, and their run times in sum. Each task needs some task of the level above to end."
+        )
+        return _bars(workflow, figures, colours), caption
+    caption = (
+        "The levels from left to right, entry tasks first. Above: how many tasks each has; below: their work in sum."
+    )
+    return _lines(figures), caption
+
+
+def _bars(workflow: Workflow, figures: Shape, colours: Mapping[str, int]) -> str:
+    counts: list[dict[str, int]] = [{} for _ in range(figures.levels)]
+    for kind, level in zip(workflow.kinds, workflow.levels.tolist(), strict=True):
+        counts[level][kind] = counts[level].get(kind, 0) + 1
+    length = (_WIDTH - _BARS_LEFT - 170) / figures.width
+    parts = []
+    for level, found in enumerate(counts):
+        y = 6 + level * _BAR
+        parts.append(plot.text(_BARS_LEFT - 12, y + 14, f"level {level}", "end"))
+        x = float(_BARS_LEFT)
+        for kind, count in found.items():
+            hint = escape(f"level {level}: {count:,} {kind or 'tasks'}")
+            box = f'x="{x:.1f}" y="{y}" width="{max(count * length, 0.5):.1f}" height="{_BAR - 6}"'
+            parts.append(f'<rect class="bar c{colours[kind]}" {box}><title>{hint}</title></rect>')
+            x += count * length
+        words = f"{figures.widths[level]:,} · {format_duration(figures.level_work_s[level])}"
+        parts.append(plot.text(x + 8, y + 14, words))
+    return plot.picture(_WIDTH, 12 + figures.levels * _BAR, "Tasks on each level", parts)
+
+
+def _lines(figures: Shape) -> str:
+    step = round_step(figures.levels, 8)
+    ticks = tuple((i * step, f"{i * step:,.0f}") for i in range(int((figures.levels - 1) // step) + 1))
+    x = Axis(0, figures.levels, ticks, "level")
+    hours = np.array(figures.level_work_s) / 3600
+    rows = [("tasks", np.array(figures.widths)), ("work in hours", hours)]
+    levels = np.arange(figures.levels + 1)
+    parts = []
+    for i, (name, values) in enumerate(rows):
+        frame = Frame(
+            _BARS_LEFT, 26 + i * 180, _WIDTH - _BARS_LEFT - 16, 130, x, count_axis(float(values.max()), most_ticks=4)
+        )
+        parts.append(plot.axes(frame, x_labels=i + 1 == len(rows)))
+        parts.append(plot.step_line(frame, levels, np.append(values, values[-1]), i))
+        parts.append(plot.text(frame.left, frame.top - 9, f"{name}: at most {values.max():,.4g} on a level", "name"))
+    return plot.picture(_WIDTH, 26 + 180 * len(rows) + 16, "Tasks and work by level", parts)
+
+
+_MOST_KINDS = 30
+
+
+def workflow_page(workflow: Workflow, figures: Shape, *, token: int, exact: int | None) -> str:
+    """HTML about a workflow. `exact` is its level of parallelism, or None where it was not computed."""
+    colours, keys = kind_colours(workflow)
+    picture, caption = profile(workflow, figures, colours)
+    sections = [
+        section("In figures", facts(_facts(figures, token, exact))),
+        section("Level by level", figure(picture, caption, legend(keys, marks=False))),
+        section("Kinds of task", _kinds(kinds(workflow))),
+        section("Task by task", _drawing(workflow, figures, colours, keys)),
+    ]
+    lead = f"{figures.tasks:,} tasks on {figures.levels:,} levels, {format_duration(figures.work_s)} of work."
+    return page(f"Workflow {workflow.name}", lead, sections)
+
+
+def _facts(figures: Shape, token: int, exact: int | None) -> Iterator[tuple[str, str]]:
+    yield "tasks", f"{figures.tasks:,}, with {figures.edges:,} dependencies"
+    moved = f"tasks read {format_size(figures.moved_bytes)} of each other"
+    yield "files", f"{figures.files:,}, {format_size(figures.size_bytes)} in all; {moved}"
+    yield "levels", f"{figures.levels:,}, the widest with {figures.width:,} tasks"
+    yield "work", f"{format_duration(figures.work_s)}, the sum of all run times"
+    path = f"{format_duration(figures.critical_path_s)} along {len(figures.critical_tasks):,} tasks"
+    yield "critical path", f"{path}: no number of nodes runs the workflow faster"
+    speedup = figures.work_s / figures.critical_path_s if figures.critical_path_s else 1.0
+    yield "mean parallelism", f"{speedup:,.1f}, work divided by critical path: more nodes cannot be busy all the time"
+    words = "not computed" if exact is None else f"{exact:,} tasks can run at once at most"
+    yield "level of parallelism", f"{words} (by tokens, an estimate from below: {token:,})"
+
+
+def _kinds(found: Sequence[Kind]) -> str:
+    rows = []
+    for kind in found[:_MOST_KINDS]:
+        times = map(format_duration, (kind.work_s / kind.tasks, kind.work_s))
+        levels = "–".join(map(str, dict.fromkeys((kind.first_level, kind.last_level))))
+        rows.append((kind.name or "(no name)", f"{kind.tasks:,}", *times, levels))
+    return table(["kind", "tasks", "mean run", "work", "levels"], rows, len(found) - len(rows), " kinds")
+
+
+def _drawing(workflow: Workflow, figures: Shape, colours: dict[str, int], keys: Sequence[str]) -> str:
+    if not can_be_drawn(figures):
+        return note("The workflow is too large to draw every task in a way that could be read.")
+    caption = (
+        "Every dot is a task: its row is its level (numbers at the left), its colour its kind; of two in a row the "
+        "larger runs longer. Curves are dependencies, downwards, the strong ones the critical path. Rest the pointer "
+        "on a dot for its name."
+    )
+    return figure(drawing(workflow, figures, colours), caption, legend(keys, marks=False))
