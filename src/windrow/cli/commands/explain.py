@@ -36,7 +36,6 @@ def run(args: argparse.Namespace) -> int:
         explain_task,
         nothing_can_start,
     )
-    from windrow.report.run.view import ExplanationView
 
     told = options.run_of(args).recorded(time.time())
     story, workflow = told.story, told.story.workflow
@@ -57,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
         lines.append(f"warning: {warning}")
         short = [*short[: LINES_MAX - 1], lines[-1]]
     if args.json:
-        terminal.print_json(ExplanationView(told.name, args.what, short, lines))
+        terminal.print_json({"run": told.name, "what": args.what, "answer": short, "lines": lines})
         return 0
     print(printable("\n".join(lines if args.all else short)))
     if not args.all and len(lines) > len(short):
