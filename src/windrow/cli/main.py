@@ -1,7 +1,7 @@
 """The door: picks the command, turns errors into one line and an exit code.
 
-Each command is a module of `commands` with `SUMMARY` (a sentence), `EPILOG` (what ends its help, examples above all),
-`add_arguments(parser)` and `run(args) -> int`.
+Each command is a module of `commands` with `add_arguments(parser)` and `run(args)`, and a text beside it: in its first
+line a sentence, then what ends its help, examples above all.
 Rule 1: their top level imports nothing that needs more than the standard library, so that help comes at once. Rule 2:
 exceptions stop here, and only those of Windrow's own tree; anything else is a bug and shows its traceback.
 """
@@ -51,14 +51,11 @@ Each command has its own help: windrow help run
 class Command(Protocol):
     """What a command's module offers."""
 
-    SUMMARY: str
-    EPILOG: str
-
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Declare the options."""
 
-    def run(self, args: argparse.Namespace) -> int:
-        """Do it; the exit code."""
+    def run(self, args: argparse.Namespace) -> int | None:
+        """Do it; the exit code, where that is not 0."""
 
 
 class _Once(argparse._StoreAction):
@@ -145,7 +142,7 @@ def _run(argv: Sequence[str]) -> int:
         parser.print_help()
         return 0
     progress.announce_compiling()
-    return _module(chosen).run(args)
+    return _module(chosen).run(args) or 0
 
 
 def _parser(chosen: str | None) -> Parser:
@@ -161,7 +158,8 @@ def _parser(chosen: str | None) -> Parser:
     if chosen is not None:
         module = _module(chosen)
         commands = parser.add_subparsers(dest="command", metavar="COMMAND")
-        module.add_arguments(commands.add_parser(chosen, description=module.SUMMARY, epilog=module.EPILOG, **looks))
+        summary, epilog = _texts(chosen)
+        module.add_arguments(commands.add_parser(chosen, description=summary, epilog=epilog, **looks))
     return parser
 
 
@@ -169,16 +167,21 @@ def _overview() -> str:
     """Every command with its sentence, by what one wants to do."""
     columns = max(40, min(120, shutil.get_terminal_size().columns)) - 2
     width = 4 + max(map(len, COMMANDS))
+    indent = " " * width
     blocks = []
     for title, names in GROUPS.items():
         lines = [
-            textwrap.fill(
-                _module(name).SUMMARY, columns, initial_indent=f"  {name:<{width - 2}}", subsequent_indent=" " * width
-            )
+            textwrap.fill(_texts(name)[0], columns, initial_indent=f"  {name:<{width - 2}}", subsequent_indent=indent)
             for name in names
         ]
         blocks.append("\n".join([f"{title}:", *lines]))
     return "\n\n".join(blocks)
+
+
+def _texts(command: str) -> tuple[str, str]:
+    """Its sentence, and what ends its help."""
+    summary, _, end = Path(__file__).parent.joinpath("commands", f"{command}.txt").read_text("utf-8").partition("\n")
+    return summary, end
 
 
 def _module(command: str) -> Command:

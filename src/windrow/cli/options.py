@@ -114,6 +114,11 @@ def add_of_run(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--run", type=place, metavar="RUN", help="which run (default: the latest)")
 
 
+def add_listings(parser: argparse.ArgumentParser, tables: Mapping[str, Mapping[str, str]], more: str = "") -> None:
+    """Put them before what ends the help."""
+    parser.epilog = listings(tables) + more + (parser.epilog or "")
+
+
 def listings(tables: Mapping[str, Mapping[str, str]]) -> str:
     """Names that options may take, with a sentence each, under their titles, for the end of a help page."""
     text = ""

@@ -73,11 +73,11 @@ def add_one_run(parser: argparse.ArgumentParser) -> None:
     add("--strategy S", default="auto", help="see below (default: auto, which is foresight)")
 
 
-def meanings() -> str:
-    """The strategies with a sentence each, and how times are written, for help pages."""
+def add_meanings(parser: argparse.ArgumentParser) -> None:
+    """The strategies with a sentence each, and how times are written, in the help."""
     from windrow.app.strategies import MEANINGS
 
-    return options.listings({"strategies": MEANINGS}) + TIMES
+    options.add_listings(parser, {"strategies": MEANINGS}, TIMES)
 
 
 def read_scenario(args: argparse.Namespace) -> Scenario:

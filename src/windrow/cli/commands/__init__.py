@@ -1,1 +1,1 @@
-"""The commands, one file each: `SUMMARY`, `add_arguments(parser)`, `run(args)`."""
+"""The commands, one file each with `add_arguments(parser)` and `run(args)`, and a text of its help."""

@@ -6,21 +6,13 @@ import time
 from windrow.cli import options, terminal
 from windrow.manager.states import ACTIVE, RunState, TaskState
 
-SUMMARY = "Stop a run and cancel its jobs; finished tasks stay finished, and windrow resume continues it."
-
-EPILOG = """
-examples:
-  windrow cancel
-  windrow cancel montage-3
-"""
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     options.add_run(parser)
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> None:
     """Ask the manager to stop the run, or stop it here if it has no manager."""
     from windrow.app.execute import drive, managed
     from windrow.app.requests import ask_to_stop
@@ -30,7 +22,7 @@ def run(args: argparse.Namespace) -> int:
     told = RunView(paths)
     if told.state not in (*ACTIVE, RunState.INTERRUPTED):
         terminal.say(f"{paths.name} is {told.state}; nothing to stop")
-        return 0
+        return
     ask_to_stop(paths)
     while told.holder is not None:
         time.sleep(0.2)
@@ -45,4 +37,3 @@ def run(args: argparse.Namespace) -> int:
         terminal.say(f"{paths.name} is stopped: {done}; windrow resume {paths.name} continues it")
     else:
         terminal.say(f"{paths.name} ended before it could be stopped: it is {told.state}, {done}")
-    return 0

@@ -23,15 +23,6 @@ if TYPE_CHECKING:
     from windrow.lab.scenario import Scenario
     from windrow.report.comparison import Column
 
-SUMMARY = "Run a workflow by several strategies on a simulated cluster and compare makespans, waits and node-hours."
-
-EPILOG = """
-examples:
-  windrow compare montage.json
-  windrow compare montage.json --log KTH-SP2-1996-2.1-cln.swf.gz --from 1d --to 7d --every 30m --html compare.html
-  windrow compare montage.json --failures nodes=30d,repair=4h --seed 1
-  windrow compare montage.json --log log.swf --at 5d --strategies one-job,zhang,glume --noise 0.3 --seed 1 --json
-"""
 
 _PLOT = 60
 _WIDE = 116  # columns that the whole table may take
@@ -39,7 +30,7 @@ _WIDE = 116  # columns that the whole table may take
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.epilog = shared.meanings() + EPILOG
+    shared.add_meanings(parser)
     shared.add_workflow_and_log(parser)
     parser.add_argument("--strategies", metavar="A,B,...", help="which to compare, see below (default: all)")
     when = parser.add_argument_group("when the workflow is submitted")
@@ -54,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_json(output)
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> None:
     """Read, try everything, and hand out the results."""
     from windrow.app.strategies import find_strategy
     from windrow.lab.compare import compare_in
@@ -77,7 +68,6 @@ def run(args: argparse.Namespace) -> int:
         terminal.print_json(_as_json(comparison, args))
     else:
         _show(comparison, lines, args.html)
-    return 0
 
 
 def _times(args: argparse.Namespace, scenario: Scenario) -> list[int]:

@@ -5,16 +5,6 @@ from dataclasses import asdict
 
 from windrow.cli import options, terminal
 
-SUMMARY = "Try all that a run needs of a queue or site: login, queue, folder, Python, clock, files both ways."
-
-EPILOG = """\
-Nothing is left behind at the site but the agent, a file of some 90 kB in its folder.
-Exit code 1 where something does not work.
-
-examples:
-  windrow doctor --on west
-"""
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""

@@ -6,17 +6,6 @@ import time
 from windrow.cli import options, terminal
 from windrow.errors import UserError, printable
 
-SUMMARY = "Explain why a task or a job ran where and when it did, or why it waits."
-
-EPILOG = """
-examples:
-  windrow explain align-17             why this task ran where and when it did, or why it waits
-  windrow explain 3 --run montage-3    why job 3 was cut and submitted as it was
-  windrow explain 3 --all              the same, with every alternative and prediction
-
-Jobs are numbered from 0: in windrow status, in the names of their folders, and at the end of their names in the queue.
-"""
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
@@ -26,7 +15,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_json(parser, "instead of text")
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> None:
     """Find it and explain it."""
     from windrow.report.run.explanation import (
         LINES_MAX,
@@ -57,8 +46,7 @@ def run(args: argparse.Namespace) -> int:
         short = [*short[: LINES_MAX - 1], lines[-1]]
     if args.json:
         terminal.print_json({"run": told.name, "what": args.what, "answer": short, "lines": lines})
-        return 0
+        return
     print(printable("\n".join(lines if args.all else short)))
     if not args.all and len(lines) > len(short):
         terminal.say("for details: --all")
-    return 0

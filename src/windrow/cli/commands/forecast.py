@@ -22,21 +22,6 @@ if TYPE_CHECKING:
     from windrow.forecast.twin import Twin
     from windrow.queues.port import Limits, Queue, Snapshot
 
-SUMMARY = "Predict when jobs would start if they were submitted now, and show how good past predictions were."
-
-EPILOG = """\
-sources:
-  twin     the live queue, read once and simulated here; requested times are taken as run times
-  system   the batch system's own estimate, for at most 12 of the jobs
-  history  past waits of such jobs: with 95 % confidence, half of them wait no longer
-
-times: seconds, or a number with a unit: 90, 30m, 4h, 2d
-
-examples:
-  windrow forecast
-  windrow forecast --on slurm --nodes 1,4,16 --time 10m,1h,1d
-  windrow forecast --on slurm --nodes 64 --time 12h --json
-"""
 
 _TIMES_S = (600, 3600, 4 * 3600)
 _PROBES = 12  # a person who asks once may ask for a handful at once; a probe takes some 10 ms of the controller

@@ -28,16 +28,6 @@ if TYPE_CHECKING:
     from windrow.recipes import Recipe
     from windrow.recipes.logs.models import LogModel
 
-SUMMARY = "Generate a workflow from a recipe, or a log from a model; the same seed gives the same file."
-
-EPILOG = """\
-RECIPE is the name of a recipe, or `log`, or `list` for all recipes and models with their parameters.
-
-examples:
-  windrow generate list
-  windrow generate montage --tasks 250 --work 500h --seed 1 -o montage.json
-  windrow generate log --model lublin --nodes 128 --jobs 5000 --seed 1 --set load=0.8 -o lublin.swf.gz
-"""
 
 _WORKFLOW_ONLY = ("tasks", "work", "ccr", "bandwidth", "even_levels")
 _LOG_ONLY = ("model", "jobs", "days", "nodes")

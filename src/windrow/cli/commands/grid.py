@@ -20,20 +20,6 @@ if TYPE_CHECKING:
     from windrow.grid.schedule import Schedule
     from windrow.grid.select import Bag, Refusal
 
-SUMMARY = "Study many clusters: generate a grid, select nodes by a description, schedule a workflow on them."
-
-EPILOG = """\
-A grid is a TOML or JSON file: clusters of equal nodes that are free, and links between them. Schedules are plans: run
-times are exact and there are no queues. (To run on several real clusters, see windrow run --on.)
-
-examples:
-  windrow grid generate list
-  windrow grid generate many-cluster -o grid.toml
-  windrow grid select grid.toml --describe 'TightBagOf(node)[1:20] { node = [Clock >= 2] [Rank = Clock] }'
-  windrow grid schedule grid.toml montage.json --schedulers heft,eacp+heft --html schedule.html
-
-Each action has its own help: windrow grid schedule --help
-"""
 
 _LANGUAGE = """\
 a description (the part of vgDL that Zhang's thesis uses):

@@ -20,20 +20,6 @@ if TYPE_CHECKING:
     from windrow.lab.campaign.summary import Summary
     from windrow.lab.campaign.sweep import Sweep, SweepResults
 
-SUMMARY = "Run a campaign: strategies tried over logs, workflows, times and settings, as a file lists them."
-
-EPILOG = """\
-A campaign may be stopped at any time, by kill -9 too: the same command continues where it was. The table is the same
-for any number of workers, shards and interruptions.
-
-With --on slurm, one array job runs the shards, and this command ends at once. Run it again to submit what is missing.
-
-examples:
-  windrow lab --example campaign.toml
-  windrow lab campaign.toml --out results
-  windrow lab campaign.toml --out results --on slurm --array 32 --set time=2:00:00 --set cpus-per-task=8
-  windrow lab --summary results --by log,cap
-"""
 
 # Title, key of the summary, what to divide by, how to write it.
 _COLUMNS = (

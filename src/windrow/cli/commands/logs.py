@@ -23,17 +23,6 @@ from windrow.model.bounds import COUNT_MAX
 if TYPE_CHECKING:
     from windrow.app.runs import RunView
 
-SUMMARY = "Print the output of a task (stdout and stderr), or follow it while the task runs."
-
-EPILOG = """
-The output goes to stdout, a line about it (attempt, file) to stderr. Without --attempt, the latest attempt is shown.
-
-examples:
-  windrow logs align-17
-  windrow logs align-17 -f
-  windrow logs align-17 --attempt 1 --run montage-3 | grep -i error
-  windrow logs --job 0                 the output of job 0 itself, for problems outside its tasks
-"""
 
 _BLOCK_BYTES = 1 << 16
 _LOOK_S = 0.3

@@ -29,23 +29,6 @@ if TYPE_CHECKING:
     from windrow.strategies.base import Candidate, Decision
     from windrow.strategies.choosing import Way
 
-SUMMARY = (
-    "Show how a strategy would cut a workflow into jobs, and why: on a simulated cluster, or with --on on a real one."
-)
-
-EPILOG = """
-Without --on, the cluster is a simulated one with the load of a log (--log, or a synthetic log of 128 nodes).
-`windrow run -n WORKFLOW` plans on the queue that `windrow run` would use, with the same checks.
-
-The first table is what would be submitted now. The second is the whole run, played in the simulation: what is submitted
-later depends on the queue at that time. Jobs are numbered from 0, as in a real run, and so are levels: level 0 has the
-tasks that depend on no other (among the alternatives: on no other unfinished one).
-
-examples:
-  windrow plan montage.json --log KTH-SP2-1996-2.1-cln.swf.gz --at 3d
-  windrow plan montage.json --at 30h --strategy zhang --explain
-  windrow plan workflow.yaml --on slurm        what `windrow run` would submit now
-"""
 
 _MOST_JOBS = 24
 _MOST_CANDIDATES = 30
@@ -55,7 +38,7 @@ _PLOT = 60
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.epilog = shared.meanings() + EPILOG
+    shared.add_meanings(parser)
     shared.add_workflow_and_log(parser)
     shared.add_one_run(parser)
     shared.add_cluster(parser)

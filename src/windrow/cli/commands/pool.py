@@ -20,21 +20,6 @@ if TYPE_CHECKING:
     from windrow.pool.story import WorkflowStory
     from windrow.pool.view import PoolView
 
-SUMMARY = "Run a pool on this machine or inside an allocation: workflows arrive and share its processors."
-
-EPILOG = """
-The pool is kept in .windrow/pools/NAME of this folder; a NAME with a / is a path. Started inside a Slurm allocation, it
-uses the nodes of the allocation. Ctrl-C or --stop stop the pool and its running tasks; windrow pool NAME continues it,
-with the same settings unless others are given. However the pool ends, finished tasks stay finished.
-
-examples:
-  windrow pool lab --policy bf --cores 8 --detach
-  windrow submit workflow.yaml --pool lab
-  windrow status --pool lab
-  windrow pool lab --cancel 3
-  windrow pool lab --stop
-  sbatch --nodes=4 --exclusive --wrap "windrow pool lab --policy sr"
-"""
 
 _BIRTH_S = 60.0
 _STOP_S = 60.0
@@ -45,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     from windrow.streams.help_texts import POOL_POLICY_FORMS, SELECTION_MEANINGS
 
-    parser.epilog = options.listings({"policies": POOL_POLICY_FORMS, "selections": SELECTION_MEANINGS}) + EPILOG
+    options.add_listings(parser, {"policies": POOL_POLICY_FORMS, "selections": SELECTION_MEANINGS})
     add = options.adder(parser)
     add("pool NAME", place, help="name of the pool, or its folder (with a /)")
     add("--policy P", help="see below (default: bf)")
@@ -102,6 +87,7 @@ def _detach(folder: PoolFolder, wanted: dict[str, Any]) -> int:
         time.sleep(0.05)
     said = folder.log.read_text(errors="replace").strip().rpartition("\n")[2]
     raise OutsideError(f"pool {folder.name} failed to start; last line of {folder.log}: {said}")
+    return 0
 
 
 def _opened_s(folder: PoolFolder) -> float:

@@ -18,19 +18,6 @@ if TYPE_CHECKING:
 
     from windrow.forecast.failures import Reliability
 
-SUMMARY = "Show how often jobs of a site were lost, and what a job of some nodes and hours may expect."
-
-EPILOG = """
-From the accounts of the batch system where it has any (Slurm: everybody's jobs, as far as they are visible), else from
-your own runs. Counted are nodes that failed, failures of many nodes at once, and preemptions. Below 30 failures of
-nodes their rate is estimated with a prior of one in three years; from there on a Weibull distribution is fitted.
-What was found counts for 30 days: windrow plan shows the risk of jobs by it.
-
-examples:
-  windrow reliability --on slurm --nodes 16 --time 12h
-  windrow reliability --on west --since 90d --json
-"""
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
@@ -42,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_json(parser)
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> None:
     """Read, learn, keep, show."""
     from windrow.app.queues import no_answer, open_queue
     from windrow.forecast.failures import Lives, reliability
@@ -65,7 +52,6 @@ def run(args: argparse.Namespace) -> int:
         terminal.print_json(facts | {"job": {"nodes": args.nodes, "time_s": args.time_s, **job}})
     else:
         terminal.show(terminal.text(*_lines(found, args, source)), *_suspects(found))
-    return 0
 
 
 def _lines(found: Reliability, args: argparse.Namespace, source: str) -> list[str]:

@@ -16,19 +16,6 @@ if TYPE_CHECKING:
     from windrow.manager.figures import RecordedRun
     from windrow.report.run.crate import CrateFile
 
-SUMMARY = "Write one self-contained page about a run: its jobs, waits and tasks over time."
-
-EPILOG = """
-Any run can be shown, also one that is running, stopped or failed. The page opens in any browser.
---crate makes a folder with ro-crate-metadata.json (Workflow Run RO-Crate 0.5) and the workflow. Files that tasks read
-and wrote are named there with size and SHA-256; they stay where they are.
-
-examples:
-  windrow report
-  windrow report montage-3 --html montage.html
-  windrow report --crate montage-crate
-"""
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
@@ -39,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--json", action="store_true", help="print one JSON object with paths and figures")
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> None:
     """Read, write, and say where."""
     from windrow.report.run.page import run_page
     from windrow.report.run.view import report_view
@@ -58,7 +45,6 @@ def run(args: argparse.Namespace) -> int:
         terminal.print_json(report_view(report, page, args.crate))
     else:
         print(page, *([] if args.crate is None else [args.crate]), sep="\n")
-    return 0
 
 
 def write_crate(folder: Path, told: RunView, report: RecordedRun) -> None:

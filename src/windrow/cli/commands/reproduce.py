@@ -16,29 +16,7 @@ from windrow.reproductions import PAPERS
 if TYPE_CHECKING:
     from windrow.reproductions.paper import Paper, PaperPlan, Wishes
 
-SUMMARY = "Repeat the experiments of a paper and compare our numbers with the printed ones."
 
-EPILOG = """\
-papers, and our own claims:
-%s
-
-It may be stopped at any time: the same command continues where it was. Logs are looked for in the --data folder and in
-swf/ there, workflows in dax/glume/; generated ones stand in for those that are missing, and the page says so. The
-clusters of zhang are synthetic, as its logs are private; KTH and SDSC join them where their logs are found.
-
-examples:
-  windrow traces fetch KTH-SP2 SDSC-SP2
-  windrow reproduce faults --quick
-  windrow reproduce foresight --quick
-  windrow reproduce glume --quick
-  windrow reproduce glume --full --data logs --out glume
-  windrow reproduce glume --as-thesis --out as-thesis
-  windrow reproduce grid --quick
-  windrow reproduce hybrid --quick
-  windrow reproduce ilyushkin --quick
-  windrow reproduce zhang --quick
-  windrow reproduce zhang --quick --cap 16
-""" % "\n".join(f"  {name}  {words}" for name, words in PAPERS.items())  # noqa: UP031  (it ends the help as a whole)
 _INTERRUPTED = 130  # the exit code of whatever Ctrl-C ended
 
 _OPTIONS = ("cap", "policy", "placement", "as_thesis", "data")
@@ -47,6 +25,7 @@ _OPTIONS = ("cap", "policy", "placement", "as_thesis", "data")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
+    options.add_listings(parser, {"papers, and our own claims": PAPERS})
     add = options.adder(parser)
     add("paper PAPER", choices=tuple(PAPERS), help="see below")
     scale = options.adder(parser.add_mutually_exclusive_group())

@@ -11,22 +11,6 @@ from windrow.model.wording import count, listed
 if TYPE_CHECKING:
     from windrow.app.runs import RunView
 
-SUMMARY = (
-    "Resume a run: finished tasks stay finished, failed ones are retried, changes to the workflow file are applied."
-)
-
-EPILOG = """
-If the workflow file has changed, a new run continues this one: tasks whose command, inputs, outputs, environment and
-working folder are the same stay finished; what changed and what depends on it runs again. Windrow first
-prints which tasks and why.
-If an output of a finished task is gone and needed (by a task that is still to run, or because the run is complete and
-no task reads it), that task runs again.
-
-examples:
-  windrow resume
-  windrow resume montage-3 --detach
-"""
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""

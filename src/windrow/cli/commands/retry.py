@@ -17,18 +17,6 @@ if TYPE_CHECKING:
     from windrow.app.runs import RunView
     from windrow.model import Workflow
 
-SUMMARY = "Run chosen tasks of a run again, even if they have finished."
-
-EPILOG = """
-Tasks that depend on them stay finished, unless --with-descendants is given. Like resume, retry stays with the run to
-its end and retries failed tasks; if the run has a manager, that one does it.
-
-examples:
-  windrow retry align-17
-  windrow retry 'align-*' --with-descendants
-  windrow retry plot --run montage-3
-"""
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""

@@ -22,23 +22,6 @@ if TYPE_CHECKING:
     from windrow.app.runs import RunPaths, RunView
     from windrow.manager.lost_files import LostFile
 
-SUMMARY = "Run a workflow: cut it into jobs, submit them, and follow them to the end."
-
-EPILOG = """
-The run is kept in .windrow/runs/NAME of this folder. Interrupting (Ctrl-C) stops watching and submitting, and nothing
-else: queued jobs keep running. `windrow resume` continues, `windrow cancel` cancels them. Closing the output (`| head`)
-does not end the run.
-
-exit codes: 0 every task finished, 1 some did not, 2 the input is wrong, and nothing was started
-
-examples:
-  windrow run workflow.yaml
-  windrow run -n workflow.yaml                what it would submit; nothing is started
-  windrow run workflow.yaml --on short,long   two partitions of Slurm, or sites of windrow.toml
-  windrow run workflow.yaml --on slurm --objective balanced --detach
-  windrow run --add more.yaml montage-3       tasks that may come after those of the run (after:), or read their outputs
-  windrow watch
-"""
 
 MARGIN = 1.2
 """How much longer than its tasks should need a real job asks for: estimates err."""

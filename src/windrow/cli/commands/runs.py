@@ -8,21 +8,13 @@ from windrow.cli.run_screen import clock, span
 from windrow.errors import WindrowError
 from windrow.manager.states import ACTIVE, TaskState
 
-SUMMARY = "List the runs of this folder."
-
-EPILOG = """
-examples:
-  windrow runs
-  windrow runs --json
-"""
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     options.add_json(parser)
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> None:
     """Read and show."""
     from windrow.app.runs import RunPaths, RunView, all_runs, sites_of
     from windrow.report.run.view import status_view
@@ -37,12 +29,12 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         lost = [{"run": paths.name, "state": "unreadable", "why": why} for paths, why in unreadable]
         terminal.print_json({"runs": [*(status_view(t) for t in told), *lost]})
-        return 0
+        return
     for paths, why in unreadable:
         terminal.say(f"{paths.name} cannot be read: {why}")
     if not told and not unreadable:
         terminal.say("no runs here yet; windrow run WORKFLOW starts one")
-        return 0
+        return
     rows: list[list[str]] = []
     for t in told:
         done = f"{t.story.count(TaskState.FINISHED)}/{len(t.story.tasks)}"
@@ -54,4 +46,3 @@ def run(args: argparse.Namespace) -> int:
     terminal.show(
         terminal.table(("run", "state", "tasks", "jobs", "strategy", "on", "started", "took"), rows, "llrrlllr")
     )
-    return 0

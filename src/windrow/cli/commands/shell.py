@@ -16,18 +16,6 @@ from windrow.errors import UserError
 if TYPE_CHECKING:
     from windrow.app.runs import RunView
 
-SUMMARY = "Start a shell in a task's folder and environment, and show the task's exact command."
-
-EPILOG = """
-Windrow does not track what runs in that shell. The environment is this shell's with the task's
-variables added, as an agent adds them to its own; what a batch job adds (SLURM_..., modules) is not there.
-
-examples:
-  windrow shell align-17                     a shell there; exit leaves it
-  windrow shell align-17 -c                  run the task's command there
-  windrow shell align-17 -c 'ls -l'          run something else there
-  windrow shell align-17 --print             only show folder, environment and command
-"""
 
 _OWN = "\0"  # the value of -c where none is given
 

@@ -18,20 +18,10 @@ if TYPE_CHECKING:
     from windrow.model import Workflow
     from windrow.shape import Shape
 
-SUMMARY = "Show a workflow's shape: levels, widths, work, critical path and parallelism."
 
 _EXACT_UP_TO = 100_000
 _MOST_ROWS = 32
 _BAR = 40
-
-EPILOG = """\
-Work is the sum of all run times. The critical path is the chain of dependent tasks that takes longest. The level of
-parallelism is the most tasks that can ever run at once; tokens estimate it from below. The ratio of communication to
-computation (CCR) is the time to move what tasks read of each other, at --bandwidth, divided by the work.
-
-example:
-  windrow show montage.json --html montage.html
-"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -45,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--exact", action="store_true", help=exact)
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> None:
     """Read, measure, print."""
     from windrow.formats import read_workflow
     from windrow.shape import level_of_parallelism, shape, token_parallelism
@@ -66,7 +56,6 @@ def run(args: argparse.Namespace) -> int:
         repairs, written = workflow.repairs(), terminal.files_written(page=args.html)
         blocks = (_facts(workflow, figures, token, exact, ccr), _levels(figures), _kinds(workflow))
         terminal.show(terminal.heading(workflow.name), *repairs, *blocks, *written)
-    return 0
 
 
 def _as_json(workflow: Workflow, figures: Shape, token: int, exact: int | None) -> dict[str, object]:

@@ -16,16 +16,6 @@ if TYPE_CHECKING:
     from windrow.model import Log
     from windrow.model.failures import Failures
 
-SUMMARY = "Replay a log on a simulated cluster and print waits, slowdown and utilization."
-
-EPILOG = """
-examples:
-  windrow simulate KTH-SP2-1996-2.1-cln.swf.gz
-  windrow simulate log.swf --policy fcfs --policy easy --policy conservative --html report.html
-  windrow simulate log.swf --failures nodes=100d,repair=4h --seed 1
-  windrow simulate log.swf --policy easy --from 30d --to 60d --jobs-out jobs.parquet --json
-"""
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
@@ -48,7 +38,7 @@ def _add_settings(parser: argparse.ArgumentParser) -> None:
     from windrow.sim.settings import EVENTS, PLACEMENTS, POLICIES, PRIORITIES
 
     tables = {"policies": POLICIES, "priorities": PRIORITIES, "events": EVENTS, "placements": PLACEMENTS}
-    parser.epilog = options.listings(tables) + TIMES + EPILOG
+    options.add_listings(parser, tables, TIMES)
     add = options.adder(parser)
     add("--nodes N", node_count, help="number of nodes; wider jobs are dropped (default: the log's)")
     add("--policy P", action="append", help="see below; repeat it to compare (default: conservative)")
@@ -61,7 +51,7 @@ def _add_settings(parser: argparse.ArgumentParser) -> None:
     add_failures(add, "", "seed of the failures")
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> None:
     """Read, simulate under each policy, and hand out the results."""
     policies = list(dict.fromkeys(policy.strip().lower() for policy in args.policy or ["conservative"]))
     failures = _checked(args, policies)
@@ -79,7 +69,6 @@ def run(args: argparse.Namespace) -> int:
         terminal.print_json(outcome.as_json())
     else:
         terminal.show(*outcome.as_blocks(), *terminal.files_written(jobs=args.jobs_out, page=args.html))
-    return 0
 
 
 def _checked(args: argparse.Namespace, policies: list[str]) -> Failures:

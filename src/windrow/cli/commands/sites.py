@@ -5,17 +5,6 @@ import argparse
 from windrow.cli import options, terminal
 from windrow.model import format_duration, is_never
 
-SUMMARY = "Show what each site offers now: nodes, how long jobs would wait, speed, trouble."
-
-EPILOG = """
-Without --on: every queue and site of windrow.toml, or this machine. A wait is that of a job of one hour, submitted now,
-on one node and on half of the nodes, by the simulation of the live queue that a run uses.
-
-examples:
-  windrow sites
-  windrow sites --on short,long                 two partitions of Slurm
-"""
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
@@ -23,7 +12,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_json(parser)
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> None:
     """Ask each and show."""
     from windrow.app.settings import find_settings, read_settings
     from windrow.app.sites import offering
@@ -34,7 +23,7 @@ def run(args: argparse.Namespace) -> int:
         found = [offering(name) for name in names]
     if args.json:
         terminal.print_json({"sites": found})
-        return 0
+        return
     rows = []
     for one in found:
         numbers = [str(one.get(key, "")) for key in ("nodes", "open_nodes", "free_nodes", "jobs_waiting")]
@@ -43,4 +32,3 @@ def run(args: argparse.Namespace) -> int:
         rows.append([one["site"], *numbers, *waits, f"{one['speed']:g}", f"{one['price']:g}", one["trouble"]])
     heads = ("site", "nodes", "open", "free", "jobs waiting", "wait, 1 node", "wait, half", "speed", "price", "")
     terminal.show(terminal.table(heads, rows, "lrrrrrrrrl"))
-    return 0

@@ -6,16 +6,6 @@ import time
 from windrow.cli import options, terminal
 from windrow.cli.arguments import place
 
-SUMMARY = "Show the state of a run: its jobs, its tasks, the time left."
-
-EPILOG = """
-examples:
-  windrow status
-  windrow status montage-3 --all
-  windrow status --json
-  windrow status --pool lab
-"""
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""

@@ -5,15 +5,6 @@ import argparse
 from windrow.cli import options, terminal
 from windrow.cli.arguments import number, seed, whole
 
-SUMMARY = "Share a simulated pool among a stream of workflows and compare policies by slowdown."
-
-EPILOG = """
-examples:
-  windrow stream
-  windrow stream --policy bf --policy due --utilization 0.9 --estimates learned
-  windrow stream --workload sipht --policy sr --policy fes:1 --policy bf --utilization 0.4 --html stream.html
-"""
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
@@ -21,7 +12,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
     tables = {"policies": POLICY_FORMS, "workloads": WORKLOAD_MEANINGS, "selections": SELECTION_MEANINGS}
     tables["estimates (for due)"] = ESTIMATE_MEANINGS
-    parser.epilog = options.listings(tables) + EPILOG
+    options.add_listings(parser, tables)
     add = options.adder(parser)
     add("--policy P", action="append", help="see below; may be repeated (default: four of them)")
     add("--workload W", default="mixture", help="see below")

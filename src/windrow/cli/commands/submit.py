@@ -14,20 +14,6 @@ from windrow.cli.run_screen import span
 if TYPE_CHECKING:
     from windrow.pool.view import PoolView
 
-SUMMARY = "Submit a workflow to a pool that many workflows share."
-
-EPILOG = """
-Any number of shells may submit at once. The number printed identifies the workflow in the pool. The workflow is on disk
-when this returns, even if the pool is not running. Its tasks run in the folder of its file, in the environment of the
-pool, not of this shell.
-
-exit codes: 0 submitted (--wait: every task finished), 1 --wait: it failed or was cancelled, 2 it cannot run
-
-examples:
-  windrow submit workflow.yaml --pool lab
-  windrow submit workflow.yaml --pool lab --wait
-  windrow status --pool lab
-"""
 
 _LOOK_S = 0.2
 

@@ -16,17 +16,6 @@ if TYPE_CHECKING:
     from windrow.app.runs import RunView
     from windrow.report.run.view import TaskView
 
-SUMMARY = "List the tasks of a run: state, job, attempts, times, exit codes, and why one failed or waits."
-
-EPILOG = """
-states: finished, running, failed, blocked (a task that it depends on failed), submitted (its job is waiting or has
-not started it yet), pending (not submitted yet)
-
-examples:
-  windrow tasks
-  windrow tasks --failed
-  windrow tasks --state blocked --run montage-3 --json
-"""
 
 _OLD_NAMES: dict[str | None, str] = {"in-a-job": TaskState.SUBMITTED, "left": TaskState.PENDING}
 """What `--state` was called with before states had the names that people know."""
@@ -45,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_json(parser)
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> None:
     """Read and show."""
     from windrow.report.run.view import task_views
 
@@ -58,7 +47,6 @@ def run(args: argparse.Namespace) -> int:
         print(printable("\n".join(_aligned([_cells(row) for row in rows]))))
     else:
         terminal.say(f"{told.paths.name} has no task that is {wanted}; it has {len(told.story.tasks):,} tasks")
-    return 0
 
 
 def task_number(told: RunView, task_id: str) -> int:

@@ -7,20 +7,10 @@ from windrow.cli import scenario as shared
 from windrow.model import format_duration
 from windrow.model.wording import count
 
-SUMMARY = (
-    "Draw one simulated run of a workflow: its jobs, their waits, the tasks on their nodes, and the load of others."
-)
-
-EPILOG = """
-examples:
-  windrow timeline montage.json --html run.html
-  windrow timeline montage.json --log KTH-SP2-1996-2.1-cln.swf.gz --at 3d --strategy zhang --html run.html
-"""
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.epilog = shared.meanings() + EPILOG
+    shared.add_meanings(parser)
     shared.add_workflow_and_log(parser)
     shared.add_one_run(parser)
     words = "the page to write; it opens in any browser (default: timeline.html)"
@@ -28,7 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     shared.add_cluster(parser)
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> None:
     """Read, run, draw."""
     from windrow.app.strategies import find_strategy
     from windrow.lab.background import run_with_background
@@ -44,4 +34,3 @@ def run(args: argparse.Namespace) -> int:
     done = f"{scenario.workflow.name} by {played.strategy}: done in {format_duration(played.makespan_s)}"
     jobs, visible = count(len(played.story.jobs), "job"), format_duration(visible_wait_s(played))
     print(f"{args.html}: {done}, with {jobs}, {visible} of visible wait")
-    return 0

@@ -8,15 +8,6 @@ from contextlib import contextmanager
 from windrow.cli import terminal
 from windrow.cli.arguments import node_count
 
-SUMMARY = "List, fetch or describe logs of the Parallel Workloads Archive."
-
-EPILOG = """\
-examples:
-  windrow traces list
-  windrow traces fetch KTH-SP2 SDSC-SP2 --to logs
-  windrow traces describe logs/KTH-SP2-1996-2.1-cln.swf.gz
-"""
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
@@ -42,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     describe.add_argument("--nodes", type=node_count, metavar="N", help=words)
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> None:
     """Do what `action` says."""
     from windrow.formats import archive
 
@@ -57,7 +48,6 @@ def run(args: argparse.Namespace) -> int:
             with _download_bar(name) as progress:
                 path = archive.fetch(name, args.to, progress=progress)
             print(f"{path}: checksum verified")
-    return 0
 
 
 @contextmanager

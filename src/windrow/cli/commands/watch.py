@@ -6,15 +6,7 @@ import time
 from windrow.cli import options
 from windrow.manager.states import ACTIVE, RunState
 
-SUMMARY = "Follow a run until it ends."
-
 _EVERY_S = 1.0
-
-EPILOG = """
-examples:
-  windrow watch
-  windrow watch montage-3
-"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
