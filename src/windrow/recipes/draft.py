@@ -47,12 +47,13 @@ class RecipeDraft:
         *,
         written_by: ArrayLike | None = None,
         read_by: ArrayLike | None = None,
+        role: str = "",
     ) -> Ints:
         """Adds one file for each name; sizes are rounded up to whole bytes. Returns their numbers."""
         all_names = [names] if isinstance(names, str) else names
         sizes = np.broadcast_to(np.ceil(np.asarray(size_bytes, dtype=np.float64)), len(all_names)).astype(np.int64)
         first = len(self._files)
-        self._files += [File(name, size) for name, size in zip(all_names, sizes.tolist(), strict=True)]
+        self._files += [File(name, size, role=role) for name, size in zip(all_names, sizes.tolist(), strict=True)]
         numbers = np.arange(first, first + len(all_names), dtype=np.int64)
         if written_by is not None:
             self._writes.append(_pairs(written_by, numbers))

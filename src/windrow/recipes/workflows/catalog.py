@@ -15,6 +15,7 @@ from windrow.errors import UserError
 from windrow.files import table_beside
 from windrow.model import File, Workflow
 from windrow.recipes.chance import seeded
+from windrow.recipes.workflows.applications import build_pipelines
 from windrow.recipes.workflows.blast import build_blast
 from windrow.recipes.workflows.cybershake import build_cybershake, stretch_cybershake
 from windrow.recipes.workflows.eman import build_eman
@@ -42,6 +43,7 @@ _BUILD: Mapping[str, Callable[..., Workflow]] = {
     "random": build_random,
     "level": build_level,
     "choke": build_choke,
+    "pipelines": build_pipelines,
 }
 BANDWIDTH_BYTES_S = 12.5e6
 """By which data become time in a ratio of communication to computation, where no other is given: 100 Mb/s."""
