@@ -4,21 +4,23 @@
 stands in the queue. The same objects serve a simulation and a real pool. Theory: docs/theory/streams.md.
 """
 
-from windrow.streams.bf import Backfilling
 from windrow.streams.demand import in_processors
-from windrow.streams.due import DueDates
 from windrow.streams.estimates import ESTIMATES, Estimates, find_estimates
 from windrow.streams.events import Event, Start, TaskFinished, TaskLost, WorkflowArrived, WorkflowWithdrawn
-from windrow.streams.fes import FutureEligibleSets
 from windrow.streams.help_texts import POLICY_FORMS
-from windrow.streams.open import find_policy
 from windrow.streams.parallelism import ExactParallelism
-from windrow.streams.policy import Policy
+from windrow.streams.policies import (
+    Backfilling,
+    DueDates,
+    FutureEligibleSets,
+    Policy,
+    ScaledParallelism,
+    StrictReservation,
+    find_policy,
+)
 from windrow.streams.pool import Pool
 from windrow.streams.progress import Progress
 from windrow.streams.selection import SELECTIONS, find_selection
-from windrow.streams.slop import ScaledParallelism
-from windrow.streams.sr import StrictReservation
 
 __all__ = [
     "ESTIMATES",

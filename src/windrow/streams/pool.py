@@ -18,7 +18,7 @@ from typing import assert_never
 from windrow.errors import UserError
 from windrow.streams.estimates import Estimates, Exact, length_s
 from windrow.streams.events import Event, Start, TaskFinished, TaskLost, WorkflowArrived, WorkflowWithdrawn
-from windrow.streams.policy import Policy
+from windrow.streams.policies import Policy
 from windrow.streams.progress import Progress
 from windrow.streams.selection import RandomReady, RankedReady, Ready, Selection, at_random, first_draw
 

@@ -16,7 +16,7 @@ from windrow.cli.commands import stream as command
 from windrow.cli.main import main
 from windrow.errors import UserError
 from windrow.lab.stream.comparison import compare_streams
-from windrow.streams.open import _PLAIN
+from windrow.streams.policies import PLAIN
 
 _SMALL = ["--workflows", "60", "--nodes", "40", "--seed", "3"]
 
@@ -120,7 +120,7 @@ def test_every_policy_that_a_pool_or_a_page_knows_is_in_the_help(capsys: pytest.
         main(["pool", "--help"])
     policies = capsys.readouterr().out.partition("policies:")[2]
     listed = re.findall(r"^  ([a-z-]+)(?::[A-Z]+)? {2,}", policies, re.MULTILINE)
-    assert set(_PLAIN) <= set(listed)
+    assert set(PLAIN) <= set(listed)
     page = (Path(__file__).resolve().parents[3] / "docs/how-to/share-a-pool.md").read_text()
     named = set(re.findall(r"`(?:windrow pool --policy )?(bf|due|fes|slop|sr[a-z-]*)`", page))
     assert "sr-exact" in named

@@ -31,7 +31,6 @@ from windrow.lab.stream.stability import STEPS
 from windrow.lab.stream.workload import Workload, draw_workload
 from windrow.model import Workflow
 from windrow.streams import Pool, Progress
-from windrow.streams.policy import by_arrival
 
 _RULES: dict[str, tuple[float, int]] = {
     "sr": (1.0, 1 << 40),
@@ -77,9 +76,9 @@ class ReadingPolicy:
         """For messages."""
         return self.reading
 
-    def place(self, at_s: float, length_s: float) -> float:
+    def place(self, at_s: float, length_s: float) -> float:  # noqa: ARG002
         """By arrival."""
-        return by_arrival(at_s, length_s)
+        return at_s
 
     def target(self, progress: Progress) -> int:
         """As the reading says."""
