@@ -38,14 +38,13 @@ attributes = {gpu = "a100"}     # for `where:` conditions of tasks
 Both kinds of tables take all keys; a [queues.NAME] says `kind` where a [sites.NAME] says `queue`.
 """
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from windrow.app.ownership import refuse_foreign
 from windrow.errors import InputError, UserError, unknown_name
-from windrow.formats.disk import read_text
+from windrow.formats.disk import read_toml
 from windrow.model.duration import parse_duration
 from windrow.model.hazard import Hazard
 from windrow.model.size import parse_size
@@ -80,12 +79,8 @@ def read_settings(path: Path | None, among: Sequence[str] = TABLES) -> dict[str,
     """The tables of a settings file, by the names of their queues and sites; none without a file."""
     if path is None or (path.is_file() and path.stat().st_size == 0):
         return {}
-    try:
-        content = tomllib.loads(read_text(path))
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(path, f"is not TOML: {error}") from None
     found: dict[str, dict[str, Any]] = {}
-    for what, tables in content.items():
+    for what, tables in read_toml(path)[1].items():
         if what not in TABLES:
             fix = "queues are described in [queues.NAME], sites in [sites.NAME]"
             raise InputError(path, f"unknown table [{what}]", fix=fix)

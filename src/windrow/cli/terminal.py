@@ -83,10 +83,9 @@ def table(heads: Sequence[str] | None, rows: Iterable[Sequence[str | Text]], ali
 
 def write_page(path: str | os.PathLike[str], text: str) -> None:
     """Write a page, completely or not at all."""
-    from windrow.formats.disk import replace_bytes
+    from windrow.formats.disk import replace_text
 
-    with replace_bytes(path) as stream:
-        stream.write(text.encode())
+    replace_text(path, text)
 
 
 def files_written(**paths: str | None) -> list[RenderableType]:

@@ -12,7 +12,9 @@ import errno
 import gzip
 import io
 import os
+import re
 import stat
+import tomllib
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -31,6 +33,7 @@ _PACKED_MAX = 200  # times smaller than its content a gzip may be; text packs 5 
 _SMALL_BYTES = 64 * 2**20  # up to which that does not matter
 _BLOCK_BYTES = 1 << 20
 _GZIP_MAGIC = b"\x1f\x8b"
+_TOML_PLACE = re.compile(r"^(.*) \(at (?:line (\d+), column \d+|end of document)\)$", re.DOTALL)
 _AGAIN = "copy or download it again"
 
 
@@ -104,6 +107,23 @@ def read_text(path: AnyPath) -> str:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise not_utf8(path, data) from None
+
+
+def read_toml(path: AnyPath, fix: str = "") -> tuple[str, dict[str, Any]]:
+    """The file's text, and what it says. InputError with the line where it is not TOML."""
+    text = read_text(path)
+    try:
+        return text, tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        found = _TOML_PLACE.match(str(error))
+        problem, line = (found[1], found[2]) if found else (str(error), None)
+        raise InputError(path, f"not TOML: {problem}", line=int(line or text.count("\n") + 1), fix=fix) from None
+
+
+def replace_text(path: AnyPath, text: str) -> None:
+    """Give the file this content, completely or not at all."""
+    with replace_bytes(path) as stream:
+        stream.write(text.encode())
 
 
 def not_utf8(path: AnyPath, data: bytes) -> InputError:

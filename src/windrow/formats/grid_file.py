@@ -20,7 +20,6 @@ Rule: an error names the file, the line and the fix.
 
 import json
 import re
-import tomllib
 from typing import Annotated, Any
 
 import msgspec
@@ -28,7 +27,7 @@ import numpy as np
 from msgspec import Meta, Struct
 
 from windrow.errors import STEERING, InputError, UserError
-from windrow.formats.disk import AnyPath, format_suffix, read_text, replace_bytes
+from windrow.formats.disk import AnyPath, format_suffix, read_toml, replace_text
 from windrow.formats.json_source import JsonSource
 from windrow.grid.clusters import Cluster, Floats, Grid
 from windrow.model.bounds import NODES_MAX
@@ -36,7 +35,6 @@ from windrow.model.size import parse_size
 
 _Number = Annotated[float, Meta(ge=0)]
 _Rows = list[list[_Number]]
-_TOML_LINE = re.compile(r" \(at line (\d+), column \d+\)")
 _INSIDE = {"latency_s": 0.0, "bandwidth_bytes_s": 125e6}
 _ITEM = re.compile(r"\$\.(\w+)(?:\[(\d+)\])?|unknown field `(\w+)`")
 
@@ -69,12 +67,7 @@ def read_grid(path: AnyPath) -> Grid:
         content: Any = source.decode(object)
         text = source.data.decode()
     elif format_suffix(path) == ".toml":
-        text = read_text(path)
-        try:
-            content = tomllib.loads(text)
-        except tomllib.TOMLDecodeError as error:
-            place, words = _TOML_LINE.search(str(error)), _TOML_LINE.sub("", str(error))
-            raise InputError(path, words, line=int(place[1]) if place else None, fix="fix the TOML there") from None
+        text, content = read_toml(path, "fix the TOML there")
     else:
         raise UserError(f"{path}: a grid has a name that ends in .toml or .json (or that and .gz); rename it")
     try:
@@ -152,5 +145,4 @@ def write_grid(grid: Grid, path: AnyPath) -> None:
         text = "".join(head + "".join(f"{k} = {json.dumps(v)}\n" for k, v in table.items()) for head, table in tables)
     else:
         raise UserError(f"{path}: a grid to write has a name that ends in .toml or .json (or that and .gz); rename it")
-    with replace_bytes(path) as stream:
-        stream.write(f"{text}\n".encode())
+    replace_text(path, f"{text}\n")

@@ -24,7 +24,7 @@ from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 from windrow.errors import UserError
-from windrow.formats.disk import replace_bytes
+from windrow.formats.disk import replace_text
 from windrow.report.page import Block, facts, html_table, markdown_table, note, notes, page, section
 from windrow.report.stream import plain
 
@@ -244,8 +244,7 @@ def write_report(report: Report, stem: Path) -> dict[str, str]:
     stem.parent.mkdir(parents=True, exist_ok=True)
     texts = {"page": ("html", report.html()), "text": ("md", report.markdown()), "numbers": ("json", numbers)}
     for suffix, text in texts.values():
-        with replace_bytes(stem.with_suffix(f".{suffix}")) as stream:
-            stream.write(text.encode())
+        replace_text(stem.with_suffix(f".{suffix}"), text)
     return {what: f"{stem}.{suffix}" for what, (suffix, _) in texts.items()}
 
 

@@ -64,7 +64,7 @@ def test_sites_that_are_alike_have_queues_of_their_own(tmp_path: Path) -> None:
     [
         ("queues = 3", "queues are tables"),
         ("[other]", r"unknown table \[other\]"),
-        ("[queues.local]\nnodes", "is not TOML"),
+        ("[queues.local]\nnodes", "not TOML"),
         ("[queues.local]\nnodes = 'two'", r"\[queues.local\] nodes must be a whole number"),
         ("[queues.local]\nnode = 2", "did you mean nodes"),
         ("[queues.local]\nmemory = '4 bags'", "is not a size"),

@@ -87,7 +87,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _write_example(path: str) -> int:
-    from windrow.formats.disk import replace_bytes
+    from windrow.formats.disk import replace_text
     from windrow.lab.campaign import EXAMPLE
 
     if path == "-":
@@ -95,8 +95,7 @@ def _write_example(path: str) -> int:
         return 0
     if Path(path).exists():
         raise UserError(f"{path} already exists; delete it, or give another name")
-    with replace_bytes(path) as stream:
-        stream.write(EXAMPLE.read_bytes())
+    replace_text(path, EXAMPLE.read_text(encoding="utf-8"))
     terminal.say(f"{path} written: edit it, then windrow lab {shlex.quote(path)}")
     return 0
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import fnmatch
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from windrow.cli import options, terminal
+from windrow.cli.commands.tasks import no_task
 from windrow.errors import UserError
 from windrow.manager.states import TaskState
 from windrow.model.wording import count, listed
@@ -58,9 +58,7 @@ def _chosen(workflow: Workflow, names: Sequence[str], run: str) -> list[int]:
             continue
         matching = [workflow.number(task) for task in workflow.ids if "*" in name and fnmatch.fnmatchcase(task, name)]
         if not matching:
-            near = difflib.get_close_matches(name, workflow.ids, n=1)
-            hint = f"did you mean {near[0]}?" if near else "windrow show lists the tasks of a workflow"
-            raise UserError(f"{run} has no task {name[:80]!r}; {hint}")
+            raise no_task(workflow, name, run)
         found.update(matching)
     return sorted(found)
 

@@ -14,6 +14,7 @@ from windrow.manager.states import TaskState
 
 if TYPE_CHECKING:
     from windrow.app.runs import RunView
+    from windrow.model import Workflow
     from windrow.report.run.view import TaskView
 
 
@@ -51,12 +52,17 @@ def run(args: argparse.Namespace) -> None:
 
 def task_number(told: RunView, task_id: str) -> int:
     """The number of the task with this id. UserError, with what was likely meant, where there is none."""
-    ids = told.runnable.workflow.ids
-    if task_id not in ids:
-        near = difflib.get_close_matches(task_id[:200], ids[:10_000], n=1)
-        hint = f"did you mean {near[0]}?" if near else "windrow tasks lists them"
-        raise UserError(f"{told.paths.name} has no task {task_id[:80]!r}; {hint}")
-    return told.runnable.workflow.number(task_id)
+    workflow = told.runnable.workflow
+    if task_id not in workflow.ids:
+        raise no_task(workflow, task_id, told.paths.name)
+    return workflow.number(task_id)
+
+
+def no_task(workflow: Workflow, name: str, run: str) -> UserError:
+    """The error for a task that a run does not have, with what was likely meant."""
+    near = difflib.get_close_matches(name[:200], workflow.ids[:10_000], n=1)
+    hint = f"did you mean {near[0]}?" if near else "windrow tasks lists them"
+    return UserError(f"{run} has no task {name[:80]!r}; {hint}")
 
 
 def _cells(row: TaskView) -> tuple[str, ...]:

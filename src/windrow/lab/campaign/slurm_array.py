@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from windrow.errors import OutsideError, UserError
-from windrow.formats.disk import replace_bytes
+from windrow.formats.disk import replace_text
 from windrow.lab.campaign.shards import unfinished_shards
 from windrow.lab.campaign.store import ChunkStore
 from windrow.lab.campaign.sweep import Sweep, write_manifest
@@ -60,15 +60,13 @@ def submit_array(
     if not shards:
         return None
     script = place / "array.sh"
-    with replace_bytes(script) as stream:
-        stream.write(script_text(Path(campaign_file).absolute(), store.folder.absolute(), chosen).encode())
+    replace_text(script, script_text(Path(campaign_file).absolute(), store.folder.absolute(), chosen))
     answer = _run(submit_argv(script, sweep.name, shards, options))
     job = submitted_id(answer.out)
     if not answer.is_good or job is None:
         raise OutsideError(f"sbatch refused the array job: {answer.words}")
     array = ArrayJob(job, chosen, tuple(shards))
-    with replace_bytes(place / "array.json") as stream:
-        stream.write(json.dumps(asdict(array)).encode())
+    replace_text(place / "array.json", json.dumps(asdict(array)))
     return array
 
 

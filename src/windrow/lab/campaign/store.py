@@ -19,7 +19,7 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from windrow.errors import OutsideError, UserError
-from windrow.formats.disk import replace_bytes
+from windrow.formats.disk import replace_bytes, replace_text
 from windrow.lab.campaign.campaign import Campaign, Chunk
 from windrow.lab.campaign.rows import KEY, SCHEMA
 
@@ -69,8 +69,7 @@ class ChunkStore:
         """The campaign's table, which is also left in the folder, with a description beside it."""
         table = self.read(campaign.chunks())
         write_rows(table, self.folder / f"{campaign.name}.parquet")
-        with replace_bytes(self.folder / f"{campaign.name}.json") as stream:
-            stream.write(json.dumps(_description(campaign), indent=2).encode())
+        replace_text(self.folder / f"{campaign.name}.json", json.dumps(_description(campaign), indent=2))
         return table
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from windrow.errors import OutsideError, UserError
-from windrow.formats.disk import replace_bytes
+from windrow.formats.disk import replace_text
 from windrow.lab.campaign.campaign import Campaign, Chunk
 from windrow.lab.campaign.rows import KEY, SCHEMA
 from windrow.lab.campaign.store import ChunkStore, read_rows, write_rows
@@ -99,9 +99,7 @@ def write_manifest(sweep: Sweep, store: ChunkStore) -> None:
         }
         for part in sweep.parts
     ]
-    text = json.dumps({"campaign": sweep.name, "parts": parts}, indent=1)
-    with replace_bytes(path) as stream:
-        stream.write(text.encode())
+    replace_text(path, json.dumps({"campaign": sweep.name, "parts": parts}, indent=1))
 
 
 def read_results(folder: str | Path) -> SweepResults:

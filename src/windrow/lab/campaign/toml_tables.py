@@ -6,7 +6,6 @@ key, else that of its table's header. Rule: every key is taken by somebody, or r
 
 import math
 import re
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -14,12 +13,12 @@ from itertools import product
 from typing import Any
 
 from windrow.errors import InputError, UserError, unknown_name
-from windrow.formats.disk import AnyPath, read_text
+from windrow.formats import disk
+from windrow.formats.disk import AnyPath
 from windrow.model import parse_duration
 from windrow.model.bounds import COUNT_MAX
 
 _HEADER = re.compile(r"\s*\[\[?\s*\"?([A-Za-z0-9_-]+)\"?\s*\]\]?\s*(?:#.*)?$")
-_WHERE = re.compile(r"^(.*) \(at (?:line (\d+), column \d+|end of document)\)$", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -55,15 +54,7 @@ def _names(line: str, key: str) -> bool:
 
 def read_toml(path: AnyPath) -> TomlFile:
     """The file's content. InputError with the line where it is not TOML."""
-    text = read_text(path)
-    try:
-        return TomlFile(path, text, tomllib.loads(text))
-    except tomllib.TOMLDecodeError as error:
-        match = _WHERE.match(str(error))
-        problem, line = (match[1], match[2]) if match else (str(error), None)
-        at = int(line) if line else text.count("\n") + 1
-        fix = "see windrow lab --example for how a campaign is written"
-        raise InputError(path, f"not TOML: {problem}", line=at, fix=fix) from None
+    return TomlFile(path, *disk.read_toml(path, "see windrow lab --example for how a campaign is written"))
 
 
 @dataclass
