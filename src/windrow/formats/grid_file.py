@@ -20,6 +20,8 @@ Rule: an error names the file, the line and the fix.
 
 import json
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any
 
 import msgspec
@@ -62,16 +64,27 @@ class _File(Struct, forbid_unknown_fields=True):
 
 def read_grid(path: AnyPath) -> Grid:
     """The grid in a `.toml` or `.json` file, packed or not. InputError where there is none."""
+    text, content = read_tables(path, "a grid")
+    with explained(path, text, content):
+        return _grid(msgspec.convert(content, _File), content)
+
+
+def read_tables(path: AnyPath, what: str) -> tuple[str, Any]:
+    """The text of a `.toml` or `.json` file, and what is in it."""
     if format_suffix(path) == ".json":
         source = JsonSource(path)
         content: Any = source.decode(object)
-        text = source.data.decode()
-    elif format_suffix(path) == ".toml":
-        text, content = read_toml(path, "fix the TOML there")
-    else:
-        raise UserError(f"{path}: a grid has a name that ends in .toml or .json (or that and .gz); rename it")
+        return source.data.decode(), content
+    if format_suffix(path) == ".toml":
+        return read_toml(path, "fix the TOML there")
+    raise UserError(f"{path}: {what} has a name that ends in .toml or .json (or that and .gz); rename it")
+
+
+@contextmanager
+def explained(path: AnyPath, text: str, content: Any) -> Iterator[None]:
+    """What is wrong with the tables, with the line where it is."""
     try:
-        return _grid(msgspec.convert(content, _File), content)
+        yield
     except (msgspec.ValidationError, UserError, OverflowError) as error:
         place = _ITEM.search(str(error))
         line = _line(text, content, place[1] or place[3], int(place[2] or 0)) if place else None
@@ -107,7 +120,7 @@ def _grid(file: _File, content: dict[str, Any]) -> Grid:
         a, b = (names.index(name) for name in link.between)
         for key, matrix in links.items():
             value = getattr(link, key)
-            matrix[a, b] = matrix[b, a] = matrix[a, b] if value is None else _amount(value, key)
+            matrix[a, b] = matrix[b, a] = matrix[a, b] if value is None else amount(value, key)
     return Grid(tuple(clusters.values()), links["latency_s"], links["bandwidth_bytes_s"], file.reference_speed)
 
 
@@ -117,12 +130,13 @@ def _matrix(file: _File, key: str, n: int) -> Floats:
         if [len(row) for row in given] != [n] * n:
             raise UserError(f"must be a number, or have {n} rows of {n} numbers - at `$.{key}`")
         return np.array(given, dtype=np.float64)
-    matrix = np.full((n, n), _amount(given, key))
-    np.fill_diagonal(matrix, _amount(_INSIDE[key] if inside is None else inside, key))
+    matrix = np.full((n, n), amount(given, key))
+    np.fill_diagonal(matrix, amount(_INSIDE[key] if inside is None else inside, key))
     return matrix
 
 
-def _amount(value: float | str, key: str) -> float:
+def amount(value: float | str, key: str) -> float:
+    """A number, or a size as people write it."""
     try:
         return float(parse_size(value)) if isinstance(value, str) else value
     except UserError as error:

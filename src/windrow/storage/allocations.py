@@ -44,7 +44,10 @@ class Workload:
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """Where it runs: C nodes with `storage` in all, bandwidths to home and within, failures of all nodes per second."""
+    """Where it runs: C nodes with `storage` in all, bandwidths to home and within, failures of all nodes per second.
+
+    `memory` is that of a node.
+    """
 
     nodes: int
     storage: int
@@ -52,6 +55,7 @@ class Environment:
     local: float
     failures_per_s: float = 0.0
     latency_s: float = 0.0
+    memory: int = 0
 
     @property
     def through(self) -> float:
