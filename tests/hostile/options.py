@@ -103,6 +103,8 @@ OPTIONS: dict[tuple[str, ...], dict[str, Callable[[Draw], str]]] = {
         "--strategy": bad_choice,
         "--on": bad_choice,
         "--placement": bad_choice,
+        "--environment": bad_name,
+        "--space": bad_size,
     },
     ("reliability",): {
         "--on": bad_choice,

@@ -103,3 +103,47 @@ def test_the_longest_run_times_that_are_read_can_be_planned(
     (tmp_path / "w.dax").write_text(f'<adag name="long">{tasks}{edge}</adag>')
     assert main(["plan", "w.dax", "--strategy", strategy, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["makespan_s"] >= 2 * 10**9
+
+
+ENVIRONMENT = """\
+nodes = 5
+disk = "50MB"
+remote = { bandwidth_bytes_s = "1MB" }
+local = { bandwidth_bytes_s = "12MB" }
+"""
+
+
+def in_space(*options: str) -> int:
+    Path("here.toml").write_text(ENVIRONMENT)
+    sizes = {"depth": "3", "batch_mb": "40", "private_mb": "2", "run_s": "30"}
+    write_workflow(generate_workflow("canonical", tasks=60, parameters=sizes), "c.json")
+    return main(["plan", "c.json", "--environment", "here.toml", *options])
+
+
+def test_a_plan_in_an_environment_takes_the_allocation_that_ends_first(capsys: pytest.CaptureFixture[str]) -> None:
+    assert in_space("--json", "--html", "page.html") == 0
+    found = json.loads(capsys.readouterr().out)
+    times = {one["allocation"]: one["time_s"] for one in found["allocations"]}
+    assert times["All"] is None
+    assert times[found["chosen"]] == min(time_s for time_s in times.values() if time_s)
+    assert found["chosen"] in found["why"]
+    assert (found["tasks"], found["pipelines"], found["space_bytes"]) == (60, 20, 250_000_000)
+    needs = {one["allocation"]: one["least_bytes"] for one in found["allocations"]}
+    assert needs == {
+        "All": 280_000_000, "AllPrivate": 200_000_000, "AllBatch": 124_000_000, "Slice": 82_000_000,
+        "Minimal": 44_000_000,
+    }  # fmt: skip
+    page = Path("page.html").read_text()
+    assert "Nodes at work" in page
+    assert "AllBatch" in page
+
+
+def test_without_enough_space_the_least_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    assert in_space("--space", "40MB") == 2
+    told = capsys.readouterr()
+    assert "give at least 44 MB" in told.err
+    assert "not possible" in told.out
+    assert in_space() == 0
+    assert "ends first" in capsys.readouterr().out
+    assert main(["plan", "c.json", "--space", "1GB"]) == 2
+    assert "--environment" in capsys.readouterr().err

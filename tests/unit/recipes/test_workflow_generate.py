@@ -29,6 +29,7 @@ MINIMUM = {
     "sipht": 13,
     "eman": 8,
     "blast": 4,
+    "canonical": 5,
     "fft": 5,
     "gauss": 2,
     "fork-join": 3,
@@ -48,7 +49,7 @@ DEPTHS = {
     "fork-join": {3},
     "pipelines": {2},
 }
-BY_FORMULA = ("fft", "gauss")
+BY_FORMULA = ("canonical", "fft", "gauss")
 EXACT = [name for name in MINIMUM if name not in BY_FORMULA]
 
 

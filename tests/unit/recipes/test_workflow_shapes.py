@@ -31,6 +31,17 @@ def graph(workflow: Workflow) -> networkx.DiGraph:
     return built
 
 
+def test_canonical_workloads_are_chains_that_read_their_own_and_one_batch_file() -> None:
+    workflow = generate_workflow("canonical", tasks=12, parameters={"depth": "3", "batch_mb": "7", "private_mb": "2"})
+    assert widths(workflow) == [4, 4, 4]
+    assert workflow.parents.edges == 8
+    sizes = {file.id: file.size_bytes for file in workflow.files}
+    assert [size for name, size in sizes.items() if name.startswith("batch")] == [7_000_000] * 3
+    assert sum(sizes.values()) == 3 * 7_000_000 + 4 * 4 * 2_000_000
+    assert (workflow.inputs.degrees() == 2).all()
+    assert (workflow.outputs.degrees() == 1).all()
+
+
 # FFT
 
 

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING
 
 from windrow.cli import options, terminal
 from windrow.cli import scenario as shared
+from windrow.cli.arguments import place, size_bytes
 from windrow.cli.commands.run import MARGIN
+from windrow.cli.data_plan import show_data_plan
 from windrow.errors import UserError
 from windrow.model import format_duration, is_never
 from windrow.model.wording import count
@@ -46,14 +48,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     words = f"{options.ON}, as it is now; {options.SEVERAL}; --margin is then 1.2, as in windrow run"
     group = parser.add_argument_group("on a real queue, instead of a simulated one")
     group.add_argument("--on", metavar="SITE[,SITE...]", help=words)
+    add = options.adder(parser.add_argument_group("within a limit of space, instead of jobs of a queue"))
+    words = "a cluster with disks behind a wide area (TOML): play the storage allocations there, and choose one"
+    add("--environment FILE", place, help=words)
+    add("--space SIZE", size_bytes, help="space of all nodes, e.g. 250GB (default: what the file says)")
     output = parser.add_argument_group("output")
     words = "also print the alternatives considered, and why the winner won"
     output.add_argument("--explain", action="store_true", help=words)
     options.add_json(output, "instead of tables")
+    options.add_html(output, words=f"with --environment: {options.PAGE}")
 
 
 def run(args: argparse.Namespace) -> int:
     """Read, cut, print."""
+    if args.environment is not None:
+        return show_data_plan(args)
+    for name in ("space", "html"):
+        if getattr(args, name) is not None:
+            raise UserError(f"--{name} needs --environment FILE, which describes the cluster; see windrow plan --help")
     if args.on is not None:
         return _run_on_queue(args)
     args.margin = shared.MARGIN if args.margin is None else args.margin

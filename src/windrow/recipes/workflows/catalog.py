@@ -17,6 +17,7 @@ from windrow.model import File, Workflow
 from windrow.recipes.chance import seeded
 from windrow.recipes.workflows.applications import build_pipelines
 from windrow.recipes.workflows.blast import build_blast
+from windrow.recipes.workflows.canonical import build_canonical
 from windrow.recipes.workflows.cybershake import build_cybershake, stretch_cybershake
 from windrow.recipes.workflows.eman import build_eman
 from windrow.recipes.workflows.fft import build_fft
@@ -37,6 +38,7 @@ _BUILD: Mapping[str, Callable[..., Workflow]] = {
     "sipht": build_sipht,
     "eman": build_eman,
     "blast": build_blast,
+    "canonical": build_canonical,
     "fft": build_fft,
     "gauss": build_gauss,
     "fork-join": build_fork_join,
