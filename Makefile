@@ -40,7 +40,8 @@ quick: lint  ## lint and the quick tests; about a minute on two cores
 	$(BIN)/pytest -n 2 --dist loadgroup -m 'not slow'
 
 test: $(VENV)/ready-dev  ## every test, about 7 minutes on two cores; says last what it skipped; as root with apt, installs a Slurm
-	sh tests/slurm/install
+	@# one Python compiles the tests for all workers, while packages are installed
+	$(BIN)/pytest -n0 --collect-only -qq > $(VENV)/collected 2>&1 & sh tests/slurm/install; code=$$?; wait; exit $$code
 	$(PYTEST)
 
 check: lint docs test  ## format, lint, types, import layers, docs, tests

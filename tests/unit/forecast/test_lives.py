@@ -18,7 +18,7 @@ from windrow.model.cause import Cause
 from windrow.model.hazard import NO_HAZARD, Hazard
 from windrow.queues.port import Life
 
-optimize, special, stats = (pytest.importorskip(f"scipy.{name}") for name in ("optimize", "special", "stats"))
+scipy = pytest.importorskip("scipy")  # which loads its parts when they are used
 DAY_S = 86400.0
 FITS = 300 if os.environ.get("WINDROW_FULL") else 12
 
@@ -79,14 +79,16 @@ def test_the_likelihood_has_its_peak_there_by_scipy(seed: int, shape: float) -> 
     def law(logs: np.ndarray) -> float:
         k, scale = np.exp(logs)
         open_first = first[first[:, 1] == 0, 0]
-        total = np.log(special.gammaincc(1 / k, (open_first / scale) ** k)).sum()
+        total = np.log(scipy.special.gammaincc(1 / k, (open_first / scale) ** k)).sum()
         done = first[first[:, 1] == 1, 0]
-        total += (-((done / scale) ** k) - np.log(scale * special.gamma(1 + 1 / k))).sum()
-        total += stats.weibull_min.logpdf(later[later[:, 1] == 1, 0], k, scale=scale).sum()
-        total += stats.weibull_min.logsf(later[later[:, 1] == 0, 0], k, scale=scale).sum()
+        total += (-((done / scale) ** k) - np.log(scale * scipy.special.gamma(1 + 1 / k))).sum()
+        total += scipy.stats.weibull_min.logpdf(later[later[:, 1] == 1, 0], k, scale=scale).sum()
+        total += scipy.stats.weibull_min.logsf(later[later[:, 1] == 0, 0], k, scale=scale).sum()
         return float(-total)
 
-    best = optimize.minimize(law, np.log(found[:2]) + 0.2, method="Nelder-Mead", options={"xatol": 1e-6, "fatol": 1e-9})
+    best = scipy.optimize.minimize(
+        law, np.log(found[:2]) + 0.2, method="Nelder-Mead", options={"xatol": 1e-6, "fatol": 1e-9}
+    )
     assert np.log(found[:2]) == pytest.approx(best.x, abs=1e-3)
 
 
@@ -100,7 +102,7 @@ def test_intervals_hold_what_they_promise(shape: float) -> None:
         _, low, high = Reliability(hazard=Hazard(*found[:2]), spread=found[2]).survival(16, 12 * 3600)
         hits += low <= truth.survival(16, 12 * 3600) <= high
         shapes.append(found[0])
-    assert stats.binom.cdf(hits, FITS, 0.95) > 1e-3, f"{hits} of {FITS}"
+    assert scipy.stats.binom.cdf(hits, FITS, 0.95) > 1e-3, f"{hits} of {FITS}"
     assert np.median(shapes) == pytest.approx(shape, rel=0.15 if FITS < 100 else 0.05)
     print(f"shape {shape}: {hits} of {FITS} intervals hold the truth; median shape {np.median(shapes):.3f}")
 
@@ -135,7 +137,7 @@ def test_a_jobs_start_renews_no_node() -> None:
 
 @given(st.floats(0.5, 200), st.floats(0.01, 0.99))
 def test_quantiles_of_rates_by_scipy(events: float, chance: float) -> None:
-    assert gamma_quantile(events, chance) == pytest.approx(stats.gamma.ppf(chance, events), rel=1e-6, abs=1e-9)
+    assert gamma_quantile(events, chance) == pytest.approx(scipy.stats.gamma.ppf(chance, events), rel=1e-6, abs=1e-9)
 
 
 def test_few_failures_have_a_prior_and_rates_an_interval() -> None:
@@ -147,7 +149,7 @@ def test_few_failures_have_a_prior_and_rates_an_interval() -> None:
     assert found.losses == {"preempted": 5}
     assert found.hazard.preemption_rate == pytest.approx(5 / 360_000)
     chance, low, high = found.survival(1, 3600)
-    least, most = stats.gamma.ppf([0.025], 5)[0] / 100, stats.gamma.ppf([0.975], 6)[0] / 100
+    least, most = scipy.stats.gamma.ppf([0.025], 5)[0] / 100, scipy.stats.gamma.ppf([0.975], 6)[0] / 100
     assert (low, chance, high) == pytest.approx((math.exp(-most), math.exp(-0.05), math.exp(-least)), abs=3e-3)
 
 

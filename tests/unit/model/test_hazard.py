@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from windrow.model.hazard import NO_HAZARD, Hazard
 
-special = pytest.importorskip("scipy.special")
-integrate = pytest.importorskip("scipy.integrate")
+scipy = pytest.importorskip("scipy")  # which loads its parts when they are used
 
 shapes, lives = st.floats(0.1, 20), st.floats(-3, 3).map(lambda x: 10**x)
 hazards = st.builds(
@@ -24,18 +23,18 @@ hazards = st.builds(
 @given(shapes, lives, st.integers(1, 10_000))
 def test_a_node_of_unknown_age_is_in_the_middle_of_its_life(shape: float, times: float, nodes: int) -> None:
     scale_s = 3e6
-    one = special.gammaincc(1 / shape, times**shape)
+    one = scipy.special.gammaincc(1 / shape, times**shape)
     found = Hazard(shape, scale_s)
     assert found.survival(1, times * scale_s) == pytest.approx(one, rel=1e-9, abs=1e-14)
     assert found.survival(nodes, times * scale_s) == pytest.approx(one**nodes, rel=1e-6, abs=1e-12)
-    assert found.nodes_s == pytest.approx(scale_s * special.gamma(1 + 1 / shape))
+    assert found.nodes_s == pytest.approx(scale_s * scipy.special.gamma(1 + 1 / shape))
 
 
 @given(hazards, st.integers(1, 64), st.floats(1, 1e6))
 def test_time_held_and_work_lost_by_numerical_integration(hazard: Hazard, nodes: int, seconds: float) -> None:
     cuts = [seconds / 2**k for k in range(25)]
     held = sum(
-        integrate.quad(lambda x: hazard.survival(nodes, x), b, a, epsabs=0, epsrel=1e-9)[0]
+        scipy.integrate.quad(lambda x: hazard.survival(nodes, x), b, a, epsabs=0, epsrel=1e-9)[0]
         for a, b in zip(cuts, [*cuts[1:], 0.0], strict=True)
     )
     assert hazard.held_s(nodes, seconds) == pytest.approx(held, rel=1e-3)
