@@ -181,7 +181,7 @@ def kill_marked(marks: Collection[bytes], spared: Collection[int] = ()) -> list[
     found = []
     for entry in _PROCESSES.iterdir() if _PROCESSES.is_dir() else ():
         if entry.name.isdecimal() and int(entry.name) not in spared:
-            with contextlib.suppress(OSError):  # gone meanwhile, or somebody else's
+            with contextlib.suppress(OSError):  # gone meanwhile, or another user's
                 if set(marks) <= set((entry / "environ").read_bytes().split(b"\0")):
                     found.append(int(entry.name))
                     os.kill(int(entry.name), signal.SIGKILL)

@@ -1,7 +1,8 @@
-"""Adding tasks to a run, while it goes on or after it has ended. They are checked against the run as it is by then.
+"""Adding tasks to a run, while it runs or after it has ended. They are checked against the run as it is by then.
 
-`prepare_addition` reads a file; whoever makes tasks by other means makes a `TasksAdded` of them (`Runnable.extended`,
-`records.runnable_file.record_of`), and hands it to `add_tasks`, or to `Manager.add` where he is the run's manager.
+`prepare_addition` reads a file; a program that makes tasks by other means makes a `TasksAdded` of them
+(`Runnable.extended`, `records.runnable_file.record_of`), and hands it to `add_tasks`, or to `Manager.add` where it is
+the run's manager.
 """
 
 import hashlib
@@ -26,7 +27,7 @@ from windrow.records.runnable_file import record_of
 def prepare_addition(told: RunView, file: Path, *, guess_s: float = GUESS_S, risk: float = DEFAULT_RISK) -> TasksAdded:
     """Read and check what is to be added to a run, against the run as it is. Nothing is changed.
 
-    A file goes by its place and content: whoever adds the same twice adds it once.
+    A file goes by its place and content: the same added twice is added once.
     """
     name = hashlib.sha256(os.fsencode(file.absolute()) + b"\0" + read_bytes(file)).hexdigest()[:16]
     if (there := told.story.addition(name)) is not None:

@@ -4,8 +4,8 @@ A run never changes: it has one workflow, and one journal of what happened. So w
 NAME-2 is made, in which tasks that stay finished (manager/changes.py) are recorded as kept, and NAME-1 is marked as
 continued. What NAME-1 still has in the queue is stopped first, and what it finished is taken in.
 
-Rule: the new run is whole before the old one is marked, both under the old run's lock; whoever dies in between leaves
-either the old run as it was, or a new one that says whom it continues.
+Rule: the new run is whole before the old one is marked, both under the old run's lock; a process that dies in between
+leaves either the old run as it was, or a new one that says whom it continues.
 """
 
 import stat
@@ -94,7 +94,7 @@ def _lost(told: RunView) -> tuple[LostFile, ...]:
 def _changed(told: RunView, task: int, made: Container[str], before: Mapping[str, tuple[int, int]]) -> str | None:
     """An input of a finished task that no task makes, and that is another than when the task read it.
 
-    By time and size. One that is gone says nothing: whoever needs it will.
+    By time and size. One that is gone says nothing: the task that needs it will.
     """
     started_s = _finished(told, task).started_s
     for name, path in outside_inputs(told.runnable, task, made):
@@ -167,7 +167,7 @@ def run_to_change(name: str | None) -> RunView:
 def refuse_continued(told: RunView) -> None:
     """UserError where another run continues this one."""
     by = told.facts.get("continued_by")
-    if by is None:  # whoever made the other one may have died before it was noted here
+    if by is None:  # the process that made the other one may have died before it was noted here
         for paths in all_runs(told.paths.folder.path.parent):
             if paths.name != told.paths.name and facts_of(paths).get("continues") == told.paths.name:
                 by = paths.name

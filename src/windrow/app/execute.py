@@ -312,13 +312,13 @@ def _further_facts(prepared: Prepared) -> dict[str, Any]:
 
 @contextmanager
 def managed(paths: RunPaths, *, wait_s: float = 0.0, writes: bool = True) -> Iterator[Manager]:
-    """The run's manager, restored from its journal; nobody else can manage the run in the meantime.
+    """The run's manager, restored from its journal; no other process can manage it in the meantime.
 
     UserError where another live run writes the same files, unless this one `writes` none any more.
     """
     lock = RunLock(paths.lock, wait_s)
     lock.lend()
-    paths.stop.unlink(missing_ok=True)  # of an earlier manager; from here on whoever cancels means us
+    paths.stop.unlink(missing_ok=True)  # of an earlier manager; from here on, cancelling means us
     journal, transfers = RunJournal.open(paths.journal, writable=True), None
     try:
         promise = FirstPromise()
@@ -459,7 +459,7 @@ def order_of_run(facts: Mapping[str, Any]) -> RunRequest:
 
 def twin_of(queue: Queue) -> Twin:
     """The most trusted of those who are asked for starts on this queue."""
-    from windrow.forecast.twin import Twin  # noqa: PLC0415  (not on this machine, where nobody waits)
+    from windrow.forecast.twin import Twin  # noqa: PLC0415  (not on this machine, where no job waits)
 
     return Twin(queue, time.time, policy=queue.policy, refresh_s=5.0)
 
@@ -483,7 +483,7 @@ def drive(manager: Manager, tell: Callable[[Manager], None] = lambda _: None, st
             manager.stop()
         happened = manager.step()
         tell(manager)
-        for outpost in manager.outposts:  # between decisions, look who comes and goes, where nobody else tells
+        for outpost in manager.outposts:  # between decisions, look who comes and goes, where nothing else tells
             if outpost.ahead is not None:
                 with suppress(OutsideError):  # the manager says it where it matters
                     own = [job.id for job in outpost.placed.values() if job.id is not None]

@@ -2,7 +2,7 @@
 
 A run is live while it is managed, or while its journal knows of jobs that are not over. Each live run has a small file
 in $XDG_STATE_HOME/windrow/live that says where its folder is; all else is asked there. Files of runs that are over are
-dropped by whoever comes next. Looking at the others and entering oneself happen under one lock, and whoever enters
+dropped by the next process. Looking at the others and entering oneself happen under one lock, and a run that enters
 holds the lock of its run by then: of two that start at once one is refused.
 
 Files are compared by their whole paths, with links in their folders followed. What a command writes without declaring
@@ -55,7 +55,7 @@ def leave(paths: RunPaths) -> None:
         with _registry() as folder:
             _entry(folder, paths).unlink(missing_ok=True)
     except (OSError, NoHome):
-        pass  # whoever comes next sees that it is over
+        pass  # the next process sees that it is over
 
 
 @contextmanager

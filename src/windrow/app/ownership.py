@@ -20,7 +20,7 @@ def refuse_foreign(path: Path, *, trusts_root: bool = False) -> None:
     """UserError where another user owns this; `trusts_root`: the administrator may. What is not there is no matter."""
     try:
         owner = path.lstat().st_uid
-        if path.is_symlink():  # a link of one's own into somebody else's folder
+        if path.is_symlink():  # a link of one's own into another user's folder
             owner = path.stat().st_uid if owner == os.geteuid() else owner
     except OSError:
         return

@@ -1,6 +1,6 @@
 """What others ask of a run's manager, by files in the run's folder: to stop, to run tasks again, to add tasks.
 
-A request is whole or not there. It is gone when it is in the journal, or when it cannot be followed: whoever asked
+A request is whole or not there. It is gone when it is in the journal, or when it cannot be followed: who asked
 looks into the journal. One that is made twice is followed once.
 """
 
@@ -28,7 +28,7 @@ def follow_requests(manager: Manager) -> None:
         manager.run_again([manager.core.work.workflow.number(name) for name in names])
         request.unlink(missing_ok=True)
     for request in sorted(manager.folder.path.glob(f"{_ADD}*")):
-        with suppress(UserError):  # whoever asked sees that it was not added, and looks why
+        with suppress(UserError):  # who asked sees that it was not added, and looks why
             manager.add(msgspec.json.decode(request.read_bytes(), type=TasksAdded))
             manager.run_again(())
         request.unlink(missing_ok=True)

@@ -69,7 +69,7 @@ class RunPaths:
 def new_run(name: str, root: Path, fill: Callable[[RunPaths], None]) -> RunPaths:
     """A new run of a workflow of this name: NAME-1, NAME-2, ...
 
-    It is made under another name (`fill` writes its files) and gets its own when it is whole: whoever dies in between
+    It is made under another name (`fill` writes its files) and gets its own when it is whole: a process that dies then
     leaves nothing that could be taken for a run.
     """
     stem = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.")[:_NAME_MAX] or "run"
@@ -245,7 +245,7 @@ class RunView(JournalView[RunJournal]):
 
     def recorded(self, now_s: float) -> RecordedRun:
         """The run as figures and pages take it. Its clock runs while it is managed."""
-        from windrow.manager.figures import RecordedRun  # noqa: PLC0415  (a run that goes on shows none)
+        from windrow.manager.figures import RecordedRun  # noqa: PLC0415  (a run that is running shows none)
 
         last_s = self.story.last_s
         return RecordedRun(

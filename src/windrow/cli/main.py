@@ -109,7 +109,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         terminal.say("windrow: interrupted")
         return 130
     except BrokenPipeError:
-        terminal.send_nowhere(sys.stdout)  # whoever read our output has seen enough
+        terminal.send_nowhere(sys.stdout)  # the reader of our output has seen enough
         return 141
     except OSError as error:
         if error.errno not in _NO_ROOM or error.filename is not None:

@@ -1,6 +1,6 @@
 """Progress of a run: a live picture on a terminal, lines elsewhere.
 
-Rule: a run does not end because nobody reads about it any more. Whoever only watches does.
+Rule: a run does not end because its output has no reader any more. A command that only watches does.
 """
 
 from __future__ import annotations

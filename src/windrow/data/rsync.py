@@ -1,7 +1,7 @@
 """Moves files between home and a place that is reached by ssh, with rsync.
 
 Rule 1: no caller waits: a thread for each link moves one lot at a time. Rule 2: a file is in place when it is whole
-and its checksum is that of the original; what was interrupted goes on where it was. Rule 3: it tries once, and says
+and its checksum is that of the original; what was interrupted continues where it was. Rule 3: it tries once, and says
 what became of it; when to try again is for the caller to say.
 """
 

@@ -1,4 +1,4 @@
-"""What a forecast of start times is, whoever makes it.
+"""What a forecast of start times is, whatever makes it.
 
 Rule 1: a forecast is about one job more, submitted now, while no others arrive. Asking changes nothing in the queue.
 Rule 2: waits are whole seconds from the moment of asking. `NEVER_S` says that the job does not fit on the usable nodes.

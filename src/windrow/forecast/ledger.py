@@ -1,6 +1,6 @@
 """How good past predictions were, source by source, and whom to trust next.
 
-Everything here is pure: whoever keeps predictions (the manager, in a run's journal) hands them in as rows.
+Everything here is pure: what keeps predictions (the manager, in a run's journal) hands them in as rows.
 
 Rule 1: errors are predicted minus actual start. Above zero: the job started earlier than predicted.
 Rule 2: sources are compared on the same jobs only; otherwise one that answers just the easy questions would win.

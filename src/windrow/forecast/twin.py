@@ -120,7 +120,7 @@ class Twin:
             age = max(self._cluster.now_s, math.floor(now - self._read_at_s))
             with _unhurried(self._snapshot):
                 while self._cluster.advance(age):
-                    pass  # events are those of jobs that were added; nobody needs them
+                    pass  # events are those of jobs that were added; they are not needed
         return self._cluster
 
     def _read(self, now: float) -> None:

@@ -140,7 +140,7 @@ class History:
 class FromHistory:
     """Forecasts for one queue by its past waits. Where too few are known, `fallback` is asked.
 
-    A history that can no longer be read knows nothing, which is said once: a forecast more or less stops nobody.
+    A history that can no longer be read knows nothing, which is said once: a forecast more or less stops no run.
     """
 
     name = "history"

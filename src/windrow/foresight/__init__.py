@@ -11,5 +11,5 @@ The way from a decision to a played course:
 5. For each future the cluster is cloned, with run times of others drawn from the past and past days arriving again
    (`past`); own tasks err as they did so far (`task_errors`).
 6. `futures.SampledFutures.play` fills tables and calls one kernel, which plays the course to the end of the workflow.
-7. `strategy` keeps the best third, goes on with more futures, and submits the jobs of the best course of all.
+7. `strategy` keeps the best third, continues with more futures, and submits the jobs of the best course of all.
 """

@@ -1,7 +1,7 @@
 """A week out of a few hours: days to come that look like the little that is known of the queue.
 
 Futures let past days arrive again. Who has watched for less than a day has no such day: taken as it is, an hour of
-watching would arrive again tomorrow, and until then nobody would come. So days are put together from blocks of what is
+watching would arrive again tomorrow, and until then none would come. So days are put together from blocks of what is
 known, drawn at random with the end joined to the beginning (the circular block bootstrap of Politis and Romano, 1992):
 within a block, jobs come as close together as they did. What hour of the day it is does not count, since no day was
 seen. The known time itself stays as it is, as the end of the last day.

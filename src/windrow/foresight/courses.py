@@ -137,8 +137,8 @@ def padded(view: View, jobs: tuple[JobPlan, ...], late_s: Callable[[JobPlan], in
 def unhurried(view: View, jobs: tuple[JobPlan, ...]) -> tuple[JobPlan, ...]:
     """The same jobs, asking for more time where the batch system says that it costs no wait.
 
-    Nobody knows yet whether tasks keep their times, and a killed job costs far more. A job that starts at once may ask
-    for much more; one that waits only for a little, since a short one may still be moved into a hole.
+    It is not known yet whether tasks keep their times, and a killed job costs far more. A job that starts at once may
+    ask for much more; one that waits only for a little, since a short one may still be moved into a hole.
     """
     if not jobs:
         return jobs

@@ -71,7 +71,7 @@ class Observed:
         self._trim(until_s)
 
     def merge(self, other: Observed) -> None:
-        """Take in what somebody else has seen, too."""
+        """Take in what another observer has seen, too."""
         for job in other.jobs.values():
             self._keep(job, is_newer=False)
         for span in other.spans:
@@ -98,7 +98,7 @@ class Observed:
         return self.ends >= ENOUGH_ENDS and self.known_s >= min(DAY_S, ENOUGH_TIMES * length_s)
 
     def past(self) -> QueuePast:
-        """The past as futures want it: times count from now, and those in which nobody looked are left out.
+        """The past as futures want it: times count from now, and those in which no one looked are left out.
 
         Less than a day is stretched to a week.
         """

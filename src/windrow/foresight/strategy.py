@@ -2,7 +2,7 @@
 
 A course (`courses`) is a few jobs to submit now and a simple way to go on. A future is the cluster as it is,
 in which others run as long as their past says, and past days arrive again (`View.futures`). Courses are compared in the
-same futures, so luck does not decide between them. All are played in one or two; the best third goes on to the next,
+same futures, so luck does not decide between them. All are played in one or two; the best third proceeds to the next,
 and so on: most of the work goes to those that are hard to tell apart.
 
 A decision is made when no own job waits. The one exception are tasks that go out one by one: while some of them wait,

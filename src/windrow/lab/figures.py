@@ -120,7 +120,7 @@ class _Run:
         self.individually = False
         self.numbers = self.requests.numbers()
         self.coming = deque(sorted(additions, key=lambda one: one[0]))
-        # All tasks have their rows from the beginning: those that have not joined the run yet are in nobody's way.
+        # All tasks have their rows from the beginning: those that have not joined the run yet are in no one's way.
         whole = work.extended(grown(work.workflow, additions)) if additions else work
         self.run = run = _tables(whole, actual_s, cluster.events_room)
         self.known = 0
@@ -198,7 +198,7 @@ class _Run:
         return self.cluster.estimate(nodes, requested_s, exact=False) - self.cluster.now_s
 
     def make_room(self, more: int) -> None:
-        """Room in every table for a step of any size, and for a job of so many tasks."""
+        """Room in every table for a step of any size, and for a job of `more` tasks."""
         run, n = self.run, len(b.tasks_of(self.run))
         jobs, ends = int(run[b.JOBS]) + n + 1, int(run[b.RUNNING_TASKS]) + n
         self.cluster.make_room(n + 2)

@@ -1,6 +1,6 @@
-"""A cut looked at: what a strategy would submit now, and what the whole run comes to if the log goes on as it did.
+"""A cut looked at: what a strategy would submit now, and what the whole run comes to if the log continues as it did.
 
-The first decision is what would be done now; later ones happen in the simulation only, since nobody knows the queue of
+The first decision is what would be done now; later ones happen in the simulation only, since the queue is not known of
 tomorrow. Expected waits are those that the batch system would have told at each submission.
 """
 

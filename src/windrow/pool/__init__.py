@@ -6,5 +6,5 @@ processes and a memory. From the inside out: `core` (what the pool believes; pur
 writes which file).
 
 Rule 1: nothing is done before it is in the journal. Rule 2: those who submit and the server talk through files in the
-pool's folder and nothing else; no port is opened. Rule 3: whatever ends the server, no task goes on behind its back.
+pool's folder and nothing else; no port is opened. Rule 3: whatever ends the server, no task continues without it.
 """

@@ -3,7 +3,7 @@
 Rule 1: no clock, no I/O. Rule 2: every call answers with the attempts that are to start now, in order.
 Rule 3: `streams.Pool` knows no failures. A task that failed for good has finished as far as it can tell; a task that
 can never run because of that takes no time when its turn comes; one that is to be tried again was lost. So what does
-not depend on a failed task goes on.
+not depend on a failed task continues.
 Rule 4: a workflow that was cancelled leaves when the last of its running tasks has ended. Until then nothing of it
 starts.
 """
@@ -84,7 +84,7 @@ class PoolCore:
         return self._follow(self.pool.handle(TaskLost(number, guest.place(task))))
 
     def withdraw(self, number: int) -> list[PoolAttempt]:
-        """The workflow is to leave. Whoever runs its tasks must stop them, and say so with `lost`."""
+        """The workflow is to leave. The caller must stop its tasks, and say so with `lost`."""
         guest = self.guests[number]
         guest.is_withdrawn = True
         return self._leave_if_idle(guest)

@@ -1,11 +1,11 @@
 """Where things are in a pool's folder, and how those who submit and the server meet there. Private to the user (0700).
 
-`workflows/N.json` is the workflow of number N, written once by whoever submitted it: the file is made whole under
-another name and then linked to the next free number, which only one process can do. So a submission is safe on disk
-when its number is known, whether the pool is served or not, and numbers have no gaps. `wishes/` holds an empty file for
-each wish that the server has not fulfilled: `stop`, `cancel-N`. Whoever has left something there knocks at the pipe
-`wake`, as at the door of the local queue; from other machines, where a pipe does not reach, the server's next look must
-do. All else has one writer, the server.
+`workflows/N.json` is the workflow of number N, written once by the process that submitted it: the file is made whole
+under another name and then linked to the next free number, which only one process can do. So a submission is safe on
+disk when its number is known, whether the pool is served or not, and numbers have no gaps. `wishes/` holds an empty
+file for each wish that the server has not fulfilled: `stop`, `cancel-N`. A process that has left something there knocks
+at the pipe `wake`, as at the door of the local queue; from other machines, where a pipe does not reach, the server's
+next look must do. All else has one writer, the server.
 """
 
 import os
@@ -39,7 +39,7 @@ class PoolFolder:
     journal = Inside("journal.sqlite")
     """Every event."""
     lock = Inside("lock")
-    """Held by whoever serves the pool."""
+    """Held by the server."""
     log = Inside("server.log")
     """What a detached server says."""
     workflows = Inside("workflows")

@@ -19,7 +19,7 @@ class Placement:
         self._waiting: deque[tuple[int, Need]] = deque()
 
     def ask(self, key: int, need: Need) -> None:
-        """The attempt starts as soon as there is room and nobody is before it."""
+        """The attempt starts as soon as there is room and none is before it."""
         self._waiting.append((key, need))
 
     def place(self) -> list[tuple[int, tuple[int, ...]]]:

@@ -59,7 +59,7 @@ class _Live:
 
 
 class PoolServer:
-    """Serves one pool. Whoever makes it holds the pool's lock."""
+    """Serves one pool. Its maker holds the pool's lock."""
 
     def __init__(
         self, folder: PoolFolder, settings: PoolSettings, hosts: Hosts, wake: Wake, say: Callable[[str], None]
@@ -201,7 +201,7 @@ class PoolServer:
             self._ask(core.failed(attempt.number, attempt.task, took_s))
 
     def _let_go(self, key: int, why: str) -> None:
-        """An attempt is over, or never began, and nobody is to blame."""
+        """An attempt is over, or never began, and not by its own fault."""
         live = self._live.pop(key)
         self._placement.free(key)
         if live.nodes:
@@ -209,7 +209,7 @@ class PoolServer:
         self._ask(self._core.lost(live.attempt.number, live.attempt.task))
 
     def _give_up(self, key: int) -> None:
-        """An attempt that waits for more nodes than are left fails: nobody brings back the lost ones."""
+        """An attempt that waits for more nodes than are left fails: lost ones do not come back."""
         attempt, now_s = self._live.pop(key).attempt, self._clock.now()
         self._placement.free(key)
         number, task, _ = attempt
@@ -266,7 +266,7 @@ class PoolServer:
         if self._to_stop:
             self._crew.stop(self._to_stop, signal.SIGTERM)
             self._to_kill.append((time.monotonic() + _KILL_AFTER_S, self._to_stop))
-        for guest in self._to_learn:  # last: whoever waits for a slot must not wait for this
+        for guest in self._to_learn:  # last: tasks that wait for a slot must not wait for this
             workflow, now_s = guest.runnable.workflow, self._clock.now()
             self._times.keep(
                 [
@@ -332,7 +332,7 @@ def serve(folder: PoolFolder, wanted: Mapping[str, Any], say: Callable[[str], No
     """Serve the pool in this process until it is told to stop; the exit code. Makes the pool where there is none.
 
     Where there is a guardian (see `agent.guard`) this returns in two processes, each of which must end then. The lock
-    is taken before they part: as long as one of them lives nobody else can serve the pool, so no second server can
+    is taken before they part: as long as one of them lives no other process can serve the pool, so no second server can
     begin while tasks of the first are still being killed.
     """
     folder.make()

@@ -1,7 +1,7 @@
-"""A queue that keeps nobody waiting: for a run that has several, of which one may be slow to answer.
+"""A queue that keeps no one waiting: for a run that has several, of which one may be slow to answer.
 
-Rule 1: calls run in a thread of their own, one at a time. Whoever asks waits for it so long and no longer; then
-the call goes on, and a submission counts as one of which nobody knows what became. Rule 2: what comes late is the
+Rule 1: calls run in a thread of their own, one at a time. The caller waits for a limited time; then
+the call continues, and a submission counts as one of which it is not known what became. Rule 2: what comes late is the
 answer to who asks the same next; who asks something else is told that the queue does not answer, until it has.
 """
 

@@ -235,7 +235,7 @@ class Checked(Protocol):
 
     @property
     def shell(self) -> Mapping[str, str]:
-        """The variables of the user's shell that count as settings. A run keeps them, whoever resumes it where."""
+        """The variables of the user's shell that count as settings. A run keeps them, wherever it is resumed."""
 
     @property
     def notes(self) -> tuple[str, ...]:

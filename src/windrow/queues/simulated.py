@@ -34,7 +34,7 @@ class Mood(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """How a job goes: it runs for `run_s` (None: until somebody ends it) and leaves `exit_code`."""
+    """How a job goes: it runs for `run_s` (None: until it is ended) and leaves `exit_code`."""
 
     run_s: int | None = None
     exit_code: int = 0

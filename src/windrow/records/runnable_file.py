@@ -40,7 +40,7 @@ def runnable_json(runnable: Runnable, submitted_s: float = 0.0) -> bytes:
 
 
 def write_runnable(path: Path, runnable: Runnable, tasks: int | None = None) -> None:
-    """Write it, or its first so many tasks."""
+    """Write it, or its first `tasks` tasks."""
     write_private(path, as_json(record_of(runnable, end=tasks)))
 
 
@@ -60,7 +60,7 @@ def read_submission(path: Path, fix: str = "submit the workflow again") -> tuple
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """Whole or not at all; private, since commands may hold what is nobody's business."""
+    """Whole or not at all; private, since commands may hold secrets."""
     with replace_bytes(path) as file:
         os.fchmod(file.fileno(), 0o600)
         file.write(content)

@@ -30,7 +30,7 @@ LENGTHS: Mapping[str, int] = {"short": 360_000, "medium": 1_800_000, "long": 3_6
 
 SUBMIT_S = tuple(range(86_400, 604_801, 1800))
 BEATS = 5.0
-"""One strategy beats another on a workflow where its makespan is so many percent below, as a mean over submissions."""
+"""One strategy beats another on a workflow where its makespan is this percentage below, as a mean over submissions."""
 
 PRINTED_WINS: dict[tuple[str, str, str], tuple[int, int]] = {
     (log, requests, length): tuple(wins)

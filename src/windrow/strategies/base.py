@@ -27,7 +27,7 @@ class JobPlan:
     """One job to submit: its tasks, how many nodes, how long they should run, and how long to ask for.
 
     `site` is the name of the site to which it goes; empty where there is one only. (Strategies know one and leave it.)
-    `copies`: tasks of other jobs that it runs as well; whoever finishes one first has done it. `offered_s`: how long
+    `copies`: tasks of other jobs that it runs as well; the first to finish one has done it. `offered_s`: how long
     running jobs with idle nodes may take it over before it is submitted.
     """
 
@@ -92,7 +92,7 @@ class Decision:
 
 LookAhead = Callable[[Any], Any]
 """Draws ways in which the cluster may go on. Of what kind they are is between those who draw and those who look ahead
-(`foresight.course`); nobody else needs to know."""
+(`foresight.course`); no other needs to know."""
 
 
 @dataclass(frozen=True)
@@ -102,8 +102,8 @@ class View:
     `left` marks the tasks that are in no job; `ready` are those of them whose parents are all done, the longest first.
     `busy_s` is how long the jobs that run now will need yet, by estimate: the next job has nothing to do before.
     `request` turns a run time into a requested time (it adds the margin), `requests` many at once. `individually` is
-    what an earlier decision set. `futures` draws ways in which the cluster may go on, where somebody can. `elapsed_s`
-    is how long ago the run began.
+    what an earlier decision set. `futures` draws ways in which the cluster may go on, where that can be done.
+    `elapsed_s` is how long ago the run began.
     """
 
     work: Work
@@ -151,7 +151,7 @@ class View:
         return int(self.waits_s(np.array([nodes]), np.array([run_s]))[0])
 
     def plan(self, first: int, last: int, nodes: int, leeway_s: int = 0) -> JobPlan:
-        """A job of these levels on so many nodes."""
+        """A job of these levels on these nodes."""
         run = self.levels.run_on_s(first, last, nodes)
         tasks = tuple(self.levels.between(first, last).tolist())
         return JobPlan(tasks, nodes, run, self.request(run + leeway_s), leeway_s)

@@ -6,7 +6,7 @@ The strategy cuts what is left for each site as if that were the only one. A job
 
 with the losses to expect there, after each of which it waits again (tasks that finished are kept), and what is left
 after it at the best site for that. The cut that ends first is taken, with its site (or the one that costs least, as the
-objective says); if it is several jobs of which nobody looked ahead, each goes where it ends first.
+objective says); if it is several jobs without a look ahead, each goes where it ends first.
 
 Rule 1: pure, as strategies are. Rule 2: a site that could not win even without any wait is not cut for.
 Rule 3: jobs stay where their inputs are, unless another site wins by more than the way back and a margin.

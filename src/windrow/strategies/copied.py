@@ -25,7 +25,7 @@ class Copied:
         return self.strategy.name
 
     def decide(self, view: View) -> Decision:
-        """Its jobs, so many that there is room for their copies, then these."""
+        """Its jobs, as many as leave room for their copies, then these."""
         room = view.cap - view.jobs
         most = view.jobs + (max(1, room // self.copies) if room > 0 else 0)
         decision = decided(self.strategy, replace(view, cap=most))

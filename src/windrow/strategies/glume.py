@@ -3,9 +3,9 @@
 Every way to cut the levels that are left into two jobs is tried, each job on its best number of nodes; the cut with the
 least estimated makespan wins, its first job is submitted, and when that starts the rest is cut anew.
 
-The estimate of the second job is made now, although it will be submitted when the first starts; nobody knows better.
-Where print adds up waits and leeways, the makespan here is what they stand for: the second job's tasks begin when it
-has started and the first has ended, whichever is later.
+The estimate of the second job is made now, although it will be submitted when the first starts; no better time is
+known. Where print adds up waits and leeways, the makespan here is what they stand for: the second job's tasks begin
+when it has started and the first has ended, whichever is later.
 """
 
 from collections.abc import Sequence

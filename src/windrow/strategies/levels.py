@@ -32,7 +32,7 @@ _STEPS = 100_000
 
 
 def whole_seconds(workflow: Workflow, speed: float = 1.0) -> Ints:
-    """The workflow's run times where tasks run so many times as fast, rounded up to whole seconds."""
+    """The workflow's run times where tasks run `speed` times as fast, rounded up to whole seconds."""
     seconds: Ints = np.maximum(1, np.ceil(workflow.runtime_s / speed)).astype(np.int64)
     return seconds
 
@@ -89,7 +89,7 @@ class Levels:
         return self._run_s[first, last]
 
     def run_on_s(self, first: int, last: int, nodes: int) -> int:
-        """How long these levels run on so many nodes, without working out all other numbers of nodes."""
+        """How long these levels run on this number of nodes, without working out all other numbers of nodes."""
         if (first, last) in self._run_s:
             return int(self._run_s[first, last][nodes - 1])
         key = (first, last, nodes)

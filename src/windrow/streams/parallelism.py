@@ -1,6 +1,6 @@
 """The exact level of parallelism of what is left of a workflow, kept up to date as tasks complete.
 
-Dilworth: as many tasks as can stand side by side, so many paths are needed to cover all. The least number of covering
+Dilworth: as many paths as tasks can stand side by side are needed to cover all. The least number of covering
 paths is a minimum flow in which each task carries at least its cores (0 once it has completed); see
 `kernels/antichain.py`, which computes it once and fast. Here the flow is kept, together with a *witness*: a set of
 tasks, none of which precedes another, that together need as many processors as there are paths.
@@ -50,7 +50,7 @@ class ExactParallelism:
             self._lessen()
 
     def _cover(self, order: list[int]) -> None:
-        """A flow that covers every task: each path goes on while it can, first to what nobody covers yet."""
+        """A flow that covers every task: each path continues while it can, first to what is not covered yet."""
         for v in order:
             self._begin[v] = max(0, self._least[v] - self._through[v])
             self._through[v] += self._begin[v]

@@ -159,7 +159,7 @@ def stay(paths: RunPaths, *, as_json: bool, again: Sequence[int] = ()) -> int:
             if not sys.stdout.isatty():  # on a terminal there is the picture
                 planning.enter_context(terminal.waiting("planning"))
             told = RunView(paths)
-            # The picture is the outer one: what it shows last is the run as it is when nobody manages it any more.
+            # The picture is the outer one: what it shows last is the run as it is when it has no manager any more.
             with (
                 progress_lines.showing(told, quiet=as_json, outlives_reader=True) as show,
                 managed(paths, wait_s=PATIENCE_S) as manager,

@@ -1,7 +1,7 @@
 """The digest of the code that rows depend on: of the modules that make them, of all that these import, and of tables.
 
 Law: imports are read from the source, wherever they stand in it, so nothing need be listed by hand, and a module that
-nobody imports changes no digest. A module's table is the file of its name beside it (`files.table_beside`).
+no other imports changes no digest. A module's table is the file of its name beside it (`files.table_beside`).
 """
 
 import ast

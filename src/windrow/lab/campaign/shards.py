@@ -4,8 +4,8 @@ Law 1: which chunks are in shard I of N depends on the campaign and N alone, not
 one N have no chunk in common, and together have all. So the table is the same for any N, and a shard that was lost is
 run again by its number.
 
-Shards lock the folder against whoever wants it alone, not against each other. Where a file system knows no locks they
-go without: chunks appear complete or not at all, so that two at the same work lose only time.
+Shards lock the folder against any process that wants it alone, not against each other. Where a file system knows no
+locks they go without: chunks appear complete or not at all, so that two at the same work lose only time.
 """
 
 import errno
@@ -46,7 +46,7 @@ def parse_shard(text: str) -> Shard:
 
 
 def deal(chunks: Sequence[Chunk], count: int) -> list[list[Chunk]]:
-    """The chunks in so many shards of about the same weight: the heaviest first, each to the lightest shard."""
+    """The chunks in `count` shards of about the same weight: the heaviest first, each to the lightest shard."""
     shards: list[list[Chunk]] = [[] for _ in range(count)]
     weights = [0.0] * count
     for chunk in sorted(chunks, key=lambda c: -c.weight):

@@ -1,7 +1,7 @@
 """TOML tables with typed, checked access: whatever is wrong becomes an InputError with file, line, key and fix.
 
 The standard parser forgets lines, so they are looked up again in the text when a fault is reported: the line of the
-key, else that of its table's header. Rule: every key is taken by somebody, or refused by `finish`.
+key, else that of its table's header. Rule: every key is taken, or refused by `finish`.
 """
 
 import math

@@ -32,7 +32,7 @@ def keeps_up(figures: StreamFigures, workflows: int) -> bool:
 def verdict(simulator: Simulator, figures: StreamFigures) -> bool | None:
     """As `keeps_up`, but None where the stream is too short to tell.
 
-    That is where 3 % of it are fewer than would be in the system if nobody ever waited: rate x mean length alone.
+    That is where 3 % of it are fewer than would be in the system if none ever waited: rate x mean length alone.
     """
     workflows = len(simulator.workload)
     if keeps_up(figures, workflows):

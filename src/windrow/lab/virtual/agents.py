@@ -5,7 +5,7 @@ Rule 2: its tasks take time and make the files that the workflow says, half of e
 through `agent.outputs` as real ones; whether they fail is for the world to say.
 Rule 3: an agent that is killed says nothing more, and leaves on disk what was there.
 Rule 4: a task with checkpoints writes down how far it had come when it was asked, some seconds later, in one step; then
-it goes on or, if it is one of those that do so, ends.
+it continues or, if it is one of those that do so, ends.
 """
 
 from __future__ import annotations

@@ -150,7 +150,7 @@ def play(scenario: Scenario, *, tells: bool = False) -> Played:
 
 
 def _parts(runnable: Runnable, horizon_s: int, chance: random.Random) -> tuple[Runnable, list[tuple[int, TasksAdded]]]:
-    """In one run of three, not all tasks are there from the beginning: some join it, while it goes on or later."""
+    """In one run of three, not all tasks are there from the beginning: some join it, while it runs or later."""
     count = len(runnable.workflow)
     cuts = (
         sorted({chance.randint(1, count - 1) for _ in range(chance.randint(1, 3))}) if chance.random() < 1 / 3 else []

@@ -56,7 +56,7 @@ class Fault:
 
 
 def draw(seed: int, horizon_s: int, begin_s: int, most: int = 8, *, notices: bool = False) -> list[Fault]:
-    """Up to so many faults within a run that should take about `horizon_s`; `notices`: those of preemptions as well."""
+    """Up to `most` faults within a run that should take about `horizon_s`; `notices`: those of preemptions as well."""
     chance = random.Random(seed)
     return [
         Fault(
@@ -118,7 +118,7 @@ def _down(world: World, fault: Fault) -> bool:
 
 
 def _slow(world: World, fault: Fault) -> bool:
-    """The next call takes its time, and the world goes on meanwhile."""
+    """The next call takes its time, and the world continues meanwhile."""
     usual = world.mood
 
     def answer(call: str) -> Mood:

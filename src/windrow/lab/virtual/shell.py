@@ -135,7 +135,7 @@ class VirtualRun:
                 manager.run_again(())
 
     def call_off(self, fate: Fate | None = None) -> bool:
-        """Stop the run as `windrow cancel` does where nobody manages it; False where the canceller dies."""
+        """Stop the run as `windrow cancel` does where it has no manager; False where the canceller dies."""
         return self._managed(fate, Manager.stop)
 
     def _managed(self, fate: Fate | None, begin: Callable[[Manager], object]) -> bool:
@@ -173,7 +173,7 @@ class VirtualRun:
         raise Violation("the manager finds something new for ever")
 
     def wait(self, seconds: int) -> None:
-        """Nobody manages the run; the world goes on."""
+        """The run has no manager; the world continues."""
         with self.world.watched():
             self.world.pass_time(self.world.now_s + seconds)
 
@@ -225,7 +225,7 @@ class VirtualRun:
         assert self.manager is not None
         self.world.faults.clear()
         queue = self.world.queue
-        for _ in range(PATIENCE_LOOKS):  # those whom nobody knows of begin nothing more, and end with their walltime
+        for _ in range(PATIENCE_LOOKS):  # those that are not known start nothing more, and end with their walltime
             if not (self.world.unseen or queue.coming or any(queue.late[queue.jobs[i].spec.tag] for i in queue.left)):
                 break
             self.wait(60)

@@ -2,8 +2,8 @@
 
 The run is that of a real user: agents need their time, the manager loses patience, and is started again when it has
 died or given up. What fails when depends on the seed and the time of submission alone, so that strategies are compared
-on the same luck: the n-th attempt at a task fails whoever runs it, and the queue is down at the same times. A strategy
-that looks ahead decides as it does in the first run of a user: of the others in the queue no past is known.
+on the same luck: the n-th attempt at a task fails whatever strategy runs it, and the queue is down at the same times. A
+strategy that looks ahead decides as it does in the first run of a user: of the others in the queue no past is known.
 """
 
 import random

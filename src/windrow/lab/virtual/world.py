@@ -3,7 +3,7 @@
 Rule 1: time is the cluster's, in whole seconds, and goes from one instant at which something happens to the next: an
 event of the cluster, an agent's next turn, a fault. At one instant: the queue first, then agents in the order of their
 jobs, then faults. The manager, who is no part of the world, looks after that (`shell`).
-Rule 2: what the world knows survives whoever manages the run.
+Rule 2: what the world knows survives the managers of the run.
 Rule 3: everything that goes wrong was asked for: by a fault, or by a test that changes `mood`, `takes_s` or `failure`.
 """
 
@@ -57,7 +57,7 @@ class Start:
 
 
 def empty_queue(nodes: int, failures: Ints | None = None) -> SimulatedQueue:
-    """A queue nobody else uses, first come, first served, which takes a second job with the same tag as most do."""
+    """A queue of our own, first come, first served, which takes a second job with the same tag as most do."""
     cluster = Cluster(nodes=nodes, policy="fcfs", start_s=BEGIN_S, failures=failures)
     return SimulatedQueue(cluster, max_array=3, unique=False)
 

@@ -4,7 +4,7 @@ Without `nodes` it is the machine itself: one node with all cores and all memory
 agents of the jobs share it task by task (`agent.shares`). With `nodes` it is a small cluster that is played here: jobs
 get whole nodes, wait for them, and are killed when their walltime is up.
 
-Rule 1: `submit` returns when the job is on disk. Rule 2: whoever finds work and no server starts one.
+Rule 1: `submit` returns when the job is on disk. Rule 2: a process that finds work and no server starts one.
 Rule 3: nothing heavy is imported: this is on the way of every command. Rule 4: clusters with different settings are
 different queues, each in a folder of its own, so no project changes another's.
 """
@@ -33,7 +33,7 @@ from windrow.queues.spec import check, check_size
 
 _MAX_ARRAY = 1000
 _PLAYED_FORWARD = 200
-"""Estimates look at so many waiting jobs; those behind them have none."""
+"""Estimates look at this number of waiting jobs; those behind them have none."""
 _LONG_S = 10 * 365 * 86_400
 """Stands for the time of a job without a limit, where a number must be told."""
 _JOB_ID = re.compile(r"(?:(queue-[a-z0-9-]+)\.)?([0-9]{1,18})", re.ASCII)

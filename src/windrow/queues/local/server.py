@@ -1,7 +1,7 @@
 """The server of the queue on this machine: starts waiting jobs and takes note of their ends. Run by clients.
 
 Rule 1: it may be killed at any instruction. All it knows is in the store and in supervisors' files; the next server
-adopts what runs. Rule 2: it sleeps until somebody knocks or a supervisor ends, and never polls. Rule 3: it leaves when
+adopts what runs. Rule 2: it sleeps until a client knocks or a supervisor ends, and never polls. Rule 3: it leaves when
 nothing has been left to do for a while.
 """
 
@@ -85,7 +85,7 @@ class QueueServer:
         return self._store.settings() or LocalSettings(nodes=None)
 
     def _sleep(self, at_most_s: float | None) -> bool:
-        """Sleep until somebody knocks or a supervisor ends; False where the time was up."""
+        """Sleep until a client knocks or a supervisor ends; False where the time was up."""
         poll = select.poll()
         for file in (self._door, *(watched.file for watched in self._supervisors.values())):
             poll.register(file, select.POLLIN)
@@ -109,7 +109,7 @@ class QueueServer:
     # -- adopting --------------------------------------------------------------------------------------------------
 
     def _adopt(self) -> None:
-        """Take over what an earlier server started. What it meant to start and nobody claimed is started now."""
+        """Take over what an earlier server started. What it meant to start and was not claimed is started now."""
         unclaimed: list[int] = []
         claimed: list[int] = []
         for job in self._store.running():
@@ -160,7 +160,7 @@ class QueueServer:
         """A job's supervisor has ended: by itself, after writing how it went, or not."""
         told = supervisor.outcome(self._folder, job.id)
         if told is None:
-            claim(self._folder, job.id, _NOBODY)  # if it died before it claimed the job, nobody may any more
+            claim(self._folder, job.id, _NOBODY)  # if it died before it claimed the job, no one may any more
             _kill_remains(self._folder, job.id)
             told = JobOutcome(time.time(), None, STOPPED, "the process that watched it was killed")
         elif told.code is not None and told.code < 0:  # it could not end what it had started in other groups
@@ -242,7 +242,7 @@ def _daemonize(folder: Path, lock_file: int) -> None:
         os._exit(0)
     log = os.open(folder / "server.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     os.fchmod(log, 0o600)
-    os.umask(0o077)  # claims and exit codes are nobody else's, either; jobs have their submitters' umask
+    os.umask(0o077)  # claims and exit codes are private, too; jobs have their submitters' umask
     os.dup2(log, 1)
     os.dup2(log, 2)
     os.close(log)

@@ -1,6 +1,6 @@
 """What the queue on this machine knows, in one SQLite file that clients and the server share.
 
-Rule 1: what is committed here is the truth; nobody's memory counts. Rule 2: clients add jobs and wishes (cancel), the
+Rule 1: what is committed here is the truth; no memory counts. Rule 2: clients add jobs and wishes (cancel), the
 server alone moves jobs on. Rule 3: a commit is on disk before it returns.
 """
 

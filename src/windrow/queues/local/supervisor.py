@@ -49,7 +49,7 @@ class SupervisorTerms:
 
 
 def claim(folder: Path, job: int, who: Identity) -> bool:
-    """Make this job ours. False where somebody was first."""
+    """Make this job ours. False where another process was first."""
     with draft_beside(_claim_file(folder, job)) as draft:
         draft.write_text(json.dumps(asdict(who)))
         return link_once(draft, _claim_file(folder, job))
@@ -159,7 +159,7 @@ def _spawn(launch: Launch, output: int) -> int:
 
 
 def _watch(child: int, deadline_s: float, grace_s: float) -> JobOutcome:
-    """Wait for the command's end, and hasten it where time is up or somebody wants it."""
+    """Wait for the command's end, and hasten it where time is up or it is asked for."""
     stop, step = "", signal.SIGTERM
     while not _has_ended(child):
         left_s = min(max(0.0, deadline_s - time.monotonic()), _LONGEST_NAP_S)
@@ -178,7 +178,7 @@ def _watch(child: int, deadline_s: float, grace_s: float) -> JobOutcome:
 
 
 def _signal_group(leader: int, number: signal.Signals) -> None:
-    with contextlib.suppress(PermissionError):  # a command that became somebody else's is out of reach
+    with contextlib.suppress(PermissionError):  # a command that became another user's is out of reach
         os.killpg(leader, number)
 
 

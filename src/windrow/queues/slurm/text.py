@@ -315,7 +315,7 @@ def parse_gres(text: str) -> Counts:
 
 
 def gres_option(counts: Counts, extra: Sequence[str]) -> list[str]:
-    """The option that requests so many of each, and what the profile's own requests besides; the last one counts."""
+    """The option that requests these amounts, and what the profile's own requests besides; the last one counts."""
     own = {"gpu" if name == GPUS else name: str(count) for name, count in counts}
     given = [one for option in extra if option.startswith("--gres=") for one in option[7:].split(",")]
     words = [one for one in given if one.split(":")[0] not in own] + [":".join(pair) for pair in own.items()]
@@ -350,7 +350,7 @@ def id_order(id_: str) -> tuple[int, int]:
 
 
 def split_rows(out: str, count: int) -> Iterator[list[str]]:
-    """The fields of each line that has so many; what is no row of the table is passed over."""
+    """The fields of each line that has this number of them; what is no row of the table is passed over."""
     for line in out.splitlines():
         fields = [field.strip() for field in line.split("|", count - 1)]
         if len(fields) == count:

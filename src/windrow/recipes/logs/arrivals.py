@@ -32,7 +32,7 @@ class Cycle:
         return np.concatenate(([0.0], np.cumsum(self.weights)))
 
     def seconds(self, points: Floats) -> Floats:
-        """The time at which so many points have been paid since time 0."""
+        """The time at which these points have been paid since time 0."""
         knots = self._knots()
         rounds, rest = np.divmod(points, knots[-1])
         slots = rounds * len(self.weights) + np.interp(rest, knots, np.arange(len(knots), dtype=np.float64))

@@ -90,7 +90,7 @@ def cluster_log(
 ) -> Log:
     """A log of `jobs` jobs or of `days` days (one of them at least).
 
-    With both, so many jobs come in so many days. With one, jobs come as often as it takes for `load` on a machine of
+    With both, these jobs come in these days. With one, jobs come as often as it takes for `load` on a machine of
     `nodes`: on the cluster's own nodes and load, as often as the table says.
     """
     rate = cluster.jobs_per_day * (load / cluster.actual_load) * (nodes / cluster.nodes)

@@ -35,7 +35,7 @@ _LOG_RUN_MAX = 12.0
 _LOG_GAP_MAX = 13.0
 
 JobDraw = Callable[[int], tuple[Ints, Ints]]
-"""Draws sizes and run times of so many jobs."""
+"""Draws sizes and run times of a number of jobs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +146,7 @@ def lublin_log(
 ) -> Log:
     """A log of `jobs` jobs or of `days` days (one of them at least), at `load`, or with published gaps where it is 0.
 
-    With both, `load` is not used: so many jobs come in so many days. With `days` alone, jobs are added until their work
+    With both, `load` is not used: these jobs come in these days. With `days` alone, jobs are added until their work
     makes up the load, so it is met to within one job. `widest`, unless 0, stands for the machine where sizes are drawn.
     `stream` gives a random generator per column.
     """

@@ -4,7 +4,7 @@ Laws.
 1. Same model, seed, arguments and numpy: same log, under any PYTHONHASHSEED and on any machine.
 2. Every column has its own stream of random numbers, so a parameter changes only the columns that it is about.
 3. Of jobs, days and load, two fix the third. Given one of jobs and days, the load is the model's own or as set; given
-   both, so many jobs come in so many days and a load that is set as well is refused.
+   both, these jobs come in these days and a load that is set as well is refused.
 4. Submissions ascend from 0, which is midnight; run times do not exceed requests; nothing is wider than the machine.
 """
 

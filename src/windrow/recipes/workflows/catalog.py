@@ -77,7 +77,7 @@ def generate_workflow(
     """A workflow by the recipe of that name. UserError where recipe, parameter or value cannot be used.
 
     `tasks` is met exactly, except by fft and gauss, which give the nearest size that exists. With `work_s`, run times
-    are stretched until they sum to it; with `ccr`, until they are so many times shorter than moving all data between
+    are stretched until they sum to it; with `ccr`, until they are that many times shorter than moving all data between
     tasks takes at that bandwidth. `even_levels` gives tasks of one level one run time and one size of files, the mean.
     Linear in tasks and files; a million tasks take 5 to 20 s.
     """

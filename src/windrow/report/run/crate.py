@@ -2,7 +2,7 @@
 
 It follows RO-Crate 1.1 and the Workflow Run RO-Crate profiles 0.5: one CreateAction for the run, whose instrument is
 the workflow, and one for each attempt at a task, whose instrument is the task's program. Files are named where they
-are; they are not copied. Pure: whoever calls looks at the files.
+are; they are not copied. Pure: the caller looks at the files.
 """
 
 import shlex

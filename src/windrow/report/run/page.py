@@ -1,7 +1,7 @@
 """The page of one run: what was done, what waited, what failed and why, on one page that needs nothing else.
 
-It is told from the records, so a run that goes on, was stopped, or failed has a page as well as a finished one, and a
-simulated one as well as a real one.
+It is told from the records, so a run that is running, was stopped, or failed has a page as well as a finished one, and
+a simulated one as well as a real one.
 """
 
 from __future__ import annotations

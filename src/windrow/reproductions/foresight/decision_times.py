@@ -1,7 +1,7 @@
 """How long foresight takes to decide, in seconds of processor time.
 
 The case that a bound is asked for: workflows of 500 tasks on the 128 nodes of SDSC, with 200 jobs in the queue. No day
-of the log has so many, so the next jobs of the log are made to arrive at once. Other processes on the machine do not
+of the log has that many, so the next jobs of the log are made to arrive at once. Other processes on the machine do not
 count, but they slow caches down: times are an upper bound of those on a free machine.
 """
 

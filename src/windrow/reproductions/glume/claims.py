@@ -102,7 +102,7 @@ def _is_close(printed: float, ours: float) -> bool:
 
 
 def _claim(row: Mapping[str, Any], ours: float | None, of: int) -> Claim:
-    """What print has in `row` beside ours; counts are `of` so many workflows here."""
+    """What print has in `row` beside ours; `of` is how many workflows there are here."""
     where, what = row["where"], row["what"]
     if ours is not None and (count := row.get("count")) is not None:
         agrees = (2 * count > _OF) == (2 * ours > of)
