@@ -180,6 +180,8 @@ OPTIONS: dict[tuple[str, ...], dict[str, Callable[[Draw], str]]] = {
     ("lab", "campaign.toml"): {"--workers": lambda d: bad_whole(d, 1, 1000), "--by": bad_word},
     ("reproduce", "glume"): {"--workers": lambda d: bad_whole(d, 1, 1000), "--data": bad_name},
     ("show", WORKFLOW): {"--html": lambda d: d.choice(["no/such.html", ".", "x" * 300]), "--bandwidth": bad_size},
+    ("profile", "show", WORKFLOW): {"--cpu-speed": lambda d: d.choice(["0", bad_number(d)]), "--detail": bad_choice},
+    ("profile", "ok.yaml"): {"--tasks": bad_name},
     ("status",): {"--pool": bad_name},
     ("submit", "ok.yaml"): {"--pool": bad_name},
     ("explain", "a"): {"--run": bad_name},

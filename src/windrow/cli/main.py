@@ -29,7 +29,7 @@ GROUPS = {
     "inspect a run": ("status", "watch", "tasks", "logs", "shell", "explain", "report", "runs"),
     "share a pool of nodes": ("pool", "submit"),
     "try it in simulation": ("compare", "timeline", "simulate", "stream", "grid", "lab", "reproduce"),
-    "generate and inspect files": ("generate", "show", "traces"),
+    "generate and inspect files": ("generate", "show", "profile", "traces"),
 }
 COMMANDS = tuple(name for names in GROUPS.values() for name in names)
 

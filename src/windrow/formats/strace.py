@@ -105,7 +105,8 @@ class Reading:
         self._processes: dict[str, _Process] = {}
         self._forking: dict[str, str] = {}  # processes within a call that makes another, with its flags
         self._ends: dict[int, int] = {}  # how far files are known to reach
-        match, process_of, waiting = _LINE.match, self._processes, dict[str, str]()
+        match, process_of, waiting, ends = _LINE.match, self._processes, dict[str, str](), self._ends
+        add = self.records.add
         for at, text in enumerate(lines, 1):
             found = match(text)
             if found is None:
@@ -116,11 +117,17 @@ class Reading:
             process = process_of.get(pid) or self._born(pid)
             op = _OP_OF.get(name, -1)
             if op in (READ, WRITE):
-                opened = process.table.get(args.partition("<")[0]) or self._descriptor(process, args)
-                place = None
+                opened = self._descriptor(process, args)
+                size, place = int(answer) if answer.isdecimal() else 0, None
+                if name[0] != "p" and opened.file >= 0 and not opened.appends:  # most calls, said again to be fast
+                    place, opened.place = opened.place, opened.place + size
+                    if opened.place > ends.get(opened.file, 0):
+                        ends[opened.file] = opened.place
+                    add(float(when), int(pid), op, opened.file, place, size)
+                    continue
                 if name[0] == "p" and (given := args.rsplit(", ", 2 if name[-1] == "2" else 1)[1]) != "-1":
                     place = int(given)
-                self._moved(float(when), int(pid), op, opened, place, int(answer) if answer.isdecimal() else 0, args)
+                self._moved(float(when), int(pid), op, opened, place, size, args)
             else:
                 self._other(name, op, _Call(process, pid, float(when), args, answer, rest))
 
@@ -168,13 +175,11 @@ class Reading:
 
     def _descriptor(self, process: _Process, args: str) -> _Opened:
         """What the descriptor that `args` begin with stands for; one that was inherited stands at its start."""
-        found = _FD.match(args)
-        if not found or found[2] is None:
-            return _Opened(-1)
-        if found[1] not in process.table:
+        known = process.table.get(args.partition("<")[0])
+        if known is None and (found := _FD.match(args)) and found[2] is not None:
             path = _unescaped(found[2])
-            process.table[found[1]] = _Opened(APART if is_apart(path) else self.files.number(path))
-        return process.table[found[1]]
+            known = process.table[found[1]] = _Opened(APART if is_apart(path) else self.files.number(path))
+        return known or _Opened(-1)
 
     def _path(self, call: _Call, which: int = 0) -> str:
         """The path that the `which`-th text in the arguments names, whole, without links in its folders."""
@@ -255,7 +260,7 @@ class Reading:
         return -1
 
     def _exec(self, call: _Call) -> int:
-        if not call.failed and not is_apart(path := self._path(call)):
+        if not call.failed and not is_apart(path := self.real(self._path(call))):
             self._add(call, MAP_READ, self.files.number(path), 0, UNKNOWN)
         return -1
 

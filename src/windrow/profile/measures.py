@@ -11,12 +11,14 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from windrow.kernels.jit import in_python, is_loaded
 from windrow.kernels.stack_distance import distances
 from windrow.model.graph import Ints
 from windrow.model.trace import APART, KIND_OF_OP, KINDS, MAP_READ, MAP_WRITE, READ, WRITE, Trace
 
 Mask = NDArray[np.bool_]
 BLOCK_BYTES = 4096
+_FEW_ACCESSES = 20_000  # to blocks, which take less time in Python than to load the compiled kernel
 MILLION = 1 << 20
 """Of instructions, as the thesis counts them."""
 
@@ -127,7 +129,8 @@ class Measures:
             return np.zeros(0, dtype=np.int64), np.zeros(0)
         found = np.zeros(distinct + 1, dtype=np.int64)
         room = np.zeros(distinct, dtype=np.int64), np.zeros(total + 1, dtype=np.int64)
-        distances(base[file] + first, count, *room, found)
+        with in_python(really=not is_loaded() and total < _FEW_ACCESSES):
+            distances(base[file] + first, count, *room, found)
         most = int(np.flatnonzero(found).max(initial=0)) + 1
         return np.arange(1, most + 1), np.cumsum(found[:most]) / total
 
