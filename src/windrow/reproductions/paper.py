@@ -216,6 +216,12 @@ class Texts(dict[str, Any]):
         title, words = (text.format(**values) for text in self[name])
         return Block(title, words, head, tuple(rows), frozenset(best))
 
+    def table(self, name: str, rows: Iterable[tuple[Any, ...]], **values: object) -> Block:
+        """The table of that name, whose texts also say of each column its head, and how it writes what a row holds."""
+        title, words, columns = self[name]
+        lines = tuple(tuple(form.format(*row) for _, form in columns) for row in rows)
+        return Block(title, words.format(**values), tuple(head for head, _ in columns), lines)
+
     def claims(self, said: Iterable[Claim]) -> Block:
         """The claims of a text, each beside what our runs say."""
         rows = ((f"{c.where}: {c.what}", c.printed, c.ours, AGREEMENT[c.agrees]) for c in said)

@@ -182,21 +182,14 @@ def frontier(cell: RunsCell) -> str:
 
 def _ablation(results: ForesightResults) -> Block:
     runs = sum(len(cell.runs) for cell in results.cells["ablation"])
-    rows = tuple(
-        (change.name, percent(change.makespan), percent(change.worst), f"{change.node_hours:.2f}")
-        for change in results.changes("ablation")
-    )
-    return _TEXTS.block("ablation", ("", "makespan", "worst cell", "node-hours, times"), rows, runs=runs)
+    rows = ((change, percent(change.makespan), percent(change.worst)) for change in results.changes("ablation"))
+    return _TEXTS.table("ablation", rows, runs=runs)
 
 
 def _decisions(results: ForesightResults) -> Block:
     queue = "".join(f" with {d.waiting} jobs in the queue of {d.nodes} nodes" for d in results.decisions[:1])
-    rows = tuple(
-        (p.workflow, f"{len(p.decisions_s)}", f"{p.decisions_s[0]:.2f} s", f"{max(p.decisions_s):.2f} s")
-        for p in results.decisions
-    )
-    head = ("workflow", "decisions", "the first", "the longest")
-    return _TEXTS.block("decisions", head, rows, queue=queue)
+    rows = ((times, len(times.decisions_s), max(times.decisions_s)) for times in results.decisions)
+    return _TEXTS.table("decisions", rows, queue=queue)
 
 
 def _label(cell: RunsCell) -> str:

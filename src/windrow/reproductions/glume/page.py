@@ -11,7 +11,7 @@ from windrow.report.page import Block
 from windrow.reproductions.charts import FLOOR, grouped_bars
 from windrow.reproductions.glume.claims import claims
 from windrow.reproductions.glume.plan import RIVALS, GlumePlan, plan_wished
-from windrow.reproductions.glume.results import DECISIVE, GlumeFigure, GlumeResults, WinsCell
+from windrow.reproductions.glume.results import DECISIVE, GlumeFigure, GlumeResults
 from windrow.reproductions.paper import AGREEMENT, Gallery, Listing, Paper, Picture, Report, Texts, claims_words
 
 _TEXTS = Texts("glume")
@@ -20,7 +20,8 @@ _TEXTS = Texts("glume")
 def report(plan: GlumePlan, tables: Sequence[pa.Table]) -> Report:
     """What the campaigns came to."""
     results = GlumeResults(plan, tables)
-    figures, said = results.figures(), claims(results)
+    figures, said, costs = results.figures(), claims(results), results.costs()
+    meanings = "; ".join(f"{c.strategy}: {MEANINGS[c.strategy]}" for c in costs)
     lead = (
         f"{results.trials:,} simulated runs of workflows on two logged clusters, by five strategies: our figures "
         "beside those printed in the thesis that introduced GLUME."
@@ -33,11 +34,11 @@ def report(plan: GlumePlan, tables: Sequence[pa.Table]) -> Report:
         [*(synthetic if results.is_synthetic else _verdicts(results)), _advice(results)],
         "every twelfth submission time, and no workflow of 500 tasks. --full runs all.",
         [
-            _wins(results.cells()),
+            _TEXTS.table("wins", ((c, AGREEMENT[c.agrees]) for c in results.cells())),
             _averages(results),
-            _costs(results),
+            _TEXTS.table("costs", ((c,) for c in costs), meanings=meanings),
             _TEXTS.claims(said),
-            _enhancements(results),
+            _TEXTS.table("enhancements", ((e, e.improved / max(1, e.runs)) for e in results.enhancements())),
             Gallery("The figures", _TEXTS["figures"].format(floor=FLOOR), [*map(_picture, figures)]),
             Listing("What was run", [*_what(results)]),
             Listing("Where the thesis's simulator is known to differ", _differences(plan)),
@@ -47,7 +48,7 @@ def report(plan: GlumePlan, tables: Sequence[pa.Table]) -> Report:
             "claims": [asdict(c) for c in said],
             "figures": [asdict(f) for f in figures],
             "enhancements": [asdict(e) for e in results.enhancements()],
-            "costs": [asdict(c) for c in results.costs()],
+            "costs": [asdict(c) for c in costs],
         },
         results.trials,
         results.failed,
@@ -73,50 +74,12 @@ def _advice(results: GlumeResults) -> str:
     return f"Which strategy ends first on average, by log, requests and length of the workflows (12 cases): {words}."
 
 
-def _wins(cells: Sequence[WinsCell]) -> Block:
-    rows = tuple(
-        (
-            f"{c.log}, {c.requests}, {c.length}",
-            f"{c.printed[0]}/{c.printed[1]} of 12",
-            f"{c.ours[0]}/{c.ours[1]} of {c.of}",
-            str(c.near),
-            AGREEMENT[c.agrees],
-            c.verdict,
-        )
-        for c in cells
-    )
-    return _TEXTS.block("wins", ("", "print", "here", "near", "", "in words"), rows)
-
-
 def _averages(results: GlumeResults) -> Block:
     averages = results.averages()
     rows = tuple((", ".join(cell), *(f"{v:+.1f} %" for v in means.values())) for cell, means in averages.items())
     names = ("zhang", *RIVALS)
     best = [(i, 1 + names.index(max(of, key=of.__getitem__))) for i, of in enumerate(averages.values())]
     return _TEXTS.block("averages", ("", *names), rows, best)
-
-
-def _costs(results: GlumeResults) -> Block:
-    rows = tuple(
-        (c.strategy, f"{c.makespan_h:.1f} h", f"{c.visible_wait_h:.1f} h", f"{c.wasted_share:.1%}", f"{c.jobs:.1f}")
-        for c in results.costs()
-    )
-    meanings = "; ".join(f"{c.strategy}: {MEANINGS[c.strategy]}" for c in results.costs())
-    return _TEXTS.block("costs", ("", "makespan", "visible wait", "wasted", "jobs"), rows, meanings=meanings)
-
-
-def _enhancements(results: GlumeResults) -> Block:
-    rows = tuple(
-        (
-            f"{e.log}, 250-{e.length}, enhancement {e.version}",
-            f"{e.runs:,}",
-            f"{e.improved:,} ({e.improved / max(1, e.runs):.1%})",
-            f"{e.improvement:.2f} %",
-            f"{e.worsened:,}",
-        )
-        for e in results.enhancements()
-    )
-    return _TEXTS.block("enhancements", ("", "runs", "better", "by, mean", "worse"), rows)
 
 
 def _picture(f: GlumeFigure) -> Picture:

@@ -84,7 +84,10 @@ def findings(results: IlyushkinResults) -> list[str]:
 
 def blocks(results: IlyushkinResults) -> list[Block]:
     """Every table of the page."""
-    found = [_maximal(results), _saturation(results), _times(results), _parallelism(results), _duels(results)]
+    parallelism = _TEXTS.table("parallelism", ((p,) for p in results.pictures.parallelism))
+    duels = ((duel, duel.figures, duel.estimates or "none") for duel in results.duels)
+    fought = _TEXTS.table("duels", duels, utilization=UTILIZATION)
+    found = [_maximal(results), _saturation(results), _times(results), parallelism, fought]
     return [*found, _readings(results), _nearest(results)] if results.readings else found
 
 
@@ -127,34 +130,6 @@ def _means(points: Sequence[StreamFigures], what: str) -> list[float]:
 
 def _beside(printed: Sequence[float], ours: Sequence[float]) -> list[str]:
     return [f"{p:,.0f} / {o:,.0f}" for p, o in zip(printed, ours, strict=True)]
-
-
-def _parallelism(results: IlyushkinResults) -> Block:
-    rows = tuple(
-        (p.workload, str(p.tasks), f"{p.exact:.1f}", f"{p.tokens:.1f}", str(p.most_missed))
-        for p in results.pictures.parallelism
-    )
-    head = ("workflow", "tasks", "exact", "tokens", "most missed")
-    return _TEXTS.block("parallelism", head, rows)
-
-
-def _duels(results: IlyushkinResults) -> Block:
-    rows = []
-    for duel in results.duels:
-        f = duel.figures
-        rows.append(
-            (
-                f"seed {duel.seed}: {f.policy}",
-                duel.estimates or "none",
-                f"{f.slowdown:.3f}",
-                *(f"{s.slowdown:.2f}" for s in f.sizes),
-                f"{f.slowdown_p99:.2f}",
-                f"{f.slowdown_max:.1f}",
-                f"{f.wait_s_max:,.0f} s",
-            )
-        )
-    head = ("policy", "estimates", "mean slowdown", *SIZES, "99 % below", "worst", "longest wait")
-    return _TEXTS.block("duels", head, rows, utilization=UTILIZATION)
 
 
 def _readings(results: IlyushkinResults) -> Block:

@@ -138,14 +138,9 @@ def _groups(results: ZhangResults) -> Block:
 
 
 def _tests(results: ZhangResults) -> Block:
-    rows = []
-    for c in results.comparisons():
-        if c.second == "zhang":
-            by_run, by_time = ((f"{test.pairs:,}", p_words(test)) for test in (c.by_run, c.by_time))
-            name = f"{c.policy}, {c.cluster}: {c.first} - {c.second}"
-            rows.append((name, f"{c.by_run.difference / 3600:+.2f} h", *by_run, *by_time))
-    head = ("", "difference", "pairs by run", "p", "pairs by time", "p")
-    return _TEXTS.block("tests", head, rows)
+    mine = [c for c in results.comparisons() if c.second == "zhang"]
+    rows = ((c, c.by_run.difference / 3600, p_words(c.by_run), p_words(c.by_time)) for c in mine)
+    return _TEXTS.table("tests", rows)
 
 
 def _figure_11(usages: Sequence[tuple[str, Usage, Usage | None]]) -> Block:
