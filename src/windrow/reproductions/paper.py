@@ -104,6 +104,10 @@ class Listing:
     lines: Sequence[str | Fact]
 
 
+Part = Block | Gallery | Listing
+"""Of a page."""
+
+
 @dataclass(frozen=True, slots=True)
 class Report:
     """What came out. `quick` is said of a run that is not full; the first block is shown on the terminal."""
@@ -113,7 +117,7 @@ class Report:
     lead: str
     findings: Sequence[str]
     quick: str
-    parts: Sequence[Block | Gallery | Listing]
+    parts: Sequence[Part]
     numbers: Mapping[str, object]
     trials: int = 0
     failed: int = 0
@@ -175,6 +179,7 @@ class TableResults:
     def __init__(self, tables: Sequence[pa.Table]) -> None:
         self.trials = sum(len(t) for t in tables)
         self.failed = sum(len(t) - t.column("error").null_count for t in tables)
+        self.counted = self.trials, self.failed
 
 
 def find_paper(name: str) -> Paper:
@@ -221,6 +226,19 @@ class Texts(dict[str, Any]):
         title, words, columns = self[name]
         lines = tuple(tuple(form.format(*row) for _, form in columns) for row in rows)
         return Block(title, words.format(**values), tuple(head for head, _ in columns), lines)
+
+    def report(
+        self,
+        plan: PaperPlan,
+        findings: Sequence[str],
+        parts: Sequence[Part],
+        numbers: Mapping[str, object],
+        counted: tuple[int, int] = (0, 0),
+        **values: object,
+    ) -> Report:
+        """All of it, under the title, the lead and the words about a quick run; `counted`: trials, and failed ones."""
+        title, lead, quick = (text.format(**values) for text in self["page"])
+        return Report(plan, title, lead, findings, quick, parts, numbers, *counted)
 
     def claims(self, said: Iterable[Claim]) -> Block:
         """The claims of a text, each beside what our runs say."""
@@ -283,7 +301,7 @@ def range_shown(values: Sequence[float], unit: str) -> str:
     )
 
 
-def _section(part: Block | Gallery | Listing) -> str:
+def _section(part: Part) -> str:
     match part:
         case Block():
             return section(part.title, note(part.words), html_table(part))

@@ -48,10 +48,6 @@ def report(plan: paper.PaperPlan, found: Sequence[Any]) -> paper.Report:
         (name, *(short(value) for value in values), f"{agree} of {able}")
         for name, (values, agree, able) in readings.items()
     ]
-    lead = (
-        f"Zhang (2009), chapter 6: ten methods on nine clusters that fail, {ours.runs:,.0f} runs under five seeds, "
-        "beside what the text says."
-    )
     findings = [paper.claims_words(said), *(text.format(**_numbers(ours)) for text in _TEXTS["findings"])]
     numbers = {
         "runs": int(ours.runs),
@@ -62,14 +58,8 @@ def report(plan: paper.PaperPlan, found: Sequence[Any]) -> paper.Report:
     }
     blocks = [_TEXTS.claims(said), _apart(of[OURS], said), _TEXTS.block("readings", head, rows)]
     gallery = paper.Gallery("Figures 6.4 to 6.16", "", [_picture(ours, *said) for said in _TEXTS["figures"]])
-    title, quick = "Workflows on clusters that fail, run again", _TEXTS["quick"].format(**study.STAND_INS["workflows"])
-    shown: list[Block | paper.Gallery | paper.Listing] = [
-        *blocks,
-        _parts_of_cpu(ours),
-        gallery,
-        paper.Listing("What is ours", _TEXTS["ours"]),
-    ]
-    return paper.Report(plan, title, lead, findings, quick, shown, numbers)
+    shown: list[paper.Part] = [*blocks, _parts_of_cpu(ours), gallery, paper.Listing("What is ours", _TEXTS["ours"])]
+    return _TEXTS.report(plan, findings, shown, numbers, runs=ours.runs, **study.STAND_INS["workflows"])
 
 
 def _by_seed(parts: Sequence[Part], reading: str) -> Seeds:

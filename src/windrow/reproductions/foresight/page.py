@@ -7,7 +7,7 @@ from typing import Any
 
 from windrow.reproductions.foresight.plan import plan_wished
 from windrow.reproductions.foresight.results import BEST_KNOWN, COST, OURS, ForesightResults, RunsCell
-from windrow.reproductions.foresight.tables import CellGroup, blocks, count, frontier, groups, percent
+from windrow.reproductions.foresight.tables import TEXTS, CellGroup, blocks, count, frontier, groups, percent
 from windrow.reproductions.paper import Fact, Gallery, Listing, Paper, PaperPlan, Picture, Report
 
 
@@ -19,16 +19,9 @@ def report(plan: PaperPlan, found: Sequence[Any]) -> Report:
 def report_of(results: ForesightResults) -> Report:
     """The same, of results that were read."""
     plan = results.plan
-    lead = (
-        f"{results.trials:,} trials ({plan.scale}): foresight against the best of five fixed strategies, where "
-        "it was tuned and where it was not, and what is left of it without each of its ingredients."
-    )
-    return Report(
+    return TEXTS.report(
         plan,
-        "Foresight, put to the test",
-        lead,
         _all_findings(results),
-        "seven times in the week. --full runs more.",
         [
             *blocks(results),
             Gallery("Objectives, drawn", "", [Picture(frontier(cell)) for cell in results.by_log("objectives")]),
@@ -39,8 +32,9 @@ def report_of(results: ForesightResults) -> Report:
             "ablation": [asdict(change) for change in results.changes("ablation")],
             "decisions": [asdict(times) for times in results.decisions],
         },
-        results.trials,
-        results.failed,
+        results.counted,
+        trials=results.trials,
+        scale=plan.scale,
     )
 
 

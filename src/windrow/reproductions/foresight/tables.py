@@ -21,7 +21,7 @@ from windrow.reproductions.paper import Texts
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_TEXTS = Texts("foresight")
+TEXTS = Texts("foresight")
 _FAR = 2.0  # times the shortest makespan or the fewest node-hours: what is beyond lies at the edge of a picture
 
 
@@ -48,7 +48,7 @@ def groups(results: ForesightResults) -> list[CellGroup]:
         for cell in cells
     ]
     noisy = tuple((_short(cell), cell) for cell in found["noise"])
-    words: dict[str, tuple[str, str]] = _TEXTS["groups"]
+    words: dict[str, tuple[str, str]] = TEXTS["groups"]
     all_of_them = (
         CellGroup(*words["tuned"], tuple(grid), is_printed=True),
         CellGroup(*words["judged"], tuple(judges)),
@@ -80,7 +80,7 @@ def _makespans(group: CellGroup) -> Block:
         )
         best.add((k, 2 + names.index(c.best)))
     head = ("cell", "n", *names, "against best", "+1 %")
-    return _TEXTS.block("makespans", head, rows, best, group=group.title, words=group.words)
+    return TEXTS.block("makespans", head, rows, best, group=group.title, words=group.words)
 
 
 def _asked(group: CellGroup) -> Block:
@@ -94,7 +94,7 @@ def _asked(group: CellGroup) -> Block:
         here = [_pair(c.wins("glume", "zhang")), better if c.glume_loses else ""]
         cost = [f"{c.cost(group.name):.2f}", _met(c.is_cheap(group.name))]
         rows.append((text, percent(c.against(group.name, "glume")), *there, *here, *cost))
-    return _TEXTS.block("asked", head, rows, group=group.title)
+    return TEXTS.block("asked", head, rows, group=group.title)
 
 
 def _wins(group: CellGroup) -> Block:
@@ -102,7 +102,7 @@ def _wins(group: CellGroup) -> Block:
         (text, f"{len(c.workflows)}", *(_pair(c.wins(group.name, rival)) for rival in RIVALS))
         for text, c in group.cells
     )
-    return _TEXTS.block("wins", ("cell", "workflows", *RIVALS), rows, group=group.title)
+    return TEXTS.block("wins", ("cell", "workflows", *RIVALS), rows, group=group.title)
 
 
 def _jobs(results: ForesightResults) -> Block:
@@ -110,7 +110,7 @@ def _jobs(results: ForesightResults) -> Block:
     for group in groups(results):
         means = [[cell.jobs(name) for _, cell in group.cells] for name in (*RIVALS, group.name)]
         rows.append((group.title, *(f"{fmean(n for n, _ in of):.1f} / {fmean(k for _, k in of):.1f}" for of in means)))
-    return _TEXTS.block("jobs", ("", *RIVALS, OURS), rows)
+    return TEXTS.block("jobs", ("", *RIVALS, OURS), rows)
 
 
 def _configurations(results: ForesightResults) -> Block:
@@ -121,7 +121,7 @@ def _configurations(results: ForesightResults) -> Block:
             column[workflow] = percent(-cell.improvement(workflow, OURS, "glume") / 100)
     names = [w.name for c in results.plan.campaigns if c.name == "grid" for w in c.workflows]
     rows = tuple((name, *(column.get(name, "") for column in columns.values())) for name in names)
-    return _TEXTS.block("configurations", ("workflow", *columns), rows)
+    return TEXTS.block("configurations", ("workflow", *columns), rows)
 
 
 def _distances(results: ForesightResults) -> Iterator[Block]:
@@ -134,7 +134,7 @@ def _distances(results: ForesightResults) -> Iterator[Block]:
             above = [percent(cell.against(name, knowing[-1])) for name in ours]
             rows.append((_label(cell), f"{len(cell.runs)}", *hours, *above))
         head = ("cell", "n", base, OURS, *knowing, f"{base} above it", "foresight above it")
-        yield _TEXTS.block(campaign, head, rows)
+        yield TEXTS.block(campaign, head, rows)
 
 
 def _objectives(results: ForesightResults) -> Block:
@@ -144,7 +144,7 @@ def _objectives(results: ForesightResults) -> Block:
         (_shown(name), *(text for c in logs for text in (_hours(c.makespan_s(name)), f"{c.node_h(name):.0f}")))
         for name in (_by_objective(logs[0]) if logs else ())
     ]
-    return _TEXTS.block("objectives", head, rows)
+    return TEXTS.block("objectives", head, rows)
 
 
 def _by_objective(cell: RunsCell) -> tuple[str, ...]:
@@ -183,13 +183,13 @@ def frontier(cell: RunsCell) -> str:
 def _ablation(results: ForesightResults) -> Block:
     runs = sum(len(cell.runs) for cell in results.cells["ablation"])
     rows = ((change, percent(change.makespan), percent(change.worst)) for change in results.changes("ablation"))
-    return _TEXTS.table("ablation", rows, runs=runs)
+    return TEXTS.table("ablation", rows, runs=runs)
 
 
 def _decisions(results: ForesightResults) -> Block:
     queue = "".join(f" with {d.waiting} jobs in the queue of {d.nodes} nodes" for d in results.decisions[:1])
     rows = ((times, len(times.decisions_s), max(times.decisions_s)) for times in results.decisions)
-    return _TEXTS.table("decisions", rows, queue=queue)
+    return TEXTS.table("decisions", rows, queue=queue)
 
 
 def _label(cell: RunsCell) -> str:

@@ -22,17 +22,10 @@ def report(plan: GlumePlan, tables: Sequence[pa.Table]) -> Report:
     results = GlumeResults(plan, tables)
     figures, said, costs = results.figures(), claims(results), results.costs()
     meanings = "; ".join(f"{c.strategy}: {MEANINGS[c.strategy]}" for c in costs)
-    lead = (
-        f"{results.trials:,} simulated runs of workflows on two logged clusters, by five strategies: our figures "
-        "beside those printed in the thesis that introduced GLUME."
-    )
     synthetic = ["Synthetic logs: nothing here can be compared with print."]
-    return Report(
+    return _TEXTS.report(
         plan,
-        "The GLUME thesis, run again",
-        lead,
         [*(synthetic if results.is_synthetic else _verdicts(results)), _advice(results)],
-        "every twelfth submission time, and no workflow of 500 tasks. --full runs all.",
         [
             _TEXTS.table("wins", ((c, AGREEMENT[c.agrees]) for c in results.cells())),
             _averages(results),
@@ -50,8 +43,8 @@ def report(plan: GlumePlan, tables: Sequence[pa.Table]) -> Report:
             "enhancements": [asdict(e) for e in results.enhancements()],
             "costs": [asdict(c) for c in costs],
         },
-        results.trials,
-        results.failed,
+        results.counted,
+        trials=results.trials,
     )
 
 

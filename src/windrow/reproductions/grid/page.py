@@ -32,13 +32,9 @@ def report(plan: PaperPlan, found: Sequence[Any]) -> Report:
     runs = [Runs([r for r in all_runs if r.seed == seed]) for seed in STAND_INS["seeds"]]
     said = claims([(one["fixed"], more) for one, more in zip(by_seed, runs, strict=True)])
     rows = Rows([r for r in all_rows if r.experiment == "fixed"])
-    return Report(
+    return _TEXTS.report(
         plan,
-        "Workflows on grids of many clusters, run again",
-        "Zhang (2009), chapters 3 and 4: four schedulers on three grids, a few clusters chosen before (EACP), and "
-        "hosts selected before scheduling, beside what the text says.",
         [claims_words(said), *_findings(rows)],
-        "one cost of each kind where the thesis has 27 for each workflow. --full runs them all.",
         [
             _TEXTS.claims(said),
             _TEXTS.block(

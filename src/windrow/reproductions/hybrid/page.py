@@ -11,21 +11,10 @@ from typing import Any
 
 from windrow.grid.hybrid import WAYS
 from windrow.model.wording import percent
+from windrow.reproductions import paper
 from windrow.reproductions.charts import grouped_bars
 from windrow.reproductions.hybrid.plan import BATCHES, READINGS, SLOWER, Run, plan_hybrid
 from windrow.reproductions.paired import paired_t_test
-from windrow.reproductions.paper import (
-    Claim,
-    Gallery,
-    Listing,
-    Paper,
-    PaperPlan,
-    Picture,
-    Report,
-    Texts,
-    claims_words,
-    printed,
-)
 
 Verdict = tuple[str, bool]
 
@@ -106,21 +95,21 @@ def _over_seeds(texts: Sequence[str]) -> str:
     return " to ".join(dict.fromkeys((ends[0], ends[-1])))
 
 
-def claims(results: Results) -> list[Claim]:
+def claims(results: Results) -> list[paper.Claim]:
     """What the text says, each beside ours."""
     found = []
-    for where, what, says, judge, *about in printed("hybrid")["claims"]:
+    for where, what, says, judge, *about in paper.printed("hybrid")["claims"]:
         each = [getattr(results, judge)(seed, *about) for seed in results.seeds]
         agree = sum(holds for _, holds in each)
         ours = f"{_over_seeds([text for text, _ in each])} ({agree}/{len(each)})"
-        found.append(Claim(where, what, says, ours, agree == len(each)))
+        found.append(paper.Claim(where, what, says, ours, agree == len(each)))
     return found
 
 
-def report(plan: PaperPlan, found: Sequence[Any]) -> Report:
+def report(plan: paper.PaperPlan, found: Sequence[Any]) -> paper.Report:
     """What the calls gave."""
     runs: list[Run] = list(chain.from_iterable(found))
-    texts, ours, logs, head = Texts("hybrid"), Results(runs), Results(runs, "logs"), ("", *WAYS)
+    texts, ours, logs, head = paper.Texts("hybrid"), Results(runs), Results(runs, "logs"), ("", *WAYS)
     said = claims(ours)
 
     def rows(results: Results, batches: Sequence[str], measure: str = "slr") -> list[tuple[str, ...]]:
@@ -146,17 +135,15 @@ def report(plan: PaperPlan, found: Sequence[Any]) -> Report:
     blocks.append(texts.block("slower", ("links slower", *WAYS, "claims that agree"), slower))
     bars = {way: [ours.mean(None, way, batch) for batch in BATCHES] for way in WAYS}
     drawn = grouped_bars(list(BATCHES), bars, "mean SLR", "Means over workflows and seeds.", "{:.2f}".format)
-    quick = "other readings on one seed, slower links and real logs on two. --full runs all."
-    lead = f"{len(runs):,} runs of 16 workflows in {len(ours.seeds)} seeds, in four batches and four ways."
-    gallery = Gallery("Figures 5.7 to 5.10", "", [Picture(drawn)])
+    gallery = paper.Gallery("Figures 5.7 to 5.10", "", [paper.Picture(drawn)])
     numbers = {"agree": sum(c.agrees is True for c in said), "differ": sum(c.agrees is False for c in said)}
     told = {**numbers, "claims": [asdict(c) for c in said], "runs": [asdict(run) for run in runs]}
-    title, listing = "Zhang's thesis, chapter 5, run again", Listing("What is ours", texts["ours"])
-    return Report(plan, title, lead, [claims_words(said)], quick, [texts.claims(said), *blocks, gallery, listing], told)
+    all_parts: list[paper.Part] = [texts.claims(said), *blocks, gallery, paper.Listing("What is ours", texts["ours"])]
+    return texts.report(plan, [paper.claims_words(said)], all_parts, told, runs=len(runs), seeds=len(ours.seeds))
 
 
 def _shown(values: Sequence[float]) -> str:
     return f"{fmean(values):.2f} ± {stdev(values):.2f}"
 
 
-PAPER = Paper(plan_hybrid, report, "own fixed experiments", options=("data",), needs=("matplotlib", "scipy"))
+PAPER = paper.Paper(plan_hybrid, report, "own fixed experiments", options=("data",), needs=("matplotlib", "scipy"))

@@ -31,12 +31,9 @@ _TEXTS = Texts("ilyushkin")
 def report(plan: PaperPlan, found: Sequence[Any]) -> Report:
     """What the calls came to."""
     results = gathered(plan, found)
-    return Report(
+    return _TEXTS.report(
         plan,
-        "Streams of workflows with unknown run times, run again",
-        "Ilyushkin, Ghit and Epema (2015): four policies to share a pool, their tables and figures beside ours.",
         findings(results),
-        "one repetition. --full runs three, and other readings of the reservations.",
         [*blocks(results), *galleries(results)],
         {
             "repetitions": results.repetitions,

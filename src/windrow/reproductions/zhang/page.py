@@ -23,19 +23,12 @@ def report(plan: ZhangPlan, tables: Sequence[pa.Table]) -> Report:
     results = ZhangResults(plan, tables)
     said, drawn, means = claims(results), results.figures(), results.means()
     usages = list(figure_11(plan))
-    lead = (
-        f"{results.trials:,} simulated runs of five applications on {len(results.clusters)} clusters under three "
-        "policies, by three ways of submitting them: our figures beside those of the paper that introduced zhang."
-    )
     findings = [claims_words(said), _figure_10(means), _advice(results)]
     if plan.cap is not None:
         findings.append(f"A run may have {plan.cap} jobs in the system at once, a bound that print does not have.")
-    return Report(
+    return _TEXTS.report(
         plan,
-        "Zhang, Koelbel and Cooper, run again",
-        lead,
         findings,
-        "2 of 25 workflows of each application, at 6 times instead of 100. --full runs all.",
         [
             _TEXTS.claims(said),
             _printed_waits([m for m in means if m.printed_h]),
@@ -60,8 +53,9 @@ def report(plan: ZhangPlan, tables: Sequence[pa.Table]) -> Report:
                 for name, ours, there in usages
             ],
         },
-        results.trials,
-        results.failed,
+        results.counted,
+        trials=results.trials,
+        clusters=len(results.clusters),
     )
 
 
