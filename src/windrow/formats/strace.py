@@ -16,29 +16,43 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from windrow.errors import InputError
-from windrow.model.trace import APART, KINDS, MAP_READ, MAP_WRITE, READ, UNKNOWN, WRITE, Files, Records, is_apart
+from windrow.model.trace import APART, DUP, KINDS, MAP_READ, MAP_WRITE, READ, UNKNOWN, WRITE, Files, Records, is_apart
 
-_NAMES = {
-    "open": "open openat openat2 creat",
-    "dup": "dup dup2 dup3",
-    "close": "close",
-    "read": "read pread64 readv preadv preadv2",
-    "write": "write pwrite64 writev pwritev pwritev2",
-    "seek": "lseek",
-    "stat": "stat lstat fstat newfstatat fstatat64 statx",
-    "other": "access faccessat faccessat2 readlink readlinkat getdents getdents64 mkdir mkdirat rmdir symlink "
-    "symlinkat ioctl fcntl fsync fdatasync flock fallocate chmod fchmod fchmodat chown fchown fchownat utimensat "
-    "statfs fstatfs rename renameat renameat2 unlink unlinkat link linkat truncate ftruncate chdir fchdir",
-    "": "clone clone3 fork vfork execve execveat mmap sendfile copy_file_range splice io_uring_setup",
-}
-_OP_OF = {name: KINDS.index(kind) if kind else -1 for kind, names in _NAMES.items() for name in names.split()}
+_TABLE = (  # kind of operation, the method of a reading that follows it, calls
+    ("open", "open", "open openat openat2 creat"),
+    ("dup", "dup", "dup dup2 dup3"),
+    ("close", "close", "close"),
+    ("read", "", "read pread64 readv preadv preadv2"),
+    ("write", "", "write pwrite64 writev pwritev pwritev2"),
+    ("seek", "seek", "lseek"),
+    ("stat", "stat", "stat lstat fstat newfstatat fstatat64 statx"),
+    ("other", "dup", "fcntl"),
+    ("other", "rename", "rename renameat renameat2"),
+    ("other", "link", "link linkat"),
+    ("other", "unlink", "unlink unlinkat"),
+    ("other", "truncate", "truncate ftruncate"),
+    ("other", "chdir", "chdir fchdir"),
+    ("other", "", "access faccessat faccessat2 readlink readlinkat getdents getdents64 mkdir mkdirat rmdir symlink"),
+    (
+        "other",
+        "",
+        "symlinkat ioctl fsync fdatasync flock fallocate chmod fchmod fchmodat chown fchown fchownat utimensat",
+    ),
+    ("other", "", "statfs fstatfs"),
+    ("", "map", "mmap"),
+    ("", "exec", "execve execveat"),
+    ("", "fork", "clone clone3 fork vfork"),
+    ("", "copy", "sendfile copy_file_range splice"),
+    ("", "uring", "io_uring_setup"),
+)
+_OP_OF = {name: KINDS.index(kind) if kind else -1 for kind, _, names in _TABLE for name in names.split()}
 CALLS = tuple(_OP_OF)
 """What is to be traced."""
 
 _LINE = re.compile(r"(\d+) +(\d+\.\d+) (\w+)\((.*)\) += (-?\d+|\?|0x[0-9a-f]+)(.*)", re.DOTALL)
 _UNFINISHED = re.compile(r"(\d+) +\d+\.\d+ ((\w+)\(.*?),? *<unfinished \.\.\.>")
-_RESUMED = re.compile(r"(\d+) +(\d+\.\d+) <\.\.\. (\w+) resumed>(.*)", re.DOTALL)
-_EVENT = re.compile(r"\d+ +\d+\.\d+ (?:\+\+\+|---|\?\?\?|strace: )|\s*$")
+_RESUMED = re.compile(r"(\d+) +(\d+\.\d+) <\.\.\. \w+ resumed>[, ]*(.*)", re.DOTALL)
+_NO_CALL = re.compile(r"\d+ +\d+\.\d+ (?:\+\+\+|---|\?\?\?|strace: |\w+\()|\s*$")
 _FD = re.compile(r"(-?\d+|AT_FDCWD)(?:<((?:[^>\\]|\\.)*)>(?:\(deleted\))?)?")
 _QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"')
 _ESCAPE = re.compile(r"\\(?:([0-7]{1,3})|x([0-9a-f]{2})|(.))")
@@ -53,9 +67,8 @@ def _unescaped(text: str) -> str:
         return text
 
     def byte(found: re.Match[str]) -> str:
-        return chr(
-            int(found[1] or found[2], 8 if found[1] else 16) if not found[3] else _PLAIN.get(found[3], ord(found[3]))
-        )
+        octal, hexadecimal, letter = found.groups()
+        return chr(_PLAIN.get(letter, ord(letter)) if letter else int(octal or hexadecimal, 8 if octal else 16))
 
     return _ESCAPE.sub(byte, text).encode("latin-1", "replace").decode("utf-8", "surrogateescape")
 
@@ -82,10 +95,7 @@ class _Call(NamedTuple):
     args: str
     answer: str
     rest: str
-
-    @property
-    def failed(self) -> bool:
-        return self.answer[0] in "-?"
+    opened: _Opened
 
 
 @dataclass
@@ -96,8 +106,8 @@ class Reading:
     files: Files = field(default_factory=Files)
     real: Callable[[str], str] = posixpath.normpath
     unseen: set[str] = field(default_factory=set)
-    apart: dict[str, int] = field(default_factory=dict)
-    """Bytes read and written that were not in files, by what it was instead."""
+    apart_bytes: int = 0
+    """Read and written of what are no files."""
 
     def stage(self, lines: Iterable[str], folder: str, source: str = "strace") -> None:
         """All calls of the next stage, which began in `folder`. InputError where a line is not strace's."""
@@ -106,46 +116,38 @@ class Reading:
         self._forking: dict[str, str] = {}  # processes within a call that makes another, with its flags
         self._ends: dict[int, int] = {}  # how far files are known to reach
         match, process_of, waiting, ends = _LINE.match, self._processes, dict[str, str](), self._ends
-        add = self.records.add
         for at, text in enumerate(lines, 1):
-            found = match(text)
+            found = match(text) or match(self._joined(text, waiting, source, at))
             if found is None:
-                found = match(self._joined(text, waiting, source, at))
-                if found is None:
-                    continue
+                continue
             pid, when, name, args, answer, rest = found.groups()
             process = process_of.get(pid) or self._born(pid)
-            op = _OP_OF.get(name, -1)
-            if op in (READ, WRITE):
-                opened = self._descriptor(process, args)
-                size, place = int(answer) if answer.isdecimal() else 0, None
-                if name[0] != "p" and opened.file >= 0 and not opened.appends:  # most calls, said again to be fast
-                    place, opened.place = opened.place, opened.place + size
-                    if opened.place > ends.get(opened.file, 0):
-                        ends[opened.file] = opened.place
-                    add(float(when), int(pid), op, opened.file, place, size)
-                    continue
-                if name[0] == "p" and (given := args.rsplit(", ", 2 if name[-1] == "2" else 1)[1]) != "-1":
-                    place = int(given)
-                self._moved(float(when), int(pid), op, opened, place, size, args)
-            else:
-                self._other(name, op, _Call(process, pid, float(when), args, answer, rest))
+            opened, op = self._descriptor(process, args), _OP_OF.get(name, -1)
+            if op not in (READ, WRITE):
+                self._other(name, op, _Call(process, pid, float(when), args, answer, rest, opened))
+                continue
+            size, place = int(answer) if answer.isdecimal() else 0, None
+            if (
+                name[0] != "p" and opened.file >= 0 and not opened.appends
+            ):  # most calls: `_moved` said again, to be fast
+                place, opened.place = opened.place, opened.place + size
+                if opened.place > ends.get(opened.file, 0):
+                    ends[opened.file] = opened.place
+                self.records.add(float(when), int(pid), op, opened.file, place, size)
+                continue
+            if name[0] == "p" and (given := args.rsplit(", ", 2 if name[-1] == "2" else 1)[1]) != "-1":
+                place = int(given)
+            self._moved(float(when), int(pid), op, opened, place, size)
 
-    def _moved(self, when: float, pid: int, op: int, opened: _Opened, place: int | None, size: int, args: str) -> None:
+    def _moved(self, when: float, pid: int, op: int, opened: _Opened, place: int | None, size: int) -> None:
         """Bytes moved at a place, or where the descriptor stands, which then moves on."""
-        file = opened.file
-        end = self._ends.get(file, 0)
+        end = self._ends.get(opened.file, 0)
         if place is None:
             place = end if opened.appends and op == WRITE else opened.place
             opened.place = place + size
-        if file < 0:
-            found = _FD.match(args)
-            kind = (found and found[2]) or "closed"
-            kind = kind if kind.startswith("/") else kind.partition(":")[0]
-            self.apart[kind] = self.apart.get(kind, 0) + size
-        elif place + size > end:
-            self._ends[file] = place + size
-        self.records.add(when, pid, op, file, place, size)
+        self._ends[opened.file] = max(end, place + size)
+        self.apart_bytes += size if opened.file < 0 else 0
+        self.records.add(when, pid, op, opened.file, place, size)
 
     def _joined(self, line: str, waiting: dict[str, str], source: str, at: int) -> str:
         """The whole call, once the second half of it is there; nothing before, or where the line is no call."""
@@ -153,12 +155,11 @@ class Reading:
             waiting[found[1]] = found[2]
             if found[3] in ("clone", "clone3", "fork", "vfork"):
                 self._forking[found[1]] = found[2]
-            return ""
-        if found := _RESUMED.match(line):
-            begun, rest = waiting.pop(found[1], ""), found[4].lstrip(", ")
-            gap = "" if not begun or begun[-1] in "({[" or rest[:1] in ")}]=" else ", "
-            return f"{found[1]} {found[2]} {begun}{gap}{rest}"
-        if not _EVENT.match(line) and not re.match(r"\d+ +\d+\.\d+ \w+\(", line):
+        elif found := _RESUMED.match(line):
+            begun = waiting.pop(found[1], "")
+            gap = "" if begun[-1:] in ("", *"({[") or found[3][:1] in ")}]=" else ", "
+            return f"{found[1]} {found[2]} {begun}{gap}{found[3]}"
+        elif not _NO_CALL.match(line):
             raise InputError(source, "this is not a line of strace -f -y -ttt", line=at, fix="trace with these options")
         return ""
 
@@ -176,7 +177,7 @@ class Reading:
     def _descriptor(self, process: _Process, args: str) -> _Opened:
         """What the descriptor that `args` begin with stands for; one that was inherited stands at its start."""
         known = process.table.get(args.partition("<")[0])
-        if known is None and (found := _FD.match(args)) and found[2] is not None:
+        if known is None and args[:1].isdecimal() and (found := _FD.match(args)) and found[2] is not None:
             path = _unescaped(found[2])
             known = process.table[found[1]] = _Opened(APART if is_apart(path) else self.files.number(path))
         return known or _Opened(-1)
@@ -184,36 +185,30 @@ class Reading:
     def _path(self, call: _Call, which: int = 0) -> str:
         """The path that the `which`-th text in the arguments names, whole, without links in its folders."""
         quoted = list(_QUOTED.finditer(call.args))
-        before = call.args[quoted[which - 1].end() if which else 0 : quoted[which].start()]
-        beside = _FD.search(before)
+        beside = _FD.search(call.args[quoted[which - 1].end() if which else 0 : quoted[which].start()])
         base = _unescaped(beside[2]) if beside and beside[2] else call.process.folder
         folder, last = posixpath.split(posixpath.normpath(posixpath.join(base, _unescaped(quoted[which][1]))))
         return posixpath.join(self.real(folder), last)
 
     def _other(self, name: str, op: int, call: _Call) -> None:
         """All calls but reads and writes."""
-        handler = _HANDLERS.get(name)
-        if handler is not None:
-            file = handler(self, call)
-            op = KINDS.index("dup") if name == "fcntl" and "F_DUPFD" in call.args else op
-        else:
-            file = self._descriptor(call.process, call.args).file if call.args[:1].isdecimal() else -1
-        if op >= 0 and file is not None:
-            self._add(call, op, file)
+        failed, file = call.answer[0] in "-?", call.opened.file
+        if not failed and name in _FOLLOWED:
+            file = _FOLLOWED[name](self, call)
+        if op >= 0 and file != _STILL and not (failed and name == "lseek"):
+            self._add(call, DUP if "F_DUPFD" in call.args and name == "fcntl" else op, file)
 
     def _add(self, call: _Call, op: int, file: int, offset: int = 0, size: int = 0) -> None:
         self.records.add(call.time_s, int(call.pid), op, file, offset, size)
 
-    # Handlers: the file that a call is about, -1 for none; None for a seek that moved nothing.
+    # What follows of calls that succeed. The file that they are about; -1 for none.
 
     def _open(self, call: _Call) -> int:
-        shown = _FD.match(call.answer + call.rest)
-        if call.failed or not shown or shown[2] is None:
-            return -1
-        path = _unescaped(shown[2])
-        if is_apart(path) or "O_DIRECTORY" in call.args:
-            file = APART if is_apart(path) else -1
-        else:
+        shown, file = _FD.match(call.answer + call.rest), -1
+        path = _unescaped(shown[2] or "") if shown else ""
+        if is_apart(path):
+            file = APART
+        elif "O_DIRECTORY" not in call.args:
             file = self.files.number(path, made="O_CREAT" in call.args or "O_" not in call.args)
             if "O_TRUNC" in call.args:
                 self.files.changed[file] = True
@@ -222,28 +217,20 @@ class Reading:
         return file
 
     def _close(self, call: _Call) -> int:
-        opened = self._descriptor(call.process, call.args)
-        if not call.failed:
-            call.process.table.pop(call.args.partition("<")[0], None)
-        return opened.file
+        call.process.table.pop(call.args.partition("<")[0], None)
+        return call.opened.file
 
     def _dup(self, call: _Call) -> int:
-        opened = self._descriptor(call.process, call.args)
-        if not call.failed and ("F_DUPFD" in call.args or ", F_" not in call.args):
-            call.process.table[call.answer] = opened
-        return opened.file
+        if "F_DUPFD" in call.args or ", F_" not in call.args:
+            call.process.table[call.answer] = call.opened
+        return call.opened.file
 
-    def _seek(self, call: _Call) -> int | None:
-        opened = self._descriptor(call.process, call.args)
-        if call.failed or int(call.answer) == opened.place:
-            return None
-        opened.place = int(call.answer)
-        return opened.file
+    def _seek(self, call: _Call) -> int:
+        before, call.opened.place = call.opened.place, int(call.answer)
+        return call.opened.file if call.opened.place != before else _STILL
 
     def _stat(self, call: _Call) -> int:
-        if not call.args[:1].isdecimal():
-            return -1
-        file, size = self._descriptor(call.process, call.args).file, _SIZE.search(call.args)
+        size, file = _SIZE.search(call.args), call.opened.file
         if file >= 0 and size and ('""' in call.args or "AT_" not in call.args):
             self.files.grown(self._number, file, int(size[1]))
             self._ends[file] = max(int(size[1]), self._ends.get(file, 0))
@@ -251,8 +238,8 @@ class Reading:
 
     def _map(self, call: _Call) -> int:
         _, length, _, _, *target = call.args.split(", ", 4)
-        shown, _, offset = target[0].rpartition(", ") if target else ("-1", "", "0")
-        file = -1 if call.failed or shown.startswith("-1") else self._descriptor(call.process, shown).file
+        shown, _, offset = "".join(target).rpartition(", ")
+        file = self._descriptor(call.process, shown).file
         if file >= 0:
             self._add(call, MAP_READ, file, int(offset, 0), int(length, 0))
             if "PROT_WRITE" in call.args and "MAP_SHARED" in call.args:
@@ -260,48 +247,39 @@ class Reading:
         return -1
 
     def _exec(self, call: _Call) -> int:
-        if not call.failed and not is_apart(path := self.real(self._path(call))):
+        if not is_apart(path := self.real(self._path(call))):
             self._add(call, MAP_READ, self.files.number(path), 0, UNKNOWN)
         return -1
 
     def _fork(self, call: _Call) -> int:
         self._forking.pop(call.pid, None)
-        if not call.failed and call.answer not in self._processes:
+        if call.answer not in self._processes:
             self._forked(call.pid, call.answer, call.args)
         return -1
 
     def _copy(self, call: _Call) -> int:
         """sendfile(out, in, place, n); copy_file_range and splice(in, place, out, place, n, flags)."""
-        ends = [found for found in _FD.finditer(call.args) if found[2] is not None]
-        if len(ends) < 2:
-            return -1
-        between, behind = call.args[ends[0].end() : ends[1].start()], _PLACE.match(call.args, ends[1].end())
-        pairs = [(READ, ends[0], _PLACE.match(between)), (WRITE, ends[1], behind)]
+        one, two = [found for found in _FD.finditer(call.args) if found[2] is not None][:2]
+        between, behind = call.args[one.end() : two.start()], _PLACE.match(call.args, two.end())
+        pairs = [(READ, one, _PLACE.match(between)), (WRITE, two, behind)]
         if between == ", ":  # sendfile
-            pairs = [(READ, ends[1], behind), (WRITE, ends[0], None)]
+            pairs = [(READ, two, behind), (WRITE, one, None)]
         for op, end, place in pairs:
-            opened, size = self._descriptor(call.process, end[0]), 0 if call.failed else int(call.answer)
-            self._moved(call.time_s, int(call.pid), op, opened, int(place[1]) if place else None, size, end[0])
+            opened, start = self._descriptor(call.process, end[0]), int(place[1]) if place else None
+            self._moved(call.time_s, int(call.pid), op, opened, start, int(call.answer))
         return -1
 
     def _rename(self, call: _Call) -> int:
-        return -1 if call.failed else self.files.renamed(self._path(call), self._path(call, 1))
+        return self.files.renamed(self._path(call), self._path(call, 1))
 
     def _link(self, call: _Call) -> int:
-        return -1 if call.failed else self.files.linked(self._path(call), self._path(call, 1))
+        return self.files.linked(self._path(call), self._path(call, 1))
 
     def _unlink(self, call: _Call) -> int:
-        return -1 if call.failed or "AT_REMOVEDIR" in call.args else self.files.removed(self._path(call))
+        return -1 if "AT_REMOVEDIR" in call.args else self.files.removed(self._path(call))
 
     def _truncate(self, call: _Call) -> int:
-        by_name = call.args.startswith('"')
-        file = (
-            -1
-            if call.failed
-            else self.files.number(self._path(call))
-            if by_name
-            else self._descriptor(call.process, call.args).file
-        )
+        file = self.files.number(self._path(call)) if call.args.startswith('"') else call.opened.file
         if file >= 0:
             size = self._ends[file] = int(call.args.rsplit(", ", 1)[1])
             self.files.changed[file] = True
@@ -309,12 +287,11 @@ class Reading:
         return file
 
     def _chdir(self, call: _Call) -> int:
-        if not call.failed:
-            shown = _FD.match(call.args)
-            folder = _unescaped(shown[2]) if shown and shown[2] else self._path(call)
-            for each in self._processes.values():  # threads have one folder
-                if each is call.process or each.table is call.process.table:
-                    each.folder = folder
+        shown = _FD.match(call.args)
+        folder = _unescaped(shown[2]) if shown and shown[2] else self._path(call)
+        for each in self._processes.values():  # threads have one folder
+            if each is call.process or each.table is call.process.table:
+                each.folder = folder
         return -1
 
     def _uring(self, _: _Call) -> int:
@@ -322,24 +299,5 @@ class Reading:
         return -1
 
 
-_HANDLERS: dict[str, Callable[[Reading, _Call], int | None]] = {
-    name: handler
-    for names, handler in (
-        (_NAMES["open"], Reading._open),
-        ("close", Reading._close),
-        (f"{_NAMES['dup']} fcntl", Reading._dup),
-        ("lseek", Reading._seek),
-        (_NAMES["stat"], Reading._stat),
-        ("mmap", Reading._map),
-        ("execve execveat", Reading._exec),
-        ("clone clone3 fork vfork", Reading._fork),
-        ("sendfile copy_file_range splice", Reading._copy),
-        ("rename renameat renameat2", Reading._rename),
-        ("link linkat", Reading._link),
-        ("unlink unlinkat", Reading._unlink),
-        ("truncate ftruncate", Reading._truncate),
-        ("chdir fchdir", Reading._chdir),
-        ("io_uring_setup", Reading._uring),
-    )
-    for name in names.split()
-}
+_STILL = -9  # in place of a file: a seek that moved nothing
+_FOLLOWED = {name: getattr(Reading, f"_{how}") for _, how, names in _TABLE if how for name in names.split()}

@@ -20,13 +20,18 @@ from windrow.model.graph import Ints
 
 OPEN, DUP, CLOSE, READ, WRITE, SEEK, STAT, OTHER, MAP_READ, MAP_WRITE = range(10)
 KINDS = ("open", "dup", "close", "read", "write", "seek", "stat", "other")
-KIND_OF_OP = np.array([0, 1, 2, 3, 4, 5, 6, 7, READ, WRITE])
+KIND_OF_OP = np.array([*range(len(KINDS)), READ, WRITE])
 """How operations are counted: a mapping as a read, and as a write too where it is shared and may be written."""
 UNKNOWN = -1
 APART = -2
 """In place of a file: pipes, sockets, devices; -1 where an operation is about no file, or failed."""
 COLUMNS = ("pid", "op", "file", "offset", "bytes")
-_APART = ("/dev/", "/proc/", "/sys/")
+_APART = ("/dev/", "/proc/", "/sys/", "/memfd:")
+
+
+def is_apart(path: str) -> bool:
+    """Whether it is not a file on a disk: pipes, sockets, terminals, /proc, /sys, /dev. Counted apart."""
+    return not path.startswith("/") or (path.startswith(_APART) and not path.startswith("/dev/shm/"))
 
 
 @dataclass(slots=True)
@@ -45,18 +50,19 @@ class Stage:
 
 @dataclass(slots=True)
 class Files:
-    """The files of a trace, by number, and which of them is at a path now."""
+    """The files of a trace, by number, and which of them is at a path now.
+
+    `made`: whether it was created during the trace, as far as is known. `changed`: by something else than writing.
+    `sizes`: by stage and file, the largest that it is known to have had. `names`: how many paths lead to it.
+    """
 
     paths: list[str] = field(default_factory=list)
     made: list[bool] = field(default_factory=list)
-    """Whether it was created during the trace, as far as is known."""
     gone: list[bool] = field(default_factory=list)
     changed: list[bool] = field(default_factory=list)
-    """Whether something other than writing changed it: truncation."""
-    sizes: dict[tuple[int, int], int] = field(default_factory=dict)
-    """By stage and file, the largest size that it is known to have had."""
-    at: dict[str, int] = field(default_factory=dict)
     names: list[int] = field(default_factory=list)
+    sizes: dict[tuple[int, int], int] = field(default_factory=dict)
+    at: dict[str, int] = field(default_factory=dict)
 
     def number(self, path: str, *, made: bool = False) -> int:
         """The file at this path; one that is not known yet is `made` now, or was there before."""
@@ -99,13 +105,7 @@ class Files:
 
     def grown(self, stage: int, number: int, size_bytes: int) -> None:
         """It has had this size."""
-        if size_bytes > self.sizes.get((stage, number), -1):
-            self.sizes[stage, number] = size_bytes
-
-
-def is_apart(path: str) -> bool:
-    """Whether it is not a file on a disk: pipes, sockets, terminals, /proc, /sys, /dev. Counted apart."""
-    return not path.startswith("/") or (path.startswith(_APART) and not path.startswith("/dev/shm/"))
+        self.sizes[stage, number] = max(size_bytes, self.sizes.get((stage, number), 0))
 
 
 class Records:
@@ -113,7 +113,7 @@ class Records:
 
     def __init__(self) -> None:
         self.time_s = array("d")
-        self.pid, self.op, self.file, self.offset, self.bytes = (array("q") for _ in range(5))
+        self.pid, self.op, self.file, self.offset, self.bytes = (array("q") for _ in COLUMNS)
         self._begins: list[int] = []
 
     def add(self, time_s: float, pid: int, op: int, file: int, offset: int, size: int) -> None:
@@ -154,15 +154,21 @@ class Trace:
 
     @staticmethod
     def of(records: Records, stages: Iterable[Stage], files: Files, *, has_bytes: bool = True) -> Trace:
-        """From what was collected. Mappings end where their file does: sizes are known only now."""
+        """From what was collected. A file is at least as long as what was moved of it, and mappings end with it."""
         trace = Trace(**records.arrays(), stages=tuple(stages), files=files, has_bytes=has_bytes)
-        if has_bytes:
-            _record_sizes(trace)
-            mapped = np.flatnonzero((trace.op >= MAP_READ) & (trace.file >= 0))
-            sizes = np.array([files.sizes.get(key, 0) for key in _keys(trace, mapped)], dtype=np.int64)
-            room = np.maximum(sizes - trace.offset[mapped], 0)
-            wanted = trace.bytes[mapped]
-            trace.bytes[mapped] = np.where(wanted == UNKNOWN, room, np.minimum(wanted, room))
+        count = len(files.paths) + 1
+        key, ends = trace.stage * count + trace.file, trace.offset + trace.bytes
+        moved = np.flatnonzero(((trace.op == READ) | (trace.op == WRITE)) & (trace.file >= 0) & (trace.bytes > 0))
+        keys, at = np.unique(key[moved], return_inverse=True)
+        reach = np.zeros(len(keys), dtype=np.int64)
+        np.maximum.at(reach, at, ends[moved])
+        for each, end in zip(keys.tolist(), reach.tolist(), strict=True):
+            stage, file = divmod(each, count)
+            files.grown(stage, file, end)
+        mapped = np.flatnonzero((trace.op >= MAP_READ) & (trace.file >= 0) & has_bytes)
+        sizes = [files.sizes.get(divmod(each, count), 0) for each in key[mapped].tolist()]
+        room = np.maximum(np.array(sizes, dtype=np.int64) - trace.offset[mapped], 0)
+        trace.bytes[mapped] = np.where(trace.bytes[mapped] == UNKNOWN, room, np.minimum(trace.bytes[mapped], room))
         return trace
 
     def __len__(self) -> int:
@@ -172,20 +178,3 @@ class Trace:
     def pipelines(self) -> int:
         """How many instances of the pipeline were traced."""
         return max((stage.pipeline for stage in self.stages), default=-1) + 1
-
-
-def _keys(trace: Trace, rows: Ints) -> list[tuple[int, int]]:
-    return list(zip(trace.stage[rows].tolist(), trace.file[rows].tolist(), strict=True))
-
-
-def _record_sizes(trace: Trace) -> None:
-    """A file is at least as long as what was read or written of it."""
-    rows = np.flatnonzero(((trace.op == READ) | (trace.op == WRITE)) & (trace.file >= 0) & (trace.bytes > 0))
-    if not len(rows):
-        return
-    key = trace.stage[rows] * (len(trace.files.paths) + 1) + trace.file[rows]
-    ends = trace.offset[rows] + trace.bytes[rows]
-    order = np.lexsort((ends, key))
-    last = order[np.flatnonzero(np.diff(key[order], append=-1))]
-    for (stage, file), end in zip(_keys(trace, rows[last]), ends[last].tolist(), strict=True):
-        trace.files.grown(stage, file, end)

@@ -23,8 +23,9 @@ import struct
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 _X86 = {"open": 2, "creat": 85, "openat": 257, "openat2": 437, "execve": 59, "execveat": 322, "truncate": 76}
 _X86 |= {"rename": 82, "renameat": 264, "renameat2": 316, "unlink": 87, "unlinkat": 263, "link": 86, "linkat": 265}
@@ -76,10 +77,8 @@ def _become(number: int, command: list[str]) -> None:
         os._exit(127)
 
 
-def listen(
-    command: Sequence[str], hear: Call, cwd: str, env: Mapping[str, str] | None = None, stdout: int | None = None
-) -> tuple[int, float, int]:
-    """Run a command, and call `hear(process, name of call, arguments)` before each of its calls.
+def listen(command: Sequence[str], hear: Call, **how: Any) -> tuple[int, float, int]:
+    """Run a command (`how`: as subprocess has it), and call `hear(process, call, arguments)` before each of its calls.
 
     Returns exit code, seconds of processor and bytes of memory. OSError where the system does not allow listening.
     """
@@ -87,14 +86,13 @@ def listen(
     launch = [sys.executable, "-I", "-S", __file__, str(theirs.fileno()), *command]
     with ours:
         with theirs:
-            child = subprocess.Popen(launch, cwd=cwd, env=env, stdout=stdout, pass_fds=[theirs.fileno()])
+            child = subprocess.Popen(launch, pass_fds=[theirs.fileno()], **how)
         word, passed, _, _ = socket.recv_fds(ours, 256, 1)
     if not passed:
         child.wait()
         raise OSError(errno.EPERM, word.decode() or "the command could not be started")
-    names = {number: name for name, number in _MACHINES[platform.machine()][2].items()}
     try:
-        _serve(passed[0], child.pid, names, hear)
+        _serve(passed[0], child.pid, hear)
     except BaseException:
         child.kill()
         raise
@@ -106,7 +104,8 @@ def listen(
     return child.returncode, max(0.0, seconds), used.ru_maxrss * 1024
 
 
-def _serve(listener: int, child: int, names: Mapping[int, str], hear: Call) -> None:
+def _serve(listener: int, child: int, hear: Call) -> None:
+    names = {number: name for name, number in _MACHINES[platform.machine()][2].items()}
     poll = select.poll()
     poll.register(listener, select.POLLIN)
     while True:

@@ -17,6 +17,7 @@ from windrow.model.graph import Ints
 from windrow.model.trace import APART, KIND_OF_OP, KINDS, MAP_READ, MAP_WRITE, READ, WRITE, Trace
 
 Mask = NDArray[np.bool_]
+Floats = NDArray[np.float64]
 BLOCK_BYTES = 4096
 _FEW_ACCESSES = 20_000  # to blocks, which take less time in Python than to load the compiled kernel
 MILLION = 1 << 20
@@ -114,7 +115,7 @@ class Measures:
         values, counts = np.unique(self.trace.bytes[calls], return_counts=True)
         return values, np.cumsum(counts)
 
-    def cache_curve(self, chosen: Mask) -> tuple[Ints, NDArray[np.float64]]:
+    def cache_curve(self, chosen: Mask) -> tuple[Ints, Floats]:
         """Sizes of an LRU cache, in blocks from 1 on, and the share of accesses to blocks that hit in it."""
         rows = self.rows[chosen[self.use_of_row]]
         rows = rows[self.trace.bytes[rows] > 0]
@@ -134,8 +135,7 @@ class Measures:
         most = int(np.flatnonzero(found).max(initial=0)) + 1
         return np.arange(1, most + 1), np.cumsum(found[:most]) / total
 
-    def timeline(self, chosen: Mask, edges: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Bytes moved between each two neighbouring edges of time."""
+    def timeline(self, chosen: Mask, times: Floats, edges: Floats) -> Floats:
+        """Bytes moved between each two neighbouring edges of time; `times`: of all records."""
         rows = self.rows[chosen[self.use_of_row]]
-        moved, _ = np.histogram(self.trace.time_s[rows], edges, weights=np.maximum(self.trace.bytes[rows], 0))
-        return np.asarray(moved, dtype=np.float64)
+        return np.histogram(times[rows], edges, weights=np.maximum(self.trace.bytes[rows], 0))[0].astype(np.float64)

@@ -1,11 +1,11 @@
 """Profiles on disk: a trace, the folder that it was made in, and the roles that were declared, in one file (npz)."""
 
-import json
 import zipfile
 from dataclasses import asdict, dataclass, field
 from os import PathLike
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from windrow.errors import InputError
@@ -13,8 +13,6 @@ from windrow.formats.disk import open_bytes, replace_bytes
 from windrow.model.trace import COLUMNS, Files, Stage, Trace
 from windrow.profile.measures import Measures
 from windrow.profile.roles import Roles, infer
-
-_ARRAYS = ("time_s", "stage", *COLUMNS)
 
 
 @dataclass(slots=True)
@@ -34,35 +32,38 @@ class Profile:
         return measures, roles
 
 
+class _Known(msgspec.Struct):
+    """All but the columns."""
+
+    folder: str
+    declared: dict[str, str]
+    notes: list[str]
+    stages: tuple[Stage, ...]
+    has_bytes: bool
+    files: dict[str, list[Any]]
+    sizes: list[tuple[int, int, int]]
+
+
 def write_profile(profile: Profile, path: str | PathLike[str]) -> None:
     """Write it, completely or not at all."""
     trace, files = profile.trace, asdict(profile.trace.files)
-    known: dict[str, Any] = {
-        "version": 1,
-        "folder": profile.folder,
-        "declared": profile.declared,
-        "notes": profile.notes,
-    }
-    known |= {"stages": [asdict(stage) for stage in trace.stages], "has_bytes": trace.has_bytes}
-    known["files"] = {name: files[name] for name in ("paths", "made", "gone", "changed")}
-    known["sizes"] = [[*key, size] for key, size in trace.files.sizes.items()]
-    text = json.dumps(known).encode("utf-8", "surrogateescape")
+    sizes = [(*key, size) for key, size in files.pop("sizes").items()]
+    del files["at"]
+    known = _Known(profile.folder, profile.declared, profile.notes, trace.stages, trace.has_bytes, files, sizes)
+    columns = {f"{name}_": getattr(trace, name) for name in ("time_s", "stage", *COLUMNS)}
     with replace_bytes(path) as stream:
-        arrays = {f"{name}_": getattr(trace, name) for name in _ARRAYS}  # file is an argument of savez
-        np.savez_compressed(stream, known=np.frombuffer(text, dtype=np.uint8), **arrays)
+        np.savez_compressed(stream, known=np.frombuffer(msgspec.json.encode(known), dtype=np.uint8), **columns)
 
 
 def read_profile(path: str | PathLike[str]) -> Profile:
     """Read it again. InputError where the file is not a profile."""
     try:
         with open_bytes(path) as stream, np.load(stream, allow_pickle=False) as found:
-            known = json.loads(found["known"].tobytes())
-            stages = tuple(Stage(**{**each, "command": tuple(each["command"])}) for each in known["stages"])
-            files = Files(**known["files"], sizes={(stage, file): size for stage, file, size in known["sizes"]})
-            columns: dict[str, Any] = {name: found[f"{name}_"] for name in _ARRAYS}
-            trace = Trace(**columns, stages=stages, files=files, has_bytes=known["has_bytes"])
-    except (ValueError, KeyError, TypeError, zipfile.BadZipFile, EOFError):
-        raise InputError(
-            path, "this is not a profile", fix="write one with windrow profile -o FILE -- COMMAND"
-        ) from None
-    return Profile(trace, known["folder"], known["declared"], known["notes"])
+            known = msgspec.json.decode(found["known"].tobytes(), type=_Known)
+            columns: dict[str, Any] = {name: found[f"{name}_"] for name in ("time_s", "stage", *COLUMNS)}
+            rows: dict[str, Any] = known.files
+            files = Files(**rows, sizes={(stage, file): size for stage, file, size in known.sizes})
+    except (ValueError, KeyError, TypeError, zipfile.BadZipFile, EOFError, msgspec.MsgspecError):
+        raise InputError(path, "this is not a profile", fix="write one with windrow profile -- COMMAND") from None
+    trace = Trace(**columns, stages=known.stages, files=files, has_bytes=known.has_bytes)
+    return Profile(trace, known.folder, known.declared, known.notes)

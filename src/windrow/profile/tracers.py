@@ -17,6 +17,7 @@ import time
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from windrow.errors import OutsideError, UserError
 from windrow.formats.strace import CALLS, Reading
@@ -24,19 +25,20 @@ from windrow.model.trace import MAP_READ, OPEN, OTHER, READ, UNKNOWN, WRITE, Sta
 from windrow.profile.listener import AT_FDCWD, listen, path_of, read_text
 
 DETAILS = ("bytes", "files")
+_STRACE = ("-f", "-y", "-ttt", "-s", "0", "-qq", "-e", "signal=none", "-e", f"trace={','.join(f'?{c}' for c in CALLS)}")
 _CREATE = os.O_CREAT | os.O_WRONLY | os.O_TRUNC
 _BESIDE_FOLDER = ("openat", "openat2", "execveat", "renameat", "renameat2", "unlinkat", "linkat")
-_STRACE = ("-f", "-y", "-ttt", "-s", "0", "-qq", "-e", "signal=none", "-e", f"trace={','.join(f'?{c}' for c in CALLS)}")
+_BIRTH = 0x800  # of what statx may tell
 
 
 @cache
 def strace_options() -> tuple[str, ...]:
     """How strace is called here; empty where it is missing or not allowed to trace."""
-    program = shutil.which("strace")
+    program = shutil.which("strace") or ""
     for options in ((*_STRACE, "--seccomp-bpf"), _STRACE) if program else ():
-        tried = subprocess.run([str(program), *options, "-o", os.devnull, "true"], capture_output=True, check=False)
+        tried = subprocess.run([program, *options, "-o", os.devnull, "true"], capture_output=True, check=False)
         if tried.returncode == 0 and not tried.stderr:
-            return (str(program), *options)
+            return (program, *options)
     return ()
 
 
@@ -44,7 +46,7 @@ def strace_options() -> tuple[str, ...]:
 def listener_fault() -> str:
     """Why the listener cannot be used here; empty where it can."""
     try:
-        listen(["true"], lambda *_: None, "/")
+        listen(["true"], lambda *_: None)
     except OSError as error:
         return error.strerror or str(error)
     return ""
@@ -52,14 +54,13 @@ def listener_fault() -> str:
 
 def chosen_detail(wanted: str | None) -> str:
     """How closely commands can be traced here. OutsideError where not as `wanted`, or not at all."""
-    no_bytes = not strace_options()
-    why = "strace is not installed" if not shutil.which("strace") else "strace is not allowed to trace here"
-    if wanted == "bytes" or (wanted is None and not no_bytes):
-        if no_bytes:
-            raise OutsideError(f"bytes cannot be traced: {why}; install strace, or use --detail files")
+    if strace_options() and wanted != "files":
         return "bytes"
+    why = "strace is not allowed to trace here" if shutil.which("strace") else "strace is not installed"
+    if wanted == "bytes":
+        raise OutsideError(f"bytes cannot be traced: {why}; install strace, or use --detail files")
     if fault := listener_fault():
-        more = f", and {why}" if no_bytes else "; use --detail bytes"
+        more = "; use --detail bytes" if strace_options() else f", and {why}"
         raise OutsideError(f"files cannot be traced: the system does not allow to listen to calls ({fault}){more}")
     return "files"
 
@@ -68,85 +69,71 @@ class Tracing:
     """One trace being made, stage by stage."""
 
     def __init__(self, detail: str) -> None:
-        self.detail = detail
+        self.detail, self.stages = detail, list[Stage]()
         self.reading = Reading(real=cache(os.path.realpath))
-        self.stages: list[Stage] = []
 
     def run(
-        self,
-        stage: Stage,
-        folder: str | os.PathLike[str] = ".",
-        env: Mapping[str, str] | None = None,
-        stdout: int | None = None,
+        self, stage: Stage, folder: str = ".", env: Mapping[str, str] | None = None, stdout: int | None = None
     ) -> Stage:
         """Run the stage's command in this folder, traced. Its times, memory and exit code are filled in."""
-        where = os.path.realpath(folder)
-        if shutil.which(stage.command[0], path=(env or os.environ).get("PATH")) is None and "/" not in stage.command[0]:
+        if not shutil.which(stage.command[0], path=(env or os.environ).get("PATH")) and "/" not in stage.command[0]:
             raise UserError(f"there is no command {stage.command[0]!r}; check its spelling")
-        begin, began = len(self.reading.records.op), time.monotonic()
-        traced = self._bytes if self.detail == "bytes" else self._files
-        stage.exit_code, stage.cpu_s, stage.memory_bytes, real_s = traced(stage.command, where, env, stdout)
-        stage.real_s = real_s or time.monotonic() - began
+        records, files, began = self.reading.records, self.reading.files, time.monotonic()
+        begin, traced = len(records.op), self._bytes if self.detail == "bytes" else self._files
+        ended = traced(stage.command, began, {"cwd": os.path.realpath(folder), "env": env, "stdout": stdout})
+        stage.exit_code, stage.cpu_s, stage.memory_bytes, stage.real_s = ended
         self.stages.append(stage)
-        touched = set(self.reading.records.file[begin:])
-        for number in sorted(number for number in touched if number >= 0 and not self.reading.files.gone[number]):
-            if found := _stat(self.reading.files.paths[number]):
-                self.reading.files.grown(len(self.stages) - 1, number, found.st_size)
+        for number in sorted({number for number in records.file[begin:] if number >= 0 and not files.gone[number]}):
+            if found := _stat(files.paths[number]):
+                files.grown(len(self.stages) - 1, number, found.st_size)
         return stage
 
     def trace(self) -> Trace:
         """What was traced so far."""
         return Trace.of(self.reading.records, self.stages, self.reading.files, has_bytes=self.detail == "bytes")
 
-    def _bytes(
-        self, command: Sequence[str], folder: str, env: Mapping[str, str] | None, stdout: int | None
-    ) -> tuple[int, float, int, float]:
-        files = self.reading.files
-        known = len(files.paths)
+    def _bytes(self, command: Sequence[str], began: float, how: dict[str, Any]) -> tuple[int, float, int, float]:
+        files, known = self.reading.files, len(self.reading.files.paths)
         with tempfile.TemporaryDirectory(prefix="windrow-") as scratch:
             log = Path(scratch) / "log"
             log.touch()
             reference = _born_s(str(log)) or time.time() - 0.02
-            began = time.monotonic()
-            tracer = subprocess.Popen(
-                [*strace_options(), "-o", str(log), "--", *command], cwd=folder, env=env, stdout=stdout
-            )
+            tracer = subprocess.Popen([*strace_options(), "-o", str(log), "--", *command], **how)
             try:
                 os.waitid(os.P_PID, tracer.pid, os.WEXITED | os.WNOWAIT)
-                real_s = time.monotonic() - began
-                fields = Path(f"/proc/{tracer.pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
             except KeyboardInterrupt:
                 tracer.terminate()
                 tracer.wait()
                 raise
+            real_s = time.monotonic() - began
+            fields = Path(f"/proc/{tracer.pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+            cpu_s = int(fields[13]) / os.sysconf("SC_CLK_TCK")  # user time of children waited for: the command's
             _, status, used = os.wait4(tracer.pid, 0)
             tracer.returncode = os.waitstatus_to_exitcode(status)
             with log.open(encoding="utf-8", errors="surrogateescape") as lines:
-                self.reading.stage(lines, folder, str(log))
+                self.reading.stage(lines, how["cwd"], str(log))
         for number in range(known, len(files.paths)):
             if files.made[number] and not files.gone[number]:
                 born_s = _born_s(files.paths[number])
                 files.made[number] = born_s is None or born_s > reference
-        cpu_s = int(fields[13]) / os.sysconf("SC_CLK_TCK")  # user time of children waited for: the command's
         return tracer.returncode, cpu_s, used.ru_maxrss * 1024, real_s
 
-    def _files(
-        self, command: Sequence[str], folder: str, env: Mapping[str, str] | None, stdout: int | None
-    ) -> tuple[int, float, int, float]:
-        heard = _Heard(self.reading, self.reading.records.begin())
+    def _files(self, command: Sequence[str], began: float, how: dict[str, Any]) -> tuple[int, float, int, float]:
+        heard = _Heard(self.reading)
         try:
-            code, cpu_s, memory_bytes = listen(command, heard, folder, env, stdout)
+            ended = listen(command, heard, **how)
         except OSError as error:
             raise OutsideError(f"the command cannot be traced: {error.strerror or error}") from None
         heard.settle()
-        return code, cpu_s, memory_bytes, 0.0
+        return *ended, time.monotonic() - began
 
 
 class _Heard:
     """Makes records of the calls that the listener announces."""
 
-    def __init__(self, reading: Reading, stage: int) -> None:
-        self.reading, self.stage, self.files = reading, stage, reading.files
+    def __init__(self, reading: Reading) -> None:
+        self.records, self.files, self.real = reading.records, reading.files, reading.real
+        self.stage = reading.records.begin()
         self.doubtful: dict[int, tuple[int, int]] = {}  # by row that says "written": its file, and when it had changed
 
     def __call__(self, pid: int, name: str, given: tuple[int, ...]) -> None:
@@ -154,30 +141,27 @@ class _Heard:
             given = (AT_FDCWD, given[0], AT_FDCWD, *given[1:])
         path = self._path(pid, given)
         if name.startswith(("rename", "link")):
-            target = self._path(pid, given[2:])
             if self._is_file(path) or Path(path).is_dir():
                 move = self.files.renamed if name.startswith("rename") else self.files.linked
-                self._add(pid, OTHER, move(path, target))
+                self._add(pid, OTHER, move(path, self._path(pid, given[2:])))
         elif name.startswith("unlink"):
             if self._is_file(path):
                 self._add(pid, OTHER, self.files.removed(path))
-        elif name.startswith(("open", "creat")):
-            flags = given[2] if name == "openat" else given[3]
-            if name == "openat2":
-                flags = int.from_bytes(read_text(pid, given[2])[:8], sys.byteorder)
-            self._open(pid, self._followed(path), _CREATE if name == "creat" else flags)
-        elif self._is_file(path := self._followed(path)):
+            return
+        path = os.path.realpath(path) if Path(path).is_symlink() else path
+        if name.startswith(("open", "creat")):
+            flags = {"openat": given[2], "open": given[3], "creat": _CREATE}.get(name)
+            self._open(
+                pid, path, int.from_bytes(read_text(pid, given[2])[:8], sys.byteorder) if flags is None else flags
+            )
+        elif name.startswith(("exec", "truncate")) and self._is_file(path):
             number = self.files.number(path)
             self.files.changed[number] |= name == "truncate"
             self._add(pid, OTHER if name == "truncate" else MAP_READ, number)
 
     def _path(self, pid: int, given: Sequence[int]) -> str:
         folder, last = os.path.split(path_of(pid, given[0], given[1]))
-        return f"{self.reading.real(folder).rstrip('/')}/{last}"
-
-    @staticmethod
-    def _followed(path: str) -> str:
-        return os.path.realpath(path) if Path(path).is_symlink() else path
+        return f"{self.real(folder).rstrip('/')}/{last}"
 
     def _is_file(self, path: str) -> bool:
         """Whether a file is there, not a folder or a device; its size is noted."""
@@ -188,10 +172,10 @@ class _Heard:
 
     def _open(self, pid: int, path: str, flags: int) -> None:
         before, mode = None if is_apart(path) else _stat(path), flags & os.O_ACCMODE
-        writes = mode != os.O_RDONLY
+        reads, writes = mode != os.O_WRONLY, mode != os.O_RDONLY
         if before:
-            needed = (os.W_OK if writes else 0) | (os.R_OK if mode != os.O_WRONLY else 0)
-            fails = not os.access(path, needed) or (flags & os.O_CREAT and flags & os.O_EXCL)
+            is_new = flags & os.O_CREAT and flags & os.O_EXCL
+            fails = is_new or not os.access(path, reads * os.R_OK | writes * os.W_OK)
         else:
             fails = is_apart(path) or not flags & os.O_CREAT or not os.access(Path(path).parent, os.W_OK)
         if fails or Path(path).is_dir():
@@ -199,25 +183,24 @@ class _Heard:
             return
         file = self.files.number(path, made=before is None)
         self._add(pid, OPEN, file)
-        if before:
-            self.files.grown(self.stage, file, before.st_size)
-        if mode != os.O_WRONLY:
+        self.files.grown(self.stage, file, before.st_size if before else 0)
+        if reads:
             self._add(pid, READ, file)
         if writes:
             self.files.changed[file] |= bool(flags & os.O_TRUNC)
             if before and not flags & os.O_TRUNC:
-                self.doubtful[len(self.reading.records.op)] = (file, before.st_mtime_ns)
+                self.doubtful[len(self.records.op)] = (file, before.st_mtime_ns)
             self._add(pid, WRITE, file)
 
     def _add(self, pid: int, op: int, file: int) -> None:
-        self.reading.records.add(time.time(), pid, op, file, 0, UNKNOWN)
+        self.records.add(time.time(), pid, op, file, 0, UNKNOWN)
 
     def settle(self) -> None:
         """What was opened for writing, too, but did not change, was not written."""
         for row, (file, changed_ns) in self.doubtful.items():
-            found = _stat(self.files.paths[file])
-            if not self.files.gone[file] and found and found.st_mtime_ns == changed_ns:
-                self.reading.records.op[row] = OTHER
+            found = None if self.files.gone[file] else _stat(self.files.paths[file])
+            if found and found.st_mtime_ns == changed_ns:
+                self.records.op[row] = OTHER
 
 
 def _stat(path: str) -> os.stat_result | None:
@@ -232,8 +215,8 @@ def _born_s(path: str) -> float | None:
     """When the file was created; None where its file system does not tell."""
     found = ctypes.create_string_buffer(256)
     try:
-        answer = ctypes.CDLL(None).statx(AT_FDCWD, os.fsencode(path), 0, 0x800, found)
+        answer = ctypes.CDLL(None).statx(AT_FDCWD, os.fsencode(path), 0, _BIRTH, found)
     except (AttributeError, ValueError):
         return None
-    seconds, nanoseconds = struct.unpack_from("qI", found.raw, 80)
-    return float(seconds + nanoseconds / 1e9) if answer == 0 and found.raw[1] & 0x8 else None
+    (known,), (seconds, nanoseconds) = struct.unpack_from("I", found), struct.unpack_from("qI", found, 80)
+    return float(seconds + nanoseconds / 1e9) if answer == 0 and known & _BIRTH else None

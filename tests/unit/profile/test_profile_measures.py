@@ -103,4 +103,4 @@ def test_kinds_sizes_and_timeline() -> None:
     assert {kind: count for kind, count in measures.kinds().items() if count} == {"read": 2, "write": 1}
     assert measures.kinds(np.array([1]))["write"] == 1
     assert [column.tolist() for column in measures.sizes(measures.everything)] == [[4, 9], [2, 3]]
-    assert measures.timeline(measures.everything, np.array([0.0, 0.5, 2.5])).tolist() == [4, 13]
+    assert measures.timeline(measures.everything, measures.trace.time_s, np.array([0.0, 0.5, 2.5])).tolist() == [4, 13]
