@@ -27,23 +27,9 @@ _ROOMS = {
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
 
 __all__ = [
-    "Cluster",
-    "File",
-    "Log",
-    "NodeShape",
-    "Task",
-    "Workflow",
-    "__version__",
-    "compare",
-    "generate_log",
-    "generate_workflow",
-    "read_log",
-    "read_workflow",
-    "shape",
-    "simulate",
-    "write_log",
-    "write_workflow",
-]
+    "Cluster", "File", "Log", "NodeShape", "Task", "Workflow", "__version__", "compare", "generate_log",
+    "generate_workflow", "read_log", "read_workflow", "shape", "simulate", "write_log", "write_workflow",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> object:

@@ -82,16 +82,9 @@ class Scenario:
 
     def cluster(self, *, record: bool = False) -> Cluster:
         """The cluster at the log's first submission."""
-        return Cluster(
-            self.log,
-            policy=self.policy,
-            priority=self.priority,
-            placement=self.placement,
-            requests=self.requests,
-            start_s=self.zero_s,
-            record=record,
-            failures=failing(self.log, self.failures, self.seed),
-        )
+        rules = {name: getattr(self, name) for name in ("policy", "priority", "placement", "requests")}
+        failures = failing(self.log, self.failures, self.seed)
+        return Cluster(self.log, start_s=self.zero_s, record=record, failures=failures, **rules)
 
     def warm(self, cluster: Cluster, at_s: int) -> Cluster:
         """Move the cluster on to that time. UserError beyond the log, where the queue would only run dry."""

@@ -6,11 +6,6 @@ from windrow.recipes.workflows.catalog import WORKFLOW_RECIPES, generate_workflo
 from windrow.recipes.workflows.recipe import Recipe
 
 __all__ = [
-    "GRID_RECIPES",
-    "LOG_MODELS",
-    "WORKFLOW_RECIPES",
-    "Recipe",
-    "generate_grid",
-    "generate_log",
+    "GRID_RECIPES", "LOG_MODELS", "WORKFLOW_RECIPES", "Recipe", "generate_grid", "generate_log",
     "generate_workflow",
-]
+]  # fmt: skip

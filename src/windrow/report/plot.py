@@ -28,20 +28,10 @@ _TIME_UNITS = (
     ("days", 86400, (1, 2, 5, 7, 10, 20, 30, 50, 100, 200, 365, 500, 1000, 2000, 5000)),
 )
 
-_LOG_DURATIONS = (
-    (1, "1 s"),
-    (10, "10 s"),
-    (60, "1 min"),
-    (600, "10 min"),
-    (3600, "1 h"),
-    (6 * 3600, "6 h"),
-    (86400, "1 d"),
-    (7 * 86400, "7 d"),
-    (30 * 86400, "30 d"),
-    (100 * 86400, "100 d"),
-    (365 * 86400, "1 y"),
-    (3650 * 86400, "10 y"),
-)
+_DAY_S = 86400
+_UNITS = {"s": (1, (1, 10)), "min": (60, (1, 10)), "h": (3600, (1, 6)), "d": (_DAY_S, (1, 7, 30, 100))}
+_UNITS["y"] = 365 * _DAY_S, (1, 10)
+_LOG_DURATIONS = tuple((n * seconds, f"{n} {unit}") for unit, (seconds, counts) in _UNITS.items() for n in counts)
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,11 +70,7 @@ def stream_json(comparison: StreamComparison) -> dict[str, object]:
         "workload": c.workload,
         "utilization": c.utilization,
         "processors": c.slots,
-        "workflows": c.workflows,
-        "selection": c.selection,
-        "estimates": c.estimates,
-        "seed": c.seed,
-        "jobs": c.jobs,
+        **{name: getattr(c, name) for name in ("workflows", "selection", "estimates", "seed", "jobs")},
         "policies": [plain({**asdict(run.figures), "keeps_up": run.keeps_up}) for run in c.runs],
     }
 
@@ -152,17 +148,9 @@ def dots(frame: plot.Frame, x: ArrayLike, y: ArrayLike, colour: int) -> str:
 
 def _row(run: PolicyRun) -> tuple[str, ...]:
     f = run.figures
-    return (
-        f.policy,
-        _number(f.slowdown),
-        _number(f.slowdown_p99),
-        *(_number(size.slowdown) for size in f.sizes),
-        _time(f.wait_s),
-        _time(f.makespan_s),
-        f"{f.utilization:.2f}",
-        f"{f.kept:.2f}",
-        _ANSWERS[run.keeps_up],
-    )
+    slowdowns = (_number(value) for value in (f.slowdown, f.slowdown_p99, *(size.slowdown for size in f.sizes)))
+    shares = f"{f.utilization:.2f}", f"{f.kept:.2f}"
+    return (f.policy, *slowdowns, _time(f.wait_s), _time(f.makespan_s), *shares, _ANSWERS[run.keeps_up])
 
 
 def _facts(comparison: StreamComparison) -> list[tuple[str, str]]:

@@ -23,27 +23,8 @@ from windrow.streams.progress import Progress
 from windrow.streams.selection import SELECTIONS, find_selection
 
 __all__ = [
-    "ESTIMATES",
-    "POLICY_FORMS",
-    "SELECTIONS",
-    "Backfilling",
-    "DueDates",
-    "Estimates",
-    "Event",
-    "ExactParallelism",
-    "FutureEligibleSets",
-    "Policy",
-    "Pool",
-    "Progress",
-    "ScaledParallelism",
-    "Start",
-    "StrictReservation",
-    "TaskFinished",
-    "TaskLost",
-    "WorkflowArrived",
-    "WorkflowWithdrawn",
-    "find_estimates",
-    "find_policy",
-    "find_selection",
-    "in_processors",
-]
+    "ESTIMATES", "POLICY_FORMS", "SELECTIONS", "Backfilling", "DueDates", "Estimates", "Event", "ExactParallelism",
+    "FutureEligibleSets", "Policy", "Pool", "Progress", "ScaledParallelism", "Start", "StrictReservation",
+    "TaskFinished", "TaskLost", "WorkflowArrived", "WorkflowWithdrawn", "find_estimates", "find_policy",
+    "find_selection", "in_processors",
+]  # fmt: skip

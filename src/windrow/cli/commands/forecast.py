@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from windrow.cli import options, terminal
 from windrow.cli.arguments import duration_s, node_count
@@ -68,9 +68,9 @@ def answer(queue: Queue, args: argparse.Namespace, *, clock: Clock, past: Reader
         waits = _ask_all(queue, twin, clock, _jobs(queue, snapshot, args))
     facts = _facts(queue.name, snapshot, waits, list(past()))
     if args.json:
-        terminal.print_json(asdict(facts))
+        terminal.print_json(facts)
     else:
-        terminal.show(*facts.as_tables())
+        terminal.show(*_tables(facts))
 
 
 def _say_at_once(queue: Queue, limits: Limits, *, as_json: bool) -> None:
@@ -103,42 +103,27 @@ class JobWaits:
         return [f"{self.nodes:,}", format_duration(self.requested_s), *said]
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
-    """All that the command shows."""
-
-    queue: str
-    at_s: float
-    usable_nodes: int
-    running_jobs: int
-    busy_nodes: int
-    waiting_jobs: int
-    left_out_jobs: int
-    candidates: list[JobWaits]
-    past: list[Accuracy]
-    trusted: str
-
-    def as_tables(self) -> Iterator[RenderableType]:
-        """As people read it."""
-        lines = [
-            f"queue: {self.queue}, {self.usable_nodes:,} usable nodes",
-            f"jobs: {self.running_jobs:,} running on {self.busy_nodes:,} nodes, {self.waiting_jobs:,} waiting",
-        ]
-        if self.left_out_jobs:
-            lines.append(f"left out: {self.left_out_jobs:,} waiting, wider than the usable nodes")
-        yield terminal.text(*lines)
-        heads = ["nodes", "time", *(f"wait by {name}" for name in _SOURCES)]
-        yield terminal.table(heads, [job.cells() for job in self.candidates], ">")
-        if not all(candidate.fits for candidate in self.candidates):
-            yield terminal.text(f"never: wider than the {self.usable_nodes} usable nodes", style="dim")
-        if self.past:
-            yield terminal.heading("Past predictions")
-            yield _error_table(self.past)
-            yield terminal.text(_MEASURES, style="dim")
-            yield terminal.text(f"trusted: {self.trusted}")
-        else:
-            words = "No past predictions in this folder yet: each job submitted by a run started here adds some."
-            yield terminal.text(words, style="dim")
+def _tables(told: Mapping[str, Any]) -> Iterator[RenderableType]:
+    """As people read it."""
+    lines = [
+        f"queue: {told['queue']}, {told['usable_nodes']:,} usable nodes",
+        f"jobs: {told['running_jobs']:,} running on {told['busy_nodes']:,} nodes, {told['waiting_jobs']:,} waiting",
+    ]
+    if told["left_out_jobs"]:
+        lines.append(f"left out: {told['left_out_jobs']:,} waiting, wider than the usable nodes")
+    yield terminal.text(*lines)
+    heads = ["nodes", "time", *(f"wait by {name}" for name in _SOURCES)]
+    yield terminal.table(heads, [job.cells() for job in told["candidates"]], ">")
+    if not all(candidate.fits for candidate in told["candidates"]):
+        yield terminal.text(f"never: wider than the {told['usable_nodes']} usable nodes", style="dim")
+    if told["past"]:
+        yield terminal.heading("Past predictions")
+        yield _error_table(told["past"])
+        yield terminal.text(_MEASURES, style="dim")
+        yield terminal.text(f"trusted: {told['trusted']}")
+    else:
+        words = "No past predictions in this folder yet: each job submitted by a run started here adds some."
+        yield terminal.text(words, style="dim")
 
 
 def _numbers(text: str) -> list[int]:
@@ -192,23 +177,26 @@ def _ask_all(queue: Queue, twin: Twin, clock: Clock, jobs: tuple[Ints, Ints]) ->
     return found
 
 
-def _facts(queue: str, snapshot: Snapshot, candidates: list[JobWaits], past: Sequence[PastPrediction]) -> Facts:
+def _facts(
+    queue: str, snapshot: Snapshot, candidates: list[JobWaits], past: Sequence[PastPrediction]
+) -> dict[str, Any]:
+    """All that the command shows."""
     from windrow.forecast.ledger import accuracies, choose
     from windrow.forecast.twin import left_out
 
     runs = [job for job in snapshot.jobs if job.is_running]
-    return Facts(
-        queue=queue,
-        at_s=snapshot.at_s,
-        usable_nodes=snapshot.open_nodes,
-        running_jobs=len(runs),
-        busy_nodes=sum(job.nodes for job in runs),
-        waiting_jobs=len(snapshot.jobs) - len(runs),
-        left_out_jobs=len(left_out(snapshot)),
-        candidates=candidates,
-        past=accuracies(past),
-        trusted=choose(past),
-    )
+    return {
+        "queue": queue,
+        "at_s": snapshot.at_s,
+        "usable_nodes": snapshot.open_nodes,
+        "running_jobs": len(runs),
+        "busy_nodes": sum(job.nodes for job in runs),
+        "waiting_jobs": len(snapshot.jobs) - len(runs),
+        "left_out_jobs": len(left_out(snapshot)),
+        "candidates": candidates,
+        "past": accuracies(past),
+        "trusted": choose(past),
+    }
 
 
 def _error_table(past: Sequence[Accuracy]) -> RenderableType:

@@ -72,20 +72,9 @@ def _order_of(args: argparse.Namespace) -> RunRequest:
     """What the user wants."""
     from windrow.app.execute import RunRequest
 
-    names = (
-        "strategy",
-        "objective",
-        "think",
-        "cap",
-        "margin",
-        "max_nodes",
-        "copies",
-        *options.COPIES,
-        "risk",
-        "delete_intermediate",
-    )
+    names = ["strategy", "objective", "think", "cap", "margin", "max_nodes", "copies", "risk", "delete_intermediate"]
     deadline_s = None if args.deadline is None else int(args.deadline)
-    wishes = options.on_of(args.on) | {name: getattr(args, name) for name in names}
+    wishes = options.on_of(args.on) | {name: getattr(args, name) for name in (*names, *options.COPIES)}
     return RunRequest(Path(args.workflow), deadline_s=deadline_s, guess_s=args.guess, **wishes)
 
 

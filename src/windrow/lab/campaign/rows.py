@@ -105,13 +105,5 @@ def _warm(
 
 
 def _key(chunk: Chunk, strategy: Strategy, seed: int, submit_s: int) -> Row:
-    return {
-        "log": chunk.log.name,
-        "requests": chunk.requests,
-        "policy": chunk.rules.label,
-        "workflow": chunk.workflow.name,
-        "cap": chunk.cap,
-        "strategy": strategy.name,
-        "seed": seed,
-        "submit_s": submit_s,
-    }
+    cell = chunk.log.name, chunk.requests, chunk.rules.label, chunk.workflow.name, chunk.cap
+    return dict(zip(KEY, (*cell, strategy.name, seed, submit_s), strict=True))
