@@ -297,7 +297,7 @@ def range_shown(values: Sequence[float], unit: str) -> str:
     """The least and the greatest."""
     return " to ".join(
         f"{value:.1g}" if unit == "p" else f"{value:.1f} {unit}" if unit else f"{value:.2f}"
-        for value in (min(values), max(values))
+        for value in ((min(values), max(values)) if len(values) > 1 else values)
     )
 
 

@@ -1,0 +1,193 @@
+"""Bent (2005): chapters 2 to 4 and appendix A, ours beside print."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from math import inf, isfinite
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from windrow.recipes.workflows.applications import applications
+from windrow.report.page import Block
+from windrow.reproductions.bent.baselines import BASELINES, WHERE
+from windrow.reproductions.bent.plan import CHOICES, RATES, SWEEPS, Point, plan_bent
+from windrow.reproductions.charts import MARKERS, chart, short
+from windrow.reproductions.paper import (
+    Gallery,
+    Listing,
+    Paper,
+    PaperPlan,
+    Picture,
+    Report,
+    Texts,
+    bounded_claims,
+    claims_words,
+    printed,
+)
+from windrow.storage.allocations import ALL_BATCH, ALLOCATIONS, MINIMAL, SLICE, at_once, least_storage, run_time_s
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_TEXTS, _PRINTED = Texts("bent"), printed("bent")
+_SHOWN = (ALL_BATCH, SLICE, MINIMAL)
+_THREE = [name for name in BASELINES if name != "batch"]
+Failing = Sequence[Mapping[str, Sequence[float]]]
+
+
+def report(plan: PaperPlan, found: Sequence[Any]) -> Report:
+    """What the calls came to."""
+    cut = len(SWEEPS) * len(BASELINES)
+    points = [point for each in found[:cut] for point in each]
+    baselines = dict(zip(BASELINES, found[cut : cut + len(BASELINES)], strict=True))
+    failing, counted, measured = found[cut + len(BASELINES) : -2], found[-2], found[-1]
+    numbers = {name: [value] for name, value in (*counted.items(), *arithmetic(measured))}
+    numbers |= {f"time {work} {one}": times for work, each in baselines.items() for one, times in each.items()}
+    numbers |= {name: [value] for name, value in (*exact(), *lost(points), *crossovers(failing))}
+    said = bounded_claims(_PRINTED["claims"]["said"], lambda one: _measure(one, numbers))
+    ours = {choice: numbers[f"loss any three {choice}"][0] for choice in ("simulation", "Bent's model", "as printed")}
+    first = "; ".join(f"by {choice} {value:.1f} %" for choice, value in ours.items())
+    return Report(
+        plan,
+        "Data-driven batch scheduling, run again",
+        "Bent (2005): roles of data, five storage allocations, and the choice among them by models and by simulation.",
+        [claims_words(said), f"Greatest loss of a choice over all points of figures 4.20 to 4.27: {first}."],
+        "every third point and few seeds. --full runs them all.",
+        [
+            _TEXTS.claims(said),
+            _baseline_block(baselines),
+            _TEXTS.block("losses", ("", "print", *CHOICES), _loss_rows(numbers)),
+            _failure_block(failing),
+            _TEXTS.block("roles", ("", "endpoint", "pipeline", "batch"), _role_rows(measured)),
+            Gallery(
+                "Figures 4.20 to 4.27", "", [_picture(name, work, points) for name in SWEEPS for work in BASELINES]
+            ),
+            Listing("What cannot be checked", _TEXTS["open"]["lines"]),
+        ],
+        {
+            "claims": [{"where": c.where, "what": c.what, "ours": c.ours, "agrees": c.agrees} for c in said],
+            "numbers": {name: values for name, values in numbers.items() if all(map(isfinite, values))},
+            "points": [point._asdict() for point in points],
+        },
+    )
+
+
+def _measure(one: Mapping[str, Any], numbers: Mapping[str, Sequence[float]]) -> list[float]:
+    values = numbers[one["of"]]
+    if "less" not in one:
+        return [float(value) for value in values]
+    return [100 * (1 - a / b) for a, b in zip(values, numbers[one["less"]], strict=True)]
+
+
+def exact() -> Iterator[tuple[str, float]]:
+    """How wide each allocation is, and at what size of volumes it ends, in percent of the space."""
+    space = WHERE.storage
+    for name, work in BASELINES.items():
+        for one in ALLOCATIONS:
+            yield f"V {name} {one}", float(at_once(one, work, space))
+            for field in ("batch", "private"):
+                none, single = (least_storage(one, replace(work, **{field: size})) for size in (0, 1))
+                yield f"end {field} {name} {one}", 100 * ((space - none) // (single - none)) / space
+
+
+def lost(points: Sequence[Point]) -> Iterator[tuple[str, float]]:
+    """The greatest loss of each way to choose, by figure and workload, where there is a choice."""
+    kinds = {**{name: [name] for name in BASELINES}, "all": list(BASELINES), "three": _THREE}
+    for sweep in (*SWEEPS, "any"):
+        for kind, names in kinds.items():
+            some = [p for p in points if sweep in (p.sweep, "any") and p.workload in names and len(p.times) > 1]
+            for choice in CHOICES:
+                yield f"loss {sweep} {kind} {choice}", max((p.losses[choice] for p in some), default=0.0)
+
+
+def crossovers(failing: Failing) -> Iterator[tuple[str, float]]:
+    """From which rate on AllBatch is ahead of Slice, in simulation and in the model."""
+    mixed, places = BASELINES["mixed"], [replace(WHERE, failures_per_s=rate) for rate in RATES]
+    seen = [np.mean(each[SLICE]) > np.mean(each[ALL_BATCH]) for each in failing]
+    told = [run_time_s(SLICE, mixed, where) > run_time_s(ALL_BATCH, mixed, where) for where in places]
+    for name, behind in (("4.28 crossover", seen), ("4.28 model", told)):
+        yield name, 1e6 * min((rate for rate, is_so in zip(RATES, behind, strict=True) if is_so), default=inf)
+
+
+def arithmetic(measured: Mapping[str, Sequence[float]]) -> Iterator[tuple[str, float]]:
+    """Chapters 1 and 2 from the tables that are printed."""
+    rows = [(measured[name], _PRINTED["roles"][name]) for name in measured if name != "amanda"]
+    gaps = [abs(a - b) for ours, print_ in rows for a, b in zip(ours, print_, strict=True)]
+    yield "2.4 difference", max(gaps)
+    ratios = _PRINTED["ratios"].values()
+    yield "2.5 cpu/io", 100 * max(max(0.0, abs(instr / mb - ratio) - 1) / ratio for instr, mb, _, ratio, _ in ratios)
+    yield "2.5 instr/op", float(sum(int(instr * 2**20 / ops / 1000) != k for instr, _, ops, _, k in ratios))
+    slow = []
+    nodes: dict[str, list[float]] = {"real": [], "cpu": []}
+    for name, facts in applications().items():
+        endpoint, pipeline, batch, unique = (_PRINTED["roles"][name][k] for k in (1, 5, 9, 10))
+        real_s = sum(stage["real_s"] for stage in facts["stages"].values())
+        instructions = sum(sum(stage["minstr"]) for stage in facts["stages"].values())
+        nodes["real"].append(real_s / endpoint)
+        nodes["cpu"].append(instructions / 2000 / endpoint)
+        remote, near = 64 * (endpoint + pipeline + batch), 64 * endpoint + unique
+        slow.append(max(remote, 4 * real_s) / max(near, 4 * real_s))
+    yield from ((f"2.7 {base} {rate}", rate * min(nodes[base])) for base in nodes for rate in (1, 12, 1500))
+    yield "1.1 slowdown", max(slow)
+
+
+def _baseline_block(baselines: Mapping[str, Mapping[str, Sequence[float]]]) -> Block:
+    rows = []
+    for name, each in baselines.items():
+        models = {one: run_time_s(one, BASELINES[name], WHERE) / 1000 for one in each}
+        cells = [f"{np.mean(each[one]) / 1000:,.0f} ({models[one]:,.0f})" if one in each else "–" for one in _SHOWN]
+        rows.append((name, *cells))
+    return _TEXTS.block("baselines", ("", *_SHOWN), rows)
+
+
+def _loss_rows(numbers: Mapping[str, Sequence[float]]) -> Iterator[tuple[str, ...]]:
+    for sweep, said in SWEEPS.items():
+        for work in BASELINES:
+            losses = [f"{numbers[f'loss {sweep} {work} {choice}'][0]:.1f}" for choice in CHOICES]
+            yield (f"{said['figure']} {work}", f"{said['most']}", *losses)
+
+
+def _failure_block(failing: Failing) -> Block:
+    rows = []
+    for rate, each in zip(RATES, failing, strict=True):
+        where = replace(WHERE, failures_per_s=rate)
+        models = {one: run_time_s(one, BASELINES["mixed"], where) / 1000 for one in each}
+        told = {one: f"{model:,.0f}" if model < inf else "–" for one, model in models.items()}
+        cells = [f"{np.mean(each[one]) / 1000:,.0f} ± {np.std(each[one]) / 1000:,.0f} ({told[one]})" for one in _SHOWN]
+        rows.append((f"{1e6 * rate:g}", *cells))
+    return _TEXTS.block("failures", ("rate", *_SHOWN), rows, runs=len(failing[0][SLICE]))
+
+
+def _role_rows(measured: Mapping[str, Sequence[float]]) -> Iterator[tuple[str, ...]]:
+    for name, row in measured.items():
+        yield (name, *(f"{row[k]:,.2f} / {_PRINTED['roles'][name][k]:,.2f}" for k in (1, 5, 9)))
+
+
+def _picture(name: str, workload: str, points: Sequence[Point]) -> Picture:
+    said, texts = SWEEPS[name], _TEXTS["figures"]
+    here = [point for point in points if (point.sweep, point.workload) == (name, workload)]
+    rates: dict[str, list[float]] = {one: [] for one in ALLOCATIONS}
+    base = BASELINES[workload]
+    for point in here:
+        jobs = round(point.x * said["scale"]) * base.depth if name == "width" else base.jobs
+        jobs = base.width * round(point.x) if name == "depth" else jobs
+        for one, values in rates.items():
+            values.append(3600 * jobs / point.times[one] if one in point.times else np.nan)
+    shown = {one: values for one, values in rates.items() if not np.isnan(values).all()}
+
+    def draw(axes: Axes) -> None:
+        axes.set_xscale("linear" if 0 in said["x"] else "log")
+        for mark, (one, values) in zip(MARKERS, shown.items(), strict=False):
+            axes.plot([point.x for point in here], values, marker=mark, label=one)
+
+    title = texts["title"].format(figure=said["figure"], workload=workload)
+    lines = tuple(
+        (f"{p.x:g}", *("–" if np.isnan(v[k]) else short(v[k]) for v in shown.values())) for k, p in enumerate(here)
+    )
+    block = Block(title, texts["words"].format(axis=said["axis"]), (said["axis"], *shown), lines)
+    return Picture(chart(draw, title, x=said["axis"], y="jobs per hour"), block)
+
+
+PAPER = Paper(plan_bent, report, "own workloads and environment", needs=("matplotlib",))

@@ -1,0 +1,178 @@
+"""What is run of the thesis: sweeps of chapter 4 with the choices of models and of simulation, failures, and counts.
+
+Law: what is measured is judged on seeds other than those on which a choice was made. A belief is wrong by 20 % for each
+file and job by itself, up or down; as canonical files of one kind are alike, it comes to the means over them. Sizes of
+batch data are looked up, since those exist before the run; `blind` is the choice where they are not.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from math import inf
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from windrow.lab.data_plan import busy_nodes
+from windrow.profile.measures import Measures
+from windrow.recipes.workflows.applications import application_trace, applications
+from windrow.reproductions.bent.baselines import BASELINES, WHERE
+from windrow.reproductions.bent.caches import fetches, scan_rate
+from windrow.reproductions.paper import PaperPlan, Wishes, printed
+from windrow.sim.flows import canonical, play, play_all
+from windrow.storage.allocations import ALL_BATCH, Environment, Workload, best, possible, run_time_s
+
+SWEEPS = printed("bent", "sweeps")
+WRONG = 0.2
+RATES = (0.0, 2e-6, 5e-6, 1e-5, 2e-5, 5e-5, 1e-4)
+CHOICES = ("worst", "as printed", "Bent's model", "simulation", "blind", "one factor", "chosen again")
+_JUDGES, _OWN = (11, 12, 13), (1, 2, 3)
+
+
+class Point(NamedTuple):
+    """One workload in one place: mean run time under each allocation; what choosing by each way loses, in percent."""
+
+    sweep: str
+    workload: str
+    x: float
+    times: dict[str, float]
+    models: dict[str, float]
+    losses: dict[str, float]
+
+
+def plan_bent(wishes: Wishes) -> PaperPlan:
+    """A call for each sweep of each workload, and for each rate of failures."""
+    step = 1 if wishes.full else 3
+    calls: list[Any] = [partial(sweep, name, work, step) for name in SWEEPS for work in BASELINES]
+    calls += [partial(failing, 0.0, 3, work) for work in BASELINES]
+    calls += [partial(failing, rate, 30 if wishes.full else 4) for rate in RATES]
+    calls += [partial(counted), partial(measured, tuple(applications()) if wishes.full else ("blast", "hf", "amanda"))]
+    return PaperPlan("full" if wishes.full else "quick", calls=tuple(calls), calls_are="playing")
+
+
+def place(name: str, base: Workload, x: float) -> tuple[Workload, Environment]:
+    """The workload and where it runs, with one variable as a sweep has it."""
+    said = SWEEPS[name]
+    value = x * said["scale"]
+    work = replace(base, run_s=said.get("run_s", base.run_s))
+    if said["field"] == "remote":
+        return work, replace(WHERE, remote=value)
+    return replace(work, **{said["field"]: value if said["field"] in ("run_s", "variation") else round(value)}), WHERE
+
+
+def mean_times(work: Workload, where: Environment, seeds: tuple[int, ...]) -> dict[str, float]:
+    """Of each allocation that is possible."""
+    able = possible(work, where.storage)
+    played = [play_all(canonical(work, seed), where, seed, able) for seed in seeds]
+    return {one: float(np.mean([each[one].time_s for each in played])) for one in able}
+
+
+def sweep(name: str, workload: str, step: int) -> list[Point]:
+    """Each point of it at which something is possible."""
+    points = []
+    for x in SWEEPS[name]["x"][::step]:
+        work, where = place(name, BASELINES[workload], x)
+        times = mean_times(work, where, _JUDGES)
+        if times:
+            models = {one: run_time_s(one, work, where) for one in times}
+            points.append(Point(name, workload, x, times, models, losses(work, where, times)))
+    return points
+
+
+def losses(work: Workload, where: Environment, times: Mapping[str, float]) -> dict[str, float]:
+    """By what each way to choose is above the best, in percent; of beliefs the worst."""
+    least, rng = min(times.values()), np.random.default_rng(7)
+
+    def loss(time_s: float) -> float:
+        return 100 * (time_s / least - 1)
+
+    def taken(belief: Workload) -> str:
+        """The first in the order of the belief that there is really space for."""
+        believed = mean_times(belief, where, _OWN)
+        return min(times, key=lambda one: believed.get(one, inf))
+
+    models = [best(work, where, is_printed=is_printed) for is_printed in (True, False)]
+    found = [loss(max(times.values())), *(loss(times[one or next(iter(times))]) for one in models)]
+    seen: list[tuple[float, float]] = []
+    for _ in range(3):
+        private, run, batch = (
+            1 + WRONG * rng.choice((-1, 1), many).mean()
+            for many in (work.width * (work.depth + 1), work.jobs, work.depth)
+        )
+        belief = replace(work, private=round(work.private * private), run_s=work.run_s * run)
+        blind = replace(belief, batch=round(work.batch * batch))
+        seen.append((loss(times[taken(belief)]), loss(times[taken(blind)])))
+    found += [max(each) for each in zip(*seen, strict=True)]
+    factors = (1 - WRONG, 1 / (1 - WRONG))
+    wrong = [taken(replace(work, private=round(work.private * f), run_s=work.run_s * f)) for f in factors]
+    found += [max(loss(times[one]) for one in wrong), max(loss(_again(work, where, one, times)) for one in wrong)]
+    return dict(zip(CHOICES, found, strict=True))
+
+
+def _again(work: Workload, where: Environment, first: str, times: Mapping[str, float]) -> float:
+    """As many pipelines as nodes by the wrong choice; then all is known, and the rest goes on, or the best way."""
+    probe, rest = min(work.width, where.nodes), max(0, work.width - where.nodes)
+    if times[first] == min(times.values()) or not rest:
+        return times[first]
+    begun = float(np.mean([play(canonical(replace(work, width=probe), s), first, where).time_s for s in _JUDGES]))
+    return min(times[first], begun + min(mean_times(replace(work, width=rest), where, _JUDGES).values()))
+
+
+def failing(rate: float, runs: int, workload: str = "mixed") -> dict[str, list[float]]:
+    """A workload with so many failures a second, under each allocation: run times."""
+    work, where = BASELINES[workload], replace(WHERE, failures_per_s=rate)
+    able = possible(work, where.storage)
+    played = [play_all(canonical(work, seed), where, seed, able) for seed in range(runs)]
+    return {one: [each[one].time_s for each in played] for one in able}
+
+
+def counted() -> dict[str, float]:
+    """Chapter 3 and appendix A by counting bytes and blocks."""
+    found: dict[str, float] = {}
+    for share in (0.0, 0.5, 1.0):
+        batch, private = 100 * share, 100 * (1 - share)
+        home = {
+            "remote": 48 * (batch + private),
+            "localised": 48 * batch,
+            "cached": batch + 48 * private,
+            "both": batch,
+        }
+        found |= {f"3.3 {name} {share:g}": mb for name, mb in home.items()}
+    found["3.3 gain"] = found["3.3 remote 1"] / found["3.3 both 1"]
+    for x in (20, 25, 26, 99, 101):
+        for order in ("depth-first", "breadth-first"):
+            volume = 2048 * x // 100
+            found[f"3.4 {order} {x}"] = fetches(volume, 2048, order, 64)
+            found[f"3.4 hashed {order} {x}"] = fetches(volume, 2048, order, 64, is_hashed=True)
+    for x in (
+        20,
+        30,
+        40,
+        60,
+    ):  # percent of one disk of 512 MB; half of it for what a job reads, half for what it writes
+        work, where = Workload(32, 4, 0, x * 2560, 60, 0.1), Environment(16, 512_000, 1e9, 1e9)
+        run = play(canonical(work, 1), ALL_BATCH, where)
+        found[f"3.5 {x}"] = float(busy_nodes(run)[1].max())
+    rates = {"memory": 100.0, "disk": 20.0, "local": 12.0, "remote": 1.0}
+    for policy, size in ((policy, size) for policy in ("LRU", "MRU") for size in (32, 64, 80, 256, 300, 512, 600)):
+        found[f"A.3 {policy} {size}"] = scan_rate(size, 64, 256, rates, is_mru=policy == "MRU")
+    return found
+
+
+def measured(names: tuple[str, ...]) -> dict[str, tuple[float, ...]]:
+    """Tables 2.4 from traces: files, traffic, unique and static MB of endpoint, pipeline and batch data."""
+    rows = {}
+    for name in names:
+        figures = Measures(application_trace(name))
+        role = {group["name"]: group["role"] for group in applications()[name]["files"]}
+        of_file = [role.get(_group(path)) for path in figures.trace.files.paths]
+        row: list[float] = []
+        for wanted in ("endpoint", "pipeline", "batch"):
+            amount = figures.amount(np.array([of_file[file] == wanted for file in figures.file], dtype=np.bool_))
+            row += [amount.files, amount.traffic / 1e6, amount.unique / 1e6, amount.static / 1e6]
+        rows[name] = tuple(row)
+    return rows
+
+
+def _group(path: str) -> str:
+    return path.rpartition("/")[2].rstrip("0123456789").rstrip("-_.")
