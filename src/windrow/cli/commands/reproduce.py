@@ -34,9 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="a sample: a minute or two, five (grid, faults) or twenty (foresight) (default)",
     )
-    words = (
-        "everything: on two cores minutes (glume, ilyushkin), half an hour (zhang, grid, faults) or hours (foresight)"
-    )
+    words = "everything: on two cores minutes (bent, glume, ilyushkin), half an hour (zhang, grid, faults) or hours (foresight)"
     scale("--full", action="store_true", help=words)
     options.add_out(parser, "where results go (default: windrow-PAPER-SCALE)")
     options.add_workers(parser)
