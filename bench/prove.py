@@ -61,6 +61,11 @@ CASES: tuple[Row, ...] = (
         {"WINDROW_FUZZ": "10"},
     ),
     (
+        "traces of all seven applications against their published tables, and caches of all sizes, compiled",
+        ("tests/unit/recipes/test_applications.py", "tests/unit/profile", "tests/unit/formats/test_strace.py", "-n2"),
+        {"WINDROW_FULL": "1", "WINDROW_FUZZ": "10"},
+    ),
+    (
         "managers killed again and again, on the queue of this machine",
         ("tests/survival/test_survival_local.py", "-k", "again_and_again", "-n6"),
         {"WINDROW_FUZZ": "10"},

@@ -24,7 +24,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 _X86 = {"open": 2, "creat": 85, "openat": 257, "openat2": 437, "execve": 59, "execveat": 322, "truncate": 76}
@@ -135,26 +134,30 @@ def _is_old() -> bool:
 
 def read_text(pid: int, at: int) -> bytes:
     """Up to eight thousand bytes at this address of a process, up to the end of a text; none where refused."""
-    found = b""
+    found, memory = b"", -1
     try:
-        with Path(f"/proc/{pid}/mem").open("rb", 0) as memory:
-            memory.seek(at)
-            while b"\0" not in found and len(found) < 2 * _PAGE:
-                found += memory.read(_PAGE - (at + len(found)) % _PAGE)
-    except (OSError, OverflowError, ValueError):
+        memory = os.open(f"/proc/{pid}/mem", os.O_RDONLY)
+        while b"\0" not in found and len(found) < 2 * _PAGE:
+            found += os.pread(memory, _PAGE - (at + len(found)) % _PAGE, at + len(found))
+    except (OSError, OverflowError):
         return b""
+    finally:
+        if memory >= 0:
+            os.close(memory)
     return found
 
 
 def path_of(pid: int, folder: int, at: int) -> str:
     """The whole path that a process names by a descriptor of a folder and a text; empty where it cannot be told."""
     text = os.fsdecode(read_text(pid, at).partition(b"\0")[0])
-    number = ctypes.c_int32(folder & 0xFFFFFFFF).value
-    place = "cwd" if number == AT_FDCWD else f"fd/{number}"
-    try:
-        return os.path.normpath(Path(f"/proc/{pid}/{place}").readlink() / text)
-    except OSError:
-        return ""
+    if not text.startswith("/"):
+        number = ctypes.c_int32(folder & 0xFFFFFFFF).value
+        place = "cwd" if number == AT_FDCWD else f"fd/{number}"
+        try:
+            text = f"{os.readlink(f'/proc/{pid}/{place}')}/{text}"  # noqa: PTH115  (on the way of every open)
+        except OSError:
+            return ""
+    return os.path.normpath(text)
 
 
 if __name__ == "__main__":
