@@ -18,25 +18,8 @@ from numpy.typing import NDArray
 
 from windrow.foresight.course import Futures, Sampling
 from windrow.foresight.futures import SampledFutures, TrueFutures
+from windrow.manager import events as e
 from windrow.manager.core import Core
-from windrow.manager.events import (
-    Abandon,
-    Action,
-    Decide,
-    Event,
-    JobEnded,
-    JobKilled,
-    JobsPlanned,
-    JobStarted,
-    JobSubmitted,
-    RunBegan,
-    StopJob,
-    SubmitJob,
-    TaskCheckpointed,
-    TaskFinished,
-    TasksAdded,
-    TaskStarted,
-)
 from windrow.manager.figures import RecordedRun
 from windrow.manager.journal import Record
 from windrow.manager.states import RunState
@@ -68,7 +51,7 @@ class Trial:
     workflow: Workflow
     strategy: str
     cores: int
-    events: list[tuple[Event, Nodes]] = field(default_factory=list)
+    events: list[tuple[e.Event, Nodes]] = field(default_factory=list)
 
     def records(self) -> Iterator[Record]:
         """As a journal would have them."""
@@ -114,7 +97,7 @@ class _Driver:
         self.finishing: list[tuple[int, int, int]] = []  # when, which task, in which job
 
     def run(self, check: Callable[[], None] | None) -> None:
-        self.feed(RunBegan(self.cluster.now_s))
+        self.feed(e.RunBegan(self.cluster.now_s))
         self.take_tasks()
         while not self.core.is_complete or self.coming:
             until = self.finishing[0][0] if self.finishing else None
@@ -134,7 +117,7 @@ class _Driver:
         """Tasks join the run."""
         while self.coming and self.coming[0][0] <= self.cluster.now_s:
             tasks, name = self.coming.popleft()[1], f"{len(self.core.additions)}"
-            self.feed(TasksAdded(self.cluster.now_s, name, RunnableRecord("", list(tasks), [], [])))
+            self.feed(e.TasksAdded(self.cluster.now_s, name, RunnableRecord("", list(tasks), [], [])))
             self.expected_s += self.core.work.expected_s.tolist()[len(self.expected_s) :]
 
     def release_all(self) -> None:
@@ -163,14 +146,14 @@ class _Driver:
             self.start_tasks(number)
         if not self.allocations[job].open:
             self.cluster.cancel(self.id_of[job])
-        self.feed(TaskFinished(self.cluster.now_s, task))
+        self.feed(e.TaskFinished(self.cluster.now_s, task))
 
     def start_tasks(self, job: int) -> None:
         now = self.cluster.now_s
         for task, nodes in self.allocations[job].start():
             left_s = max(1, self.actual_s[task] - self.core.pieces.saved.get(task, (0, 0))[0])
             heappush(self.finishing, (now + left_s, task, job))
-            event = TaskStarted(now, job, task)
+            event = e.TaskStarted(now, job, task)
             self.trial.events.append((event, nodes))
             self.core.handle(event)
 
@@ -179,7 +162,7 @@ class _Driver:
         job = self.core.jobs[number]
         if kind is EventKind.STARTED:
             self.allocations[number] = Allocation(job.plan.nodes, self.core.work.shape, self.core.members(number))
-            actions = self.heard(JobStarted(now, number))
+            actions = self.heard(e.JobStarted(now, number))
             self.start_tasks(number)
             self.perform(actions)
             return
@@ -189,7 +172,7 @@ class _Driver:
         cause, why = _CAUSES.get(kind, (None, "")) if job.open_tasks else (None, "")
         if cause and self.checkpoints:
             self.keep(number, now, has_notice=cause is Cause.TIME_LIMIT)
-        self.feed(JobKilled(now, number, why=why, cause=cause) if cause else JobEnded(now, number))
+        self.feed(e.JobKilled(now, number, why=why, cause=cause) if cause else e.JobEnded(now, number))
 
     def keep(self, number: int, now: int, *, has_notice: bool) -> None:
         """What tasks with checkpoints keep of a job that is ended: up to their notice, or the last periodic one."""
@@ -199,34 +182,34 @@ class _Driver:
                 more_s = max(0.0, ran_s - kept.notice_s) if has_notice else ran_s // every_s * every_s if every_s else 0
                 if more_s:
                     done_s = self.core.pieces.saved.get(task, (0, 0))[0] + int(more_s)
-                    self.heard(TaskCheckpointed(now, number, task, done_s))
+                    self.heard(e.TaskCheckpointed(now, number, task, done_s))
 
-    def heard(self, event: Event) -> list[Action]:
+    def heard(self, event: e.Event) -> list[e.Action]:
         self.trial.events.append((event, ()))
         return self.core.handle(event)
 
-    def feed(self, event: Event) -> None:
+    def feed(self, event: e.Event) -> None:
         self.perform(self.heard(event))
 
-    def perform(self, wanted: list[Action]) -> None:
+    def perform(self, wanted: list[e.Action]) -> None:
         actions = deque(wanted)
         while actions:
             actions.extend(self.act(actions.popleft()))
 
-    def act(self, action: Action) -> list[Action]:
+    def act(self, action: e.Action) -> list[e.Action]:
         match action:
-            case SubmitJob():
+            case e.SubmitJob():
                 job_id = self.cluster.submit(action.plan.nodes, action.plan.requested_s)
                 self.number_of[job_id], self.id_of[action.job] = action.job, job_id
-                return self.heard(JobSubmitted(self.cluster.now_s, action.job, str(job_id)))
-            case StopJob():
+                return self.heard(e.JobSubmitted(self.cluster.now_s, action.job, str(job_id)))
+            case e.StopJob():
                 self.cluster.cancel(self.id_of[action.job])
                 return []
-            case Abandon():
+            case e.Abandon():
                 raise AssertionError("no task fails in a trial")
-            case Decide():
+            case e.Decide():
                 decision = self.strategy.decide(self.view())
-                planned = JobsPlanned(self.cluster.now_s, decision)
+                planned = e.JobsPlanned(self.cluster.now_s, decision)
                 return self.heard(planned) if decision.jobs or decision.candidates else self.core.handle(planned)
             case _:
                 assert_never(action)
@@ -254,10 +237,10 @@ class _Driver:
         since: dict[int, int] = {}
         took: dict[int, int] = {}
         for event, _ in self.trial.events:
-            if isinstance(event, TaskStarted):
+            if isinstance(event, e.TaskStarted):
                 since.pop(event.task, None)  # an attempt that was lost
                 since[event.task] = event.at_s
-            elif isinstance(event, TaskFinished):
+            elif isinstance(event, e.TaskFinished):
                 took[event.task] = event.at_s - since[event.task]
         done = [took[task] / self.expected_s[task] for task in since if task in took]
         return np.array(done, dtype=np.float64)

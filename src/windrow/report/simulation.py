@@ -11,16 +11,6 @@ from windrow.errors import UserError
 from windrow.model import Repairs, format_duration
 from windrow.report import plot
 from windrow.report.page import cell, facts, figure, note, notes, page, section, table
-from windrow.report.plot import (
-    Axis,
-    Frame,
-    averages,
-    count_axis,
-    log_duration_axis,
-    round_length,
-    share_axis,
-    time_axis,
-)
 from windrow.sim.settings import EVENTS, PLACEMENTS, POLICIES, PRIORITIES, REQUESTS
 from windrow.sim.simulation import BOUND_S, Simulation, Summary
 
@@ -81,10 +71,10 @@ def queue(simulations: Sequence[Simulation], window: Window) -> tuple[str, str]:
     peaks = [int(values.max()) for _, values in lengths]
     alike = max(peaks) <= _ALIKE * max(1, min(peaks))
 
-    def draw(i: int, frame: Frame) -> str:
+    def draw(i: int, frame: plot.Frame) -> str:
         return plot.step_line(frame, *lengths[i], i % plot.COLOURS)
 
-    axes = [count_axis(max(peaks) if alike else peak, "jobs waiting", most_ticks=3) for peak in peaks]
+    axes = [plot.count_axis(max(peaks) if alike else peak, "jobs waiting", most_ticks=3) for peak in peaks]
     names = [f"{s.label}: at most {peak:,} jobs wait" for s, peak in zip(simulations, peaks, strict=True)]
     scale = "" if alike or len(peaks) == 1 else " Each row has its own scale."
     caption = (
@@ -97,21 +87,21 @@ def queue(simulations: Sequence[Simulation], window: Window) -> tuple[str, str]:
 def utilization(simulations: Sequence[Simulation], window: Window) -> tuple[str, str]:
     """The share of nodes that are busy, and its caption."""
     low, high = _span(simulations)
-    length = round_length(high - low, _MOST_AVERAGES)
+    length = plot.round_length(high - low, _MOST_AVERAGES)
     edges = np.arange(low, high + length, length, dtype=np.float64)
 
-    def draw(i: int, frame: Frame) -> str:
+    def draw(i: int, frame: plot.Frame) -> str:
         times, busy = simulations[i].busy_nodes()
-        share = averages(times, busy, edges) / simulations[i].machine_nodes
+        share = plot.averages(times, busy, edges) / simulations[i].machine_nodes
         middle = (edges[:-1] + edges[1:]) / 2
         colour = i % plot.COLOURS
-        up = averages(*simulations[i].nodes_up(), edges) / simulations[i].machine_nodes
+        up = plot.averages(*simulations[i].nodes_up(), edges) / simulations[i].machine_nodes
         drawn = plot.line(frame, middle, up, colour, thin=True) if simulations[i].failures is not None else ""
         drawn += plot.band(frame, middle, np.zeros(len(share)), share, colour)
         return drawn + plot.line(frame, middle, share, colour)
 
     names = [s.label for s in simulations]
-    axes = [share_axis("nodes busy")] * len(simulations)
+    axes = [plot.share_axis("nodes busy")] * len(simulations)
     caption = (
         f"The height of the line is the share of nodes that run jobs, averaged over {_length_words(length)}. "
         "At 100 % no node is idle; a gap while jobs wait is room that the policy could not use."
@@ -124,15 +114,15 @@ def utilization(simulations: Sequence[Simulation], window: Window) -> tuple[str,
 def _rows(
     simulations: Sequence[Simulation],
     names: Sequence[str],
-    y_axes: Sequence[Axis],
-    draw: Callable[[int, Frame], str],
+    y_axes: Sequence[plot.Axis],
+    draw: Callable[[int, plot.Frame], str],
     window: Window,
 ) -> str:
     low, high = _span(simulations)
-    x = time_axis(low, high, "since the first submission")
+    x = plot.time_axis(low, high, "since the first submission")
     parts = []
     for i, y in enumerate(y_axes):
-        frame = Frame(_LEFT, 26 + i * (_ROW + _GAP), _WIDTH - _LEFT - 16, _ROW, x, y)
+        frame = plot.Frame(_LEFT, 26 + i * (_ROW + _GAP), _WIDTH - _LEFT - 16, _ROW, x, y)
         parts.append(plot.axes(frame, x_labels=i + 1 == len(y_axes)))
         parts.append(draw(i, frame))
         parts.append(plot.shade(frame, low, window[0]) + plot.shade(frame, window[1], high))
@@ -164,8 +154,8 @@ _POINTS = 400
 def distribution(simulations: Sequence[Simulation], window: Window) -> tuple[str, str, str]:
     """For each length of wait the share of jobs that wait no longer; with caption and legend."""
     waits = [np.sort(s.wait_s[_counted(s, window)]) for s in simulations]
-    x = log_duration_axis(1, max(2, *(int(w[-1]) for w in waits)), "wait")
-    frame = Frame(_LEFT, 14, _WIDTH - _LEFT - 30, _HEIGHT - 64, x, share_axis("jobs that wait no longer"))
+    x = plot.log_duration_axis(1, max(2, *(int(w[-1]) for w in waits)), "wait")
+    frame = plot.Frame(_LEFT, 14, _WIDTH - _LEFT - 30, _HEIGHT - 64, x, plot.share_axis("jobs that wait no longer"))
     places = np.geomspace(x.low, x.high, _POINTS)
     parts = [plot.axes(frame)]
     for i, wait in enumerate(waits):
@@ -186,10 +176,10 @@ def by_width(simulations: Sequence[Simulation], window: Window) -> tuple[str, st
     means = [mean_waits(s, classes, window) for s in simulations]
     all_means = np.concatenate(means)
     known = np.maximum(all_means[~np.isnan(all_means)], 1)
-    y = log_duration_axis(float(known.min()), max(2.0, float(known.max())), "mean wait")
+    y = plot.log_duration_axis(float(known.min()), max(2.0, float(known.max())), "mean wait")
     ticks = tuple((float(i), _class_name(*c)) for i, c in enumerate(classes))
-    x = Axis(-0.5, len(classes) - 0.5, ticks, "nodes requested")
-    frame = Frame(_LEFT, 14, _WIDTH - _LEFT - 30, _HEIGHT - 64, x, y)
+    x = plot.Axis(-0.5, len(classes) - 0.5, ticks, "nodes requested")
+    frame = plot.Frame(_LEFT, 14, _WIDTH - _LEFT - 30, _HEIGHT - 64, x, y)
     parts = [plot.axes(frame), *(_class_marks(frame, i, s, means[i], classes) for i, s in enumerate(simulations))]
     caption = (
         "Each mark is the mean wait of the jobs that request that many nodes: the lower, the better. The scale is "
@@ -218,7 +208,7 @@ def mean_waits(simulation: Simulation, classes: Sequence[tuple[int, int]], windo
 
 
 def _class_marks(
-    frame: Frame, i: int, simulation: Simulation, means: NDArray[np.float64], classes: Sequence[tuple[int, int]]
+    frame: plot.Frame, i: int, simulation: Simulation, means: NDArray[np.float64], classes: Sequence[tuple[int, int]]
 ) -> str:
     there = np.flatnonzero(~np.isnan(means)).tolist()
     hints = [

@@ -17,33 +17,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Find it and explain it."""
-    from windrow.report.run.explanation import (
-        LINES_MAX,
-        answer_job,
-        answer_task,
-        explain_job,
-        explain_task,
-        nothing_can_start,
-    )
+    from windrow.report.run import explanation
 
     told = options.run_of(args).recorded(time.time())
     story, workflow = told.story, told.story.workflow
     # Numbers win: the local queue counts from 1, so that its `1` is the id of job 0.
     jobs = {job.id: n for n, job in story.jobs.items() if job.id} | {str(number): number for number in story.jobs}
     if args.what in workflow.ids:
-        short = answer_task(told, workflow.number(args.what))
-        lines = explain_task(told, workflow.number(args.what))
+        short = explanation.answer_task(told, workflow.number(args.what))
+        lines = explanation.explain_task(told, workflow.number(args.what))
         if (home := story.tasks[workflow.number(args.what)].job) is not None:
-            lines += explain_job(told, home)
+            lines += explanation.explain_job(told, home)
     elif args.what in jobs:
-        short = answer_job(told, jobs[args.what])
-        lines = explain_job(told, jobs[args.what])
+        short = explanation.answer_job(told, jobs[args.what])
+        lines = explanation.explain_job(told, jobs[args.what])
     else:
         hint = "windrow tasks lists the tasks, windrow status the jobs"
         raise UserError(f"{told.name} has no task or job {args.what[:80]!r}; {hint}")
-    if warning := nothing_can_start(story):
+    if warning := explanation.nothing_can_start(story):
         lines.append(f"warning: {warning}")
-        short = [*short[: LINES_MAX - 1], lines[-1]]
+        short = [*short[: explanation.LINES_MAX - 1], lines[-1]]
     if args.json:
         terminal.print_json({"run": told.name, "what": args.what, "answer": short, "lines": lines})
         return

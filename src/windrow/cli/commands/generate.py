@@ -6,18 +6,7 @@ import argparse
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from windrow.cli import options, terminal
-from windrow.cli.arguments import (
-    assignment,
-    node_count,
-    number,
-    once_each,
-    positive,
-    seed,
-    size_bytes,
-    some_time_s,
-    whole,
-)
+from windrow.cli import arguments, options, terminal
 from windrow.errors import UserError, unknown_name
 from windrow.model import format_duration
 from windrow.model.bounds import LOG_JOBS_MAX
@@ -38,23 +27,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = options.adder(parser)
     add("recipe RECIPE", help="a recipe's name, `log`, or `list`")
     add("-o --output FILE", help="where to write: .json or .json.gz (workflow), .swf or .swf.gz (log)")
-    add("--seed S", seed, 0, help="random seed")
+    add("--seed S", arguments.seed, 0, help="random seed")
     words = "set a parameter of the recipe or model; may be repeated (defaults: see `windrow generate list`)"
-    add("--set NAME=VALUE", assignment, action="append", help=words)
+    add("--set NAME=VALUE", arguments.assignment, action="append", help=words)
     workflow = options.adder(parser.add_argument_group("for a workflow"))
-    workflow("--tasks N", positive, help="number of tasks (default: the recipe's own)")
+    workflow("--tasks N", arguments.positive, help="number of tasks (default: the recipe's own)")
     words = "sum of all run times, e.g. 500h; seconds without a unit (default: the recipe's own)"
-    workflow("--work TIME", some_time_s, help=words)
+    workflow("--work TIME", arguments.some_time_s, help=words)
     words = "ratio of communication to computation: sets run times by the data that tasks read of each other"
-    workflow("--ccr R", number(0, 1e6, above=True), help=words)
-    workflow("--bandwidth SIZE", size_bytes, help="bytes per second in that ratio (default: 12.5MB)")
+    workflow("--ccr R", arguments.number(0, 1e6, above=True), help=words)
+    workflow("--bandwidth SIZE", arguments.size_bytes, help="bytes per second in that ratio (default: 12.5MB)")
     words = "give all tasks of a level the same run time and size of files: the mean"
     workflow("--even-levels", action="store_true", help=words)
     log = options.adder(parser.add_argument_group("for a log"))
     log("--model M", help="which model (default: lublin)")
-    log("--jobs N", whole(1, LOG_JOBS_MAX), help="number of jobs (default: the model's own length)")
-    log("--days D", number(0, 36_500, above=True), help="days of submissions (default: the model's own length)")
-    log("--nodes N", node_count, help="number of nodes (default: the model's own)")
+    log("--jobs N", arguments.whole(1, LOG_JOBS_MAX), help="number of jobs (default: the model's own length)")
+    log(
+        "--days D",
+        arguments.number(0, 36_500, above=True),
+        help="days of submissions (default: the model's own length)",
+    )
+    log("--nodes N", arguments.node_count, help="number of nodes (default: the model's own)")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -80,7 +73,7 @@ def _workflow(args: argparse.Namespace) -> int:
         costs: dict[str, Any] = {"ccr": args.ccr, "even_levels": args.even_levels, "work_s": args.work}
         if args.bandwidth is not None:
             costs["bandwidth_bytes_s"] = args.bandwidth
-        given = once_each(args.set or [])
+        given = arguments.once_each(args.set or [])
         workflow = generate_workflow(args.recipe, tasks=args.tasks, seed=args.seed, parameters=given, **costs)
         write_workflow(workflow, args.output)
     size = f"{len(workflow):,} tasks on {workflow.depth:,} levels, {workflow.parents.edges:,} dependencies"
@@ -96,7 +89,7 @@ def _log(args: argparse.Namespace) -> int:
     with terminal.waiting(f"generating {args.output}"):
         model = "lublin" if args.model is None else args.model
         size = {"jobs": args.jobs, "days": args.days, "nodes": args.nodes}
-        log = generate_log(model, seed=args.seed, parameters=once_each(args.set or []), **size)
+        log = generate_log(model, seed=args.seed, parameters=arguments.once_each(args.set or []), **size)
         write_log(log, args.output)
     span = format_duration(float(log.submit_s[-1] - log.submit_s[0]))
     print(f"{args.output}: {len(log):,} jobs over {span} on {log.machine_nodes:,} nodes, load {log.load:.2f}")

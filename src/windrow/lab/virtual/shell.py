@@ -13,16 +13,9 @@ from windrow.app.copies import with_copies
 from windrow.app.strategies import find_strategy
 from windrow.errors import OutsideError
 from windrow.forecast.base import Forecaster
+from windrow.lab.virtual import invariants
 from windrow.lab.virtual.agents import Killed
 from windrow.lab.virtual.far import NAME, behind, transfers
-from windrow.lab.virtual.invariants import (
-    Violation,
-    WatchedCore,
-    check_beliefs,
-    check_disk,
-    check_home,
-    check_nothing_twice,
-)
 from windrow.lab.virtual.world import Fate, World
 from windrow.manager.copying import NO_COPIES, CopyRules
 from windrow.manager.core import Core
@@ -108,7 +101,7 @@ class VirtualRun:
         self.manager = Manager(
             folder=self.folder,
             journal=journal,
-            core=WatchedCore(*self.fresh(), self._reader, world.reached),
+            core=invariants.WatchedCore(*self.fresh(), self._reader, world.reached),
             outposts=[Outpost(queue, self.forecasters or [world.queue]) for queue in queues],
             transfers=moves,
             strategy=with_copies(strategy, self.copies, dispatch),
@@ -158,7 +151,7 @@ class VirtualRun:
                 return
             self.look(manager)
             world.pass_time(ceil(max(world.now_s + 1, manager.due_s())), wakes=True)
-        raise Violation(f"the run does not end: {self.story().jobs}")
+        raise invariants.Violation(f"the run does not end: {self.story().jobs}")
 
     def look(self, manager: Manager) -> None:
         """One look, and as many more as are needed until nothing is new."""
@@ -170,7 +163,7 @@ class VirtualRun:
             if not happened or manager.is_over:
                 return
             manager.core.check()
-        raise Violation("the manager finds something new for ever")
+        raise invariants.Violation("the manager finds something new for ever")
 
     def wait(self, seconds: int) -> None:
         """The run has no manager; the world continues."""
@@ -211,7 +204,7 @@ class VirtualRun:
         records = self.records()
         for record in records:
             core.handle(record.event)
-        check_beliefs(core, Core(*self.fresh()), records)
+        invariants.check_beliefs(core, Core(*self.fresh()), records)
 
     def fresh(self) -> tuple[Work | list[Work], Terms]:
         """What a core begins with."""
@@ -230,18 +223,20 @@ class VirtualRun:
                 break
             self.wait(60)
         records = self.records()
-        check_beliefs(self.manager.core, Core(*self.fresh()), records)
+        invariants.check_beliefs(self.manager.core, Core(*self.fresh()), records)
         folders = [self.folder, *(mirror.folder for mirror in self.manager.dispatch.mirrors.values())]
-        check_nothing_twice(self.world, folders, records)
+        invariants.check_nothing_twice(self.world, folders, records)
         if any(job.outcome is None for job in self.story().jobs.values()):
-            raise Violation("jobs of a run that is over have no end")
-        check_disk(self.world, self.folder, self.manager.dispatch.runnable, self.manager.core)
+            raise invariants.Violation("jobs of a run that is over have no end")
+        invariants.check_disk(self.world, self.folder, self.manager.dispatch.runnable, self.manager.core)
         if self.far is not None and self.is_complete:
-            check_home(self.far, self.manager.dispatch.runnable)
+            invariants.check_home(self.far, self.manager.dispatch.runnable)
 
     def check_complete(self) -> None:
         """And every task is done."""
         if not self.is_complete:
             left = [task for task, told in enumerate(self.story().tasks) if told.state != "finished"]
-            raise Violation(f"the run has ended without tasks {left}: {self.manager and self.manager.core.trouble}")
+            raise invariants.Violation(
+                f"the run has ended without tasks {left}: {self.manager and self.manager.core.trouble}"
+            )
         self.check_nothing_twice()

@@ -11,18 +11,7 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
-from windrow.manager.figures import (
-    RecordedRun,
-    attempt_s,
-    attempts,
-    data_node_s,
-    kind_times,
-    node_time,
-    queue_waits_s,
-    ran_s,
-    visible_wait_s,
-    wait_s,
-)
+from windrow.manager import figures
 from windrow.manager.states import ACTIVE, AttemptState, RunState, TaskState
 from windrow.model import format_duration
 from windrow.model.size import format_size
@@ -46,7 +35,7 @@ _BIG = "display: block; font-size: 1.35rem; font-weight: 650; font-variant-numer
 _SMALL = "color: var(--soft); font-size: .88rem"
 
 
-def run_page(told: RecordedRun, background: Background | None = None, what: Sequence[str] = ()) -> str:
+def run_page(told: figures.RecordedRun, background: Background | None = None, what: Sequence[str] = ()) -> str:
     """HTML about one run. `background` is what its cluster did meanwhile, `what` says in lines what was run where."""
     colours, keys = kind_colours(told.story.workflow)
     picture, caption = run_gantt(told, colours, background)
@@ -74,11 +63,11 @@ _NODE_HOURS = (
 )
 
 
-def _lead(told: RecordedRun) -> str:
+def _lead(told: figures.RecordedRun) -> str:
     story = told.story
     done, total = story.count(TaskState.FINISHED), len(story.tasks)
     if told.is_simulated:
-        waited = f"no task ran for {format_duration(visible_wait_s(told))} of it"
+        waited = f"no task ran for {format_duration(figures.visible_wait_s(told))} of it"
         return f"Done in {format_duration(told.makespan_s)}, with {count(len(story.jobs), 'job')}; {waited}."
     began = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(told.begun_s))
     words = (
@@ -87,7 +76,7 @@ def _lead(told: RecordedRun) -> str:
     return f"{words}. Started {began}." + (f" It gave up: {story.trouble}" if story.trouble else "")
 
 
-def _tiles(told: RecordedRun) -> str:
+def _tiles(told: figures.RecordedRun) -> str:
     tiles = (
         f'<div style="{_TILE}"><span style="{_BIG}">{escape(value)}</span>'
         f'<span style="{_SMALL}">{escape(name)}</span></div>'
@@ -96,24 +85,24 @@ def _tiles(told: RecordedRun) -> str:
     return f'<div style="{_TILES}">{"".join(tiles)}</div>'
 
 
-def _figures(told: RecordedRun) -> Iterator[tuple[str, str]]:
-    story, used = told.story, node_time(told)
+def _figures(told: figures.RecordedRun) -> Iterator[tuple[str, str]]:
+    story, used = told.story, figures.node_time(told)
     yield "tasks finished", f"{story.count(TaskState.FINISHED):,} / {len(story.tasks):,}"
     yield "so far" if told.state in ACTIVE else "from start to end", span(told.makespan_s)
-    yield "with no task running", span(visible_wait_s(told))
+    yield "with no task running", span(figures.visible_wait_s(told))
     yield "jobs", f"{len(story.jobs):,}"
-    waits = [wait_s(job, told.until_s) for job in story.jobs.values()]
+    waits = [figures.wait_s(job, told.until_s) for job in story.jobs.values()]
     yield "longest wait of a job", span(max(waits, default=0.0))
-    waited_s, hidden_s = queue_waits_s(told)
+    waited_s, hidden_s = figures.queue_waits_s(told)
     if waited_s >= 1:
         yield f"of {span(waited_s)} in the queue, hidden behind running tasks", span(hidden_s)
     yield "node time allocated", node_span(used.held_s)
     yield "of it used by tasks", "–" if used.share is None else percent(used.share)
-    yield "wasted attempts", f"{sum(a.outcome.is_in_vain for _, a in attempts(story)):,}"
+    yield "wasted attempts", f"{sum(a.outcome.is_in_vain for _, a in figures.attempts(story)):,}"
 
 
-def _node_hours(told: RecordedRun) -> Iterator[tuple[str, str]]:
-    used = node_time(told)
+def _node_hours(told: figures.RecordedRun) -> Iterator[tuple[str, str]]:
+    used = figures.node_time(told)
 
     def part(seconds: float) -> str:
         return node_span(seconds) + (f" ({percent(seconds / used.held_s)})" if used.held_s else "")
@@ -124,22 +113,22 @@ def _node_hours(told: RecordedRun) -> Iterator[tuple[str, str]]:
     if used.copies_s:
         yield "of it copies that another attempt beat", part(used.copies_s)
     yield "idle", part(used.idle_s)
-    if waited_s := data_node_s(told):
+    if waited_s := figures.data_node_s(told):
         yield "of it waiting for data from elsewhere", part(waited_s)
     if not told.is_simulated:
-        yield "CPU time of tasks", span(sum(a.cpu_s for _, a in attempts(told.story)))
+        yield "CPU time of tasks", span(sum(a.cpu_s for _, a in figures.attempts(told.story)))
 
 
-def _jobs(told: RecordedRun) -> str:
+def _jobs(told: figures.RecordedRun) -> str:
     rows, levels = [], told.story.workflow.levels
     for number, job in list(told.story.jobs.items())[:_MOST_JOBS]:
-        share, ran = node_time(told, number).share, ran_s(job, told.until_s)
+        share, ran = figures.node_time(told, number).share, figures.ran_s(job, told.until_s)
         name = cell(f"job {number}{f', {job.plan.site}' if job.plan.site else ''}", f"id {job.id}" if job.id else "")
         mine = levels[list(job.plan.all_tasks)]
         at = "–".join(map(str, dict.fromkeys((int(mine.min()), int(mine.max())))))
         spans = ["–", "–"]
         if job.submitted_s is not None:
-            spans = [f"+{span(job.submitted_s - told.begun_s)}", span(wait_s(job, told.until_s))]
+            spans = [f"+{span(job.submitted_s - told.begun_s)}", span(figures.wait_s(job, told.until_s))]
         spans += ["no limit" if job.limit_s is None else span(job.limit_s), "–" if ran is None else span(ran)]
         state = cell(f"{job.state} ({job.cause})" if job.cause else job.state, job.note)
         size = f"{len(job.plan.all_tasks):,}", f"{job.plan.nodes:,}"
@@ -150,8 +139,8 @@ def _jobs(told: RecordedRun) -> str:
     return table(heads, rows, len(told.story.jobs) - len(rows), ": windrow status --all")
 
 
-def _kinds(told: RecordedRun) -> str:
-    found = kind_times(told.story)
+def _kinds(told: figures.RecordedRun) -> str:
+    found = figures.kind_times(told.story)
     if not found:
         return note("No task has finished.")
     rows = []
@@ -166,10 +155,12 @@ def _peak(peak_bytes: int) -> str:
     return format_size(peak_bytes) if peak_bytes else "–"
 
 
-def _slowest(told: RecordedRun) -> str:
+def _slowest(told: figures.RecordedRun) -> str:
     workflow = told.story.workflow
     done = [
-        (attempt_s(a, told.until_s), task, a) for task, a in attempts(told.story) if a.outcome is AttemptState.FINISHED
+        (figures.attempt_s(a, told.until_s), task, a)
+        for task, a in figures.attempts(told.story)
+        if a.outcome is AttemptState.FINISHED
     ]
     done.sort(key=lambda item: (-item[0], item[1]))
     rows = []
