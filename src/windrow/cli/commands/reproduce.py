@@ -29,13 +29,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = options.adder(parser)
     add("paper PAPER", choices=tuple(PAPERS), help="see below")
     scale = options.adder(parser.add_mutually_exclusive_group())
-    scale(
-        "--quick",
-        action="store_true",
-        help="a sample: a minute or two, five (grid, faults) or twenty (foresight) (default)",
-    )
-    words = "everything: on two cores minutes (bent, glume, ilyushkin), half an hour (zhang, grid, faults) or hours (foresight)"
-    scale("--full", action="store_true", help=words)
+    words = "a sample: a minute or two, five (grid, faults) or twenty (foresight) (default)"
+    scale("--quick", action="store_true", help=words)
+    words = "everything: on two cores minutes (bent, glume, ilyushkin), half an hour (zhang, grid, faults) or hours"
+    scale("--full", action="store_true", help=f"{words} (foresight)")
     options.add_out(parser, "where results go (default: windrow-PAPER-SCALE)")
     options.add_workers(parser)
     add("--cap N", positive, help="zhang only: at most N jobs queued or running (default: any)")
