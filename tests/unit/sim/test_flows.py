@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from dataclasses import replace
 from math import inf
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.examples import examples
 from tests.unit.sim.flow_law import Law
+from tests.unit.sim.simgrid_cases import FIGURES
 
 from windrow.kernels.flows.advance import OVER, PAUSED
 from windrow.model import File, Task, Workflow
@@ -173,3 +178,39 @@ def test_flows_on_one_link_by_hand() -> None:
     ]
     found = play(of_workflow(Workflow.from_tasks("two", tasks, files)), ALL_BATCH, Environment(2, 100, 2.0, 50.0))
     assert sorted(found.end_s) == pytest.approx([4.0, 8.0])
+
+
+def shared_link(case: dict[str, Any]) -> list[float]:
+    """When transfers end that begin after tasks of so many seconds; those of a weight are batch data for as many."""
+    tasks, files = list[Task](), list[File]()
+    for number, (begin, size, weight) in enumerate(case["transfers"]):
+        files += [File(f"data{number}", size * 1000)]
+        for part in range(weight):
+            name = f"{number}-{part}"
+            files.append(File(f"go{name}", 0))
+            tasks.append(Task(f"wait{name}", runtime_s=begin, outputs=(f"go{name}",)))
+            reads = (f"go{name}", f"data{number}")
+            tasks.append(Task(f"read{name}", runtime_s=0, inputs=reads, parents=(f"wait{name}",)))
+    where = Environment(len(tasks), 10**9, 1000 * case["remote"], 1000 * case["local"])
+    flow = of_workflow(Workflow.from_tasks("link", tasks, files))
+    found = play(flow, ALL_BATCH, where)
+    return sorted(found.end_s[flow.level == 1].tolist())
+
+
+@pytest.mark.parametrize(
+    "case", json.loads(FIGURES.read_text()), ids=lambda case: f"{len(case['transfers'])}-transfers"
+)
+def test_a_shared_link_is_shared_as_simgrid_shares_it(case: dict[str, Any]) -> None:
+    """Figures of SimGrid 4.1, which need not be installed; who reads batch data is done no sooner than alone."""
+    told = []
+    for (begin, size, weight), end in zip(case["transfers"], case["ends"], strict=True):
+        told += [max(end, begin + size / case["local"]) if weight > 1 else end] * weight
+    assert shared_link(case) == pytest.approx(sorted(told), rel=1e-6)
+
+
+def test_simgrid_still_says_so() -> None:
+    pytest.importorskip("simgrid", reason="SimGrid is not installed: its figures are those that are kept")
+    for case in json.loads(FIGURES.read_text())[:3]:
+        command = [sys.executable, "-m", "tests.unit.sim.simgrid_cases", json.dumps(case)]
+        found = json.loads(subprocess.check_output(command, text=True))
+        assert found == pytest.approx(case["ends"])
