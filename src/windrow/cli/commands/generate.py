@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     add = options.adder(parser)
     add("recipe RECIPE", help="a recipe's name, `log`, or `list`")
-    add("-o --output FILE", help="where to write: .json or .json.gz (workflow), .swf or .swf.gz (log)")
+    add("-o --output FILE", help="where to write: .json[.gz], .yaml (workflow, see below), .swf[.gz] (log)")
     add("--seed S", arguments.seed, 0, help="random seed")
     words = "set a parameter of the recipe or model; may be repeated (defaults: see `windrow generate list`)"
     add("--set NAME=VALUE", arguments.assignment, action="append", help=words)
@@ -66,6 +66,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _workflow(args: argparse.Namespace) -> int:
     from windrow.formats import write_workflow
+    from windrow.formats.native.stand_in import write_stand_in
     from windrow.recipes import generate_workflow
 
     _refuse(args, _LOG_ONLY, "a log")
@@ -75,7 +76,7 @@ def _workflow(args: argparse.Namespace) -> int:
             costs["bandwidth_bytes_s"] = args.bandwidth
         given = arguments.once_each(args.set or [])
         workflow = generate_workflow(args.recipe, tasks=args.tasks, seed=args.seed, parameters=given, **costs)
-        write_workflow(workflow, args.output)
+        (write_stand_in if args.output.endswith(".yaml") else write_workflow)(workflow, args.output)
     size = f"{len(workflow):,} tasks on {workflow.depth:,} levels, {workflow.parents.edges:,} dependencies"
     print(f"{args.output}: {size}, {format_duration(workflow.work_s)} of work")
     return 0
