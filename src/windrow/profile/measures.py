@@ -20,6 +20,7 @@ Mask = NDArray[np.bool_]
 Floats = NDArray[np.float64]
 BLOCK_BYTES = 4096
 _FEW_ACCESSES = 20_000  # to blocks, which take less time in Python than to load the compiled kernel
+_MOST_ACCESSES = 1 << 25
 MILLION = 1 << 20
 """Of instructions, as the thesis counts them."""
 
@@ -58,11 +59,10 @@ class Measures:
         writes = (op[self.rows] == WRITE) | (op[self.rows] == MAP_WRITE)
         self._files = max(1, len(trace.files.paths))
         key = (trace.stage[self.rows] * self._files + trace.file[self.rows]) * 2 + writes
-        keys, use, counts = np.unique(key, return_inverse=True, return_counts=True)
+        keys, use = np.unique(key, return_inverse=True)
         self.use_of_row: Ints = use
         self.stage, self.file = keys // 2 // self._files, keys // 2 % self._files
         self.is_write: Mask = keys % 2 == 1
-        self.calls: Ints = counts
         moved = np.maximum(trace.bytes[self.rows], 0)
         self.traffic = np.bincount(use, moved, len(keys)).astype(np.int64)
         some = moved > 0
@@ -116,24 +116,25 @@ class Measures:
         return values, np.cumsum(counts)
 
     def cache_curve(self, chosen: Mask) -> tuple[Ints, Floats]:
-        """Sizes of an LRU cache, in blocks from 1 on, and the share of accesses to blocks that hit in it."""
+        """Bytes of LRU caches, from one block on, and the share of accesses to blocks that hit in them.
+
+        Blocks are of 4 kB, and larger where there would be more accesses than memory should hold.
+        """
         rows = self.rows[chosen[self.use_of_row]]
         rows = rows[self.trace.bytes[rows] > 0]
-        file, start, size = self.trace.file[rows], self.trace.offset[rows], self.trace.bytes[rows]
-        first, last = start // BLOCK_BYTES, (start + size - 1) // BLOCK_BYTES
-        blocks = np.zeros(self._files + 1, dtype=np.int64)
-        np.maximum.at(blocks, file + 1, last + 1)
-        base = np.cumsum(blocks)
-        count = last - first + 1
-        total, distinct = int(count.sum()), int(base[-1])
-        if not total:
+        if not len(rows):
             return np.zeros(0, dtype=np.int64), np.zeros(0)
-        found = np.zeros(distinct + 1, dtype=np.int64)
-        room = np.zeros(distinct, dtype=np.int64), np.zeros(total + 1, dtype=np.int64)
+        file, start, size = self.trace.file[rows], self.trace.offset[rows], self.trace.bytes[rows]
+        block = BLOCK_BYTES << max(0, int(size.sum()) // BLOCK_BYTES // _MOST_ACCESSES).bit_length()
+        first, end = start // block, (start + size - 1) // block + 1
+        of, low, high = merged(file, first, end)  # blocks that are used, however far apart, are numbered one by one
+        at = np.searchsorted(of * end.max() + low, file * end.max() + first, side="right") - 1
+        before, total = np.cumsum(high - low), int((end - first).sum())
+        found, room = np.zeros(before[-1] + 1, dtype=np.int64), np.zeros(before[-1] + total + 1, dtype=np.int64)
         with in_python(really=not is_loaded() and total < _FEW_ACCESSES):
-            distances(base[file] + first, count, *room, found)
+            distances((before - high)[at] + first, end - first, room[: before[-1]], room[before[-1] :], found)
         most = int(np.flatnonzero(found).max(initial=0)) + 1
-        return np.arange(1, most + 1), np.cumsum(found[:most]) / total
+        return np.arange(1, most + 1) * block, np.cumsum(found[:most]) / total
 
     def timeline(self, chosen: Mask, times: Floats, edges: Floats) -> Floats:
         """Bytes moved between each two neighbouring edges of time; `times`: of all records."""

@@ -13,7 +13,7 @@ import numpy as np
 
 from windrow.model.size import format_size
 from windrow.model.wording import count
-from windrow.profile.measures import BLOCK_BYTES, MILLION, Measures
+from windrow.profile.measures import MILLION, Measures
 from windrow.profile.roles import Roles
 from windrow.storage.roles import Role
 
@@ -102,9 +102,9 @@ def nodes(row: Told, mips: float) -> list[Told]:
 
 def _curve(measures: Measures, roles: Roles, role: Role) -> list[tuple[int, float]]:
     """Bytes of an LRU cache, and the share of accesses that hit in it, for some of all sizes."""
-    blocks, rates = measures.cache_curve(roles.uses(measures, role))
-    at = np.unique(np.geomspace(1, max(1, len(blocks)), _CURVE_POINTS).astype(np.int64)) - 1
-    return [(int(blocks[i]) * BLOCK_BYTES, float(rates[i])) for i in at.tolist() if len(blocks)]
+    sizes, rates = measures.cache_curve(roles.uses(measures, role))
+    at = np.unique(np.geomspace(1, max(1, len(sizes)), _CURVE_POINTS).astype(np.int64)) - 1
+    return [(int(sizes[i]), float(rates[i])) for i in at.tolist() if len(sizes)]
 
 
 def _sizes(measures: Measures) -> list[tuple[int, float]]:

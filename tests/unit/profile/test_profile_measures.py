@@ -80,7 +80,7 @@ def test_one_pass_tells_what_replays_of_every_size_tell(compiled: bool, calls: l
     ]
     assert len(sizes) <= max(1, len(set(blocks)))
     for size, rate in zip(sizes.tolist(), rates.tolist(), strict=True):
-        assert rate == pytest.approx(replayed(blocks, size) / len(blocks))
+        assert rate == pytest.approx(replayed(blocks, size // BLOCK_BYTES) / len(blocks))
     if blocks:
         assert rates[-1] == pytest.approx(1 - len(set(blocks)) / len(blocks))
 
