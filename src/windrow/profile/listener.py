@@ -8,8 +8,8 @@ Law: what is noted is seen before the call: whether a file exists, how large it 
 out as far as that can be told: no such file, no permission, there already. A file opened for both reading and writing
 counts as written where it has changed in the end.
 
-Executed as a program with a socket's number and a command, this file sets up the filter and becomes the command.
-Standard library only, and nothing of Windrow at the top, since it is executed for itself.
+Executed as a program with a socket's number and a command, this file sets up the filter and becomes the command; so
+it imports the standard library only.
 """
 
 import ctypes
@@ -23,7 +23,7 @@ import struct
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 _X86 = {"open": 2, "creat": 85, "openat": 257, "openat2": 437, "execve": 59, "execveat": 322, "truncate": 76}
@@ -91,45 +91,48 @@ def listen(command: Sequence[str], hear: Call, **how: Any) -> tuple[int, float, 
         child.wait()
         raise OSError(errno.EPERM, word.decode() or "the command could not be started")
     try:
-        _serve(passed[0], child.pid, hear)
+        status, used = _serve(passed[0], child.pid, hear)
     except BaseException:
         child.kill()
+        child.wait()
         raise
     finally:
         os.close(passed[0])
-        _, status, used = os.wait4(child.pid, 0)
-        child.returncode = os.waitstatus_to_exitcode(status)
+    child.returncode = os.waitstatus_to_exitcode(status)
     seconds = used.ru_utime + used.ru_stime - struct.unpack("d", word)[0]  # without the start of this program
     return child.returncode, max(0.0, seconds), used.ru_maxrss * 1024
 
 
-def _serve(listener: int, child: int, hear: Call) -> None:
+def _serve(listener: int, child: int, hear: Call) -> tuple[int, Any]:
+    """Until no process is left that has the filter. The system says so; before Linux 5.9, the end of the child does."""
+    is_old = tuple(map(int, platform.release().split("-")[0].split(".")[:2])) < (5, 9)
     names = {number: name for name, number in _MACHINES[platform.machine()][2].items()}
+    ended: tuple[int, int, Any] = (0, 0, None)
     poll = select.poll()
     poll.register(listener, select.POLLIN)
     while True:
-        found = poll.poll(500)
-        if found and not found[0][1] & select.POLLIN:
-            return  # no process is left
-        if not found:  # before Linux 5.9 no one says so
-            if os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) and _is_old():
-                return
+        found = poll.poll(100)
+        if found and found[0][1] & select.POLLIN:
+            _answer(listener, names, hear)
             continue
-        notice = bytearray(80)
+        if not ended[0]:  # a dead child has the filter, before Linux 6.11, until it is waited for
+            ended = os.wait4(child, 0 if found else os.WNOHANG)
+        if found or (ended[0] and is_old):
+            return ended[1:]
+
+
+def _answer(listener: int, names: Mapping[int, str], hear: Call) -> None:
+    notice = bytearray(80)
+    try:
+        fcntl.ioctl(listener, _RECEIVE, notice, True)
+        number, pid, _flags, call, _arch, _at, *arguments = struct.unpack("QIIiIQ6Q", notice)
         try:
-            fcntl.ioctl(listener, _RECEIVE, notice, True)
-            number, pid, _flags, call, _arch, _at, *arguments = struct.unpack("QIIiIQ6Q", notice)
-            try:
-                hear(pid, names[call], tuple(arguments))
-            finally:
-                fcntl.ioctl(listener, _SEND, struct.pack("QqiI", number, 0, 0, _CONTINUE))
-        except OSError as error:
-            if error.errno not in (errno.ENOENT, errno.EINTR):  # the process died meanwhile
-                raise
-
-
-def _is_old() -> bool:
-    return tuple(int(part) for part in platform.release().split("-")[0].split(".")[:2]) < (5, 9)
+            hear(pid, names[call], tuple(arguments))
+        finally:
+            fcntl.ioctl(listener, _SEND, struct.pack("QqiI", number, 0, 0, _CONTINUE))
+    except OSError as error:
+        if error.errno not in (errno.ENOENT, errno.EINTR):  # the process died meanwhile
+            raise
 
 
 def read_text(pid: int, at: int) -> bytes:

@@ -89,8 +89,10 @@ class Tracing:
         return stage
 
     def trace(self) -> Trace:
-        """What was traced so far."""
-        return Trace.of(self.reading.records, self.stages, self.reading.files, has_bytes=self.detail == "bytes")
+        """What was traced so far. Names that are not UTF-8 have question marks from here on."""
+        files = self.reading.files
+        files.paths[:] = [path.encode("utf-8", "replace").decode() for path in files.paths]
+        return Trace.of(self.reading.records, self.stages, files, has_bytes=self.detail == "bytes")
 
     def _bytes(self, command: Sequence[str], began: float, how: dict[str, Any]) -> tuple[int, float, int, float]:
         files, known = self.reading.files, len(self.reading.files.paths)

@@ -124,3 +124,15 @@ def test_a_command_that_fails_is_told(here: Path, capsys: pytest.CaptureFixture[
         pytest.skip("no listening to calls here")
     assert main(["profile", "--detail", "files", "--", sys.executable, "-S", "-c", "raise SystemExit(3)"]) == 1
     assert "ended with exit code 3" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("detail", tracers.DETAILS)
+def test_processes_left_behind_and_names_that_are_no_text(
+    detail: str, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if (detail == "bytes" and not tracers.strace_options()) or (detail == "files" and tracers.listener_fault()):
+        pytest.skip(f"{detail} cannot be traced here")
+    found = told(
+        capsys, "--detail", detail, "--", "sh", "-c", r"""(sleep 0.1; echo > late) & echo > "$(printf 'a\377')" """
+    )
+    assert {Path(file["path"]).name for file in found["files"] if file["is_new"]} == {"late", "a?"}
