@@ -40,13 +40,19 @@ def test_examples_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("block", WORKFLOWS, ids=lambda block: block.label)
-def test_workflows_run(block: Block, tmp_path: Path) -> None:
+def test_workflows_run(
+    block: Block, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """With what the page takes for granted beside it, each ends with every task finished."""
     assert block.file is not None, "begin it with a comment that names it: # name.yaml"
     (tmp_path / block.file).write_text(block.text)
     if block.given:
         in_a_shell(block.given, tmp_path)
-    told = json.loads(in_a_shell(f"windrow run {block.file} --json", tmp_path))
+    monkeypatch.chdir(tmp_path)
+    for name, value in a_home_of_its_own(tmp_path).items():
+        monkeypatch.setenv(name, value)
+    assert main(["run", block.file, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
     assert told["state"] == "complete"
     assert told["tasks"]["finished"] == told["tasks"]["total"]
 

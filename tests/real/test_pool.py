@@ -7,6 +7,7 @@ pool claims.
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import os
 import shlex
@@ -19,6 +20,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from unittest import mock
 
 import pytest
 from tests.real.works import IS_FULL
@@ -26,6 +28,7 @@ from tests.slurm.cluster import SlurmCluster, missing
 from tests.slurm.settings import Settings
 from tests.waiting import children, wait_until
 
+from windrow.cli.main import main
 from windrow.model import Task, Workflow
 from windrow.pool import events as e
 from windrow.pool.folder import PoolFolder
@@ -79,6 +82,19 @@ class World:
         self.servers: list[subprocess.Popen[str]] = []
 
     def windrow(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """As a shell would run it, but in this process, which has loaded all that it needs."""
+        out, err = io.StringIO(), io.StringIO()
+        with (
+            contextlib.chdir(self.root),
+            mock.patch.dict(os.environ, self.env, clear=True),
+            contextlib.redirect_stdout(out),
+            contextlib.redirect_stderr(err),
+        ):
+            code = main(arguments)
+        return subprocess.CompletedProcess(arguments, code, out.getvalue(), err.getvalue())
+
+    def shell(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """In a process of its own."""
         command = [*WINDROW, *arguments]
         return subprocess.run(
             command, cwd=self.root, env=self.env, capture_output=True, text=True, timeout=LIMIT_S, check=False
@@ -210,7 +226,7 @@ def test_killed_at_any_time_it_goes_on_and_repeats_nothing(world: World, victim:
     server = world.serve("--cores", "4")
     # All four at once, and nobody waits for them: on a busy machine the first could else be done before the last comes.
     with ThreadPoolExecutor(4) as shells:
-        submits = [shells.submit(world.windrow, "submit", str(path), "--pool", str(world.pool.path)) for path in paths]
+        submits = [shells.submit(world.shell, "submit", str(path), "--pool", str(world.pool.path)) for path in paths]
         world.until(lambda: len(world.finished()) > 12)
         inner = children(server.pid)
         for pid in {"server": inner, "guardian": [server.pid], "both": [server.pid, *inner]}[victim]:
