@@ -43,7 +43,7 @@ _TABLE = (  # kind of operation, the method of a reading that follows it, calls
     ("", "exec", "execve execveat"),
     ("", "fork", "clone clone3 fork vfork"),
     ("", "copy", "sendfile copy_file_range splice"),
-    ("", "uring", "io_uring_setup"),
+    ("", "", "io_uring_setup"),
 )
 _OP_OF = {name: KINDS.index(kind) if kind else -1 for kind, _, names in _TABLE for name in names.split()}
 CALLS = tuple(_OP_OF)
@@ -55,22 +55,13 @@ _RESUMED = re.compile(r"(\d+) +(\d+\.\d+) <\.\.\. \w+ resumed>[, ]*(.*)", re.DOT
 _NO_CALL = re.compile(r"\d+ +\d+\.\d+ (?:\+\+\+|---|\?\?\?|strace: |\w+\()|\s*$")
 _FD = re.compile(r"(-?\d+|AT_FDCWD)(?:<((?:[^>\\]|\\.)*)>(?:\(deleted\))?)?")
 _QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"')
-_ESCAPE = re.compile(r"\\(?:([0-7]{1,3})|x([0-9a-f]{2})|(.))")
 _SIZE = re.compile(r"S_IFREG.*?stx?_size=(\d+)")
 _PLACE = re.compile(r", \[(\d+)\]")
-_PLAIN = {"n": 10, "t": 9, "r": 13, "v": 11, "f": 12}
 
 
 def _unescaped(text: str) -> str:
     """A path as it is: strace writes `<`, `>` and what cannot be printed as escapes, byte by byte."""
-    if "\\" not in text:
-        return text
-
-    def byte(found: re.Match[str]) -> str:
-        octal, hexadecimal, letter = found.groups()
-        return chr(_PLAIN.get(letter, ord(letter)) if letter else int(octal or hexadecimal, 8 if octal else 16))
-
-    return _ESCAPE.sub(byte, text).encode("latin-1", "replace").decode("utf-8", "surrogateescape")
+    return text.encode("ascii", "replace").decode("unicode_escape").encode("latin-1").decode("utf-8", "surrogateescape")
 
 
 @dataclass(slots=True)
@@ -106,8 +97,7 @@ class Reading:
     files: Files = field(default_factory=Files)
     real: Callable[[str], str] = posixpath.normpath
     unseen: set[str] = field(default_factory=set)
-    apart_bytes: int = 0
-    """Read and written of what are no files."""
+    apart_bytes: int = 0  # read and written of what are no files
 
     def stage(self, lines: Iterable[str], folder: str, source: str = "strace") -> None:
         """All calls of the next stage, which began in `folder`. InputError where a line is not strace's."""
@@ -121,7 +111,7 @@ class Reading:
             if found is None:
                 continue
             pid, when, name, args, answer, rest = found.groups()
-            process = process_of.get(pid) or self._born(pid)
+            process = process_of.get(pid) or self._forked(pid)
             opened, op = self._descriptor(process, args), _OP_OF.get(name, -1)
             if op not in (READ, WRITE):
                 self._other(name, op, _Call(process, pid, float(when), args, answer, rest, opened))
@@ -163,12 +153,10 @@ class Reading:
             raise InputError(source, "this is not a line of strace -f -y -ttt", line=at, fix="trace with these options")
         return ""
 
-    def _born(self, pid: str) -> _Process:
-        """A process that was not heard of: the child of one that is within fork, or the first of all."""
-        parent = next(iter(self._forking), "")
-        return self._forked(parent, pid, self._forking.pop(parent, ""))
-
-    def _forked(self, parent: str, pid: str, flags: str) -> _Process:
+    def _forked(self, pid: str, parent: str = "", flags: str = "") -> _Process:
+        """A process that was not heard of: the child of `parent`, of one that is within fork, or the first of all."""
+        parent = parent or next(iter(self._forking), "")
+        flags += self._forking.pop(parent, "")
         process = self._processes.get(parent) or _Process({}, self._folder)
         table = process.table if "CLONE_FILES" in flags else dict(process.table)
         child = self._processes[pid] = _Process(table, process.folder)
@@ -193,6 +181,7 @@ class Reading:
     def _other(self, name: str, op: int, call: _Call) -> None:
         """All calls but reads and writes."""
         failed, file = call.answer[0] in "-?", call.opened.file
+        self.unseen |= {"io_uring"} if name == "io_uring_setup" else set()
         if not failed and name in _FOLLOWED:
             file = _FOLLOWED[name](self, call)
         if op >= 0 and file != _STILL and not (failed and name == "lseek"):
@@ -252,9 +241,9 @@ class Reading:
         return -1
 
     def _fork(self, call: _Call) -> int:
-        self._forking.pop(call.pid, None)
         if call.answer not in self._processes:
-            self._forked(call.pid, call.answer, call.args)
+            self._forked(call.answer, call.pid, call.args)
+        self._forking.pop(call.pid, None)
         return -1
 
     def _copy(self, call: _Call) -> int:
@@ -292,10 +281,6 @@ class Reading:
         for each in self._processes.values():  # threads have one folder
             if each is call.process or each.table is call.process.table:
                 each.folder = folder
-        return -1
-
-    def _uring(self, _: _Call) -> int:
-        self.unseen.add("io_uring")
         return -1
 
 

@@ -5,6 +5,7 @@ the whole size of each file touched, the largest that it had. A file counts once
 least their union. Files are those that a read, a write or a mapping touched. MB are millions of bytes.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -52,8 +53,7 @@ class Measures:
     """The figures of one trace. `uses` are its combinations of stage, file and direction."""
 
     def __init__(self, trace: Trace) -> None:
-        self.trace = trace
-        op = trace.op
+        self.trace, op = trace, trace.op
         self.rows = np.flatnonzero(((op == READ) | (op == WRITE) | (op >= MAP_READ)) & (trace.file >= 0))
         """Which records touch files."""
         writes = (op[self.rows] == WRITE) | (op[self.rows] == MAP_WRITE)
@@ -68,10 +68,8 @@ class Measures:
         some = moved > 0
         start = trace.offset[self.rows][some]
         self._ranges = merged(use[some], start, start + moved[some])
-        self.static = np.array(
-            [trace.files.sizes.get(pair, 0) for pair in zip(self.stage.tolist(), self.file.tolist(), strict=True)],
-            dtype=np.int64,
-        )
+        pairs = zip(self.stage.tolist(), self.file.tolist(), strict=True)
+        self.static = np.array([trace.files.sizes.get(pair, 0) for pair in pairs], dtype=np.int64)
         self.pipeline = np.array([stage.pipeline for stage in trace.stages], dtype=np.int64)[self.stage]
 
     @property
@@ -89,11 +87,9 @@ class Measures:
         _, low, high = merged(self.file[use[kept]], start[kept], end[kept])
         return Amount(len(files), int(self.traffic[chosen].sum()), int((high - low).sum()), int(static.sum()))
 
-    def kinds(self, stages: Ints | slice = slice(None)) -> dict[str, int]:
+    def kinds(self, stages: Ints | Sequence[int]) -> dict[str, int]:
         """Operations by kind, without those on what is no file."""
-        kept = np.zeros(max(1, len(self.trace.stages)), dtype=bool)
-        kept[stages] = True
-        rows = kept[self.trace.stage] & (self.trace.file != APART)
+        rows = np.isin(self.trace.stage, stages) & (self.trace.file != APART)
         counts = np.bincount(KIND_OF_OP[self.trace.op[rows]], minlength=len(KINDS))
         return dict(zip(KINDS, counts.tolist(), strict=True))
 

@@ -52,7 +52,7 @@ def summary(measures: Measures, roles: Roles, mips: float = 2000.0) -> Told:
 def _row(measures: Measures, roles: Roles, numbers: list[int], name: str) -> Told:
     """What stages come to: times and operations add up, memory is the largest, files and bytes are unions."""
     stages, chosen = [measures.trace.stages[n] for n in numbers], np.isin(measures.stage, numbers)
-    total, kinds = measures.amount(chosen), measures.kinds(np.array(numbers))
+    total, kinds = measures.amount(chosen), measures.kinds(numbers)
     calls, mb = sum(kinds.values()), total.traffic / MB
     real_s, cpu_s, minstr = (sum(getattr(s, key) for s in stages) for key in ("real_s", "cpu_s", "minstr"))
     memory_bytes = max(stage.memory_bytes for stage in stages)

@@ -14,7 +14,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -25,10 +26,25 @@ from windrow.model.trace import MAP_READ, OPEN, OTHER, READ, UNKNOWN, WRITE, Sta
 from windrow.profile.listener import AT_FDCWD, listen, path_of, read_text
 
 DETAILS = ("bytes", "files")
-_STRACE = ("-f", "-y", "-ttt", "-s", "0", "-qq", "-e", "signal=none", "-e", f"trace={','.join(f'?{c}' for c in CALLS)}")
+_STRACE = (
+    "-f",
+    "-I",
+    "2",
+    "-y",
+    "-ttt",
+    "-s",
+    "0",
+    "-qq",
+    "-e",
+    "signal=none",
+    "-e",
+    f"trace={','.join(f'?{c}' for c in CALLS)}",
+)
 _CREATE = os.O_CREAT | os.O_WRONLY | os.O_TRUNC
 _BESIDE_FOLDER = ("openat", "openat2", "execveat", "renameat", "renameat2", "unlinkat", "linkat")
 _BIRTH = 0x800  # of what statx may tell
+
+Env = Mapping[str, str] | None
 
 
 @cache
@@ -66,27 +82,48 @@ def chosen_detail(wanted: str | None) -> str:
 
 
 class Tracing:
-    """One trace being made, stage by stage."""
+    """One trace being made, stage by stage. `waiting` is told what takes time, after a command has ended."""
 
-    def __init__(self, detail: str) -> None:
-        self.detail, self.stages = detail, list[Stage]()
+    def __init__(self, detail: str, waiting: Callable[[str], AbstractContextManager[Any]] = nullcontext) -> None:
+        self.detail, self.stages, self.waiting = detail, list[Stage](), waiting
         self.reading = Reading(real=cache(os.path.realpath))
 
-    def run(
-        self, stage: Stage, folder: str = ".", env: Mapping[str, str] | None = None, stdout: int | None = None
-    ) -> Stage:
+    def run(self, stage: Stage, folder: str = ".", env: Env = None, stdout: int | None = None) -> Stage:
         """Run the stage's command in this folder, traced. Its times, memory and exit code are filled in."""
         if not shutil.which(stage.command[0], path=(env or os.environ).get("PATH")) and "/" not in stage.command[0]:
             raise UserError(f"there is no command {stage.command[0]!r}; check its spelling")
-        records, files, began = self.reading.records, self.reading.files, time.monotonic()
-        begin, traced = len(records.op), self._bytes if self.detail == "bytes" else self._files
-        ended = traced(stage.command, began, {"cwd": os.path.realpath(folder), "env": env, "stdout": stdout})
-        stage.exit_code, stage.cpu_s, stage.memory_bytes, stage.real_s = ended
+        records, files, begin = self.reading.records, self.reading.files, len(self.reading.records.op)
+        how = {"cwd": os.path.realpath(folder), "env": env, "stdout": stdout}
+        heard = _Heard(self.reading) if self.detail == "files" else None
+        with tempfile.TemporaryDirectory(prefix="windrow-") as scratch:
+            log = Path(scratch) / "log"
+            log.touch()
+            began, began_s = time.monotonic(), _born_s(str(log)) or time.time() - 0.02  # by the clock of file systems
+            try:
+                ended = listen(stage.command, heard, **how) if heard else _strace(stage.command, log, how)
+            except OSError as error:
+                raise OutsideError(f"the command cannot be traced: {error.strerror or error}") from None
+            stage.real_s = time.monotonic() - began
+            stage.exit_code, stage.cpu_s, stage.memory_bytes = ended
+            if heard:
+                heard.settle()
+            else:
+                with self.waiting("reading the trace"):
+                    self._read(log, str(how["cwd"]), began_s)
         self.stages.append(stage)
         for number in sorted({number for number in records.file[begin:] if number >= 0 and not files.gone[number]}):
             if found := _stat(files.paths[number]):
                 files.grown(len(self.stages) - 1, number, found.st_size)
         return stage
+
+    def _read(self, log: Path, folder: str, began_s: float) -> None:
+        """What strace wrote. Files that are older than the trace were not made by it, however they were opened."""
+        files, known = self.reading.files, len(self.reading.files.paths)
+        with log.open(encoding="utf-8", errors="surrogateescape") as lines:
+            self.reading.stage(lines, folder, str(log))
+        for number in range(known, len(files.paths)):
+            if files.made[number] and not files.gone[number]:
+                files.made[number] = (_born_s(files.paths[number]) or began_s + 1) > began_s
 
     def trace(self) -> Trace:
         """What was traced so far. Names that are not UTF-8 have question marks from here on."""
@@ -94,40 +131,21 @@ class Tracing:
         files.paths[:] = [path.encode("utf-8", "replace").decode() for path in files.paths]
         return Trace.of(self.reading.records, self.stages, files, has_bytes=self.detail == "bytes")
 
-    def _bytes(self, command: Sequence[str], began: float, how: dict[str, Any]) -> tuple[int, float, int, float]:
-        files, known = self.reading.files, len(self.reading.files.paths)
-        with tempfile.TemporaryDirectory(prefix="windrow-") as scratch:
-            log = Path(scratch) / "log"
-            log.touch()
-            reference = _born_s(str(log)) or time.time() - 0.02
-            tracer = subprocess.Popen([*strace_options(), "-o", str(log), "--", *command], **how)
-            try:
-                os.waitid(os.P_PID, tracer.pid, os.WEXITED | os.WNOWAIT)
-            except KeyboardInterrupt:
-                tracer.terminate()
-                tracer.wait()
-                raise
-            real_s = time.monotonic() - began
-            fields = Path(f"/proc/{tracer.pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
-            cpu_s = int(fields[13]) / os.sysconf("SC_CLK_TCK")  # user time of children waited for: the command's
-            _, status, used = os.wait4(tracer.pid, 0)
-            tracer.returncode = os.waitstatus_to_exitcode(status)
-            with log.open(encoding="utf-8", errors="surrogateescape") as lines:
-                self.reading.stage(lines, how["cwd"], str(log))
-        for number in range(known, len(files.paths)):
-            if files.made[number] and not files.gone[number]:
-                born_s = _born_s(files.paths[number])
-                files.made[number] = born_s is None or born_s > reference
-        return tracer.returncode, cpu_s, used.ru_maxrss * 1024, real_s
 
-    def _files(self, command: Sequence[str], began: float, how: dict[str, Any]) -> tuple[int, float, int, float]:
-        heard = _Heard(self.reading)
-        try:
-            ended = listen(command, heard, **how)
-        except OSError as error:
-            raise OutsideError(f"the command cannot be traced: {error.strerror or error}") from None
-        heard.settle()
-        return *ended, time.monotonic() - began
+def _strace(command: Sequence[str], log: Path, how: dict[str, Any]) -> tuple[int, float, int]:
+    """Run it under strace; exit code, seconds of processor and bytes of memory, as from `listen`."""
+    tracer = subprocess.Popen([*strace_options(), "-o", str(log), "--", *command], **how)
+    try:
+        os.waitid(os.P_PID, tracer.pid, os.WEXITED | os.WNOWAIT)
+    except KeyboardInterrupt:
+        tracer.terminate()
+        tracer.wait()
+        raise
+    fields = Path(f"/proc/{tracer.pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    cpu_s = int(fields[13]) / os.sysconf("SC_CLK_TCK")  # user time of children waited for: the command's
+    _, status, used = os.wait4(tracer.pid, 0)
+    tracer.returncode = os.waitstatus_to_exitcode(status)
+    return tracer.returncode, cpu_s, used.ru_maxrss * 1024
 
 
 class _Heard:

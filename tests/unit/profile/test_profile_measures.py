@@ -100,7 +100,7 @@ def replayed(blocks: list[tuple[int, int]], size: int) -> int:
 
 def test_kinds_sizes_and_timeline() -> None:
     measures = Measures(trace_of([(0, 0, False, 0, 4), (0, 0, False, 0, 4), (1, 1, True, 0, 9)]))
-    assert {kind: count for kind, count in measures.kinds().items() if count} == {"read": 2, "write": 1}
-    assert measures.kinds(np.array([1]))["write"] == 1
+    assert {kind: count for kind, count in measures.kinds(range(3)).items() if count} == {"read": 2, "write": 1}
+    assert measures.kinds([1])["write"] == 1
     assert [column.tolist() for column in measures.sizes(measures.everything)] == [[4, 9], [2, 3]]
     assert measures.timeline(measures.everything, measures.trace.time_s, np.array([0.0, 0.5, 2.5])).tolist() == [4, 13]

@@ -133,7 +133,7 @@ def _traced(args: argparse.Namespace, work: list[tuple[Any, str, Any]], declared
     from windrow.profile.stored import Profile
     from windrow.profile.tracers import Tracing, chosen_detail
 
-    tracing = Tracing(chosen_detail(args.detail))
+    tracing = Tracing(chosen_detail(args.detail), terminal.waiting)
     for stage, folder, env in work:
         terminal.say(f"windrow: tracing {stage.name} ({tracing.detail})")
         tracing.run(stage, folder, env, 2 if args.json else None)
