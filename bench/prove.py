@@ -243,6 +243,8 @@ FAULTS = (
         "each kind of fault at each record of such a run",
         "--every-record --seed 9 --lanes 3 --levels 3 --temporary 1",
     ),
+    ("1,000 runs within a limit on space", "--seed 800000 --runs 1000 --space 1"),
+    ("each kind of fault at each record of such a run", "--every-record --seed 11 --lanes 3 --levels 3 --space 1"),
     ("1,000 runs at two places of files, of up to 8 faults each", "--seed 300000 --runs 1000 --far 1"),
     *(
         (

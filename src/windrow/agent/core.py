@@ -15,7 +15,7 @@ from windrow.agent import event_file as events
 from windrow.agent.checkpoints import Piece
 from windrow.agent.job_file import JobFile, TaskSpec
 from windrow.agent.order import Result
-from windrow.model.allocation import Allocation, Member
+from windrow.model.allocation import Allocation, Member, Space
 from windrow.model.cause import Cause
 from windrow.model.packing import Packing
 
@@ -40,7 +40,8 @@ class AgentCore:
         self._specs: dict[int, TaskSpec] = {}
         self._home: dict[int, int] = {}  # the job of each task
         self._nodes, self._shape = job.nodes, job.shape
-        self._allocation = Allocation(job.nodes, self._shape, {})
+        self._allocation = Allocation(job.nodes, self._shape, {}, _space(job))
+        self._freed: list[str] = []  # files that nothing needs any more
         self.deadline = float("inf") if job.walltime_s is None else at + job.walltime_s - job.grace_s
         self._longest_s = 0.0
         self._done: set[int] = set()
@@ -182,7 +183,16 @@ class AgentCore:
                     self._running[task] = attempt, at
                     self._records.append(events.AttemptStarted(at, task, attempt, nodes))
                     starts.append(StartAttempt(spec, attempt, nodes, self.packing.nodes.gpus_of(task)))
+        if self.packing.lacks_space and not self._running:  # nothing will make room
+            waiting = sorted(self._allocation.open)
+            why = "the limit on space leaves no room for its files"
+            self._drop(self._allocation.abandon(waiting), dict.fromkeys(waiting, why), at)
         return starts
+
+    def take_freed(self) -> list[str]:
+        """Files that nothing needs any more since the last call."""
+        freed, self._freed = self._freed, []
+        return freed
 
     def ended(self, result: Result, at: float, before_s: float = 0.0) -> None:
         """An attempt has ended; `before_s` was done by earlier ones."""
@@ -192,7 +202,11 @@ class AgentCore:
             measured = result.cpu_s, result.peak_bytes, tuple(result.sizes), round(before_s, 3)
             self._records.append(events.AttemptFinished(at, task, attempt, begun, *measured))
             self._done.add(task)
-            self._allocation.finish(task)
+            self._freed += self._allocation.finish(task, result.sizes or None)
+            return
+        if result.cause == Cause.SPACE:  # no fault of its own, and no use to try again at once
+            self._running[task] = attempt, begun
+            self.lost(task, result.why, at, Cause.SPACE)
             return
         if task in self.beaten or result.cause == Cause.SUPERSEDED:
             self._records.append(events.AttemptLost(at, task, "another attempt finished first", Cause.SUPERSEDED))
@@ -313,6 +327,14 @@ class AgentCore:
         if gone and self._awaited:
             left = {p: [c for c in children if c not in gone] for p, children in self._awaited.items()}
             self._awaited = {parent: children for parent, children in left.items() if children}
+
+
+def _space(job: JobFile) -> Space | None:
+    if not job.space:
+        return None
+    from windrow.storage.admission import Admission  # noqa: PLC0415  (it does not travel: such jobs are at home)
+
+    return Admission.restored(job.space)
 
 
 def cause_of_end(why: str) -> Cause:

@@ -87,6 +87,7 @@ class JobFile:
     how long the list of what has arrived from other places was. Parents below 0 stand for files that no task makes.
     `offered`: its tasks are copies that agents with idle nodes may take over; None: this run has no such jobs.
     `loss_rate`: how often such a job is lost, in losses per second, where that is known.
+    `space`: what its files may take (`storage.admission`); empty: there is no limit.
     """
 
     run: str
@@ -111,6 +112,7 @@ class JobFile:
     arrived_bytes: int = 0
     offered: bool | None = None
     loss_rate: float = 0.0
+    space: tuple[Any, ...] = ()
 
     @property
     def shape(self) -> NodeShape:
@@ -120,7 +122,7 @@ class JobFile:
 
 _SELDOM = (
     *("disk_bytes", "counts", "commit", "checkpoint", "done_s", "idle", "site", "arrived_bytes"),
-    *("offered", "loss_rate"),
+    *("offered", "loss_rate", "space"),
 )
 """What is written only where it says something: so most files stay as they have been."""
 

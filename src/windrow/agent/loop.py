@@ -25,7 +25,8 @@ from windrow.agent.event_file import DONE, NOTICED, OUT_OF_TIME, Writer, node_lo
 from windrow.agent.folder import RunFolder
 from windrow.agent.hosts import Hosts, queue_id
 from windrow.agent.job_file import JobFile, TaskSpec, read_job
-from windrow.agent.order import Order, Result, order_for
+from windrow.agent.order import Order, Result, absolute, order_for
+from windrow.agent.outputs import delete
 from windrow.agent.shares import LOOK_EVERY_S, VARIABLE, Shares
 from windrow.agent.signals import SteadyClock, Wake
 from windrow.errors import WindrowError
@@ -129,6 +130,7 @@ class Loop:
                 starts = self._core.start(now)
             starts = self._with_files(starts, now)
             self._desk.write(now)
+            self._delete_freed()
             for start in starts:
                 self._crew.start(start.nodes[0], self._order(start))
             self._remove_checkpoints()
@@ -139,6 +141,14 @@ class Loop:
         if self._core.has_lost and self._wake.stop_signal is not None:  # which ended the last tasks before it came here
             return self._stopped(self._wake.stop_signal)
         return self._why_short or DONE, 0
+
+    def _delete_freed(self) -> None:
+        """Make room, now that it is written who was the last to read these. What stays is for the manager."""
+        if (freed := self._core.take_freed()) and not is_fenced(self._folder, self._job.job):
+            workdir = self._job.tasks[0].workdir  # where tasks run in different folders, names are whole paths
+            for path in absolute(workdir, freed):
+                with contextlib.suppress(OSError):
+                    delete(path, workdir)
 
     def _say(self, text: str) -> None:
         print(text, file=sys.stderr, flush=True)

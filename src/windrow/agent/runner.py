@@ -9,6 +9,7 @@ before the program is loaded, when the child still is the agent: a peak below th
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
 import resource
@@ -168,7 +169,7 @@ class Runner:
         except (OSError, ValueError) as error:
             missing = not Path(order.workdir).is_dir()
             why = _cannot_start(order, error) if missing else f"cannot prepare its outputs: {_reason(error)}"
-            self._not_started(order, out, 127 if missing else None, why)
+            self._not_started(order, out, 127 if missing else None, why, _of_disk(error))
             return
         streams = [(os.POSIX_SPAWN_DUP2, file, number) for number, file in enumerate((self._null, out, out))]
         how: dict[str, Any] = {"file_actions": streams, "setpgroup": 0, "setsigmask": (), "setsigdef": RESET}
@@ -179,10 +180,10 @@ class Runner:
             return
         self._running[pid] = _Running(order, out, outputs)
 
-    def _not_started(self, order: Order, out: int, code: int | None, why: str) -> None:
+    def _not_started(self, order: Order, out: int, code: int | None, why: str, cause: str = Cause.PROGRAM) -> None:
         os.close(out)
         _remove(order.out)
-        self._results.append(Result(order.task, order.attempt, code, None, why))
+        self._results.append(Result(order.task, order.attempt, code, None, why, cause=cause))
 
     def _program(self, name: str, path: str) -> str:
         if "/" in name:
@@ -207,6 +208,7 @@ class Runner:
             cause, why = Cause.MEMORY, "it ran out of memory, and the kernel killed it"
         exited, killed = (code, None) if code >= 0 else (None, -code)
         tail = _tail(running.out) if why else ""
+        cause = Cause.SPACE if any(words in tail for words in _NO_SPACE) and cause == Cause.PROGRAM else cause
         ended = Result(order.task, order.attempt, exited, killed, why, cpu_s, peak_bytes, tail, cause)
         if why:  # what is left of it must not meet the next attempt
             with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -231,6 +233,7 @@ class Runner:
                 outputs.keep()
         except OSError as error:
             why = f"its outputs cannot be put in place: {_reason(error)}"
+            ended = replace(ended, cause=_of_disk(error))
         if why:
             why, cause = f"exit code 0, but {why}{_discarded(outputs)}", _blamed(ended.cause, outputs)
             ended = replace(ended, why=why, cause=cause, tail=_tail(out))
@@ -279,6 +282,15 @@ def _discarded(outputs: Outputs | None) -> str:
 def _blamed(cause: str, outputs: Outputs | None) -> str:
     """Why an attempt failed; not for a fault of its own where another has won."""
     return Cause.SUPERSEDED if outputs is not None and outputs.is_beaten else cause
+
+
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+_NO_SPACE = tuple(map(os.strerror, _FULL))
+"""What programs say that find no space; that is no fault of theirs."""
+
+
+def _of_disk(error: OSError | ValueError) -> str:
+    return Cause.SPACE if isinstance(error, OSError) and error.errno in _FULL else Cause.PROGRAM
 
 
 def _cannot_start(order: Order, error: OSError | ValueError) -> str:

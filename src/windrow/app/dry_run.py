@@ -15,6 +15,7 @@ from windrow.app.copies import with_copies
 from windrow.app.execute import Prepared, strategy_of, twin_of
 from windrow.app.runs import ROOT
 from windrow.app.sites import Reached
+from windrow.app.space import limit_of
 from windrow.data.mirror import Mirror
 from windrow.forecast.base import AtOnce, Forecaster
 from windrow.manager import events as e
@@ -45,7 +46,8 @@ class DryRun:
 def dry_run(prepared: Prepared, root: Path = ROOT) -> DryRun:
     """Decide as a run would, now, on the live queues of its sites. Nothing is written or submitted."""
     workflow, order = prepared.runnable.workflow, prepared.order
-    core = Core(works(workflow, [reached.site for reached in prepared.sites], prepared.able), prepared.terms)
+    sites = [reached.site for reached in prepared.sites]
+    core = Core(works(workflow, sites, prepared.able, limit_of(order)), prepared.terms)
     strategy = strategy_of(order, starts_at_once=prepared.starts_at_once)
     now, offers, silent = int(time.time()), list[Offer](), dict[str, str]()
     for at, reached in zip(core.sites, prepared.sites, strict=True):

@@ -23,6 +23,7 @@ from windrow.app.queues import fields_of, no_answer, open_queue
 from windrow.app.requests import follow_requests
 from windrow.app.runs import ROOT, RunPaths, new_run, past_predictions, past_promises
 from windrow.app.sites import OVERHEAD_S, Reached, able_again, placing, site_of
+from windrow.app.space import limit_of, within_space
 from windrow.app.strategies import AUTO, find_strategy
 from windrow.errors import NothingBegun, OutsideError, UserError
 from windrow.forecast.base import Forecaster
@@ -56,8 +57,8 @@ JOB_S = 60.0
 """Node-seconds by which one job more must pay for itself: agents have to start, and people look at queues."""
 GUESS_S = 60.0
 """The run time assumed for a task of which nothing is known."""
-_USUAL: Mapping[str, Any] = {"copies": 1, "reliability": 0.0, "speculate": False, "delete_intermediate": False}
-"""What most runs have; their facts do not tell."""
+_SELDOM = ("copies", "reliability", "speculate", "delete_intermediate", "space", "space_order", "space_in", "guarantee")
+"""Wishes that most runs do not have; their facts do not tell."""
 
 if TYPE_CHECKING:
     from windrow.forecast.twin import Twin
@@ -70,7 +71,8 @@ class RunRequest:
     """What the user wants: a workflow, executed on a queue by a strategy, under these terms.
 
     `shell` are settings of the queue from the shell in which a run began; None: those of this shell count. `also` are
-    further queues: each job goes to the one where it should end first.
+    further queues: each job goes to the one where it should end first. `space`: the most bytes that files may take;
+    `guarantee`: what the run has of those that all runs in the folder of `space_in` may take.
     """
 
     workflow: Path
@@ -87,6 +89,10 @@ class RunRequest:
     reliability: float = 0.0
     speculate: bool = False
     delete_intermediate: bool = False
+    space: int | None = None
+    space_order: str = "least-need"
+    space_in: tuple[str, int] | None = None
+    guarantee: int | None = None
     risk: float = DEFAULT_RISK
     guess_s: float = GUESS_S
     shell: Mapping[str, str] | None = None
@@ -152,7 +158,7 @@ class Prepared:
     @property
     def work(self) -> Work:
         """The tasks as they would run at the first site."""
-        return Work(self.runnable.workflow, whole_seconds(self.runnable.workflow), self.site)
+        return works(self.runnable.workflow, [self.site], [], limit_of(self.order))[0]
 
     @property
     def _could_be_wider(self) -> bool:
@@ -183,6 +189,7 @@ def prepare(order: RunRequest, runnable: Runnable | None = None, finished: Colle
     runnable, times = filled(runnable or read_workflow_file(order.workflow), order.guess_s, order.risk)
     if order.delete_intermediate:
         runnable = replace(runnable, workflow=without_intermediate(runnable.workflow))
+    order = within_space(order, runnable, finished)
     sites, silent = list[Reached](), list[str]()
     for name in (order.on, *order.also):
         queue = open_queue(name, order.shell if name == order.on else None)
@@ -215,8 +222,8 @@ def strategy_of(order: RunRequest, *, starts_at_once: bool = False) -> Strategy:
 
     Where no job ever waits there is nothing to choose: by default everything that is left is one job.
     """
-    if starts_at_once and order.strategy == AUTO and _is_plain(order):
-        return find_strategy("giant")
+    if order.strategy == AUTO and _is_plain(order) and (starts_at_once or order.space is not None):
+        return find_strategy("giant")  # with a limit on space one job has all of it (`manager.space`)
     strategy = find_strategy(order.strategy)
     if isinstance(strategy, LooksAhead):
         aim, deadline_s, most = order.objective, order.deadline_s, order.max_nodes
@@ -298,9 +305,9 @@ def _facts(prepared: Prepared) -> dict[str, Any]:
 
 def _further_facts(prepared: Prepared) -> dict[str, Any]:
     """Of runs that are not as usual, have several sites, or one that others of its name are not to be taken for."""
-    asked = ((name, getattr(prepared.order, name)) for name in _USUAL)
-    facts: dict[str, Any] = {name: value for name, value in asked if value != _USUAL[name]}
-    first = prepared.sites[0]
+    usual, first = RunRequest(Path()), prepared.sites[0]
+    asked = ((name, getattr(prepared.order, name)) for name in _SELDOM)
+    facts: dict[str, Any] = {name: value for name, value in asked if value != getattr(usual, name)}
     if first.place != first.queue.name:
         facts["place"] = first.place
     if len(prepared.sites) > 1:
@@ -362,7 +369,8 @@ def _manager(paths: RunPaths, journal: RunJournal, promise: FirstPromise) -> Man
 
         sites, transfers = transfers_of(facts["far"], paths.folder, runnable, sites, waits)
     workflow, terms = runnable.workflow, terms_for(order, runnable)
-    core = Core(works(workflow, [reached.site for reached in sites], able_again(facts, len(workflow))), terms)
+    there, able = [reached.site for reached in sites], able_again(facts, len(workflow))
+    core = Core(works(workflow, there, able, limit_of(order)), terms)
     past = (record for _, record in journal.records(kinds=(e.JobsPlanned, e.JobSubmitted, e.JobStarted)))
     strategy, root = strategy_of(order), paths.folder.path.parent
     dispatch = Dispatch(
@@ -424,7 +432,10 @@ def _outpost(reached: Reached, root: Path, waits: History | None, errors: TaskEr
         is_trusted = not promised_too_much(past_promises(root, name, place), time.time())
         ahead = Ahead.on(queue, twin(), errors, is_trusted=is_trusted)
     if not reached.site.starts_at_once:
-        asked = forecasters(queue, place, twin(), waits)
+        from windrow.forecast.system import System  # noqa: PLC0415
+
+        asked = [twin(), System(queue, time.time, twin())]  # the most trusted first
+        asked += [] if waits is None else [FromHistory(waits, place, time.time, twin(), queue.name)]
     return Outpost(
         queue,
         forecasters=asked,
@@ -452,7 +463,7 @@ def order_of_run(facts: Mapping[str, Any]) -> RunRequest:
         cap=facts["cap"],
         margin=facts["margin"],
         max_nodes=facts["max_nodes"],
-        **{name: facts.get(name, usual) for name, usual in _USUAL.items()},
+        **{name: facts[name] for name in _SELDOM if name in facts},
         shell=facts.get("shell"),
     )
 
@@ -462,14 +473,6 @@ def twin_of(queue: Queue) -> Twin:
     from windrow.forecast.twin import Twin  # noqa: PLC0415  (not on this machine, where no job waits)
 
     return Twin(queue, time.time, policy=queue.policy, refresh_s=5.0)
-
-
-def forecasters(queue: Queue, place: str, twin: Twin, waits: History | None) -> list[Forecaster]:
-    """All who are asked for starts on this queue, the most trusted first. Earlier versions knew it by its name only."""
-    from windrow.forecast.system import System  # noqa: PLC0415
-
-    asked: list[Forecaster] = [twin, System(queue, time.time, twin)]
-    return asked if waits is None else [*asked, FromHistory(waits, place, time.time, twin, queue.name)]
 
 
 def drive(manager: Manager, tell: Callable[[Manager], None] = lambda _: None, stop: Path | None = None) -> None:

@@ -1,4 +1,4 @@
-"""The user's live runs, in whatever folder: no two of them may write the same files.
+"""The user's live runs, in whatever folder: no two of them may write the same files, or have the same space.
 
 A run is live while it is managed, or while its journal knows of jobs that are not over. Each live run has a small file
 in $XDG_STATE_HOME/windrow/live that says where its folder is; all else is asked there. Files of runs that are over are
@@ -35,6 +35,7 @@ def enter(paths: RunPaths, runnable: Runnable) -> None:
     try:
         with _registry() as folder:
             _refuse_conflicts(folder, paths.folder.path, workflow, runnable)
+            _refuse_same_space(folder, paths)
             _entry(folder, paths).write_text(str(paths.folder.path), encoding="utf-8", errors="surrogateescape")
     except (OSError, NoHome) as error:  # no home, or not ours to write
         logger.warning("other runs cannot be seen: %s", error)
@@ -56,6 +57,30 @@ def leave(paths: RunPaths) -> None:
             _entry(folder, paths).unlink(missing_ok=True)
     except (OSError, NoHome):
         pass  # the next process sees that it is over
+
+
+def guaranteed(place: str) -> list[tuple[str, int]]:
+    """Live runs with the bytes that each may take in this folder, of which [data] limits what all may."""
+    try:
+        with _registry() as folder:
+            return _guaranteed(folder, place)
+    except (OSError, NoHome):
+        return []
+
+
+def _guaranteed(folder: Path, place: str, but: Path | None = None) -> list[tuple[str, int]]:
+    runs = [RunPaths(RunFolder(Path(entry.read_text(errors="surrogateescape")))) for entry in folder.glob("[0-9a-f]*")]
+    live = [(run.name, facts_of(run)) for run in runs if run.folder.path != but and _is_live(run)]
+    return [(name, facts["guarantee"]) for name, facts in live if (facts.get("space_in") or [""])[0] == place]
+
+
+def _refuse_same_space(folder: Path, paths: RunPaths) -> None:
+    facts = facts_of(paths)
+    if (where := facts.get("space_in")) is not None:
+        others = _guaranteed(folder, where[0], paths.folder.path)
+        if facts["guarantee"] + sum(size for _, size in others) > where[1]:
+            names = ", ".join(name for name, _ in others)
+            raise UserError(f"{names} took the space in {where[0]} that this run was to have; start it again")
 
 
 @contextmanager

@@ -35,9 +35,14 @@ preempted_every = "2h"          # its jobs are taken away, on average after this
 max_preemptions = 2             # tasks that were preempted this often go to another site, if there is one
 attributes = {gpu = "a100"}     # for `where:` conditions of tasks
 
+[data]
+limit = "2TB"                   # what files of all runs below a folder may take together; --space: of one run
+folder = "/scratch/me"          # which folder (default: that of this file)
+
 Both kinds of tables take all keys; a [queues.NAME] says `kind` where a [sites.NAME] says `queue`.
 """
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -81,8 +86,10 @@ def read_settings(path: Path | None, among: Sequence[str] = TABLES) -> dict[str,
         return {}
     found: dict[str, dict[str, Any]] = {}
     for what, tables in read_toml(path)[1].items():
+        if what == "data":
+            continue
         if what not in TABLES:
-            fix = "queues are described in [queues.NAME], sites in [sites.NAME]"
+            fix = "queues are described in [queues.NAME], sites in [sites.NAME], the space for files in [data]"
             raise InputError(path, f"unknown table [{what}]", fix=fix)
         if not isinstance(tables, dict) or not all(isinstance(value, dict) for value in tables.values()):
             raise InputError(path, f"{what} are tables", fix=f"write [{what}.NAME]")
@@ -93,6 +100,22 @@ def read_settings(path: Path | None, among: Sequence[str] = TABLES) -> dict[str,
             kind = {"kind": table["queue"]} if what == "sites" and "queue" in table else {}
             found[name] = {key: value for key, value in table.items() if key != "queue" or not kind} | kind
     return found
+
+
+def data_limit(path: Path | None) -> tuple[str, int] | None:
+    """The folder of which [data] speaks, and what files of all runs below it may take; None where it says nothing."""
+    if path is None or (path.is_file() and path.stat().st_size == 0):
+        return None
+    if (table := read_toml(path)[1].get("data")) is None:
+        return None
+    is_table, keys = isinstance(table, dict), ("limit", "folder")
+    if not is_table or set(table).difference(keys) or not all(isinstance(value, str) for value in table.values()):
+        raise InputError(path, "[data] takes limit and folder", fix='write limit = "2TB", and folder = "/scratch/me"')
+    try:
+        folder = Path(path.parent, Path(table.get("folder", "")).expanduser())
+        return (os.path.realpath(folder), parse_size(table["limit"])) if "limit" in table else None
+    except UserError as error:
+        raise InputError(path, f"limit of [data]: {error}") from None
 
 
 def site_fields(name: str, tables: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:

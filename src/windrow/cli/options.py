@@ -9,7 +9,7 @@ import argparse
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from windrow.cli.arguments import number, place, whole
+from windrow.cli.arguments import number, place, size_bytes, whole
 from windrow.errors import UserError
 
 if TYPE_CHECKING:
@@ -50,6 +50,18 @@ def add_copies(parser: _Options) -> None:
     adder(parser)("--reliability P", chance, 0.0, help=f"{words}is not lost with its nodes (default: no copies)")
     words = "give a task that takes far longer than expected a further attempt; the first to finish counts"
     adder(parser)("--speculate", action="store_true", help=words)
+
+
+SPACE = "space", "space_order"
+
+
+def add_space(parser: _Options) -> None:
+    """The space for files."""
+    orders = ("least-need", "depth-first", "breadth-first")
+    words = "the most that files of the run may take, such as 2TB; tasks start in an order that keeps to it"
+    adder(parser)("--space SIZE", size_bytes, help=f"{words} (default: [data] in windrow.toml, or no limit)")
+    words = "what starts first within --space: what needs least more space, a pipeline to its end, or level by level"
+    adder(parser)("--space-order", default="least-need", choices=orders, help=words)
 
 
 def add_workflow(parser: argparse.ArgumentParser) -> None:

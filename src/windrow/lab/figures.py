@@ -102,7 +102,8 @@ def trial_figures(
 
         given: dict[str, Any] = {"terms": terms, "actual_s": actual_s, "work": work}
         return Figures.of(virtual_trial(cluster, strategy, **given, failures=failures, seed=seed, copies=copies))
-    if habits_of(strategy) is None or terms.patience is not None or len(actual_s) > _MOST_TASKS:
+    is_plain = terms.patience is None and work.space is None and len(actual_s) <= _MOST_TASKS
+    if habits_of(strategy) is None or not is_plain:
         more: dict[str, Any] = {"terms": terms, "actual_s": actual_s, "work": work, "additions": additions}
         return Figures.of(run_trial(cluster, workflow, strategy, **more))
     return _Run(cluster, strategy, terms, actual_s, work, additions).figures()

@@ -22,6 +22,7 @@ from windrow.manager import events as e
 from windrow.manager.core import Core
 from windrow.manager.figures import RecordedRun
 from windrow.manager.journal import Record
+from windrow.manager.space import space_for
 from windrow.manager.states import RunState
 from windrow.manager.story import RunStory
 from windrow.manager.terms import Terms
@@ -161,7 +162,9 @@ class _Driver:
         number, now = self.number_of[job_id], self.cluster.now_s
         job = self.core.jobs[number]
         if kind is EventKind.STARTED:
-            self.allocations[number] = Allocation(job.plan.nodes, self.core.work.shape, self.core.members(number))
+            self.allocations[number] = Allocation(
+                job.plan.nodes, self.core.work.shape, self.core.members(number), space_for(self.core)
+            )
             actions = self.heard(e.JobStarted(now, number))
             self.start_tasks(number)
             self.perform(actions)

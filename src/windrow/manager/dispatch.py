@@ -22,6 +22,7 @@ from windrow.agent.job_file import JobFile, TaskSpec, write_job
 from windrow.agent.order import absolute, order_for
 from windrow.files import append_lines, disk_faults
 from windrow.manager.core import Core
+from windrow.manager.space import space_for
 from windrow.manager.specs import clean_up, shared_outputs, task_spec
 from windrow.model import NodeShape, Runnable, Step, Workflow
 from windrow.model.nodes import Need
@@ -63,6 +64,8 @@ class Dispatch:
     """The run's folders at places with files of their own, by name."""
     transfers: Transfers | None = None
     """Where there are any."""
+    sizes: dict[int, int] = field(default_factory=dict)
+    """Of files that were made, by number."""
     _may_copy: dict[int, bool] = field(default_factory=dict)
 
     @cached_property
@@ -139,6 +142,7 @@ class Dispatch:
         plan, (shape, _) = core.jobs[number].plan, _shape(core, number)
         folder, hazard = self.folder_of(core, number), core.jobs[number].at.site.hazard
         given_up = sorted(heard.keys() - core.jobs.keys())
+        space = space_for(core, self.sizes, self.attempts)
         first = min((*core.jobs, *given_up))
         job = JobFile(
             run=self.run,
@@ -159,6 +163,7 @@ class Dispatch:
             loss_rate=hazard.rate(plan.nodes) if self.runnable.notice_s(plan.all_tasks) else 0.0,
             arrived_bytes=folder.arrived.stat().st_size if folder.arrived.exists() else 0,
             offered=bool(plan.offered_s) if self.offers else None,
+            space=() if space is None else tuple(space.record()),
         )
         with disk_faults(f"{folder.path}: cannot write job {number}"):
             folder.make(number)

@@ -251,6 +251,9 @@ class Manager:
                 self.begun_s = event.at_s if self.begun_s is None else self.begun_s
             case e.TaskStarted():
                 self.dispatch.count_attempt(event.task, (record.detail or {}).get("attempt", 1))
+            case e.TaskFinished() | e.TaskKept():
+                made = self.core.work.workflow.outputs.of(event.task).tolist()
+                self.dispatch.sizes |= zip(made, (record.detail or {}).get("sizes", ()), strict=False)
             case e.TaskUndone():
                 self.dispatch.undone[event.task] += 1
             case e.TasksAdded():

@@ -6,13 +6,24 @@ Rule 2: pure, and standard library only: the same code runs in simulation and on
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from heapq import heappop, heappush
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
+from windrow.model import packing
 from windrow.model.nodes import Need
 from windrow.model.packing import Packing
 from windrow.model.resources import NodeShape
+
+
+class Space(packing.Space, Protocol):
+    """The space for files, as the tasks of a job make and free it."""
+
+    def finish(self, task: int, sizes: Sequence[int] | None = None) -> list[str]:
+        """The task is done, and its files have these sizes; which files nothing needs any more."""
+
+    def give_up(self, tasks: Sequence[int]) -> None:
+        """These tasks will not run, or not again."""
 
 
 class Member(NamedTuple):
@@ -27,8 +38,10 @@ class Member(NamedTuple):
 class Allocation:
     """The nodes of a started job, and its tasks."""
 
-    def __init__(self, nodes: int, shape: NodeShape, members: Mapping[int, Member]) -> None:
-        self.packing = Packing(nodes, shape)
+    def __init__(self, nodes: int, shape: NodeShape, members: Mapping[int, Member], space: Space | None = None) -> None:
+        self.space = space
+        """That for files, where it is limited."""
+        self.packing = Packing(nodes, shape, space)
         """The tasks on the nodes."""
         self._members: dict[int, Member] = {}
         self._open_parents: dict[int, int] = {}
@@ -49,16 +62,20 @@ class Allocation:
         """Start what may and has room: tasks and their nodes, in order."""
         return self.packing.start()
 
-    def finish(self, task: int) -> None:
-        """A task of this job is done."""
+    def finish(self, task: int, sizes: Sequence[int] | None = None) -> list[str]:
+        """A task of this job is done, and made files of these sizes. Which files nothing needs any more."""
+        freed = self.space.finish(task, sizes) if self.space is not None else []
         self.packing.finish(task)
         self.open.discard(task)
         self.parent_done(self._members[task].children)
+        return freed
 
     def done_elsewhere(self, task: int) -> None:
         """A task of this job that does not run here was done in another job."""
         if task in self.open:
             self.open.discard(task)
+            if self.space is not None:  # its files are deleted by whoever did it, or the manager
+                self.space.finish(task)
             self.parent_done(self._members[task].children)
 
     def parent_done(self, children: Iterable[int]) -> None:
@@ -88,6 +105,8 @@ class Allocation:
                 self.open.discard(task)
                 closed.append(task)
                 stack.extend(self._members[task].children)
+        if self.space is not None and closed:
+            self.space.give_up(closed)
         return sorted(closed)
 
     def _offer(self, task: int) -> None:
@@ -95,14 +114,24 @@ class Allocation:
         self.packing.offer(task, member.expected_s, member.need)
 
 
-def lasting_s(nodes: int, shape: NodeShape, members: Mapping[int, Member]) -> float | None:
-    """How long the tasks run on these nodes, if each takes what is expected; None where some can never start."""
-    allocation = Allocation(nodes, shape, members)
+def lasting_s(
+    nodes: int,
+    shape: NodeShape,
+    members: Mapping[int, Member],
+    space: Space | None = None,
+    note: Callable[[float], object] = lambda _: None,
+) -> float | None:
+    """How long the tasks run on these nodes, if each takes what is expected; None where some can never start.
+
+    `note` hears of each time at which tasks have started.
+    """
+    allocation = Allocation(nodes, shape, members, space)
     ends: list[tuple[float, int]] = []
     now: float = 0
     while allocation.open:
         for task, _ in allocation.start():
             heappush(ends, (now + members[task].expected_s, task))
+        note(now)
         if not ends:
             return None
         now = ends[0][0]

@@ -10,6 +10,7 @@ class Cause(StrEnum):
 
     PROGRAM = "program"  # the task's own command failed
     MEMORY = "memory"
+    SPACE = "space"  # for files: the disk, a quota or the limit of the run
     TIME_LIMIT = "time limit"
     NODE_FAILED = "node failed"
     PREEMPTED = "preempted"

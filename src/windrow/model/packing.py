@@ -3,6 +3,7 @@
 Rule 1: among the tasks offered, the longest expected run goes first; equals by number.
 Rule 2: where it starts is what `nodes` says.
 Rule 3: a task that finds no room does not hold up those behind it.
+Rule 4: where files must not take more than so much, `space` says which task is next, and whether it may start.
 
 The same rules run in simulation, in estimates (`kernels.run.estimate`, which must agree) and on real nodes, so the
 module needs nothing but the standard library.
@@ -10,22 +11,41 @@ module needs nothing but the standard library.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from heapq import heappop, heappush
+from typing import Protocol
 
 from windrow.model.nodes import NOTHING, Need, Nodes
 from windrow.model.resources import NodeShape
 
 
+class Space(Protocol):
+    """The space for files, as far as starts are concerned (`storage.admission`)."""
+
+    def offer(self, task: int) -> None:
+        """The task may start as far as others are concerned."""
+
+    def candidates(self) -> Iterable[int]:
+        """What was offered, in the order in which it is to start."""
+
+    def admit(self, task: int) -> bool:
+        """Start it, if there is space."""
+
+
 class Packing:
     """The nodes of one allocation, and the tasks on them."""
 
-    def __init__(self, nodes: int, shape: NodeShape) -> None:
+    def __init__(self, nodes: int, shape: NodeShape, space: Space | None = None) -> None:
         self.nodes = Nodes([shape] * nodes)
         """The nodes."""
         # Tasks that need the same fit alike: if one finds no room, no other of its kind need be tried.
         self._offered: dict[Need, list[tuple[float, int]]] = {}
         self.limit: Need | None = None
         """The most that tasks may have, where the nodes are shared with others; it may change at any time."""
+        self.space = space
+        self._needs: dict[int, tuple[Need, float]] = {}  # of what was offered, where space is limited
+        self.lacks_space = False
+        """Whether at the last start there were nodes for some task, and space for none."""
 
     def can_ever_run(self, need: Need) -> bool:
         """Whether the task would fit if the allocation were empty."""
@@ -34,6 +54,9 @@ class Packing:
     def offer(self, task: int, expected_s: float, need: Need) -> None:
         """The task may start whenever there is room."""
         heappush(self._offered.setdefault(need, []), (-expected_s, task))
+        if self.space is not None:
+            self._needs[task] = need, expected_s
+            self.space.offer(task)
 
     @property
     def held(self) -> Need:
@@ -50,6 +73,8 @@ class Packing:
 
         Cost: a look at each node for each task started and for each kind of need offered.
         """
+        if self.space is not None:
+            return self._start_within(self.space)
         started: list[tuple[int, tuple[int, ...]]] = []
         open_kinds = [(tasks[0], need) for need, tasks in self._offered.items() if tasks]
         while open_kinds:
@@ -67,6 +92,29 @@ class Packing:
                 open_kinds.append((tasks[0], need))
         return started
 
+    def _start_within(self, space: Space) -> list[tuple[int, tuple[int, ...]]]:
+        started: list[tuple[int, tuple[int, ...]]] = []
+        no_room = {need for need, tasks in self._offered.items() if not tasks}
+        self.lacks_space, has_nodes = False, False
+        for task in space.candidates():
+            if len(no_room) == len(self._offered):
+                break
+            need, expected_s = self._needs.get(task, (NOTHING, 0.0))
+            if need in no_room or task not in self._needs:
+                continue
+            places = self.nodes.room(need)
+            if not places or not self._is_allowed(need, places):
+                no_room.add(need)
+                continue
+            has_nodes = True
+            if space.admit(task):
+                self.nodes.take(task, need, places)
+                started.append((task, places))
+                self._offered[need].remove((-expected_s, task))  # no heap any more: the space says what is first
+                del self._needs[task]
+        self.lacks_space = has_nodes and not started
+        return started
+
     def wanted(self) -> tuple[Need, int]:
         """What could start on these nodes but for the limit: the least that a task takes, and the cores of all."""
         nodes, offered = self.nodes, self._offered.items()
@@ -79,6 +127,7 @@ class Packing:
     def withdraw(self) -> None:
         """Nothing that was offered may start any more."""
         self._offered.clear()
+        self._needs.clear()
 
     def finish(self, task: int) -> None:
         """The task has ended, and its room is free again."""

@@ -36,19 +36,7 @@ class Lifetimes:
     @staticmethod
     def of(workflow: Workflow, done: Iterable[int] = (), gone: Collection[str] = ()) -> Lifetimes:
         """Those of a workflow of which these tasks are done, and these files gone."""
-        names = [file.id for file in workflow.files]
-        temporary = {n for n, file in enumerate(workflow.files) if file.keep is False}
-        if not temporary:
-            return Lifetimes({}, {})
-        written = dict(zip(workflow.outputs.index.tolist(), workflow.outputs.sources().tolist(), strict=True))
-        shared = {above for file in written for above in _folders(names[file])}
-        makers = {names[f]: written[f] for f in written if f in temporary and names[f] not in shared}
-        readers: dict[str, set[int]] = {}
-        for task, file in zip(workflow.inputs.sources().tolist(), workflow.inputs.index.tolist(), strict=True):
-            for name in (names[file], *_folders(names[file])):
-                if name in makers:
-                    readers.setdefault(name, set()).add(task)
-        found = Lifetimes(makers, readers)
+        found = Lifetimes(*temporary_files(workflow))
         for task in done:
             found.done(task)
         found.deleted(gone)
@@ -78,6 +66,23 @@ class Lifetimes:
     def missing_for(self, task: int) -> list[str]:
         """What this task reads and is gone."""
         return [name for name in self._of.get(task, ()) if name in self.gone and self.maker[name] != task]
+
+
+def temporary_files(workflow: Workflow) -> tuple[dict[str, int], dict[str, set[int]]]:
+    """Files that are not to be kept, with the task that makes each, and the tasks that read it."""
+    names = [file.id for file in workflow.files]
+    temporary = {n for n, file in enumerate(workflow.files) if file.keep is False}
+    if not temporary:
+        return {}, {}
+    written = dict(zip(workflow.outputs.index.tolist(), workflow.outputs.sources().tolist(), strict=True))
+    shared = {above for file in written for above in _folders(names[file])}
+    makers = {names[f]: written[f] for f in written if f in temporary and names[f] not in shared}
+    readers: dict[str, set[int]] = {}
+    for task, file in zip(workflow.inputs.sources().tolist(), workflow.inputs.index.tolist(), strict=True):
+        for name in (names[file], *_folders(names[file])):
+            if name in makers:
+                readers.setdefault(name, set()).add(task)
+    return makers, readers
 
 
 def without_intermediate(workflow: Workflow) -> Workflow:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +25,9 @@ from windrow.model.resources import amount_text, meet
 from windrow.model.runnable import Step
 from windrow.model.site import Site
 
+if TYPE_CHECKING:
+    from windrow.storage.demand import SpaceLimit
+
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
@@ -37,7 +41,9 @@ def whole_seconds(workflow: Workflow, speed: float = 1.0) -> Ints:
     return seconds
 
 
-def works(workflow: Workflow, sites: Sequence[Site], able: Sequence[int] | Mask) -> list[Work]:
+def works(
+    workflow: Workflow, sites: Sequence[Site], able: Sequence[int] | Mask, space: SpaceLimit | None = None
+) -> list[Work]:
     """The workflow as it would run at each of the sites.
 
     `able` says of each task at which site it is to run, or, with a row for each site, which tasks may run there.
@@ -45,7 +51,7 @@ def works(workflow: Workflow, sites: Sequence[Site], able: Sequence[int] | Mask)
     given = np.asarray(able)
     rows = given if given.ndim == 2 else [given == number for number in range(len(sites))]
     mine = rows if len(sites) > 1 else [None]
-    return [Work(workflow, whole_seconds(workflow, site.speed), site, mine[n]) for n, site in enumerate(sites)]
+    return [Work(workflow, whole_seconds(workflow, site.speed), site, mine[n], space) for n, site in enumerate(sites)]
 
 
 def levels_text(first: int, last: int) -> str:
@@ -101,8 +107,19 @@ class Levels:
 class Work:
     """A workflow with expected task times in whole seconds, and the site on which it is to run."""
 
-    def __init__(self, workflow: Workflow, expected_s: Ints, site: Site, mine: Mask | None = None) -> None:
-        """`mine` marks the tasks that are to run there; None: all. UserError where one of them never could."""
+    def __init__(
+        self,
+        workflow: Workflow,
+        expected_s: Ints,
+        site: Site,
+        mine: Mask | None = None,
+        space: SpaceLimit | None = None,
+    ) -> None:
+        """`mine` marks the tasks that are to run there; None: all. UserError where one of them never could.
+
+        `space`: the most that files may take. No kernel knows of it: such work is estimated by the rules themselves.
+        """
+        self.space = space
         self.workflow = workflow
         self.mine = mine
         self.expected_s = expected_s
@@ -123,7 +140,7 @@ class Work:
 
     def expecting(self, expected_s: Ints) -> Work:
         """The same with other expected times."""
-        return Work(self.workflow, expected_s, self.site, self.mine)
+        return Work(self.workflow, expected_s, self.site, self.mine, self.space)
 
     def extended(self, workflow: Workflow, join: Mask | None = None) -> Work:
         """The same with the tasks that its workflow has got since; `join`: those of them that may run here."""
@@ -131,7 +148,7 @@ class Work:
         mine = None
         if self.mine is not None:
             mine = np.append(self.mine, np.ones(len(more_s), dtype=bool) if join is None else join)
-        return Work(workflow, np.concatenate([self.expected_s, more_s]), self.site, mine)
+        return Work(workflow, np.concatenate([self.expected_s, more_s]), self.site, mine, self.space)
 
     def within(self, nodes: int) -> Work:
         """The same where jobs can have no more than these nodes now, if that is less."""
@@ -192,7 +209,7 @@ class Work:
         A number of nodes that cannot hold some task takes forever.
         """
         steps = len(tasks) * (most_nodes - least_nodes + 1)
-        if not is_loaded() and steps <= self._steps_left:
+        if self.space is not None or (not is_loaded() and steps <= self._steps_left):
             self._steps_left -= steps
             return self._played_s(tasks, range(least_nodes, most_nodes + 1))
         from windrow.strategies import compiled  # noqa: PLC0415  (a run on this machine calls no kernel)
@@ -211,15 +228,26 @@ class Work:
         parents = _within(w.parents, left)
         children = parents.reversed()
         first = children.start.tolist()
-        ends = children.index.tolist()
+        names = tasks.tolist()
+        ends = [names[child] for child in children.index.tolist()]
         members = {
-            v: Member(need, expected, waits_for, ends[first[v] : first[v + 1]])
+            names[v]: Member(need, expected, waits_for, ends[first[v] : first[v + 1]])
             for v, (need, expected, waits_for) in enumerate(
                 zip(w.needs(tasks), self.expected_s[tasks].tolist(), parents.degrees().tolist(), strict=True)
             )
         }
         shape = self.nodes_for(tasks)[0]
-        played = [lasting_s(count, shape, members) for count in nodes]
+        if self.space is None:
+            played = [lasting_s(count, shape, members) for count in nodes]
+        else:
+            from windrow.storage.demand import demand_of  # noqa: PLC0415  (few runs have a limit)
+
+            demand = demand_of(w, names)
+            order = demand.order()
+            spaces = (self.space.admission(demand, order) for _ in nodes)
+            played = [lasting_s(count, shape, members, space) for count, space in zip(nodes, spaces, strict=True)]
+            if None in played:  # the space will not do any more; the agent tells what cannot start
+                played = [lasting_s(count, shape, members) for count in nodes]
         return np.array([NEVER_S if one is None else one for one in played], dtype=np.int64)
 
     def are_alike(self, tasks: Ints) -> bool:

@@ -36,6 +36,7 @@ from windrow.model import Log
 from windrow.queues.simulated import SimulatedQueue
 from windrow.recipes import generate_log, generate_workflow
 from windrow.sim import Cluster
+from windrow.storage.admission import Admission
 from windrow.storage.lifetimes import Lifetimes
 from windrow.strategies import Work, whole_seconds
 
@@ -116,6 +117,28 @@ def test_drawn_runs_that_keep_only_some_files() -> None:
 def test_runs_that_delete_files_meet_faults_at_some_records(kind: Kind) -> None:
     for record in range(9, 40, 15 if FUZZ < 2 else 1):
         assert not play(replace(small(record, kind, record), lanes=2, levels=3, temporary=1)).violation
+
+
+def test_drawn_runs_within_a_limit_on_space() -> None:
+    """Never above it, never stuck, and nothing left over, whatever goes wrong."""
+    for seed in range(4 * max(1, FUZZ)):
+        assert not play(replace(small(seed), space=1)).violation
+
+
+@pytest.mark.parametrize("kind", [Kind.AGENT, Kind.MANAGER])
+def test_runs_within_a_limit_meet_faults_at_some_records(kind: Kind) -> None:
+    for record in range(9, 40, 15 if FUZZ < 2 else 1):
+        assert not play(replace(small(record, kind, record), lanes=2, levels=3, space=1)).violation
+
+
+def test_a_limit_that_is_passed_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def always(self: Admission, task: int) -> bool:
+        self._begin(task)
+        self._start(task)
+        return True
+
+    monkeypatch.setattr(Admission, "admit", always)
+    assert "files take" in first_found([replace(small(seed), space=1, faults=0) for seed in range(4)])
 
 
 def test_files_that_go_too_early_or_stay_are_found(monkeypatch: pytest.MonkeyPatch) -> None:

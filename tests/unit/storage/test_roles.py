@@ -66,7 +66,7 @@ def test_a_workflow_says_what_is_to_be_kept(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("files: {nothing: {size: 1GB}}", "no task reads or writes nothing"),
+        ("files: {nothing: {size: 1GB}}", "nothing is described, but no task reads or writes it"),
         ("files: {a: {role: input}}", "role of files a is 'input'"),
         ("files: {a: {keep: maybe}}", "keep of files a is 'maybe'"),
         ("files: [a]", "files is a list"),

@@ -63,6 +63,7 @@ def _add_order(parser: argparse.ArgumentParser) -> None:
     options.add_copies(parser)
     words = "delete files that tasks write and read once their last reader is done, unless they say keep: true"
     add("--delete-intermediate", action="store_true", help=words)
+    options.add_space(parser)
     chance = number(0.001, 0.999, what="a probability")
     add("--risk P", chance, 0.1, help="accepted chance that a learned run time is too short")
     add("--guess T", some_time_s, "1m", help="run time of tasks about which nothing is known")
@@ -74,7 +75,7 @@ def _order_of(args: argparse.Namespace) -> RunRequest:
 
     names = ["strategy", "objective", "think", "cap", "margin", "max_nodes", "copies", "risk", "delete_intermediate"]
     deadline_s = None if args.deadline is None else int(args.deadline)
-    wishes = options.on_of(args.on) | {name: getattr(args, name) for name in (*names, *options.COPIES)}
+    wishes = options.on_of(args.on) | {name: getattr(args, name) for name in (*names, *options.COPIES, *options.SPACE)}
     return RunRequest(Path(args.workflow), deadline_s=deadline_s, guess_s=args.guess, **wishes)
 
 

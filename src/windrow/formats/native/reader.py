@@ -165,7 +165,8 @@ class _Expansion:
         for pattern, facts in self._told.items():
             named = [pattern] if pattern in files else [ids[n] for n in known.matching(pattern)] if known else []
             if not named:
-                raise self._fault(1, f"no task reads or writes {pattern}", "correct its name, or leave it out")
+                what = f"is to stay at {facts.stays}" if facts.stays else "is described"
+                raise self._fault(1, f"{pattern} {what}, but no task reads or writes it", "correct its name")
             for file in named:
                 _tell(files, file, facts)
         if any(row.form.keep is not None for row in self._rows):

@@ -229,6 +229,11 @@ class _Loop(Loop):
         """Whether an attempt at it runs."""
         return self._crew.is_at_work(task)
 
+    @property
+    def at_work(self) -> set[str]:
+        """What attempts that run are to make."""
+        return {path for run in self._crew._at_work.values() for path in run.order.outputs}
+
     def heard_s(self, task: int) -> float:
         """What was heard to be done of the task when its job was written."""
         return self._core.spec(task).done_s

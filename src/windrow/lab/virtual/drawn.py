@@ -26,6 +26,9 @@ from windrow.model.checkpoint import Checkpoint
 from windrow.model.failures import Failures
 from windrow.model.hazard import Hazard
 from windrow.records.runnable_file import record_of
+from windrow.storage.admission import ORDERS
+from windrow.storage.demand import SpaceLimit, demand_of
+from windrow.strategies import Work, whole_seconds
 
 _LIMIT_S = 150  # of jobs, where tasks have checkpoints; some of these take 260 s
 STRATEGIES = ("individual", "glume", "level-by-level", "one-job", "giant", "zhang")
@@ -55,6 +58,8 @@ class Scenario:
     """1: tasks have checkpoints, and jobs are shorter than some of them."""
     temporary: int = 0
     """1: most files are not to be kept."""
+    space: int = 0
+    """1: besides, what they take is limited, to little more than what is needed at least; one strategy goes with it."""
 
     @property
     def command(self) -> str:
@@ -106,8 +111,9 @@ def play(scenario: Scenario, *, tells: bool = False) -> Played:
     with scratch() as folder:
         (folder / "work").mkdir()
         runnable = braid(scenario.lanes, scenario.levels, folder / "work", chance, scenario.replicas)
-        if scenario.temporary:
+        if scenario.temporary or scenario.space:
             files = [replace(f, keep=chance.choice([False, False, None])) for f in runnable.workflow.files]
+            files = [replace(f, size_bytes=chance.choice([0, 1, 5, 9]) * scenario.space) for f in files]
             runnable = Runnable(runnable.workflow.changed(files=files), runnable.steps)
         if scenario.checkpoints:  # asked for every 40 s, or only because of an end
             steps = [
@@ -127,6 +133,8 @@ def play(scenario: Scenario, *, tells: bool = False) -> Played:
         world = World(queue, takes.__getitem__)
         strategy = scenario.strategy or chance.choice(STRATEGIES)
         begins_with, joins = _parts(runnable, horizon_s, random.Random(f"growth {scenario.seed}"))
+        if scenario.space:
+            begins_with, joins, strategy = runnable, [], "giant"
         far, copies = folder / "far" if scenario.far else None, scenario.copies
         run = VirtualRun(folder / "run", world, begins_with, strategy, additions=joins, copies=copies, far=far)
         run.rules = CopyRules(scenario.reliability, bool(scenario.speculate))
@@ -137,6 +145,14 @@ def play(scenario: Scenario, *, tells: bool = False) -> Played:
             world.faults = [Fault(Kind(scenario.kind), inf, scenario.record, pick, chance.choice([5, 30, 120, 600]))]
         else:
             world.faults = draw(scenario.seed, horizon_s, BEGIN_S, scenario.faults, notices=bool(scenario.checkpoints))
+        if scenario.space:
+            demand, workflow = demand_of(runnable.workflow), runnable.workflow
+            world.limit = demand.peak(demand.order()) + chance.choice([0, 3, 20])
+            if any(fault.kind is Kind.FILE for fault in world.faults):  # what is made again needs room beside all else
+                world.limit = sum(f.size_bytes for f in workflow.files)
+            world.sizes = {str(folder / "work" / f.id): f.size_bytes for f in workflow.files}
+            limit = SpaceLimit(world.limit, chance.choice(ORDERS))
+            run.work = Work(workflow, whole_seconds(workflow), run.site, space=limit)
         drawn, violation = list(world.faults), ""
         try:
             run.survive()

@@ -11,7 +11,8 @@
 8. No attempt starts behind the last checkpoint that was heard of, unless that was deleted; none finds in its files what
    another wrote meanwhile (`World.begins`, `saves`); and when a task is done they are gone.
 9. Of files that are not to be kept none is left that nothing needs, and none was deleted that was needed: whoever made
-   one runs again only for a task that had finished, or joined the run later.
+   one runs again only for a task that had finished, or joined the run later. Where space is limited, files never take
+   more, and no task is promised more (`World.begins`), unless an agent works that the run has given up.
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from windrow.agent.claim import is_fenced
@@ -92,6 +93,9 @@ class World:
     """How far the wall clock is off; the steady clock never is."""
     dues: list[tuple[int, Callable[[], None]]] = field(default_factory=list)
     """What is to happen at these times."""
+    limit: int = 0
+    """Where it is above 0: the most that files of these `sizes` may take."""
+    sizes: dict[str, int] = field(default_factory=dict)
     full_until_s: int = 0
     """The disk has no room before."""
     steps: int = 0
@@ -231,6 +235,12 @@ class World:
         for path in set(order.inputs) - self.doubtful:
             if content(path) not in (WHOLE, None):
                 raise Violation(f"task {task} starts on {path}, which is not whole")
+        if self.limit and not self.was_unseen:
+            at_work = (other.loop.at_work for other in self._alive() if other.loop is not None)
+            made = set(order.outputs).union(*at_work)
+            used = sum(size for path, size in self.sizes.items() if path in made or Path(path).exists())
+            if used > self.limit:
+                raise Violation(f"files take {used} of {self.limit} when task {task} starts")
 
     def saves(self, agent: VirtualAgent, order: Order) -> None:
         """Between two checkpoints of an attempt, or its start and the first, no other attempt wrote any."""

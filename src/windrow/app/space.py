@@ -1,0 +1,104 @@
+"""The space that files of a run may take: what the user says, what other runs have of it, and whether it will do.
+
+A run has what `--space` says. Without that, where [data] in windrow.toml limits a folder: all that its files could ever
+take together, or what live runs below that folder leave of the limit. What it has is in its facts, and is counted as
+long as it is live (`live_runs`): one that crashed, and has no jobs, has nothing.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from windrow.app import live_runs
+from windrow.app.settings import data_limit, find_settings
+from windrow.errors import UserError
+from windrow.model import Runnable, Workflow
+from windrow.model.size import format_size
+from windrow.storage.lifetimes import without_intermediate
+
+if TYPE_CHECKING:
+    from windrow.app.execute import RunRequest
+    from windrow.storage.demand import SpaceLimit
+
+
+def limit_of(order: RunRequest) -> SpaceLimit | None:
+    """The limit of a run."""
+    if order.space is None:
+        return None
+    from windrow.storage.demand import SpaceLimit  # noqa: PLC0415  (few runs have one)
+
+    return SpaceLimit(order.space, order.space_order)
+
+
+def within_space(order: RunRequest, runnable: Runnable, finished: Collection[int] = ()) -> RunRequest:
+    """The same with the space that it may have. UserError where that will not do, or goes with nothing else wanted."""
+    workflow, where = runnable.workflow, order.space_in or _limited_folder(runnable)
+    if where is not None:
+        taken = sum(size for _, size in live_runs.guaranteed(where[0]))
+        every = sum(workflow.files[f].size_bytes for f in workflow.outputs.index.tolist())
+        left = max(0, where[1] - taken)
+        if order.space is None and every <= left and not unknown_sizes(workflow):  # it cannot take more, as it goes
+            return replace(order, space_in=where, guarantee=every)
+        space = left if order.space is None else order.space
+        order = replace(order, space=space, space_in=where, guarantee=space)
+        if space > left:
+            raise UserError(_too_little(space, where, taken))
+    if order.space is None:
+        return order
+    refuse_other_wishes(order)
+    left_tasks = [task for task in range(len(workflow)) if task not in finished]
+    smallest = smallest_space(workflow, left_tasks)
+    if smallest > order.space:
+        raise UserError(_too_small(workflow, left_tasks, smallest, order))
+    return order
+
+
+def refuse_other_wishes(order: RunRequest) -> None:
+    """UserError where a limit on space does not go with what else is asked for."""
+    for told, is_asked in {
+        "one site": bool(order.also),
+        "no copies of tasks": order.copies > 1 or order.rules != type(order.rules)(),
+        "the strategy giant": order.strategy not in ("auto", "giant"),
+    }.items():
+        if is_asked:
+            raise UserError(f"a limit on space goes with {told}: one job at a time has all the space; leave one out")
+
+
+def smallest_space(workflow: Workflow, tasks: Collection[int] | None = None) -> int:
+    """The least space with which these tasks would go to their end, or all of them."""
+    from windrow.storage.demand import demand_of  # noqa: PLC0415
+
+    demand = demand_of(workflow, tasks)
+    return demand.peak(demand.order())
+
+
+def unknown_sizes(workflow: Workflow) -> int:
+    """How many files that tasks make have no known size."""
+    return sum(not workflow.files[f].size_bytes for f in workflow.outputs.index.tolist())
+
+
+def _limited_folder(runnable: Runnable) -> tuple[str, int] | None:
+    """The folder of [data], where the run writes below it, and its limit."""
+    where = data_limit(find_settings())
+    if where is None:
+        return None
+    folders = {os.path.realpath(step.workdir) for step in runnable.steps}
+    return where if any(Path(where[0]) in (Path(folder), *Path(folder).parents) for folder in folders) else None
+
+
+def _too_little(space: int, where: tuple[str, int], taken: int) -> str:
+    limit = f"{where[0]} is limited to {format_size(where[1])} ([data] in windrow.toml)"
+    others = f", of which other runs have {format_size(taken)}" if taken else ""
+    return f"{limit}{others}: {format_size(space)} cannot be had; wait until they end, or give less with --space"
+
+
+def _too_small(workflow: Workflow, tasks: Collection[int], smallest: int, order: RunRequest) -> str:
+    told = f"its files need at least {format_size(smallest)} at a time, but may take {format_size(order.space or 0)}"
+    fix = f"give --space {smallest}"
+    if (less := smallest_space(without_intermediate(workflow), tasks)) < smallest:
+        fix += f", or delete files that only tasks read (--delete-intermediate): then {format_size(less)} will do"
+    return f"{told}; {fix}"

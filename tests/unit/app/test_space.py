@@ -1,0 +1,77 @@
+"""What a run may take of the space for files, and what is refused before anything runs."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from windrow.app import live_runs
+from windrow.app.execute import RunRequest, managed, order_of_run, prepare, start_run
+from windrow.app.runs import facts_of
+from windrow.app.space import smallest_space
+from windrow.errors import InputError, UserError
+from windrow.storage.demand import SpaceLimit
+
+WORKFLOW = """
+tasks:
+  - id: make-{n}
+    matrix: {n: 1..4}
+    command: cp seed {outputs}
+    outputs: {"big-{n}": 10MB}
+  - id: use-{n}
+    matrix: {n: 1..4}
+    command: cp {inputs} {outputs}
+    inputs: big-{n}
+    outputs: {"small-{n}": 1MB}
+"""
+
+
+@pytest.fixture
+def order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunRequest:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "w.yaml").write_text(WORKFLOW)
+    return RunRequest(tmp_path / "w.yaml", delete_intermediate=True)
+
+
+def test_what_cannot_fit_is_refused_with_the_smallest_space_that_would_do(order: RunRequest) -> None:
+    prepared = prepare(replace(order, space=14_000_000))
+    assert smallest_space(prepared.runnable.workflow) == 14_000_000
+    assert prepared.work.space == SpaceLimit(14_000_000)
+    with pytest.raises(UserError, match="need at least 14 MB at a time, but may take 13 MB; give --space 14000000"):
+        prepare(replace(order, space=13_000_000))
+    with pytest.raises(UserError, match=r"--delete-intermediate.*then 14 MB will do"):
+        prepare(replace(order, space=20_000_000, delete_intermediate=False))
+
+
+@pytest.mark.parametrize("wish", [{"also": ("local",)}, {"copies": 2}, {"strategy": "glume"}, {"speculate": True}])
+def test_what_does_not_go_with_a_limit(order: RunRequest, wish: dict[str, object]) -> None:
+    with pytest.raises(UserError, match="a limit on space goes with"):
+        prepare(replace(order, space=10**9, **wish))  # type: ignore[arg-type]
+
+
+def test_runs_in_a_limited_folder_see_each_other(order: RunRequest, tmp_path: Path) -> None:
+    (tmp_path / "windrow.toml").write_text('[data]\nlimit = "60MB"\n')
+    first = prepare(order)
+    assert first.order.space is None, "it cannot take more"
+    assert first.order.guarantee == 44_000_000
+    paths = start_run(first)
+    assert order_of_run(facts_of(paths)).guarantee == 44_000_000
+    with managed(paths):
+        assert live_runs.guaranteed(str(tmp_path.resolve())) == [(paths.name, 44_000_000)]
+        (tmp_path / "other").mkdir()
+        (tmp_path / "other" / "w.yaml").write_text(WORKFLOW)
+        second = replace(order, workflow=tmp_path / "other" / "w.yaml")
+        assert prepare(second).order.space == 16_000_000
+        with pytest.raises(UserError, match="other runs have 44 MB: 20 MB cannot be had"):
+            prepare(replace(second, space=20_000_000))
+        with pytest.raises(UserError, match="need at least"):
+            prepare(replace(second, delete_intermediate=False))
+    assert live_runs.guaranteed(str(tmp_path.resolve())) == [], "who crashed has nothing"
+    assert prepare(second).order.guarantee == 44_000_000
+
+
+@pytest.mark.parametrize("text", ['limit = "much"', "limit = 3", 'size = "3GB"'])
+def test_a_table_that_makes_no_sense(order: RunRequest, tmp_path: Path, text: str) -> None:
+    (tmp_path / "windrow.toml").write_text(f"[data]\n{text}\n")
+    with pytest.raises(InputError, match="limit"):
+        prepare(order)

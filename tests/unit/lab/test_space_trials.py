@@ -1,0 +1,98 @@
+"""A limit on space in simulation: the same rules decide in estimates, trials and agents."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given as drawn
+from hypothesis import strategies as st
+from tests.examples import examples
+
+from windrow.app.strategies import find_strategy
+from windrow.lab.figures import trial_figures
+from windrow.lab.trial import run_trial
+from windrow.manager.events import TaskFinished, TaskStarted
+from windrow.manager.terms import Terms
+from windrow.model import File, NodeShape, Task, Workflow
+from windrow.model.site import Site
+from windrow.sim import Cluster
+from windrow.storage.admission import ORDERS
+from windrow.storage.demand import SpaceLimit, demand_of
+from windrow.strategies import Work, whole_seconds
+
+
+def pipelines(width: int, depth: int, size: int, run_s: int = 60) -> Workflow:
+    """Pipelines that each hold one volume from their first task to their last, and leave little."""
+    tasks, files = [], []
+    for p in range(width):
+        for d in range(depth):
+            inputs = (f"v{p}", *((f"m{p}-{d - 1}",) if d else ())) if d else ()
+            outputs = (*((f"v{p}",) if d == 0 else ()), f"m{p}-{d}")
+            parents = (f"t{p}-{d - 1}",) if d else ()
+            tasks.append(Task(f"t{p}-{d}", run_s, f"stage{d}", parents, inputs, outputs))
+            files += [File(f"m{p}-{d}", 0, keep=d + 1 == depth)]
+        files.append(File(f"v{p}", size, keep=False))
+    return Workflow.from_tasks("pipelines", tasks, files)
+
+
+def peak_of(workflow: Workflow, limit: SpaceLimit | None, nodes: int) -> tuple[int, int, int]:
+    """The makespan of a trial, what its files took at most, and what was estimated."""
+    work = Work(workflow, whole_seconds(workflow), Site.of(nodes, NodeShape(1)), space=limit)
+    trial = run_trial(Cluster(nodes=nodes, policy="fcfs"), workflow, find_strategy("giant"), work=work, checked=True)
+    sizes, started, done, peak = [f.size_bytes for f in workflow.files], set[int](), set[int](), 0
+    users = {
+        f: {*np.flatnonzero([f in workflow.inputs.of(t) for t in range(len(workflow))]).tolist()}
+        for f in range(len(sizes))
+    }
+    ordered = sorted((event for event, _ in trial.events), key=lambda e: (e.at_s, not isinstance(e, TaskFinished)))
+    for event in ordered:  # at one instant, what ends makes room for what starts
+        if isinstance(event, TaskStarted):
+            started.add(event.task)
+        elif isinstance(event, TaskFinished):
+            done.add(event.task)
+        used = 0
+        for task in started:
+            for f in workflow.outputs.of(task).tolist():
+                is_over = workflow.files[f].keep is False and task in done and users[f] <= done
+                used += 0 if is_over else sizes[f]
+        peak = max(peak, used)
+    estimate = int(work.run_s(np.arange(len(workflow)), nodes, nodes)[0])
+    return trial.makespan_s, peak, estimate
+
+
+@pytest.mark.parametrize("share", [20, 25, 30, 33, 40, 50, 51, 80, 100])
+def test_the_staircase(share: int) -> None:
+    """Figure 3.5: as many pipelines go at a time as have room for their data, and none fails."""
+    workflow = pipelines(8, 4, share)
+    makespan_s, peak, estimate = peak_of(workflow, SpaceLimit(100), 4)
+    at_a_time = min(4, 100 // share)
+    assert makespan_s == estimate == -(-8 // at_a_time) * 4 * 60
+    assert peak == at_a_time * share
+
+
+def test_without_a_limit_nothing_changes() -> None:
+    workflow = pipelines(6, 3, 40)
+    assert peak_of(workflow, None, 3)[::2] == peak_of(workflow, SpaceLimit(10_000), 3)[::2]
+
+
+@examples(20)
+@drawn(st.integers(1, 5), st.integers(1, 4), st.integers(1, 4), st.integers(0, 60), st.sampled_from(ORDERS), st.data())
+def test_trials_keep_to_the_limit(
+    width: int, depth: int, nodes: int, more: int, rule: str, data: st.DataObject
+) -> None:
+    workflow = pipelines(width, depth, 20)
+    files = [File(f.id, data.draw(st.integers(0, 20)), keep=f.keep) for f in workflow.files]
+    workflow = workflow.changed(files=files)
+    demand = demand_of(workflow)
+    limit = SpaceLimit(demand.peak(demand.order()) + more, rule)
+    makespan_s, peak, estimate = peak_of(workflow, limit, nodes)
+    assert peak <= limit.size
+    assert makespan_s == estimate
+
+
+def test_figures_of_a_campaign_obey_it_too() -> None:
+    workflow = pipelines(6, 3, 40)
+    work = Work(workflow, whole_seconds(workflow), Site.of(6, NodeShape(1)), space=SpaceLimit(100))
+    given: dict[str, Any] = {"terms": Terms(), "actual_s": whole_seconds(workflow), "work": work}
+    found = trial_figures(Cluster(nodes=6, policy="fcfs"), workflow, find_strategy("giant"), **given)
+    assert found.makespan_s == 3 * 3 * 60

@@ -1,0 +1,138 @@
+"""Within a limit: never stuck, never above it, and refused only what no order could do."""
+
+from itertools import permutations
+
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.examples import examples
+
+from windrow.storage.admission import ORDERS, Admission
+from windrow.storage.sequence import Demand, FileUse
+
+
+@st.composite
+def demands(draw: st.DrawFn, most: int = 14) -> Demand:
+    count = draw(st.integers(1, most))
+    width = draw(st.sampled_from([1, 2, 3, 99]))  # how far back parents are
+    parents: dict[int, set[int]] = {}
+    files: list[FileUse] = []
+    for task in range(count):
+        near = list(range(max(0, task - width), task))
+        parents[task] = set(draw(st.lists(st.sampled_from(near), max_size=3))) if near else set()
+    for maker in (None, *parents):
+        for _ in range(draw(st.sampled_from([0, 1, 1, 2]))):
+            later = [reader for reader in parents if maker is None or maker in parents[reader]]
+            readers = draw(st.lists(st.sampled_from(later), unique=True, max_size=4)) if later else []
+            keep = draw(st.sampled_from([False, False, True])) and (maker is not None or not readers)
+            if maker is not None or readers:
+                files.append(
+                    FileUse(f"f{len(files)}", draw(st.integers(0, 9)), maker, tuple(readers), keep, draw(st.booleans()))
+                )
+    return Demand(parents, files, draw(st.integers(0, 3)))
+
+
+def least(demand: Demand) -> int:
+    """The smallest peak over all orders."""
+    tasks = list(demand.parents)
+    found = []
+    for order in permutations(tasks):
+        place = {task: at for at, task in enumerate(order)}
+        if any(place[p] > place[task] for task in tasks for p in demand.parents[task]):
+            continue
+        peak = now = demand.held + sum(f.size for f in demand.files if f.maker is None)
+        for at, task in enumerate(order):
+            now += sum(f.size for f in demand.files if f.maker == task)
+            peak = max(peak, now)
+            for f in demand.files:
+                users = {*f.readers, *(() if f.maker is None else (f.maker,))}
+                now -= f.size if not f.keep and task in users and all(place[u] <= at for u in users) else 0
+        found.append(peak)
+    return min(found)
+
+
+@examples(60)
+@given(demands(6))
+def test_the_smallest_space_is_the_smallest(demand: Demand) -> None:
+    assert demand.peak(demand.order()) == least(demand)
+
+
+@examples(200)
+@given(demands(), st.integers(0, 20), st.sampled_from(ORDERS), st.data())
+def test_within_a_limit_all_tasks_run_to_their_end(demand: Demand, more: int, rule: str, data: st.DataObject) -> None:
+    """Watched by a second account: what is there, by the law told once more."""
+    smallest = Admission(demand, 0, rule).smallest
+    limit = smallest + more
+    space = Admission(demand, limit, rule)
+    nodes = data.draw(st.integers(1, 5))
+    waits = {task: len(parents) for task, parents in demand.parents.items()}
+    done, begun, there = set[int](), set[int](), {f.name for f in demand.files if f.maker is None}
+    for task in demand.parents:
+        if not waits[task]:
+            space.offer(task)
+    size = {f.name: f.size for f in demand.files}
+    while len(done) < len(demand.parents):
+        for task in space.candidates():
+            if len(space.running) < nodes and space.admit(task):
+                begun.add(task)
+                there |= {f.name for f in demand.files if f.maker == task}
+        used = demand.held + sum(size[name] for name in there)
+        assert used == space.used <= limit
+        assert space.running, "stuck"
+        task = data.draw(st.sampled_from(sorted(space.running)))
+        done.add(task)
+        gone = set(space.finish(task))
+        open_ = {name for name in there for f in demand.files if f.name == name and not f.keep}
+        needed = {f.name for f in demand.files if not {f.maker, *f.readers} <= {*done, None}}
+        assert gone == open_ - needed
+        there -= gone
+        for child in demand.children[task]:
+            waits[child] -= 1
+            if not waits[child]:
+                space.offer(child)
+
+
+def chains(width: int, sizes: list[int], keep_last: bool = True) -> Demand:
+    """Pipelines alike, numbered stage by stage."""
+    depth = len(sizes)
+    parents = {d * width + w: {(d - 1) * width + w} if d else set() for d in range(depth) for w in range(width)}
+    files = [
+        FileUse(
+            f"{d}-{w}",
+            sizes[d],
+            d * width + w,
+            ((d + 1) * width + w,) if d + 1 < depth else (),
+            d + 1 == depth and keep_last,
+        )
+        for d in range(depth)
+        for w in range(width)
+    ]
+    return Demand(parents, files)
+
+
+def test_pipelines_are_admitted_so_that_each_can_go_to_its_end() -> None:
+    """Two volumes each while they run: with room for five, two go side by side, and none waits for the others."""
+    demand = chains(6, [10, 10, 10, 1])
+    space = Admission(demand, 50)
+    assert space.smallest == 26 - 1
+    for task in range(6):
+        space.offer(task)
+    assert [task for task in space.candidates() if space.admit(task)] == [0, 1]
+
+
+def test_many_pipelines_take_little_time() -> None:
+    demand = chains(2000, [10, 10, 1])
+    space = Admission(demand, 2200)
+    ready = list(range(2000))
+    for task in ready:
+        space.offer(task)
+    done = 0
+    while done < 6000:
+        for task in space.candidates():
+            if len(space.running) >= 8 or not space.admit(task):
+                break
+        task = min(space.running)
+        space.finish(task, [10 if task < 4000 else 1])
+        done += 1
+        if task < 4000:
+            space.offer(task + 2000)
+    assert space.used == 2000
