@@ -5,6 +5,7 @@ each task to the next. Where sizes differ they take the largest, an upper bound 
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from math import inf
 
 import numpy as np
@@ -12,11 +13,14 @@ import numpy as np
 from windrow.model import Workflow, format_duration
 from windrow.model.graph import Ints
 from windrow.model.size import format_size
+from windrow.model.wording import count
 from windrow.sim.flows import DataFlow, Played, of_workflow, play
 from windrow.storage.allocations import ALLOCATIONS, Environment, Workload, run_time_s
 
 SEEDS = 5
 """Draws of failures, where nodes fail; the mean counts."""
+_BYTES = ("of_batch", "of_inputs", "of_results", "most_used")
+HEADS = ("", "needs", "takes", "Bent's model", "from home", "to home", "fetches", "most space")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,35 +37,62 @@ class Option:
         """The mean; infinite where it does not end, or is not possible."""
         return sum(run.time_s for run in self.runs) / len(self.runs) if self.runs else inf
 
+    def row(self) -> list[str]:
+        """Under `HEADS`."""
+        takes = format_duration(self.time_s) if self.time_s < inf else "never ends" if self.runs else "not possible"
+        model = format_duration(self.model_s) if self.model_s < inf else ""
+        moved = [(run.of_batch + run.of_inputs, run.of_results, run.fetches, run.most_used) for run in self.runs[:1]]
+        more = [text for a, b, n, c in moved for text in (format_size(a), format_size(b), f"{n:,}", format_size(c))]
+        return [self.allocation, format_size(self.least_bytes), takes, model, *(more or [""] * 4)]
 
-@dataclass(frozen=True, slots=True)
+    def facts(self) -> dict[str, object]:
+        """For programs; null where there is no number."""
+        told: dict[str, object] = {"allocation": self.allocation, "least_bytes": int(self.least_bytes)}
+        for name, value in (("time_s", self.time_s), ("model_s", self.model_s)):
+            told[name] = value if value < inf else None
+        for run in self.runs[:1]:
+            told |= {f"{name}_bytes": int(getattr(run, name)) for name in _BYTES} | {"fetches": run.fetches}
+        return told | {"is_possible": bool(self.runs)}
+
+
+@dataclass(frozen=True)
 class DataPlan:
     """All five, and the one to take: None where none is possible."""
 
+    name: str
     flow: DataFlow
     where: Environment
     options: tuple[Option, ...]
 
+    @cached_property
+    def ending(self) -> list[Option]:
+        """Those that end."""
+        return [option for option in self.options if option.time_s < inf]
+
     @property
     def chosen(self) -> Option | None:
         """The one that ends first; of equals, that which needs the least space."""
-        best = min(self.options, key=lambda option: (option.time_s, option.least_bytes))
-        return best if best.time_s < inf else None
+        return min(self.ending, key=lambda option: (option.time_s, option.least_bytes), default=None)
+
+    @property
+    def lead(self) -> str:
+        """What was played, and where."""
+        rates = f"{format_size(self.where.remote)}/s to home, {format_size(self.where.local)}/s within"
+        there = f"{count(self.where.nodes, 'node')}, {format_size(self.where.storage)} of space, {rates}"
+        return f"{count(len(self.flow.level), 'task')} in {count(len(self.flow.pipes) - 1, 'pipeline')}, on {there}"
 
     @property
     def why(self) -> str:
         """The reason in a sentence or two."""
-        chosen = self.chosen
-        if chosen is None:
+        if (chosen := self.chosen) is None:
             least = min(option.least_bytes for option in self.options)
             return f"no allocation is possible in {format_size(self.where.storage)}: give at least {format_size(least)}"
-        others = [option for option in self.options if option.time_s < inf and option is not chosen]
+        others = [option for option in self.ending if option is not chosen]
         slower = [f"{one.allocation} {100 * (one.time_s / chosen.time_s - 1):.1f} % later" for one in others]
         small = [f"{one.allocation} {format_size(one.least_bytes)}" for one in self.options if not one.runs]
-        parts = [f"{chosen.allocation} ends first, after {format_duration(chosen.time_s)}"]
-        parts += [", ".join(slower)] if slower else []
+        parts = [f"{chosen.allocation} ends first, after {format_duration(chosen.time_s)}", ", ".join(slower)]
         parts += [f"not possible, as the space needed is: {', '.join(small)}"] if small else []
-        return "; ".join(parts)
+        return "; ".join(filter(None, parts))
 
 
 def plan_data(workflow: Workflow, where: Environment, seed: int = 0) -> DataPlan:
@@ -73,24 +104,22 @@ def plan_data(workflow: Workflow, where: Environment, seed: int = 0) -> DataPlan
         least = flow.least_storage(one)
         runs = tuple(play(flow, one, where, draw) for draw in draws) if least <= where.storage else ()
         options.append(Option(one, least, runs, run_time_s(one, work, where) if work else inf))
-    return DataPlan(flow, where, tuple(options))
+    return DataPlan(workflow.name, flow, where, tuple(options))
 
 
 def as_canonical(flow: DataFlow) -> Workload | None:
     """Its six variables, where all pipelines are chains of one length."""
-    lengths = np.unique(np.diff(flow.pipes))
+    width, lengths = len(flow.pipes) - 1, np.unique(np.diff(flow.pipes))
     one_each = all((lists.degrees() == 1).all() for lists in (flow.inputs, flow.outputs))
-    if len(lengths) != 1 or not one_each or flow.parents.edges != len(flow.level) - (len(flow.pipes) - 1):
+    if len(lengths) != 1 or not one_each or flow.parents.edges != len(flow.level) - width:
         return None
-    mean = float(flow.run_s.mean())
-    spread = float(flow.run_s.std()) / mean if mean else 0.0
-    return Workload(
-        len(flow.pipes) - 1, int(lengths[0]), int(flow.batch_need), int(flow.files.max(initial=0)), mean, spread
-    )
+    mean, spread = float(flow.run_s.mean()), float(flow.run_s.std())
+    sizes = int(flow.batch_need), int(flow.files.max(initial=0))
+    return Workload(width, int(lengths[0]), *sizes, mean, spread / mean if mean else 0.0)
 
 
 def busy_nodes(run: Played) -> tuple[Ints, Ints]:
     """How many nodes have a job, from each of these times on."""
-    times = np.concatenate([run.start_s, run.end_s])
-    order = np.lexsort((np.repeat([1, -1], len(run.start_s)), times))
-    return times[order].astype(np.int64), np.cumsum(np.repeat([1, -1], len(run.start_s))[order])
+    times, step = np.concatenate([run.start_s, run.end_s]), np.repeat([1, -1], len(run.start_s))
+    order = np.lexsort((step, times))
+    return times[order].astype(np.int64), np.cumsum(step[order])

@@ -66,7 +66,7 @@ class DataFlow:
     def peaks(self) -> Floats:
         """The most space that each pipeline needs for its own files, one job after another, level by level."""
         order = np.lexsort((np.arange(len(self.level)), self.level, self.pipe_of))
-        return self._peaks(order, len(self.pipes) - 1, with_batch=False)
+        return np.maximum.reduceat(self._held(order, ((self.inputs, self.outputs), self.files)), self.pipes[:-1])
 
     def per_job(self, lists: Adjacency, values: Floats) -> Floats:
         """The sum of the values in each job's list."""
@@ -74,38 +74,26 @@ class DataFlow:
 
     def least_storage(self, allocation: str) -> float:
         """The least space in which the allocation is possible."""
-        batch, private = self.volumes.sum(), self.files.sum()
         if allocation == SLICE:
             order = np.lexsort((np.arange(len(self.level)), self.level))
-            return float(self._peaks(order, 1, with_batch=True)[0])
-        return float(
-            {
-                ALL: batch + private,
-                ALL_PRIVATE: self.batch_need + private,
-                ALL_BATCH: batch + self.peaks.max(),
-                MINIMAL: self.batch_need + self.peaks.max(),
-            }[allocation]
-        )
+            files = ((self.inputs, self.outputs), self.files)
+            return float(self._held(order, files, ((self.batch,), self.volumes)).max())
+        batch = self.volumes.sum() if allocation in (ALL, ALL_BATCH) else self.batch_need
+        return float(batch + (self.files.sum() if allocation in (ALL, ALL_PRIVATE) else self.peaks.max()))
 
-    def _peaks(self, order: Ints, pipes: int, *, with_batch: bool) -> Floats:
-        """Space held at most, by pipeline (or by all as one), where jobs run one at a time in this order."""
-        pipe_of, held, peak = self.pipe_of if pipes > 1 else np.zeros_like(self.pipe_of), [0.0] * pipes, [0.0] * pipes
-        new = self.own.tolist()
-        uses, sizes = self.uses.tolist(), self.files.tolist()
-        readers, there = np.bincount(self.batch.index, minlength=len(self.volumes)).tolist(), set[int]()
-        for job in order.tolist():
-            pipe = int(pipe_of[job])
-            volumes = self.batch.of(job).tolist() if with_batch else []
-            held[pipe] += new[job] + sum(self.volumes[v] for v in volumes if v not in there)
-            there.update(volumes)
-            peak[pipe] = max(peak[pipe], held[pipe])
-            for file in (*self.inputs.of(job).tolist(), *self.outputs.of(job).tolist()):
-                uses[file] -= 1 if self.is_kept[file] or file in self.inputs.of(job) else 0
-                held[pipe] -= sizes[file] if uses[file] == 0 else 0.0
-            for volume in volumes:
-                readers[volume] -= 1
-                held[pipe] -= self.volumes[volume] if readers[volume] == 0 else 0.0
-        return np.array(peak)
+    def _held(self, order: Ints, *kinds: tuple[tuple[Adjacency, ...], Floats]) -> Floats:
+        """The space held while each job runs, one at a time in this order: of all from its first use to its last."""
+        place, change = np.empty_like(order), np.zeros(len(order) + 1)
+        place[order] = np.arange(len(order))
+        for lists, sizes in kinds:
+            item = np.concatenate([each.index for each in lists])
+            when = place[np.concatenate([each.sources() for each in lists])]
+            first, last = np.full(len(sizes), len(order)), np.full(len(sizes), -1)
+            np.minimum.at(first, item, when)
+            np.maximum.at(last, item, when)
+            np.add.at(change, first, sizes)
+            np.subtract.at(change, np.where(last < 0, len(order), last + 1), sizes)
+        return np.cumsum(change[:-1])
 
     @cached_property
     def uses(self) -> Ints:
@@ -126,21 +114,11 @@ def canonical(work: Workload, seed: int = 0) -> DataFlow:
     first = jobs + jobs // depth  # of each job's two files in the pipeline's chain of one more
     ends = np.zeros((width, depth + 1), dtype=np.bool_)
     ends[:, depth] = work.private > 0
-    one_each = np.arange(len(jobs) + 1)
-    flow = DataFlow(
-        np.arange(width + 1) * depth,
-        stage,
-        np.maximum(0.0, work.run_s * (1 + work.variation * drawn)).ravel(),
-        Adjacency.from_edges(len(jobs), jobs[stage > 0], jobs[stage > 0] - 1),
-        Adjacency(one_each, stage),
-        Adjacency(one_each, first),
-        Adjacency(one_each, first + 1),
-        np.full(depth, float(work.batch)),
-        np.full(width * (depth + 1), float(work.private)),
-        ends.ravel(),
-    )
-    flow.__dict__["peaks"] = np.full(width, 2.0 * work.private)  # what the walk through all jobs would find
-    return flow
+    one_each, later = np.arange(len(jobs) + 1), jobs[stage > 0]
+    tasks = np.arange(width + 1) * depth, stage, np.maximum(0.0, work.run_s * (1 + work.variation * drawn)).ravel()
+    lists = Adjacency(one_each, stage), Adjacency(one_each, first), Adjacency(one_each, first + 1)
+    sizes = np.full(depth, float(work.batch)), np.full(width * (depth + 1), float(work.private))
+    return DataFlow(*tasks, Adjacency.from_edges(len(jobs), later, later - 1), *lists, *sizes, ends.ravel())
 
 
 def of_workflow(workflow: Workflow) -> DataFlow:
@@ -164,18 +142,11 @@ def of_workflow(workflow: Workflow) -> DataFlow:
 
     everyone = np.ones(len(pipe), dtype=np.bool_)
     kept = written & np.array([role == Role.ENDPOINT for role in found], dtype=np.bool_) & (sizes > 0)
-    return DataFlow(
-        np.flatnonzero(np.diff(pipe[order], prepend=-1, append=pipe.max() + 1)),
-        workflow.levels[order],
-        workflow.runtime_s[order],
-        lists(parents, everyone, place),
-        lists(workflow.inputs, is_batch, number),
-        lists(workflow.inputs, ~is_batch, private),
-        lists(workflow.outputs, ~is_batch, private),
-        sizes[is_batch],
-        sizes[~is_batch],
-        kept[~is_batch],
-    )
+    begins = np.flatnonzero(np.diff(pipe[order], prepend=-1, append=pipe.max() + 1))
+    batch, inputs = lists(workflow.inputs, is_batch, number), lists(workflow.inputs, ~is_batch, private)
+    edges = lists(parents, everyone, place), batch, inputs, lists(workflow.outputs, ~is_batch, private)
+    volumes, files = sizes[is_batch], sizes[~is_batch]
+    return DataFlow(begins, workflow.levels[order], workflow.runtime_s[order], *edges, volumes, files, kept[~is_batch])
 
 
 def _parents(workflow: Workflow, files: int) -> Adjacency:

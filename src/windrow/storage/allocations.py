@@ -134,19 +134,15 @@ def _batch_volumes(allocation: str, work: Workload, storage: int) -> float:
     """How many there is space for at once: the more, the less a barrier holds up. Infinite without barriers."""
     if allocation in _KEEPS_BATCH:
         return inf
-    private = (work.depth + 1) * work.width if allocation == ALL_PRIVATE else work.width + _steady(work, storage)
+    private = (work.depth + 1) * work.width if allocation == ALL_PRIVATE else work.width + at_once(SLICE, work, storage)
     return max(1, min(work.depth, (storage - private * work.private) // max(1, work.batch)))
-
-
-def _steady(work: Workload, storage: int) -> int:
-    return max(0, at_once(SLICE, work, storage))
 
 
 def _mean_at_once(allocation: str, work: Workload, where: Environment, is_printed: bool) -> float:
     """Pipelines at work, by which phases are counted; Slice has more of them at both ends (eq. 4.25)."""
     if allocation != SLICE:
         return min(at_once(allocation, work, where.storage), where.nodes)
-    jobs, steady = work.jobs, _steady(work, where.storage)
+    jobs, steady = work.jobs, at_once(SLICE, work, where.storage)
     wide = min(work.width, (where.storage - work.batch) // max(1, 2 * work.private))
     ends = min(wide, jobs // 2)
     if not is_printed:

@@ -57,18 +57,14 @@ def timer(w: Ints, s: Ints, f: Floats, node: int, when_s: float) -> None:
 
 
 @lean
-def flow(w: Ints, s: Ints, f: Floats, slot: int, size: float, weight: int) -> None:
-    """So much begins to cross the wide area; weight 0 ends it."""
-    s[at.ALL_WEIGHT] += weight - s[w[at.WEIGHT] + slot]
+def flow(w: Ints, s: Ints, f: Floats, slot: int, more: float, weight: int) -> float:
+    """So much more crosses the wide area, or it weighs otherwise; weight 0 ends it. What had not crossed before."""
+    before = s[w[at.WEIGHT] + slot]
+    left = max(0.0, f[w[at.FLOW_CLOCK] + slot] - f[at.SHARED]) * before if before else 0.0
+    s[at.ALL_WEIGHT] += weight - before
     s[w[at.WEIGHT] + slot] = weight
-    put(s, f, w[at.FLOW_CLOCK], w[at.FLOWS], slot, f[at.SHARED] + size / weight if weight else inf)
-
-
-@lean
-def remaining(w: Ints, s: Ints, f: Floats, slot: int) -> float:
-    """What of it has not crossed yet."""
-    weight = s[w[at.WEIGHT] + slot]
-    return max(0.0, f[w[at.FLOW_CLOCK] + slot] - f[at.SHARED]) * weight if weight else 0.0
+    put(s, f, w[at.FLOW_CLOCK], w[at.FLOWS], slot, f[at.SHARED] + (left + more) / weight if weight else inf)
+    return left
 
 
 @lean
@@ -106,8 +102,7 @@ def drop_volume(w: Ints, x: Floats, s: Ints, f: Floats, volume: int) -> None:
     if w[at.KEEPS_BATCH] or s[w[at.READERS_LEFT] + volume] > 0 or not s[w[at.IS_THERE] + volume]:
         return
     s[w[at.IS_THERE] + volume] = 0
-    f[at.OF_BATCH] -= remaining(w, s, f, w[at.NODES] + volume)
-    flow(w, s, f, w[at.NODES] + volume, 0.0, 0)
+    f[at.OF_BATCH] -= flow(w, s, f, w[at.NODES] + volume, 0.0, 0)
     f[w[at.MISSING] + volume] = x[w[at.VOLUME_SIZE] + volume]
     use(f, -x[w[at.VOLUME_SIZE] + volume])
 
@@ -156,17 +151,6 @@ def admit(w: Ints, x: Floats, s: Ints, f: Floats) -> bool:
 
 
 @lean
-def batch_space(w: Ints, x: Floats, s: Ints, task: int) -> float:
-    """Of those batch volumes of a job that have none yet."""
-    size = 0.0
-    for i in range(w[w[at.BATCH_AT] + task], w[w[at.BATCH_AT] + task + 1]):
-        volume = w[w[at.BATCH] + i]
-        if not s[w[at.IS_THERE] + volume]:
-            size += x[w[at.VOLUME_SIZE] + volume]
-    return size
-
-
-@lean
 def start(w: Ints, x: Floats, s: Ints, f: Floats, task: int, batch: float) -> None:
     """On the node that came free last."""
     s[at.IDLE] -= 1
@@ -185,35 +169,28 @@ def start(w: Ints, x: Floats, s: Ints, f: Floats, task: int, batch: float) -> No
         if f[w[at.MISSING] + volume] > 0.0:
             waits = True
             weight = s[w[at.WEIGHT] + slot]
-            if weight == 0:
-                s[at.FETCHES] += 1
-                f[at.OF_BATCH] += f[w[at.MISSING] + volume]
-            left = f[w[at.MISSING] + volume] if weight == 0 else remaining(w, s, f, slot)
-            flow(w, s, f, slot, left, weight + 1)
+            more = 0.0 if weight else f[w[at.MISSING] + volume]
+            s[at.FETCHES] += weight == 0
+            f[at.OF_BATCH] += more
+            flow(w, s, f, slot, more, weight + 1)
     s[w[at.PHASE] + node] = at.READS_BATCH
     f[w[at.OWN_S] + node] = f[at.NOW] + read_s
     timer(w, s, f, node, inf if waits else f[at.NOW] + read_s)
 
 
 @lean
-def read_inputs(w: Ints, x: Floats, s: Ints, f: Floats, node: int) -> None:
-    """After its batch volumes: inputs from home cross the wide area."""
-    far = x[w[at.FAR] + s[w[at.NODE_TASK] + node]]
-    if far > 0.0:
+def go_on(w: Ints, x: Floats, s: Ints, f: Floats, node: int, late_s: float) -> None:
+    """After batch volumes inputs from home cross the wide area; then it reads, computes and writes for a known time."""
+    task = s[w[at.NODE_TASK] + node]
+    far = x[w[at.FAR] + task]
+    if s[w[at.PHASE] + node] == at.READS_BATCH and far > 0.0:
         s[w[at.PHASE] + node] = at.READS_HOME
         f[at.OF_INPUTS] += far
         timer(w, s, f, node, inf)
         flow(w, s, f, node, far, 1)
     else:
-        compute(w, x, s, f, node, 0.0)
-
-
-@lean
-def compute(w: Ints, x: Floats, s: Ints, f: Floats, node: int, late_s: float) -> None:
-    """Read what is near, compute and write: for a time that is known."""
-    task = s[w[at.NODE_TASK] + node]
-    s[w[at.PHASE] + node] = at.COMPUTES
-    timer(w, s, f, node, f[at.NOW] + late_s + x[w[at.NEAR] + task] / x[at.LOCAL] + x[w[at.RUN] + task])
+        s[w[at.PHASE] + node] = at.COMPUTES
+        timer(w, s, f, node, f[at.NOW] + late_s + x[w[at.NEAR] + task] / x[at.LOCAL] + x[w[at.RUN] + task])
 
 
 @lean
@@ -273,12 +250,17 @@ def end_flow(w: Ints, x: Floats, s: Ints, f: Floats, slot: int) -> None:
     flow(w, s, f, slot, 0.0, 0)
     nodes = w[at.NODES]
     if slot < nodes:
-        compute(w, x, s, f, slot, x[at.LATENCY])
+        go_on(w, x, s, f, slot, x[at.LATENCY])
     elif slot < nodes + w[at.VOLUMES]:
         f[w[at.MISSING] + slot - nodes] = 0.0
-        for node in range(nodes):
-            if s[w[at.NODE_TASK] + node] >= 0 and s[w[at.PHASE] + node] == at.READS_BATCH:
-                wake(w, x, s, f, node)
+        for node in range(nodes):  # who waited goes on once none of its volumes is being fetched
+            task = s[w[at.NODE_TASK] + node]
+            if task >= 0 and s[w[at.PHASE] + node] == at.READS_BATCH and f[w[at.TIMER_CLOCK] + node] == inf:
+                fetched = 0
+                for i in range(w[w[at.BATCH_AT] + task], w[w[at.BATCH_AT] + task + 1]):
+                    fetched += s[w[at.WEIGHT] + nodes + w[w[at.BATCH] + i]]
+                if fetched == 0:
+                    timer(w, s, f, node, max(f[w[at.OWN_S] + node], f[at.NOW] + x[at.LATENCY]))
     else:
         task = slot - nodes - w[at.VOLUMES]
         pipe = w[w[at.PIPE_OF] + task]
@@ -287,18 +269,6 @@ def end_flow(w: Ints, x: Floats, s: Ints, f: Floats, slot: int) -> None:
                 let_go(w, x, s, f, pipe, w[w[at.OUT] + i])
         s[w[at.EXTRACTS] + pipe] -= 1
         end_pipe(w, s, pipe)
-
-
-@lean
-def wake(w: Ints, x: Floats, s: Ints, f: Floats, node: int) -> None:
-    """A node that waited for volumes goes on once none of them is being fetched."""
-    task = s[w[at.NODE_TASK] + node]
-    if f[w[at.TIMER_CLOCK] + node] < inf:
-        return
-    for i in range(w[w[at.BATCH_AT] + task], w[w[at.BATCH_AT] + task + 1]):
-        if s[w[at.WEIGHT] + w[at.NODES] + w[w[at.BATCH] + i]]:
-            return
-    timer(w, s, f, node, max(f[w[at.OWN_S] + node], f[at.NOW] + x[at.LATENCY]))
 
 
 @lean
@@ -326,13 +296,10 @@ def send_back(w: Ints, x: Floats, s: Ints, f: Floats, pipe: int) -> None:
             kept += 1
     s[at.READY] = kept
     for task in range(w[w[at.PIPE_AT] + pipe], w[w[at.PIPE_AT] + pipe + 1]):
-        slot = w[at.NODES] + w[at.VOLUMES] + task
-        f[at.OF_RESULTS] -= remaining(w, s, f, slot)
-        flow(w, s, f, slot, 0.0, 0)
+        f[at.OF_RESULTS] -= flow(w, s, f, w[at.NODES] + w[at.VOLUMES] + task, 0.0, 0)
         if s[w[at.STATUS] + task] == at.RUNNING:
             node = s[w[at.TASK_NODE] + task]
-            f[at.OF_INPUTS] -= remaining(w, s, f, node)
-            flow(w, s, f, node, 0.0, 0)
+            f[at.OF_INPUTS] -= flow(w, s, f, node, 0.0, 0)
             free_node(w, s, f, node)
         elif s[w[at.STATUS] + task] == at.DONE:
             f[at.BUSY] -= x[w[at.RUN] + task]
@@ -393,8 +360,11 @@ def start_all(w: Ints, x: Floats, s: Ints, f: Floats) -> None:
                 break
             continue
         task = w[w[at.ORDER] + s[w[at.HEAP]]]
-        batch = batch_space(w, x, s, task)
         pipe = w[w[at.PIPE_OF] + task]
+        batch = 0.0
+        for i in range(w[w[at.BATCH_AT] + task], w[w[at.BATCH_AT] + task + 1]):
+            if not s[w[at.IS_THERE] + w[w[at.BATCH] + i]]:
+                batch += x[w[at.VOLUME_SIZE] + w[w[at.BATCH] + i]]
         more = charge(w, x, s, f, pipe, x[w[at.OWN] + task]) - charge(w, x, s, f, pipe, 0.0)
         if f[at.USED] + more + batch > x[at.STORAGE]:
             break
@@ -432,7 +402,7 @@ def advance(w: Ints, x: Floats, s: Ints, f: Floats, until_s: float) -> int:
         while f[timers + s[timers + w[at.TIMERS] + 1]] <= next_s + soon:
             node = s[timers + w[at.TIMERS] + 1]
             if s[w[at.PHASE] + node] == at.READS_BATCH:
-                read_inputs(w, x, s, f, node)
+                go_on(w, x, s, f, node, 0.0)
             else:
                 end_task(w, x, s, f, node)
         while s[at.ALL_WEIGHT] and f[flows + s[flows + w[at.FLOWS] + 1]] - f[at.SHARED] <= share * soon:

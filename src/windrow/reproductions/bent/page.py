@@ -11,60 +11,45 @@ import numpy as np
 
 from windrow.recipes.workflows.applications import applications
 from windrow.report.page import Block
+from windrow.reproductions import paper
 from windrow.reproductions.bent.baselines import BASELINES, WHERE
 from windrow.reproductions.bent.plan import CHOICES, RATES, SWEEPS, Point, plan_bent
 from windrow.reproductions.charts import MARKERS, chart, short
-from windrow.reproductions.paper import (
-    Gallery,
-    Listing,
-    Paper,
-    PaperPlan,
-    Picture,
-    Report,
-    Texts,
-    bounded_claims,
-    claims_words,
-    printed,
-)
 from windrow.storage.allocations import ALL_BATCH, ALLOCATIONS, MINIMAL, SLICE, at_once, least_storage, run_time_s
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_TEXTS, _PRINTED = Texts("bent"), printed("bent")
+_TEXTS, _PRINTED = paper.Texts("bent"), paper.printed("bent")
 _SHOWN = (ALL_BATCH, SLICE, MINIMAL)
-_THREE = [name for name in BASELINES if name != "batch"]
-Failing = Sequence[Mapping[str, Sequence[float]]]
+Times = Mapping[str, Sequence[float]]
+Failing = Sequence[Times]
 
 
-def report(plan: PaperPlan, found: Sequence[Any]) -> Report:
+def report(plan: paper.PaperPlan, found: Sequence[Any]) -> paper.Report:
     """What the calls came to."""
-    cut = len(SWEEPS) * len(BASELINES)
+    cut, many = len(SWEEPS) * len(BASELINES), len(BASELINES)
     points = [point for each in found[:cut] for point in each]
-    baselines = dict(zip(BASELINES, found[cut : cut + len(BASELINES)], strict=True))
-    failing, counted, measured = found[cut + len(BASELINES) : -2], found[-2], found[-1]
+    baselines = dict(zip(BASELINES, found[cut : cut + many], strict=True))
+    failing, counted, measured = found[cut + many : -2], found[-2], found[-1]
     numbers = {name: [value] for name, value in (*counted.items(), *arithmetic(measured))}
     numbers |= {f"time {work} {one}": times for work, each in baselines.items() for one, times in each.items()}
     numbers |= {name: [value] for name, value in (*exact(), *lost(points), *crossovers(failing))}
-    said = bounded_claims(_PRINTED["claims"]["said"], lambda one: _measure(one, numbers))
+    said = paper.bounded_claims(_PRINTED["claims"]["said"], lambda one: _measure(one, numbers))
     ours = {choice: numbers[f"loss any three {choice}"][0] for choice in ("simulation", "Bent's model", "as printed")}
     first = "; ".join(f"by {choice} {value:.1f} %" for choice, value in ours.items())
-    return Report(
+    (title, lead), figures = _TEXTS["head"], [_picture(name, work, points) for name in SWEEPS for work in BASELINES]
+    return paper.Report(
         plan,
-        "Data-driven batch scheduling, run again",
-        "Bent (2005): roles of data, five storage allocations, and the choice among them by models and by simulation.",
-        [claims_words(said), f"Greatest loss of a choice over all points of figures 4.20 to 4.27: {first}."],
+        title,
+        lead,
+        [paper.claims_words(said), f"Greatest loss of a choice over all points of figures 4.20 to 4.27: {first}."],
         "every third point and few seeds. --full runs them all.",
         [
             _TEXTS.claims(said),
-            _baseline_block(baselines),
-            _TEXTS.block("losses", ("", "print", *CHOICES), _loss_rows(numbers)),
-            _failure_block(failing),
-            _TEXTS.block("roles", ("", "endpoint", "pipeline", "batch"), _role_rows(measured)),
-            Gallery(
-                "Figures 4.20 to 4.27", "", [_picture(name, work, points) for name in SWEEPS for work in BASELINES]
-            ),
-            Listing("What cannot be checked", _TEXTS["open"]["lines"]),
+            *_blocks(numbers, baselines, failing, measured),
+            paper.Gallery("Figures 4.20 to 4.27", "", figures),
+            paper.Listing("What cannot be checked", _TEXTS["open"]["lines"]),
         ],
         {
             "claims": [{"where": c.where, "what": c.what, "ours": c.ours, "agrees": c.agrees} for c in said],
@@ -94,7 +79,7 @@ def exact() -> Iterator[tuple[str, float]]:
 
 def lost(points: Sequence[Point]) -> Iterator[tuple[str, float]]:
     """The greatest loss of each way to choose, by figure and workload, where there is a choice."""
-    kinds = {**{name: [name] for name in BASELINES}, "all": list(BASELINES), "three": _THREE}
+    kinds = {**{name: [name] for name in BASELINES}, "all": [*BASELINES], "three": [*BASELINES][1:]}
     for sweep in (*SWEEPS, "any"):
         for kind, names in kinds.items():
             some = [p for p in points if sweep in (p.sweep, "any") and p.workload in names and len(p.times) > 1]
@@ -111,7 +96,7 @@ def crossovers(failing: Failing) -> Iterator[tuple[str, float]]:
         yield name, 1e6 * min((rate for rate, is_so in zip(RATES, behind, strict=True) if is_so), default=inf)
 
 
-def arithmetic(measured: Mapping[str, Sequence[float]]) -> Iterator[tuple[str, float]]:
+def arithmetic(measured: Times) -> Iterator[tuple[str, float]]:
     """Chapters 1 and 2 from the tables that are printed."""
     rows = [(measured[name], _PRINTED["roles"][name]) for name in measured if name != "amanda"]
     gaps = [abs(a - b) for ours, print_ in rows for a, b in zip(ours, print_, strict=True)]
@@ -133,48 +118,42 @@ def arithmetic(measured: Mapping[str, Sequence[float]]) -> Iterator[tuple[str, f
     yield "1.1 slowdown", max(slow)
 
 
-def _baseline_block(baselines: Mapping[str, Mapping[str, Sequence[float]]]) -> Block:
+def _blocks(
+    numbers: Mapping[str, Sequence[float]], baselines: Mapping[str, Times], failing: Failing, measured: Times
+) -> Iterator[Block]:
+    rows = [_row(work, times, work, 0.0) for work, times in baselines.items()]
+    yield _TEXTS.block("baselines", ("", *_SHOWN), rows)
     rows = []
-    for name, each in baselines.items():
-        models = {one: run_time_s(one, BASELINES[name], WHERE) / 1000 for one in each}
-        cells = [f"{np.mean(each[one]) / 1000:,.0f} ({models[one]:,.0f})" if one in each else "–" for one in _SHOWN]
-        rows.append((name, *cells))
-    return _TEXTS.block("baselines", ("", *_SHOWN), rows)
-
-
-def _loss_rows(numbers: Mapping[str, Sequence[float]]) -> Iterator[tuple[str, ...]]:
-    for sweep, said in SWEEPS.items():
+    for one, said in SWEEPS.items():
         for work in BASELINES:
-            losses = [f"{numbers[f'loss {sweep} {work} {choice}'][0]:.1f}" for choice in CHOICES]
-            yield (f"{said['figure']} {work}", f"{said['most']}", *losses)
+            losses = (f"{numbers[f'loss {one} {work} {by}'][0]:.1f}" for by in CHOICES)
+            rows.append((f"{said['figure']} {work}", f"{said['most']}", *losses))
+    yield _TEXTS.block("losses", ("", "print", *CHOICES), rows)
+    rows = [_row(f"{1e6 * rate:g}", times, "mixed", rate) for rate, times in zip(RATES, failing, strict=True)]
+    yield _TEXTS.block("failures", ("rate", *_SHOWN), rows, runs=len(failing[0][SLICE]))
+    both = [(name, row, _PRINTED["roles"][name]) for name, row in measured.items()]
+    rows = [(name, *(f"{ours[k]:,.2f} / {said[k]:,.2f}" for k in (1, 5, 9))) for name, ours, said in both]
+    yield _TEXTS.block("roles", ("", "endpoint", "pipeline", "batch"), rows)
 
 
-def _failure_block(failing: Failing) -> Block:
-    rows = []
-    for rate, each in zip(RATES, failing, strict=True):
-        where = replace(WHERE, failures_per_s=rate)
-        models = {one: run_time_s(one, BASELINES["mixed"], where) / 1000 for one in each}
-        told = {one: f"{model:,.0f}" if model < inf else "–" for one, model in models.items()}
-        cells = [f"{np.mean(each[one]) / 1000:,.0f} ± {np.std(each[one]) / 1000:,.0f} ({told[one]})" for one in _SHOWN]
-        rows.append((f"{1e6 * rate:g}", *cells))
-    return _TEXTS.block("failures", ("rate", *_SHOWN), rows, runs=len(failing[0][SLICE]))
+def _row(label: str, times: Times, workload: str, rate: float) -> tuple[str, ...]:
+    """In thousands of seconds: mean, deviation, and the model."""
+    cells, where = [], replace(WHERE, failures_per_s=rate)
+    for one in _SHOWN:
+        model = run_time_s(one, BASELINES[workload], where) / 1000
+        mean, spread = (float(of(times.get(one, (0.0,)))) / 1000 for of in (np.mean, np.std))
+        told = f"{mean:,.0f} ± {spread:,.0f} ({model:,.0f})".replace("inf", "–")
+        cells.append(told if one in times else "–")
+    return label, *cells
 
 
-def _role_rows(measured: Mapping[str, Sequence[float]]) -> Iterator[tuple[str, ...]]:
-    for name, row in measured.items():
-        yield (name, *(f"{row[k]:,.2f} / {_PRINTED['roles'][name][k]:,.2f}" for k in (1, 5, 9)))
-
-
-def _picture(name: str, workload: str, points: Sequence[Point]) -> Picture:
+def _picture(name: str, workload: str, points: Sequence[Point]) -> paper.Picture:
     said, texts = SWEEPS[name], _TEXTS["figures"]
     here = [point for point in points if (point.sweep, point.workload) == (name, workload)]
     rates: dict[str, list[float]] = {one: [] for one in ALLOCATIONS}
-    base = BASELINES[workload]
     for point in here:
-        jobs = round(point.x * said["scale"]) * base.depth if name == "width" else base.jobs
-        jobs = base.width * round(point.x) if name == "depth" else jobs
         for one, values in rates.items():
-            values.append(3600 * jobs / point.times[one] if one in point.times else np.nan)
+            values.append(3600 * point.jobs / point.times[one] if one in point.times else np.nan)
     shown = {one: values for one, values in rates.items() if not np.isnan(values).all()}
 
     def draw(axes: Axes) -> None:
@@ -187,7 +166,7 @@ def _picture(name: str, workload: str, points: Sequence[Point]) -> Picture:
         (f"{p.x:g}", *("–" if np.isnan(v[k]) else short(v[k]) for v in shown.values())) for k, p in enumerate(here)
     )
     block = Block(title, texts["words"].format(axis=said["axis"]), (said["axis"], *shown), lines)
-    return Picture(chart(draw, title, x=said["axis"], y="jobs per hour"), block)
+    return paper.Picture(chart(draw, title, x=said["axis"], y="jobs per hour"), block)
 
 
-PAPER = Paper(plan_bent, report, "own workloads and environment", needs=("matplotlib",))
+PAPER = paper.Paper(plan_bent, report, "own workloads and environment", needs=("matplotlib",))

@@ -20,7 +20,7 @@ from windrow.reproductions.bent.baselines import BASELINES, WHERE
 from windrow.reproductions.bent.caches import fetches, scan_rate
 from windrow.reproductions.paper import PaperPlan, Wishes, printed
 from windrow.sim.flows import canonical, play, play_all
-from windrow.storage.allocations import ALL_BATCH, Environment, Workload, best, possible, run_time_s
+from windrow.storage.allocations import ALL_BATCH, Environment, Workload, best, possible
 
 SWEEPS = printed("bent", "sweeps")
 WRONG = 0.2
@@ -35,8 +35,8 @@ class Point(NamedTuple):
     sweep: str
     workload: str
     x: float
+    jobs: int
     times: dict[str, float]
-    models: dict[str, float]
     losses: dict[str, float]
 
 
@@ -46,7 +46,7 @@ def plan_bent(wishes: Wishes) -> PaperPlan:
     calls: list[Any] = [partial(sweep, name, work, step) for name in SWEEPS for work in BASELINES]
     calls += [partial(failing, 0.0, 3, work) for work in BASELINES]
     calls += [partial(failing, rate, 30 if wishes.full else 4) for rate in RATES]
-    calls += [partial(counted), partial(measured, tuple(applications()) if wishes.full else ("blast", "hf", "amanda"))]
+    calls += [counted, partial(measured, tuple(applications()) if wishes.full else ("blast", "hf", "amanda"))]
     return PaperPlan("full" if wishes.full else "quick", calls=tuple(calls), calls_are="playing")
 
 
@@ -74,8 +74,7 @@ def sweep(name: str, workload: str, step: int) -> list[Point]:
         work, where = place(name, BASELINES[workload], x)
         times = mean_times(work, where, _JUDGES)
         if times:
-            models = {one: run_time_s(one, work, where) for one in times}
-            points.append(Point(name, workload, x, times, models, losses(work, where, times)))
+            points.append(Point(name, workload, x, work.jobs, times, losses(work, where, times)))
     return points
 
 
