@@ -16,36 +16,11 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from windrow.errors import InputError
+from windrow.files import table_beside
 from windrow.model.trace import APART, DUP, KINDS, MAP_READ, MAP_WRITE, READ, UNKNOWN, WRITE, Files, Records, is_apart
 
-_TABLE = (  # kind of operation, the method of a reading that follows it, calls
-    ("open", "open", "open openat openat2 creat"),
-    ("dup", "dup", "dup dup2 dup3"),
-    ("close", "close", "close"),
-    ("read", "", "read pread64 readv preadv preadv2"),
-    ("write", "", "write pwrite64 writev pwritev pwritev2"),
-    ("seek", "seek", "lseek"),
-    ("stat", "stat", "stat lstat fstat newfstatat fstatat64 statx"),
-    ("other", "dup", "fcntl"),
-    ("other", "rename", "rename renameat renameat2"),
-    ("other", "link", "link linkat"),
-    ("other", "unlink", "unlink unlinkat"),
-    ("other", "truncate", "truncate ftruncate"),
-    ("other", "chdir", "chdir fchdir"),
-    ("other", "", "access faccessat faccessat2 readlink readlinkat getdents getdents64 mkdir mkdirat rmdir symlink"),
-    (
-        "other",
-        "",
-        "symlinkat ioctl fsync fdatasync flock fallocate chmod fchmod fchmodat chown fchown fchownat utimensat",
-    ),
-    ("other", "", "statfs fstatfs"),
-    ("", "map", "mmap"),
-    ("", "exec", "execve execveat"),
-    ("", "fork", "clone clone3 fork vfork"),
-    ("", "copy", "sendfile copy_file_range splice"),
-    ("", "", "io_uring_setup"),
-)
-_OP_OF = {name: KINDS.index(kind) if kind else -1 for kind, _, names in _TABLE for name in names.split()}
+_CALLS = table_beside(__file__)["calls"]
+_OP_OF = {name: KINDS.index(row["kind"]) if row["kind"] else -1 for row in _CALLS for name in row["names"]}
 CALLS = tuple(_OP_OF)
 """What is to be traced."""
 
@@ -285,4 +260,4 @@ class Reading:
 
 
 _STILL = -9  # in place of a file: a seek that moved nothing
-_FOLLOWED = {name: getattr(Reading, f"_{how}") for _, how, names in _TABLE if how for name in names.split()}
+_FOLLOWED = {name: getattr(Reading, f"_{row['follow']}") for row in _CALLS if row["follow"] for name in row["names"]}

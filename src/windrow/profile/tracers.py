@@ -91,7 +91,9 @@ class Tracing:
     def run(self, stage: Stage, folder: str = ".", env: Env = None, stdout: int | None = None) -> Stage:
         """Run the stage's command in this folder, traced. Its times, memory and exit code are filled in."""
         if not shutil.which(stage.command[0], path=(env or os.environ).get("PATH")) and "/" not in stage.command[0]:
-            raise UserError(f"there is no command {stage.command[0]!r}; check its spelling")
+            raise UserError(
+                f"there is no command {stage.command[0]!r}; check it, or name tasks of a workflow by --tasks"
+            )
         records, files, begin = self.reading.records, self.reading.files, len(self.reading.records.op)
         how = {"cwd": os.path.realpath(folder), "env": env, "stdout": stdout}
         heard = _Heard(self.reading) if self.detail == "files" else None

@@ -51,7 +51,7 @@ def test_two_instances_tell_batch_from_endpoint(detail: str, here: Path, capsys:
     assert roles == {"table": "batch", **dict.fromkeys(("in-1", "in-2", "out-1", "out-2"), "endpoint")}
     assert found["verdicts"][0].startswith("A batch-pipeline workload: 2 instances")
     assert found["detail"] == detail
-    assert main(["profile", "show", "x.profile", "--html", "x.html"]) == 0
+    assert main(["profile", "show", "x", "--html", "x.html"]) == 0
     assert "Volume by role" in capsys.readouterr().out
     assert ("Caches" in (here / "x.html").read_text()) == (detail == "bytes")
 
@@ -97,7 +97,7 @@ def test_applications_are_told_as_their_table_has_them(here: Path, capsys: pytes
     ("words", "message"),
     [
         (["show", "in-1"], "in-1: this is not a profile"),
-        (["show", "none"], "none: no such file"),
+        (["show", "none"], "none.profile: no such file"),
         (["w.yaml", "--tasks", "none"], "unknown task 'none'"),
         (["--again", "a b", "--", "true"], "--again a b: give"),
         (["--", "no-such-command"], "there is no command 'no-such-command'"),

@@ -42,7 +42,8 @@ def run(args: argparse.Namespace) -> int:
         need_parquet("--parquet")
     output = None
     if args.words[0] == "show" and len(args.words) == 2 and not args.tasks:
-        profile = read_profile(args.words[1])
+        name = args.words[1]
+        profile = read_profile(name if Path(name).exists() else f"{name.removesuffix('.profile')}.profile")
     else:
         profile = _traced_tasks(args) if args.tasks else _traced_command(args)
         output = args.output or f"{profile.trace.stages[0].name}.profile"
