@@ -101,6 +101,7 @@ def test_applications_are_told_as_their_table_has_them(here: Path, capsys: pytes
         (["w.yaml", "--tasks", "none"], "unknown task 'none'"),
         (["--again", "a b", "--", "true"], "--again a b: give"),
         (["--", "no-such-command"], "there is no command 'no-such-command'"),
+        (["--", "./in-1"], "there is no command './in-1'"),
         (["show", "b.profile", "--into", "in-1"], "native workflows only"),
     ],
 )

@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
     output = None
     if args.words[0] == "show" and len(args.words) == 2 and not args.tasks:
         name = args.words[1]
-        profile = read_profile(name if Path(name).exists() else f"{name.removesuffix('.profile')}.profile")
+        profile = read_profile(name if os.path.exists(name) else f"{name.removesuffix('.profile')}.profile")  # noqa: PTH110  (any name)
     else:
         profile = _traced_tasks(args) if args.tasks else _traced_command(args)
         output = args.output or f"{profile.trace.stages[0].name}.profile"
