@@ -90,7 +90,7 @@ class Tracing:
 
     def run(self, stage: Stage, folder: str = ".", env: Env = None, stdout: int | None = None) -> Stage:
         """Run the stage's command in this folder, traced. Its times, memory and exit code are filled in."""
-        program = str(Path(folder, stage.command[0])) if "/" in stage.command[0] else stage.command[0]
+        program = str(Path(folder).absolute() / stage.command[0]) if "/" in stage.command[0] else stage.command[0]
         if not shutil.which(program, path=(env or os.environ).get("PATH")):
             raise UserError(
                 f"there is no command {stage.command[0]!r}; check it, or name tasks of a workflow by --tasks"

@@ -1,7 +1,6 @@
 """`windrow profile`: commands and tasks traced for true, shown again, drawn, and merged into workflows."""
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -123,7 +122,9 @@ def test_without_a_tracer_it_says_what_to_do(monkeypatch: pytest.MonkeyPatch) ->
 def test_a_command_that_fails_is_told(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     if tracers.listener_fault():
         pytest.skip("no listening to calls here")
-    assert main(["profile", "--detail", "files", "--", sys.executable, "-S", "-c", "raise SystemExit(3)"]) == 1
+    Path("fail").write_text("#!/bin/sh\nexit 3\n")
+    Path("fail").chmod(0o755)
+    assert main(["profile", "--detail", "files", "--", "./fail"]) == 1
     assert "ended with exit code 3" in capsys.readouterr().err
 
 
