@@ -7,7 +7,7 @@ Rules, the first that applies:
 4. Only read: by two or more pipelines *batch*, by one of several *endpoint*.
 5. Only read, and one pipeline traced: a guess. Programs and libraries, and what is outside the folder of the run, are
    taken for *batch*, the rest for *endpoint*.
-What a user declares wins; a contradiction is a warning.
+What a user declares wins; a contradiction is a warning, and so is a file of the folder that is not among the declared.
 """
 
 from collections.abc import Mapping
@@ -42,11 +42,10 @@ _Seen = tuple[dict[int, int], dict[int, int], dict[int, int]]
 
 def infer(measures: Measures, folder: str, declared: Mapping[str, str] | None = None) -> Roles:
     """The roles of all files touched. `folder`: where the commands ran; `declared`: roles by path."""
-    roles, inside = Roles(), f"{folder.rstrip('/')}/"
+    files, roles, inside = measures.trace.files, Roles(), f"{folder.rstrip('/')}/"
     mapped = set(measures.trace.file[measures.trace.op == MAP_READ].tolist())
     for number, seen in _seen(measures).items():
-        path = measures.trace.files.paths[number]
-        role = _role(roles, measures.trace.files, number, seen)
+        path, role = files.paths[number], _role(roles, files, number, seen)
         if not role and measures.trace.pipelines > 1:
             role = BATCH if len(seen[1]) > 1 else ENDPOINT
         elif not role:
@@ -57,6 +56,11 @@ def infer(measures: Measures, folder: str, declared: Mapping[str, str] | None = 
         if wanted != role and number not in roles.guessed:
             roles.warnings.append(f"{path} is declared as {wanted} data, but was used as {role} data")
         roles.of[number] = wanted
+        if declared and path not in declared and path.startswith(inside) and not files.gone[number]:
+            uses = measures.file == number
+            names = {measures.trace.stages[stage].name for stage in measures.stage[uses]}
+            way = "writes" if measures.is_write[uses].any() else "reads"
+            roles.warnings.append(f"{listed(sorted(names))} {way} {path}, which is not declared")
     return roles
 
 

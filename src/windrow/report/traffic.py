@@ -45,23 +45,17 @@ def blocks(told: Told) -> list[Block]:
     role_heads = [f"{role[0].upper()}.{amount}" for role in roles for amount in amounts]
     kinds = [[f"{n:,} ({n / max(1, row['operations']):.0%})" for n in row["kinds"].values()] for row in rows]
     ratios = [[_number(row[key]) for key in _RATIOS] for row in rows]
+    servers = [f"{name} ({speed} MB/s)" for name, speed in SERVERS_MB_S.items()]
     found = [
         table("resources", _USED, [_resources(row) for row in rows]),
         table("volume", heads, [volumes([row["volume"], row["reads"], row["writes"]]) for row in rows]),
         table("operations", KINDS, kinds),
         table("roles", role_heads, [volumes([row["roles"][role] for role in roles]) for row in rows]),
         table("ratios", list(_RATIOS.values()), ratios),
-        plain("scalability", ("what reaches it", "time", *_servers()), tuple(map(_fed, told["scalability"]))),
+        plain("scalability", ("what reaches it", "time", *servers), tuple(map(_fed, told["scalability"]))),
         plain("files", ("file", "role", "way", *(name[:-6] for name in _FILE)), _files(told["files"])),
     ]
-    return [block for block in found if has_bytes or block.title not in (texts[k][0] for k in _OF_BYTES)]
-
-
-_OF_BYTES = ("operations", "ratios", "scalability")
-
-
-def _servers() -> list[str]:
-    return [f"{name} ({speed} MB/s)" for name, speed in SERVERS_MB_S.items()]
+    return found if has_bytes else [found[0], found[1], found[3], found[6]]
 
 
 def _resources(row: Told) -> list[str]:

@@ -125,9 +125,7 @@ def _traced_tasks(args: argparse.Namespace) -> Profile:
         for t in sorted(pipeline, key=lambda task: pipeline[task])
     ]
     paths = [os.path.realpath(whole_path(work[0][1], file.id)) for file in workflow.files]
-    profile = _traced(args, work, dict(zip(paths, roles(workflow)[0], strict=True)))
-    profile.notes += _undeclared(profile)
-    return profile
+    return _traced(args, work, dict(zip(paths, roles(workflow)[0], strict=True)))
 
 
 def _traced(args: argparse.Namespace, work: list[tuple[Any, str, Any]], declared: dict[str, str]) -> Profile:
@@ -142,18 +140,6 @@ def _traced(args: argparse.Namespace, work: list[tuple[Any, str, Any]], declared
     if apart := tracing.reading.apart_bytes:
         notes.append(f"{apart:,} bytes went through pipes, terminals and devices, and are not counted")
     return Profile(tracing.trace(), os.path.realpath(work[0][1]), declared, notes)
-
-
-def _undeclared(profile: Profile) -> list[str]:
-    """Files of the workflow's folder that tasks use and the workflow does not name."""
-    measures, files = profile.analysed()[0], profile.trace.files
-    uses = zip(measures.file.tolist(), measures.stage.tolist(), measures.is_write.tolist(), strict=True)
-    return [
-        f"{profile.trace.stages[stage].name} {'writes' if is_write else 'reads'} {path}, which is not declared"
-        for file, stage, is_write in uses
-        if (path := files.paths[file]) not in profile.declared and not files.gone[file]
-        if path.startswith(f"{profile.folder}/")
-    ]
 
 
 def _write_rows(profile: Profile, path: str) -> None:
