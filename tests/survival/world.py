@@ -21,7 +21,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from msgspec import to_builtins
+
 from windrow.app.runs import RunPaths, RunView, all_runs
+from windrow.report.run.view import status_view
 
 MARK = "WINDROW_TEST_WORLD"
 
@@ -145,10 +148,10 @@ class World:
         return all_runs(self.folder / ".windrow" / "runs")[-1]
 
     def status(self) -> dict[str, Any]:
-        code, out = self.windrow("status", "--json")
-        assert code == 0, out
-        found: dict[str, Any] = json.loads(out)
-        return found
+        """What `windrow status --json` says, without a process for it."""
+        with contextlib.closing(RunView(self.latest)) as told:
+            found: dict[str, Any] = to_builtins(status_view(told))
+            return found
 
     def wait_for(self, what: Callable[[], Any], patience_s: float = 200.0) -> None:
         """Wait until it holds."""
