@@ -17,8 +17,7 @@ from windrow.model.wording import count
 from windrow.sim.flows import DataFlow, Played, of_workflow, play
 from windrow.storage.allocations import ALLOCATIONS, Environment, Workload, run_time_s
 
-SEEDS = 5
-"""Draws of failures, where nodes fail; the mean counts."""
+SEEDS = 5  # draws of failures, where nodes fail; the mean counts
 _BYTES = ("of_batch", "of_inputs", "of_results", "most_used")
 HEADS = ("", "needs", "takes", "Bent's model", "from home", "to home", "fetches", "most space")
 

@@ -26,8 +26,7 @@ from windrow.model.graph import Adjacency
 from windrow.storage.allocations import ALL, ALL_BATCH, ALL_PRIVATE, ALLOCATIONS, MINIMAL, SLICE, Environment, Workload
 from windrow.storage.roles import Role, roles
 
-_MOST_FAILURES = 1 << 16
-"""After so many a run counts as one that never ends."""
+_MOST_FAILURES = 1 << 16  # after so many a run counts as one that never ends
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,9 +52,7 @@ class DataFlow:
     @cached_property
     def is_written(self) -> NDArray[np.bool_]:
         """Of each file; the others come from home."""
-        written = np.zeros(len(self.files), dtype=np.bool_)
-        written[self.outputs.index] = True
-        return written
+        return np.isin(np.arange(len(self.files)), self.outputs.index)
 
     @cached_property
     def batch_need(self) -> float:
@@ -83,8 +80,7 @@ class DataFlow:
 
     def _held(self, order: Ints, *kinds: tuple[tuple[Adjacency, ...], Floats]) -> Floats:
         """The space held while each job runs, one at a time in this order: of all from its first use to its last."""
-        place, change = np.empty_like(order), np.zeros(len(order) + 1)
-        place[order] = np.arange(len(order))
+        place, change = np.argsort(order), np.zeros(len(order) + 1)
         for lists, sizes in kinds:
             item = np.concatenate([each.index for each in lists])
             when = place[np.concatenate([each.sources() for each in lists])]
@@ -126,15 +122,12 @@ def of_workflow(workflow: Workflow) -> DataFlow:
     found, _ = roles(workflow)
     sizes = np.array([file.size_bytes for file in workflow.files], dtype=np.float64)
     readers = np.bincount(workflow.inputs.index, minlength=len(sizes))
-    written = np.zeros(len(sizes), dtype=np.bool_)
-    written[workflow.outputs.index] = True
+    written = np.isin(np.arange(len(sizes)), workflow.outputs.index)
     is_batch = ~written & ((readers > 1) | np.array([role == Role.BATCH for role in found], dtype=np.bool_))
     parents = _parents(workflow, len(sizes))
     pipe = _components(parents)
     order = np.lexsort((np.arange(len(pipe)), workflow.levels, pipe))
-    place, number = np.empty_like(order), np.cumsum(is_batch) - 1
-    place[order] = np.arange(len(order))
-    private = np.cumsum(~is_batch) - 1
+    place, number, private = np.argsort(order), np.cumsum(is_batch) - 1, np.cumsum(~is_batch) - 1
 
     def lists(edges: Adjacency, chosen: NDArray[np.bool_], numbers: Ints) -> Adjacency:
         kept = chosen[edges.index]
@@ -186,7 +179,6 @@ class Played:
     of_batch: float
     of_inputs: float
     of_results: float
-    busy_s: float
     most_used: float
 
 
@@ -215,10 +207,10 @@ class FlowSimulation:
 
     def played(self, outcome: int) -> Played:
         """What there is to tell by now."""
-        state, numbers, jobs = self._state, self._state.view(np.float64), len(self._flow.level)
+        state, numbers, jobs = self._state, self._arrays[3], len(self._flow.level)
         begins, ends = (numbers[self._tables[one] :][:jobs].copy() for one in (at.START_S, at.END_S))
         time_s = float(numbers[at.NOW]) if outcome in (kernel.OVER, kernel.PAUSED) else inf
-        places = (at.MOVED, at.OF_BATCH, at.OF_INPUTS, at.OF_RESULTS, at.BUSY, at.MOST_USED)
+        places = (at.MOVED, at.OF_BATCH, at.OF_INPUTS, at.OF_RESULTS, at.MOST_USED)
         sums = [float(numbers[one]) for one in places]
         return Played(self.allocation, time_s, begins, ends, int(state[at.FETCHES]), int(state[at.HITS]), *sums)
 
@@ -227,14 +219,12 @@ def _tables(flow: DataFlow, allocation: str, where: Environment, failures: tuple
     keeps = allocation in (ALL, ALL_BATCH)
     jobs = np.arange(len(flow.level))
     order = np.lexsort((jobs, flow.level, flow.pipe_of) if keeps else (jobs, flow.level))
-    rank = np.empty_like(order)
-    rank[order] = jobs
     pipes = len(flow.pipes) - 1
     whole = np.bincount(flow.pipe_of, flow.own, pipes).astype(np.float64)
     guarantee: Floats = {ALL: whole, ALL_PRIVATE: whole, ALL_BATCH: flow.peaks}.get(allocation, np.zeros(pipes))
     kids = flow.parents.reversed()
     regions: dict[int, Ints | Floats] = {
-        at.RUN: flow.run_s, at.PIPE_OF: flow.pipe_of, at.RANK: rank, at.ORDER: order,
+        at.RUN: flow.run_s, at.PIPE_OF: flow.pipe_of, at.RANK: np.argsort(order), at.ORDER: order,
         at.PARENTS: flow.parents.degrees(), at.BATCH_AT: flow.batch.start, at.BATCH: flow.batch.index,
         at.IN_AT: flow.inputs.start, at.IN: flow.inputs.index,
         at.OUT_AT: flow.outputs.start, at.OUT: flow.outputs.index, at.KIDS_AT: kids.start,

@@ -44,10 +44,7 @@ class Workload:
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """Where it runs: C nodes with `storage` in all, bandwidths to home and within, failures of all nodes per second.
-
-    `memory` is that of a node.
-    """
+    """Where it runs: C nodes with `storage` in all, bandwidths to home and within, failures of all; a node's memory."""
 
     nodes: int
     storage: int
@@ -83,11 +80,11 @@ def possible(work: Workload, storage: int) -> tuple[str, ...]:
 def at_once(allocation: str, work: Workload, storage: int) -> int:
     """How many pipelines can run at the same time (V_Exec), whatever the nodes; of Slice, while no depth begins."""
     room = storage - work.batch * (work.depth if allocation == ALL_BATCH else 1)
-    if allocation in (ALL, ALL_PRIVATE):
+    if allocation in (ALL, ALL_PRIVATE) or not work.private:
         return work.width
     if allocation == SLICE:
-        return min(work.width, (room - work.private * work.width) // max(1, work.private))
-    return min(work.width, room // max(1, 2 * work.private))
+        return min(work.width, (room - work.private * work.width) // work.private)
+    return min(work.width, room // (2 * work.private))
 
 
 def groups(allocation: str, work: Workload, storage: int) -> list[int]:
@@ -142,8 +139,7 @@ def _mean_at_once(allocation: str, work: Workload, where: Environment, is_printe
     """Pipelines at work, by which phases are counted; Slice has more of them at both ends (eq. 4.25)."""
     if allocation != SLICE:
         return min(at_once(allocation, work, where.storage), where.nodes)
-    jobs, steady = work.jobs, at_once(SLICE, work, where.storage)
-    wide = min(work.width, (where.storage - work.batch) // max(1, 2 * work.private))
+    jobs, (wide, steady) = work.jobs, (at_once(one, work, where.storage) for one in (MINIMAL, SLICE))
     ends = min(wide, jobs // 2)
     if not is_printed:
         wide, steady = min(wide, where.nodes), min(steady, where.nodes)
@@ -151,9 +147,6 @@ def _mean_at_once(allocation: str, work: Workload, where: Environment, is_printe
 
 
 def best(work: Workload, where: Environment, *, is_printed: bool = False) -> str | None:
-    """The allocation that the model would take: of the possible ones that with the least run time, the first of equals.
-
-    None where none is possible, or none would end.
-    """
+    """The allocation that the model would take, the first of equals; None where none is possible, or would end."""
     times = {one: run_time_s(one, work, where, is_printed=is_printed) for one in possible(work, where.storage)}
     return min((one for one, time_s in times.items() if time_s < inf), key=times.__getitem__, default=None)

@@ -23,10 +23,8 @@ from windrow.kernels.flows.state import Floats, Ints
 from windrow.kernels.jit import kernel, lean
 from windrow.kernels.run.heap import pop, push
 
-OVER, PAUSED, STUCK, FAILURES_END = range(4)
-"""How `advance` may come back."""
-INSTANT = 1e-9
-"""What is closer together, in seconds and as a share of the time, is at one instant."""
+OVER, PAUSED, STUCK, FAILURES_END = range(4)  # how `advance` may come back
+INSTANT = 1e-9  # what is closer together, in seconds and as a share of the time, is at one instant
 
 
 @lean
@@ -133,21 +131,18 @@ def open_pipe(w: Ints, x: Floats, s: Ints, f: Floats) -> None:
 @lean
 def admit(w: Ints, x: Floats, s: Ints, f: Floats) -> bool:
     """Open what may be opened now: whether there was any."""
-    if s[at.FIRST] == s[at.LAST] or (w[at.IS_GROUPED] and s[at.GROUP_LEFT] > 0):
+    if w[at.IS_GROUPED] and s[at.GROUP_LEFT] > 0:
         return False
-    if not w[at.IS_GROUPED]:
-        if f[at.USED] + x[w[at.GUARANTEE] + s[w[at.QUEUE] + s[at.FIRST] % w[at.PIPES]]] > x[at.STORAGE]:
-            return False
-        open_pipe(w, x, s, f)
-        return True
-    peaks = 0.0
-    last = s[at.LAST]
-    while s[at.FIRST] < last:
-        peaks += x[w[at.PEAK] + s[w[at.QUEUE] + s[at.FIRST] % w[at.PIPES]]]
-        if w[at.IS_BOUNDED] and s[at.GROUP_LEFT] > 0 and peaks > x[at.STORAGE] - x[at.BATCH_NEED]:
+    before, peaks = s[at.FIRST], 0.0
+    while s[at.FIRST] < s[at.LAST]:
+        pipe = s[w[at.QUEUE] + s[at.FIRST] % w[at.PIPES]]
+        peaks += x[w[at.PEAK] + pipe]
+        if not w[at.IS_GROUPED] and (s[at.FIRST] > before or f[at.USED] + x[w[at.GUARANTEE] + pipe] > x[at.STORAGE]):
+            break
+        if w[at.IS_BOUNDED] and s[at.FIRST] > before and peaks > x[at.STORAGE] - x[at.BATCH_NEED]:
             break
         open_pipe(w, x, s, f)
-    return True
+    return s[at.FIRST] > before
 
 
 @lean
@@ -210,7 +205,6 @@ def end_task(w: Ints, x: Floats, s: Ints, f: Floats, node: int) -> None:
     free_node(w, s, f, node)
     s[w[at.STATUS] + task] = at.DONE
     f[w[at.END_S] + task] = f[at.NOW]
-    f[at.BUSY] += x[w[at.RUN] + task]
     for i in range(w[w[at.IN_AT] + task], w[w[at.IN_AT] + task + 1]):
         let_go(w, x, s, f, pipe, w[w[at.IN] + i])
     for i in range(w[w[at.OUT_AT] + task], w[w[at.OUT_AT] + task + 1]):
@@ -301,8 +295,6 @@ def send_back(w: Ints, x: Floats, s: Ints, f: Floats, pipe: int) -> None:
             node = s[w[at.TASK_NODE] + task]
             f[at.OF_INPUTS] -= flow(w, s, f, node, 0.0, 0)
             free_node(w, s, f, node)
-        elif s[w[at.STATUS] + task] == at.DONE:
-            f[at.BUSY] -= x[w[at.RUN] + task]
         if s[w[at.STATUS] + task] != at.DONE:
             for i in range(w[w[at.BATCH_AT] + task], w[w[at.BATCH_AT] + task + 1]):
                 drop_volume(w, x, s, f, w[w[at.BATCH] + i])

@@ -29,13 +29,11 @@ HEADER = 64
 
 # The header of the state.
 IDLE, READY, FIRST, LAST, GROUP_LEFT, NEXT_FAILURE, FINISHED, HITS, FETCHES, ALL_WEIGHT = range(10)
-NOW, SHARED, USED, MOST_USED, MOVED, OF_BATCH, OF_INPUTS, OF_RESULTS, BUSY = range(10, 19)  # floats
+NOW, SHARED, USED, MOST_USED, MOVED, OF_BATCH, OF_INPUTS, OF_RESULTS = range(10, 18)  # floats
 STATE_HEADER = 20
 
-WAITING, READY_TASK, RUNNING, DONE = range(4)
-"""What a task can be."""
-READS_BATCH, READS_HOME, COMPUTES = range(3)
-"""What a node can be at."""
+WAITING, READY_TASK, RUNNING, DONE = range(4)  # what a task can be
+READS_BATCH, READS_HOME, COMPUTES = range(3)  # what a node can be at
 
 
 def tables(
@@ -47,7 +45,7 @@ def tables(
         header[place] = at
         at += len(region)
     tasks, volumes, files, pipes = (counts[one] for one in (TASKS, VOLUMES, FILES, PIPES))
-    timers, flows = power_of_two(nodes), power_of_two(nodes + volumes + tasks)
+    timers, flows = (max(2, 1 << (many - 1).bit_length()) for many in (nodes, nodes + volumes + tasks))
     counts = {**counts, NODES: nodes, TIMERS: timers, FLOWS: flows}
     lengths = {NODE_TASK: nodes, PHASE: nodes, OWN_S: nodes, IDLE_STACK: nodes}
     lengths |= {TIMER_CLOCK: 2 * timers, FLOW_CLOCK: 2 * flows, WEIGHT: flows, HEAP: tasks}
@@ -64,8 +62,3 @@ def tables(
         header[place : place + 1].view(np.float64)[0] = number
     parts = [header, *(np.ascontiguousarray(region).view(np.int64) for region in regions.values())]
     return np.concatenate(parts), words
-
-
-def power_of_two(least: int) -> int:
-    """The smallest one that is at least this, and at least 2."""
-    return max(2, 1 << (least - 1).bit_length())

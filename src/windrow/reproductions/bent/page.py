@@ -35,9 +35,14 @@ def report(plan: paper.PaperPlan, found: Sequence[Any]) -> paper.Report:
     numbers = {name: [value] for name, value in (*counted.items(), *arithmetic(measured))}
     numbers |= {f"time {work} {one}": times for work, each in baselines.items() for one, times in each.items()}
     numbers |= {name: [value] for name, value in (*exact(), *lost(points), *crossovers(failing))}
-    said = paper.bounded_claims(_PRINTED["claims"]["said"], lambda one: _measure(one, numbers))
-    ours = {choice: numbers[f"loss any three {choice}"][0] for choice in ("simulation", "Bent's model", "as printed")}
-    first = "; ".join(f"by {choice} {value:.1f} %" for choice, value in ours.items())
+
+    def measure(one: Mapping[str, Any]) -> list[float]:
+        values, others = numbers[one["of"]], numbers.get(one.get("less", ""), ())
+        return [100 * (1 - a / b) for a, b in zip(values, others, strict=True)] if others else values
+
+    said = paper.bounded_claims(_PRINTED["claims"]["said"], measure)
+    ways = ("simulation", "Bent's model", "as printed")
+    first = "; ".join(f"{way} {numbers[f'loss any three {way}'][0]:.1f} %" for way in ways)
     (title, lead), figures = _TEXTS["head"], [_picture(name, work, points) for name in SWEEPS for work in BASELINES]
     return paper.Report(
         plan,
@@ -57,13 +62,6 @@ def report(plan: paper.PaperPlan, found: Sequence[Any]) -> paper.Report:
             "points": [point._asdict() for point in points],
         },
     )
-
-
-def _measure(one: Mapping[str, Any], numbers: Mapping[str, Sequence[float]]) -> list[float]:
-    values = numbers[one["of"]]
-    if "less" not in one:
-        return [float(value) for value in values]
-    return [100 * (1 - a / b) for a, b in zip(values, numbers[one["less"]], strict=True)]
 
 
 def exact() -> Iterator[tuple[str, float]]:

@@ -15,12 +15,14 @@ import numpy as np
 
 from windrow.lab.data_plan import busy_nodes
 from windrow.profile.measures import Measures
+from windrow.profile.roles import infer
 from windrow.recipes.workflows.applications import application_trace, applications
 from windrow.reproductions.bent.baselines import BASELINES, WHERE
 from windrow.reproductions.bent.caches import fetches, scan_rate
 from windrow.reproductions.paper import PaperPlan, Wishes, printed
 from windrow.sim.flows import canonical, play, play_all
 from windrow.storage.allocations import ALL_BATCH, Environment, Workload, best, possible
+from windrow.storage.roles import Role
 
 SWEEPS = printed("bent", "sweeps")
 WRONG = 0.2
@@ -143,12 +145,7 @@ def counted() -> dict[str, float]:
             volume = 2048 * x // 100
             found[f"3.4 {order} {x}"] = fetches(volume, 2048, order, 64)
             found[f"3.4 hashed {order} {x}"] = fetches(volume, 2048, order, 64, is_hashed=True)
-    for x in (
-        20,
-        30,
-        40,
-        60,
-    ):  # percent of one disk of 512 MB; half of it for what a job reads, half for what it writes
+    for x in (20, 30, 40, 60):  # percent of one disk of 512 MB: half for what a job reads, half for what it writes
         work, where = Workload(32, 4, 0, x * 2560, 60, 0.1), Environment(16, 512_000, 1e9, 1e9)
         run = play(canonical(work, 1), ALL_BATCH, where)
         found[f"3.5 {x}"] = float(busy_nodes(run)[1].max())
@@ -159,19 +156,11 @@ def counted() -> dict[str, float]:
 
 
 def measured(names: tuple[str, ...]) -> dict[str, tuple[float, ...]]:
-    """Tables 2.4 from traces: files, traffic, unique and static MB of endpoint, pipeline and batch data."""
+    """Table 2.4 from traces, roles inferred: files, traffic, unique and static MB of endpoint, pipeline, batch data."""
     rows = {}
     for name in names:
         figures = Measures(application_trace(name))
-        role = {group["name"]: group["role"] for group in applications()[name]["files"]}
-        of_file = [role.get(_group(path)) for path in figures.trace.files.paths]
-        row: list[float] = []
-        for wanted in ("endpoint", "pipeline", "batch"):
-            amount = figures.amount(np.array([of_file[file] == wanted for file in figures.file], dtype=np.bool_))
-            row += [amount.files, amount.traffic / 1e6, amount.unique / 1e6, amount.static / 1e6]
-        rows[name] = tuple(row)
+        roles = infer(figures, "/pipeline-1")
+        found = [figures.amount(roles.uses(figures, role)) for role in (Role.ENDPOINT, Role.PIPELINE, Role.BATCH)]
+        rows[name] = tuple(x for a in found for x in (a.files, a.traffic / 1e6, a.unique / 1e6, a.static / 1e6))
     return rows
-
-
-def _group(path: str) -> str:
-    return path.rpartition("/")[2].rstrip("0123456789").rstrip("-_.")
