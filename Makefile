@@ -64,6 +64,7 @@ bench: $(VENV)/ready-dev  ## speed, side by side with what one would use instead
 	$(BIN)/python bench/streams.py
 	$(BIN)/python bench/light.py
 	$(BIN)/python bench/tracers.py
+	$(BIN)/python bench/flows.py
 
 prove: $(VENV)/ready-dev  ## what takes longer than tests may; writes docs/reference/proof.md; about an hour, or PARTS="hour cases"
 	sh tests/slurm/install

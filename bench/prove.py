@@ -1,6 +1,6 @@
 """What takes longer than tests may: thousands of random cases, every shape by every strategy, figures on test beds.
 
-    python bench/prove.py [hour] [cases] [faults] [failures] [copies] [matrices] [places] [trouble] [beds] [sites]
+    python bench/prove.py [hour] [cases] [faults] [failures] [copies] [storage] [matrices] [places] [trouble] [beds] [sites]
         [pairs] [ways]
 
 `make prove` runs all of it and writes `docs/reference/proof.md`, one section for each part, with the commit that it was
@@ -196,6 +196,20 @@ def _outcome(said: str) -> str:
     return counts[-1] if counts else "nothing"
 
 
+STORAGE: tuple[Row, ...] = (
+    (
+        "workloads that move data: the kernel against its law, 3,000 fresh cases",
+        ("tests/unit/sim/test_flows.py", "-n2"),
+        {"WINDROW_FUZZ": "50"},
+    ),
+    ("storage allocations: inclusions and models", ("tests/unit/storage", "-n2"), {"WINDROW_FUZZ": "50"}),
+    (
+        "caches block by block, every claim of the thesis has its measure",
+        ("tests/unit/reproductions/test_bent.py",),
+        {},
+    ),
+)
+
 Section = tuple[list[str], list[str]]
 
 
@@ -296,6 +310,7 @@ PARTS: dict[str, tuple[str, Callable[[], Section]]] = {
         "Copies of tasks where nodes fail",
         lambda: said_by("copies.py", "the same failures without and with copies, and 200 tasks on a failing Slurm"),
     ),
+    "storage": ("Files that take space", lambda: tests(STORAGE)),
     "matrices": ("Full matrices", lambda: tests(MATRICES)),
     "places": ("Far clusters, two Slurms, partitions", lambda: tests(PLACES)),
     "trouble": ("Real processes killed, disks full, Slurm as sites run it", lambda: tests(TROUBLE)),
