@@ -2,8 +2,8 @@
 
     python bench/flows.py [--quick]
 
-Fairness. The law (`tests/unit/sim/flow_law.py`) is written to be read, and looks at everything at each step; so a plain event
-loop would be many times as fast. Both take the same arrays, and must find the same end; the tables of the
+Fairness. The law (`tests/unit/sim/flow_law.py`) is written to be read, and looks at everything at each step: a plain
+event loop would be many times as fast. Both take the same arrays, and must find the same end; the tables of the
 simulation are built each time. The shortest of a few rounds counts.
 """
 

@@ -1,7 +1,7 @@
 """What takes longer than tests may: thousands of random cases, every shape by every strategy, figures on test beds.
 
-    python bench/prove.py [hour] [cases] [faults] [failures] [copies] [storage] [matrices] [places] [trouble] [beds] [sites]
-        [pairs] [ways]
+    python bench/prove.py [hour] [cases] [faults] [failures] [copies] [storage] [matrices] [places] [trouble] [beds]
+        [sites] [pairs] [ways]
 
 `make prove` runs all of it and writes `docs/reference/proof.md`, one section for each part, with the commit that it was
 run on; where only some parts are named, the other sections stay as they are. Every row is a command that anyone can
