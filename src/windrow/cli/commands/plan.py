@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from windrow.cli import options, terminal
 from windrow.cli import scenario as shared
-from windrow.cli.arguments import place, size_bytes
+from windrow.cli.arguments import place
 from windrow.cli.commands.run import MARGIN
 from windrow.cli.data_plan import show_data_plan
 from windrow.errors import UserError
@@ -48,10 +48,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     words = f"{options.ON}, as it is now; {options.SEVERAL}; --margin is then 1.2, as in windrow run"
     group = parser.add_argument_group("on a real queue, instead of a simulated one")
     group.add_argument("--on", metavar="SITE[,SITE...]", help=words)
-    add = options.adder(parser.add_argument_group("within a limit of space, instead of jobs of a queue"))
+    group = parser.add_argument_group("within a limit of space: with --on, or with --environment (there of all nodes)")
+    options.add_space(group)
     words = "a cluster with disks behind a wide area (TOML): play the storage allocations there, and choose one"
-    add("--environment FILE", place, help=words)
-    add("--space SIZE", size_bytes, help="space of all nodes, e.g. 250GB (default: what the file says)")
+    group.add_argument("--environment", type=place, metavar="FILE", help=words)
     output = parser.add_argument_group("output")
     words = "also print the alternatives considered, and why the winner won"
     output.add_argument("--explain", action="store_true", help=words)
@@ -63,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
     """Read, cut, print."""
     if args.environment is not None:
         return show_data_plan(args)
-    for name in ("space", "html"):
+    for name in ("html",) if args.on else ("space", "html"):
         if getattr(args, name) is not None:
             raise UserError(f"--{name} needs --environment FILE, which describes the cluster; see windrow plan --help")
     if args.on is not None:
@@ -220,7 +220,7 @@ def _run_on_queue(args: argparse.Namespace) -> int:
         if value is not None:
             raise UserError(f"--on plans on a real queue, {option} on a simulated one; give only one of them")
     factor = MARGIN if args.margin is None else args.margin
-    given = {name: getattr(args, name) for name in ("strategy", "cap", *options.COPIES)}
+    given = {name: getattr(args, name) for name in ("strategy", "cap", *options.COPIES, *options.SPACE)}
     order = RunRequest(Path(args.workflow), margin=factor, **given, **options.on_of(args.on))
     return show_order(order, as_json=args.json, explain=args.explain)
 
