@@ -96,7 +96,7 @@ class Reading:
                 name[0] != "p" and opened.file >= 0 and not opened.appends
             ):  # most calls: `_moved` said again, to be fast
                 place, opened.place = opened.place, opened.place + size
-                if opened.place > ends.get(opened.file, 0):
+                if size and opened.place > ends.get(opened.file, 0):
                     ends[opened.file] = opened.place
                 self.records.add(float(when), int(pid), op, opened.file, place, size)
                 continue
@@ -108,9 +108,9 @@ class Reading:
         """Bytes moved at a place, or where the descriptor stands, which then moves on."""
         end = self._ends.get(opened.file, 0)
         if place is None:
-            place = end if opened.appends and op == WRITE else opened.place
+            place = end if opened.appends and op == WRITE and size else opened.place
             opened.place = place + size
-        self._ends[opened.file] = max(end, place + size)
+        self._ends[opened.file] = max(end, place + size) if size else end
         self.apart_bytes += size if opened.file < 0 else 0
         self.records.add(when, pid, op, opened.file, place, size)
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.examples import some
 
 from windrow.model.trace import Stage
 from windrow.profile.measures import Measures
@@ -115,6 +116,33 @@ def test_strace_tells_bytes_exactly(tmp_path: Path) -> None:
     found = trace_known(tmp_path, "bytes")
     check_bytes(found)
     assert found["apart"] == 5
+
+
+@needs_strace
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", some(*[[1, 2, 3], *([n] for n in range(4, 60))]), ids=str)
+def test_random_programs_are_measured_to_the_byte(
+    seed: list[int], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """They count for themselves what they do to each file."""
+    program = Path(__file__).with_name("random_program.py")
+    for each in seed:
+        folder = tmp_path / str(each)
+        folder.mkdir()
+        tracing = Tracing("bytes")
+        command = (sys.executable, "-I", "-S", "-B", str(program), str(each), str(folder))
+        assert tracing.run(Stage("random", command=command), str(folder)).exit_code == 0
+        expected = json.loads(capfd.readouterr().err)
+        trace = tracing.trace()
+        measures = Measures(trace)
+        numbers = [n for n, path in enumerate(trace.files.paths) if path.startswith(f"{folder}/")]
+        for number, (read, written, unique, static, kinds) in zip(numbers, expected, strict=True):
+            uses = measures.file == number
+            found = measures.amount(uses)
+            ways = [measures.amount(uses & way).traffic for way in (~measures.is_write, measures.is_write)]
+            if found.files:  # else it was opened only
+                assert [*ways, found.unique, found.static] == [read, written, unique, static], (each, number)
+            assert measures.by_file[number] == {kind: n for kind, n in kinds.items() if n}, (each, number)
 
 
 @needs_listener
