@@ -87,6 +87,18 @@ class Measures:
         _, low, high = merged(self.file[use[kept]], start[kept], end[kept])
         return Amount(len(files), int(self.traffic[chosen].sum()), int((high - low).sum()), int(static.sum()))
 
+    def files(self) -> dict[str, Ints]:
+        """Of each file, by its number: bytes read and written, unique and static, and in how many uses which way."""
+        use, start, end = self._ranges
+        of, low, high = merged(self.file[use], start, end)
+        static = np.zeros(self._files, dtype=np.int64)
+        np.maximum.at(static, self.file, self.static)
+        found = {"unique_bytes": np.bincount(of, high - low, self._files), "static_bytes": static}
+        for way, chosen in (("read", ~self.is_write), ("written", self.is_write)):
+            found[f"{way}_bytes"] = np.bincount(self.file[chosen], self.traffic[chosen], self._files)
+            found[f"{way}_uses"] = np.bincount(self.file[chosen], minlength=self._files)
+        return {name: column.astype(np.int64) for name, column in found.items()}
+
     def kinds(self, stages: Ints | Sequence[int]) -> dict[str, int]:
         """Operations by kind, without those on what is no file."""
         rows = np.isin(self.trace.stage, stages) & (self.trace.file != APART)

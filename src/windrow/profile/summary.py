@@ -77,14 +77,16 @@ def _ratio(one: float, other: float) -> float | None:
 
 
 def _files(measures: Measures, roles: Roles) -> list[Told]:
-    files, found = measures.trace.files, []
+    files, columns, found = measures.trace.files, measures.files(), []
     for number, role in roles.of.items():
-        uses = measures.file == number
-        read, written, whole = (measures.amount(uses & way) for way in (~measures.is_write, measures.is_write, uses))
-        facts = {"path": files.paths[number], "role": role, "is_guess": number in roles.guessed}
-        facts |= {"ways": "r" * read.files + "w" * written.files, "operations": measures.by_file[number]}
-        facts |= {"read_bytes": read.traffic, "written_bytes": written.traffic, "unique_bytes": whole.unique}
-        facts |= {"static_bytes": whole.static, "is_new": files.made[number], "is_deleted": files.gone[number]}
+        facts: Told = {"path": files.paths[number], "role": role, "is_guess": number in roles.guessed}
+        facts |= {name: int(column[number]) for name, column in columns.items()}
+        facts |= {
+            "is_new": files.made[number],
+            "is_deleted": files.gone[number],
+            "operations": measures.by_file[number],
+        }
+        facts["ways"] = "r" * (facts.pop("read_uses") > 0) + "w" * (facts.pop("written_uses") > 0)
         found.append(facts)
     return sorted(found, key=lambda file: (-file["read_bytes"] - file["written_bytes"], -file["static_bytes"]))
 

@@ -54,6 +54,23 @@ def test_amounts_are_those_of_single_bytes(calls: list[Call]) -> None:
             assert amount.static == sum(max(size for (_, f), size in longest.items() if f == file) for file in touched)
 
 
+@given(CALLS)
+def test_files_are_told_as_if_each_were_alone(calls: list[Call]) -> None:
+    measures = Measures(trace_of(calls))
+    columns = measures.files()
+    for number in range(4):
+        uses = measures.file == number
+        read, written, all_of_it = (
+            measures.amount(uses & way) for way in (~measures.is_write, measures.is_write, uses)
+        )
+        assert [columns[f"{way}_bytes"][number] for way in ("read", "written", "unique", "static")] == [
+            read.traffic,
+            written.traffic,
+            all_of_it.unique,
+            all_of_it.static,
+        ]
+
+
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 30), st.integers(1, 9)), max_size=30))
 def test_merged_ranges_are_unions_with_gaps(ranges: list[tuple[int, int, int]]) -> None:
     columns = np.array(ranges, dtype=np.int64).reshape(-1, 3)
