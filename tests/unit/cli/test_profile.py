@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from windrow.cli.main import main
@@ -11,6 +12,7 @@ from windrow.errors import OutsideError
 from windrow.formats import read_workflow
 from windrow.model.trace import Files, Records, Stage, Trace
 from windrow.profile import tracers
+from windrow.profile.measures import Measures
 from windrow.profile.stored import Profile, write_profile
 from windrow.recipes.workflows.applications import application_trace
 
@@ -74,7 +76,12 @@ def test_tasks_of_a_workflow_are_stages_and_sizes_go_into_it(here: Path, capsys:
     assert Path("w.yaml").read_text() == before  # what is said stays
 
 
-def test_applications_are_told_as_their_table_has_them(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.usefixtures("here")
+def test_applications_are_told_as_their_table_has_them(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nothing = np.zeros(0, dtype=np.int64)
+    monkeypatch.setattr(Measures, "cache_curve", lambda *_: (nothing, nothing))  # tested elsewhere, and takes its time
     write_profile(Profile(application_trace("blast"), "/pipeline-1"), "blast.profile")
     found = told(capsys, "show", "blast.profile")
     row = found["stages"][0]
