@@ -114,7 +114,7 @@ class Records:
     def __init__(self) -> None:
         self.time_s = array("d")
         self.pid, self.op, self.file, self.offset, self.bytes = (array("q") for _ in COLUMNS)
-        self._begins: list[int] = []
+        self.begins: list[int] = []
 
     def add(self, time_s: float, pid: int, op: int, file: int, offset: int, size: int) -> None:
         """One operation; `file` is -1 where there is none."""
@@ -127,14 +127,8 @@ class Records:
 
     def begin(self) -> int:
         """A stage begins. Its number."""
-        self._begins.append(len(self.op))
-        return len(self._begins) - 1
-
-    def arrays(self) -> dict[str, Any]:
-        """The columns of a trace."""
-        stage = np.repeat(np.arange(len(self._begins)), np.diff([*self._begins, len(self.op)]))
-        whole = {name: np.array(getattr(self, name), dtype=np.int64) for name in COLUMNS}
-        return {"time_s": np.array(self.time_s, dtype=np.float64), "stage": stage, **whole}
+        self.begins.append(len(self.op))
+        return len(self.begins) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +149,11 @@ class Trace:
     @staticmethod
     def of(records: Records, stages: Iterable[Stage], files: Files, *, has_bytes: bool = True) -> Trace:
         """From what was collected. A file is at least as long as what was moved of it, and mappings end with it."""
-        trace = Trace(**records.arrays(), stages=tuple(stages), files=files, has_bytes=has_bytes)
+        stage = np.repeat(np.arange(len(records.begins)), np.diff([*records.begins, len(records.op)]))
+        whole: dict[str, Any] = {name: np.array(getattr(records, name), dtype=np.int64) for name in COLUMNS}
+        trace = Trace(
+            np.array(records.time_s), stage=stage, stages=tuple(stages), files=files, **whole | {"has_bytes": has_bytes}
+        )
         count = len(files.paths) + 1
         key, ends = trace.stage * count + trace.file, trace.offset + trace.bytes
         moved = np.flatnonzero(((trace.op == READ) | (trace.op == WRITE)) & (trace.file >= 0) & (trace.bytes > 0))

@@ -92,9 +92,7 @@ class Tracing:
         """Run the stage's command in this folder, traced. Its times, memory and exit code are filled in."""
         program = str(Path(folder).absolute() / stage.command[0]) if "/" in stage.command[0] else stage.command[0]
         if not shutil.which(program, path=(env or os.environ).get("PATH")):
-            raise UserError(
-                f"there is no command {stage.command[0]!r}; check it, or name tasks of a workflow by --tasks"
-            )
+            raise UserError(f"there is no command {stage.command[0]!r}; check it, or name tasks of a workflow: --tasks")
         records, files, begin = self.reading.records, self.reading.files, len(self.reading.records.op)
         how = {"cwd": os.path.realpath(folder), "env": env, "stdout": stdout}
         heard = _Heard(self.reading) if self.detail == "files" else None
@@ -173,10 +171,8 @@ class _Heard:
             return
         path = os.path.realpath(path) if os.path.islink(path) else path  # noqa: PTH114
         if name.startswith(("open", "creat")):
-            flags = {"openat": given[2], "open": given[3], "creat": _CREATE}.get(name)
-            self._open(
-                pid, path, int.from_bytes(read_text(pid, given[2])[:8], sys.byteorder) if flags is None else flags
-            )
+            flags = {"openat": given[2], "open": given[3], "creat": _CREATE}.get(name, -1)
+            self._open(pid, path, int.from_bytes(read_text(pid, given[2])[:8], sys.byteorder) if flags < 0 else flags)
         elif name.startswith(("exec", "truncate")) and self._is_file(path):
             number = self.files.number(path)
             self.files.changed[number] |= name == "truncate"
