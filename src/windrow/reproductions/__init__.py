@@ -1,7 +1,7 @@
 """Papers, run again: a folder for each, over one mechanism (`paper`). Nothing but `windrow reproduce` knows them."""
 
 PAPERS = {
-    "bent": "batch-pipeline workloads within a limit of space: figures 3.3-3.5, 4.16-4.28, A.3, A.4, tables 2.4, 2.5",
+    "bent": "batch-pipeline workloads in limited space: figures 2.3-2.7, 3.3-3.5, 4.9-4.28, A.3, A.4, tables 2.4, 2.5",
     "foresight": "the strategy foresight beside all others: where it was tuned, elsewhere, with noise, in parts",
     "glume": "grouping levels of a workflow by estimated makespan: figures 5.2, 5.3, 7.1-7.4, A.1, B.1-B.4, table 7.1",
     "faults": "ten methods on clusters that fail (Zhang's thesis, chapter 6): figures 6.4-6.16",

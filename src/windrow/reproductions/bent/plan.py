@@ -48,7 +48,7 @@ def plan_bent(wishes: Wishes) -> PaperPlan:
     calls: list[Any] = [partial(sweep, name, work, step) for name in SWEEPS for work in BASELINES]
     calls += [partial(failing, 0.0, 3, work) for work in BASELINES]
     calls += [partial(failing, rate, 30 if wishes.full else 4) for rate in RATES]
-    calls += [counted, partial(measured, tuple(applications()) if wishes.full else ("blast", "hf", "amanda"))]
+    calls += [counted, partial(measured, tuple(applications()) if wishes.full else ("blast", "cms", "amanda"))]
     return PaperPlan("full" if wishes.full else "quick", calls=tuple(calls), calls_are="playing")
 
 
@@ -156,11 +156,17 @@ def counted() -> dict[str, float]:
 
 
 def measured(names: tuple[str, ...]) -> dict[str, tuple[float, ...]]:
-    """Table 2.4 from traces, roles inferred: files, traffic, unique and static MB of endpoint, pipeline, batch data."""
+    """Of traces, roles inferred: table 2.4 (files, traffic, unique and static MB of endpoint, pipeline, batch data);
+    hits in percent in caches of 1 and 256 MB for batch data and of 1 MB for pipeline data; operations of up to 4 KB.
+    """
     rows = {}
     for name in names:
         figures = Measures(application_trace(name))
-        roles = infer(figures, "/pipeline-1")
+        roles, (sizes, counts) = infer(figures, "/pipeline-1"), figures.sizes(figures.everything)
         found = [figures.amount(roles.uses(figures, role)) for role in (Role.ENDPOINT, Role.PIPELINE, Role.BATCH)]
-        rows[name] = tuple(x for a in found for x in (a.files, a.traffic / 1e6, a.unique / 1e6, a.static / 1e6))
+        row = [x for a in found for x in (a.files, a.traffic / 1e6, a.unique / 1e6, a.static / 1e6)]
+        for role, blocks in ((Role.BATCH, 244), (Role.BATCH, 62_500), (Role.PIPELINE, 244)):
+            hits = figures.cache_curve(roles.uses(figures, role))[1]
+            row.append(100 * float(hits[min(len(hits), blocks) - 1]) if len(hits) else 0.0)
+        rows[name] = (*row, 100 * float(counts[sizes <= 4096].max(initial=0) / counts[-1]))
     return rows
