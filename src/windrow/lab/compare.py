@@ -157,12 +157,6 @@ def _rows(scenario: Scenario, strategies: Sequence[Strategy], times: Sequence[in
 
 def measured(run: Figures) -> Row:
     """What one run counts for in a comparison. Wasted is what jobs held and no task used for work that counted."""
-    return {
-        "makespan_s": run.makespan_s,
-        "visible_wait_s": run.visible_wait_s,
-        "hidden_wait_s": run.hidden_wait_s,
-        "used_node_s": run.used_node_s,
-        "wasted_node_s": run.used_node_s - run.useful_node_s,
-        "jobs": run.jobs,
-        "killed_jobs": run.killed_jobs,
-    }
+    told: Row = {name: getattr(run, name) for name in ("makespan_s", "visible_wait_s", "hidden_wait_s", "used_node_s")}
+    wasted_s = run.used_node_s - run.useful_node_s
+    return told | {"wasted_node_s": wasted_s, "jobs": run.jobs, "killed_jobs": run.killed_jobs}

@@ -243,14 +243,8 @@ _FAILED = (
     ("lost with these runs", "what they had held until then; utilization and bounded slowdown count the last run only"),
     ("out of service", "from failures to the end of repairs, during the makespan"),
 )
-_MEANINGS: Mapping[str, Mapping[str, str]] = {
-    "priority": PRIORITIES,
-    "requests": REQUESTS,
-    "events": EVENTS,
-    "placement": PLACEMENTS,
-    "cap": {},
-    "failures": {},
-}
+_MEANINGS: dict[str, Mapping[str, str]] = {"priority": PRIORITIES, "requests": REQUESTS, "events": EVENTS}
+_MEANINGS |= {"placement": PLACEMENTS, "cap": {}, "failures": {}}
 
 
 def simulation_page(

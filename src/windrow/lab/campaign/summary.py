@@ -4,7 +4,7 @@ All strategies of a chunk are finished together, so means of an unfinished sweep
 Trials that failed have no figures: they are counted, and left out of the means.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -47,20 +47,12 @@ def check_columns(by: Sequence[str]) -> None:
 
 
 def _summary(row: dict[str, object], keys: Sequence[str]) -> Summary:
-    def hours(name: str) -> float | None:
-        value = row[f"{name}_mean"]
-        return value / _HOUR_S if isinstance(value, float) else None
+    def means(names: Iterable[str]) -> Summary:
+        return {f"{name}_mean": row[f"{name}_mean"] for name in names}
 
-    return {
-        **{key: row[key] for key in keys},
-        "runs": row["error_count"],
-        "failed": row["failed_sum"],
-        "makespan_s_mean": row["makespan_s_mean"],
-        "visible_wait_s_mean": row["visible_wait_s_mean"],
-        "queue_wait_s_mean": row["queue_wait_s_mean"],
-        "used_node_h_mean": hours("used_node_s"),
-        "wasted_node_h_mean": hours("wasted_node_s"),
-        "jobs_mean": row["jobs_mean"],
-        "killed_jobs_mean": row["killed_jobs_mean"],
-        "node_failures_mean": row["node_failures_mean"],
-    }
+    node_h: Summary = {}
+    for name in ("used", "wasted"):
+        value = row[f"{name}_node_s_mean"]
+        node_h[f"{name}_node_h_mean"] = value / _HOUR_S if isinstance(value, float) else None
+    told = {key: row[key] for key in keys} | {"runs": row["error_count"], "failed": row["failed_sum"]}
+    return told | means(_MEANS[:3]) | node_h | means(_COUNTS)

@@ -115,14 +115,8 @@ def figures(simulator: Simulator, outcome: Outcome, policy: str, offered: float)
 
 def _of_size(simulator: Simulator, run: StreamRun, size: int) -> SizeFigures:
     of = run.measured & (simulator.workload.sizes == size)
-    return SizeFigures(
-        CLASSES[size],
-        int(of.sum()),
-        _mean(run.wait_s[of]),
-        _mean(run.makespan_s[of]),
-        _mean(simulator.empty_s[of]),
-        _mean(run.slowdown[of]),
-    )
+    columns = run.wait_s, run.makespan_s, simulator.empty_s, run.slowdown
+    return SizeFigures(CLASSES[size], int(of.sum()), *(_mean(column[of]) for column in columns))
 
 
 def _mean(values: Floats) -> float:

@@ -18,20 +18,8 @@ from windrow.lab.stream.layout import Layout, lay_out
 from windrow.lab.stream.workload import Workload
 from windrow.model.graph import Ints
 from windrow.model.workflow import Floats
-from windrow.streams import (
-    Backfilling,
-    DueDates,
-    Estimates,
-    FutureEligibleSets,
-    Policy,
-    Pool,
-    ScaledParallelism,
-    Start,
-    StrictReservation,
-    TaskFinished,
-    WorkflowArrived,
-    find_selection,
-)
+from windrow.streams import Estimates, Pool, Start, TaskFinished, WorkflowArrived, find_selection
+from windrow.streams import policies as p
 from windrow.streams.estimates import Exact, length_s
 
 _NO_DEPTH = 1 << 40
@@ -72,7 +60,7 @@ class Simulator:
         """The makespan of each workflow alone on the pool: the same simulation, with arrivals too rare to meet."""
         apart_s = float(self.workload.work_s.max()) + 1.0
         arrival_s = apart_s * np.arange(len(self.workload), dtype=np.float64)
-        outcome = self.run(Backfilling(), arrival_s)
+        outcome = self.run(p.Backfilling(), arrival_s)
         return self.by_workflow(np.maximum, outcome.end_s) - arrival_s
 
     @property
@@ -99,7 +87,7 @@ class Simulator:
 
     def run(
         self,
-        policy: Policy,
+        policy: p.Policy,
         arrival_s: Floats,
         *,
         lengths_s: Floats | None = None,
@@ -109,7 +97,7 @@ class Simulator:
     ) -> Outcome:
         """All arrivals by the compiled simulation, up to `until_s`. `lengths_s` are exact where not given."""
         if lengths_s is None:
-            lengths_s = self.exact_length_s if isinstance(policy, DueDates) else np.zeros(len(self.workload))
+            lengths_s = self.exact_length_s if isinstance(policy, p.DueDates) else np.zeros(len(self.workload))
         place = [policy.place(a, n) for a, n in zip(arrival_s.tolist(), lengths_s.tolist(), strict=True)]
         rules = kernel.StreamRules(self.slots, *_code(policy), until_s, trace_from_s)
         layout = self.layout
@@ -132,15 +120,15 @@ class Simulator:
         )
 
 
-def _code(policy: Policy) -> tuple[int, float, int]:
+def _code(policy: p.Policy) -> tuple[int, float, int]:
     match policy:
-        case Backfilling() | DueDates():
+        case p.Backfilling() | p.DueDates():
             return kernel.BF, 0.0, 0
-        case StrictReservation(exact=False):
+        case p.StrictReservation(exact=False):
             return kernel.SR, 0.0, _NO_DEPTH
-        case ScaledParallelism():
+        case p.ScaledParallelism():
             return kernel.SLOP, policy.fraction, _NO_DEPTH
-        case FutureEligibleSets():
+        case p.FutureEligibleSets():
             return kernel.FES, 0.0, min(policy.depth, _NO_DEPTH)
         case _:
             raise UserError(

@@ -22,13 +22,9 @@ from windrow.model.workflow import Floats
 from windrow.recipes import generate_workflow
 from windrow.recipes.chance import Chance, seeded
 
+_THREE = {"montage": "montage", "ligo": "inspiral", "sipht": "sipht"}
 WORKLOADS: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "montage": ("montage",),
-        "ligo": ("inspiral",),
-        "sipht": ("sipht",),
-        "mixture": ("montage", "inspiral", "sipht"),
-    }
+    {name: (recipe,) for name, recipe in _THREE.items()} | {"mixture": tuple(_THREE.values())}
 )
 """Recipes by the name of the workload."""
 

@@ -67,14 +67,8 @@ def summary(found: Iterable[Played]) -> dict[str, Any]:
         violations += [played.violation] if played.violation else []
         story = played.story
     hours, cpu_s = counts.pop("seconds") / 3600, _cpu_s() - began_s
-    return {
-        **counts,
-        "hours": hours,
-        "cpu_s": cpu_s,
-        "met": dict(sorted(met.items())),
-        "violations": violations,
-        **story,
-    }
+    told = {"hours": hours, "cpu_s": cpu_s, "met": dict(sorted(met.items())), "violations": violations}
+    return {**counts, **told, **story}
 
 
 def _counted(found: Iterable[Played], total: int) -> Iterator[Played]:

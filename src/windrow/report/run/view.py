@@ -84,14 +84,8 @@ def task_views(told: RunView) -> Iterator[TaskView]:
     """All that is told of each task, in the order of the workflow."""
     workflow, now_s = told.runnable.workflow, time.time()
     for number, task in enumerate(told.story.tasks):
-        view = TaskView(
-            task=workflow.ids[number],
-            kind=workflow.kinds[number],
-            state=task.state,
-            job=task.job,
-            attempts=len(task.attempts),
-            why=_why(told, number),
-        )
+        view = TaskView(workflow.ids[number], workflow.kinds[number], task.state, task.job, len(task.attempts))
+        view.why = _why(told, number)
         if task.sizes:
             files = [workflow.files[f].id for f in workflow.outputs.of(number).tolist()]
             view.sizes = dict(zip(files, task.sizes, strict=False))

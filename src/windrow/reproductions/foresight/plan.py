@@ -79,14 +79,8 @@ def plan_foresight(data: str | Path | None, *, full: bool) -> PaperPlan:
     found = find_cases(data)
     fixed: tuple[Strategy, ...] = tuple(STRATEGIES[name] for name in RIVALS)
     seven = SUBMIT_S[::_EVERY]
-    grid = Campaign(
-        "grid",
-        found.logs,
-        found.workflows,
-        SUBMIT_S[::_EVERY_OF_FULL] if full else seven,
-        (*fixed, Foresight()),
-        requests=("accurate", "actual"),
-    )
+    times, all_of_them = SUBMIT_S[::_EVERY_OF_FULL] if full else seven, (*fixed, Foresight())
+    grid = Campaign("grid", found.logs, found.workflows, times, all_of_them, requests=("accurate", "actual"))
     actual = replace(grid, requests=("actual",), submit_s=seven)
     # Workflows of 250 tasks, short and medium: where queues matter most.
     some = replace(actual, workflows=tuple(w for w in grid.workflows if w.name.endswith(("-250-short", "-250-medium"))))

@@ -32,13 +32,8 @@ from windrow.lab.stream.workload import Workload, draw_workload
 from windrow.model import Workflow
 from windrow.streams import Pool, Progress
 
-_RULES: dict[str, tuple[float, int]] = {
-    "sr": (1.0, 1 << 40),
-    "slop:0.8": (0.8, 1 << 40),
-    "slop:0.2": (0.2, 1 << 40),
-    "fes:2": (1.0, 2),
-    "fes:1": (1.0, 1),
-}
+_ALL = 1 << 40  # generations
+_RULES = {"sr": (1.0, _ALL), "slop:0.8": (0.8, _ALL), "slop:0.2": (0.2, _ALL), "fes:2": (1.0, 2), "fes:1": (1.0, 1)}
 RULES = tuple(_RULES)
 _SLOTS = 100
 
