@@ -10,7 +10,7 @@ import numpy as np
 
 from windrow.errors import InputError
 from windrow.formats.disk import open_bytes, replace_bytes
-from windrow.model.trace import COLUMNS, Files, Stage, Trace
+from windrow.model.trace import APART, COLUMNS, KIND_OF_OP, Files, Stage, Trace
 from windrow.profile.measures import Measures
 from windrow.profile.roles import Roles, infer
 
@@ -63,6 +63,11 @@ def read_profile(path: str | PathLike[str]) -> Profile:
             columns: dict[str, Any] = {name: found[f"{name}_"] for name in ("time_s", "stage", *COLUMNS)}
             rows: dict[str, Any] = known.files
             files = Files(**rows, sizes={(stage, file): size for stage, file, size in known.sizes})
+            for name, most in (("op", len(KIND_OF_OP)), ("stage", len(known.stages)), ("file", len(files.paths))):
+                if not columns[name].min(initial=0) >= APART or not columns[name].max(initial=0) < max(most, 1):
+                    raise ValueError(name)
+            if not known.stages or len({len(column) for column in columns.values()}) > 1:
+                raise ValueError("columns")
     except (ValueError, KeyError, TypeError, zipfile.BadZipFile, EOFError, msgspec.MsgspecError):
         raise InputError(path, "this is not a profile", fix="write one with windrow profile -- COMMAND") from None
     trace = Trace(**columns, stages=known.stages, files=files, has_bytes=known.has_bytes)

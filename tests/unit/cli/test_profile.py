@@ -103,6 +103,7 @@ def test_applications_are_told_as_their_table_has_them(
     ("words", "message"),
     [
         (["show", "in-1"], "in-1: this is not a profile"),
+        (["show", "broken"], "broken: this is not a profile"),
         (["show", "none"], "none.profile: no such file"),
         (["w.yaml", "--tasks", "none"], "unknown task 'none'"),
         (["--again", "a b", "--", "true"], "--again a b: give"),
@@ -114,6 +115,10 @@ def test_applications_are_told_as_their_table_has_them(
 def test_mistakes_are_explained(words: list[str], message: str, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Path("w.yaml").write_text(WORKFLOW)
     write_profile(Profile(Trace.of(Records(), [Stage("none")], Files()), "/"), "b.profile")
+    records = Records()
+    records.begin()
+    records.add(0.0, 1, 3, 7, 0, 9)  # a file that there is not
+    write_profile(Profile(Trace.of(records, [Stage("none")], Files()), "/"), "broken")
     assert main(["profile", *words]) == 2
     assert message in capsys.readouterr().err
 
