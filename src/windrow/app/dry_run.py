@@ -41,6 +41,8 @@ class DryRun:
     commands: tuple[str, ...]
     risks: tuple[float | None, ...] = ()
     frontier: tuple[Way, ...] = ()
+    space: tuple[tuple[float, int], ...] = ()
+    """What files should take, from each of these times of the first job on."""
 
 
 def dry_run(prepared: Prepared, root: Path = ROOT) -> DryRun:
@@ -77,7 +79,11 @@ def dry_run(prepared: Prepared, root: Path = ROOT) -> DryRun:
         groups = dispatch.alike(mine, core, at.site.max_array)
         commands += [line for group in groups for line in reached.queue.commands([specs[n] for n in group])]
     whose = "at once" if prepared.starts_at_once else "twin"
-    return DryRun(decision, whose, tuple(waits_s), tuple(commands), tuple(risks), ways)
+    space = list[tuple[float, int]]()
+    if decision.jobs and any(file.size_bytes for file in workflow.files):
+        first = decision.jobs[0]
+        space = core.work.space_over_time(np.array(first.tasks), first.nodes)
+    return DryRun(decision, whose, tuple(waits_s), tuple(commands), tuple(risks), ways, tuple(space))
 
 
 def _offer(reached: Reached, core: Core, at: AtSite, now_s: int, *, looks_ahead: bool) -> Offer:

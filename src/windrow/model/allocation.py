@@ -119,11 +119,11 @@ def lasting_s(
     shape: NodeShape,
     members: Mapping[int, Member],
     space: Space | None = None,
-    note: Callable[[float], object] = lambda _: None,
+    note: Callable[[int, float, float], object] = lambda _task, _start, _end: None,
 ) -> float | None:
     """How long the tasks run on these nodes, if each takes what is expected; None where some can never start.
 
-    `note` hears of each time at which tasks have started.
+    `note` hears of each task that starts, and when it will end.
     """
     allocation = Allocation(nodes, shape, members, space)
     ends: list[tuple[float, int]] = []
@@ -131,7 +131,7 @@ def lasting_s(
     while allocation.open:
         for task, _ in allocation.start():
             heappush(ends, (now + members[task].expected_s, task))
-        note(now)
+            note(task, now, now + members[task].expected_s)
         if not ends:
             return None
         now = ends[0][0]

@@ -222,33 +222,45 @@ class Work:
 
     def _played_s(self, tasks: Ints, nodes: range) -> Ints:
         """The same by the rules themselves (`allocation`), of which the kernel is a copy."""
+        members, shape = self._members(tasks), self.nodes_for(tasks)[0]
+        played: list[float | None] = [None]
+        if self.space is not None:
+            from windrow.storage.demand import demand_of  # noqa: PLC0415  (few runs have a limit)
+
+            demand = demand_of(self.workflow, members)
+            order = demand.order()
+            spaces = [self.space.admission(demand, order) for _ in nodes]
+            played = [lasting_s(count, shape, members, space) for count, space in zip(nodes, spaces, strict=True)]
+        if None in played:  # or the space will not do any more; the agent tells what cannot start
+            played = [lasting_s(count, shape, members) for count in nodes]
+        return np.array([NEVER_S if one is None else one for one in played], dtype=np.int64)
+
+    def _members(self, tasks: Ints) -> dict[int, Member]:
         w = self.workflow
         left = np.zeros(len(w), dtype=bool)
         left[tasks] = True
         parents = _within(w.parents, left)
         children = parents.reversed()
-        first = children.start.tolist()
-        names = tasks.tolist()
+        first, names = children.start.tolist(), tasks.tolist()
         ends = [names[child] for child in children.index.tolist()]
-        members = {
+        return {
             names[v]: Member(need, expected, waits_for, ends[first[v] : first[v + 1]])
             for v, (need, expected, waits_for) in enumerate(
                 zip(w.needs(tasks), self.expected_s[tasks].tolist(), parents.degrees().tolist(), strict=True)
             )
         }
-        shape = self.nodes_for(tasks)[0]
-        if self.space is None:
-            played = [lasting_s(count, shape, members) for count in nodes]
-        else:
-            from windrow.storage.demand import demand_of  # noqa: PLC0415  (few runs have a limit)
 
-            demand = demand_of(w, names)
-            order = demand.order()
-            spaces = (self.space.admission(demand, order) for _ in nodes)
-            played = [lasting_s(count, shape, members, space) for count, space in zip(nodes, spaces, strict=True)]
-            if None in played:  # the space will not do any more; the agent tells what cannot start
-                played = [lasting_s(count, shape, members) for count in nodes]
-        return np.array([NEVER_S if one is None else one for one in played], dtype=np.int64)
+    def space_over_time(self, tasks: Ints, nodes: int) -> list[tuple[float, int]]:
+        """What files take if these tasks run on so many nodes: from each of these times on."""
+        from windrow.storage.demand import demand_of  # noqa: PLC0415
+        from windrow.storage.timeline import over_time  # noqa: PLC0415
+
+        members, spans = self._members(tasks), list[tuple[int, float, float]]()
+        demand = demand_of(self.workflow, members)
+        space = None if self.space is None else self.space.admission(demand, demand.order())
+        note = lambda *span: spans.append(span)  # noqa: E731
+        lasting_s(nodes, self.nodes_for(tasks)[0], members, space, note)
+        return over_time(demand, spans)
 
     def are_alike(self, tasks: Ints) -> bool:
         """Whether all these tasks need the same, and none a whole node."""

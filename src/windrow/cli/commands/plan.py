@@ -18,6 +18,7 @@ from windrow.cli.commands.run import MARGIN
 from windrow.cli.data_plan import show_data_plan
 from windrow.errors import UserError
 from windrow.model import format_duration, is_never
+from windrow.model.size import format_size
 from windrow.model.wording import count
 from windrow.queues.port import QueueError
 
@@ -259,6 +260,7 @@ def _queue_json(prepared: Prepared, plan: DryRun) -> dict[str, object]:
             for job, wait, risk in zip(plan.decision.jobs, plan.waits_s, plan.risks, strict=True)
         ],
         "commands": list(plan.commands),
+        **({"space": plan.space} if plan.space else {}),
         **({"frontier": [asdict(way) for way in plan.frontier]} if plan.frontier else {}),
     } | ({"sites": rows} if (rows := [asdict(one) for one in plan.decision.candidates if one.site]) else {})
 
@@ -279,6 +281,20 @@ def _frontier_table(ways: Sequence[Way]) -> list[RenderableType]:
     title = terminal.heading("choices of sites that no other beats in time, cost and chance of no loss")
     heads = ("sites", "all done in", "cost", "node-hours", "no job is lost")
     return [title, terminal.table(heads, rows, "lrrrr")] if ways else []
+
+
+def _space_lines(prepared: Prepared, plan: DryRun) -> list[RenderableType]:
+    """What files of the first job should take at most, and over time."""
+    if not plan.space:
+        return []
+    from windrow.app.space import smallest_space
+    from windrow.storage.timeline import drawn, peak
+
+    points, limit = list(plan.space), prepared.order.space
+    smallest = format_size(smallest_space(prepared.runnable.workflow, plan.decision.jobs[0].tasks))
+    told = f"files take at most {format_size(peak(points))}; {smallest} would do (--space)"
+    told += "" if limit is None else f", and they may take {format_size(limit)}"
+    return [terminal.text(told), terminal.text(f"over {format_duration(points[-1][0])}: {drawn(points)}")]
 
 
 def _show_queue(prepared: Prepared, plan: DryRun, *, explain: bool) -> None:
@@ -308,6 +324,7 @@ def _show_queue(prepared: Prepared, plan: DryRun, *, explain: bool) -> None:
         *_site_table(plan.decision),
         *_frontier_table(plan.frontier),
         terminal.text(f"why: {plan.decision.why}", *reasons),
+        *_space_lines(prepared, plan),
     )
     # As they are, and not through a console, which breaks lines: they are there to be pasted.
     print("\nwould be submitted (nothing was submitted):", *(plan.commands or ("nothing",)), sep="\n")

@@ -11,12 +11,15 @@ from windrow.cli.arguments import size_bytes
 from windrow.model import format_duration
 from windrow.model.resources import amount_text
 from windrow.model.size import format_size
+from windrow.model.wording import count
+from windrow.storage.summary import space_of
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from windrow.model import Workflow
     from windrow.shape import Shape
+    from windrow.storage.summary import Space
 
 
 _EXACT_UP_TO = 100_000
@@ -39,6 +42,7 @@ def run(args: argparse.Namespace) -> None:
     """Read, measure, print."""
     from windrow.formats import read_workflow
     from windrow.shape import level_of_parallelism, shape, token_parallelism
+    from windrow.storage.roles import roles
 
     with terminal.waiting(f"reading {args.workflow}"):
         workflow = read_workflow(args.workflow)
@@ -53,7 +57,7 @@ def run(args: argparse.Namespace) -> None:
     if args.json:
         terminal.print_json(_as_json(workflow, figures, token, exact) | {"ccr": ccr})
     else:
-        repairs, written = workflow.repairs(), terminal.files_written(page=args.html)
+        repairs, written = [*workflow.repairs(), *roles(workflow)[1]], terminal.files_written(page=args.html)
         blocks = (_facts(workflow, figures, token, exact, ccr), _levels(figures), _kinds(workflow))
         terminal.show(terminal.heading(workflow.name), *repairs, *blocks, *written)
 
@@ -70,7 +74,18 @@ def _as_json(workflow: Workflow, figures: Shape, token: int, exact: int | None) 
         "level_of_parallelism": exact,
         "kinds": [asdict(kind) for kind in kinds(workflow)],
         "largest_needs": _most(workflow),
-    }
+    } | ({} if (space := space_of(workflow)) is None else {"space": asdict(space)})
+
+
+def space_rows(space: Space) -> dict[str, str]:
+    """What files take, for people."""
+    least = f"{format_size(space.smallest)} will do"
+    rows = {"space": f"{format_size(space.peak)} at most, if all runs that can; {least} (windrow run --space)"}
+    rows["  over time"] = space.drawn
+    rows["  by role"] = ", ".join(f"{role} {format_size(size)}" for role, size in space.roles.items())
+    if space.unknown:
+        rows["  not known"] = f"the sizes of {count(space.unknown, 'file')} that tasks write: they count as empty"
+    return rows
 
 
 def _most(workflow: Workflow) -> dict[str, int]:
@@ -94,6 +109,8 @@ def _facts(workflow: Workflow, figures: Shape, token: int, exact: int | None, cc
         "level of parallelism": unknown if exact is None else f"{exact:,}",
         "  by tokens": f"{token:,}",
     }
+    if (space := space_of(workflow)) is not None:
+        rows |= space_rows(space)
     if len(most := _most(workflow)) > 1 or most["cores"] > 1:
         rows["a task needs"] = "at most " + ", ".join(amount_text(name, amount) for name, amount in most.items())
     return terminal.table(None, list(rows.items()), "l")

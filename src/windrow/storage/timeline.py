@@ -1,0 +1,55 @@
+"""What files take over time, as tasks run: planned, or as it was."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from windrow.storage.sequence import Demand
+
+Points = list[tuple[float, int]]
+"""From each of these times on, so many bytes."""
+
+
+def over_time(demand: Demand, spans: Iterable[tuple[int, float, float]], sizes: dict[str, int] | None = None) -> Points:
+    """What is there if tasks run so: which, from when, until when. What ends at an instant makes room for what starts.
+
+    `sizes` are those of files that turned out otherwise.
+    """
+    size = [file.size if sizes is None else sizes.get(file.name, file.size) for file in demand.files]
+    left, used = [len(users) for users in demand.users], demand.there
+    changes = [change for task, start, end in spans for change in ((start, 1, task), (end, 0, task))]
+    found: Points = []
+    for at, starts, task in sorted(changes):
+        if starts:
+            used += sum(size[f] for f in demand.made[task])
+        for f in () if starts else demand.used[task]:
+            left[f] -= 1
+            used -= 0 if left[f] else size[f]
+        found[-1 if found and found[-1][0] == at else len(found) :] = [(at, used)]
+    return found
+
+
+def all_at_once(demand: Demand, run_s: Sequence[float]) -> list[tuple[int, float, float]]:
+    """When tasks run if each starts as soon as its parents are done."""
+    ends: dict[int, float] = {}
+    for task, parents in demand.parents.items():
+        ends[task] = max((ends[parent] for parent in parents), default=0.0) + run_s[task]
+    return [(task, end - run_s[task], end) for task, end in ends.items()]
+
+
+def peak(points: Points) -> int:
+    """The most that is ever there."""
+    return max((used for _, used in points), default=0)
+
+
+def drawn(points: Points, columns: int = 60) -> str:
+    """A line of bars: the most that is there in each of as many equal times."""
+    if not points or not (most := peak(points)):
+        return ""
+    end = points[-1][0] or 1.0
+    heights, at = [0] * columns, 0
+    for (start, used), (until, _) in zip(points, [*points[1:], (end, 0)], strict=True):
+        first = min(columns - 1, int(start / end * columns))
+        for at in range(first, max(first + 1, min(columns, int(until / end * columns)))):
+            heights[at] = max(heights[at], used)
+    return "".join(" ▁▂▃▄▅▆▇█"[-(-8 * height // most)] for height in heights)
