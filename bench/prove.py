@@ -1,7 +1,7 @@
 """What takes longer than tests may: thousands of random cases, every shape by every strategy, figures on test beds.
 
     python bench/prove.py [hour] [cases] [faults] [failures] [copies] [storage] [matrices] [places] [trouble] [beds]
-        [sites] [pairs] [ways]
+        [sites] [pairs] [ways] [space]
 
 `make prove` runs all of it and writes `docs/reference/proof.md`, one section for each part, with the commit that it was
 run on; where only some parts are named, the other sections stay as they are. Every row is a command that anyone can
@@ -329,6 +329,12 @@ PARTS: dict[str, tuple[str, Callable[[], Section]]] = {
     "ways": (
         "Four ways over two Slurms",
         lambda: said_by("four_ways.py", "chapter 5 of Zhang's thesis on two private Slurms, without load and with it"),
+    ),
+    "space": (
+        "Files within a limit",
+        lambda: said_by(
+            "space.py", "runs in a file system of exactly their limit, killed at random; what a limit costs"
+        ),
     ),
 }
 
