@@ -1,10 +1,9 @@
-"""A real run in a file system of exactly its limit, with its manager and agents killed; `make prove` runs 2,000 samples."""
+"""A real run in a file system of exactly its limit, killed on the way; `make prove` runs 2,000 samples."""
 
 import subprocess
 from pathlib import Path
 
 import pytest
-
 from bench.space import in_memory, samples
 
 

@@ -23,7 +23,7 @@ from windrow.app.queues import fields_of, no_answer, open_queue
 from windrow.app.requests import follow_requests
 from windrow.app.runs import ROOT, RunPaths, new_run, past_predictions, past_promises
 from windrow.app.sites import OVERHEAD_S, Reached, able_again, placing, site_of
-from windrow.app.space import limit_of, within_space
+from windrow.app.space import limit_of, notes_on_space, within_space
 from windrow.app.strategies import AUTO, find_strategy
 from windrow.errors import NothingBegun, OutsideError, UserError
 from windrow.forecast.base import Forecaster
@@ -141,7 +141,7 @@ class Prepared:
         notes += self.silent
         if self.limits.narrow and self._could_be_wider:
             notes = (*notes, self.limits.narrow)
-        return (*notes, *notes_on_copies(self))
+        return (*notes, *notes_on_copies(self), *notes_on_space(self))
 
     @cached_property
     def copyable(self) -> list[bool]:
@@ -189,7 +189,7 @@ def prepare(order: RunRequest, runnable: Runnable | None = None, finished: Colle
     runnable, times = filled(runnable or read_workflow_file(order.workflow), order.guess_s, order.risk)
     if order.delete_intermediate:
         runnable = replace(runnable, workflow=without_intermediate(runnable.workflow))
-    order = within_space(order, runnable, finished)
+    order, runnable = within_space(order, runnable, finished)
     sites, silent = list[Reached](), list[str]()
     for name in (order.on, *order.also):
         queue = open_queue(name, order.shell if name == order.on else None)

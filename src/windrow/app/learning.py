@@ -3,6 +3,7 @@ of them, and how good its look ahead was."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
@@ -13,7 +14,7 @@ from windrow.errors import WindrowError
 from windrow.forecast.best_effort import Memory
 from windrow.forecast.failures import Lives
 from windrow.forecast.ledger import Promise
-from windrow.forecast.runtimes import FilledTime, PastRun, RunTimes, Source
+from windrow.forecast.runtimes import FilledTime, PastRun, RunTimes, Source, output_kind
 from windrow.forecast.waits import History, PastWait
 from windrow.manager import events as e
 from windrow.manager.dispatch import Dispatch
@@ -61,7 +62,8 @@ class Learning:
     def __call__(self, records: Sequence[Record]) -> None:
         """Keep the run times of tasks that finished, the waits of jobs that started, and what became of those."""
         heard = [wait for record in records if (wait := self._hear(record)) is not None]
-        self._times.keep([run for record in records if (run := self._past_run(record)) is not None])
+        runs = [(record, run) for record in records if (run := self._past_run(record)) is not None]
+        self._times.keep([one for record, run in runs for one in (run, *_past_sizes(record, run))])
         over = [life for record in records if (life := self._life(record)) is not None]
         for place, memory in self._waits.items():
             memory.keep([wait for name, wait in heard if name == place])
@@ -109,6 +111,12 @@ class Learning:
             int(workflow.cores[task]),
             int(record.detail["peak_bytes"]),
         )
+
+
+def _past_sizes(record: Record, run: PastRun) -> list[PastRun]:
+    """Sizes of what a task made, kept as run times are."""
+    sizes = enumerate((record.detail or {}).get("sizes", ()))
+    return [replace(run, kind=output_kind(run.kind, at), runtime_s=float(size)) for at, size in sizes if size]
 
 
 def _took_s(record: Record) -> float:

@@ -9,19 +9,22 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from windrow.app import live_runs
 from windrow.app.settings import data_limit, find_settings
-from windrow.errors import UserError
+from windrow.errors import UserError, WindrowError
+from windrow.forecast.runtimes import RunTimes, with_sizes
 from windrow.model import Runnable, Workflow
 from windrow.model.size import format_size
+from windrow.model.wording import count
 from windrow.storage.lifetimes import without_intermediate
 
 if TYPE_CHECKING:
-    from windrow.app.execute import RunRequest
+    from windrow.app.execute import Prepared, RunRequest
     from windrow.storage.demand import SpaceLimit
 
 
@@ -34,27 +37,40 @@ def limit_of(order: RunRequest) -> SpaceLimit | None:
     return SpaceLimit(order.space, order.space_order)
 
 
-def within_space(order: RunRequest, runnable: Runnable, finished: Collection[int] = ()) -> RunRequest:
-    """The same with the space that it may have. UserError where that will not do, or goes with nothing else wanted."""
-    workflow, where = runnable.workflow, order.space_in or _limited_folder(runnable)
+def within_space(order: RunRequest, runnable: Runnable, finished: Collection[int] = ()) -> tuple[RunRequest, Runnable]:
+    """The same with the space that it may have, and with sizes of files as far as they were learned.
+
+    UserError where that will not do, or does not go with what else is wanted.
+    """
+    where = order.space_in or _limited_folder(runnable)
+    if where is None and order.space is None:
+        return order, runnable
+    with suppress(WindrowError):  # a convenience: `run` says what is wrong with the history
+        runnable = replace(runnable, workflow=with_sizes(runnable.workflow, RunTimes(), order.risk))
+    workflow = runnable.workflow
     if where is not None:
         taken = sum(size for _, size in live_runs.guaranteed(where[0]))
         every = sum(workflow.files[f].size_bytes for f in workflow.outputs.index.tolist())
         left = max(0, where[1] - taken)
         if order.space is None and every <= left and not unknown_sizes(workflow):  # it cannot take more, as it goes
-            return replace(order, space_in=where, guarantee=every)
+            return replace(order, space_in=where, guarantee=every), runnable
         space = left if order.space is None else order.space
         order = replace(order, space=space, space_in=where, guarantee=space)
         if space > left:
             raise UserError(_too_little(space, where, taken))
-    if order.space is None:
-        return order
+    assert order.space is not None
     refuse_other_wishes(order)
     left_tasks = [task for task in range(len(workflow)) if task not in finished]
     smallest = smallest_space(workflow, left_tasks)
     if smallest > order.space:
         raise UserError(_too_small(workflow, left_tasks, smallest, order))
-    return order
+    return order, runnable
+
+
+def notes_on_space(prepared: Prepared) -> list[str]:
+    """What the user should know of files within a limit."""
+    unknown = 0 if prepared.order.space is None else unknown_sizes(prepared.runnable.workflow)
+    return [f"the sizes of {count(unknown, 'file')} are not known: they count as empty until made"] if unknown else []
 
 
 def refuse_other_wishes(order: RunRequest) -> None:

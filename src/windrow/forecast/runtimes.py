@@ -22,7 +22,7 @@ from typing import TypeVar
 
 from windrow.errors import OutsideError, UserError
 from windrow.files import held
-from windrow.model import Runnable
+from windrow.model import Runnable, Workflow
 from windrow.places import user_folder
 from windrow.records.database import Database, is_broken
 
@@ -195,6 +195,27 @@ class RunTimes:
                 return bool(database.execute("PRAGMA quick_check(1)").fetchone()[0] != "ok")
         except OutsideError as error:
             return is_broken(error.__cause__)
+
+
+def output_kind(kind: str, place: int) -> str:
+    """The name under which sizes of the outputs of a kind are kept, those at this place of the list, as times are."""
+    return f"{kind}\0output {place}"
+
+
+def with_sizes(workflow: Workflow, runtimes: RunTimes, risk: float = DEFAULT_RISK) -> Workflow:
+    """The same, with sizes of files that tasks of the same kind wrote earlier, where it states none."""
+    sizes: dict[int, int] = {}
+    asked: dict[str, int] = {}
+    for task, kind in enumerate(workflow.kinds):
+        for place, f in enumerate(workflow.outputs.of(task).tolist()):
+            if not workflow.files[f].size_bytes:
+                name = output_kind(kind, place)
+                if name not in asked:
+                    found = runtimes.expect(workflow.name, name, risk)
+                    asked[name] = round(found.runtime_s) if found.source is Source.LEARNED else 0
+                sizes[f] = asked[name]
+    files = [replace(file, size_bytes=sizes.get(f, file.size_bytes)) for f, file in enumerate(workflow.files)]
+    return workflow.changed(files=files) if any(sizes.values()) else workflow
 
 
 def fill(

@@ -10,6 +10,7 @@ from windrow.app.execute import RunRequest, managed, order_of_run, prepare, star
 from windrow.app.runs import facts_of
 from windrow.app.space import smallest_space
 from windrow.errors import InputError, UserError
+from windrow.forecast.runtimes import PastRun, RunTimes, output_kind
 from windrow.storage.demand import SpaceLimit
 
 WORKFLOW = """
@@ -68,6 +69,21 @@ def test_runs_in_a_limited_folder_see_each_other(order: RunRequest, tmp_path: Pa
             prepare(replace(second, delete_intermediate=False))
     assert live_runs.guaranteed(str(tmp_path.resolve())) == [], "who crashed has nothing"
     assert prepare(second).order.guarantee == 44_000_000
+
+
+def test_sizes_are_learned_from_earlier_runs(order: RunRequest) -> None:
+    order.workflow.write_text(WORKFLOW.replace("10MB", "").replace("1MB", ""))
+    first = prepare(replace(order, space=10**9))
+    assert first.notes == ("the sizes of 8 files are not known: they count as empty until made",)
+    history = RunTimes()
+    for size in (5e6, 9e6, 7e6):
+        history.record([PastRun("w", output_kind("make", 0), size, 1.0), PastRun("w", output_kind("use", 0), 1.0, 1.0)])
+    second = prepare(replace(order, space=10**9))
+    assert {file.size_bytes for file in second.runnable.workflow.files} == {9_000_000, 1}
+    assert second.notes == ()
+    assert not any(file.size_bytes for file in prepare(order).runnable.workflow.files), (
+        "without a limit nothing changes"
+    )
 
 
 @pytest.mark.parametrize("text", ['limit = "much"', "limit = 3", 'size = "3GB"'])
