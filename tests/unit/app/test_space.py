@@ -30,6 +30,8 @@ tasks:
 @pytest.fixture
 def order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunRequest:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("WINDROW_HISTORY", str(tmp_path / "history"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     (tmp_path / "w.yaml").write_text(WORKFLOW)
     return RunRequest(tmp_path / "w.yaml", delete_intermediate=True)
 
