@@ -13,6 +13,7 @@ import pytest
 from tests.examples import some
 
 from windrow.model.trace import Stage
+from windrow.profile import tracers
 from windrow.profile.measures import Measures
 from windrow.profile.roles import infer
 from windrow.profile.tracers import Tracing, listener_fault, strace_options
@@ -143,6 +144,25 @@ def test_random_programs_are_measured_to_the_byte(
             if found.files:  # else it was opened only
                 assert [*ways, found.unique, found.static] == [read, written, unique, static], (each, number)
             assert measures.by_file[number] == {kind: n for kind, n in kinds.items() if n}, (each, number)
+
+
+@needs_strace
+@needs_listener
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", some(*range(1, 40)))
+def test_both_tell_the_same_files_of_random_programs(seed: int, tmp_path: Path) -> None:
+    found = []
+    for detail in tracers.DETAILS:
+        folder = tmp_path / detail
+        folder.mkdir()
+        tracing = Tracing(detail)
+        program = str(Path(__file__).with_name("random_program.py"))
+        command = (sys.executable, "-I", "-S", "-B", program, str(seed), str(folder))
+        tracing.run(Stage("random", command=command), str(folder))
+        files = tracing.trace().files
+        rows = zip(files.paths, files.made, files.gone, strict=True)
+        found.append([(Path(path).name, *more) for path, *more in rows if path.startswith(f"{folder}/")])
+    assert found[0] == found[1]
 
 
 @needs_listener
