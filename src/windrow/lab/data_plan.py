@@ -15,7 +15,7 @@ from windrow.model.graph import Ints
 from windrow.model.size import format_size
 from windrow.model.wording import count
 from windrow.sim.flows import DataFlow, Played, of_workflow, play
-from windrow.storage.allocations import ALLOCATIONS, Environment, Workload, run_time_s
+from windrow.storage.allocations import ALLOCATIONS, KEEPS_BATCH, Environment, Workload, run_time_s
 
 SEEDS = 5  # draws of failures, where nodes fail; the mean counts
 _BYTES = ("of_batch", "of_inputs", "of_results", "most_used")
@@ -91,6 +91,8 @@ class DataPlan:
         small = [f"{one.allocation} {format_size(one.least_bytes)}" for one in self.options if not one.runs]
         parts = [f"{chosen.allocation} ends first, after {format_duration(chosen.time_s)}", ", ".join(slower)]
         parts += [f"not possible, as the space needed is: {', '.join(small)}"] if small else []
+        order = "depth-first" if chosen.allocation in KEEPS_BATCH else "breadth-first"
+        parts.append(f"windrow run goes this way with --space-order {order}")
         return "; ".join(filter(None, parts))
 
 

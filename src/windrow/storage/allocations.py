@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from math import ceil, inf
 
 ALL, ALL_PRIVATE, ALL_BATCH, SLICE, MINIMAL = ALLOCATIONS = ("All", "AllPrivate", "AllBatch", "Slice", "Minimal")
-_KEEPS_BATCH = (ALL, ALL_BATCH)
+KEEPS_BATCH = (ALL, ALL_BATCH)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ def run_time_s(allocation: str, work: Workload, where: Environment, *, is_printe
         failed = int(where.failures_per_s * took * busy / where.nodes)
         if failed >= left:
             return inf
-        left, is_warm = failed, allocation in _KEEPS_BATCH
+        left, is_warm = failed, allocation in KEEPS_BATCH
     return total
 
 
@@ -129,7 +129,7 @@ def _one_group_s(allocation: str, work: Workload, where: Environment, is_warm: b
 
 def _batch_volumes(allocation: str, work: Workload, storage: int) -> float:
     """How many there is space for at once: the more, the less a barrier holds up. Infinite without barriers."""
-    if allocation in _KEEPS_BATCH:
+    if allocation in KEEPS_BATCH:
         return inf
     private = (work.depth + 1) * work.width if allocation == ALL_PRIVATE else work.width + at_once(SLICE, work, storage)
     return max(1, min(work.depth, (storage - private * work.private) // max(1, work.batch)))

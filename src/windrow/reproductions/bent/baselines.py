@@ -7,7 +7,10 @@ table, but the V of 10 that the text goes by needs 203.3 to 203.9: both are here
 
 from __future__ import annotations
 
-from windrow.storage.allocations import Environment, Workload
+from collections.abc import Iterator
+from dataclasses import replace
+
+from windrow.storage.allocations import ALLOCATIONS, MINIMAL, Environment, Workload, at_once, least_storage, possible
 
 GB, MB = 1_000_000, 1000
 WHERE = Environment(50, 250 * GB, 1.0 * MB, 12.0 * MB)
@@ -17,3 +20,16 @@ BASELINES = {
     "private": Workload(350, 5, 30 * GB, 2500 * MB, 5000, 0.1),
     "mixed": Workload(350, 5, 45 * GB, 500 * MB, 5000, 0.1),
 }
+
+
+def exact() -> Iterator[tuple[str, float]]:
+    """How wide each allocation is, and at what size of volumes it ends, in percent of the space."""
+    space = WHERE.storage
+    yield "4.9", float(possible(Workload(3, 3, 49, 24), 100) == (MINIMAL,))
+    yield "4.9 one", float(len({least_storage(one, Workload(1, 1, 49, 24)) for one in ALLOCATIONS}))
+    for name, work in BASELINES.items():
+        for one in ALLOCATIONS:
+            yield f"V {name} {one}", float(at_once(one, work, space))
+            for field in ("batch", "private"):
+                none, single = (least_storage(one, replace(work, **{field: size})) for size in (0, 1))
+                yield f"end {field} {name} {one}", 100 * ((space - none) // (single - none)) / space

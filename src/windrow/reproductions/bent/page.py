@@ -12,20 +12,10 @@ import numpy as np
 from windrow.recipes.workflows.applications import applications
 from windrow.report.page import Block
 from windrow.reproductions import paper
-from windrow.reproductions.bent.baselines import BASELINES, WHERE
+from windrow.reproductions.bent.baselines import BASELINES, WHERE, exact
 from windrow.reproductions.bent.plan import CHOICES, RATES, SWEEPS, Point, plan_bent
 from windrow.reproductions.charts import MARKERS, chart, short
-from windrow.storage.allocations import (
-    ALL_BATCH,
-    ALLOCATIONS,
-    MINIMAL,
-    SLICE,
-    Workload,
-    at_once,
-    least_storage,
-    possible,
-    run_time_s,
-)
+from windrow.storage.allocations import ALL_BATCH, ALLOCATIONS, MINIMAL, SLICE, run_time_s
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -72,19 +62,6 @@ def report(plan: paper.PaperPlan, found: Sequence[Any]) -> paper.Report:
             "points": [point._asdict() for point in points],
         },
     )
-
-
-def exact() -> Iterator[tuple[str, float]]:
-    """How wide each allocation is, and at what size of volumes it ends, in percent of the space."""
-    space = WHERE.storage
-    yield "4.9", float(possible(Workload(3, 3, 49, 24), 100) == (MINIMAL,))
-    yield "4.9 one", float(len({least_storage(one, Workload(1, 1, 49, 24)) for one in ALLOCATIONS}))
-    for name, work in BASELINES.items():
-        for one in ALLOCATIONS:
-            yield f"V {name} {one}", float(at_once(one, work, space))
-            for field in ("batch", "private"):
-                none, single = (least_storage(one, replace(work, **{field: size})) for size in (0, 1))
-                yield f"end {field} {name} {one}", 100 * ((space - none) // (single - none)) / space
 
 
 def lost(points: Sequence[Point]) -> Iterator[tuple[str, float]]:
