@@ -84,8 +84,10 @@ class DataPlan:
     def why(self) -> str:
         """The reason in a sentence or two."""
         if (chosen := self.chosen) is None:
-            least = min(option.least_bytes for option in self.options)
-            return f"no allocation is possible in {format_size(self.where.storage)}: give at least {format_size(least)}"
+            least, space = min(option.least_bytes for option in self.options), self.where.storage
+            if least <= space:
+                return "no allocation ends: nodes fail too often, or tasks hold what others wait for; give more space"
+            return f"no allocation is possible in {format_size(space)}: give at least {format_size(least)}"
         others = [option for option in self.ending if option is not chosen]
         slower = [f"{one.allocation} {100 * (one.time_s / chosen.time_s - 1):.1f} % later" for one in others]
         small = [f"{one.allocation} {format_size(one.least_bytes)}" for one in self.options if not one.runs]
@@ -100,11 +102,11 @@ def plan_data(workflow: Workflow, where: Environment, seed: int = 0) -> DataPlan
     """Play every allocation that has the space."""
     flow = of_workflow(workflow)
     draws = range(seed, seed + (SEEDS if where.failures_per_s else 1))
-    work, options = as_canonical(flow), []
+    work, options = as_canonical(flow), list[Option]()
     for one in ALLOCATIONS:
-        least = flow.least_storage(one)
-        runs = tuple(play(flow, one, where, draw) for draw in draws) if least <= where.storage else ()
-        options.append(Option(one, least, runs, run_time_s(one, work, where) if work else inf))
+        least, model_s = flow.least_storage(one), run_time_s(one, work, where) if work else inf
+        runs = [play(flow, one, where, draw) for draw in draws if least <= where.storage]
+        options.append(Option(one, least, tuple(runs), model_s))
     return DataPlan(workflow.name, flow, where, tuple(options))
 
 

@@ -1,8 +1,7 @@
 """Workloads that move data, played on a cluster within a limit of space: the Python face of `kernels.flows`.
 
-A `DataFlow` is what a simulation knows of a workload: jobs by pipeline, what each reads and writes, how large that is.
-It is made of a canonical workload (compute times drawn from a seed) or of any workflow. Of a workflow, what connects
-jobs is written by one and read by another; such jobs are one pipeline. A file that no job writes is a batch volume
+A `DataFlow` is what a simulation knows of a workload: of a canonical one (compute times drawn from a seed), or of any
+workflow. There, jobs that files or dependencies connect are one pipeline; a file that no job writes is a batch volume
 where several read it, and an input from home where one does.
 
 Law: the same data flow, allocation, environment and seed give the same answer, to the last bit.

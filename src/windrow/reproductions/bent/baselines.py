@@ -1,8 +1,7 @@
 """The three workloads and the environment on which chapter 4 is measured (tables 4.4 and 4.5), in kB and kB/s.
 
-Corrected: the wide area has 1 MB/s and the local network 12, as the text says everywhere, not the other way round; and
-batch volumes are percentages of the storage each. Private volumes of the batch-intensive workload have 200 MB in the
-table, but the V of 10 that the text goes by needs 203.3 to 203.9: both are here.
+Corrected: the wide area has 1 MB/s and the local network 12, as the text says everywhere, not the other way round.
+Private volumes of the batch-intensive workload have 200 MB in the table; V = 10, as in the text, needs 203.3 to 203.9.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """What levels of caches make of scans, block by block (figures 3.4, A.3 and A.4). Sizes are in blocks, of 4 MiB.
 
-A cooperative cache has one place for each block, on one of its members: dealt in turn, or by a hash as in the thesis,
-which fills members unevenly, so that some overflow before all are full.
+A cooperative cache has one place for each block: dealt to members in turn, or by a hash, which fills them unevenly.
 """
 
 import hashlib

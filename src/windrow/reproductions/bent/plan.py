@@ -1,11 +1,10 @@
 """What is run of the thesis: sweeps of chapter 4 with the choices of models and of simulation, failures, and counts.
 
-Law: what is measured is judged on seeds other than those on which a choice was made. A belief is wrong by 20 % for each
-file and job by itself, up or down; as canonical files of one kind are alike, it comes to the means over them. Sizes of
-batch data are looked up, since those exist before the run; `blind` is the choice where they are not.
+Law: choices are judged on other seeds than those on which they were made. A belief is wrong by 20 % for each file and job,
+up or down; as all are alike, it comes to means. Sizes of batch data, which exist, are looked up, but for `blind`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from math import inf
@@ -62,11 +61,16 @@ def place(name: str, base: Workload, x: float) -> tuple[Workload, Environment]:
     return replace(work, **{said["field"]: value if said["field"] in ("run_s", "variation") else round(value)}), WHERE
 
 
-def mean_times(work: Workload, where: Environment, seeds: tuple[int, ...]) -> dict[str, float]:
-    """Of each allocation that is possible."""
+def all_times(work: Workload, where: Environment, seeds: Iterable[int]) -> dict[str, list[float]]:
+    """Of each allocation that is possible, by seed."""
     able = possible(work, where.storage)
     played = [play_all(canonical(work, seed), where, seed, able) for seed in seeds]
-    return {one: float(np.mean([each[one].time_s for each in played])) for one in able}
+    return {one: [each[one].time_s for each in played] for one in able}
+
+
+def mean_times(work: Workload, where: Environment, seeds: Iterable[int]) -> dict[str, float]:
+    """The means."""
+    return {one: float(np.mean(times)) for one, times in all_times(work, where, seeds).items()}
 
 
 def sweep(name: str, workload: str, step: int) -> list[Point]:
@@ -82,32 +86,23 @@ def sweep(name: str, workload: str, step: int) -> list[Point]:
 
 def losses(work: Workload, where: Environment, times: Mapping[str, float]) -> dict[str, float]:
     """By what each way to choose is above the best, in percent; of beliefs the worst."""
-    least, rng = min(times.values()), np.random.default_rng(7)
-
-    def loss(time_s: float) -> float:
-        return 100 * (time_s / least - 1)
+    rng, models = np.random.default_rng(7), [best(work, where, is_printed=is_so) for is_so in (True, False)]
 
     def taken(belief: Workload) -> str:
         """The first in the order of the belief that there is really space for."""
         believed = mean_times(belief, where, _OWN)
         return min(times, key=lambda one: believed.get(one, inf))
 
-    models = [best(work, where, is_printed=is_printed) for is_printed in (True, False)]
-    found = [loss(max(times.values())), *(loss(times[one or next(iter(times))]) for one in models)]
-    seen: list[tuple[float, float]] = []
+    found, seen = [max(times.values()), *(times[one or next(iter(times))] for one in models)], []
     for _ in range(3):
-        private, run, batch = (
-            1 + WRONG * rng.choice((-1, 1), many).mean()
-            for many in (work.width * (work.depth + 1), work.jobs, work.depth)
-        )
+        counts = (work.width * (work.depth + 1), work.jobs, work.depth)
+        private, run, batch = (1 + WRONG * rng.choice((-1, 1), many).mean() for many in counts)
         belief = replace(work, private=round(work.private * private), run_s=work.run_s * run)
-        blind = replace(belief, batch=round(work.batch * batch))
-        seen.append((loss(times[taken(belief)]), loss(times[taken(blind)])))
-    found += [max(each) for each in zip(*seen, strict=True)]
+        seen.append([times[taken(one)] for one in (belief, replace(belief, batch=round(work.batch * batch)))])
     factors = (1 - WRONG, 1 / (1 - WRONG))
     wrong = [taken(replace(work, private=round(work.private * f), run_s=work.run_s * f)) for f in factors]
-    found += [max(loss(times[one]) for one in wrong), max(loss(_again(work, where, one, times)) for one in wrong)]
-    return dict(zip(CHOICES, found, strict=True))
+    found += [*map(max, *seen), max(times[one] for one in wrong), max(_again(work, where, one, times) for one in wrong)]
+    return {choice: 100 * (took / min(times.values()) - 1) for choice, took in zip(CHOICES, found, strict=True)}
 
 
 def _again(work: Workload, where: Environment, first: str, times: Mapping[str, float]) -> float:
@@ -121,10 +116,7 @@ def _again(work: Workload, where: Environment, first: str, times: Mapping[str, f
 
 def failing(rate: float, runs: int, workload: str = "mixed") -> dict[str, list[float]]:
     """A workload with so many failures a second, under each allocation: run times."""
-    work, where = BASELINES[workload], replace(WHERE, failures_per_s=rate)
-    able = possible(work, where.storage)
-    played = [play_all(canonical(work, seed), where, seed, able) for seed in range(runs)]
-    return {one: [each[one].time_s for each in played] for one in able}
+    return all_times(BASELINES[workload], replace(WHERE, failures_per_s=rate), range(runs))
 
 
 def counted() -> dict[str, float]:
@@ -132,12 +124,7 @@ def counted() -> dict[str, float]:
     found: dict[str, float] = {}
     for share in (0.0, 0.5, 1.0):
         batch, private = 100 * share, 100 * (1 - share)
-        home = {
-            "remote": 48 * (batch + private),
-            "localised": 48 * batch,
-            "cached": batch + 48 * private,
-            "both": batch,
-        }
+        home = {"remote": 4800.0, "localised": 48 * batch, "cached": batch + 48 * private, "both": batch}
         found |= {f"3.3 {name} {share:g}": mb for name, mb in home.items()}
     found["3.3 gain"] = found["3.3 remote 1"] / found["3.3 both 1"]
     for x in (20, 25, 26, 99, 101):
