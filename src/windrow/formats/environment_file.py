@@ -6,8 +6,6 @@
     node_mtbf = "30d"                   # a node fails once in this time, on average; default: never
     remote = { bandwidth_bytes_s = "1MB", latency_s = 0.05 }     # to home, shared by all; latency: default 0
     local = { bandwidth_bytes_s = "12MB" }                       # of each node, within the cluster
-
-Rule: an error names the file, the line and the fix.
 """
 
 from typing import Annotated

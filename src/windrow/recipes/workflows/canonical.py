@@ -1,8 +1,7 @@
 """The canonical batch-pipeline workload (Bent, section 4.2): equal pipelines, each a chain of jobs.
 
 Job d of every pipeline reads batch volume d and the private file that the job before it wrote (the first: its own
-input), and writes one. Six variables: how many pipelines, how deep, how large both kinds of files are, how long jobs
-run, and how much that varies (normal, never below 0). Sizes: whole pipelines only.
+input), and writes one. Compute times are normal, never below 0. Sizes: whole pipelines only.
 """
 
 import numpy as np

@@ -1,7 +1,7 @@
 """What is run of the thesis: sweeps of chapter 4 with the choices of models and of simulation, failures, and counts.
 
-Law: choices are judged on other seeds than those on which they were made. A belief is wrong by 20 % for each file and job,
-up or down; as all are alike, it comes to means. Sizes of batch data, which exist, are looked up, but for `blind`.
+Law: choices are judged on other seeds than those on which they were made. A belief is wrong by 20 % for each file and
+job, up or down; as all are alike, it comes to means. Sizes of batch data, which exist, are looked up, but for `blind`.
 """
 
 from collections.abc import Iterable, Mapping
