@@ -1,11 +1,11 @@
 """Environment files, TOML or JSON: a cluster whose nodes share its space, and the way from there to home.
 
-    nodes = 50
-    disk = "5GB"                        # of each node; what they have together is the space, unless --space says it
-    memory = "1GB"                      # of each node; default 0: nothing is cached there
-    node_mtbf = "30d"                   # a node fails once in this time, on average; default: never
-    remote = { bandwidth_bytes_s = "1MB", latency_s = 0.05 }     # to home, shared by all; latency: default 0
-    local = { bandwidth_bytes_s = "12MB" }                       # of each node, within the cluster
+nodes = 50
+disk = "5GB"                        # of each node; what they have together is the space, unless --space says it
+memory = "1GB"                      # of each node; default 0: nothing is cached there
+node_mtbf = "30d"                   # a node fails once in this time, on average; default: never
+remote = { bandwidth_bytes_s = "1MB", latency_s = 0.05 }     # to home, shared by all; latency: default 0
+local = { bandwidth_bytes_s = "12MB" }                       # of each node, within the cluster
 """
 
 from typing import Annotated

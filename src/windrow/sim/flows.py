@@ -55,8 +55,13 @@ class DataFlow:
 
     @cached_property
     def batch_need(self) -> float:
-        """The most batch data that one job reads."""
-        return float(self.per_job(self.batch, self.volumes).max(initial=0))
+        """The most space for batch volumes, one job after another, level by level."""
+        return float(self._held(self.by_level, ((self.batch,), self.volumes)).max())
+
+    @cached_property
+    def by_level(self) -> Ints:
+        """Jobs in order: level by level."""
+        return np.lexsort((np.arange(len(self.level)), self.level))
 
     @cached_property
     def peaks(self) -> Floats:
@@ -71,9 +76,8 @@ class DataFlow:
     def least_storage(self, allocation: str) -> float:
         """The least space in which the allocation is possible."""
         if allocation == SLICE:
-            order = np.lexsort((np.arange(len(self.level)), self.level))
             files = ((self.inputs, self.outputs), self.files)
-            return float(self._held(order, files, ((self.batch,), self.volumes)).max())
+            return float(self._held(self.by_level, files, ((self.batch,), self.volumes)).max())
         batch = self.volumes.sum() if allocation in (ALL, ALL_BATCH) else self.batch_need
         return float(batch + (self.files.sum() if allocation in (ALL, ALL_PRIVATE) else self.peaks.max()))
 
@@ -217,7 +221,7 @@ class FlowSimulation:
 def _tables(flow: DataFlow, allocation: str, where: Environment, failures: tuple[Floats, Ints]) -> tuple[Ints, int]:
     keeps = allocation in (ALL, ALL_BATCH)
     jobs = np.arange(len(flow.level))
-    order = np.lexsort((jobs, flow.level, flow.pipe_of) if keeps else (jobs, flow.level))
+    order = np.lexsort((jobs, flow.level, flow.pipe_of)) if keeps else flow.by_level
     pipes = len(flow.pipes) - 1
     whole = np.bincount(flow.pipe_of, flow.own, pipes).astype(np.float64)
     guarantee: Floats = {ALL: whole, ALL_PRIVATE: whole, ALL_BATCH: flow.peaks}.get(allocation, np.zeros(pipes))
