@@ -15,9 +15,9 @@ from windrow.agent import event_file as events
 from windrow.agent.checkpoints import Piece
 from windrow.agent.job_file import JobFile, TaskSpec
 from windrow.agent.order import Result
-from windrow.model.allocation import Allocation, Member, Space
+from windrow.model.allocation import Allocation, Member
 from windrow.model.cause import Cause
-from windrow.model.packing import Packing
+from windrow.model.packing import Packing, Space
 
 IDLE_PIECES = 3
 """As many in a row may run out of time without a checkpoint."""

@@ -246,6 +246,7 @@ class RunView(JournalView[RunJournal]):
     def recorded(self, now_s: float) -> RecordedRun:
         """The run as figures and pages take it. Its clock runs while it is managed."""
         from windrow.manager.figures import RecordedRun  # noqa: PLC0415  (a run that is running shows none)
+        from windrow.storage.demand import SpaceLimit  # noqa: PLC0415
 
         last_s = self.story.last_s
         return RecordedRun(
@@ -258,6 +259,7 @@ class RunView(JournalView[RunJournal]):
             until_s=max(now_s, last_s) if self.state in ACTIVE else last_s,
             cores=int(self.facts.get("node_cores", 1)),
             version=str(self.facts.get("version", "")),
+            space=SpaceLimit(size, self.facts.get("space_order", "")) if (size := self.facts.get("space")) else None,
         )
 
     def predictions(self) -> list[PredictedStart]:

@@ -21,6 +21,7 @@ from windrow.manager.events import FilesMoved
 from windrow.manager.journal import PredictedStart
 from windrow.manager.states import AttemptState, JobStage
 from windrow.manager.story import JobStory, RunStory, TaskAttempt
+from windrow.storage.demand import SpaceLimit
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,7 @@ class RecordedRun:
     cores: int = 1
     version: str = ""
     is_simulated: bool = False
+    space: SpaceLimit | None = None
 
     @property
     def begun_s(self) -> float:

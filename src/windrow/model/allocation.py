@@ -8,22 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from heapq import heappop, heappush
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
-from windrow.model import packing
 from windrow.model.nodes import Need
-from windrow.model.packing import Packing
+from windrow.model.packing import Packing, Space
 from windrow.model.resources import NodeShape
-
-
-class Space(packing.Space, Protocol):
-    """The space for files, as the tasks of a job make and free it."""
-
-    def finish(self, task: int, sizes: Sequence[int] | None = None) -> list[str]:
-        """The task is done, and its files have these sizes; which files nothing needs any more."""
-
-    def give_up(self, tasks: Sequence[int]) -> None:
-        """These tasks will not run, or not again."""
 
 
 class Member(NamedTuple):

@@ -11,7 +11,7 @@ module needs nothing but the standard library.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from heapq import heappop, heappush
 from typing import Protocol
 
@@ -20,7 +20,7 @@ from windrow.model.resources import NodeShape
 
 
 class Space(Protocol):
-    """The space for files, as far as starts are concerned (`storage.admission`)."""
+    """The space for files, where it is limited (`storage.admission`)."""
 
     def offer(self, task: int) -> None:
         """The task may start as far as others are concerned."""
@@ -30,6 +30,12 @@ class Space(Protocol):
 
     def admit(self, task: int) -> bool:
         """Start it, if there is space."""
+
+    def finish(self, task: int, sizes: Sequence[int] | None = None) -> list[str]:
+        """The task is done, and its files have these sizes; which files nothing needs any more."""
+
+    def give_up(self, tasks: Sequence[int]) -> None:
+        """These tasks will not run, or not again."""
 
 
 class Packing:

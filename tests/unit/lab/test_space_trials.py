@@ -1,5 +1,6 @@
 """A limit on space in simulation: the same rules decide in estimates, trials and agents."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from windrow.manager.events import TaskFinished, TaskStarted
 from windrow.manager.terms import Terms
 from windrow.model import File, NodeShape, Task, Workflow
 from windrow.model.site import Site
+from windrow.report.run.page import run_page
 from windrow.sim import Cluster
 from windrow.storage.admission import ORDERS
 from windrow.storage.demand import SpaceLimit, demand_of
@@ -96,3 +98,11 @@ def test_figures_of_a_campaign_obey_it_too() -> None:
     given: dict[str, Any] = {"terms": Terms(), "actual_s": whole_seconds(workflow), "work": work}
     found = trial_figures(Cluster(nodes=6, policy="fcfs"), workflow, find_strategy("giant"), **given)
     assert found.makespan_s == 3 * 3 * 60
+
+
+def test_the_page_of_a_run_draws_planned_and_actual_space() -> None:
+    workflow, limit = pipelines(4, 3, 40_000_000), SpaceLimit(100_000_000)
+    work = Work(workflow, whole_seconds(workflow), Site.of(4, NodeShape(1)), space=limit)
+    told = run_trial(Cluster(nodes=4, policy="fcfs"), workflow, find_strategy("giant"), work=work).recorded
+    assert "At most: planned 80 MB, actual 80 MB; they were allowed 100 MB" in run_page(replace(told, space=limit))
+    assert "Space" not in run_page(told)

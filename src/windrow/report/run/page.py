@@ -20,6 +20,7 @@ from windrow.report.page import cell, facts, figure, note, notes, page, section,
 from windrow.report.plot import legend
 from windrow.report.run.details import decisions, failures
 from windrow.report.run.gantt import run_gantt
+from windrow.report.run.space import space
 from windrow.report.run.starts import starts
 from windrow.report.workflow import kind_colours
 
@@ -46,6 +47,7 @@ def run_page(told: figures.RecordedRun, background: Background | None = None, wh
         *([in_vain] if went_wrong else []),
         section("The run over time", figure(picture, caption, legend(keys, marks=False)), notes(what) if what else ""),
         *([] if told.is_simulated else [section("Predicted and actual starts", starts(told))]),
+        *([] if told.space is None else [section("Space", space(told))]),
         section("Node-hours", facts(_node_hours(told)), note(_NODE_HOURS)),
         *([] if went_wrong else [in_vain]),
         section("Jobs", _jobs(told)),

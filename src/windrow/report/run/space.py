@@ -1,0 +1,46 @@
+"""What the files of a run took over time, beside what was planned: for runs with a limit on space."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from windrow.errors import UserError
+from windrow.manager.figures import RecordedRun
+from windrow.model import NodeShape
+from windrow.model.site import Site
+from windrow.model.size import format_size
+from windrow.report import plot
+from windrow.report.page import figure
+from windrow.storage.demand import demand_of
+from windrow.storage.timeline import Points, over_time, peak
+from windrow.strategies import Work, whole_seconds
+
+
+def _planned(told: RecordedRun) -> Points:
+    """As estimated, on the nodes of the first job; nothing where that cannot be told from the records."""
+    workflow, nodes = told.story.workflow, next((job.plan.nodes for job in told.story.jobs.values()), 1)
+    try:
+        work = Work(workflow, whole_seconds(workflow), Site.of(nodes, NodeShape(told.cores)), space=told.space)
+    except UserError:  # tasks need what only the site knows
+        return []
+    return work.space_over_time(np.arange(len(workflow)), nodes)
+
+
+def space(told: RecordedRun) -> str:
+    """A figure."""
+    workflow, story = told.story.workflow, told.story
+    sizes = {workflow.files[f].id: size for f, size in story.sizes().items()}
+    made = [(n, task.attempts[-1]) for n, task in enumerate(story.tasks) if task.attempts and task.state == "finished"]
+    spans = [(n, one.started_s - told.begun_s, (one.ended_s or told.until_s) - told.begun_s) for n, one in made]
+    lines = {"planned": _planned(told), "actual": over_time(demand_of(workflow), spans, sizes)}
+    shown = {name: points for name, points in lines.items() if points}
+    most, end_s = max(map(peak, shown.values()), default=1), max((p[-1][0] for p in shown.values()), default=1)
+    frame = plot.Frame(70, 14, 860, 200, plot.time_axis(0, end_s, "the start"), plot.count_axis(most / 1e6, "MB"))
+    curves = [
+        plot.step_line(frame, np.array([at for at, _ in points]), np.array([used / 1e6 for _, used in points]), i)
+        for i, points in enumerate(shown.values())
+    ]
+    picture = plot.picture(960, frame.bottom + 50, "Space over time", [plot.axes(frame), *curves])
+    told_of = ", ".join(f"{name} {format_size(peak(points))}" for name, points in shown.items())
+    limit = "" if told.space is None else f"; they were allowed {format_size(told.space.size)}"
+    return figure(picture, f"What files of the run took. At most: {told_of}{limit}.", plot.legend(list(shown)))
