@@ -17,7 +17,6 @@ from windrow.model.wording import count
 from windrow.sim.flows import DataFlow, Played, of_workflow, play
 from windrow.storage.allocations import ALLOCATIONS, KEEPS_BATCH, Environment, Workload, run_time_s
 
-SEEDS = 5  # draws of failures, where nodes fail; the mean counts
 _BYTES = ("of_batch", "of_inputs", "of_results", "most_used")
 HEADS = ("", "needs", "takes", "Bent's model", "from home", "to home", "fetches", "most space")
 
@@ -101,7 +100,7 @@ class DataPlan:
 def plan_data(workflow: Workflow, where: Environment, seed: int = 0) -> DataPlan:
     """Play every allocation that has the space."""
     flow = of_workflow(workflow)
-    draws = range(seed, seed + (SEEDS if where.failures_per_s else 1))
+    draws = range(seed, seed + (5 if where.failures_per_s else 1))  # where nodes fail the mean counts
     work, options = as_canonical(flow), list[Option]()
     for one in ALLOCATIONS:
         least, model_s = flow.least_storage(one), run_time_s(one, work, where) if work else inf

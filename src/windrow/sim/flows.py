@@ -25,12 +25,10 @@ from windrow.model.graph import Adjacency
 from windrow.storage.allocations import ALL, ALL_BATCH, ALL_PRIVATE, ALLOCATIONS, MINIMAL, SLICE, Environment, Workload
 from windrow.storage.roles import Role, roles
 
-_MOST_FAILURES = 1 << 16  # after so many a run counts as one that never ends
-
 
 @dataclass(frozen=True, eq=False)
 class DataFlow:
-    """Jobs of one pipeline stand beside each other, the first of pipeline p at `pipes[p]`; lists are by job."""
+    """Jobs of one pipeline stand together, level by level, the first of pipeline p at `pipes[p]`; lists are by job."""
 
     pipes: Ints
     level: Ints
@@ -61,13 +59,13 @@ class DataFlow:
     @cached_property
     def by_level(self) -> Ints:
         """Jobs in order: level by level."""
-        return np.lexsort((np.arange(len(self.level)), self.level))
+        return np.argsort(self.level, kind="stable")
 
     @cached_property
     def peaks(self) -> Floats:
         """The most space that each pipeline needs for its own files, one job after another, level by level."""
-        order = np.lexsort((np.arange(len(self.level)), self.level, self.pipe_of))
-        return np.maximum.reduceat(self._held(order, ((self.inputs, self.outputs), self.files)), self.pipes[:-1])
+        held = self._held(np.arange(len(self.level)), ((self.inputs, self.outputs), self.files))
+        return np.maximum.reduceat(held, self.pipes[:-1])
 
     def per_job(self, lists: Adjacency, values: Floats) -> Floats:
         """The sum of the values in each job's list."""
@@ -220,8 +218,7 @@ class FlowSimulation:
 
 def _tables(flow: DataFlow, allocation: str, where: Environment, failures: tuple[Floats, Ints]) -> tuple[Ints, int]:
     keeps = allocation in (ALL, ALL_BATCH)
-    jobs = np.arange(len(flow.level))
-    order = np.lexsort((jobs, flow.level, flow.pipe_of)) if keeps else flow.by_level
+    order = np.arange(len(flow.level)) if keeps else flow.by_level
     pipes = len(flow.pipes) - 1
     whole = np.bincount(flow.pipe_of, flow.own, pipes).astype(np.float64)
     guarantee: Floats = {ALL: whole, ALL_PRIVATE: whole, ALL_BATCH: flow.peaks}.get(allocation, np.zeros(pipes))
@@ -239,7 +236,7 @@ def _tables(flow: DataFlow, allocation: str, where: Environment, failures: tuple
         at.OWN: flow.own, at.RESULTS: flow.per_job(flow.outputs, flow.files * flow.is_kept),
     }  # fmt: skip
     counts = {
-        at.TASKS: len(jobs), at.VOLUMES: len(flow.volumes), at.FILES: len(flow.files), at.PIPES: pipes,
+        at.TASKS: len(order), at.VOLUMES: len(flow.volumes), at.FILES: len(flow.files), at.PIPES: pipes,
         at.FAILURES: len(failures[0]), at.IS_GROUPED: not keeps, at.IS_BOUNDED: allocation == MINIMAL,
         at.KEEPS_BATCH: keeps,
     }  # fmt: skip
@@ -255,7 +252,7 @@ def play(flow: DataFlow, allocation: str, where: Environment, seed: int = 0) -> 
         when = np.cumsum(apart.exponential(1 / where.failures_per_s, many)) if many else np.zeros(0)
         run = FlowSimulation(flow, allocation, where, (when, node.integers(0, where.nodes, many)))
         outcome = run.advance()
-        if outcome != kernel.FAILURES_END or many >= _MOST_FAILURES:
+        if outcome != kernel.FAILURES_END or many >= 1 << 16:  # with so many it never ends
             return run.played(outcome)
         many *= 4
 

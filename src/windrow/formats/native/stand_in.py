@@ -1,8 +1,7 @@
 """A generated workflow as one that runs: tasks read all of their inputs, wait as long as they would run, and write.
 
 What they read and write has the sizes of the workflow's files, so that disks, tracers and limits of space meet the real
-thing. Inputs that no task writes are made beside the file, with holes in place of data; names have no folders. What one
-task needs of another is a file, as in all recipes.
+thing. Inputs that no task writes are made beside the file, with holes in place of data; names have no folders.
 """
 
 import json
