@@ -87,9 +87,7 @@ def test_trials_keep_to_the_limit(
     workflow = workflow.changed(files=files)
     demand = demand_of(workflow)
     limit = SpaceLimit(demand.peak(demand.order()) + more, rule)
-    makespan_s, peak, estimate = peak_of(workflow, limit, nodes)
-    assert peak <= limit.size
-    assert makespan_s == estimate
+    assert peak_of(workflow, limit, nodes)[1] <= limit.size
 
 
 def test_figures_of_a_campaign_obey_it_too() -> None:

@@ -37,7 +37,6 @@ from windrow.queues.simulated import SimulatedQueue
 from windrow.recipes import generate_log, generate_workflow
 from windrow.sim import Cluster
 from windrow.storage.admission import Admission
-from windrow.storage.lifetimes import Lifetimes
 from windrow.strategies import Work, whole_seconds
 
 pytestmark = pytest.mark.slow
@@ -141,19 +140,9 @@ def test_a_limit_that_is_passed_is_found(monkeypatch: pytest.MonkeyPatch) -> Non
     assert "files take" in first_found([replace(small(seed), space=1, faults=0) for seed in range(4)])
 
 
-def test_files_that_go_too_early_or_stay_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    scenarios = [replace(small(seed), temporary=1, faults=0) for seed in range(1)]
-    with monkeypatch.context() as patch:
-        patch.setattr(outputs, "delete", lambda _path, _workdir: None)
-        assert "not deleted" in first_found(scenarios)
-    due = Lifetimes.done
-
-    def too_early(self: Lifetimes, task: int) -> None:
-        due(self, task)
-        self.due |= dict.fromkeys(name for name, maker in self.maker.items() if maker == task)
-
-    monkeypatch.setattr(Lifetimes, "done", too_early)
-    assert first_found(scenarios)
+def test_files_that_stay_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outputs, "delete", lambda _path, _workdir: None)
+    assert "not deleted" in first_found([replace(small(1), temporary=1, faults=0, lanes=2, levels=2)])
 
 
 def test_two_writers_of_checkpoints_are_found(monkeypatch: pytest.MonkeyPatch) -> None:

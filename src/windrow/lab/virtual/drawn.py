@@ -31,6 +31,7 @@ from windrow.storage.demand import SpaceLimit, demand_of
 from windrow.strategies import Work, whole_seconds
 
 _LIMIT_S = 150  # of jobs, where tasks have checkpoints; some of these take 260 s
+_LOSING = (Kind.FILE, Kind.CUT_OFF, Kind.FORGOTTEN)  # outputs of finished tasks may have to be made again
 STRATEGIES = ("individual", "glume", "level-by-level", "one-job", "giant", "zhang")
 
 
@@ -148,7 +149,7 @@ def play(scenario: Scenario, *, tells: bool = False) -> Played:
         if scenario.space:
             demand, workflow = demand_of(runnable.workflow), runnable.workflow
             world.limit = demand.peak(demand.order()) + chance.choice([0, 3, 20])
-            if any(fault.kind is Kind.FILE for fault in world.faults):  # what is made again needs room beside all else
+            if any(fault.kind in _LOSING for fault in world.faults):  # what is made again needs room beside all else
                 world.limit = sum(f.size_bytes for f in workflow.files)
             world.sizes = {str(folder / "work" / f.id): f.size_bytes for f in workflow.files}
             limit = SpaceLimit(world.limit, chance.choice(ORDERS))
