@@ -202,7 +202,11 @@ STORAGE: tuple[Row, ...] = (
         ("tests/unit/sim/test_flows.py", "-n2"),
         {"WINDROW_FUZZ": "50"},
     ),
-    ("storage allocations: inclusions and models", ("tests/unit/storage", "-n2"), {"WINDROW_FUZZ": "50"}),
+    (
+        "storage allocations: inclusions and models",
+        ("tests/unit/storage/test_allocations.py", "-n2"),
+        {"WINDROW_FUZZ": "50"},
+    ),
     (
         "caches block by block, every claim of the thesis has its measure",
         ("tests/unit/reproductions/test_bent.py",),
