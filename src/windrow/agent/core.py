@@ -41,7 +41,8 @@ class AgentCore:
         self._home: dict[int, int] = {}  # the job of each task
         self._nodes, self._shape = job.nodes, job.shape
         self._allocation = Allocation(job.nodes, self._shape, {}, _space(job))
-        self._freed: list[str] = []  # files that nothing needs any more
+        self.freed: list[str] = []
+        """Files that nothing needs any more, for whoever deletes them to take."""
         self.deadline = float("inf") if job.walltime_s is None else at + job.walltime_s - job.grace_s
         self._longest_s = 0.0
         self._done: set[int] = set()
@@ -189,11 +190,6 @@ class AgentCore:
             self._drop(self._allocation.abandon(waiting), dict.fromkeys(waiting, why), at)
         return starts
 
-    def take_freed(self) -> list[str]:
-        """Files that nothing needs any more since the last call."""
-        freed, self._freed = self._freed, []
-        return freed
-
     def ended(self, result: Result, at: float, before_s: float = 0.0) -> None:
         """An attempt has ended; `before_s` was done by earlier ones."""
         task = result.task
@@ -202,7 +198,7 @@ class AgentCore:
             measured = result.cpu_s, result.peak_bytes, tuple(result.sizes), round(before_s, 3)
             self._records.append(events.AttemptFinished(at, task, attempt, begun, *measured))
             self._done.add(task)
-            self._freed += self._allocation.finish(task, result.sizes or None)
+            self.freed += self._allocation.finish(task, result.sizes or None)
             return
         if result.cause == Cause.SPACE:  # no fault of its own, and no use to try again at once
             self._running[task] = attempt, begun

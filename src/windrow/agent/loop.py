@@ -144,7 +144,8 @@ class Loop:
 
     def _delete_freed(self) -> None:
         """Make room, now that it is written who was the last to read these. What stays is for the manager."""
-        if (freed := self._core.take_freed()) and not is_fenced(self._folder, self._job.job):
+        freed, self._core.freed = self._core.freed, []
+        if freed and not is_fenced(self._folder, self._job.job):
             workdir = self._job.tasks[0].workdir  # where tasks run in different folders, names are whole paths
             for path in absolute(workdir, freed):
                 with contextlib.suppress(OSError):

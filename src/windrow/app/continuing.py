@@ -11,7 +11,7 @@ leaves either the old run as it was, or a new one that says whom it continues.
 import stat
 from collections.abc import Container, Mapping
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from windrow.app import live_runs
@@ -27,6 +27,7 @@ from windrow.manager.states import AttemptState, TaskState
 from windrow.manager.story import Kept
 from windrow.model import WorkflowError
 from windrow.records.lock import RunLock
+from windrow.storage.lifetimes import without_intermediate
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,10 @@ def standing(told: RunView) -> Standing:
     story, runnable = told.story, told.runnable
     file, added = Path(told.facts["workflow"]), [addition.event for addition in story.additions]
     try:
-        new = grown(read_workflow_file(file), added)
+        read = read_workflow_file(file)
+        if told.facts.get("delete_intermediate"):
+            read = replace(read, workflow=without_intermediate(read.workflow))
+        new = grown(read, added)
     except WorkflowError as error:
         problem = f"what was added to {told.paths.name} does not go with it any more: {error}"
         return Standing(told, None, _lost(told), str(InputError(file, problem)))

@@ -171,7 +171,8 @@ def _needs_differ(old: Runnable, before: int, new: Runnable, task: int) -> bool:
 def _needs(runnable: Runnable, task: int) -> tuple[object, ...]:
     workflow, step = runnable.workflow, runnable.steps[task]
     parents = sorted(workflow.ids[p] for p in workflow.parents.of(task).tolist())
-    return (workflow.kinds[task], step.retries, step.checkpoint, workflow.task(task).need, *parents)
+    kept = [workflow.files[f].keep for f in workflow.outputs.of(task).tolist()]
+    return (workflow.kinds[task], step.retries, step.checkpoint, workflow.task(task).need, kept, *parents)
 
 
 def _with_shell_of(old: Runnable, new: Runnable) -> Runnable:

@@ -29,21 +29,16 @@ _NEVER = -(1 << 62)
 
 
 class _Heights:
-    """Numbers in a row: add to some neighbours, ask for the largest of all."""
+    """Numbers in a row: add to some neighbours, ask for the largest of all, which is `most[1]`."""
 
     def __init__(self, values: Sequence[int]) -> None:
         self._size = 1
         while self._size < len(values):
             self._size *= 2
-        self._most = [_NEVER] * self._size + [*values] + [_NEVER] * (self._size - len(values))
+        self.most = [_NEVER] * self._size + [*values] + [_NEVER] * (self._size - len(values))
         self._more = [0] * (2 * self._size)
         for at in range(self._size - 1, 0, -1):
-            self._most[at] = max(self._most[2 * at], self._most[2 * at + 1])
-
-    @property
-    def largest(self) -> int:
-        """The largest of all."""
-        return self._most[1]
+            self.most[at] = max(self.most[2 * at], self.most[2 * at + 1])
 
     def add(self, first: int, end: int, more: int) -> None:
         """Add to those from `first` to before `end`."""
@@ -62,11 +57,11 @@ class _Heights:
         for at in ends:
             at >>= 1  # noqa: PLW2901
             while at:
-                self._most[at] = self._more[at] + max(self._most[2 * at], self._most[2 * at + 1])
+                self.most[at] = self._more[at] + max(self.most[2 * at], self.most[2 * at + 1])
                 at >>= 1  # noqa: PLW2901
 
     def _raise(self, at: int, more: int) -> None:
-        self._most[at] += more
+        self.most[at] += more
         self._more[at] += more
 
 
@@ -165,7 +160,7 @@ class Admission:
         if self.used + out > self.limit or not self._keeps_promises(task, part, out):
             return False
         self._pull(task, 1)
-        if self._heights.largest > self.limit and (self.running or self._is_safe_without(task)):
+        if self._heights.most[1] > self.limit and (self.running or self._is_safe_without(task)):
             self._pull(task, -1)
             return False
         self._begin(task)
@@ -206,7 +201,7 @@ class Admission:
     def _is_safe_without(self, task: int) -> bool:
         """Whether another task could start instead, though nothing runs: the first that is left of the sequence."""
         self._pull(task, -1)
-        is_safe = self._heights.largest <= self.limit
+        is_safe = self._heights.most[1] <= self.limit
         self._pull(task, 1)
         return is_safe
 

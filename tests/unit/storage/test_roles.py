@@ -6,6 +6,7 @@ import pytest
 
 from windrow.errors import InputError
 from windrow.formats import read_runnable
+from windrow.manager.changes import changes
 from windrow.model import File, Task, Workflow
 from windrow.records.runnable_file import runnable_json
 from windrow.storage.roles import Role, roles
@@ -77,3 +78,12 @@ def test_what_makes_no_sense_is_refused(tmp_path: Path, text: str, problem: str)
     (tmp_path / "w.yaml").write_text(f"{text}\ntasks:\n  - {{id: t, command: 'true', outputs: a}}\n")
     with pytest.raises(InputError, match=problem):
         read_runnable(tmp_path / "w.yaml")
+
+
+def test_a_file_that_is_not_to_be_kept_any_more_makes_another_run_and_no_task_run_again(tmp_path: Path) -> None:
+    (tmp_path / "w.yaml").write_text(WORKFLOW)
+    old = read_runnable(tmp_path / "w.yaml")
+    (tmp_path / "w.yaml").write_text(WORKFLOW.replace("kept: {keep: true}", "kept: {keep: false}"))
+    found = changes(old, read_runnable(tmp_path / "w.yaml"), lambda _: True, lambda _: None)
+    assert not found.is_same
+    assert found.to_run == 0

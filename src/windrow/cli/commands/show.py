@@ -12,14 +12,12 @@ from windrow.model import format_duration
 from windrow.model.resources import amount_text
 from windrow.model.size import format_size
 from windrow.model.wording import count
-from windrow.storage.summary import space_of
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from windrow.model import Workflow
     from windrow.shape import Shape
-    from windrow.storage.summary import Space
 
 
 _EXACT_UP_TO = 100_000
@@ -64,6 +62,7 @@ def run(args: argparse.Namespace) -> None:
 
 def _as_json(workflow: Workflow, figures: Shape, token: int, exact: int | None) -> dict[str, object]:
     from windrow.shape import kinds
+    from windrow.storage.summary import space_of
 
     return {
         "name": workflow.name,
@@ -74,18 +73,21 @@ def _as_json(workflow: Workflow, figures: Shape, token: int, exact: int | None) 
         "level_of_parallelism": exact,
         "kinds": [asdict(kind) for kind in kinds(workflow)],
         "largest_needs": _most(workflow),
-    } | ({} if (space := space_of(workflow)) is None else {"space": asdict(space)})
+    } | ({"space": space} if (space := space_of(workflow)) else {})
 
 
-def space_rows(space: Space) -> dict[str, str]:
+def _space_rows(workflow: Workflow) -> dict[str, str]:
     """What files take, for people."""
-    least = f"{format_size(space.smallest)} will do"
-    rows = {"space": f"{format_size(space.peak)} at most, if all runs that can; {least} (windrow run --space)"}
-    rows["  over time"] = space.drawn
-    rows["  by role"] = ", ".join(f"{role} {format_size(size)}" for role, size in space.roles.items())
-    if space.unknown:
-        rows["  not known"] = f"the sizes of {count(space.unknown, 'file')} that tasks write: they count as empty"
-    return rows
+    from windrow.storage.summary import space_of
+
+    if not (space := space_of(workflow)):
+        return {}
+    peak, least = format_size(space["peak"]), format_size(space["smallest"])
+    rows = {"space": f"{peak} at most, if all runs that can; {least} will do (windrow run --space)"}
+    rows["  over time"] = space["drawn"]
+    rows["  by role"] = ", ".join(f"{role} {format_size(size)}" for role, size in space["roles"].items())
+    unknown = f"the sizes of {count(space['unknown'], 'file')} that tasks write: they count as empty"
+    return rows | ({"  not known": unknown} if space["unknown"] else {})
 
 
 def _most(workflow: Workflow) -> dict[str, int]:
@@ -109,8 +111,7 @@ def _facts(workflow: Workflow, figures: Shape, token: int, exact: int | None, cc
         "level of parallelism": unknown if exact is None else f"{exact:,}",
         "  by tokens": f"{token:,}",
     }
-    if (space := space_of(workflow)) is not None:
-        rows |= space_rows(space)
+    rows |= _space_rows(workflow)
     if len(most := _most(workflow)) > 1 or most["cores"] > 1:
         rows["a task needs"] = "at most " + ", ".join(amount_text(name, amount) for name, amount in most.items())
     return terminal.table(None, list(rows.items()), "l")
