@@ -23,7 +23,7 @@ from windrow.app.queues import fields_of, no_answer, open_queue
 from windrow.app.requests import follow_requests
 from windrow.app.runs import ROOT, RunPaths, new_run, past_predictions, past_promises
 from windrow.app.sites import OVERHEAD_S, Reached, able_again, placing, site_of
-from windrow.app.space import limit_of, notes_on_space, within_space
+from windrow.app.space import limit_of, notes_on_space, refuse_far, within_space
 from windrow.app.strategies import AUTO, find_strategy
 from windrow.errors import NothingBegun, OutsideError, UserError
 from windrow.forecast.base import Forecaster
@@ -203,6 +203,7 @@ def prepare(order: RunRequest, runnable: Runnable | None = None, finished: Colle
     order = replace(order, on=names[0], also=tuple(names[1:]))
     refuse_missing_inputs(order.workflow, runnable, Path.exists, finished)
     if any(reached.site.files for reached in sites):
+        refuse_far(order)
         from windrow.data.catalogue import paths_of  # noqa: PLC0415  (most runs have no such site)
 
         paths_of(runnable, os.path.isfile)  # refuses what could not be found there

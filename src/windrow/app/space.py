@@ -59,12 +59,12 @@ def within_space(order: RunRequest, runnable: Runnable, finished: Collection[int
         if space > left:
             raise UserError(_too_little(space, where, taken))
     assert order.space is not None
-    refuse_other_wishes(order)
+    _refuse_other_wishes(order, runnable)
     left_tasks = [task for task in range(len(workflow)) if task not in finished]
     smallest = smallest_space(workflow, left_tasks)
     if smallest > order.space:
         raise UserError(_too_small(workflow, left_tasks, smallest, order))
-    return order, runnable
+    return replace(order, cap=1), runnable  # one job at a time has all the space
 
 
 def notes_on_space(prepared: Prepared) -> list[str]:
@@ -73,11 +73,16 @@ def notes_on_space(prepared: Prepared) -> list[str]:
     return [f"the sizes of {count(unknown, 'file')} are not known: they count as empty until made"] if unknown else []
 
 
-def refuse_other_wishes(order: RunRequest) -> None:
-    """UserError where a limit on space does not go with what else is asked for."""
+def refuse_far(order: RunRequest) -> None:
+    """UserError where files of a run with a limit would be elsewhere."""
+    if order.space is not None:
+        raise UserError("a limit on space is for a site that sees the files of this folder; leave one of them out")
+
+
+def _refuse_other_wishes(order: RunRequest, runnable: Runnable) -> None:
     for told, is_asked in {
         "one site": bool(order.also),
-        "no copies of tasks": order.copies > 1 or order.rules != type(order.rules)(),
+        "no copies of tasks": order.copies > 1 or order.rules.are_needed(runnable.steps),
         "the strategy giant": order.strategy not in ("auto", "giant"),
     }.items():
         if is_asked:

@@ -115,8 +115,6 @@ class Admission:
         self._open: set[int] = set()
         self._promised = 0  # what open parts will yet need beyond what they have
 
-    # What is offered, and what of it may start
-
     def offer(self, task: int) -> None:
         """The task may start as far as others are concerned."""
         self._keys[task] = self._urgency(task)
@@ -224,8 +222,6 @@ class Admission:
         if not self._users[f]:
             return len(self._place)
         return max((self._place[u] for u in self._users[f] - self._begun if u != but), default=-1)
-
-    # What becomes of those that have started
 
     def finish(self, task: int, sizes: Sequence[int] | None = None) -> list[str]:
         """The task is done, here or elsewhere, and its files have these sizes; which files nothing needs any more."""

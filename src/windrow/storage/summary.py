@@ -11,9 +11,6 @@ from windrow.storage.timeline import all_at_once, drawn, over_time, peak
 if TYPE_CHECKING:
     from windrow.model import Workflow
 
-MOST_TASKS = 20_000
-"""Of larger workflows nothing is said."""
-
 
 def space_of(workflow: Workflow) -> dict[str, Any]:
     """Bytes at the `peak` if all runs that can, the `smallest` space that would do, `every` file together, by role.
@@ -21,7 +18,7 @@ def space_of(workflow: Workflow) -> dict[str, Any]:
     And of how many files the size is `unknown`. Nothing where no sizes are known, or the workflow is too large.
     """
     written = [workflow.files[f].size_bytes for f in workflow.outputs.index.tolist()]
-    if not any(written) or len(workflow) > MOST_TASKS:
+    if not any(written) or len(workflow) > 20_000:
         return {}
     demand, by_role = demand_of(workflow), dict[str, int]()
     points = over_time(demand, all_at_once(demand, workflow.runtime_s.tolist()))

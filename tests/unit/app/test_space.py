@@ -40,6 +40,7 @@ def test_what_cannot_fit_is_refused_with_the_smallest_space_that_would_do(order:
     prepared = prepare(replace(order, space=14_000_000))
     assert smallest_space(prepared.runnable.workflow) == 14_000_000
     assert prepared.work.space == SpaceLimit(14_000_000)
+    assert prepared.site.cap == 1, "one job at a time"
     with pytest.raises(UserError, match="need at least 14 MB at a time, but may take 13 MB; give --space 14000000"):
         prepare(replace(order, space=13_000_000))
     with pytest.raises(UserError, match=r"--delete-intermediate.*then 14 MB will do"):
