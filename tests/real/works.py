@@ -51,9 +51,10 @@ def cases(queue: str) -> list[Case]:
 
 
 def sample(queue: str) -> list[Case]:
-    """Each strategy once on this machine, and once on one of the Slurms. Shapes go on from queue to queue."""
+    """Each strategy on this machine, and once on one of the Slurms. Shapes go on from queue to queue, so all are met."""
     names = list(STRATEGIES)
-    of_queue = {"local": names, "slurm": names[::2], "slurm with accounting": names[1::2]}
+    here = names + names[: len(RECIPES) - 2 * len(names)]
+    of_queue = {"local": here, "slurm": names[::2], "slurm with accounting": names[1::2]}
     shape = sum(len(of_queue[earlier]) for earlier in QUEUES[: QUEUES.index(queue)])
     shapes = [RECIPES[(shape + i) % len(RECIPES)] for i in range(len(of_queue[queue]))]
     return [Case(shape, _small(shape), strategy) for shape, strategy in zip(shapes, of_queue[queue], strict=True)]
