@@ -51,7 +51,7 @@ def cases(queue: str) -> list[Case]:
 
 
 def sample(queue: str) -> list[Case]:
-    """Each strategy on this machine, and once on one of the Slurms. Shapes go on from queue to queue, so all are met."""
+    """Each strategy on this machine, and once on one of the Slurms. Shapes go on from queue to queue: all are met."""
     names = list(STRATEGIES)
     here = names + names[: len(RECIPES) - 2 * len(names)]
     of_queue = {"local": here, "slurm": names[::2], "slurm with accounting": names[1::2]}
