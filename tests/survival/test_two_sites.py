@@ -197,3 +197,16 @@ def test_a_site_that_does_not_answer_holds_up_no_other(folder: Path) -> None:
     assert alone.go_on()
     assert [start.at_s for start in south.starts] == [start.at_s for start in alone.world.starts]
     assert min(start.at_s for start in north.starts) > max(start.at_s for start in south.starts)
+
+
+@pytest.mark.parametrize("strategy", ["individual", "level-by-level", "giant", "glume"])
+def test_what_must_run_at_the_other_site_is_not_forgotten(folder: Path, strategy: str) -> None:
+    """Its turn comes when a job ends at a site that has nothing left to do."""
+    workflow = braid().workflow
+    able = np.ones((2, len(workflow)), dtype=bool)
+    able[0, 1::3] = able[1, ::3] = False
+    worlds = [World(empty_queue(nodes), lambda _: 3.0) for nodes in (2, 3)]
+    sites = [Site.of(world.queue.cluster.nodes, name=name) for world, name in zip(worlds, NAMES, strict=True)]
+    run = SitesRun(folder / "run", worlds, sites, braid(), able, strategy)
+    assert run.go_on()
+    assert run.is_complete

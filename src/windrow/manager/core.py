@@ -482,7 +482,7 @@ class Core:
         job.at.jobs -= 1
         for task in sorted(job.open_tasks):
             self._put_back(task)
-        return self._decide_if_useful({job.at: None} | self._homes(sorted(job.open_tasks)))
+        return self._decide_if_useful(dict.fromkeys(job.at.group) | self._homes(sorted(job.open_tasks)))
 
     def _decide_if_useful(self, sites: Iterable[AtSite]) -> list[Action]:
         """Decisions for those of the sites where one is due, because something changed there.
