@@ -147,6 +147,8 @@ def _verdicts(totals: list[Told], scalability: list[Told], *, has_bytes: bool, g
     for row in (row for row in scalability if row["time"] == "real"):
         fed = row["nodes"]["local network"]
         judged = "data-intensive" if fed is not None and fed < _FEW_NODES else "not data-intensive"
-        limit = "any number of" if fed is None else f"{math.floor(fed):,}"
-        said.append(f"{row['discipline'].capitalize()}: {judged}; a server of 12 MB/s feeds {limit} nodes (real time).")
+        limit = (
+            "any number of nodes" if fed is None else f"{math.floor(fed):,} nodes" if fed >= 1 else "less than one node"
+        )
+        said.append(f"{row['discipline'].capitalize()}: {judged}; a server of 12 MB/s feeds {limit} (real time).")
     return said

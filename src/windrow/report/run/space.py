@@ -35,7 +35,9 @@ def space(told: RecordedRun) -> str:
     lines = {"planned": _planned(told), "actual": over_time(demand_of(workflow), spans, sizes)}
     shown = {name: points for name, points in lines.items() if points}
     most, end_s = max(map(peak, shown.values()), default=1), max((p[-1][0] for p in shown.values()), default=1)
-    frame = plot.Frame(70, 14, 860, 200, plot.time_axis(0, end_s, "the start"), plot.count_axis(most / 1e6, "MB"))
+    frame = plot.Frame(
+        70, 14, 860, 200, plot.time_axis(0, end_s, "since the run started"), plot.count_axis(most / 1e6, "MB")
+    )
     curves = [
         plot.step_line(frame, np.array([at for at, _ in points]), np.array([used / 1e6 for _, used in points]), i)
         for i, points in enumerate(shown.values())
