@@ -280,7 +280,7 @@ def test_a_notice_of_preemption_reaches_the_task(
     """GraceTime tells steps only. The agent hears of it, on one node and on three, and the task keeps what it did."""
     worlds = slurm_world(preempting, tmp_path)
     world = next(worlds)
-    counter(world, 30 if how == "leaves" else 250, how, "    nodes: 3\n" if nodes > 1 else "")
+    counter(world, 80 if how == "leaves" else 250, how, "    nodes: 3\n" if nodes > 1 else "")
     with world.start("run", "workflow.yaml", "--on", "slurm", "--strategy", "one-job") as process:
         world.wait_for((world.folder / "at").exists)
         preempt(preempting)

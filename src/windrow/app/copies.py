@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from windrow.agent.folder import RunFolder
 from windrow.app.runs import ROOT
 from windrow.errors import UserError
-from windrow.grid.top import top
 from windrow.manager.copying import MOST, CopyRules, chains_s
 from windrow.manager.dispatch import Dispatch
 from windrow.model import Runnable, Step
@@ -100,6 +99,8 @@ def price(
         attempts = steps[task].replicas
         if rules.reliability and time_s - from_s > overhead_s and attempts < MOST:
             risks = [1 - hazard.survival(nodes, s) for s in (time_s - from_s, *[time_s] * (MOST - 1))]
+            from windrow.grid.top import top  # noqa: PLC0415  (loaded only where tasks are copied)
+
             attempts = max(attempts, len(top([0.0] * MOST, risks, wanted=rules.reliability, limit=MOST, held=[0])))
         attempts, from_s = attempts if may_copy(task) else 1, 0 if steps[task].replicas > 1 else from_s
         chance, held_s = hazard.survival(nodes, time_s), hazard.held_s(nodes, time_s)

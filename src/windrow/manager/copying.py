@@ -25,7 +25,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from windrow.grid.top import top
 from windrow.manager.beliefs import AtSite
 from windrow.manager.core import Core
 from windrow.model import Step, format_duration
@@ -159,6 +158,8 @@ class Copying:
         deadline_s, again = due.left_s + min(ends, default=0.0), MOST - 1
         end_s, failure = [0.0] * len(jobs) + ends * again, held + risks * again
         which = range(len(jobs))
+        from windrow.grid.top import top  # noqa: PLC0415  (loaded only where tasks are copied)
+
         found = top(end_s, failure, wanted=due.wanted, deadline_s=deadline_s, limit=due.limit, held=which)
         return [sites[(r - len(jobs)) % len(sites)] for r in found[len(jobs) :] if end_s[r] < inf]
 

