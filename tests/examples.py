@@ -1,7 +1,7 @@
 """How many random cases the property tests try: one profile for all of them.
 
 By default each tries `EXAMPLES`, the same ones every time, however long one takes. `WINDROW_FUZZ=20` tries twenty times
-as many, new ones each time; `make prove` does. A test that needs more than the others says so: `@examples(500)`.
+`FRESH`, new ones each time; `make prove` does. A test that needs more than the others says so: `@examples(500)`.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from typing import TypeVar
 from hypothesis import HealthCheck, settings
 
 T = TypeVar("T")
-EXAMPLES = 30
+EXAMPLES, FRESH = 20, 30
 FUZZ = int(os.environ.get("WINDROW_FUZZ") or 0)
 
 settings.register_profile(
     "windrow",
-    max_examples=EXAMPLES * max(1, FUZZ),
+    max_examples=FRESH * FUZZ if FUZZ else EXAMPLES,
     derandomize=not FUZZ,
     deadline=None,
     # A busy machine is not a fault of a test, and folders of a test's own may be shared by its cases.
@@ -32,5 +32,5 @@ def some(*values: T) -> tuple[T, ...]:
 
 
 def examples(count: int) -> settings:
-    """So many cases instead of `EXAMPLES`, times `WINDROW_FUZZ`; by default half of them."""
-    return settings(max_examples=count * FUZZ if FUZZ else max(10, count // 2))
+    """This number of cases instead of `FRESH`, times `WINDROW_FUZZ`; by default a third of them."""
+    return settings(max_examples=count * FUZZ if FUZZ else max(8, count // 3))
