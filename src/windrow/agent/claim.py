@@ -1,14 +1,14 @@
-"""Who may run a job: whoever claims it first, until the run gives it up. And who may bring outputs into place.
+"""Who may run a job: the agent that claims it first, until the run gives it up. And who may bring outputs into place.
 
 A claim is a file that only one process can make, so a job runs once, even if it was submitted twice or put back into
-the queue. It stays: a job that was begun is never begun again, and what it left is planned anew by the manager.
+the queue. It stays: a job that was started is never started again, and what it left is planned again by the manager.
 
 A fence is a file after which the job's agent begins nothing more. A queue may call a job lost whose agent lives on, as
 when a node is cut off. The manager makes it before it plans the job's tasks again; the agent looks for it before it
 starts any. What runs then may end, and is heard.
 
 Where a task runs in several jobs at the same time, each attempt that has succeeded asks for the task's *commit* before
-it touches the outputs' places: a file that only one can make, with the number of its job. Whoever finds it made by
+it touches the outputs' places: a file that only one can make, with the number of its job. One that finds it made by
 another job throws away what it wrote, and was superseded. A commit that fails (a full disk) is given back.
 
 A job may die between its claim and the end of its commit. Then the task is not finished, and no attempt that shares the

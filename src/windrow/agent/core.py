@@ -42,7 +42,7 @@ class AgentCore:
         self._nodes, self._shape = job.nodes, job.shape
         self._allocation = Allocation(job.nodes, self._shape, {}, _space(job))
         self.freed: list[str] = []
-        """Files that nothing needs any more, for whoever deletes them to take."""
+        """Files that nothing needs any more, for the loop to delete."""
         self.deadline = float("inf") if job.walltime_s is None else at + job.walltime_s - job.grace_s
         self._longest_s = 0.0
         self._done: set[int] = set()

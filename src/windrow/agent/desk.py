@@ -4,7 +4,7 @@ A batch system may start a run's jobs in any order. A job that has nodes, and wa
 takes that job over: it claims it, runs its tasks in its own allocation, and writes what happens to them into the events
 file of the job that they are in. When the queue starts the other job after all, its agent finds the claim and leaves.
 
-Rule 1: only a job of this site that nobody has claimed is taken, only where its tasks fit this allocation, and only if
+Rule 1: only a job of this site not claimed by any agent is taken, only where its tasks fit this allocation, and only if
 those that are ready should end before the deadline. Rule 2: claim first, then look for the fence; the manager does it
 the other way round, so at least one of the two sees the other. Rule 3: records are written before what they say is
 acted on. Rule 4: a job that is `offered` has only copies of tasks that run elsewhere. An agent whose nodes are idle
@@ -12,7 +12,7 @@ takes it at once, where its own tasks need neither the room nor less time.
 
 News of tasks for which tasks here wait come from the other agents' events files and from the manager's lists: of
 abandoned tasks, and of those whose files have arrived from elsewhere. What another job lost or dropped is no news: the
-manager plans it anew, and its end will stand in the events of a later job.
+manager plans it again, and its end will stand in the events of a later job.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ class Allocation:
         """A task of this job that does not run here was done in another job."""
         if task in self.open:
             self.open.discard(task)
-            if self.space is not None:  # its files are deleted by whoever did it, or the manager
+            if self.space is not None:  # its files are deleted by its agent or the manager
                 self.space.finish(task)
             self.parent_done(self._members[task].children)
 

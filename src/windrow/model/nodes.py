@@ -149,7 +149,7 @@ class Nodes:
         return held
 
     def gpus_of(self, task: int) -> tuple[int, ...] | None:
-        """The GPUs of its node that a task has; None where it has all there are, or nobody counts them there."""
+        """The GPUs of its node that a task has; None where it has all there are, or they are not counted there."""
         need, places, gpus = self._taken[task]
         is_counted = any(name == GPUS for name, _ in self._nodes[places[0]].shape.counts)
         return tuple(gpus) if is_counted and not need.nodes else None

@@ -51,7 +51,7 @@ class Runnable:
 
     @staticmethod
     def of(workflow: Workflow, workdir: str, outside: int = 0) -> Runnable:
-        """A workflow whose tasks, but for the last so many, name their commands (WfFormat, DAX), run in this folder."""
+        """A workflow whose tasks, but for the last ones, name their commands (WfFormat, DAX), run in this folder."""
         own = range(len(workflow) - outside)
         missing = [workflow.ids[i] for i in own if not workflow.commands.get(i)]
         if missing:

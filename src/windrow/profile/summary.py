@@ -1,7 +1,7 @@
 """All that a profile tells, as one value: tables by stage, pipeline and role, curves, scalability, verdicts in words.
 
 Burst: seconds of processor for one operation, and instructions where a counter told them. Scalability: nodes that run
-pipelines back to back, all I/O overlapped, until a server of so many MB/s is full; where batch or pipeline data need
+pipelines back to back, all I/O overlapped, until a server of some MB/s is full; where batch or pipeline data need
 not reach it, it moves fewer bytes. By time of processor (instructions at a speed, if known) and by real time.
 """
 

@@ -247,7 +247,7 @@ def end_flow(w: Ints, x: Floats, s: Ints, f: Floats, slot: int) -> None:
         go_on(w, x, s, f, slot, x[at.LATENCY])
     elif slot < nodes + w[at.VOLUMES]:
         f[w[at.MISSING] + slot - nodes] = 0.0
-        for node in range(nodes):  # who waited goes on once none of its volumes is being fetched
+        for node in range(nodes):  # what waited continues once none of its volumes is being fetched
             task = s[w[at.NODE_TASK] + node]
             if task >= 0 and s[w[at.PHASE] + node] == at.READS_BATCH and f[w[at.TIMER_CLOCK] + node] == inf:
                 fetched = 0

@@ -19,7 +19,7 @@ from windrow.model import Workflow
 from windrow.model.graph import Ints
 from windrow.model.trace import READ, WRITE, Files, Stage, Trace
 from windrow.model.workflow import Floats
-from windrow.recipes.chance import Chance
+from windrow.recipes.chance import Chance, even_parts
 from windrow.recipes.draft import MEGABYTE, RecipeDraft, numbered
 from windrow.recipes.workflows.recipe import require, require_tasks
 
@@ -33,7 +33,7 @@ def applications() -> Mapping[str, Mapping[str, Any]]:
 
 
 def application_trace(name: str, pipelines: int = 1) -> Trace:
-    """A trace of so many pipelines, one after another. Files of a pipeline are in /pipeline-N, batch data in /batch."""
+    """A trace of `pipelines`, one after another. Files of a pipeline are in /pipeline-N, batch data in /batch."""
     application, files = applications()[name], Files()
     stages, parts = list[Stage](), list[Floats]()
     for pipeline in range(pipelines):
@@ -42,7 +42,7 @@ def application_trace(name: str, pipelines: int = 1) -> Trace:
             rows = np.concatenate(list(_moves(application, stage, first)), axis=1)
             parts.append(np.vstack([rows[:, np.argsort(rows[0], kind="stable")], np.full(rows.shape[1], len(stages))]))
             for group, number in zip(application["files"], first, strict=True):
-                sizes = _split(_bytes(group[stage][0]), group["n"]).tolist() if stage in group else []
+                sizes = even_parts(_bytes(group[stage][0]), group["n"]).tolist() if stage in group else []
                 files.sizes |= {(len(stages), number + i): size for i, size in enumerate(sizes)}
             memory = _bytes(sum(facts["memory_mb"]))
             stages.append(Stage(stage, pipeline, facts["real_s"], minstr=sum(facts["minstr"]), memory_bytes=memory))
@@ -63,11 +63,6 @@ def _number(files: Files, group: Mapping[str, Any], pipeline: int) -> int:
 
 def _bytes(mb: float) -> int:
     return round(mb * MEGABYTE)
-
-
-def _split(total: int, parts: int) -> Ints:
-    """`total` in so many parts that differ by at most one."""
-    return np.diff(np.arange(parts + 1, dtype=np.int64) * total // parts)
 
 
 def _moves(application: Mapping[str, Any], stage: str, first: list[int]) -> Iterator[Floats]:
@@ -97,7 +92,7 @@ def _moves(application: Mapping[str, Any], stage: str, first: list[int]) -> Iter
 def _ranges(first: int, count: int, traffic: int, unique: int, calls: int, *, scans: bool) -> Ints:
     """File, offset and bytes of each operation: together they move the traffic, and touch all that is unique."""
     found = []
-    parts = (_split(total, count).tolist() for total in (calls, traffic, min(unique, traffic)))
+    parts = (even_parts(total, count).tolist() for total in (calls, traffic, min(unique, traffic)))
     for file, (n, moved, touched) in enumerate(zip(*parts, strict=True), first):
         ends = np.arange(n + 1, dtype=np.int64) * moved // n
         begins, sizes = ends[:-1], np.diff(ends)

@@ -15,7 +15,7 @@ from windrow.recipes.workflows.recipe import require, require_tasks
 def build_canonical(
     rng: Chance, tasks: int, *, depth: int, batch_mb: float, private_mb: float, run_s: float, variation: float
 ) -> Workflow:
-    """As many pipelines of `depth` jobs as come nearest to so many tasks."""
+    """As many pipelines of `depth` jobs as come nearest to this number of tasks."""
     require(depth >= 1, "canonical", "depth must be at least 1")
     require_tasks("canonical", tasks, depth)
     require(min(batch_mb, private_mb, variation) >= 0 and run_s > 0, "canonical", "nothing may be below 0, nor run_s 0")
