@@ -10,7 +10,7 @@ Law: the same data flow, allocation, environment and seed give the same answer, 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf
 
@@ -141,6 +141,37 @@ def of_workflow(workflow: Workflow) -> DataFlow:
     edges = lists(parents, everyone, place), batch, inputs, lists(workflow.outputs, ~is_batch, private)
     volumes, files = sizes[is_batch], sizes[~is_batch]
     return DataFlow(begins, workflow.levels[order], workflow.runtime_s[order], *edges, volumes, files, kept[~is_batch])
+
+
+def through_home(flow: DataFlow, *, is_local: bool, is_cached: bool) -> DataFlow:
+    """The same work where each job fetches its batch data by itself, and files go from job to job by way of home,
+    unless data are cached or kept where they were made.
+    """
+    jobs, batch, inputs, far = len(flow.level), flow.batch, flow.inputs, list[tuple[Ints, Floats]]()
+    if not is_cached:
+        far.append((batch.sources(), flow.volumes[batch.index]))
+        batch = Adjacency.from_edges(jobs, np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
+    if not is_local:
+        made = flow.is_written[inputs.index]
+        far.append((inputs.sources()[made], flow.files[inputs.index[made]]))
+        inputs = Adjacency.from_edges(jobs, inputs.sources()[~made], inputs.index[~made])
+    readers, sizes = (np.concatenate([one[k] for one in far]) if far else np.zeros(0) for k in (0, 1))
+    more = len(flow.files) + np.arange(len(sizes))
+    edges = np.append(inputs.sources(), readers).astype(np.int64), np.append(inputs.index, more)
+    kept = flow.is_kept if is_local else flow.is_kept | flow.is_written
+    return replace(
+        flow,
+        batch=batch,
+        inputs=Adjacency.from_edges(jobs, *edges),
+        files=np.append(flow.files, sizes),
+        is_kept=np.append(kept, np.zeros(len(sizes), dtype=np.bool_)),
+    )
+
+
+def alone(flow: DataFlow, nodes: int) -> DataFlow:
+    """The same work where each node has a cache of its own: pipelines are dealt to nodes, and share data there only."""
+    index = flow.batch.index * nodes + flow.pipe_of[flow.batch.sources()] % nodes
+    return replace(flow, batch=Adjacency(flow.batch.start, index), volumes=np.repeat(flow.volumes, nodes))
 
 
 def _parents(workflow: Workflow, files: int) -> Adjacency:

@@ -20,7 +20,17 @@ from tests.unit.sim.simgrid_cases import FIGURES
 from windrow.kernels.flows.advance import OVER, PAUSED
 from windrow.model import File, Task, Workflow
 from windrow.reproductions.bent.baselines import BASELINES, WHERE
-from windrow.sim.flows import DataFlow, FlowSimulation, Played, canonical, of_workflow, play, play_all
+from windrow.sim.flows import (
+    DataFlow,
+    FlowSimulation,
+    Played,
+    alone,
+    canonical,
+    of_workflow,
+    play,
+    play_all,
+    through_home,
+)
 from windrow.storage.allocations import (
     ALL_BATCH,
     ALLOCATIONS,
@@ -142,6 +152,19 @@ def test_any_workflow_moves_what_it_must(workflow: Workflow, where: Environment)
         assert found.of_batch == flow.volumes.sum()
         assert found.of_results == flow.files[flow.is_kept].sum()
     assert flow.least_storage(MINIMAL) <= flow.least_storage(ALL_BATCH)
+
+
+@given(st.integers(1, 9), st.integers(1, 4), st.integers(0, 50), st.integers(1, 50), st.integers(1, 4))
+def test_bytes_by_way_of_home_are_those_of_figure_3_3(
+    width: int, depth: int, batch: int, private: int, nodes: int
+) -> None:
+    flow, where = canonical(Workload(width, depth, batch, private, 1.0)), Environment(nodes, 10**9, 10.0, 100.0)
+    endpoint, pipeline, read = 2 * width * private, 2 * width * (depth - 1) * private, width * depth * batch
+    for is_local, is_cached in ((False, False), (True, False), (False, True), (True, True)):
+        run = play(through_home(flow, is_local=is_local, is_cached=is_cached), ALL_BATCH, where)
+        moved = endpoint + (0 if is_local else pipeline) + (depth * batch if is_cached else read)
+        assert run.moved == pytest.approx(moved)
+    assert play(alone(flow, nodes), ALL_BATCH, where).of_batch == pytest.approx(min(width, nodes) * depth * batch)
 
 
 def test_a_clone_goes_on_by_itself() -> None:

@@ -84,7 +84,7 @@ def crossovers(failing: Failing) -> Iterator[tuple[str, float]]:
 
 
 def arithmetic(measured: Times) -> Iterator[tuple[str, float]]:
-    """Chapters 1 and 2 from the tables that are printed."""
+    """Chapter 2 from the tables that are printed."""
     rows = [(measured[name], _PRINTED["roles"][name]) for name in measured if name != "amanda"]
     yield "2.4 difference", max(abs(a - b) for ours, said in rows for a, b in zip(ours, said, strict=False))
     for name, row in measured.items():
@@ -92,18 +92,14 @@ def arithmetic(measured: Times) -> Iterator[tuple[str, float]]:
     ratios = _PRINTED["ratios"].values()
     yield "2.5 cpu/io", 100 * max(max(0.0, abs(instr / mb - ratio) - 1) / ratio for instr, mb, _, ratio, _ in ratios)
     yield "2.5 instr/op", float(sum(int(instr * 2**20 / ops / 1000) != k for instr, _, ops, _, k in ratios))
-    slow = []
     nodes: dict[str, list[float]] = {"real": [], "cpu": []}
     for name, facts in applications().items():
-        endpoint, pipeline, batch, unique = (_PRINTED["roles"][name][k] for k in (1, 5, 9, 10))
+        endpoint = _PRINTED["roles"][name][1]
         real_s = sum(stage["real_s"] for stage in facts["stages"].values())
         instructions = sum(sum(stage["minstr"]) for stage in facts["stages"].values())
         nodes["real"].append(real_s / endpoint)
         nodes["cpu"].append(instructions / 2000 / endpoint)
-        remote, near = 64 * (endpoint + pipeline + batch), 64 * endpoint + unique
-        slow.append(max(remote, 4 * real_s) / max(near, 4 * real_s))
     yield from ((f"2.7 {base} {rate}", rate * min(nodes[base])) for base in nodes for rate in (1, 12, 1500))
-    yield "1.1 slowdown", max(slow)
 
 
 def _blocks(
@@ -119,6 +115,12 @@ def _blocks(
     yield _TEXTS.block("losses", ("", "print", *CHOICES), rows)
     rows = [_row(f"{1e6 * rate:g}", times, "mixed", rate) for rate, times in zip(RATES, failing, strict=True)]
     yield _TEXTS.block("failures", ("rate", *_SHOWN), rows, runs=len(failing[0][SLICE]))
+    ways = ("remote", "standalone", "standalone warm", "both", "both warm")
+    rows = []
+    for name, link in ((name, link) for name in applications() for link in ("far", "near")):
+        cells = (f"{numbers[f'3.7 {name} {way} {link}'][0] / 3600:,.1f}" for way in ways)
+        rows.append((f"{name}, home {link}", *cells))
+    yield _TEXTS.block("bound", ("", *ways), rows)
     both = [(name, row, _PRINTED["roles"][name]) for name, row in measured.items()]
     rows = [(name, *(f"{ours[k]:,.2f} / {said[k]:,.2f}" for k in (1, 5, 9))) for name, ours, said in both]
     yield _TEXTS.block("roles", ("", "endpoint", "pipeline", "batch"), rows)

@@ -17,9 +17,9 @@ from windrow.profile.measures import Measures
 from windrow.profile.roles import infer
 from windrow.recipes.workflows.applications import application_trace, applications
 from windrow.reproductions.bent.baselines import BASELINES, WHERE
-from windrow.reproductions.bent.caches import fetches, scan_rate
+from windrow.reproductions.bent.caches import fetches, missed, scan_rate
 from windrow.reproductions.paper import PaperPlan, Wishes, printed
-from windrow.sim.flows import canonical, play, play_all
+from windrow.sim.flows import alone, canonical, play, play_all, through_home
 from windrow.storage.allocations import ALL_BATCH, Environment, Workload, best, possible
 from windrow.storage.roles import Role
 
@@ -27,6 +27,8 @@ SWEEPS = printed("bent", "sweeps")
 WRONG = 0.2
 RATES = (0.0, 2e-6, 5e-6, 1e-5, 2e-5, 5e-5, 1e-4)
 CHOICES = ("worst", "as printed", "Bent's model", "simulation", "blind", "one factor", "chosen again")
+SCOPES = {"remote": (False, False), "localised": (True, False), "cached": (False, True), "both": (True, True)}
+"""Of figure 3.3: whether pipeline data stay where they were made, and batch data are cached."""
 _JUDGES, _OWN = (11, 12, 13), (1, 2, 3)
 
 
@@ -120,13 +122,9 @@ def failing(rate: float, runs: int, workload: str = "mixed") -> dict[str, list[f
 
 
 def counted() -> dict[str, float]:
-    """Chapter 3 and appendix A by counting bytes and blocks."""
+    """Chapter 3 and appendix A, from bytes and blocks; figures 1.1, 3.3, 3.5 and 3.7 are played."""
     found: dict[str, float] = {}
-    for share in (0.0, 0.5, 1.0):
-        batch, private = 100 * share, 100 * (1 - share)
-        home = {"remote": 4800.0, "localised": 48 * batch, "cached": batch + 48 * private, "both": batch}
-        found |= {f"3.3 {name} {share:g}": mb for name, mb in home.items()}
-    found["3.3 gain"] = found["3.3 remote 1"] / found["3.3 both 1"]
+    found |= scoped() | bound()
     for x in (20, 25, 26, 99, 101):
         for order in ("depth-first", "breadth-first"):
             volume = 2048 * x // 100
@@ -139,6 +137,65 @@ def counted() -> dict[str, float]:
     rates = {"memory": 100.0, "disk": 20.0, "local": 12.0, "remote": 1.0}
     for policy, size in ((policy, size) for policy in ("LRU", "MRU") for size in (32, 64, 80, 256, 300, 512, 600)):
         found[f"A.3 {policy} {size}"] = scan_rate(size, 64, 256, rates, is_mru=policy == "MRU")
+    return found
+
+
+def scoped() -> dict[str, float]:
+    """Figure 3.3: MB that cross the wide area, and seconds, by share of batch data; endpoint data are 1 KB of each."""
+    found: dict[str, float] = {}
+    where = Environment(16, 10**9, 1000.0, 1e9)
+    for share in (0.0, 0.25, 0.5, 0.75, 1.0):
+        flow = canonical(Workload(48, 4, round(25_000 * share), 1, 1.0))
+        sizes = np.full((48, 5), 100_000 * (1 - share) / 6)  # three files, each written once and read once
+        sizes[:, [0, -1]] = 0.5
+        flow = replace(flow, files=sizes.ravel())
+        for name, (is_local, is_cached) in SCOPES.items():
+            run = play(through_home(flow, is_local=is_local, is_cached=is_cached), ALL_BATCH, where)
+            found[f"3.3 {name} {share:g}"] = run.moved / 1000
+            found[f"3.3 {name} {share:g} s"] = run.time_s
+    found["3.3 gain"] = found["3.3 remote 1"] / found["3.3 both 1"]
+    others = [
+        (name, share) for name in ("remote", "localised", "cached") for share in ("0", "0.25", "0.5", "0.75", "1")
+    ]
+    found["3.3 both beside"] = max(found[f"3.3 both {x} s"] / found[f"3.3 {name} {x} s"] for name, x in others)
+    found["3.3 late"] = max(found[f"3.3 remote {x} s"] / found[f"3.3 remote {x}"] for _, x in others)
+    return found
+
+
+def bound() -> dict[str, float]:
+    """Figures 1.1 and 3.7: 64 pipelines on 16 nodes, home across a wide area (1 MB/s) or nearby (12 MB/s)."""
+    found: dict[str, float] = {}
+    for name, facts in applications().items():
+        endpoint, pipeline, batch, unique = (round(1000 * printed("bent")["roles"][name][k]) for k in (1, 5, 9, 10))
+        run_s = sum(stage["real_s"] for stage in facts["stages"].values())
+        for link, remote in (("far", 1000.0), ("near", 12_000.0)):
+            where = Environment(16, 10**9, remote, 1e9)
+
+            def time_s(batch: int, own: int, how: Any, where: Environment = where, run_s: float = run_s) -> float:
+                return play(how(canonical(Workload(64, 1, batch, own // 2, run_s))), ALL_BATCH, where).time_s
+
+            ways = {
+                "remote": time_s(batch, endpoint + pipeline, partial(through_home, is_local=True, is_cached=False)),
+                "standalone": time_s(unique, endpoint + pipeline, partial(alone, nodes=16)),
+                "standalone warm": time_s(0, endpoint + pipeline, partial(alone, nodes=16)),
+                "both": time_s(unique, endpoint, lambda flow: flow),
+                "both warm": time_s(0, endpoint, lambda flow: flow),
+            }
+            found |= {f"3.7 {name} {way} {link}": took_s for way, took_s in ways.items()}
+            found[f"3.7 {name} beside {link}"] = max(
+                ways["both"] / ways["remote"], ways["both"] / ways["standalone"],
+                ways["both warm"] / ways["standalone warm"],
+            )  # fmt: skip
+    both = [(found[f"3.7 {one} remote far"], found[f"3.7 {one} both far"]) for one in applications()]
+    found["1.1 slowdown"] = max(remote / near for remote, near in both)
+    found["3.7 beside"] = max(found[f"3.7 {one} beside {link}"] for one in ("blast", "hf") for link in ("far", "near"))
+    for one in ("blast", "hf"):
+        times = {way: found[f"3.7 {one} {way} far"] for way in ("remote", "standalone", "both", "both warm")}
+        found |= {f"3.7 {one} cached": times["remote"] / times["standalone"]}
+        found |= {f"3.7 {one} localised": times["standalone"] / times["both"]}
+        found |= {f"3.7 {one} warm": times["both warm"] / found[f"3.7 {one} both warm near"]}
+    blocks = np.tile(np.arange(150), 3)  # 600 MB of data, scanned again and again, in a cache of 500 MB
+    found["3.7 small cache"] = float(np.sum(missed(blocks, 125) >= 150)) / 3
     return found
 
 
