@@ -39,7 +39,7 @@ from tests.slurm.far import HOST, Bed  # noqa: E402
 
 from bench.pays_tables import markdown  # noqa: E402
 from bench.two_slurms import Beds  # noqa: E402
-from windrow.grid.estimate import Model, Work  # noqa: E402
+from windrow.grid.estimate import LoopWork, Model  # noqa: E402
 from windrow.grid.hybrid import AGGRESSIVE, WAYS, Ended, Move, execute, plan_length_s  # noqa: E402
 from windrow.reproductions.hybrid.plan import work_of  # noqa: E402
 
@@ -95,9 +95,9 @@ class Run:
 
 
 class Slurms:
-    """Two queues in real time (`hybrid.World`); `folder`: of this run, at both sites."""
+    """Two queues in real time (`hybrid.QueueWorld`); `folder`: of this run, at both sites."""
 
-    def __init__(self, bed: Bed, beds: Beds, work: Work, folder: str) -> None:
+    def __init__(self, bed: Bed, beds: Beds, work: LoopWork, folder: str) -> None:
         self.bed, self.beds, self.work = bed, beds, work
         self.now_s, self.end_s = time.time(), time.time() + LONGEST_S
         self.sent: dict[int, tuple[int, float, Sequence[Move], list[Future[float]]]] = {}

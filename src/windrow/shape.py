@@ -54,7 +54,7 @@ class Shape:
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class KindShape:
     """All tasks of one kind, that is, runs of one program."""
 
     name: str
@@ -88,7 +88,7 @@ def shape(workflow: Workflow) -> Shape:
     )
 
 
-def kinds(workflow: Workflow) -> tuple[Kind, ...]:
+def kinds(workflow: Workflow) -> tuple[KindShape, ...]:
     """The kinds of task, in the order of their first level, then of first appearance in the workflow."""
     levels: dict[str, list[int]] = {}
     times_s: dict[str, list[float]] = {}
@@ -96,7 +96,7 @@ def kinds(workflow: Workflow) -> tuple[Kind, ...]:
     for name, level, runtime_s in rows:
         levels.setdefault(name, []).append(level)
         times_s.setdefault(name, []).append(runtime_s)
-    found = (Kind(name, len(on), sum(times_s[name]), min(on), max(on)) for name, on in levels.items())
+    found = (KindShape(name, len(on), sum(times_s[name]), min(on), max(on)) for name, on in levels.items())
     return tuple(sorted(found, key=lambda kind: kind.first_level))
 
 

@@ -12,7 +12,7 @@ from tests.examples import some
 from tests.survival.toy import BEGIN_S, Fate, braid, toy
 
 from windrow.lab.virtual.faults import draw
-from windrow.lab.virtual.world import Start
+from windrow.lab.virtual.world import AttemptStart
 from windrow.manager.events import JobKilled
 from windrow.queues.simulated import Mood
 
@@ -102,7 +102,7 @@ def test_why_an_agent_left_is_known_after_a_restart(folder: Path) -> None:
         run = toy(folder / str(deadly), "one-job")
         started = run.world.starts
 
-        def takes_s(task: int, started: list[Start] = started) -> float:
+        def takes_s(task: int, started: list[AttemptStart] = started) -> float:
             return first_s.get(task, 3.0) if sum(start.task == task for start in started) <= 1 else 3.0
 
         run.world.takes_s = takes_s

@@ -47,18 +47,18 @@ class _Cluster(Struct):
     speed: Annotated[float, Meta(gt=0)]
 
 
-class _Link(Struct, forbid_unknown_fields=True, frozen=True):
+class _GridLink(Struct, forbid_unknown_fields=True, frozen=True):
     between: tuple[str, str] = ("", "")
     latency_s: _Number | None = None
     bandwidth_bytes_s: _Number | str | None = None
 
 
-class _File(Struct, forbid_unknown_fields=True):
+class _GridFile(Struct, forbid_unknown_fields=True):
     clusters: Annotated[list[_Cluster], Meta(min_length=1)]
-    links: list[_Link] = []
+    links: list[_GridLink] = []
     latency_s: _Number | _Rows = 0.0
     bandwidth_bytes_s: _Number | str | _Rows = 125e6
-    inside: _Link = _Link()
+    inside: _GridLink = _GridLink()
     reference_speed: _Number = 0.0
 
 
@@ -66,7 +66,7 @@ def read_grid(path: AnyPath) -> Grid:
     """The grid in a `.toml` or `.json` file, packed or not. InputError where there is none."""
     text, content = read_tables(path, "a grid")
     with explained(path, text, content):
-        return _grid(msgspec.convert(content, _File), content)
+        return _grid(msgspec.convert(content, _GridFile), content)
 
 
 def read_tables(path: AnyPath, what: str) -> tuple[str, Any]:
@@ -103,7 +103,7 @@ def _line(text: str, content: Any, key: str, number: int) -> int | None:
     return at and text.count("\n", 0, at.start()) + 1
 
 
-def _grid(file: _File, content: dict[str, Any]) -> Grid:
+def _grid(file: _GridFile, content: dict[str, Any]) -> Grid:
     clusters: dict[str, Cluster] = {}
     for i, (said, table) in enumerate(zip(file.clusters, content["clusters"], strict=True)):
         more = {key: value for key, value in table.items() if key not in said.__struct_fields__}
@@ -124,7 +124,7 @@ def _grid(file: _File, content: dict[str, Any]) -> Grid:
     return Grid(tuple(clusters.values()), links["latency_s"], links["bandwidth_bytes_s"], file.reference_speed)
 
 
-def _matrix(file: _File, key: str, n: int) -> Floats:
+def _matrix(file: _GridFile, key: str, n: int) -> Floats:
     given, inside = getattr(file, key), getattr(file.inside, key)
     if isinstance(given, list):
         if [len(row) for row in given] != [n] * n:

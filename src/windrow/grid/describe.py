@@ -28,7 +28,7 @@ Expression = Callable[[Attributes], float]
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class Requirement:
     """Conditions that must all hold, and what is to be as large as possible; `names` are all attributes in them."""
 
     conditions: tuple[Condition, ...] = ()
@@ -43,8 +43,8 @@ class Aggregate:
     kind: str
     least: int
     most: int
-    wanted: Wanted
-    of: Aggregate | Wanted
+    wanted: Requirement
+    of: Aggregate | Requirement
 
 
 def parse_description(text: str, file: str = "description") -> Aggregate:
@@ -121,7 +121,7 @@ def _range(source: Scanner) -> tuple[int, int]:
     return found[0], found[1]
 
 
-def _wanted(source: Scanner) -> Wanted:
+def _wanted(source: Scanner) -> Requirement:
     conditions: list[Condition] = []
     names: set[str] = set()
     rank: Expression | None = None
@@ -137,7 +137,7 @@ def _wanted(source: Scanner) -> Wanted:
             source.need("=")
             rank = _expression(source, names)
         source.need("]")
-    return Wanted(tuple(conditions), rank, frozenset(names))
+    return Requirement(tuple(conditions), rank, frozenset(names))
 
 
 def _names(condition: Condition) -> Iterator[str]:

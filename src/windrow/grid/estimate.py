@@ -25,7 +25,7 @@ FADING = 0.7
 
 
 @dataclass(frozen=True, eq=False)
-class Work:
+class LoopWork:
     """A workflow whose tasks are iterations and megabytes to write."""
 
     workflow: Workflow
@@ -63,7 +63,7 @@ class Model:
         """One that monitors may change."""
         return replace(self, **{name: getattr(self, name).copy() for name in ("wait_s", "s_per_mb", "link_s_per_mb")})
 
-    def run_s(self, work: Work) -> Floats:
+    def run_s(self, work: LoopWork) -> Floats:
         """Of each task on each queue."""
         return self.start_s + np.outer(work.iterations, self.iteration_s) + np.outer(work.written_mb, self.s_per_mb)
 
@@ -84,7 +84,7 @@ def _fade(values: Floats, at: int | tuple[int, int], seen: float) -> None:
     values[at] = FADING * values[at] + (1 - FADING) * seen
 
 
-def estimate(work: Work, model: Model, left: Bools | None = None, *, waits: bool = True) -> tuple[Floats, Floats]:
+def estimate(work: LoopWork, model: Model, left: Bools | None = None, *, waits: bool = True) -> tuple[Floats, Floats]:
     """Exclusive and collaborative time on each queue, of all tasks or of those that are left."""
     tasks = slice(None) if left is None else left
     levels, run_s, written = work.workflow.levels[tasks], model.run_s(work)[tasks], work.written_mb[tasks]
@@ -100,7 +100,7 @@ def estimate(work: Work, model: Model, left: Bools | None = None, *, waits: bool
 
 
 def choose(
-    work: Work, model: Model, left: Bools | None = None, *, waits: bool = True, begins: str = "exclusive"
+    work: LoopWork, model: Model, left: Bools | None = None, *, waits: bool = True, begins: str = "exclusive"
 ) -> list[int]:
     """The queues to use for all tasks, or for those that are left; the best first."""
     exclusive, collaborative = estimate(work, model, left, waits=waits)

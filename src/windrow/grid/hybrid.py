@@ -12,7 +12,7 @@ Law: of the tasks that can be mapped the next one is that which can end first, w
 | dynamic | all | when ready, without data | - | as it was |
 
 Trigger: the last `window` tasks took more than 1 + `tolerance` times what was expected of them, in the mean; from ready
-to ended, as expected when they were mapped. What becomes of a job is for the world to say (`World`).
+to ended, as expected when they were mapped. What becomes of a job is for the world to say (`QueueWorld`).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,11 +23,11 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from windrow.grid.clusters import Floats
-from windrow.grid.estimate import Model, Work, choose, combined
+from windrow.grid.estimate import LoopWork, Model, choose, combined
 from windrow.model.graph import Ints
 
 
-class Way(NamedTuple):
+class HybridWay(NamedTuple):
     """How a workflow is run; see the table above."""
 
     chooses: bool
@@ -36,11 +36,11 @@ class Way(NamedTuple):
     moves_count: bool = True
 
 
-WAYS: Mapping[str, Way] = {
-    "hybrid": Way(chooses=True, ahead=False, reacts=True),
-    "static": Way(chooses=True, ahead=True, reacts=False),
-    "static rescheduling": Way(chooses=False, ahead=True, reacts=True),
-    "dynamic": Way(chooses=False, ahead=False, reacts=False, moves_count=False),
+WAYS: Mapping[str, HybridWay] = {
+    "hybrid": HybridWay(chooses=True, ahead=False, reacts=True),
+    "static": HybridWay(chooses=True, ahead=True, reacts=False),
+    "static rescheduling": HybridWay(chooses=False, ahead=True, reacts=True),
+    "dynamic": HybridWay(chooses=False, ahead=False, reacts=False, moves_count=False),
 }
 
 
@@ -81,7 +81,7 @@ class Ended:
         return self.started_s + self.run_s
 
 
-class World(Protocol):
+class QueueWorld(Protocol):
     """Queues in one time."""
 
     now_s: float
@@ -94,7 +94,7 @@ class World(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class WorkflowRun:
     """A workflow's run: how long it took, how often queues were chosen or tasks mapped again, and who ran where."""
 
     turnaround_s: float
@@ -110,22 +110,22 @@ class _Mapped(NamedTuple):
     expected_s: float
 
 
-def plan_length_s(work: Work, model: Model) -> float:
+def plan_length_s(work: LoopWork, model: Model) -> float:
     """What the static way expects in the beginning."""
-    found = _Run(work, model, WAYS["static"], AGGRESSIVE).mapped(range(len(work.workflow)), 0.0)
+    found = _Execution(work, model, WAYS["static"], AGGRESSIVE).mapped(range(len(work.workflow)), 0.0)
     return max(task.end_s for task in found.values())
 
 
-def execute(way: str, work: Work, model: Model, world: World, trigger: Trigger, **reading: Any) -> Outcome:
+def execute(way: str, work: LoopWork, model: Model, world: QueueWorld, trigger: Trigger, **reading: Any) -> WorkflowRun:
     """Run the workflow that way. reading: options of `estimate.choose`; and own_waits, where a wait as observed is to
     contain the time for which our own tasks were expected to hold all nodes, which the mapper counts apart.
     """
-    return _Run(work, model.copy(), WAYS[way], trigger, **reading).all(world)
+    return _Execution(work, model.copy(), WAYS[way], trigger, **reading).all(world)
 
 
-class _Run:
+class _Execution:
     def __init__(
-        self, work: Work, model: Model, way: Way, trigger: Trigger, *, own_waits: bool = False, **reading: Any
+        self, work: LoopWork, model: Model, way: HybridWay, trigger: Trigger, *, own_waits: bool = False, **reading: Any
     ) -> None:
         self.work, self.model, self.way, self.trigger = work, model, way, trigger
         self.own_waits, self.reading, self.chosen = own_waits, reading, 0
@@ -149,7 +149,7 @@ class _Run:
         left[self._rest()] = True
         return choose(self.work, self.model, left if left.any() else None, **self.reading)
 
-    def all(self, world: World) -> Outcome:
+    def all(self, world: QueueWorld) -> WorkflowRun:
         """Until every task has ended."""
         began, waiting = world.now_s, self.work.workflow.parents.degrees().tolist()
         if self.way.ahead:
@@ -163,9 +163,9 @@ class _Run:
             for child in self.work.workflow.children.of(end.task).tolist():
                 waiting[child] -= 1
                 ready += [child] * (waiting[child] == 0)
-        return Outcome(world.now_s - began, self.chosen, tuple(self.ended[v].queue for v in range(len(waiting))))
+        return WorkflowRun(world.now_s - began, self.chosen, tuple(self.ended[v].queue for v in range(len(waiting))))
 
-    def _submit(self, ready: Sequence[int], world: World) -> None:
+    def _submit(self, ready: Sequence[int], world: QueueWorld) -> None:
         now = world.now_s
         for task, to in (self.plan if self.way.ahead else self.mapped(ready, now)).items():
             if self.way.ahead and task not in ready:

@@ -33,7 +33,7 @@ class Repair:
 
 
 @dataclass(frozen=True, eq=False)
-class Reliability:
+class ClusterReliability:
     """Weibull shape and scale of each cluster."""
 
     shape: Floats

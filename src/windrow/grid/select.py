@@ -23,7 +23,7 @@ import numpy as np
 
 from windrow.errors import UserError, unknown_name
 from windrow.grid.clusters import Bools, Floats, Grid
-from windrow.grid.describe import Aggregate, Wanted
+from windrow.grid.describe import Aggregate, Requirement
 from windrow.model.conditions import conjuncts
 from windrow.model.graph import Ints
 
@@ -195,7 +195,7 @@ class _Selector:
                 holds &= condition.holds(has)
             return holds, ranks if wanted.rank is None else np.full(len(start), wanted.rank(has))
 
-    def _nodes(self, wanted: Wanted, least: int) -> _Nodes:
+    def _nodes(self, wanted: Requirement, least: int) -> _Nodes:
         if id(wanted) not in self._known:
             known = {name for has in self._attributes for name in has}
             for name in sorted(wanted.names - known):

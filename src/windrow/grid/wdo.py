@@ -9,7 +9,7 @@ import numpy as np
 
 from windrow.grid.clusters import Floats
 from windrow.grid.costs import Costs
-from windrow.grid.estimate import Model, Work, estimate
+from windrow.grid.estimate import LoopWork, Model, estimate
 from windrow.grid.reliability import risks
 from windrow.grid.top import top
 from windrow.kernels.grid.reliability import Beliefs
@@ -19,7 +19,7 @@ def exclusive_s(costs: Costs) -> Floats:
     """Of each cluster, how long it takes alone: level by level, each in rounds of its nodes (chapter 5's estimate)."""
     none, grid = np.zeros(len(costs.grid.nodes)), costs.grid
     model = Model(grid.nodes, none, grid.slowness, none, none, np.zeros((len(none), len(none))))
-    work = Work(costs.workflow, costs.workflow.runtime_s, np.zeros(len(costs.workflow)))
+    work = LoopWork(costs.workflow, costs.workflow.runtime_s, np.zeros(len(costs.workflow)))
     return estimate(work, model)[0]
 
 

@@ -38,7 +38,7 @@ _SHOWN = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class Compared:
     """An attribute beside a value; `text` is how it was written."""
 
     name: str
@@ -70,7 +70,7 @@ class Joined:
         return found ^ True if self.sign == "!" else found
 
 
-Condition = Comparison | Joined
+Condition = Compared | Joined
 
 
 def conjuncts(condition: Condition | None) -> tuple[Condition, ...]:
@@ -188,4 +188,4 @@ def _one(source: Scanner) -> Condition:
         value = source.value()
         if isinstance(value, str) and sign not in ("==", "!="):
             raise source.fault(f"{sign} compares numbers only", "use == or !=", at=at)
-        return Comparison(name.lower(), sign, value, source.text[begin : source.end])
+        return Compared(name.lower(), sign, value, source.text[begin : source.end])

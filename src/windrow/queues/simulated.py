@@ -33,15 +33,15 @@ class Mood(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Played:
+class JobRun:
     """How a job goes: it runs for `run_s` (None: until it is ended) and leaves `exit_code`."""
 
     run_s: int | None = None
     exit_code: int = 0
 
 
-def _until_ended(_spec: JobSpec) -> Played:
-    return Played()
+def _until_ended(_spec: JobSpec) -> JobRun:
+    return JobRun()
 
 
 def _well(_call: str) -> Mood:
@@ -83,7 +83,7 @@ class SimulatedQueue:
     """
 
     cluster: Cluster
-    play: Callable[[JobSpec], Played] = _until_ended
+    play: Callable[[JobSpec], JobRun] = _until_ended
     shape: NodeShape = field(default_factory=NodeShape)
     user: int | None = None
     memory_s: float = float("inf")

@@ -16,7 +16,7 @@ from windrow.model.size import format_size
 from windrow.report import plot
 from windrow.report.page import facts, figure, note, page, section, table
 from windrow.report.plot import Axis, Frame, count_axis, legend, round_step
-from windrow.shape import Kind, Shape, kinds
+from windrow.shape import KindShape, Shape, kinds
 
 MOST_TASKS = 600
 MOST_EDGES = 4000
@@ -225,7 +225,7 @@ def _facts(figures: Shape, token: int, exact: int | None) -> Iterator[tuple[str,
     yield "level of parallelism", f"{words} (by tokens, an estimate from below: {token:,})"
 
 
-def _kinds(found: Sequence[Kind]) -> str:
+def _kinds(found: Sequence[KindShape]) -> str:
     rows = []
     for kind in found[:_MOST_KINDS]:
         times = map(format_duration, (kind.work_s / kind.tasks, kind.work_s))

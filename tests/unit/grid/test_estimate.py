@@ -9,19 +9,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windrow.grid.estimate import Model, Work, choose, combined, estimate
+from windrow.grid.estimate import LoopWork, Model, choose, combined, estimate
 from windrow.grid.hybrid import AGGRESSIVE, WAYS, Ended, Move, execute, plan_length_s
 from windrow.model import File, Task, Workflow
 from windrow.recipes import generate_grid, generate_workflow
 
 
-def _by_levels() -> Work:
+def _by_levels() -> LoopWork:
     """Levels of 1, 20 and 1 tasks, each of 10 iterations that write 100 MB."""
     middle = [Task(f"m{i}", 1, parents=("a",), inputs=("x",), outputs=(f"y{i}",)) for i in range(20)]
     last = Task("z", 1, parents=tuple(t.id for t in middle), inputs=tuple(f"y{i}" for i in range(20)))
     files = [File("x", 100_000_000), *(File(f"y{i}", 100_000_000) for i in range(20))]
     workflow = Workflow.from_tasks("three", [Task("a", 1, outputs=("x",)), *middle, last], files)
-    return Work(workflow, np.full(22, 10.0), np.full(22, 100.0))
+    return LoopWork(workflow, np.full(22, 10.0), np.full(22, 100.0))
 
 
 def test_exclusive_and_collaborative_times_are_those_computed_by_hand() -> None:
@@ -79,7 +79,7 @@ class AsModelled:
 @pytest.mark.parametrize("recipe", ["eman", "fft"])
 def test_every_task_ends_after_its_parents_and_a_plan_comes_true(way: str, recipe: str) -> None:
     workflow = generate_workflow(recipe, tasks=39, seed=1)
-    work = Work(workflow, workflow.runtime_s / 100, np.full(len(workflow), 20.0))
+    work = LoopWork(workflow, workflow.runtime_s / 100, np.full(len(workflow), 20.0))
     model = Model.of(generate_grid("four-queues"))
     outcome = execute(way, work, model, AsModelled(model), AGGRESSIVE)
     assert len(outcome.queue_of) == len(workflow)

@@ -18,7 +18,7 @@ from tests.unit.grid.twin import exact, reliably
 from windrow.grid.clusters import Cluster, Grid
 from windrow.grid.costs import Costs
 from windrow.grid.faults import AIMS, METHODS, NO_RESTARTS, Planner, Restarts
-from windrow.grid.reliability import KINDS, Reliability, Repair, risks
+from windrow.grid.reliability import KINDS, ClusterReliability, Repair, risks
 from windrow.grid.wdo import exclusive_s, wdo
 from windrow.kernels.grid.reliability import JUST_UNDER_1, failure
 from windrow.kernels.jit import in_python
@@ -42,10 +42,10 @@ def _not_compiled() -> Iterator[None]:
         yield
 
 
-def reliability(clusters: int, seed: int, scale_s: float) -> Reliability:
+def reliability(clusters: int, seed: int, scale_s: float) -> ClusterReliability:
     rng = np.random.default_rng(seed)
     shape = rng.choice([0.7, 1.0, 12.0], clusters)
-    return Reliability(shape, scale_s * rng.uniform(0.5, 1.5, clusters))
+    return ClusterReliability(shape, scale_s * rng.uniform(0.5, 1.5, clusters))
 
 
 @given(
@@ -138,7 +138,7 @@ def test_wdo_is_no_worse_than_any_subset(costs: Costs, seed: int, wanted: float,
 
 
 def test_failure_probabilities_and_wrong_beliefs() -> None:
-    model = Reliability(np.array([0.755, 12.05]), np.array([46.0, 46.0]))
+    model = ClusterReliability(np.array([0.755, 12.05]), np.array([46.0, 46.0]))
     assert model.survival(24).tolist() == pytest.approx([0.542, 1.000], abs=1e-3)
     assert model.survival(48).tolist() == pytest.approx([0.356, 0.188], abs=1e-3)
     assert model.mtbf_s.tolist() == pytest.approx([54.5, 44.1], abs=0.05)
@@ -150,7 +150,7 @@ def test_failure_probabilities_and_wrong_beliefs() -> None:
 
 
 def test_draws_have_the_means_that_they_should() -> None:
-    model = Reliability(np.array([0.7, 12.0]), np.array([10.0, 20.0]))
+    model = ClusterReliability(np.array([0.7, 12.0]), np.array([10.0, 20.0]))
     two = Grid((Cluster("a", 2, 1.0), Cluster("b", 3, 1.0)), np.zeros((2, 2)), np.ones((2, 2)))
     drawn = model.failing(two, np.random.default_rng(1), 20, 5000.0, Repair(4.0))
     for u in range(2):

@@ -25,7 +25,7 @@ from windrow.lab.compare import compare
 from windrow.lab.trial import run_trial
 from windrow.lab.virtual.__main__ import main
 from windrow.lab.virtual.disk import scratch
-from windrow.lab.virtual.drawn import Scenario, braid, play, play_all
+from windrow.lab.virtual.drawn import VirtualScenario, braid, play, play_all
 from windrow.lab.virtual.faults import Kind
 from windrow.lab.virtual.shell import VirtualRun
 from windrow.lab.virtual.world import World
@@ -47,8 +47,8 @@ def busy_log() -> Log:
     return generate_log("lublin", nodes=32, days=3, seed=3)
 
 
-def small(seed: int, kind: str = "", record: int | None = None) -> Scenario:
-    return Scenario(seed, lanes=3, levels=5, kind=kind, record=record)
+def small(seed: int, kind: str = "", record: int | None = None) -> VirtualScenario:
+    return VirtualScenario(seed, lanes=3, levels=5, kind=kind, record=record)
 
 
 def test_drawn_runs_hold_what_is_promised() -> None:
@@ -183,7 +183,7 @@ def test_several_processes_play_the_same() -> None:
     assert list(play_all(asked, 2)) == list(play_all(asked))
 
 
-def first_found(scenarios: Sequence[Scenario]) -> str:
+def first_found(scenarios: Sequence[VirtualScenario]) -> str:
     """The first violation in these runs."""
     return next((played.violation for one in scenarios if (played := play(one)).violation), "")
 

@@ -11,15 +11,15 @@ from tests.unit.queues.contract import Harness, QueueContract, WalltimeContract,
 
 from windrow.errors import UserError
 from windrow.queues.port import JobSpec, JobState, SpecError
-from windrow.queues.simulated import Played, SimulatedQueue
+from windrow.queues.simulated import JobRun, SimulatedQueue
 from windrow.recipes import generate_log
 from windrow.sim import Cluster
 
 
-def play(job: JobSpec) -> Played:
+def play(job: JobSpec) -> JobRun:
     """Commands of the harness: sleep SECONDS, or exit CODE."""
     verb, number = job.command
-    return Played(run_s=int(number)) if verb == "sleep" else Played(run_s=1, exit_code=int(number))
+    return JobRun(run_s=int(number)) if verb == "sleep" else JobRun(run_s=1, exit_code=int(number))
 
 
 @dataclass

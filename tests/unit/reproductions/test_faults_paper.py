@@ -11,7 +11,7 @@ import pytest
 from windrow.grid.faults import METHODS, Planner
 from windrow.kernels.jit import in_python
 from windrow.reproductions.faults import page, plan
-from windrow.reproductions.faults.plan import FAMILIES, OURS, READINGS, SEEDS, SHAPE, SUMMED, Part, plan_faults
+from windrow.reproductions.faults.plan import FAMILIES, OURS, READINGS, SEEDS, SHAPE, SUMMED, FamilySums, plan_faults
 from windrow.reproductions.faults.sums import Sums
 from windrow.reproductions.paper import PaperPlan, Wishes, printed
 
@@ -47,7 +47,7 @@ def test_measures_are_of_what_their_words_say() -> None:
 def test_page_markdown_and_json(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(page, "grouped_bars", lambda *_: "<svg/>")
     monkeypatch.setattr(page, "READINGS", READINGS[:1])
-    parts = [Part(name, seed, f, made_up()) for name in (OURS, *READINGS[:1]) for seed in SEEDS for f in FAMILIES]
+    parts = [FamilySums(name, seed, f, made_up()) for name in (OURS, *READINGS[:1]) for seed in SEEDS for f in FAMILIES]
     for part in parts:
         if part.reading != OURS:
             part.sums[:, :, 1:] = part.sums[:, :, :, 1:] = 0  # one accuracy, one limit

@@ -11,19 +11,19 @@ import pytest
 from windrow.grid.clusters import Cluster, Grid
 from windrow.recipes.grids import generate_grid
 from windrow.reproductions.grid import page, plan
-from windrow.reproductions.grid.claims import FOURTH, KINDS, THREE, UNIVERSAL, WIDE, Rows, Runs, claims
-from windrow.reproductions.grid.plan import SELECTIONS, STAND_INS, Row, Selected, plan_grid
+from windrow.reproductions.grid.claims import FOURTH, KINDS, THREE, UNIVERSAL, WIDE, Runs, SlrRows, claims
+from windrow.reproductions.grid.plan import SELECTIONS, STAND_INS, Selected, SlrRow, plan_grid
 from windrow.reproductions.paper import PaperPlan, Wishes, printed
 
 
-def made_up(seed: int, experiment: str = "fixed") -> list[Row]:
+def made_up(seed: int, experiment: str = "fixed") -> list[SlrRow]:
     """Each algorithm is worse than the one before, more so at high CCR; EACP's versions are twice as good."""
     rows = []
     shapes = ((0.5, 50), (1.0, 200), (5.0, 400))
     for grid, kind, (alpha, width), ccr in product(STAND_INS["chapter_3"]["grids"], KINDS, shapes, (0.1, 1.0, 10.0)):
         slr = [1 + 0.1 * k * ccr + 0.01 * (width % 7) * k for k in range(4)]
         slr += [slr[0] / 2, slr[3] / 2, *slr[1:4]]
-        rows.append(Row(experiment, seed, grid, kind, alpha, ccr, width, tuple(slr)))
+        rows.append(SlrRow(experiment, seed, grid, kind, alpha, ccr, width, tuple(slr)))
     return rows
 
 
@@ -46,7 +46,7 @@ def test_every_claim_has_its_measure_and_every_measure_its_claim() -> None:
 
 
 def test_measures_of_made_up_rows() -> None:
-    rows, four = Rows(made_up(1)), Runs(runs(1))
+    rows, four = SlrRows(made_up(1)), Runs(runs(1))
     wide = rows.of("universal", ["random", "level", "choke"])
     assert WIDE["eacp_heft_10"](wide) == pytest.approx(2)
     assert WIDE["spread_by_ccr"](wide) > 1
@@ -63,7 +63,7 @@ def test_measures_of_made_up_rows() -> None:
 
 def test_a_claim_agrees_if_it_does_under_every_seed() -> None:
     worse = [row._replace(slr=(row.slr[0], 2 * row.slr[0], *row.slr[2:])) for row in made_up(2)]
-    seeds = [(Rows(made_up(1)), Runs(runs(1))), (Rows(worse), Runs(runs(2)))]
+    seeds = [(SlrRows(made_up(1)), Runs(runs(1))), (SlrRows(worse), Runs(runs(2)))]
     same = {c.what: c for c in claims(seeds[:1])}
     both = {c.what: c for c in claims(seeds)}
     said = next(what for what in both if what.startswith("EACP at CCR 10: HEFT"))

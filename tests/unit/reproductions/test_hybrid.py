@@ -12,7 +12,7 @@ from windrow.grid.estimate import Model
 from windrow.grid.hybrid import AGGRESSIVE, CONSERVATIVE, WAYS, Move, execute
 from windrow.model import Log
 from windrow.reproductions.hybrid.page import PAPER, Results, claims
-from windrow.reproductions.hybrid.plan import BATCHES, READINGS, SLOWER, Run, cases, four_queues
+from windrow.reproductions.hybrid.plan import BATCHES, READINGS, SLOWER, Timed, cases, four_queues
 from windrow.reproductions.hybrid.worlds import ConstantWaits, Reality, RealQueues
 from windrow.reproductions.paper import Wishes
 from windrow.sim.cluster import Cluster
@@ -71,11 +71,11 @@ def test_the_same_seed_gives_the_same_run(way: str) -> None:
     assert other.turnaround_s != one.turnaround_s
 
 
-def _runs(slr: dict[str, float]) -> list[Run]:
+def _runs(slr: dict[str, float]) -> list[Timed]:
     """All batches alike, a little different for each workflow."""
     wiggle = {way: 0.001 * k for k, way in enumerate(WAYS)}
     return [
-        Run("constant", slower, seed, f"w{i}", batch, "ours", way, 60.0, slr[way] + i * wiggle[way], 2.0, 1, 0.1)
+        Timed("constant", slower, seed, f"w{i}", batch, "ours", way, 60.0, slr[way] + i * wiggle[way], 2.0, 1, 0.1)
         for slower in (1.0, *SLOWER)
         for batch in BATCHES
         for seed in (1, 2)

@@ -21,7 +21,7 @@ from windrow.reproductions.ilyushkin.plan import POLICIES, Curve, IlyushkinResul
 from windrow.reproductions.ilyushkin.readings import (
     READINGS,
     RULES,
-    Reading,
+    PoolReading,
     ReadingPolicy,
     pool_saturation,
     sizes_by_distance,
@@ -56,7 +56,7 @@ def results(shift: float = 0.0) -> IlyushkinResults:
         np.array([[0.0, 10.0, 5.0, 3.0], [60.0, 12.0, 1.0, 0.0]]),
     )
     duels = tuple(Duel(21, kind, point("due", 0.9)) for kind in ("", "exact", "noisy", "learned"))
-    read = tuple(Reading(r, w, p, 0.5) for r in READINGS for w in WORKLOADS for p in RULES)
+    read = tuple(PoolReading(r, w, p, 0.5) for r in READINGS for w in WORKLOADS for p in RULES)
     return IlyushkinResults(1, curves, pictures, duels, read)
 
 
@@ -102,7 +102,7 @@ def test_a_part_has_a_curve_for_each_policy_up_to_its_limit() -> None:
 
 
 def test_a_reading_as_printed_is_near_in_every_cell() -> None:
-    exact = tuple(Reading("shipped", w, p, PRINTED_MAXIMAL[p][w] + 0.01) for w in WORKLOADS for p in RULES)
+    exact = tuple(PoolReading("shipped", w, p, PRINTED_MAXIMAL[p][w] + 0.01) for w in WORKLOADS for p in RULES)
     others = tuple(r for r in results().readings if r.reading != "shipped")
     rows = {row[0]: row[1:] for row in blocks(replace(results(), readings=exact + others))[-1].rows}
     assert rows["shipped"] == ("20 of 20", "0.00")
@@ -112,7 +112,7 @@ def test_a_reading_as_printed_is_near_in_every_cell() -> None:
 
 @pytest.mark.parametrize(("saturation", "step"), [(0.04, 0.0), (0.5, 0.5), (0.549, 0.5), (0.999, 0.95)])
 def test_steps_are_those_of_print(saturation: float, step: float) -> None:
-    assert Reading("shipped", "ligo", "sr", saturation).step == step
+    assert PoolReading("shipped", "ligo", "sr", saturation).step == step
 
 
 @given(st.integers(2, 12), st.integers(0, 2**32 - 1))

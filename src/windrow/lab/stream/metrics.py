@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from windrow.lab.stream.simulation import Outcome, Simulator
+from windrow.lab.stream.simulation import Simulator, StreamOutcome
 from windrow.lab.stream.workload import CLASSES, JOB
 from windrow.model.workflow import Floats
 from windrow.streams import Policy
@@ -77,7 +77,7 @@ def run_stream(
     return figures(simulator, outcome, policy.name, utilization)
 
 
-def columns(simulator: Simulator, outcome: Outcome) -> StreamRun:
+def columns(simulator: Simulator, outcome: StreamOutcome) -> StreamRun:
     """Wait, makespan and slowdown of each workflow."""
     start_s = simulator.by_workflow(np.fmin, outcome.start_s)
     end_s = simulator.by_workflow(np.maximum, outcome.end_s)
@@ -86,7 +86,7 @@ def columns(simulator: Simulator, outcome: Outcome) -> StreamRun:
     return StreamRun(start_s - outcome.arrival_s, end_s - start_s, slowdown, late & np.isfinite(end_s))
 
 
-def figures(simulator: Simulator, outcome: Outcome, policy: str, offered: float) -> StreamFigures:
+def figures(simulator: Simulator, outcome: StreamOutcome, policy: str, offered: float) -> StreamFigures:
     """All figures of a run that ended at the last arrival."""
     run = columns(simulator, outcome)
     of = run.measured

@@ -26,7 +26,7 @@ _NO_DEPTH = 1 << 40
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class StreamOutcome:
     """When each task started and ended (NaN: not within the simulated time), and sums over that time."""
 
     arrival_s: Floats
@@ -94,7 +94,7 @@ class Simulator:
         until_s: float = math.inf,
         trace_rows: int = 0,
         trace_from_s: float = 0.0,
-    ) -> Outcome:
+    ) -> StreamOutcome:
         """All arrivals by the compiled simulation, up to `until_s`. `lengths_s` are exact where not given."""
         if lengths_s is None:
             lengths_s = self.exact_length_s if isinstance(policy, p.DueDates) else np.zeros(len(self.workload))
@@ -108,7 +108,7 @@ class Simulator:
         tables = (layout.tasks.copy(), layout.flows.copy(), layout.edges, room, times, np.zeros(self.slots))
         kernel.simulate(rules, arrival_s, np.array(place), *tables, sums, trace)
         end_s = times[:, kernel.END_S]
-        return Outcome(
+        return StreamOutcome(
             arrival_s,
             start_s=times[:, kernel.START_S].copy(),
             end_s=np.where(end_s <= until_s, end_s, np.nan),

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from windrow.lab.virtual.drawn import STRATEGIES, USUAL, Played, Scenario, every_record, play_all
+from windrow.lab.virtual.drawn import STRATEGIES, USUAL, Ending, VirtualScenario, every_record, play_all
 from windrow.lab.virtual.faults import Kind
 from windrow.model import format_duration
 
@@ -49,7 +49,7 @@ def main(words: list[str]) -> int:
     """Play what is asked for; 1 where an invariant is broken."""
     given = _parser().parse_args(words)
     names = "strategy", "kind", "record", *USUAL
-    first = Scenario(given.seed, **{name: getattr(given, name) for name in names})
+    first = VirtualScenario(given.seed, **{name: getattr(given, name) for name in names})
     asked = (
         every_record(first) if given.every_record else [replace(first, seed=first.seed + i) for i in range(given.runs)]
     )
@@ -58,7 +58,7 @@ def main(words: list[str]) -> int:
     return 1 if found["violations"] else 0
 
 
-def summary(found: Iterable[Played]) -> dict[str, Any]:
+def summary(found: Iterable[Ending]) -> dict[str, Any]:
     """What came of these runs; of a single one its story, too."""
     met, counts, violations, story, began_s = Counter[str](), Counter[str](), list[str](), dict[str, Any](), _cpu_s()
     for played in found:
@@ -71,7 +71,7 @@ def summary(found: Iterable[Played]) -> dict[str, Any]:
     return {**counts, **told, **story}
 
 
-def _counted(found: Iterable[Played], total: int) -> Iterator[Played]:
+def _counted(found: Iterable[Ending], total: int) -> Iterator[Ending]:
     """The same runs, told on the way: how many are done, and how long the others should take."""
     began_s = told_s = time.monotonic()
     for done, played in enumerate(found, 1):

@@ -72,7 +72,7 @@ class _Wake(Wake):
 
 
 @dataclass(slots=True)
-class _Running:
+class _Pretended:
     order: Order
     outputs: Outputs | None
     end_s: float
@@ -100,7 +100,7 @@ class _Crew(Crew):
     def __init__(self, agent: VirtualAgent, names: tuple[str, ...], tasks: Tasks, now_s: Callable[[], float]) -> None:
         self.names, self._agent, self._tasks, self._now_s = names, agent, tasks, now_s
         self.is_noticed = False
-        self._at_work: dict[int, _Running] = {}
+        self._at_work: dict[int, _Pretended] = {}
         self._results: list[Result] = []
 
     @property
@@ -128,14 +128,14 @@ class _Crew(Crew):
             return
         now, done_s = self._now_s(), kept_s(order)
         left_s = max(1.0, self._tasks.takes_s(order.task) - done_s)
-        self._at_work[order.task] = _Running(order, outputs, now + left_s, now, done_s)
+        self._at_work[order.task] = _Pretended(order, outputs, now + left_s, now, done_s)
 
     def ask(self, keys: Collection[int]) -> None:
         for run in (self._at_work[key] for key in keys if key in self._at_work):
             now = self._now_s()
             run.saves = now + _WRITES_S, run.done_s + now - run.begun_s
 
-    def _save(self, run: _Running) -> None:
+    def _save(self, run: _Pretended) -> None:
         """Write the checkpoint; who ends with it does."""
         file, (_, done_s), run.saves = state_file(run.order), run.saves, (inf, 0.0)
         with contextlib.suppress(OSError):
@@ -154,7 +154,7 @@ class _Crew(Crew):
         results, self._results = self._results, []
         return results
 
-    def _finished(self, run: _Running) -> Result:
+    def _finished(self, run: _Pretended) -> Result:
         missing = [path for path in run.order.inputs if not Path(path).exists()]
         why = f"its input {missing[0]} is missing" if missing else self._tasks.failure(run.order.task)
         try:

@@ -36,7 +36,7 @@ STRATEGIES = ("individual", "glume", "level-by-level", "one-job", "giant", "zhan
 
 
 @dataclass(frozen=True, slots=True)
-class Scenario:
+class VirtualScenario:
     """What one run meets: all of it follows from the seed, unless said otherwise."""
 
     seed: int
@@ -72,14 +72,14 @@ class Scenario:
 
 
 _OWN = ("seed", "strategy", "kind", "record")
-USUAL = {name: field.default for name, field in Scenario.__dataclass_fields__.items() if name not in _OWN}
+USUAL = {name: field.default for name, field in VirtualScenario.__dataclass_fields__.items() if name not in _OWN}
 
 
 @dataclass
-class Played:
+class Ending:
     """What came of it."""
 
-    scenario: Scenario
+    scenario: VirtualScenario
     met: dict[str, int]
     run_s: int
     managers: int
@@ -106,7 +106,7 @@ def braid(lanes: int, levels: int, workdir: Path, chance: random.Random, replica
     return Runnable(Workflow.from_tasks("braid", tasks), tuple(steps))
 
 
-def play(scenario: Scenario, *, tells: bool = False) -> Played:
+def play(scenario: VirtualScenario, *, tells: bool = False) -> Ending:
     """Play it. What breaks an invariant is in the answer, with the command that plays it again."""
     chance = random.Random(scenario.seed)
     with scratch() as folder:
@@ -163,7 +163,7 @@ def play(scenario: Scenario, *, tells: bool = False) -> Played:
         records = run.records()
         story = _story(run, drawn, strategy) if tells else {}
         run.close()
-        return Played(scenario, dict(world.met), world.now_s - BEGIN_S, run.deaths + 1, len(records), violation, story)
+        return Ending(scenario, dict(world.met), world.now_s - BEGIN_S, run.deaths + 1, len(records), violation, story)
 
 
 def _parts(runnable: Runnable, horizon_s: int, chance: random.Random) -> tuple[Runnable, list[tuple[int, TasksAdded]]]:
@@ -181,7 +181,7 @@ def _parts(runnable: Runnable, horizon_s: int, chance: random.Random) -> tuple[R
     return Runnable(base, tuple(parts[0].steps)), joins
 
 
-def play_all(scenarios: Sequence[Scenario], workers: int = 1, *, tells: bool = False) -> Iterator[Played]:
+def play_all(scenarios: Sequence[VirtualScenario], workers: int = 1, *, tells: bool = False) -> Iterator[Ending]:
     """All of these, in their order, whatever the number of processes that play them."""
     if workers == 1 or tells:
         yield from (play(scenario, tells=tells) for scenario in scenarios)
@@ -192,7 +192,7 @@ def play_all(scenarios: Sequence[Scenario], workers: int = 1, *, tells: bool = F
         yield from pool.map(play, scenarios, chunksize=10)
 
 
-def every_record(first: Scenario) -> list[Scenario]:
+def every_record(first: VirtualScenario) -> list[VirtualScenario]:
     """Each kind of fault at each record that the journal of this run has when nothing goes wrong."""
     records = play(replace(first, kind=Kind.NODE, record=None)).records
     return [replace(first, kind=kind, record=record) for kind in Kind for record in range(1, records + 1)]

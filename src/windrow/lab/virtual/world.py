@@ -48,7 +48,7 @@ class Fate:
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
+class AttemptStart:
     """An attempt began. `in_place`: outputs that it writes where they are to be."""
 
     at_s: int
@@ -81,7 +81,7 @@ class World:
     unseen: dict[str, VirtualAgent] = field(default_factory=dict)
     """Those that live though the queue calls their jobs over, or has forgotten them."""
     was_unseen: set[str] = field(default_factory=set)
-    starts: list[Start] = field(default_factory=list)
+    starts: list[AttemptStart] = field(default_factory=list)
     turned_away: list[str] = field(default_factory=list)
     made: set[str] = field(default_factory=set)
     """The outputs of all tasks that were started."""
@@ -214,7 +214,7 @@ class World:
     def begins(self, agent: VirtualAgent, task: int, order: Order) -> None:
         """An attempt begins: where it may not, something is wrong with what let it."""
         in_place = () if order.elsewhere else order.outputs
-        self.starts.append(Start(self.now_s, agent.queue_id, task, in_place))
+        self.starts.append(AttemptStart(self.now_s, agent.queue_id, task, in_place))
         self.made.update(order.outputs)
         assert agent.loop is not None
         home = agent.loop.home_of(task)

@@ -13,7 +13,7 @@ from windrow.report.page import Block
 from windrow.reproductions import paper
 from windrow.reproductions.charts import grouped_bars, short
 from windrow.reproductions.faults import plan as study
-from windrow.reproductions.faults.plan import FAMILIES, OURS, READINGS, SHAPES, Part
+from windrow.reproductions.faults.plan import FAMILIES, OURS, READINGS, SHAPES, FamilySums
 from windrow.reproductions.faults.sums import Sums, pooled
 
 Seeds = Sequence[Mapping[str, Floats]]
@@ -38,7 +38,7 @@ def claims(seeds: Seeds, shapes: str = "") -> list[paper.Claim]:
 
 def report(plan: paper.PaperPlan, found: Sequence[Any]) -> paper.Report:
     """What the calls gave."""
-    parts: list[Part] = list(found)
+    parts: list[FamilySums] = list(found)
     of = {name: _by_seed(parts, name) for name in (OURS, *READINGS)}
     ours = pooled(of[OURS])
     said = claims(of[OURS])
@@ -62,7 +62,7 @@ def report(plan: paper.PaperPlan, found: Sequence[Any]) -> paper.Report:
     return _TEXTS.report(plan, findings, shown, numbers, runs=ours.runs, **study.STAND_INS["workflows"])
 
 
-def _by_seed(parts: Sequence[Part], reading: str) -> Seeds:
+def _by_seed(parts: Sequence[FamilySums], reading: str) -> Seeds:
     sums = study.added(parts, reading)
     return [{family: sums[seed, family] for family in FAMILIES} for seed in study.SEEDS]
 

@@ -17,7 +17,7 @@ from windrow.grid.clusters import Floats, Grid
 from windrow.grid.costs import Costs
 from windrow.grid.faults import AIMS, METHODS, NO_RESTARTS, Outcome, Planner, Restarts
 from windrow.grid.heft import heft
-from windrow.grid.reliability import Reliability, Repair
+from windrow.grid.reliability import ClusterReliability, Repair
 from windrow.grid.schedule import Schedule
 from windrow.grid.wdo import exclusive_s
 from windrow.kernels.grid.overprovision import Aims
@@ -39,7 +39,7 @@ HOUR = 3600.0
 _GOLDEN = 0.6180339887498949  # its multiples, less their whole parts, are spread evenly, however many there are
 
 
-class Part(NamedTuple):
+class FamilySums(NamedTuple):
     """Sums over some workflows of a family, under one seed and reading."""
 
     reading: str
@@ -84,7 +84,7 @@ def workflow_on(grid: Grid, seed: int, family: str, number: int, length: float |
     return Costs(workflow.changed(runtime_s=run_s * factor, files=files), grid)
 
 
-def run(reading: str, seed: int, family: str, numbers: Sequence[int]) -> Part:
+def run(reading: str, seed: int, family: str, numbers: Sequence[int]) -> FamilySums:
     """All models, methods, accuracies and limits for these workflows; of other readings one accuracy and limit."""
     grid, sums, options = nine_sites(seed), np.zeros(SHAPE), dict(STAND_INS["readings"][reading])
     kind, is_relative = options.pop("kind", "conditional"), options.pop("is_relative", False)
@@ -99,17 +99,17 @@ def run(reading: str, seed: int, family: str, numbers: Sequence[int]) -> Part:
             beliefs = [model.beliefs(kind, factor) for factor in (None, wrong, 1 / wrong)]
             failing = model.failing(grid, rng, draws, until_s, how)
             some = (beliefs, LIMITS) if reading == OURS else (beliefs[:1], LIMITS[:1])
-            played = Played(planner, failing, AIMS._replace(is_relative=is_relative), again)
+            played = Plays(planner, failing, AIMS._replace(is_relative=is_relative), again)
             for a, n, m, outcome in played.all(*some):
                 sums[s, t, a, n, m] += _summed(outcome, planner.costs.critical_s)
-    return Part(reading, seed, family, sums)
+    return FamilySums(reading, seed, family, sums)
 
 
-def _drawn(rng: np.random.Generator, shapes: str, stability: str, clusters: int) -> Reliability:
+def _drawn(rng: np.random.Generator, shapes: str, stability: str, clusters: int) -> ClusterReliability:
     said = STAND_INS["reliability"]
     (least, most), (low, high) = said["shapes"][shapes], said["scale_h"][stability]
     shape, scale_h = rng.uniform(least, most, clusters), rng.uniform(low, high, clusters)
-    return Reliability(shape, scale_h * HOUR)
+    return ClusterReliability(shape, scale_h * HOUR)
 
 
 def _summed(outcome: Outcome, critical_s: float) -> Floats:
@@ -119,7 +119,7 @@ def _summed(outcome: Outcome, critical_s: float) -> Floats:
     return np.array([part.sum() for part in (*parts, outcome.failed_s / HOUR, outcome.potential_s / HOUR)])
 
 
-class Played:
+class Plays:
     """The plays of one workflow on one set of failures; the same plans are played once."""
 
     def __init__(self, planner: Planner, failing: Failing, aims: Aims, again: Restarts) -> None:
@@ -158,7 +158,7 @@ def _is_cut(plans: list[Schedule], limit: int, is_whole: bool) -> bool:
     return bool(np.bincount(places).max() >= limit)
 
 
-def added(parts: Sequence[Part], reading: str = OURS) -> Mapping[tuple[int, str], Floats]:
+def added(parts: Sequence[FamilySums], reading: str = OURS) -> Mapping[tuple[int, str], Floats]:
     """The sums of each seed and family."""
     found: dict[tuple[int, str], Floats] = {}
     for part in parts:

@@ -14,7 +14,7 @@ from math import inf
 import numpy as np
 from numpy.typing import NDArray
 
-from windrow.reproductions.grid.plan import FOUR, READINGS, SELECTIONS, STAND_INS, WITH_EACP, Row, Selected
+from windrow.reproductions.grid.plan import FOUR, READINGS, SELECTIONS, STAND_INS, WITH_EACP, Selected, SlrRow
 from windrow.reproductions.paired import paired_t_test
 from windrow.reproductions.paper import Claim, bounded_claims, printed, range_shown
 
@@ -26,10 +26,10 @@ PAIRS = tuple(combinations(FOUR, 2))
 
 
 @dataclass(frozen=True)
-class Rows:
+class SlrRows:
     """Rows of chapter 3."""
 
-    rows: Sequence[Row]
+    rows: Sequence[SlrRow]
 
     @cached_property
     def slr(self) -> Floats:
@@ -38,11 +38,11 @@ class Rows:
 
     def of(
         self, grid: str = "", kinds: Sequence[str] = KINDS, width: tuple[float, float] = (0, inf), **same: float
-    ) -> Rows:
+    ) -> SlrRows:
         """Those on one grid, of these types, within widths, and of one alpha or CCR."""
         there = [row for row in self.rows if row.grid == (grid or row.grid) and row.kind in kinds]
         there = [row for row in there if all(getattr(row, name) == value for name, value in same.items())]
-        return Rows([row for row in there if width[0] <= row.width <= width[1]])
+        return SlrRows([row for row in there if width[0] <= row.width <= width[1]])
 
     def column(self, algorithm: str) -> Floats:
         """Its SLRs."""
@@ -126,7 +126,7 @@ class Runs:
         return 100 * float(np.corrcoef(np.array(grown).T)[0, 1] ** 2)
 
 
-def _growth(rows: Rows, name: str) -> float:
+def _growth(rows: SlrRows, name: str) -> float:
     """The least factor by which the spread grows from one value to the next."""
     spreads = [rows.of(**{name: value}).spread for value in STAND_INS["chapter_3"][name]]
     return min(b / a for a, b in pairwise(spreads))
@@ -140,12 +140,12 @@ def _significant(tests: Sequence[float]) -> float:
     return 100 * float(np.mean(np.array(tests) < 0.05))
 
 
-def _on_grids(rows: Rows, algorithm: str) -> float:
+def _on_grids(rows: SlrRows, algorithm: str) -> float:
     by = {grid: rows.of(grid, ["random"]).ratio(algorithm, "heft") for grid in STAND_INS["chapter_3"]["grids"]}
     return by.pop("universal") / max(by.values())
 
 
-def _tested(rows: Rows, **by: Sequence[str]) -> list[float]:
+def _tested(rows: SlrRows, **by: Sequence[str]) -> list[float]:
     """p of every pair on each grid or type, but for those that print excepts."""
     excepted = {("heft", "hhs", "level"), ("heft", "hhs", "eman"), ("greedy", "lhbs", "big-cluster")}
     return [
@@ -157,14 +157,14 @@ def _tested(rows: Rows, **by: Sequence[str]) -> list[float]:
     ]
 
 
-def _big_widths(rows: Rows) -> float:
+def _big_widths(rows: SlrRows) -> float:
     """Where EACP takes the first two clusters together or more than two, against elsewhere."""
     ranges, others = ((39, 55), (127, inf)), ((0, 38), (56, 126))
     lossy, rest = ([row for one in some for row in rows.of(width=one).rows] for some in (ranges, others))
-    return Rows(lossy).loss() - Rows(rest).loss()
+    return SlrRows(lossy).loss() - SlrRows(rest).loss()
 
 
-THREE: Mapping[str, Callable[[Rows], float]] = {
+THREE: Mapping[str, Callable[[SlrRows], float]] = {
     "least": lambda s: float(s.slr[:, :4].min()),
     "greatest": lambda s: float(s.slr[:, :4].max()),
     "greedy_universal": lambda s: _on_grids(s, "greedy"),
@@ -175,7 +175,7 @@ THREE: Mapping[str, Callable[[Rows], float]] = {
     "eacp_big_widths": lambda s: _big_widths(s.of("big-cluster", GENERATED)),
 }
 """Over all grids."""
-UNIVERSAL: Mapping[str, Callable[[Rows], float]] = {
+UNIVERSAL: Mapping[str, Callable[[SlrRows], float]] = {
     "hhs_off": lambda s: s.loss("hhs"),
     "p_heft_hhs": lambda s: s.p("heft", "hhs"),
     "p_others": lambda s: max(s.p(a, b) for a, b in PAIRS[1:]),
@@ -190,7 +190,7 @@ UNIVERSAL: Mapping[str, Callable[[Rows], float]] = {
     "types_significant": lambda s: _significant(_tested(s, kinds=KINDS)),
 }
 """On the universal grid, all types."""
-WIDE: Mapping[str, Callable[[Rows], float]] = {
+WIDE: Mapping[str, Callable[[SlrRows], float]] = {
     "spread_by_ccr": lambda s: _growth(s, "ccr"),
     "lhbs_at_10": lambda s: min(map(s.of(ccr=10).mean, FOUR[2:])) / max(map(s.of(ccr=10).mean, FOUR[:2])),
     "spread_by_alpha": lambda s: _growth(s, "alpha"),
@@ -227,7 +227,7 @@ FOURTH: Mapping[str, Callable[[Runs], float]] = {
 """Of chapter 4."""
 
 
-def measured(name: str, rows: Rows, runs: Runs) -> float:
+def measured(name: str, rows: SlrRows, runs: Runs) -> float:
     """A measure under one seed."""
     if name in FOURTH:
         return FOURTH[name](runs)
@@ -237,7 +237,7 @@ def measured(name: str, rows: Rows, runs: Runs) -> float:
     return UNIVERSAL[name](universal) if name in UNIVERSAL else WIDE[name](universal.of(kinds=GENERATED))
 
 
-def beside(seeds: Sequence[Mapping[str, Rows]]) -> list[tuple[str, ...]]:
+def beside(seeds: Sequence[Mapping[str, SlrRows]]) -> list[tuple[str, ...]]:
     """The claims of chapter 3, of the generated types alone, in every experiment: what print says, and what is here."""
     found = []
     for said in printed("grid")["claims"]:
@@ -253,7 +253,7 @@ def beside(seeds: Sequence[Mapping[str, Rows]]) -> list[tuple[str, ...]]:
     return found
 
 
-def claims(seeds: Sequence[tuple[Rows, Runs]]) -> list[Claim]:
+def claims(seeds: Sequence[tuple[SlrRows, Runs]]) -> list[Claim]:
     """Every claim, by what is measured under each seed."""
     said = printed("grid")["claims"]
     return bounded_claims(said, lambda one: [measured(one["measure"], *seed) for seed in seeds])

@@ -9,8 +9,8 @@ import numpy as np
 from windrow.model.wording import percent
 from windrow.report.page import Block
 from windrow.reproductions.charts import grouped_bars, short
-from windrow.reproductions.grid.claims import GENERATED, KINDS, Rows, Runs, beside, claims
-from windrow.reproductions.grid.plan import FOUR, READINGS, SELECTIONS, STAND_INS, Row, Selected, plan_grid
+from windrow.reproductions.grid.claims import GENERATED, KINDS, Runs, SlrRows, beside, claims
+from windrow.reproductions.grid.plan import FOUR, READINGS, SELECTIONS, STAND_INS, Selected, SlrRow, plan_grid
 from windrow.reproductions.paper import Gallery, Paper, PaperPlan, Picture, Report, Texts, claims_words
 
 _TEXTS = Texts("grid")
@@ -21,17 +21,17 @@ _EACP = ("heft", "eacp+heft", "lhbs", "eacp+lhbs")
 def report(plan: PaperPlan, found: Sequence[Any]) -> Report:
     """What the calls came to."""
     every = list(chain.from_iterable(found))
-    all_rows, all_runs = [r for r in every if isinstance(r, Row)], [r for r in every if isinstance(r, Selected)]
+    all_rows, all_runs = [r for r in every if isinstance(r, SlrRow)], [r for r in every if isinstance(r, Selected)]
     by_seed = [
         {
-            name: Rows([r for r in all_rows if (r.seed, r.experiment) == (seed, name)])
+            name: SlrRows([r for r in all_rows if (r.seed, r.experiment) == (seed, name)])
             for name in STAND_INS["experiments"]
         }
         for seed in STAND_INS["seeds"]
     ]
     runs = [Runs([r for r in all_runs if r.seed == seed]) for seed in STAND_INS["seeds"]]
     said = claims([(one["fixed"], more) for one, more in zip(by_seed, runs, strict=True)])
-    rows = Rows([r for r in all_rows if r.experiment == "fixed"])
+    rows = SlrRows([r for r in all_rows if r.experiment == "fixed"])
     return _TEXTS.report(
         plan,
         [claims_words(said), *_findings(rows)],
@@ -43,7 +43,7 @@ def report(plan: PaperPlan, found: Sequence[Any]) -> Report:
             *(_aggregate(rows.of("universal")), _readings(rows), _growth(runs), _gallery(rows, runs)),
         ],
         {
-            "schedules": int(np.isfinite(Rows(all_rows).slr).sum()) + len(all_runs),
+            "schedules": int(np.isfinite(SlrRows(all_rows).slr).sum()) + len(all_runs),
             "claims": [{"where": c.where, "what": c.what, "ours": c.ours, "agrees": c.agrees} for c in said],
             "rows": [row._asdict() for row in all_rows],
             "runs": [run._asdict() for run in all_runs],
@@ -51,7 +51,7 @@ def report(plan: PaperPlan, found: Sequence[Any]) -> Report:
     )
 
 
-def _findings(rows: Rows) -> list[str]:
+def _findings(rows: SlrRows) -> list[str]:
     wide, big = rows.of("universal", GENERATED, ccr=10), rows.of("big-cluster", GENERATED)
     return [
         f"{int(np.isfinite(rows.slr).sum()):,} schedules of chapter 3. On the universal grid HHS is "
@@ -61,7 +61,7 @@ def _findings(rows: Rows) -> list[str]:
     ]
 
 
-def _aggregate(rows: Rows) -> Block:
+def _aggregate(rows: SlrRows) -> Block:
     lines = []
     worst = rows.slr[:, : len(FOUR)].max(axis=1)
     for name in FOUR:
@@ -72,10 +72,10 @@ def _aggregate(rows: Rows) -> Block:
     return _TEXTS.block("aggregate", ("", "10 %", "25 %", "75 %", "90 %", "mean", "best", "worst"), lines)
 
 
-def _readings(rows: Rows) -> Block:
+def _readings(rows: SlrRows) -> Block:
     tasks = sorted(STAND_INS["chapter_3"]["tasks"])[-2]
     first = next(iter(READINGS))
-    there = Rows([row for row, slr in zip(rows.rows, rows.column(first), strict=True) if np.isfinite(slr)])
+    there = SlrRows([row for row, slr in zip(rows.rows, rows.column(first), strict=True) if np.isfinite(slr)])
     lines = [
         (name, *(f"{there.of(ccr=c).mean(name):.2f}" for c in (0.1, 1, 10)), f"{there.mean(name):.2f}")
         for name in (*FOUR, *READINGS)
@@ -92,7 +92,7 @@ def _growth(runs: Sequence[Runs]) -> Block:
     return _TEXTS.block("growth", ("hosts", "time"), lines)
 
 
-def _gallery(rows: Rows, runs: Sequence[Runs]) -> Gallery:
+def _gallery(rows: SlrRows, runs: Sequence[Runs]) -> Gallery:
     universal = rows.of("universal", GENERATED)
     by = {name: {f"{name} {x:g}": {name: x} for x in STAND_INS["chapter_3"][name]} for name in ("ccr", "alpha")}
     shown = [
@@ -115,7 +115,7 @@ def _gallery(rows: Rows, runs: Sequence[Runs]) -> Gallery:
     return Gallery("Figures", "", shown)
 
 
-def _bars(name: str, groups: Mapping[str, Rows], algorithms: Sequence[str]) -> Picture:
+def _bars(name: str, groups: Mapping[str, SlrRows], algorithms: Sequence[str]) -> Picture:
     return _picture(name, list(groups), {one: [rows.mean(one) for rows in groups.values()] for one in algorithms})
 
 

@@ -40,7 +40,7 @@ _NODE = "{ node = [Processor == OPTERON || Processor == ITANIUM] [Rank = Clock] 
 _BYTES_S = 12.5e6  # by which the recipes turn data into time
 
 
-class Row(NamedTuple):
+class SlrRow(NamedTuple):
     """A workflow on a grid: the SLR of each algorithm, in the order of `FOUR`, `WITH_EACP` and `READINGS`, or NaN."""
 
     experiment: str
@@ -80,7 +80,7 @@ def plan_grid(wishes: Wishes) -> PaperPlan:
     return PaperPlan("full" if full else "quick", calls=tuple(calls), calls_are="scheduling", stand_ins=words)
 
 
-def generated(seed: int, kind: str, tasks: int, experiment: str, full: bool) -> list[Row]:
+def generated(seed: int, kind: str, tasks: int, experiment: str, full: bool) -> list[SlrRow]:
     """All costs of the generated workflows of one type and size, in one experiment."""
     three = STAND_INS["chapter_3"]
     scale = three["full" if full else "quick"]
@@ -95,11 +95,11 @@ def generated(seed: int, kind: str, tasks: int, experiment: str, full: bool) -> 
         for name, grid in grids.items():
             is_read = name == "universal" and tasks < max(three["tasks"]) and experiment == "fixed"
             costs = _on(workflow, grid, by_mean_rate=experiment != "fixed")
-            rows.append(Row(experiment, seed, name, kind, alpha, ccr, costs.width, _slr(name, kind, costs, is_read)))
+            rows.append(SlrRow(experiment, seed, name, kind, alpha, ccr, costs.width, _slr(name, kind, costs, is_read)))
     return rows
 
 
-def applications(seed: int) -> list[Row]:
+def applications(seed: int) -> list[SlrRow]:
     """EMAN and Montage, with equal costs on each level."""
     rows = []
     grids = {name: generate_grid(name, seed=seed) for name in STAND_INS["chapter_3"]["grids"]}
@@ -109,7 +109,7 @@ def applications(seed: int) -> list[Row]:
             for name, grid in grids.items():
                 costs = _on(workflow, grid)
                 slr = _slr(name, kind, costs, is_read=False)
-                rows.append(Row("fixed", seed, name, kind, np.nan, ccr, costs.width, slr))
+                rows.append(SlrRow("fixed", seed, name, kind, np.nan, ccr, costs.width, slr))
     return rows
 
 

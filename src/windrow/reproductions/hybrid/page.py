@@ -13,7 +13,7 @@ from windrow.grid.hybrid import WAYS
 from windrow.model.wording import percent
 from windrow.reproductions import paper
 from windrow.reproductions.charts import grouped_bars
-from windrow.reproductions.hybrid.plan import BATCHES, READINGS, SLOWER, Run, plan_hybrid
+from windrow.reproductions.hybrid.plan import BATCHES, READINGS, SLOWER, Timed, plan_hybrid
 from windrow.reproductions.paired import paired_t_test
 
 Verdict = tuple[str, bool]
@@ -23,7 +23,7 @@ class Results:
     """Runs of one world and one reading. Each judgement is of one seed: what ours is, and whether it holds."""
 
     def __init__(
-        self, runs: Sequence[Run], world: str = "constant", reading: str = "ours", slower: float = 1.0
+        self, runs: Sequence[Timed], world: str = "constant", reading: str = "ours", slower: float = 1.0
     ) -> None:
         self.runs = [run for run in runs if (run.world, run.reading, run.slower) == (world, reading, slower)]
         self.seeds = sorted({run.seed for run in self.runs})
@@ -108,7 +108,7 @@ def claims(results: Results) -> list[paper.Claim]:
 
 def report(plan: paper.PaperPlan, found: Sequence[Any]) -> paper.Report:
     """What the calls gave."""
-    runs: list[Run] = list(chain.from_iterable(found))
+    runs: list[Timed] = list(chain.from_iterable(found))
     texts, ours, logs, head = paper.Texts("hybrid"), Results(runs), Results(runs, "logs"), ("", *WAYS)
     said = claims(ours)
 

@@ -12,8 +12,8 @@ import numpy as np
 
 from windrow.grid.clusters import Grid
 from windrow.grid.costs import Costs
-from windrow.grid.estimate import MB, Model, Work
-from windrow.grid.hybrid import AGGRESSIVE, CONSERVATIVE, WAYS, Trigger, World, execute, plan_length_s
+from windrow.grid.estimate import MB, LoopWork, Model
+from windrow.grid.hybrid import AGGRESSIVE, CONSERVATIVE, WAYS, QueueWorld, Trigger, execute, plan_length_s
 from windrow.lab.campaign.sources import LogSource
 from windrow.model import File
 from windrow.recipes import generate_grid, generate_workflow
@@ -40,7 +40,7 @@ SLOWER = (5.0, 20.0, 50.0)
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class Timed:
     """One workflow, one way. slr: turnaround by what the static way planned (5.3.4); by_longest: by the longest way in
     the mean (chapter 2). far: the share of tasks on Lonestar, whose queue was not reserved.
     """
@@ -66,7 +66,7 @@ def plan_hybrid(wishes: Wishes) -> PaperPlan:
     found = {log.name for log in logs}
     missing = [missing_log(name, "the runs on real logs are left out") for name in names if name not in found]
     some = seeds if wishes.full else seeds[:2]
-    calls: list[partial[list[Run]]] = [partial(runs, seed, readings=wishes.full or seed == seeds[0]) for seed in seeds]
+    calls: list[partial[list[Timed]]] = [partial(runs, s, readings=wishes.full or s == seeds[0]) for s in seeds]
     calls += [partial(runs, seed, slower=slower) for slower in SLOWER for seed in some]
     if not missing:
         calls += [partial(runs_on_logs, seed, logs) for seed in some]
@@ -81,13 +81,13 @@ def four_queues(slower: float = 1.0) -> Grid:
     return Grid(grid.clusters, grid.latency_s, np.where(np.eye(4), grid.bandwidth_bytes_s, bandwidth))
 
 
-def cases(seed: int) -> Iterator[tuple[str, Work]]:
+def cases(seed: int) -> Iterator[tuple[str, LoopWork]]:
     """The 16 workflows."""
     for recipe, tasks in ((recipe, tasks) for recipe, sizes in STAND_INS["tasks"].items() for tasks in sizes):
         yield f"{recipe}-{tasks}", work_of(recipe, tasks, seed, STAND_INS["iterations"], STAND_INS["written_mb"])
 
 
-def work_of(recipe: str, tasks: int, seed: int, iterations: float, written_mb: float) -> Work:
+def work_of(recipe: str, tasks: int, seed: int, iterations: float, written_mb: float) -> LoopWork:
     """A workflow with whole iterations, and megabytes to write, that have these means."""
     workflow = generate_workflow(recipe, tasks=tasks, seed=seed)
     sizes = np.array([file.size_bytes for file in workflow.files])
@@ -95,10 +95,10 @@ def work_of(recipe: str, tasks: int, seed: int, iterations: float, written_mb: f
     factor = written_mb * MB / written.mean()
     scaled = [File(file.id, round(file.size_bytes * factor)) for file in workflow.files]
     drawn = np.round(workflow.runtime_s / workflow.runtime_s.mean() * iterations)
-    return Work(workflow.changed(files=scaled), np.maximum(1.0, drawn), written * factor / MB)
+    return LoopWork(workflow.changed(files=scaled), np.maximum(1.0, drawn), written * factor / MB)
 
 
-def runs(seed: int, *, readings: bool = False, slower: float = 1.0) -> list[Run]:
+def runs(seed: int, *, readings: bool = False, slower: float = 1.0) -> list[Timed]:
     """All ways in all batches, with constant waits; with other readings in the first batch, where they are wanted."""
     grid = four_queues(slower)
     model = Model.of(grid)
@@ -107,7 +107,7 @@ def runs(seed: int, *, readings: bool = False, slower: float = 1.0) -> list[Run]
     return _runs(("constant", slower, seed), grid, model, partial(ConstantWaits, model, seed=seed), wanted)
 
 
-def runs_on_logs(seed: int, logs: tuple[LogSource, ...]) -> list[Run]:
+def runs_on_logs(seed: int, logs: tuple[LogSource, ...]) -> list[Timed]:
     """All ways under both triggers, on the logs' queues from one time on."""
     clusters = [Cluster(log.load("actual"), policy="easy") for log in logs]
     for cluster in clusters:
@@ -122,9 +122,9 @@ def _runs(
     named: tuple[str, float, int],
     grid: Grid,
     model: Model,
-    world: Callable[[Reality], World],
+    world: Callable[[Reality], QueueWorld],
     wanted: list[tuple[str, str, str]],
-) -> list[Run]:
+) -> list[Timed]:
     found = []
     for case, work in cases(named[-1]):
         plan_s, longest_s = plan_length_s(work, model), Costs(work.workflow, grid, model.run_s(work)).critical_s
@@ -134,5 +134,5 @@ def _runs(
             outcome = execute(way, work, model, world(reality), trigger, **READINGS[reading])
             took, far = outcome.turnaround_s, outcome.queue_of.count(3) / len(outcome.queue_of)
             ratios = took / plan_s, took / longest_s
-            found.append(Run(*named, case, batch, reading, way, took, *ratios, outcome.chosen, far))
+            found.append(Timed(*named, case, batch, reading, way, took, *ratios, outcome.chosen, far))
     return found

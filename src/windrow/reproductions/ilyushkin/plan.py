@@ -17,7 +17,7 @@ from windrow.lab.stream.stability import climb, keeps_up, saturation
 from windrow.lab.stream.workload import WORKFLOWS, WORKLOADS, draw_workload
 from windrow.reproductions.ilyushkin.beyond import Duel, duels
 from windrow.reproductions.ilyushkin.pictures import Pictures, pictures
-from windrow.reproductions.ilyushkin.readings import Reading, readings
+from windrow.reproductions.ilyushkin.readings import PoolReading, readings
 from windrow.reproductions.paper import PaperPlan, Wishes
 from windrow.streams import find_policy
 
@@ -44,7 +44,7 @@ class IlyushkinResults:
     curves: tuple[Curve, ...]
     pictures: Pictures
     duels: tuple[Duel, ...]
-    readings: tuple[Reading, ...]
+    readings: tuple[PoolReading, ...]
 
     def curves_of(self, workload: str, policy: str) -> list[Curve]:
         """One for each repetition, by seed."""

@@ -42,7 +42,7 @@ Sizes = Callable[[Progress, list[list[int]]], list[int]]
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class PoolReading:
     """The saturation of a pool under one reading of one policy."""
 
     reading: str
@@ -150,11 +150,11 @@ _TARGETS: Mapping[str, Callable[[ReadingPolicy, Progress], int]] = {
 READINGS = tuple(_TARGETS)
 
 
-def readings(name: str) -> tuple[Reading, ...]:
+def readings(name: str) -> tuple[PoolReading, ...]:
     """All readings of five policies on 150 workflows of a workload; about half a minute."""
     workload = draw_workload(name, workflows=150, seed=1)
     return tuple(
-        Reading(reading, name, policy, pool_saturation(workload, ReadingPolicy(reading, fraction, depth)))
+        PoolReading(reading, name, policy, pool_saturation(workload, ReadingPolicy(reading, fraction, depth)))
         for reading in READINGS
         for policy, (fraction, depth) in _RULES.items()
     )
