@@ -135,7 +135,7 @@ class Outputs:
 
     def sizes(self) -> tuple[int, ...]:
         """Bytes of what is in place, output by output; of a folder, of all that is in it. 0 where that is unknown."""
-        return tuple(map(_bytes, self.paths))
+        return tuple(map(size_of, self.paths))
 
     def discard(self) -> None:
         """The attempt has failed, or is lost: nothing of it stays. OSError if something does; the next one tries."""
@@ -273,7 +273,8 @@ def _look(path: str) -> tuple[int, ...] | None:
     return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino
 
 
-def _bytes(path: str) -> int:
+def size_of(path: str) -> int:
+    """The bytes of a file, or of all that is in a folder; 0 where that cannot be seen."""
     try:
         if not os.path.isdir(path):
             return os.stat(path).st_size

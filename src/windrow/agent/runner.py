@@ -26,6 +26,7 @@ from windrow.agent.gpus import shown
 from windrow.agent.machine import MemoryKills, takers
 from windrow.agent.order import Order, Result
 from windrow.agent.outputs import Outputs
+from windrow.agent.piped import RESET
 from windrow.files import disk_faults
 from windrow.model.cause import Cause
 
@@ -35,8 +36,6 @@ LOOK_EVERY_S = 0.1
 DYING_S = 0.5  # how long killed processes are waited for
 # Colours and their like, then every other control character but the tab.
 _STEERING = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|[\x00-\x08\x0a-\x1f\x7f-\x9f]")
-# Python ignores these two in itself; a program expects them as the system made them.
-RESET = (signal.SIGPIPE, signal.SIGXFSZ)
 
 
 @dataclass(frozen=True, slots=True)

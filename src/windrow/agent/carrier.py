@@ -1,0 +1,135 @@
+"""`python -m windrow.agent.carrier`: the process that moves bytes on a node, beside the one that runs its tasks.
+
+There is one where a job has node-local data, and none elsewhere. It alone moves bytes, so the agent never waits for a
+disk; it has threads, and nothing else of the agent has. To the agent it is a `Carrier`.
+
+Law: whatever is copied comes into place once, whole: it is written under a hidden name in the target's folder, and
+renamed. A copy that fails leaves nothing there. *Staging* copies to the node, through the view of its tasks;
+*committing* copies from there to the shared file system, into the hidden folder of the attempt that made it, from which
+`outputs` brings it into place. Both are copies from a source to a target. A source is a string: a path, or what one of
+the `SOURCES` knows how to fetch, by what stands before its first colon.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import count
+from typing import NamedTuple
+
+from windrow.agent.outputs import remove, size_of
+from windrow.agent.piped import Piped
+from windrow.agent.travel import here
+
+THREADS = 4
+SOURCES: dict[str, Callable[[str, str], None]] = {}
+"""Those who fetch a source, which begins with this word and a colon, to a path where nothing is. OSError: why not."""
+_numbers = count()
+
+
+class Copied(NamedTuple):
+    """What came of a request. `why`: the error, empty where all is there; `errno` its number, where it has one."""
+
+    why: str = ""
+    errno: int = 0
+    size_bytes: int = 0
+    took_s: float = 0.0
+
+
+Then = Callable[[Copied], None]
+
+
+class Carrier:
+    """The carrier of this node, as the agent's single thread sees it. OSError if it cannot be started."""
+
+    def __init__(self) -> None:
+        self._process = Piped(here("carrier"))
+        self.fd = self._process.fd
+        """Readable when there is an answer; then `collect`."""
+        self._asked: dict[int, Then] = {}
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is under way."""
+        return not self._asked
+
+    def copy(self, files: Iterable[tuple[str, str]], then: Then) -> None:
+        """Copy these, each from its source to its target; `then` hears of it within a later `collect`."""
+        number = next(_numbers)
+        self._asked[number] = then
+        self._process.send(json.dumps({"id": number, "files": list(files)}).encode() + b"\n")
+
+    def collect(self) -> None:
+        """Take in the answers. Where the carrier is gone, all that was asked of it has failed."""
+        for record in self._process.read():
+            self._asked.pop(record.pop("id"))(Copied(**record))
+        if self._process.is_lost:
+            asked, self._asked = self._asked, {}
+            for then in asked.values():
+                then(Copied("the process that copies files has ended"))
+
+    def close(self) -> None:
+        """Let it go; what is under way is dropped."""
+        self._process.close()
+
+
+def main() -> int:
+    """Serve until the input ends."""
+    saying = threading.Lock()
+
+    def serve(number: int, files: Sequence[Sequence[str]]) -> None:
+        line = json.dumps({"id": number, **copied([(source, target) for source, target in files])._asdict()})
+        with saying:
+            sys.stdout.write(line + "\n")
+            sys.stdout.flush()
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        for line in sys.stdin.buffer:
+            record = json.loads(line)
+            pool.submit(serve, record["id"], record["files"])
+        os._exit(0)  # who asked is gone, and what is half copied is thrown away by who comes next
+
+
+def copied(files: Iterable[tuple[str, str]]) -> Copied:
+    """Copy these one after the other, here and now, up to the first that fails."""
+    begun, size_bytes = time.monotonic(), 0
+    try:
+        for source, target in files:
+            size_bytes += _copy(source, target)
+    except (OSError, ValueError, shutil.Error) as error:
+        name = getattr(error, "filename", None)
+        why = f"{name}: {error.strerror}" if isinstance(error, OSError) and name else str(error)
+        return Copied(why, getattr(error, "errno", None) or 0, size_bytes, time.monotonic() - begun)
+    return Copied("", 0, size_bytes, round(time.monotonic() - begun, 6))
+
+
+def _copy(source: str, target: str) -> int:
+    folder, _, base = target.rpartition("/")
+    os.makedirs(folder, exist_ok=True)
+    part = f"{folder}/.windrow-{os.getpid()}-{next(_numbers)}.part"
+    try:
+        fetch = SOURCES.get(source.partition(":")[0]) if source[:1] != "/" else None
+        if fetch is not None:
+            fetch(source, part)
+        elif os.path.isdir(source):
+            shutil.copytree(source, part, symlinks=True)
+        else:
+            shutil.copyfile(source, part)
+            shutil.copystat(source, part)
+        if os.path.isdir(part) and os.path.lexists(target):
+            remove(target)
+        os.rename(part, f"{folder}/{base}")
+    except BaseException:
+        remove(part)
+        raise
+    return size_of(target)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
