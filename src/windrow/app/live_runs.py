@@ -1,7 +1,8 @@
 """The user's live runs, in whatever folder: no two of them may write the same files, or have the same space.
 
 A run is live while it is managed, or while its journal knows of jobs that are not over. Each live run has a small file
-in $XDG_STATE_HOME/windrow/live that says where its folder is; all else is asked there. Files of runs that are over are
+in $XDG_STATE_HOME/windrow/live that says where its folder is; all else is asked there. So has a workflow that was put
+into a pool where space is limited, with what it may take. Files of runs that are over are
 dropped by the next process. Looking at the others and entering oneself happen under one lock, and a run that enters
 holds the lock of its run by then: of two that start at once one is refused.
 
@@ -10,16 +11,17 @@ it cannot be seen; two runs of one workflow file in one folder are therefore ref
 """
 
 import hashlib
+import json
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
 from windrow.agent.folder import RunFolder
 from windrow.app.runs import RunPaths, facts_of, runnable_of
 from windrow.errors import UserError, WindrowError
-from windrow.files import held
+from windrow.files import disk_faults, held
 from windrow.manager.events import JobEnded, JobKilled, JobRejected, JobsPlanned
 from windrow.manager.journal import RunJournal
 from windrow.model import Runnable
@@ -71,7 +73,42 @@ def guaranteed(place: str) -> list[tuple[str, int]]:
 def _guaranteed(folder: Path, place: str, but: Path | None = None) -> list[tuple[str, int]]:
     runs = [RunPaths(RunFolder(Path(entry.read_text(errors="surrogateescape")))) for entry in folder.glob("[0-9a-f]*")]
     live = [(run.name, facts_of(run)) for run in runs if run.folder.path != but and _is_live(run)]
-    return [(name, facts["guarantee"]) for name, facts in live if (facts.get("space_in") or [""])[0] == place]
+    found = [(name, facts["guarantee"]) for name, facts in live if (facts.get("space_in") or [""])[0] == place]
+    for entry in sorted(folder.glob("pool-*")):
+        told = json.loads(entry.read_text())
+        if _is_over(Path(told["workflow"])):
+            entry.unlink(missing_ok=True)
+        elif told["space_in"] == place:
+            found.append((f"workflow {Path(told['workflow']).stem} of a pool", told["guarantee"]))
+    return found
+
+
+@contextmanager
+def sharing(place: str) -> Iterator[tuple[int, Callable[[Path, int], None]]]:
+    """What all have of the space there, and a way to enter a workflow of a pool, by its file, with what it may take."""
+    with _registry() as folder:
+
+        def enter_submitted(workflow: Path, size: int) -> None:
+            told = {"workflow": os.fspath(workflow), "guarantee": size, "space_in": place}
+            digest = hashlib.sha256(os.fsencode(workflow)).hexdigest()[:24]
+            with disk_faults(f"{folder} cannot be written"):
+                (folder / f"pool-{digest}").write_text(json.dumps(told))
+
+        yield sum(size for _, size in _guaranteed(folder, place)), enter_submitted
+
+
+def _is_over(workflow: Path) -> bool:
+    """Whether a pool is done with the workflow in this file, or is not there any more."""
+    from windrow.pool.folder import PoolFolder  # noqa: PLC0415  (few runs have such neighbours)
+    from windrow.pool.view import PoolView  # noqa: PLC0415
+
+    try:
+        told = PoolView(PoolFolder(workflow.parent.parent))
+    except (WindrowError, OSError):
+        return True
+    with closing(told):
+        story = told.story.workflows.get(int(workflow.stem))
+        return story is not None and bool(story.outcome)
 
 
 def _refuse_same_space(folder: Path, paths: RunPaths) -> None:

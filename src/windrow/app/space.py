@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,14 +17,16 @@ from typing import TYPE_CHECKING
 from windrow.app import live_runs
 from windrow.app.settings import data_limit, find_settings
 from windrow.errors import UserError, WindrowError
-from windrow.forecast.runtimes import RunTimes, with_sizes
+from windrow.forecast.runtimes import DEFAULT_RISK, RunTimes, with_sizes
 from windrow.model import Runnable, Workflow
 from windrow.model.size import format_size
 from windrow.model.wording import count
+from windrow.places import NoHome
 from windrow.storage.lifetimes import without_intermediate
 
 if TYPE_CHECKING:
     from windrow.app.execute import Prepared, RunRequest
+    from windrow.pool.folder import PoolFolder
     from windrow.storage.demand import SpaceLimit
 
 
@@ -65,6 +67,29 @@ def within_space(order: RunRequest, runnable: Runnable, finished: Collection[int
     if smallest > order.space:
         raise UserError(_too_small(workflow, left_tasks, smallest, order))
     return replace(order, cap=1), runnable  # one job at a time has all the space
+
+
+def submitted(folder: PoolFolder, runnable: Runnable) -> int:
+    """Put a workflow into a pool; its number. Where [data] limits the folder it has all that its files may ever take.
+
+    UserError where there is less: a pool deletes nothing, and has no order that would need less.
+    """
+    where, workflow = _limited_folder(runnable), runnable.workflow
+    if where is None:
+        return folder.submit(runnable)
+    with suppress(WindrowError):  # a convenience, as above
+        workflow = with_sizes(workflow, RunTimes(), DEFAULT_RISK)
+    every = sum(workflow.files[f].size_bytes for f in workflow.outputs.index.tolist())
+    with ExitStack() as stack:
+        try:
+            taken, enter = stack.enter_context(live_runs.sharing(where[0]))
+        except (OSError, NoHome):  # others cannot be seen, nor see this
+            return folder.submit(runnable)
+        if every > where[1] - taken:
+            raise UserError(_too_little(every, where, taken, fix="or run it by itself with --space"))
+        number = folder.submit(runnable)
+        enter(folder.workflow(number), every)
+        return number
 
 
 def notes_on_space(prepared: Prepared) -> list[str]:
@@ -111,10 +136,10 @@ def _limited_folder(runnable: Runnable) -> tuple[str, int] | None:
     return where if any(Path(where[0]) in (Path(folder), *Path(folder).parents) for folder in folders) else None
 
 
-def _too_little(space: int, where: tuple[str, int], taken: int) -> str:
+def _too_little(space: int, where: tuple[str, int], taken: int, fix: str = "or give less with --space") -> str:
     limit = f"{where[0]} is limited to {format_size(where[1])} ([data] in windrow.toml)"
     others = f", of which other runs have {format_size(taken)}" if taken else ""
-    return f"{limit}{others}: {format_size(space)} cannot be had; wait until they end, or give less with --space"
+    return f"{limit}{others}: {format_size(space)} cannot be had; wait until they end, {fix}"
 
 
 def _too_small(workflow: Workflow, tasks: Collection[int], smallest: int, order: RunRequest) -> str:

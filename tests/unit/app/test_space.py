@@ -1,5 +1,6 @@
 """What a run may take of the space for files, and what is refused before anything runs."""
 
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,9 +9,13 @@ import pytest
 from windrow.app import live_runs
 from windrow.app.execute import RunRequest, managed, order_of_run, prepare, start_run
 from windrow.app.runs import facts_of
-from windrow.app.space import smallest_space
+from windrow.app.space import smallest_space, submitted
 from windrow.errors import InputError, UserError
 from windrow.forecast.runtimes import PastRun, RunTimes, output_kind
+from windrow.formats import read_runnable
+from windrow.pool.events import WorkflowAccepted, WorkflowEnded
+from windrow.pool.folder import pool_at
+from windrow.pool.journal import PoolJournal
 from windrow.storage.demand import SpaceLimit
 
 WORKFLOW = """
@@ -72,6 +77,23 @@ def test_runs_in_a_limited_folder_see_each_other(order: RunRequest, tmp_path: Pa
             prepare(replace(second, delete_intermediate=False))
     assert live_runs.guaranteed(str(tmp_path.resolve())) == [], "who crashed has nothing"
     assert prepare(second).order.guarantee == 44_000_000
+
+
+def test_workflows_in_a_pool_have_their_space_until_they_end(order: RunRequest, tmp_path: Path) -> None:
+    (tmp_path / "windrow.toml").write_text('[data]\nlimit = "60MB"\n')
+    pool, runnable = pool_at("lab"), read_runnable(order.workflow)
+    pool.make()
+    PoolJournal.create(pool.journal, {"id": "1"}).close()
+    assert submitted(pool, runnable) == 1
+    place = str(tmp_path.resolve())
+    assert live_runs.guaranteed(place) == [("workflow 1 of a pool", 44_000_000)]
+    with pytest.raises(UserError, match="other runs have 44 MB: 44 MB cannot be had; wait until they end, or run it"):
+        submitted(pool, runnable)
+    assert not pool.workflow(2).exists()
+    assert prepare(order).order.space == 16_000_000, "runs see it, too"
+    with closing(PoolJournal.open(pool.journal, writable=True)) as journal:
+        journal.append([WorkflowAccepted(1.0, 1, "w", 8), WorkflowEnded(2.0, 1, "complete")], {})
+    assert submitted(pool, runnable) == 2
 
 
 def test_sizes_are_learned_from_earlier_runs(order: RunRequest) -> None:

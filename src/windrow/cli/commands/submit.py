@@ -31,6 +31,7 @@ def run(args: argparse.Namespace) -> int:
     """Check it, put it in, and wait where that is wished."""
     from windrow.app.live_runs import refuse_conflicts
     from windrow.app.runs import ROOT
+    from windrow.app.space import submitted
     from windrow.pool.admission import admit
     from windrow.pool.folder import find_pool
     from windrow.pool.view import PoolView
@@ -39,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
     told = PoolView(folder)
     runnable = admit(Path(args.workflow), told.settings)
     refuse_conflicts(ROOT, Path(args.workflow), runnable)
-    number = folder.submit(runnable)
+    number = submitted(folder, runnable)
     if told.holder is None:
         terminal.say(f"pool {folder.name} is not running; windrow pool {folder.address} starts it")
     if args.wait:
