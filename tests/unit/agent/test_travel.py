@@ -60,6 +60,7 @@ def test_it_does_a_job_and_fetches_what_it_wrote(which: str, file: Path, run: Ru
     done = subprocess.run([*command, "__main__", run.path, "0"], env=env, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert run.finished() == [0, 1]
+    subprocess.run([*command, "peers"], env=env, check=True)  # it can be loaded; it has no command of its own
     known = {"jobs/0/events": 10}
     request = {"put": {"jobs/1/over": ""}, "jobs": [0], "known": known, "all": True}
     answer = subprocess.run(

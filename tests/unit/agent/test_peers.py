@@ -1,0 +1,278 @@
+"""Members of a cooperative cache on this machine: what comes from home and from peers, and what faults cost."""
+
+from __future__ import annotations
+
+import http.server
+import os
+import random
+import re
+import socket
+import stat
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from tests.waiting import wait_until
+
+from windrow.agent import peers as module
+from windrow.agent.homes import AUTHORIZATION, FolderHome, Home, open_home
+from windrow.agent.peers import Member, Peers, facing
+from windrow.agent.signing import run_key
+from windrow.errors import OutsideError, UserError
+
+BLOCK, KEY = 4096, b"k" * 32
+Start = Callable[..., list[Peers]]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    """Members that know each other, by their rooms in blocks."""
+    begun: list[Peers] = []
+
+    def group(*rooms: int) -> list[Peers]:
+        where = tmp_path / f"nodes {len(begun)}"
+        members = [Peers("run", KEY, f"n{i}", where / str(i), r * BLOCK, block=BLOCK) for i, r in enumerate(rooms)]
+        begun.extend(members)
+        for one in members:
+            one.meet([each.member for each in members])
+        return members
+
+    yield group
+    for one in begun:
+        one.close()
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """Files of 0 to 7 blocks, one in a folder with a name that must be quoted."""
+    draw, folder = random.Random(3), tmp_path / "db"
+    (folder / "sub dir%\udcff").mkdir(parents=True)
+    for name, size in {"a": 7 * BLOCK, "b": BLOCK + 1, "empty": 0, "sub dir%\udcff/ü?#": 3 * BLOCK - 1}.items():
+        (folder / name).write_bytes(draw.randbytes(size))
+    return folder
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def moved(group: list[Peers], what: str) -> int:
+    return sum(one.moved[what] for one in group)
+
+
+def all_at_once(calls: list[Callable[[], object]]) -> None:
+    threads = [threading.Thread(target=call) for call in calls]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert not any(thread.is_alive() for thread in threads)
+
+
+def test_what_fits_comes_from_home_once_and_lies_once_on_each_node(start: Start, data: Path) -> None:
+    group = start(20, 20, 20)
+    home = FolderHome(str(data))
+    listed = open_home(*home.record)  # type: ignore[arg-type]
+    assert all(one.add("db", home if i else listed) for i, one in enumerate(group))
+    all_at_once([lambda one=one: one.fill("db") for one in group])  # type: ignore[misc]
+    for one in group:
+        assert content(one.fill("db")) == content(data)
+        assert one.read("db", "a", 100, 3 * BLOCK) == (data / "a").read_bytes()[100 : 3 * BLOCK]
+    total = sum(map(len, content(data).values()))
+    assert moved(group, "home") == total
+    assert moved(group, "peers") == moved(group, "served") == 2 * total
+    assert all(0 < one.moved["home"] < total for one in group)
+    kept = list(group[0].fill("db").rglob("*"))
+    assert {stat.S_IMODE(path.stat().st_mode) for path in kept} == {0o700, 0o400}
+
+
+@pytest.mark.parametrize("rooms", [(6, 6, 3), (12, 0, 3)])
+def test_what_fits_no_node_alone_comes_from_home_once(start: Start, data: Path, rooms: tuple[int, ...]) -> None:
+    """Members of unequal room, one of them without any, one that no task reads on."""
+    group, whole = start(*rooms), (data / "a").read_bytes() + (data / "b").read_bytes()
+    (data / "sub dir%\udcff/ü?#").unlink()  # 9 blocks are left
+    assert [one.add("db", FolderHome(str(data))) for one in group] == [room >= 9 for room in rooms]
+    for _ in range(2):
+        for one in group[:2]:
+            assert one.read("db", "a", 0, 7 * BLOCK) + one.read("db", "b", 0, BLOCK + 1) == whole
+    assert moved(group, "home") == len(whole)
+
+
+def test_one_fetch_is_in_flight_for_a_block_however_many_ask(start: Start, data: Path) -> None:
+    group, asked, go = start(20, 20, 20), list[int](), threading.Event()
+
+    class Slow(FolderHome):
+        def read(self, name: str, begin: int, end: int) -> bytes:
+            asked.append(begin)
+            assert go.wait(30)
+            return super().read(name, begin, end)
+
+    for one in group:
+        one.add("db", Slow(str(data / "a")))
+    threading.Timer(1.2, go.set).start()  # long enough for a word that it is on its way
+    all_at_once([lambda one=one: one.read("db", "a", 0, BLOCK) for one in group * 3])  # type: ignore[misc]
+    assert asked == [0]
+
+
+def test_a_lost_peer_costs_time_only(start: Start, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "SILENT_S", 0.3)
+    group = start(20, 20, 20, 20)
+    with socket.create_server(("127.0.0.1", 0)) as mute:  # one that listens, and never says a word
+        gone = Member("n1", "127.0.0.1", mute.getsockname()[1], "x", 20 * BLOCK)
+        members = [one.member for one in group]
+        group[1].close()
+        group[2].close()
+        for one in (group[0], group[3]):
+            one.meet([members[0], gone, *members[2:]])
+            one.add("db", FolderHome(str(data)))
+            assert content(one.fill("db")) == content(data)
+    total = sum(map(len, content(data).values()))
+    assert total <= moved(group, "home") < 2 * total
+
+
+def test_a_server_that_started_again_has_lost_its_volumes(start: Start, data: Path) -> None:
+    one, other = start(20, 20)
+    for member in (one, other):
+        member.add("db", FolderHome(str(data)))
+    other.release("db")
+    with pytest.raises(OutsideError, match="volume lost"):
+        other._obtain(one._volumes["db"], 0, is_for_peer=True)
+    assert content(one.fill("db")) == content(data)  # all from home
+    assert one.moved["peers"] == 0
+    (again,) = start(20)
+    again.add("db", FolderHome(str(data)))
+    other._members["n0"] = again.member._replace(server=one.member.server)
+    with pytest.raises(module._UnreachableError):  # the volume is there; it is not the one that was meant
+        other._ask(other._members["n0"], "db", "a", 0, BLOCK)
+    assert other._ask(again.member, "db", "a", 0, BLOCK) == (data / "a").read_bytes()[:BLOCK]
+
+
+def test_a_program_that_got_the_port_cannot_answer(start: Start, data: Path) -> None:
+    one, other = start(20, 20)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+
+        def answer() -> None:
+            while True:
+                call = taken.accept()[0]
+                call.recv(8192)
+                call.sendall(b"HTTP/1.1 206 OK\r\nContent-Length: 4096\r\nWindrow-Run: run\r\n\r\n" + b"x" * 4096)
+
+        threading.Thread(target=answer, daemon=True).start()
+        one.meet([one.member, other.member._replace(port=taken.getsockname()[1])])
+        one.add("db", FolderHome(str(data)))
+        assert content(one.fill("db")) == content(data)
+
+
+def test_a_file_that_changes_is_not_mixed(start: Start, data: Path) -> None:
+    (one,) = start(20)
+    one.add("db", FolderHome(str(data)))
+    one.read("db", "a", 0, BLOCK)
+    (data / "a").write_bytes(b"other")
+    with pytest.raises(OutsideError, match="changed while it was read"):
+        one.fill("db")
+
+
+def test_a_full_disk_is_said(start: Start, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (one,) = start(20)
+    one.add("db", FolderHome(str(data)))
+    monkeypatch.setattr(os, "pwrite", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+    with pytest.raises(OSError, match="No space"):
+        one.fill("db")
+
+
+class Ranges(http.server.BaseHTTPRequestHandler):
+    """A home by http: one file, ranges, a tag, and 503 at first."""
+
+    body, tag, is_ready, seen = b"", '"1"', False, list[str | None]()
+
+    def do_GET(self) -> None:
+        Ranges.seen.append(self.headers.get("Authorization"))
+        found = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers["Range"])
+        assert found
+        if not Ranges.is_ready:
+            Ranges.is_ready = True
+            self.send_error(503)
+            return
+        begin, end = int(found[1]), int(found[2]) + 1
+        self.send_response(206 if self.path.startswith("/db") else 200)
+        self.send_header("Content-Range", f"bytes {begin}-{end - 1}/{len(self.body)}")
+        self.send_header("ETag", Ranges.tag)
+        self.send_header("Content-Length", str(len(self.body[begin:end])))
+        self.end_headers()
+        self.wfile.write(self.body[begin:end])
+
+    def log_message(self, *_: object) -> None: ...
+
+
+def test_a_home_by_http(start: Start, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Ranges.body = (data / "a").read_bytes()
+    monkeypatch.setattr("windrow.agent.homes._PAUSES_S", (0.01,))
+    monkeypatch.setenv(AUTHORIZATION, "Bearer secret")
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Ranges) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        address = f"http://127.0.0.1:{server.server_address[1]}"
+        home = open_home(f"{address}/db%20a?signature=hidden")
+        (one,) = start(20)
+        one.add("db", home)
+        assert content(one.fill("db")) == {"db a": Ranges.body}
+        assert set(Ranges.seen) == {"Bearer secret"}
+        Ranges.tag = '"2"'
+        with pytest.raises(OutsideError, match="changed") as told:
+            home.read("db a", 0, 10)
+        assert "hidden" not in str(told.value)
+        with pytest.raises(OutsideError, match="ranges"):
+            open_home(f"{address}/whole")
+        server.shutdown()
+
+
+def test_addresses_with_passwords_are_refused() -> None:
+    with pytest.raises(UserError) as told:
+        open_home("https://me:secret@example.org/db?x=1")
+    assert str(told.value).startswith("https://example.org/db: its address holds a password")
+    with pytest.raises(OutsideError, match="No such file"):
+        open_home("/does/not/exist")
+
+
+def test_a_home_by_fsspec(start: Start, data: Path) -> None:
+    pytest.importorskip("fsspec")
+    from fsspec.implementations.memory import MemoryFileSystem
+
+    for name, text in content(data).items():
+        MemoryFileSystem().pipe_file(f"/lab/{name}", text)
+    (one, other) = start(20, 20)
+    home: Home = open_home("memory://lab")
+    one.add("db", open_home(*home.record))  # type: ignore[arg-type]
+    other.add("db", home)
+    assert content(one.fill("db")) == content(data)
+    assert open_home("memory://lab/b").read("b", 1, 4) == (data / "b").read_bytes()[1:4]
+
+
+def test_without_fsspec_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "fsspec.core", None)
+    with pytest.raises(OutsideError, match=re.escape("s3://lab/db: ") + r".*install windrow\[data\]"):
+        open_home("s3://lab/db?token=1")
+
+
+def test_a_run_has_one_key_that_its_user_alone_can_read(tmp_path: Path) -> None:
+    keys = set[bytes]()
+    all_at_once([lambda: keys.add(run_key(tmp_path / "key"))] * 8)
+    assert len(keys) == 1
+    assert len(keys.pop()) == 32
+    assert stat.S_IMODE((tmp_path / "key").stat().st_mode) == 0o600
+    assert len(list(tmp_path.iterdir())) == 1
+    (tmp_path / "key").write_text("other\n")
+    with pytest.raises(ValueError, match="does not hold a key"):
+        run_key(tmp_path / "key")
+
+
+def test_it_listens_where_others_are_and_leaves_nothing(start: Start, data: Path, tmp_path: Path) -> None:
+    assert facing("127.0.0.1") == "127.0.0.1"
+    (one,) = start(20)
+    one.add("db", FolderHome(str(data)))
+    kept = one.fill("db")
+    one.close()
+    assert not kept.exists()
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", one.member.port), 5)
+    wait_until(lambda: not [t for t in threading.enumerate() if t.name.startswith("windrow-fetch")])
