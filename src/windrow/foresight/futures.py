@@ -85,6 +85,7 @@ class SampledFutures:
         """
         self._cluster, self._view, self._done = cluster, view, done
         runs = cluster.clients_there()  # a run hears of several changes one by one: some are not there any more
+        runs[r.ELSEWHERE] = True
         self._own = tuple(replace(job, is_running=runs[job.number]) for job in own if job.number in runs)
         self._lost = len(own) - len(self._own)
         self._requests, self._sampling = requests, sampling
@@ -191,6 +192,7 @@ class SampledFutures:
         run[[r.CAP, r.OWNER, r.MOST_NODES]] = view.cap, cluster.log_users, self._most_nodes(course)
         run[[r.PER_NODE, r.LEEWAY_ROUNDS, r.USED_POOL]] = view.work.shape.cores, _LEEWAY_ROUNDS, at
         run[r.SIZES] = cluster.nodes if cluster.keeps_plan else _SIZES_WITHOUT_PLAN
+        run[r.LONGEST] = self._requests.longest_s
         return run
 
     def _own_tasks(self, future: int) -> tuple[Ints, Ints]:
@@ -228,6 +230,7 @@ class SampledFutures:
         row_of[order] = np.arange(len(order))
         child, parent = w.parents.sources(), w.parents.index
         kept = (row_of[child] >= 0) & (row_of[parent] >= 0)
+        kept &= ~np.isin(child, [task for job in self._own if job.number == r.ELSEWHERE for task in job.open_tasks])
         children = Adjacency.from_edges(len(order), row_of[parent[kept]], row_of[child[kept]])
         fixed = r.new_run(work.expected_s[order], children.start, children.index, {})
         tasks = r.tasks_of(fixed)

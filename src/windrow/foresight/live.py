@@ -10,7 +10,7 @@ there are no futures before enough of them was seen; nor where earlier looks ahe
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 
@@ -73,10 +73,16 @@ class Ahead:
         return cls(twin, Observer(ObservedFile(place), accounts, keeps=keeps), errors, is_trusted=is_trusted)
 
     def futures(
-        self, view: View, own: Mapping[str, OwnJob], done: NDArray[np.bool_], requests: Requests
+        self,
+        view: View,
+        own: Mapping[str, OwnJob],
+        done: NDArray[np.bool_],
+        requests: Requests,
+        elsewhere: Sequence[OwnJob] = (),
     ) -> Callable[[Sampling], Futures] | None:
         """Futures as of the twin's last reading; None where it cannot be played. `own` are own jobs by queue id.
 
+        `elsewhere`: jobs at other sites, whose tasks are done when they should end.
         Times of own jobs are seconds since the epoch, as everywhere outside.
         """
         self._twin.freshen(_FRESH_S)
@@ -93,6 +99,7 @@ class Ahead:
         if cluster is None or len(known) < len(own):  # just submitted, and not in the reading yet
             return None
         mine = [_shifted(own[job_id], -number, snapshot.at_s) for number, job_id in enumerate(known, 1)]
+        mine += [_shifted(job, job.number, snapshot.at_s) for job in elsewhere]
         past, errors = self.observer.observed.past(), self._errors()
         return lambda sampling: LiveFutures(cluster, view, mine, done, requests, sampling, past, errors)
 

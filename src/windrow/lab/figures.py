@@ -129,6 +129,7 @@ class _Run:
         self.take_in(work)
         run[[b.CAP, b.OWNER, b.MOST_NODES]] = work.site.cap, cluster.log_users, cluster.nodes
         run[[b.FIRST_CLIENT, b.QUIET]] = -1 - cluster.clients, _QUIET[habits.quiet]
+        run[b.LONGEST] = self.requests.longest_s
         run[[b.BUSY_IS_REQUEST, b.SINGLY]] = terms.busy_is_request, habits.by_task == "always"
 
     def figures(self) -> Figures:

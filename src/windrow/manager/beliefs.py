@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from math import ceil
 from statistics import median
@@ -20,6 +20,7 @@ from windrow.model.site import Site
 from windrow.strategies.base import JobPlan, OwnJob
 from windrow.strategies.levels import Work
 
+_Times = Mapping[int, int]
 _PACES = 5
 """As many tasks as these tell whether a site is slow."""
 
@@ -75,6 +76,13 @@ class Job:
         """Whether all that it may do is in other jobs as well: strategies need not know of it."""
         return bool(self.copies) and not self.open_tasks
 
+    @property
+    def lacks(self) -> str:
+        """What it has too little of, if it did nothing: time, unless files are limited and each task could end."""
+        work, limit_s = self.at.work, self.at.site.walltime_s(self.plan.requested_s)
+        is_short = limit_s is not None and work.expected_s[list(self.plan.tasks)].max(initial=0) > limit_s
+        return "time" if is_short or work.space is None else "space"
+
     def note_use(self, at_s: int) -> None:
         """It is gone: its site remembers what it had of nodes."""
         if self.started_s is not None:
@@ -90,6 +98,13 @@ class Job:
         open_tasks = tuple(sorted(self.open_tasks))
         since = {task: at for task, at in self.running_since_s.items() if task in self.open_tasks}
         return OwnJob(number, self.plan, open_tasks, self.is_running, self.expected_end_s, since)
+
+    def as_given(self, at: AtSite, at_s: int) -> OwnJob:
+        """As it is known where courses are played for another site: on no node there, done when it should end."""
+        end_s = max(at_s, self.expected_end_s) if self.is_running else at_s + self.plan.run_s
+        plan, times = replace(self.plan, nodes=0), at.work.expected_s
+        since = {task: end_s - int(times[task]) for task in sorted(self.open_tasks)}
+        return OwnJob(0, plan, tuple(since), is_running=True, expected_end_s=end_s, running_since_s=since)
 
 
 class Copies:
@@ -195,6 +210,10 @@ class AtSite:
         """Those of the tasks that are to run there."""
         return tasks if self.work.mine is None else tasks & self.work.mine
 
+    def twice(self, ran_s: int, faster: float = 1.0) -> int:
+        """Twice this time, for a site so many times as fast, but no more than its jobs can have, unless it was more."""
+        return min(ceil(2 * ran_s / faster), max(ceil(ran_s / faster), self.requests.longest_s))
+
     def note_preemption(self, job: Job, at_s: int) -> dict[int, tuple[AtSite, int]]:
         """Tasks of a preempted job that were lost here too often, if others can take them: how long they stay away."""
         if not self.site.hazard.preemption_rate:
@@ -255,15 +274,15 @@ def descendants(children: Sequence[Iterable[int]], done: Sequence[bool], tasks: 
 def expect_longer(
     expected_s: list[int], sites: Sequence[AtSite], job: Job, at_s: int, apart: Container[int] = ()
 ) -> None:
-    """A task lost while running takes at least twice as long as it had; else it might be lost forever.
+    """A task lost while running takes twice as long as it had, if a site allows that; else it might be lost forever.
 
     It had no longer than its job, whatever a clock says that was set in between. `apart`: tasks that kept something.
     """
     most_s = job.at.site.walltime_s(job.plan.requested_s) or job.plan.requested_s
-    longer = {task: 2 * min(at_s - begun, most_s) for task, begun in job.running_since_s.items()}
-    changed = {task: time for task, time in longer.items() if time > expected_s[task] and task not in apart}
-    if changed:
-        _expect(expected_s, sites, job.at, changed, at_least=1)
+    had = {task: min(at_s - begun, most_s) for task, begun in job.running_since_s.items()}
+    longer = {task: job.at.twice(ran_s) for task, ran_s in had.items() if task not in apart}
+    if changed := {task: time for task, time in longer.items() if time > expected_s[task]}:
+        _expect(expected_s, sites, job.at, changed, had)
 
 
 class Pieces:
@@ -292,7 +311,7 @@ class Pieces:
         expected, more_s = int(at.work.expected_s[task]), event.done_s - self.saved.get(task, (0, 0))[0]
         left_s = expected - more_s if more_s < expected else more_s
         self.saved[task] = event.done_s, event.idle
-        _expect(expected_s, sites, at, {task: max(left_s, 2 * ran_s) if event.idle else left_s}, at_least=0)
+        _expect(expected_s, sites, at, {task: max(left_s, 2 * ran_s) if event.idle else left_s})
 
     def forget(self, task: int) -> None:
         """It is done."""
@@ -301,13 +320,14 @@ class Pieces:
 
 
 def _expect(
-    expected_s: list[int], sites: Sequence[AtSite], there: AtSite, times: Mapping[int, int], *, at_least: int
+    expected_s: list[int], sites: Sequence[AtSite], there: AtSite, times: _Times, had: _Times | None = None
 ) -> None:
-    """Expect these times of tasks there, and what follows elsewhere; with `at_least` 1 no less than now."""
+    """Expect these times of tasks there, and what follows elsewhere; of those that `had` a time, no less than now."""
     for task, time in times.items():
         expected_s[task] = time
     for at in sites:
         expected, faster = at.work.expected_s.copy(), at.site.speed / there.site.speed
         for task, time in times.items():
-            expected[task] = max(1, at_least * expected[task], time if at is there else ceil(time / faster))
+            longer = ceil(time / faster) if had is None else max(at.twice(had[task], faster), expected[task])
+            expected[task] = max(1, longer)
         at.work = at.work.expecting(expected)

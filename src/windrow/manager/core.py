@@ -450,7 +450,7 @@ class Core:
         stops: list[Action] = []
         counts = not job.has_finished_a_task and job.taken_by is None
         if counts and (job.has_given_up or (job.open_tasks and not job.is_stopping)):
-            stops = self._count_loss(job, Cause.AGENT, "there may be too little time or space for its tasks")
+            stops = self._count_loss(job, Cause.AGENT, f"there may be too little {job.lacks} for its tasks")
         return [*stops, *self._job_left(event.job)]
 
     def _count_loss(self, job: Job, cause: Cause, why: str) -> list[Action]:

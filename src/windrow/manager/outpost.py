@@ -270,11 +270,13 @@ class Outpost:
         view = core.view(int(now_s), forecaster.waits_s, self.at.name)
         if self.open_nodes is not None:
             view = view.within(self.open_nodes())
-        elsewhere = (job for job in core.jobs.values() if job.at is not self.at and job.at in self.at.group)
-        if self.ahead is None or view.work.cluster_nodes < 1 or any(job.open_tasks for job in elsewhere):
-            return view  # what runs elsewhere cannot be played here
-        done = ~self.at.of(~core.done())  # what is to run elsewhere is not played
-        futures = self.ahead.futures(view, self._own_jobs(), done, self.at.requests)
+        if self.ahead is None or view.work.cluster_nodes < 1:
+            return view
+        others = [job for job in core.jobs.values() if job.at is not self.at and job.at in self.at.group]
+        given = [job.as_given(self.at, int(now_s)) for job in others if job.open_tasks]
+        done = ~self.at.of(~core.done())  # what is to run elsewhere is not played,
+        done[[task for job in given for task in job.open_tasks]] = False  # but what is under way there ends in time
+        futures = self.ahead.futures(view, self._own_jobs(), done, self.at.requests, given)
         begun_s = self.run.begun_s if self.run.begun_s is not None else now_s
         return replace(view, elapsed_s=int(now_s - begun_s), futures=futures)
 

@@ -21,6 +21,11 @@ class Requests:
     overhead_s: int
     max_request_s: int | None
 
+    @property
+    def longest_s(self) -> int:
+        """The longest run that a job may be asked to do."""
+        return NEVER_S if self.max_request_s is None else max(1, self.max_request_s - self.overhead_s)
+
     def request_s(self, run_s: int) -> int:
         """How long to ask for, for a job that should run this long."""
         wanted_s = max(1, -int(-(run_s + self.overhead_s) * self.margin // self.round_s)) * self.round_s

@@ -65,7 +65,8 @@ def _resources(row: Told) -> list[str]:
 
 
 def _fed(row: Told) -> tuple[str, ...]:
-    return row["discipline"], row["time"], *("any" if n is None else _number(n, 1) for n in row["nodes"].values())
+    fed = ("any" if n is None else _number(n or None, 1) for n in row["nodes"].values())  # 0: its time is not known
+    return row["discipline"], row["time"], *fed
 
 
 def _files(files: list[Told]) -> tuple[tuple[str, ...], ...]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -239,3 +242,17 @@ def test_passing_work_on_takes_its_time_and_nothing_else_does() -> None:
     whole, pair = Course("all levels", (plan(*range(6)),)), Course("two", (plan(0, 1), plan(2, 3, 4, 5)))
     assert drawn.play(whole, 0).makespan_s == 30  # two nodes, three levels of 10 s, and nobody else is there
     assert drawn.play(pair, 0).makespan_s == 30 + START_S
+
+
+@pytest.mark.parametrize("how", ["when started", "when done", "by task", "dealt"])
+def test_what_runs_elsewhere_is_done_when_it_should_end(how: Any) -> None:
+    """The two tasks of the first level end elsewhere in 100 s; what is left takes two levels of 10 s."""
+    queue, view, end_s = Clocked(), chain(), 1100
+    view = replace(view, left=np.arange(6) > 1, ready=(), cap=view.cap + 1, jobs_running=1)
+    ahead = Ahead(Twin(queue, lambda: queue.now_s, refresh_s=60.0))
+    given = [OwnJob(0, plan(0, 1), (0, 1), is_running=True, expected_end_s=end_s, running_since_s={0: 1090, 1: 1090})]
+    futures = ahead.futures(view, {}, np.zeros(6, dtype=bool), Terms().requests(Site.of(4)), given)
+    assert futures is not None
+    drawn, later = futures(Sampling()), (Later(0, view.levels.last, how),)
+    assert drawn.play(Course("now", (JobPlan((2, 3, 4, 5), 2, 20, 180),)), 0).makespan_s == 120
+    assert drawn.play(Course("hold", (), later), 0).makespan_s == 120 + START_S * handovers(Course("", (), later), view)

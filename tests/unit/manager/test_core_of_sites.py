@@ -92,6 +92,17 @@ def test_a_task_that_took_long_is_expected_to_take_long_everywhere() -> None:
     assert [at.work.expected_s[3] for at in core.sites] == [10, 5]
 
 
+@pytest.mark.parametrize(("had_s", "expected"), [(200, [800, 400]), (300, [1200, 500]), (500, [2000, 500])])
+def test_but_not_longer_than_jobs_may_take_there(had_s: int, expected: list[int]) -> None:
+    """Jobs of the south take 500 s at most; it is twice as fast as the north, where there is no limit."""
+    core = two_sites()
+    core.handle(JobsPlanned(0, Decision((JobPlan((2,), 1, had_s, had_s, site="south"),)), "south"))
+    core.handle(JobStarted(0, 0))
+    core.handle(TaskStarted(0, 0, 2))
+    core.handle(JobKilled(had_s, 0, cause=Cause.TIME_LIMIT))
+    assert [at.work.expected_s[2] for at in core.sites] == expected
+
+
 def test_only_the_tasks_of_a_site_must_fit_there() -> None:
     workflow = Workflow.from_tasks("w", [Task("small", 5), Task("wide", 5, nodes=8)])
     assert len(works(workflow, [NORTH, SOUTH], [0, 1])) == 2

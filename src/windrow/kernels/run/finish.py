@@ -8,6 +8,7 @@ from windrow.kernels.cluster.state import Ints
 from windrow.kernels.jit import lean
 from windrow.kernels.run import tables as t
 from windrow.kernels.run.heap import pop
+from windrow.kernels.run.lose import leave
 from windrow.kernels.run.room import give
 from windrow.kernels.run.start import offer, set_free, start_tasks
 
@@ -70,6 +71,7 @@ def finish_first(s: Ints, nobody: Ints, r: Ints) -> bool:
     v, now = end_first(r), s[c.NOW]
     if v < 0:
         return False
+    row = r[v + t.HOME]
     j = close(r, v)
     freed = tell_children(r, v)
     start_tasks(now, r, j)
@@ -79,5 +81,9 @@ def finish_first(s: Ints, nobody: Ints, r: Ints) -> bool:
     if r[j + t.OPEN] == 0:
         r[t.LEAVING] -= r[j + t.STOPPING]
         r[j + t.STOPPING] = 1
-        stop(s, nobody, r[j + t.NUMBER], c.CANCELLED)
+        if r[j + t.NUMBER] == t.ELSEWHERE:
+            r[t.CAP] -= 1
+            leave(r, row)
+        else:
+            stop(s, nobody, r[j + t.NUMBER], c.CANCELLED)
     return freed

@@ -56,11 +56,12 @@ def submit_again(s: Ints, nobody: Ints, r: Ints, row: int) -> None:
 
 @lean
 def expect_longer(now: int, r: Ints, row: int) -> None:
-    """A task lost while running takes at least twice as long as it had. In a play it keeps its turn all the same."""
+    """A task lost while running takes twice as long as it had, if jobs may. In a play it keeps its turn."""
     most = r[t.job(r, row) + t.REQUESTED]
     for v in range(t.HEADER, r[t.TASKS_END], t.TASK_WIDTH):
         if r[v + t.HOME] == row and r[v + t.UNTIL] > 0:
-            longer = 2 * min(now - (r[v + t.UNTIL] - r[v + t.ACTUAL]), most)
+            ran = min(now - (r[v + t.UNTIL] - r[v + t.ACTUAL]), most)
+            longer = min(2 * ran, max(ran, r[t.LONGEST]))
             if longer > r[v + t.EXPECTED]:
                 r[v + t.EXPECTED], r[t.LONGER] = longer, 1
                 if r[t.PLAYED] == 0:

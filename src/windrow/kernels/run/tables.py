@@ -35,9 +35,10 @@ PHASE, EVENT, EVENTS, JOBS, ACTIVE, WAITING_JOBS, LEFT, LEAVING, OPEN_TASKS, RUN
 FREE_TASKS, USED_POOL, USED_NODES, LONGER, QUEUE_WAIT, NODE_S, KILLS, NEXT_GROUP = range(10, 18)
 # Header: rules. Jobs before row OWN were in the system at the beginning; FIRST_CLIENT minus the number of any other is
 # its row. PER_NODE: units of a node. MOST_NODES: of a job of one task. TASKS_END: where the rows of tasks end. MORE:
-# how far behind its row there is more of a task. NODE_FAILURES counts the KILLS of jobs that lost a node.
+# how far behind its row there is more of a task. NODE_FAILURES counts the KILLS of jobs that lost a node. LONGEST: at
+# most this is expected of a lost task, unless it had more.
 PLAYED, PACKED, CAP, OWN, FIRST_CLIENT, OWNER, PER_NODE, NODE_MEMORY, MOST_NODES, BUSY_IS_REQUEST = range(18, 28)
-QUIET, SINGLY, SIZES, LEEWAY_ROUNDS, LIMIT, HORIZON, TASKS_END, MORE, NODE_FAILURES = range(28, 37)
+QUIET, SINGLY, SIZES, LEEWAY_ROUNDS, LIMIT, HORIZON, TASKS_END, MORE, NODE_FAILURES, LONGEST = range(28, 38)
 # Header: where regions begin; after each, how many rows it has room for.
 JOBS_AT = 38
 ACTIVE_AT = 40  # the rows of jobs in the system, in the order of submission
@@ -73,6 +74,7 @@ NUMBER, NODES, REQUESTED, RUN, STAGE, OPEN, STOPPING, BEGUN, SUBMITTED, BEGAN, E
 FREE, LEAST, AT, SIZE, READY, FIRST_NODE = range(11, 17)
 JOB_WIDTH = 17
 PLANNED, WAITING, RUNNING, GONE = range(4)
+ELSEWHERE = 0  # the NUMBER of a job on no node of this cluster: its tasks are under way, and it goes with the last
 
 # A node of a running job. HOLDER is the task that has all of it. What is free of the EXTRAS follows.
 FREE_CORES, FREE_MEMORY, HOLDER = range(3)
