@@ -200,9 +200,9 @@ class AgentCore:
             self._done.add(task)
             self.freed += self._allocation.finish(task, result.sizes or None)
             return
-        if result.cause == Cause.SPACE:  # no fault of its own, and no use to try again at once
+        if result.cause in (Cause.SPACE, Cause.VOLUME):  # no fault of its own, and no use to try again at once
             self._running[task] = attempt, begun
-            self.lost(task, result.why, at, Cause.SPACE)
+            self.lost(task, result.why, at, Cause(result.cause))
             return
         if task in self.beaten or result.cause == Cause.SUPERSEDED:
             self._records.append(events.AttemptLost(at, task, "another attempt finished first", Cause.SUPERSEDED))

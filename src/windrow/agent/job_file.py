@@ -17,6 +17,7 @@ from windrow.files import disk_faults, replacing, sync_folder
 from windrow.model.checkpoint import Checkpoint
 from windrow.model.nodes import Need
 from windrow.model.resources import Counts, NodeShape
+from windrow.model.volume import Extract, VolumeMount
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,7 @@ class TaskSpec:
     many of each named resource) are not written where it needs none. `commit` marks a task that may run in several jobs
     at the same time: the file in the run's folder by which one of them is chosen (see `claim`). `checkpoint`: how it
     keeps what it has done; `done_s` is that by earlier attempts, and `idle` how many pieces added nothing to it.
+    `mounts` and `extracts` as in a `model.Step`, with absolute paths.
     """
 
     task: int
@@ -56,10 +58,14 @@ class TaskSpec:
     checkpoint: Checkpoint | None = None
     done_s: float = 0.0
     idle: int = 0
+    mounts: tuple[VolumeMount, ...] = ()
+    extracts: tuple[Extract, ...] = ()
 
     def __post_init__(self) -> None:
         if self.checkpoint is not None:  # in a file it is a list
             object.__setattr__(self, "checkpoint", Checkpoint(*self.checkpoint))
+        if self.mounts:
+            object.__setattr__(self, "mounts", tuple(map(VolumeMount._make, self.mounts)))
 
     @property
     def least_s(self) -> float:
@@ -122,7 +128,7 @@ class JobFile:
 
 _SELDOM = (
     *("disk_bytes", "counts", "commit", "checkpoint", "done_s", "idle", "site", "arrived_bytes"),
-    *("offered", "loss_rate", "space"),
+    *("offered", "loss_rate", "space", "mounts", "extracts"),
 )
 """What is written only where it says something: so most files stay as they have been."""
 

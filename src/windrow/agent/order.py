@@ -17,6 +17,7 @@ from windrow.agent.job_file import TaskSpec, tuples
 from windrow.model.cause import Cause
 from windrow.model.nodes import Need
 from windrow.model.resources import GPUS, NodeShape
+from windrow.model.volume import Extract, VolumeMount
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +29,7 @@ class Order:
     outputs may be put in (see `model.Step`). `shared` are those outputs in which other tasks write, too. `gpus` are
     those of the node that it may see, by their places there; None: it sees what the node sees. `commit`: the file by
     which `holder`, its job, may bring the outputs into place, where other jobs run the task as well. `has_checkpoints`,
-    for which `ask` is the signal that asks; 0: none.
+    for which `ask` is the signal that asks; 0: none. `mounts` and `extracts` as in a `model.Step`.
     """
 
     task: int
@@ -47,6 +48,8 @@ class Order:
     holder: int = 0
     has_checkpoints: bool = False
     ask: int = 0
+    mounts: tuple[VolumeMount, ...] = ()
+    extracts: tuple[Extract, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +145,8 @@ def order_for(
         holder=holder,
         has_checkpoints=(kept := spec.checkpoint) is not None,
         ask=signal.Signals[f"SIG{kept.signal}"] if kept is not None and kept.signal else 0,
+        mounts=spec.mounts,
+        extracts=spec.extracts,
     )
 
 

@@ -25,7 +25,7 @@ import re
 import shutil
 import stat
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from windrow.agent import claim
@@ -55,6 +55,11 @@ class Outputs:
     def written(self) -> tuple[str, ...]:
         """Where the command writes them."""
         return tuple(self._written.values())
+
+    @property
+    def places(self) -> Mapping[str, str]:
+        """Where the command writes each."""
+        return self._written
 
     def prepare(self) -> tuple[str, ...]:
         """Make room. The command as it is to be started. OSError if there cannot be room; then nothing has changed."""

@@ -22,6 +22,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from windrow.agent import mounts
 from windrow.agent.gpus import shown
 from windrow.agent.machine import MemoryKills, takers
 from windrow.agent.order import Order, Result
@@ -162,9 +163,16 @@ class Runner:
         if order.gpus is not None:
             env |= shown(self._environ, order.gpus)
         outputs = Outputs(order) if order.outputs else None
+        if order.mounts and (lost := mounts.lost_volume(order)):
+            self._not_started(order, out, None, lost, Cause.VOLUME)
+            return
         try:
             os.chdir(order.workdir)  # a child begins where its parent is; always anew, since a task may replace it
             command = outputs.prepare() if outputs else order.command
+            if order.mounts:
+                started = replace(order, command=command)
+                command, where = mounts.command_for(started, outputs.places if outputs else {})
+                env |= where
         except (OSError, ValueError) as error:
             missing = not Path(order.workdir).is_dir()
             why = _cannot_start(order, error) if missing else f"cannot prepare its outputs: {_reason(error)}"
@@ -208,6 +216,8 @@ class Runner:
         exited, killed = (code, None) if code >= 0 else (None, -code)
         tail = _tail(running.out) if why else ""
         cause = Cause.SPACE if any(words in tail for words in _NO_SPACE) and cause == Cause.PROGRAM else cause
+        if why and order.mounts and (lost := mounts.lost_volume(order)):
+            cause, why = Cause.VOLUME, f"{why}; {lost}"
         ended = Result(order.task, order.attempt, exited, killed, why, cpu_s, peak_bytes, tail, cause)
         if why:  # what is left of it must not meet the next attempt
             with contextlib.suppress(ProcessLookupError, PermissionError):

@@ -28,6 +28,7 @@ from windrow.manager.lost_files import LostFile, lost_files, unfinished
 from windrow.manager.moving import Moving
 from windrow.manager.outpost import Outpost
 from windrow.model import Runnable
+from windrow.model.cause import Cause
 from windrow.strategies.base import Objective, Strategy
 
 if TYPE_CHECKING:
@@ -57,6 +58,8 @@ class Manager:
     """When tasks that run get copies."""
     moving: Moving = field(init=False)
     copying: Copying = field(init=False)
+    _volume_lost: bool = False
+    """Whether a task found that what it needs of a volume is gone."""
     _queue_words: dict[str, object] = field(default_factory=lambda: {"reasons": {}, "trouble": ""})
 
     def __post_init__(self) -> None:
@@ -182,6 +185,9 @@ class Manager:
         if self.core.is_complete and self.core.is_over:  # nobody writes any more: is all whole that counts as finished?
             again = [task for task, started in self.dispatch.attempts.items() if started > 1]
             self.undo(unfinished(self.dispatch.runnable, again))
+        if self._volume_lost:
+            self._volume_lost = False
+            self.run_again(())
         if self.transfers is not None:
             happened |= self.transfers.step()
         self.moving.look()
@@ -256,6 +262,8 @@ class Manager:
                 self.dispatch.sizes |= zip(made, (record.detail or {}).get("sizes", ()), strict=False)
             case e.TaskUndone():
                 self.dispatch.undone[event.task] += 1
+            case e.TaskDropped():
+                self._volume_lost |= (record.detail or {}).get("cause") == Cause.VOLUME
             case e.TasksAdded():
                 self.dispatch.extend(self.core.work.workflow, event.added.steps)
             case e.JobSubmitted() | e.JobStarted() | e.JobTaken() | e.JobEnded() | e.JobKilled() | e.JobRejected():

@@ -37,6 +37,8 @@ def task_spec(runnable: Runnable, number: int, shared: Collection[str], **more: 
         counts=task.counts,
         retries=step.retries,
         checkpoint=step.checkpoint,
+        mounts=step.mounts,
+        extracts=step.extracts,
         elsewhere=step.elsewhere,
         shared=tuple(name for name in task.outputs if name in shared),
         **more,

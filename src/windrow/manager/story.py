@@ -379,6 +379,9 @@ class RunStory:
             case e.TaskDropped() if detail.get("cause") == Cause.SUPERSEDED:
                 _attempt_over(task, AttemptState.SUPERSEDED, at_s, {**detail, "job": event.job})
                 self._leave(event.task, event.job, (TaskState.SUBMITTED,))
+            case e.TaskDropped() if detail.get("cause") == Cause.VOLUME:
+                _attempt_over(task, AttemptState.LOST, at_s, {**detail, "job": event.job})
+                self._leave(event.task, event.job, (TaskState.SUBMITTED, TaskState.RUNNING))
             case e.TaskDropped() | e.CopyFailed():
                 task.dropped.append((event.job, str(detail.get("why", ""))))
                 self._leave(event.task, event.job, (TaskState.SUBMITTED,))

@@ -41,7 +41,7 @@ def from_agent(job: int, record: agent.Record) -> Record | None:
             event = e.CopyFailed(at, job, record.task)
         case agent.AttemptSaved():
             event = e.TaskCheckpointed(at, job, record.task, int(record.done_s), record.ended, record.idle)
-        case agent.AttemptLost() if record.cause != Cause.SUPERSEDED:
+        case agent.AttemptLost() if record.cause not in (Cause.SUPERSEDED, Cause.VOLUME):
             return None
         case agent.TaskDeclined() | agent.AttemptLost():
             event = e.TaskDropped(at, job, record.task)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from windrow.errors import InputError
 from windrow.model.checkpoint import Checkpoint
+from windrow.model.volume import Extract, VolumeMount
 from windrow.model.workflow import File, Task, Workflow, WorkflowError, whole_path
 
 
@@ -28,7 +29,7 @@ class Step:
 
     `where` is a condition (`model.conditions`) on the site and its nodes; empty: anywhere. `replicas`: how many
     attempts at it run at the same time. `checkpoint`: how it keeps what it has done; None: where it is ended, all is
-    lost.
+    lost. `mounts`: volumes that it sees; `extracts`: what is taken out of them when it has succeeded.
     """
 
     command: tuple[str, ...]
@@ -40,6 +41,8 @@ class Step:
     where: str = ""
     replicas: int = 1
     checkpoint: Checkpoint | None = None
+    mounts: tuple[VolumeMount, ...] = ()
+    extracts: tuple[Extract, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,10 @@ from windrow.errors import InputError, UserError
 from windrow.formats.disk import replace_bytes
 from windrow.model import File, Runnable, Step, Task, Workflow
 
-LEFT_OUT = (b',"where":""', b',"stays":""', b',"keep":null', b',"role":""', b',"replicas":1', b',"checkpoint":null')
+LEFT_OUT = (
+    *(b',"where":""', b',"stays":""', b',"keep":null', b',"role":""', b',"replicas":1', b',"checkpoint":null'),
+    *(b',"mounts":[]', b',"extracts":[]'),
+)
 """What most tasks do not have is not written. In a text the quotes would be escaped."""
 
 

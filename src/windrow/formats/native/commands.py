@@ -55,7 +55,7 @@ def refuse_unknown_placeholders(path: AnyPath, form: TaskForm) -> None:
     fields: list[tuple[Field | None, tuple[str, ...]]] = [(form.id, ())]
     fields += [(field, (*_OF_TASK, *_LISTS)) for field in form.command]
     fields += [(field, _OF_TASK) for _, field in form.env] + [(field, ("id",)) for field in form.checkpoint_files]
-    fields += [(field, ()) for field in (*form.inputs, *form.outputs, *form.after, form.workdir)]
+    fields += [(field, ()) for field in (*form.inputs, *form.outputs, *form.after, form.workdir, *form.extract)]
     for field, more in fields:
         known = (*names, *more)
         for name in field.template.names if field else ():

@@ -23,11 +23,12 @@ from windrow.errors import InputError
 from windrow.formats.disk import AnyPath
 from windrow.formats.draft import Draft, FileTable
 from windrow.formats.native.commands import Commands, refuse_unknown_placeholders
-from windrow.formats.native.schema import Field, FileFacts, TaskForm, read_form
+from windrow.formats.native.schema import Field, FileFacts, FileForm, TaskForm, VolumeForm, read_form
 from windrow.formats.native.yaml_source import read_yaml
 from windrow.model import CycleError, Runnable, Step, WorkflowError, order_and_levels
 from windrow.model.checkpoint import Checkpoint
 from windrow.model.graph import Adjacency
+from windrow.model.volume import Extract, VolumeMount
 
 DEFAULT_RUNTIME_S = 60.0
 """The run time of a task that states none, until one is learned: a placeholder, and marked as such."""
@@ -41,7 +42,7 @@ def read_native(path: AnyPath, run: Runnable | None = None) -> Runnable:
 
     Where it adds to a `run`, the tasks of the run follow its own, without steps.
     """
-    return _Expansion(path, *read_form(path, read_yaml(path)), run).runnable()
+    return _Expansion(path, read_form(path, read_yaml(path)), run).runnable()
 
 
 class _Names:
@@ -85,12 +86,10 @@ class _TaskRow:
 class _Expansion:
     """The forms of one file, multiplied and linked. Tasks are known by number, files by the names the Workflow has."""
 
-    def __init__(
-        self, path: AnyPath, name: str, forms: Sequence[TaskForm], told: Mapping[str, FileFacts], run: Runnable | None
-    ) -> None:
-        self._path = path
+    def __init__(self, path: AnyPath, file: FileForm, run: Runnable | None) -> None:
+        forms, self._path = file.tasks, path
         self._outside = () if run is None else run.workflow.ids
-        self._name = name
+        self._name = file.name
         self._base = str(Path(path).absolute().parent)
         for form in forms:
             refuse_unknown_placeholders(path, form)
@@ -113,7 +112,11 @@ class _Expansion:
         self._ids = _Names(self._number)
         self._written = _Names(self._writer, are_paths=True)
         self._written_list = list(self._writer)
-        self._told = {self._called(_joined(self._base, file)): facts for file, facts in told.items()}
+        self._told = {self._called(_joined(self._base, name)): facts for name, facts in file.files.items()}
+        self._mounts: Sequence[tuple[VolumeMount, ...]] = ()
+        self._extracts: Sequence[tuple[Extract, ...]] = ()
+        if file.volumes or any(form.mounts or form.extract for form in forms):
+            self._mount(file.volumes)
 
     def runnable(self) -> Runnable:
         """The workflow and its steps."""
@@ -124,6 +127,10 @@ class _Expansion:
         for number, row in enumerate(self._rows):
             form, outputs = row.form, list(dict.fromkeys(self._outputs[number]))
             inputs = self._inputs(row)
+            named, asked = len(inputs), len(outputs) - len(form.extract)
+            for mount in self._mounts[number] if self._mounts else ():
+                inputs += [self._called(mount.before)] if mount.before and "://" not in mount.before else []
+                outputs += [self._called(mount.after)] if mount.after else []
             parents = self._parents(number, inputs)
             edges += len(parents)
             if edges > DEPENDENCIES_MAX:
@@ -141,23 +148,45 @@ class _Expansion:
             draft.outputs.append(draft.files.numbers(outputs))
             for file, facts in zip(self._outputs[number], form.made, strict=True):
                 _tell(draft.files, file, facts)
-            command, env, elsewhere = commands.filled(form, row.id, row.values, inputs, outputs)
+            command, env, elsewhere = commands.filled(form, row.id, row.values, inputs[:named], outputs[:asked])
             draft.commands[number] = command
             known = form.runtime_s is not None
             if form.replicas > 1 and (form.checkpoint or not elsewhere):
                 fix = "name them by {outputs} alone in the command, or leave replicas out"
                 what, fix = ("no checkpoints", "leave one of them out") if form.checkpoint else ("no outputs", fix)
                 raise self._fault(form.line, f"task {row.id} has replicas, but {what} that can be kept apart", fix)
-            more = form.where, form.replicas, self._checkpoint(row)
+            volumes = (self._mounts[number], self._extracts[number]) if self._mounts else ()
+            more = form.where, form.replicas, self._checkpoint(row), *volumes
             steps.append(Step(command, row.workdir, env, form.retries, known, elsewhere, *more))
         if self._checkpoints:
             self._refuse_shared_checkpoints(file.id for file in draft.files.files())
         self._tell_of_files(draft.files)
+        for mount in {mount for mounts in self._mounts for mount in mounts}:
+            facts = FileFacts(mount.size_bytes, None if mount.is_cache else False)
+            for path in (mount.after or mount.before,) if "://" not in mount.before else ():
+                _tell(draft.files, self._called(path), facts)
         try:
             return Runnable(draft.workflow(), tuple(steps))
         except WorkflowError as error:
             line = self._line_of_circle(draft.parents.adjacency())
             raise InputError(self._path, str(error), line=line, fix="break it") from None
+
+    def _mount(self, volumes: Mapping[str, VolumeForm]) -> None:
+        """What tasks leave in scratch volumes for the next are files, too."""
+        from windrow.formats.native.volumes import Row, Volumes  # noqa: PLC0415  (few files have some)
+
+        read = [self._inputs(row) for row in self._rows]
+        parents = [self._parents(number, files) for number, files in enumerate(read)] + [[] for _ in self._outside]
+        files = [
+            [_joined(self._base, file) for file in (*one, *made)] for one, made in zip(read, self._outputs, strict=True)
+        ]
+        rows = [
+            Row(row.form, row.id, row.values, row.workdir, paths[: len(one)], paths[len(one) :])
+            for row, one, paths in zip(self._rows, read, files, strict=True)
+        ]
+        self._mounts, self._extracts = Volumes(self._base, self._name, volumes, self._fault).mounts(rows, parents)
+        for number, mounts in enumerate(self._mounts):
+            self._writer |= {self._called(mount.after): number for mount in mounts if mount.after}
 
     def _tell_of_files(self, files: FileTable) -> None:
         """What is said of files outside of tasks; then what tasks say of their outputs, where tasks read them."""

@@ -10,7 +10,7 @@ import difflib
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -21,6 +21,7 @@ from windrow.formats.native.yaml_source import Items, Node, Scalar, YamlTable
 from windrow.model.bounds import COUNT_MAX, DURATION_S_MAX, SIZE_BYTES_MAX
 from windrow.model.checkpoint import SIGNALS, Checkpoint
 from windrow.model.resources import GPUS, Counts, is_name
+from windrow.model.volume import POLICIES, is_volume_name
 from windrow.storage.roles import Role
 
 if TYPE_CHECKING:
@@ -66,12 +67,33 @@ class FileFacts(NamedTuple):
     stays: str = ""
 
 
+class VolumeForm(NamedTuple):
+    """One entry under `volumes`. `source`: where the files of a cache volume are. `per`: of which text each has one."""
+
+    line: int
+    size_bytes: int
+    source: str = ""
+    policy: str = ""
+    per: Template | None = None
+
+
+class FileForm(NamedTuple):
+    """What a file says: the workflow's name, its tasks, and what it says of files and volumes outside of tasks."""
+
+    name: str
+    tasks: list[TaskForm]
+    files: dict[str, FileFacts]
+    """By names or patterns."""
+    volumes: dict[str, VolumeForm]
+
+
 @dataclass(frozen=True, slots=True)
 class TaskForm:
     """One entry under `tasks`. A command with `is_shell` is one field of code, else a field for each argument.
 
     `shell` is what runs such code: one of SHELL_NAMES, or a program and its options. `keep` is for those of its outputs
-    that tasks read, where the file itself says nothing.
+    that tasks read, where the file itself says nothing. `mounts` are paths with names of volumes; `extract` says of the
+    last ones of its `outputs` from where in its volumes they are taken.
     """
 
     line: int
@@ -99,13 +121,12 @@ class TaskForm:
     matrix: Matrix | None = None
     checkpoint: Checkpoint | None = None
     checkpoint_files: tuple[Field, ...] = ()
+    mounts: tuple[tuple[str, str, int], ...] = ()
+    extract: tuple[Field, ...] = ()
 
 
-def read_form(path: AnyPath, root: Node) -> tuple[str, list[TaskForm], dict[str, FileFacts]]:
-    """The workflow's name and forms, and what is said of files outside of tasks, by names or patterns.
-
-    InputError, with line and fix, for the first thing that cannot be used.
-    """
+def read_form(path: AnyPath, root: Node) -> FileForm:
+    """What the file says. InputError, with line and fix, for the first thing that cannot be used."""
     return _Reader(path).workflow(root)
 
 
@@ -114,8 +135,9 @@ class _Reader:
 
     def __init__(self, path: AnyPath) -> None:
         self._path = path
+        self._home = ""
 
-    def workflow(self, root: Node) -> tuple[str, list[TaskForm], dict[str, FileFacts]]:
+    def workflow(self, root: Node) -> FileForm:
         if not isinstance(root, YamlTable):
             raise self._fault(root, "not a workflow", "write a mapping with the keys name and tasks")
         entries = self._entries(root, _WORKFLOW_KEYS, "a workflow")
@@ -141,7 +163,10 @@ class _Reader:
         )
         for file, site in () if stays is None else stays.entries:
             told[file.text] = told.get(file.text, FileFacts())._replace(stays=self.site(site, "stays"))
-        return name, [self._task(node, defaults) for node in tasks.items], told
+        if "home" in entries:
+            self._home = self.kind(entries["home"], "home")
+        volumes = self._volumes(entries["volumes"]) if "volumes" in entries else {}
+        return FileForm(name, [self._task(node, defaults) for node in tasks.items], told, volumes)
 
     def _task(self, node: Node, defaults: Mapping[str, Any]) -> TaskForm:
         values = self._values(node, TASK_KEYS, "a task")
@@ -157,7 +182,9 @@ class _Reader:
         site = values.pop("site", "")
         conditions = [f"site == '{site}'" if site else "", f"({values['where']})" if "where" in values else ""]
         values["where"] = " && ".join(filter(None, conditions))
-        made = values.pop("outputs", ())
+        extract = values.pop("extract", ())
+        made = (*values.pop("outputs", ()), *((field, FileFacts()) for _, field in extract))
+        values["extract"] = tuple(field for field, _ in extract)
         values |= {"outputs": tuple(field for field, _ in made), "made": tuple(facts for _, facts in made)}
         if "checkpoint" in values:
             values["checkpoint"], values["checkpoint_files"] = values["checkpoint"]
@@ -303,6 +330,55 @@ class _Reader:
         times = {f"{name}_s": self.duration(entries[name], f"{name} of {key}") for name in _TIMES if name in entries}
         return Checkpoint((), asked.text if isinstance(asked, Scalar) else "", **times), files
 
+    def _volumes(self, node: Node) -> dict[str, VolumeForm]:
+        example = "write {from: db/, size: 600MB} for a read-only one, {scratch: 2GB} for one to write to"
+        if not isinstance(node, YamlTable):
+            raise self._fault(node, f"volumes is {_shown(node)}", f"write names with what they are: {example}")
+        found = {}
+        for name, said in node.entries:
+            key = f"volume {name.text}"
+            if not is_volume_name(name.text):
+                raise self._fault(name, f"the volume {name.text!r}", "name it by letters, digits and _, a letter first")
+            if not isinstance(said, YamlTable):
+                raise self._fault(said, f"{key} is {_shown(said)}", example)
+            given = {entry.text for entry, _ in said.entries}
+            entries = self._entries(said, _SCRATCH_KEYS if "scratch" in given else _CACHE_KEYS, key)
+            if "scratch" in entries:
+                per = self.text(entries["per"], f"per of {key}").template if "per" in entries else None
+                size = self.memory(entries["scratch"], f"scratch of {key}")
+                found[name.text] = VolumeForm(name.line, size, per=per)
+                continue
+            if missing := {"from", "size"} - given:
+                raise self._fault(said, f"{key} without {min(missing)}", example)
+            policy = entries.get("policy")
+            if policy is not None and not (isinstance(policy, Scalar) and policy.text in POLICIES):
+                raise self._fault(policy, f"policy of {key} is {_shown(policy)}", f"write one of {', '.join(POLICIES)}")
+            size, source = self.memory(entries["size"], f"size of {key}"), self.kind(entries["from"], f"from of {key}")
+            found[name.text] = VolumeForm(name.line, size, self._at_home(source), policy.text if policy else "")
+        return found
+
+    def _at_home(self, path: str) -> str:
+        """The path from home, where that is given."""
+        return path if not self._home or path.startswith("/") or "://" in path else f"{self._home.rstrip('/')}/{path}"
+
+    def mounts(self, node: Node, key: str) -> tuple[tuple[str, str, int], ...]:
+        """Paths with volumes; of a list of volumes, each goes by its own name."""
+        if not isinstance(node, YamlTable):
+            items = node.items if isinstance(node, Items) else (node,)
+            return tuple((name, name, item.line) for item in items if (name := self.kind(item, key)))
+        for path, _ in node.entries:
+            if not path.text.startswith("/") or not path.text.strip("/.") or "{" in path.text or "\0" in path.text:
+                fix = "write whole paths with volumes, like {/db: genome}, or a list of volumes"
+                raise self._fault(path, f"{key} has the path {path.text!r}", fix)
+        return tuple((path.text, self.kind(name, f"{key} {path.text}"), path.line) for path, name in node.entries)
+
+    def extract(self, node: Node, key: str) -> tuple[tuple[Field, Field], ...]:
+        """Paths in volumes with the names as which they are kept, at home."""
+        if not isinstance(node, YamlTable):
+            raise self._fault(node, f"{key} is {_shown(node)}", "write extract: {/tmp/best: best.txt}")
+        fields = [(self.text(path, key), self.text(name, f"{key} {path.text}")) for path, name in node.entries]
+        return tuple((path, replace(kept, template=kept.template.after(self._at_home))) for path, kept in fields)
+
     def matrix(self, node: Node, _key: str) -> Matrix:
         from windrow.formats.native.matrix import MatrixReader  # noqa: PLC0415  (few files have one)
 
@@ -373,7 +449,9 @@ def _shown(node: Node) -> str:
             return "nothing" if node.value is None else repr(text)
 
 
-_WORKFLOW_KEYS = ("name", "defaults", "tasks", "files", "stays")
+_WORKFLOW_KEYS = ("name", "defaults", "tasks", "files", "stays", "home", "volumes")
+_CACHE_KEYS = ("from", "size", "policy")
+_SCRATCH_KEYS = ("scratch", "per")
 _FILE_KEYS = ("size", "keep", "role")
 _TIMES = ("notice", "every")
 _CHECKPOINT_KEYS = ("files", "signal", *_TIMES)
@@ -405,6 +483,8 @@ _READERS: Mapping[str, Callable[[_Reader, Node, str], Any]] = {
     "where": _Reader.where,
     "matrix": _Reader.matrix,
     "checkpoint": _Reader.checkpoint,
+    "mounts": _Reader.mounts,
+    "extract": _Reader.extract,
 }
 
 TASK_KEYS = tuple(_READERS)

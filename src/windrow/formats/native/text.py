@@ -11,7 +11,7 @@ quoted.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 _PLACEHOLDER = re.compile(r"\{\{([A-Za-z_][A-Za-z0-9_]*)\}\}|(?<!\$)\{([A-Za-z_][A-Za-z0-9_]*)\}")
@@ -61,6 +61,10 @@ class Template:
     def lone_name(self) -> str | None:
         """The placeholder's name, where the text is one placeholder and nothing else."""
         return self.names[0] if len(self.names) == 1 and self.literals == ("", "") else None
+
+    def after(self, change: Callable[[str], str]) -> Template:
+        """The same with another beginning: what this makes of its first literal."""
+        return Template((change(self.literals[0]), *self.literals[1:]), self.names)
 
     def fill(self, values: Mapping[str, str]) -> str:
         """The text with the values in it, as they are. KeyError where one is missing."""

@@ -1,0 +1,53 @@
+"""Volumes: named pieces of space that tasks mount. Standard library only.
+
+A cache volume is a read-only view of files at home. A scratch volume starts empty and belongs to tasks of which each
+comes after the one before. Law: what a task leaves in a scratch volume is a file of the workflow (a folder), made by
+this task and read by the next one that mounts the volume. So it is ordered, moved, deleted, lost and made again as any
+file is; and an attempt works on a copy of its own, so that one that fails changes nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+POLICIES = ("lru", "mru")
+"""Which block a cache volume gives up first: the one used least recently, or most recently."""
+
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
+
+
+class VolumeMount(NamedTuple):
+    """Where a task finds a volume.
+
+    `path`: absolute, where it is mounted; or the volume's name: then only a variable tells where it is. `volume`: its
+    name, with a dash and what sets it apart from those of other pipelines. `before`: what the task before left in it,
+    empty where there is none; of a cache volume, where its files are (a path or a URL). `after`: what this task leaves
+    in it; empty for a cache volume.
+    """
+
+    path: str
+    volume: str
+    before: str
+    after: str
+    size_bytes: int
+    policy: str = ""
+
+    @property
+    def is_cache(self) -> bool:
+        """Whether it is read-only."""
+        return not self.after
+
+    @property
+    def variable(self) -> str:
+        """The variable by which the task finds it."""
+        return f"WINDROW_VOLUME_{self.volume.partition('-')[0].upper()}"
+
+
+Extract = tuple[str, str, str]
+"""A volume, a path in it, and the output as which that is kept."""
+
+
+def is_volume_name(name: str) -> bool:
+    """Whether a volume may be called so: tasks find it in a variable of that name."""
+    return _NAME.fullmatch(name) is not None
