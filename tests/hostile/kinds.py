@@ -187,8 +187,12 @@ NATIVE: dict[str, Any] = {
         {"id": "b-{i}", "matrix": {"i": [1, 2]}, "command": "echo {i}", "inputs": ["f"], "nodes": 1, "kind": "b"},
         {"id": "c", "command": "true", "after": ["b"], "workdir": "w", "env": {"X": "1"}},
         {"id": "d", "command": "true", "site": "local", "where": "cores >= 1 && !(memory < 1GB)"},
+        {"id": "e", "command": "true", "mounts": {"/v/g": "g", "/v/w": "w"}, "extract": {"/v/w/x": "r/x"}},
+        {"id": "f", "command": "true", "mounts": ["w"], "after": "e"},
     ],
     "stays": {"f": "local"},
+    "home": "h",
+    "volumes": {"g": {"from": "g", "size": "1GB", "policy": "lru"}, "w": {"scratch": "1GB", "per": "x"}},
 }
 
 

@@ -25,6 +25,7 @@ from windrow.app.runs import ROOT, RunPaths, new_run, past_predictions, past_pro
 from windrow.app.sites import OVERHEAD_S, Reached, able_again, placing, site_of
 from windrow.app.space import limit_of, notes_on_space, refuse_far, within_space
 from windrow.app.strategies import AUTO, find_strategy
+from windrow.app.volumes import notes_on_volumes, refuse_volumes
 from windrow.errors import NothingBegun, OutsideError, UserError
 from windrow.forecast.base import Forecaster
 from windrow.forecast.best_effort import filled, known_hazard, past_waits
@@ -141,7 +142,7 @@ class Prepared:
         notes += self.silent
         if self.limits.narrow and self._could_be_wider:
             notes = (*notes, self.limits.narrow)
-        return (*notes, *notes_on_copies(self), *notes_on_space(self))
+        return (*notes, *notes_on_copies(self), *notes_on_space(self), *notes_on_volumes(self))
 
     @cached_property
     def copyable(self) -> list[bool]:
@@ -210,6 +211,7 @@ def prepare(order: RunRequest, runnable: Runnable | None = None, finished: Colle
     able = placing(sites, runnable.workflow, runnable.steps)
     prepared = Prepared(order, runnable, times, terms_for(order, runnable), tuple(sites), able, tuple(silent))
     refuse_copies(prepared)
+    refuse_volumes(prepared)
     return prepared
 
 

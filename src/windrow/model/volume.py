@@ -39,9 +39,14 @@ class VolumeMount(NamedTuple):
         return not self.after
 
     @property
+    def base(self) -> str:
+        """Its name in the workflow."""
+        return self.volume.partition("-")[0]
+
+    @property
     def variable(self) -> str:
         """The variable by which the task finds it."""
-        return f"WINDROW_VOLUME_{self.volume.partition('-')[0].upper()}"
+        return f"WINDROW_VOLUME_{self.base.upper()}"
 
 
 Extract = tuple[str, str, str]

@@ -43,7 +43,7 @@ def roles(workflow: Workflow) -> tuple[list[Role], list[str]]:
     for number, file in enumerate(workflow.files):
         is_written = number in written
         seen = role(readers[number], is_written=is_written, is_result=is_written and file.keep is True)
-        if file.role and file.role != seen:
+        if file.role and file.role != seen and file.keep is not False:
             against.append(f"{file.id} is declared as {file.role}, but the workflow uses it as {seen}")
         found.append(Role(file.role) if file.role else seen)
     return found, against

@@ -74,6 +74,8 @@ GOOD = {
         *("{a: [1, 2]}", "{a: 1..9}", "{a: 001..100}", "{a: {range: [1, 9]}}", "{a: {range: [1, 9, 2]}}"),
         *("{a: [x], exclude: []}", "{a: [x, y], exclude: [{a: x}]}", "{_a1: ['']}"),
     ],
+    "mounts": ["{/db: genome, /a/b: 5}", "{}", "[a, b]", "a", "{/..a: b}"],
+    "extract": ["{/tmp/best: 'best-{n}'}", "{}", "{a/b: 5}"],
 }
 BAD = {
     "id": ["~", "''", "' '", "[a]", "{a: b}"],
@@ -114,6 +116,8 @@ BAD = {
         *("{a: {rang: [1, 2]}}", "{exclude: []}", "{a-b: [1]}", "{id: [1]}", "{inputs: [1]}", "{range: [1, 2]}"),
         *("{a: [x], exclude: {a: x}}", "{a: [x], exclude: [{}]}"),
     ],
+    "mounts": ["~", "{db: a}", "{/: a}", "{/..: a}", "{'/{n}': a}", "{/a: ''}", "{/a: [b]}", "[~]", "''"],
+    "extract": ["~", "x", "[a]", "{'': a}", "{/a: ~}", "{/a: ''}", "{/a: [b]}"],
 }
 CASES = [(key, value, good) for good, side in ((True, GOOD), (False, BAD)) for key in side for value in side[key]]
 
@@ -136,6 +140,15 @@ def test_reader_and_schema_agree_on_values(key: str, value: str, good: bool, tmp
         ("defaults: []\ntasks: [{id: a, command: x}]", False),
         ("name: ''\ntasks: [{id: a, command: x}]", False),
         ("version: 1\ntasks: [{id: a, command: x}]", False),
+        ("home: /x\nvolumes: {a: {from: b, size: 1GB, policy: lru}}\ntasks: [{id: a, command: x}]", True),
+        ("volumes: {a: {scratch: 1GB}, b: {scratch: 1GB, per: '{n}'}}\ntasks: [{id: a, command: x}]", True),
+        ("home: ''\ntasks: [{id: a, command: x}]", False),
+        ("volumes: [a]\ntasks: [{id: a, command: x}]", False),
+        ("volumes: {a: {from: b}}\ntasks: [{id: a, command: x}]", False),
+        ("volumes: {a: {scratch: 1GB, size: 1GB}}\ntasks: [{id: a, command: x}]", False),
+        ("volumes: {a: {from: b, size: 1GB, policy: x}}\ntasks: [{id: a, command: x}]", False),
+        ("volumes: {a-b: {scratch: 1GB}}\ntasks: [{id: a, command: x}]", False),
+        ("volumes: {a: {scratch: 1}}\ntasks: [{id: a, command: x}]", False),
         ("tasks: [{id: a}]", False),
         ("tasks: [{id: a, command: 'date > {outputs}', outputs: [x.txt], replicas: 3}]", True),
         ("tasks: [{command: a}]", False),

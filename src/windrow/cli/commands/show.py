@@ -16,7 +16,7 @@ from windrow.model.wording import count
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from windrow.model import Workflow
+    from windrow.model import Runnable, Workflow
     from windrow.shape import Shape
 
 
@@ -38,12 +38,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Read, measure, print."""
-    from windrow.formats import read_workflow
+    from windrow.app.volumes import told_volumes
+    from windrow.formats import read_runnable, read_workflow
+    from windrow.formats.disk import format_suffix
     from windrow.shape import level_of_parallelism, shape, token_parallelism
     from windrow.storage.roles import roles
 
     with terminal.waiting(f"reading {args.workflow}"):
-        workflow = read_workflow(args.workflow)
+        native = read_runnable(args.workflow) if format_suffix(args.workflow) in (".yaml", ".yml") else None
+        workflow = native.workflow if native else read_workflow(args.workflow)
     with terminal.waiting("measuring"):
         figures, token = shape(workflow), token_parallelism(workflow)
         ccr = workflow.ccr(1 / args.bandwidth)
@@ -53,9 +56,10 @@ def run(args: argparse.Namespace) -> None:
 
         terminal.write_page(args.html, workflow_page(workflow, figures, token=token, exact=exact))
     if args.json:
-        terminal.print_json(_as_json(workflow, figures, token, exact) | {"ccr": ccr})
+        terminal.print_json(_as_json(workflow, figures, token, exact) | {"ccr": ccr} | _volumes(native))
     else:
-        repairs, written = [*workflow.repairs(), *roles(workflow)[1]], terminal.files_written(page=args.html)
+        volumes = told_volumes(native.steps) if native else []
+        repairs, written = [*workflow.repairs(), *roles(workflow)[1], *volumes], terminal.files_written(page=args.html)
         blocks = (_facts(workflow, figures, token, exact, ccr), _levels(figures), _kinds(workflow))
         terminal.show(terminal.heading(workflow.name), *repairs, *blocks, *written)
 
@@ -74,6 +78,13 @@ def _as_json(workflow: Workflow, figures: Shape, token: int, exact: int | None) 
         "kinds": [asdict(kind) for kind in kinds(workflow)],
         "largest_needs": _most(workflow),
     } | ({"space": space} if (space := space_of(workflow)) else {})
+
+
+def _volumes(native: Runnable | None) -> dict[str, object]:
+    from windrow.storage.volumes import volumes_used
+
+    used = volumes_used(step.mounts for step in native.steps) if native else []
+    return {"volumes": [use._asdict() for use in used]} if used else {}
 
 
 def _space_rows(workflow: Workflow) -> dict[str, str]:

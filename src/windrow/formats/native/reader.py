@@ -161,8 +161,8 @@ class _Expansion:
         if self._checkpoints:
             self._refuse_shared_checkpoints(file.id for file in draft.files.files())
         self._tell_of_files(draft.files)
-        for mount in {mount for mounts in self._mounts for mount in mounts}:
-            facts = FileFacts(mount.size_bytes, None if mount.is_cache else False)
+        for mount in dict.fromkeys(mount for mounts in self._mounts for mount in mounts):
+            facts = FileFacts(mount.size_bytes, *(() if mount.is_cache else (False, "pipeline")))
             for path in (mount.after or mount.before,) if "://" not in mount.before else ():
                 _tell(draft.files, self._called(path), facts)
         try:

@@ -54,7 +54,8 @@ class Volumes:
         for number, row in enumerate(rows):
             for path, name, line in row.form.mounts:
                 self._refuse_mount(row, path, name, line)
-                users.setdefault(self._called(name, row, line), []).append((number, path, self._forms[name]))
+                at = _joined("/", path) if path.startswith("/") else path
+                users.setdefault(self._called(name, row, line), []).append((number, at, self._forms[name]))
         mounted = {name for row in rows for _, name, _ in row.form.mounts}
         if unused := next((name for name in self._forms if name not in mounted), None):
             fix = "mount it, or leave it out"
@@ -66,7 +67,9 @@ class Volumes:
             chain = sorted(uses) if source else self._in_order(volume, uses, rows, parents)
             for place, (number, path, _) in enumerate(chain, 1):
                 after = "" if source else f"{self._folder}/{volume}.{place}"
-                found[number].append(VolumeMount(path, volume, before if source or place > 1 else "", after, size, policy))
+                found[number].append(
+                    VolumeMount(path, volume, before if source or place > 1 else "", after, size, policy)
+                )
                 before = before if source else after
         each = [tuple(mounts) for mounts in found]
         return each, [self._extracts(row, mounts) for row, mounts in zip(rows, each, strict=True)]
@@ -137,7 +140,7 @@ class Volumes:
         for field, output in zip(row.form.extract, kept, strict=True):
             path = field.template.fill(row.values)
             inside = _joined("/", path) if path.startswith("/") else posixpath.normpath(path)
-            mount = next((one for one in mounts if inside.startswith(f"{one.path.rstrip('/')}/")), None)
+            mount = next((one for one in mounts if inside.startswith(f"{one.path}/")), None)
             if mount is None or mount.is_cache:
                 what = "in none of its volumes" if mount is None else "in a cache volume, which is read-only"
                 scratch = [one.path for one in mounts if not one.is_cache]
@@ -145,7 +148,7 @@ class Volumes:
                 raise self._fault(field.line, f"{row.id} extracts {path}, which is {what}", fix)
             if output in found or row.outputs.count(output) > 1:
                 raise self._fault(field.line, f"{row.id} makes {output} twice", "give each extract its own name")
-            found[output] = mount.volume, inside[len(mount.path.rstrip("/")) + 1 :], output
+            found[output] = mount.volume, inside[len(mount.path) + 1 :], output
         return tuple(found.values())
 
 

@@ -1,0 +1,40 @@
+"""Volumes as the tasks of a workflow use them: what they take, and on which nodes there is room for them. Pure.
+
+A scratch volume that several tasks mount takes twice its size while it lives: what was left in it, and the copy that
+the next task works on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from windrow.model.volume import VolumeMount
+
+
+class VolumeUse(NamedTuple):
+    """Volumes of one name: how many, how large each, by how many tasks they are mounted, and where files come from."""
+
+    name: str
+    volumes: int
+    size_bytes: int
+    tasks: int
+    source: str = ""
+
+
+def volumes_used(mounts: Iterable[Sequence[VolumeMount]]) -> list[VolumeUse]:
+    """What these tasks mount, volume by volume, in order."""
+    seen: dict[str, dict[str, list[VolumeMount]]] = {}
+    for mount in (mount for task in mounts for mount in task):
+        seen.setdefault(mount.base, {}).setdefault(mount.volume, []).append(mount)
+    found = []
+    for name, each in seen.items():
+        every = [mount for uses in each.values() for mount in uses]
+        source = every[0].before if every[0].is_cache else ""
+        found.append(VolumeUse(name, len(each), every[0].size_bytes, len(every), source))
+    return found
+
+
+def node_bytes(mounts: Sequence[VolumeMount]) -> int:
+    """What the volumes of one task take on its node while it runs."""
+    return sum(mount.size_bytes * (2 if mount.before and not mount.is_cache else 1) for mount in mounts)
