@@ -1,7 +1,7 @@
 """What takes longer than tests may: thousands of random cases, every shape by every strategy, figures on test beds.
 
     python bench/prove.py [hour] [cases] [faults] [failures] [copies] [storage] [matrices] [places] [trouble] [beds]
-        [sites] [pairs] [ways] [space]
+        [sites] [pairs] [ways] [space] [peers]
 
 `make prove` runs all of it and writes `docs/reference/proof.md`, one section for each part, with the commit that it was
 run on; where only some parts are named, the other sections stay as they are. Every row is a command that anyone can
@@ -302,6 +302,27 @@ def said_by(script: str, what: str) -> Section:
     return [f"`python bench/{script}`: {what}.", "", *done.stdout.strip().splitlines()], [what] * bool(done.returncode)
 
 
+PEERS: tuple[Row, ...] = (
+    (
+        "12,000 requests to the server of a node: unsigned, replayed, expired, of another run, escaping, malformed",
+        ("tests/unit/agent/test_peer_fuzz.py",),
+        {"WINDROW_FULL": "1"},
+    ),
+    (
+        "blocks dealt to members, and what each keeps, against their laws",
+        ("tests/unit/storage/test_blocks.py", "-n2"),
+        {"WINDROW_FUZZ": "50"},
+    ),
+)
+
+
+def peers() -> Section:
+    """The cooperative cache: who gets in, and what crosses on a test bed."""
+    lines, wrong = tests(PEERS)
+    more, failed = said_by("network_bed.py", "hosts in network namespaces, with links of a given speed")
+    return [*lines, "", *more], [*wrong, *failed]
+
+
 PARTS: dict[str, tuple[str, Callable[[], Section]]] = {
     "hour": ("The first hour", hour),
     "cases": ("Many more cases", lambda: tests(CASES)),
@@ -340,6 +361,7 @@ PARTS: dict[str, tuple[str, Callable[[], Section]]] = {
             "space.py", "runs in a file system of exactly their limit, killed at random; what a limit costs"
         ),
     ),
+    "peers": ("Data that all nodes share", peers),
 }
 
 

@@ -22,12 +22,14 @@ import hmac
 import os
 import shutil
 import socket
+import struct
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as NotYet
+from math import inf
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 from urllib.parse import quote_from_bytes, unquote_to_bytes
@@ -118,7 +120,7 @@ class Peers:
         self._members: dict[str, Member] = {}
         self._lost: set[str] = set()
         self._flights: dict[tuple[str, int, bool], Future[bytes | None]] = {}
-        self._kept_open = threading.local()
+        self._own = threading.local()
         self.moved: Counter[str] = Counter()
         """Bytes that came from home and from peers, and were served to them."""
         self._pools = [ThreadPoolExecutor(n, "windrow-fetch") for n in (_PEER_STREAMS, _HOME_STREAMS)]
@@ -247,7 +249,9 @@ class Peers:
                 self._flights[key] = self._pools[is_home].submit(self._land, key, volume, how)
             return self._flights[key]
 
-    def _land(self, key: tuple[str, int, bool], volume: _Volume, how: Callable[[_Volume, int], bytes]) -> bytes | None:
+    def _land(
+        self, key: tuple[str, int, bool], volume: _Volume, how: Callable[[_Volume, int], bytes | memoryview]
+    ) -> bytes | None:
         """Fetch a block and keep it; the block where that is impossible."""
         n, is_kept = key[1], False
         try:
@@ -255,12 +259,12 @@ class Peers:
             with contextlib.suppress(OSError):
                 self._write(volume, n, data)
                 is_kept = self._keep(volume, n, len(data), is_primary=key[2] or volume.is_whole)
-            return None if is_kept else data
+            return None if is_kept else bytes(data)
         finally:
             with self._lock:
                 del self._flights[key]
 
-    def _write(self, volume: _Volume, n: int, data: bytes) -> None:
+    def _write(self, volume: _Volume, n: int, data: bytes | memoryview) -> None:
         path, at = volume.place(n)
         with open(path, "r+b" if volume.is_whole else "wb", buffering=0, opener=_private) as file:
             view = memoryview(data)
@@ -288,7 +292,7 @@ class Peers:
         self._count("home", end - begin)
         return data
 
-    def _from_peers(self, volume: _Volume, n: int) -> bytes:
+    def _from_peers(self, volume: _Volume, n: int) -> bytes | memoryview:
         """From the primary of the block, or who has its place; from home where no one can give it."""
         file, begin, end = volume.at[n]
         while (name := volume.deal.primary(n, self._lost)) not in (None, self.member.name):
@@ -308,18 +312,17 @@ class Peers:
 
     # Asking
 
-    def _ask(self, member: Member, volume: str, file: str, begin: int, end: int) -> bytes:
-        """These bytes from another member. _UnreachableError, _RefusedError."""
+    def _ask(self, member: Member, volume: str, file: str, begin: int, end: int) -> memoryview:
+        """These bytes from another member, in the buffer of this thread. _UnreachableError, _RefusedError."""
         path = f"/{quote_from_bytes(volume.encode('utf-8', 'surrogateescape'), safe='')}/{_quoted(file)}"
-        open_calls: dict[str, socket.socket] = self._kept_open.__dict__
+        open_calls: dict[str, socket.socket] = self._own.__dict__
         while True:
             call = open_calls.pop(member.server, None)
             is_new = call is None
             try:
                 if call is None:
                     call = socket.create_connection((member.host, member.port), _CONNECT_S)
-                    call.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                    call.settimeout(SILENT_S)
+                    _patient(call, SILENT_S)
                 request = Request.made(path, begin, end, self._run, member.server)
                 call.sendall(request.head(self._key, member.host))
                 data = self._answer_to(call, request)
@@ -328,11 +331,11 @@ class Peers:
             except (OSError, ValueError) as error:
                 if call is not None:
                     call.close()
-                if is_new or isinstance(error, socket.timeout):
+                if is_new or isinstance(error, BlockingIOError):
                     raise _UnreachableError from error
 
-    def _answer_to(self, call: socket.socket, request: Request) -> bytes:
-        """What the peer sends for it. ValueError where that is not a signed answer."""
+    def _answer_to(self, call: socket.socket, request: Request) -> memoryview:
+        """What the peer sends for it, in the buffer of this thread. ValueError where that is not a signed answer."""
         head, rest = b"HTTP/1.1 102", b""
         while head.startswith(b"HTTP/1.1 102"):
             while b"\r\n\r\n" not in rest:
@@ -349,15 +352,21 @@ class Peers:
             raise ValueError("not signed")
         if status != "206" or length != request.end - request.begin or len(rest) > length:
             raise _UnreachableError if status == "410" else _RefusedError
-        data = bytearray(length)
-        view, got = memoryview(data), len(rest)
+        view, got = self._buffer()[:length], len(rest)
         view[:got] = rest
         while got < length:
-            more = call.recv_into(view[got:])
+            more = call.recv_into(view[got:], 0, socket.MSG_WAITALL)
             if not more:
                 raise ConnectionResetError
             got += more
-        return bytes(data)
+        return view
+
+    def _buffer(self) -> memoryview:
+        """For a block on its way, of this thread: new memory for each would take as long as the block."""
+        if not hasattr(self._own, "buffer"):
+            self._own.buffer = memoryview(bytearray(self._block))
+        found: memoryview = self._own.buffer
+        return found
 
     # Serving
 
@@ -381,7 +390,7 @@ class Peers:
     def _serve(self, call: socket.socket) -> None:
         try:
             with contextlib.suppress(OSError, OutsideError), call:
-                call.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                _patient(call, _IDLE_S)
                 unread = b""
                 while (read := _head_from(call, unread)) is not None:
                     head, unread = read
@@ -427,7 +436,9 @@ class Peers:
             call.sendall(block)
         else:
             with block[0] as kept:
-                call.sendfile(kept, block[1], length)
+                at, end = block[1], block[1] + length
+                while at < end and (sent := os.sendfile(call.fileno(), kept.fileno(), at, end - at)):
+                    at += sent
 
     def _named(self, path: str) -> tuple[_Volume | None, str]:
         """The volume and the name of the file in a path; these are looked up, never opened."""
@@ -443,17 +454,26 @@ def _private(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
 
 
+def _patient(call: socket.socket, silent_s: float) -> None:
+    """Let the kernel move as much as it can in one call, and give up (BlockingIOError) after so long a silence."""
+    call.setblocking(True)
+    for option in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
+        call.setsockopt(socket.SOL_SOCKET, option, struct.pack("@ll", int(silent_s), int(silent_s % 1 * 1e6)))
+    call.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+
 def _head_from(call: socket.socket, unread: bytes) -> tuple[bytes, bytes] | None:
     """The head of the next request, empty if it is too long, and what came behind it; None: there is none."""
-    call.settimeout(_IDLE_S)
-    until = None
+    until = inf
     while b"\r\n\r\n" not in unread:
-        if len(unread) > HEAD_BYTES or (until is not None and time.monotonic() > until):
+        if len(unread) > HEAD_BYTES or time.monotonic() > until:
             return b"", b""
         if not (part := call.recv(HEAD_BYTES)):
             return None
+        if not unread:
+            _patient(call, _HEAD_S)
+            until = time.monotonic() + _HEAD_S
         unread += part
-        call.settimeout(_HEAD_S)
-        until = until or time.monotonic() + _HEAD_S
+    _patient(call, _IDLE_S)
     head, _, rest = unread.partition(b"\r\n\r\n")
     return (head if len(head) <= HEAD_BYTES else b""), rest
