@@ -16,13 +16,12 @@ import ctypes
 import json
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from windrow.agent.order import Order
-from windrow.agent.travel import here
-from windrow.model.volume import VolumeMount
+if TYPE_CHECKING:
+    from windrow.agent.order import Order
 
 _NEWNS, _NEWUSER = 0x00020000, 0x10000000
 _RDONLY, _REMOUNT, _BIND, _REC, _PRIVATE = 1, 32, 4096, 16384, 1 << 18
@@ -39,6 +38,9 @@ def command_for(order: Order, written: Mapping[str, str]) -> tuple[tuple[str, ..
 
     `written`: where this attempt writes each of the order's outputs.
     """
+    from windrow.agent.travel import here  # noqa: PLC0415  (the process that is started loads nothing of ours)
+    from windrow.model.volume import VolumeMount  # noqa: PLC0415
+
     mounts = [VolumeMount(*mount) for mount in order.mounts]
     folders = {mount.volume: written.get(mount.after, mount.before) for mount in mounts}
     plan = {
@@ -49,14 +51,15 @@ def command_for(order: Order, written: Mapping[str, str]) -> tuple[tuple[str, ..
         "extracts": [(f"{folders[volume]}/{inside}", written[output]) for volume, inside, output in order.extracts],
     }
     paths = {mount.variable: mount.path if mount.path[:1] == "/" else folders[mount.volume] for mount in mounts}
-    return (*here("mounts"), json.dumps(plan), *order.command), paths
+    program = (sys.executable, "-I", "-S", __file__) if os.path.isfile(__file__) else here("mounts")
+    return (*program, json.dumps(plan), *order.command), paths
 
 
 def lost_volume(order: Order) -> str:
     """Which volume of the order is not there any more, in words; empty where all are."""
-    for mount in map(VolumeMount._make, order.mounts):
-        if mount.before and "://" not in mount.before and not os.path.exists(mount.before):
-            return f"volume lost: {mount.volume}, {'from' if mount.is_cache else 'as kept in'} {mount.before}"
+    for _, volume, before, after, *_ in order.mounts:
+        if before and "://" not in before and not os.path.exists(before):
+            return f"volume lost: {volume}, {'as kept in' if after else 'from'} {before}"
     return ""
 
 
@@ -96,7 +99,8 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _copied(source: str, target: str) -> int:
-    return subprocess.call(["cp", "-a", "--reflink=auto", "--", source, target])
+    copier = os.posix_spawnp("cp", ("cp", "-a", "--reflink=auto", "--", source, target), os.environ)
+    return os.waitstatus_to_exitcode(os.waitpid(copier, 0)[1])
 
 
 def _become(mounts: Sequence[tuple[str, str, bool]], command: tuple[str, ...]) -> None:

@@ -15,7 +15,7 @@ from io import BytesIO
 from pathlib import Path
 
 _PACKAGE = Path(__file__).parents[1]
-_PARTS = ("agent/*.py", "model/*.py", "errors.py", "files.py", "version.py", "storage/__init__.py", "storage/[bc]*.py")
+_PARTS = ("agent/*.py", "model/*.py", "errors.py", "files.py", "version.py", "storage/__init__.py", "storage/[bcr]*.py")
 _LONG_AGO = (1980, 1, 1, 0, 0, 0)
 _MAIN = """\
 import sys

@@ -1,0 +1,67 @@
+"""A run with volumes: what is refused before it starts, and what becomes of one whose volume is lost."""
+
+from pathlib import Path
+
+import pytest
+
+from windrow.app import volumes
+from windrow.app.execute import RunRequest, drive, managed, prepare, start_run
+from windrow.app.runs import RunView
+from windrow.errors import UserError
+from windrow.manager.states import AttemptState
+
+LOST = """
+volumes: { work: { scratch: 1MB } }
+tasks:
+  - { id: a, command: "echo x > $WINDROW_VOLUME_WORK/x", mounts: [work], runtime: 1s }
+  - { id: wipe, command: "rm -rf .windrow-volumes/lost/work.1", after: a, runtime: 1s }
+  - id: b
+    command: cat $WINDROW_VOLUME_WORK/x > $WINDROW_VOLUME_WORK/y
+    mounts: [work]
+    after: wipe
+    runtime: 1s
+    extract: { work/y: result }
+"""
+
+
+@pytest.fixture
+def order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunRequest:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("WINDROW_HISTORY", str(tmp_path / "history"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    (tmp_path / "lost.yaml").write_text(LOST)
+    return RunRequest(tmp_path / "lost.yaml")
+
+
+@pytest.mark.slow
+def test_what_only_a_lost_volume_held_is_made_again(order: RunRequest, tmp_path: Path) -> None:
+    """Task b has no retries, and needs none."""
+    paths = start_run(prepare(order))
+    with managed(paths) as manager:
+        manager.begin()
+        drive(manager)
+    view = RunView(paths)
+    view.refresh()
+    outcomes = [[attempt.outcome for attempt in task.attempts] for task in view.story.tasks]
+    lost, done = AttemptState.LOST, AttemptState.FINISHED
+    assert outcomes == [[done, done], [done], [lost, done]]
+    assert view.story.tasks[2].attempts[0].cause == "volume lost"
+    assert (tmp_path / "result").read_text() == "x\n"
+    assert list((tmp_path / ".windrow-volumes" / "lost").iterdir()) == [], "no volume outlives its run"
+
+
+def test_what_cannot_work_is_refused(order: RunRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert volumes.told_volumes(prepare(order).runnable.steps) == [
+        "volume work: 1 x 1 MB of scratch, mounted by 2 tasks"
+    ]
+    text = LOST.replace("[work]", "{/nowhere/w: work}").replace("work/y: result", "/nowhere/w/y: result")
+    order.workflow.write_text(text)
+    monkeypatch.setattr("windrow.agent.mounts.can_mount", lambda: False)
+    with pytest.raises(
+        UserError, match="a mounts a volume at a path, but this machine lets users mount nothing; write"
+    ):
+        prepare(order)
+    order.workflow.write_text(LOST)
+    (tmp_path / "windrow.toml").write_text('[queues.local]\ndisk = "1500kB"\n')
+    with pytest.raises(UserError, match=r"the volumes of b take 2 MB, but no node has more than 1.5 MB of disk; make"):
+        prepare(order)
