@@ -231,7 +231,7 @@ class MemberProcess:
     def begin(self, name: str, room: int, block: int, host: str) -> object:
         if self.peers is not None:
             self.peers.close()
-        self.peers = Peers("bed", bytes(32), name, Path("/mnt/peers"), room, host=host, block=block)
+        self.peers = Peers("bed", bytes(32), name, Path("/mnt/peers"), room, host, block)
         return self.peers.member
 
     def meet(self, cards: list[Any], *only: str) -> object:

@@ -9,7 +9,7 @@ itself. So no two wait for each other, and each block comes from home once while
 Rule 3: a peer that cannot be reached, or is silent, is not asked again, and its blocks are dealt to others. Whatever a
 peer cannot give comes from home. A fault of the network costs time and bytes, never a task.
 Rule 4: a volume that fits is kept whole, as the files that it has, and is there when all blocks are; else each block
-lies by itself, and may go for another. What is served was put here by `add`: no path of a request is ever opened.
+lies by itself, and may go for another. What is served was offered here: no path of a request is ever opened.
 Rule 5: nothing is kept beyond the process. A server that starts again is another one, and for volumes that it has not
 got the answer is 410, volume lost; 404 is a volume without such a file.
 """
@@ -34,10 +34,10 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 from urllib.parse import quote_from_bytes, unquote_to_bytes
 
-from windrow.agent.homes import Home
+from windrow.agent.homes import Home, open_home
 from windrow.agent.signing import HEAD_BYTES, Guard, Request, fields_of, head_of, request_in, signature
 from windrow.errors import OutsideError
-from windrow.storage.blocks import BLOCK_BYTES, Deal, blocks_in
+from windrow.storage.blocks import BLOCK_BYTES, Deal
 from windrow.storage.cache import LRU, CacheIndex
 
 SILENT_S = 10.0
@@ -47,9 +47,7 @@ _ALIVE_EVERY_S = 1.0  # how often it says that a block is still on its way
 _IDLE_S = 60.0
 _HEAD_S = 10.0  # for a request to come whole
 _CONNECTIONS = 256
-_HOME_STREAMS, _PEER_STREAMS = 3, 4
-_REASONS = {206: "Partial Content", 400: "Bad Request", 403: "Forbidden", 404: "Not Found", 410: "Volume Lost",
-            416: "Range Not Satisfiable", 431: "Too Large", 502: "Home Unreachable"}  # fmt: skip
+_PEER_STREAMS, _HOME_STREAMS = 4, 3
 
 
 class Member(NamedTuple):
@@ -65,14 +63,18 @@ class Member(NamedTuple):
 class _Volume:
     """A shared volume as this member has it. Its blocks are numbered through its files."""
 
-    def __init__(self, name: str, home: Home, deal: Deal, folder: Path, block: int) -> None:
-        self.name, self.home, self.deal, self.folder, self.block = name, home, deal, folder, block
-        self.is_whole = False
+    def __init__(self, name: str, home: Home, folder: Path, block: int) -> None:
+        self.name, self.home, self.folder, self.is_whole, self._block = name, home, folder, False, block
         self.first: dict[str, int] = {}
         self.at: list[tuple[str, int, int]] = []
         for file, (size, _) in home.files.items():
             self.first[file] = len(self.at)
             self.at += [(file, begin, min(begin + block, size)) for begin in range(0, size, block)]
+        self.deal = Deal(name, 0, {})
+
+    def number(self, file: str, at: int) -> int:
+        """The block of a file that has this byte; the last of all, where none has."""
+        return min(self.first[file] + at // self._block, len(self.at) - 1)
 
     def place(self, n: int) -> tuple[Path, int]:
         """The file that block n is in, and where in it."""
@@ -81,11 +83,11 @@ class _Volume:
 
 
 class _UnreachableError(Exception):
-    """A peer that is not to be asked again."""
+    """A peer is not to be asked again."""
 
 
 class _RefusedError(Exception):
-    """A peer that cannot give this block."""
+    """A peer cannot give this block."""
 
 
 def facing(host: str) -> str:
@@ -101,22 +103,14 @@ class Peers:
     """This member: its server, and all that it asks of others."""
 
     def __init__(
-        self,
-        run: str,
-        key: bytes,
-        name: str,
-        folder: Path,
-        room: int,
-        *,
-        host: str = "127.0.0.1",
-        block: int = BLOCK_BYTES,
-        is_hashed: bool = False,
+        self, run: str, key: bytes, name: str, folder: Path, room: int, host: str, block: int = BLOCK_BYTES
     ) -> None:
         """`folder` is this member's alone, and is removed in the end; `room`: bytes that it may take there."""
         folder.mkdir(mode=0o700, parents=True)
-        self._run, self._key, self._folder, self._block, self._is_hashed = run, key, folder, block, is_hashed
-        self._index, self._lock = CacheIndex(room), threading.Lock()
+        self._run, self._key, self._folder, self._block = run, key, folder, block
+        self._index, self._lock, self._adding = CacheIndex(room), threading.Lock(), threading.RLock()
         self._volumes: dict[str, _Volume] = {}
+        self._offered: set[str] = set()
         self._members: dict[str, Member] = {}
         self._lost: set[str] = set()
         self._flights: dict[tuple[str, int, bool], Future[bytes | None]] = {}
@@ -134,14 +128,11 @@ class Peers:
     def close(self) -> None:
         """Listen no more, give up what is fetched, and remove what was kept."""
         self._is_closed = True
-        with contextlib.suppress(OSError):
-            self._door.shutdown(socket.SHUT_RDWR)
-        self._door.close()
         with self._lock:
-            calls = list(self._calls)
-        for call in calls:
-            with contextlib.suppress(OSError):
-                call.shutdown(socket.SHUT_RDWR)
+            for call in (self._door, *self._calls):
+                with contextlib.suppress(OSError):
+                    call.shutdown(socket.SHUT_RDWR)
+        self._door.close()
         for pool in self._pools:
             pool.shutdown(wait=False, cancel_futures=True)
         shutil.rmtree(self._folder, ignore_errors=True)
@@ -149,57 +140,69 @@ class Peers:
     # What the agent says
 
     def meet(self, members: Iterable[Member], lost: Collection[str] = ()) -> None:
-        """These are the members, and these of them are lost. Volumes that are here stay dealt as they are."""
+        """These are members, and these are lost. Volumes that are here stay dealt as they are."""
         with self._lock:
-            self._members = {member.name: member for member in members}
+            self._members.update({member.name: member for member in members})
             self._lost.update(lost)
+
+    def offer(self, sources: Iterable[str]) -> None:
+        """Volumes that this member takes part in when it, or a peer, wants them; their names are their sources."""
+        self._offered.update(sources)
+
+    def volume(self, name: str) -> _Volume | None:
+        """The volume of this name, if it is here or was offered. OutsideError where its home cannot be reached."""
+        with self._adding:
+            if name not in self._volumes and name in self._offered:
+                self.add(name, open_home(name))
+        return self._volumes.get(name)
 
     def add(self, name: str, home: Home, policy: str = LRU) -> bool:
         """Take part in a volume; whether it will be kept whole here. OSError where the disk refuses."""
-        if name in self._volumes:
-            return self._volumes[name].is_whole
-        sizes = [size for size, _ in home.files.values()]
-        rooms = {member.name: member.room // self._block for member in self._members.values() or [self.member]}
-        count = sum(blocks_in(size, self._block) for size in sizes)
-        volume = _Volume(name, home, Deal(name, count, rooms, is_hashed=self._is_hashed), Path(), self._block)
-        with self._lock:
-            volume.folder = self._folder / str(len(self._volumes))
-            volume.is_whole = self._index.allocate(name, sum(sizes), policy)
-            if not volume.is_whole:
-                own = sum(volume.deal.primary(n) == self.member.name for n in range(count)) * self._block
-                self._index.allocate(name, min(own, self._index.capacity - self._index.guaranteed), policy)
+        with self._adding:
+            if name in self._volumes:
+                return self._volumes[name].is_whole
+            volume = _Volume(name, home, self._folder / os.urandom(8).hex(), self._block)
+            rooms = {member.name: member.room // self._block for member in self._members.values() or [self.member]}
+            volume.deal = Deal(name, len(volume.at), rooms)
+            own = sum(volume.deal.primary(n) == self.member.name for n in range(len(volume.at)))
+            with self._lock:
+                volume.is_whole = self._index.allocate(name, sum(size for size, _ in home.files.values()), policy)
+                room = self._index.capacity - self._index.guaranteed
+                self._index.allocate(name, min(own * self._block, room), policy)
             volume.folder.mkdir(mode=0o700)
             for file, (size, _) in home.files.items() if volume.is_whole else ():
                 (volume.folder / file).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
                 with open(volume.folder / file, "xb", opener=_private) as made:
                     made.truncate(size)
             self._volumes[name] = volume
-        return volume.is_whole
+            return volume.is_whole
 
-    def release(self, name: str) -> None:
-        """Give a volume up: for all who ask, it is lost."""
-        with self._lock:
-            if volume := self._volumes.pop(name, None):
-                self._index.release(name)
-                shutil.rmtree(volume.folder, ignore_errors=True)
+    def fill(self, name: str, *, is_gentle: bool = False) -> Path | None:
+        """Fetch all of a volume: the folder with its files; None where there is no room. OutsideError, OSError.
 
-    def fill(self, name: str) -> Path:
-        """Fetch all of a volume that is kept whole; the folder with its files. OutsideError, OSError."""
-        volume = self._volumes[name]
+        `is_gentle`: one block after the other, so that others come in between.
+        """
+        volume = self.volume(name)
+        if volume is None or not volume.is_whole:
+            return None
         primaries = [volume.deal.primary(n) for n in range(len(volume.at))]
-        begin = next((n for n, primary in enumerate(primaries) if primary == self.member.name), 0)
-        turned = [*range(begin, len(primaries)), *range(begin)]  # each asks first for what others have first
-        for flight in [self._flight(volume, n, is_for_peer=False) for n in turned]:
+        begin = primaries.index(self.member.name) if self.member.name in primaries else 0
+        flights = []
+        for n in (*range(begin, len(primaries)), *range(begin)):  # each asks first for what others have first
+            flights.append(self._flight(volume, n, is_for_peer=False))
+            if is_gentle and (flight := flights[-1]) is not None:
+                flight.result()
+        for flight in flights:
             if flight is not None and flight.result() is not None:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), name)
         for file in volume.home.files:
-            (volume.folder / file).chmod(0o400)
+            volume.home.finish(file, str(volume.folder / file))
         return volume.folder
 
     def read(self, name: str, file: str, begin: int, end: int) -> bytes:
         """These bytes of a file of a volume, wherever its blocks are."""
         volume, parts = self._volumes[name], []
-        for n in range(volume.first[file] + begin // self._block, volume.first[file] + blocks_in(end, self._block)):
+        for n in range(volume.number(file, begin), volume.number(file, end - 1) + 1):
             _, at, behind = volume.at[n]
             data = self._obtain(volume, n, is_for_peer=False)
             if not isinstance(data, bytes):
@@ -210,21 +213,18 @@ class Peers:
 
     # Blocks
 
-    def _kept(self, volume: _Volume, n: int) -> tuple[BinaryIO, int] | None:
-        """The block, where it is kept: an open file, which lasts though the block may go, and the place in it."""
-        with self._lock:
-            if volume.name not in self._index or not self._index.use(volume.name, n):
-                return None
-            path, at = volume.place(n)
-            return open(path, "rb", buffering=0), at
-
     def _obtain(
         self, volume: _Volume, n: int, *, is_for_peer: bool, still: Callable[[], None] | None = None
     ) -> tuple[BinaryIO, int] | bytes:
-        """The block: kept, or as it came. `still` is called now and then while it is on its way."""
+        """The block as it came; or, where it is kept, an open file, which lasts though the block may go, and its place.
+
+        `still` is called now and then while it is on its way.
+        """
         while True:
-            if kept := self._kept(volume, n):
-                return kept
+            with self._lock:
+                if volume.name in self._index and self._index.use(volume.name, n):
+                    path, at = volume.place(n)
+                    return open(path, "rb", buffering=0), at
             flight = self._flight(volume, n, is_for_peer=is_for_peer)
             while flight is not None:
                 try:
@@ -257,48 +257,39 @@ class Peers:
         try:
             data = how(volume, n)
             with contextlib.suppress(OSError):
-                self._write(volume, n, data)
+                path, at = volume.place(n)
+                with open(path, "r+b" if volume.is_whole else "wb", buffering=0, opener=_private) as file:
+                    view = memoryview(data)
+                    while view:
+                        done = os.pwrite(file.fileno(), view, at)
+                        at, view = at + done, view[done:]
                 is_kept = self._keep(volume, n, len(data), is_primary=key[2] or volume.is_whole)
             return None if is_kept else bytes(data)
         finally:
             with self._lock:
                 del self._flights[key]
 
-    def _write(self, volume: _Volume, n: int, data: bytes | memoryview) -> None:
-        path, at = volume.place(n)
-        with open(path, "r+b" if volume.is_whole else "wb", buffering=0, opener=_private) as file:
-            view = memoryview(data)
-            while view:
-                done = os.pwrite(file.fileno(), view, at)
-                at, view = at + done, view[done:]
-
     def _keep(self, volume: _Volume, n: int, size: int, *, is_primary: bool) -> bool:
         with self._lock:
-            if volume.name not in self._index:
-                raise OutsideError(f"volume lost: {volume.name}")
-            if self._index.use(volume.name, n):
-                return True
+            if volume.name not in self._index or self._index.use(volume.name, n):
+                return volume.name in self._index
             gone = self._index.put(volume.name, n, size, is_primary=is_primary)
-            for name, block in gone or ():
+            for name, block in [(volume.name, n)] if gone is None else gone:
                 assert isinstance(block, int)
                 self._volumes[name].place(block)[0].unlink(missing_ok=True)
-            if gone is None:
-                volume.place(n)[0].unlink(missing_ok=True)
             return gone is not None
 
     def _from_home(self, volume: _Volume, n: int) -> bytes:
-        file, begin, end = volume.at[n]
-        data = volume.home.read(file, begin, end)
-        self._count("home", end - begin)
+        data = volume.home.read(*volume.at[n])
+        self._count("home", len(data))
         return data
 
     def _from_peers(self, volume: _Volume, n: int) -> bytes | memoryview:
         """From the primary of the block, or who has its place; from home where no one can give it."""
-        file, begin, end = volume.at[n]
         while (name := volume.deal.primary(n, self._lost)) not in (None, self.member.name):
             try:
-                data = self._ask(self._members[str(name)], volume.name, file, begin, end)
-                self._count("peers", end - begin)
+                data = self._ask(self._members[str(name)], volume.name, *volume.at[n])
+                self._count("peers", len(data))
                 return data
             except (_UnreachableError, KeyError):
                 self._lost.add(str(name))
@@ -314,7 +305,7 @@ class Peers:
 
     def _ask(self, member: Member, volume: str, file: str, begin: int, end: int) -> memoryview:
         """These bytes from another member, in the buffer of this thread. _UnreachableError, _RefusedError."""
-        path = f"/{quote_from_bytes(volume.encode('utf-8', 'surrogateescape'), safe='')}/{_quoted(file)}"
+        path = "/".join(["", quote_from_bytes(os.fsencode(volume), safe=""), quote_from_bytes(os.fsencode(file))])
         open_calls: dict[str, socket.socket] = self._own.__dict__
         while True:
             call = open_calls.pop(member.server, None)
@@ -322,7 +313,7 @@ class Peers:
             try:
                 if call is None:
                     call = socket.create_connection((member.host, member.port), _CONNECT_S)
-                    _patient(call, SILENT_S)
+                    _be_patient(call, SILENT_S)
                 request = Request.made(path, begin, end, self._run, member.server)
                 call.sendall(request.head(self._key, member.host))
                 data = self._answer_to(call, request)
@@ -335,7 +326,7 @@ class Peers:
                     raise _UnreachableError from error
 
     def _answer_to(self, call: socket.socket, request: Request) -> memoryview:
-        """What the peer sends for it, in the buffer of this thread. ValueError where that is not a signed answer."""
+        """What the peer sends for it. ValueError where that is not a signed answer."""
         head, rest = b"HTTP/1.1 102", b""
         while head.startswith(b"HTTP/1.1 102"):
             while b"\r\n\r\n" not in rest:
@@ -352,8 +343,10 @@ class Peers:
             raise ValueError("not signed")
         if status != "206" or length != request.end - request.begin or len(rest) > length:
             raise _UnreachableError if status == "410" else _RefusedError
-        view, got = self._buffer()[:length], len(rest)
-        view[:got] = rest
+        if not hasattr(self._own, "buffer"):  # new memory for each block would take as long as the block
+            self._own.buffer = memoryview(bytearray(self._block))
+        view: memoryview = self._own.buffer[:length]
+        view[: len(rest)], got = rest, len(rest)
         while got < length:
             more = call.recv_into(view[got:], 0, socket.MSG_WAITALL)
             if not more:
@@ -361,26 +354,17 @@ class Peers:
             got += more
         return view
 
-    def _buffer(self) -> memoryview:
-        """For a block on its way, of this thread: new memory for each would take as long as the block."""
-        if not hasattr(self._own, "buffer"):
-            self._own.buffer = memoryview(bytearray(self._block))
-        found: memoryview = self._own.buffer
-        return found
-
     # Serving
 
     def _accept(self) -> None:
         while not self._is_closed:
             try:
                 call = self._door.accept()[0]
-            except OSError:
-                if self._is_closed:
-                    return
-                time.sleep(0.1)  # out of descriptors
+            except OSError:  # it is closed, or there are no descriptors left
+                time.sleep(0 if self._is_closed else 0.1)
                 continue
             with self._lock:
-                if has_room := len(self._calls) < _CONNECTIONS:
+                if has_room := len(self._calls) < _CONNECTIONS and not self._is_closed:
                     self._calls.add(call)
             if has_room:
                 threading.Thread(target=self._serve, args=(call,), daemon=True).start()
@@ -389,8 +373,8 @@ class Peers:
 
     def _serve(self, call: socket.socket) -> None:
         try:
-            with contextlib.suppress(OSError, OutsideError), call:
-                _patient(call, _IDLE_S)
+            with contextlib.suppress(OSError), call:
+                _be_patient(call, _IDLE_S)
                 unread = b""
                 while (read := _head_from(call, unread)) is not None:
                     head, unread = read
@@ -398,7 +382,7 @@ class Peers:
                     with self._lock:
                         status = request if isinstance(request, int) else self._guard.refuses(request)
                     if isinstance(request, int) or status not in (0, 410):
-                        call.sendall(head_of(f"HTTP/1.1 {status} {_REASONS[status]}", {"Content-Length": 0}))
+                        call.sendall(head_of(f"HTTP/1.1 {status} Refused", {"Content-Length": 0}))
                         return
                     self._answer(call, request, status)
         finally:
@@ -407,31 +391,29 @@ class Peers:
 
     def _answer(self, call: socket.socket, request: Request, status: int) -> None:
         """What a signed request gets."""
+
+        def still() -> None:
+            call.sendall(b"HTTP/1.1 102 Processing\r\n\r\n")
+
         block: tuple[BinaryIO, int] | bytes = b""
-        volume, file = self._named(request.path)
-        length = request.end - request.begin
-        if status or volume is None:
-            status = 410
-        elif file not in volume.home.files:
-            status = 404
-        elif request.begin % self._block or request.end != min(request.begin + self._block, volume.home.files[file][0]):
-            status = 416  # not one block
-        else:
-            n, status = volume.first[file] + request.begin // self._block, 206
-
-            def still() -> None:
-                call.sendall(b"HTTP/1.1 102 Processing\r\n\r\n")
-
-            try:
-                block = self._obtain(volume, n, is_for_peer=True, still=still)
-            except OutsideError:
-                status = 410 if volume.name not in self._volumes else 502
-        if status != 206:
-            length = 0
+        name, _, file = (os.fsdecode(unquote_to_bytes(part)) for part in request.path[1:].partition("/"))
+        try:
+            volume = None if status else self.volume(name)
+            if volume is None:
+                status = 410
+            elif file not in volume.home.files:
+                status = 404
+            elif (file, request.begin, request.end) not in volume.at[(n := volume.number(file, request.begin)) : n + 1]:
+                status = 416  # not one block
+            else:
+                block, status = self._obtain(volume, n, is_for_peer=True, still=still), 206
+        except OutsideError:
+            status = 502 if name in self._volumes or name in self._offered else 410
+        length = request.end - request.begin if status == 206 else 0
         signed = signature(self._key, "answer", request.nonce, status, length, self._run)
         fields = {"Content-Length": length, "Windrow-Run": self._run, "Windrow-Signature": signed}
         self._count("served", length)
-        call.sendall(head_of(f"HTTP/1.1 {status} {_REASONS[status]}", fields))
+        call.sendall(head_of(f"HTTP/1.1 {status} {'Partial Content' if length else 'Not Here'}", fields))
         if isinstance(block, bytes):
             call.sendall(block)
         else:
@@ -440,21 +422,12 @@ class Peers:
                 while at < end and (sent := os.sendfile(call.fileno(), kept.fileno(), at, end - at)):
                     at += sent
 
-    def _named(self, path: str) -> tuple[_Volume | None, str]:
-        """The volume and the name of the file in a path; these are looked up, never opened."""
-        volume, _, file = path[1:].partition("/")
-        return self._volumes.get(os.fsdecode(unquote_to_bytes(volume))), os.fsdecode(unquote_to_bytes(file))
-
-
-def _quoted(name: str) -> str:
-    return quote_from_bytes(os.fsencode(name))
-
 
 def _private(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
 
 
-def _patient(call: socket.socket, silent_s: float) -> None:
+def _be_patient(call: socket.socket, silent_s: float) -> None:
     """Let the kernel move as much as it can in one call, and give up (BlockingIOError) after so long a silence."""
     call.setblocking(True)
     for option in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
@@ -471,9 +444,9 @@ def _head_from(call: socket.socket, unread: bytes) -> tuple[bytes, bytes] | None
         if not (part := call.recv(HEAD_BYTES)):
             return None
         if not unread:
-            _patient(call, _HEAD_S)
+            _be_patient(call, _HEAD_S)
             until = time.monotonic() + _HEAD_S
         unread += part
-    _patient(call, _IDLE_S)
+    _be_patient(call, _IDLE_S)
     head, _, rest = unread.partition(b"\r\n\r\n")
     return (head if len(head) <= HEAD_BYTES else b""), rest

@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 
-LRU, MRU = POLICIES = ("lru", "mru")
-"""Which block goes: the one used longest ago, or last. The second is for scans of more than fits."""
+from windrow.model.volume import POLICIES
+
+LRU, MRU = POLICIES
 
 Block = Hashable
 """What names a block of a volume."""
@@ -77,11 +78,6 @@ class CacheIndex:
                 return False
             self._volumes[name] = _Volume(guaranteed, policy)
         return True
-
-    def release(self, name: str) -> list[Block]:
-        """Give the volume up; the blocks that were here."""
-        volume = self._volumes.pop(name, None)
-        return [] if volume is None else [*volume.primary.sizes, *volume.secondary.sizes]
 
     def use(self, name: str, block: Block) -> bool:
         """Whether the block is here; if so, it is the one used last."""

@@ -16,7 +16,7 @@ import pytest
 from tests.waiting import wait_until
 
 from windrow.agent import peers as module
-from windrow.agent.homes import AUTHORIZATION, FolderHome, Home, open_home
+from windrow.agent.homes import AUTHORIZATION, FolderHome, open_home
 from windrow.agent.peers import Member, Peers, facing
 from windrow.agent.signing import run_key
 from windrow.errors import OutsideError, UserError
@@ -32,7 +32,9 @@ def start(tmp_path: Path) -> Iterator[Start]:
 
     def group(*rooms: int) -> list[Peers]:
         where = tmp_path / f"nodes {len(begun)}"
-        members = [Peers("run", KEY, f"n{i}", where / str(i), r * BLOCK, block=BLOCK) for i, r in enumerate(rooms)]
+        members = [
+            Peers("run", KEY, f"n{i}", where / str(i), r * BLOCK, "127.0.0.1", BLOCK) for i, r in enumerate(rooms)
+        ]
         begun.extend(members)
         for one in members:
             one.meet([each.member for each in members])
@@ -53,7 +55,8 @@ def data(tmp_path: Path) -> Path:
     return folder
 
 
-def content(folder: Path) -> dict[str, bytes]:
+def content(folder: Path | None) -> dict[str, bytes]:
+    assert folder is not None
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
@@ -73,8 +76,7 @@ def all_at_once(calls: list[Callable[[], object]]) -> None:
 def test_what_fits_comes_from_home_once_and_lies_once_on_each_node(start: Start, data: Path) -> None:
     group = start(20, 20, 20)
     home = FolderHome(str(data))
-    listed = open_home(*home.record)  # type: ignore[arg-type]
-    assert all(one.add("db", home if i else listed) for i, one in enumerate(group))
+    assert all(one.add("db", home) for one in group)
     all_at_once([lambda one=one: one.fill("db") for one in group])  # type: ignore[misc]
     for one in group:
         assert content(one.fill("db")) == content(data)
@@ -83,7 +85,7 @@ def test_what_fits_comes_from_home_once_and_lies_once_on_each_node(start: Start,
     assert moved(group, "home") == total
     assert moved(group, "peers") == moved(group, "served") == 2 * total
     assert all(0 < one.moved["home"] < total for one in group)
-    kept = list(group[0].fill("db").rglob("*"))
+    kept = list((group[0].fill("db") or Path()).rglob("*"))
     assert {stat.S_IMODE(path.stat().st_mode) for path in kept} == {0o700, 0o400}
 
 
@@ -133,11 +135,7 @@ def test_a_lost_peer_costs_time_only(start: Start, data: Path, monkeypatch: pyte
 
 def test_a_server_that_started_again_has_lost_its_volumes(start: Start, data: Path) -> None:
     one, other = start(20, 20)
-    for member in (one, other):
-        member.add("db", FolderHome(str(data)))
-    other.release("db")
-    with pytest.raises(OutsideError, match="volume lost"):
-        other._obtain(one._volumes["db"], 0, is_for_peer=True)
+    one.add("db", FolderHome(str(data)))
     assert content(one.fill("db")) == content(data)  # all from home
     assert one.moved["peers"] == 0
     (again,) = start(20)
@@ -162,6 +160,17 @@ def test_a_program_that_got_the_port_cannot_answer(start: Start, data: Path) -> 
         one.meet([one.member, other.member._replace(port=taken.getsockname()[1])])
         one.add("db", FolderHome(str(data)))
         assert content(one.fill("db")) == content(data)
+
+
+def test_what_is_offered_is_opened_when_it_is_wanted(start: Start, data: Path) -> None:
+    one, other = start(20, 20)
+    for member in (one, other):
+        member.offer([str(data / "a"), str(data / "none")])
+    assert content(one.fill(str(data / "a"))) == {"a": (data / "a").read_bytes()}
+    assert 0 < other.moved["home"] < 7 * BLOCK
+    assert one.fill(str(data / "b")) is None
+    with pytest.raises(OutsideError, match="No such file"):
+        one.fill(str(data / "none"))
 
 
 def test_a_file_that_changes_is_not_mixed(start: Start, data: Path) -> None:
@@ -241,9 +250,8 @@ def test_a_home_by_fsspec(start: Start, data: Path) -> None:
     for name, text in content(data).items():
         MemoryFileSystem().pipe_file(f"/lab/{name}", text)
     (one, other) = start(20, 20)
-    home: Home = open_home("memory://lab")
-    one.add("db", open_home(*home.record))  # type: ignore[arg-type]
-    other.add("db", home)
+    one.add("db", open_home("memory://lab"))
+    other.add("db", open_home("memory://lab"))
     assert content(one.fill("db")) == content(data)
     assert open_home("memory://lab/b").read("b", 1, 4) == (data / "b").read_bytes()[1:4]
 
@@ -271,6 +279,7 @@ def test_it_listens_where_others_are_and_leaves_nothing(start: Start, data: Path
     (one,) = start(20)
     one.add("db", FolderHome(str(data)))
     kept = one.fill("db")
+    assert kept is not None
     one.close()
     assert not kept.exists()
     with pytest.raises(ConnectionRefusedError):
