@@ -23,7 +23,7 @@ from windrow.app.queues import fields_of, no_answer, open_queue
 from windrow.app.requests import follow_requests
 from windrow.app.runs import ROOT, RunPaths, new_run, past_predictions, past_promises
 from windrow.app.sites import OVERHEAD_S, Reached, able_again, placing, site_of
-from windrow.app.space import limit_of, notes_on_space, refuse_far, within_space
+from windrow.app.space import limit_of, notes_on_space, refuse_far, strategy_within_space, within_space
 from windrow.app.strategies import AUTO, find_strategy
 from windrow.app.volumes import notes_on_volumes, refuse_volumes
 from windrow.errors import NothingBegun, OutsideError, UserError
@@ -91,7 +91,7 @@ class RunRequest:
     speculate: bool = False
     delete_intermediate: bool = False
     space: int | None = None
-    space_order: str = "least-need"
+    space_order: str = "auto"
     space_in: tuple[str, int] | None = None
     guarantee: int | None = None
     risk: float = DEFAULT_RISK
@@ -225,8 +225,10 @@ def strategy_of(order: RunRequest, *, starts_at_once: bool = False) -> Strategy:
 
     Where no job ever waits there is nothing to choose: by default everything that is left is one job.
     """
-    if order.strategy == AUTO and _is_plain(order) and (starts_at_once or order.space is not None):
-        return find_strategy("giant")  # with a limit on space one job has all of it (`manager.space`)
+    if order.space is not None and _is_plain(order):
+        return strategy_within_space()
+    if order.strategy == AUTO and _is_plain(order) and starts_at_once:
+        return find_strategy("giant")
     strategy = find_strategy(order.strategy)
     if isinstance(strategy, LooksAhead):
         aim, deadline_s, most = order.objective, order.deadline_s, order.max_nodes

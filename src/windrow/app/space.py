@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from windrow.app.execute import Prepared, RunRequest
     from windrow.pool.folder import PoolFolder
     from windrow.storage.demand import SpaceLimit
+    from windrow.strategies import Strategy
 
 
 def limit_of(order: RunRequest) -> SpaceLimit | None:
@@ -37,6 +38,13 @@ def limit_of(order: RunRequest) -> SpaceLimit | None:
     from windrow.storage.demand import SpaceLimit  # noqa: PLC0415  (few runs have one)
 
     return SpaceLimit(order.space, order.space_order)
+
+
+def strategy_within_space() -> Strategy:
+    """One job at a time has all the space (`manager.space`)."""
+    from windrow.strategies.probing import Probing  # noqa: PLC0415  (few runs have a limit)
+
+    return Probing()
 
 
 def within_space(order: RunRequest, runnable: Runnable, finished: Collection[int] = ()) -> tuple[RunRequest, Runnable]:
@@ -95,7 +103,11 @@ def submitted(folder: PoolFolder, runnable: Runnable) -> int:
 def notes_on_space(prepared: Prepared) -> list[str]:
     """What the user should know of files within a limit."""
     unknown = 0 if prepared.order.space is None else unknown_sizes(prepared.runnable.workflow)
-    return [f"the sizes of {count(unknown, 'file')} are not known: they count as empty until made"] if unknown else []
+    return (
+        [f"the sizes of {count(unknown, 'file')} are not known: a few pipelines go first, to learn them"]
+        if unknown
+        else []
+    )
 
 
 def refuse_far(order: RunRequest) -> None:

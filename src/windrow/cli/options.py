@@ -57,11 +57,11 @@ SPACE = "space", "space_order"
 
 def add_space(parser: _Options) -> None:
     """The space for files."""
-    orders = ("least-need", "depth-first", "breadth-first")
+    orders = ("auto", "least-need", "depth-first", "breadth-first")
     words = "the most that files of the run may take, such as 2TB; tasks start in an order that keeps to it"
     adder(parser)("--space SIZE", size_bytes, help=f"{words} (default: [data] in windrow.toml, or no limit)")
-    words = "what starts first within --space: what needs least more space, a pipeline to its end, or level by level"
-    adder(parser)("--space-order", default="least-need", choices=orders, help=words)
+    words = "what starts first within --space: what needs least more space, a pipeline to its end, level by level, or "
+    adder(parser)("--space-order", default="auto", choices=orders, help=f"{words}whichever ends first as planned")
 
 
 def add_workflow(parser: argparse.ArgumentParser) -> None:

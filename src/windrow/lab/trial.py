@@ -162,9 +162,9 @@ class _Driver:
         number, now = self.number_of[job_id], self.cluster.now_s
         job = self.core.jobs[number]
         if kind is EventKind.STARTED:
-            self.allocations[number] = Allocation(
-                job.plan.nodes, self.core.work.shape, self.core.members(number), space_for(self.core)
-            )
+            shape, members = self.core.work.shape, self.core.members(number)
+            space = space_for(self.core, number, shape)
+            self.allocations[number] = Allocation(job.plan.nodes, shape, members, space)
             actions = self.heard(e.JobStarted(now, number))
             self.start_tasks(number)
             self.perform(actions)

@@ -142,7 +142,7 @@ class Dispatch:
         plan, (shape, _) = core.jobs[number].plan, _shape(core, number)
         folder, hazard = self.folder_of(core, number), core.jobs[number].at.site.hazard
         given_up = sorted(heard.keys() - core.jobs.keys())
-        space = space_for(core, self.sizes, self.attempts)
+        space = space_for(core, number, shape, self.sizes, self.attempts)
         first = min((*core.jobs, *given_up))
         job = JobFile(
             run=self.run,

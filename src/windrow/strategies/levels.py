@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -229,8 +230,8 @@ class Work:
 
             demand = demand_of(self.workflow, members)
             order = demand.order()
-            spaces = [self.space.admission(demand, order) for _ in nodes]
-            played = [lasting_s(count, shape, members, space) for count, space in zip(nodes, spaces, strict=True)]
+            plays = [partial(lasting_s, count, shape, members) for count in nodes]
+            played = [play(self.space.admission(demand, order, play)) for play in plays]
         if None in played:  # or the space will not do any more; the agent tells what cannot start
             played = [lasting_s(count, shape, members) for count in nodes]
         return np.array([NEVER_S if one is None else one for one in played], dtype=np.int64)
@@ -257,9 +258,9 @@ class Work:
 
         members, spans = self._members(tasks), list[tuple[int, float, float]]()
         demand = demand_of(self.workflow, members)
-        space = None if self.space is None else self.space.admission(demand, demand.order())
-        note = lambda *span: spans.append(span)  # noqa: E731
-        lasting_s(nodes, self.nodes_for(tasks)[0], members, space, note)
+        play = partial(lasting_s, nodes, self.nodes_for(tasks)[0], members)
+        space = None if self.space is None else self.space.admission(demand, demand.order(), play)
+        play(space, lambda *span: spans.append(span))
         return over_time(demand, spans)
 
     def are_alike(self, tasks: Ints) -> bool:

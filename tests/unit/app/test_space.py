@@ -44,7 +44,7 @@ def order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunRequest:
 def test_what_cannot_fit_is_refused_with_the_smallest_space_that_would_do(order: RunRequest) -> None:
     prepared = prepare(replace(order, space=14_000_000))
     assert smallest_space(prepared.runnable.workflow) == 14_000_000
-    assert prepared.work.space == SpaceLimit(14_000_000)
+    assert prepared.work.space == SpaceLimit(14_000_000, "auto")
     assert prepared.site.cap == 1, "one job at a time"
     with pytest.raises(UserError, match="need at least 14 MB at a time, but may take 13 MB; give --space 14000000"):
         prepare(replace(order, space=13_000_000))
@@ -99,7 +99,7 @@ def test_workflows_in_a_pool_have_their_space_until_they_end(order: RunRequest, 
 def test_sizes_are_learned_from_earlier_runs(order: RunRequest) -> None:
     order.workflow.write_text(WORKFLOW.replace("10MB", "").replace("1MB", ""))
     first = prepare(replace(order, space=10**9))
-    assert first.notes == ("the sizes of 8 files are not known: they count as empty until made",)
+    assert first.notes == ("the sizes of 8 files are not known: a few pipelines go first, to learn them",)
     history = RunTimes()
     for size in (5e6, 9e6, 7e6):
         history.record([PastRun("w", output_kind("make", 0), size, 1.0), PastRun("w", output_kind("use", 0), 1.0, 1.0)])

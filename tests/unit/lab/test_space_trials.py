@@ -19,8 +19,9 @@ from windrow.model.site import Site
 from windrow.report.run.page import run_page
 from windrow.sim import Cluster
 from windrow.storage.admission import ORDERS
-from windrow.storage.demand import SpaceLimit, demand_of
+from windrow.storage.demand import AUTO, SpaceLimit, demand_of, with_likely_sizes
 from windrow.strategies import Work, whole_seconds
+from windrow.strategies.probing import Probing
 
 
 def pipelines(width: int, depth: int, size: int, run_s: int = 60) -> Workflow:
@@ -88,6 +89,46 @@ def test_trials_keep_to_the_limit(
     demand = demand_of(workflow)
     limit = SpaceLimit(demand.peak(demand.order()) + more, rule)
     assert peak_of(workflow, limit, nodes)[1] <= limit.size
+
+
+@examples(20)
+@drawn(st.integers(2, 5), st.integers(2, 4), st.integers(1, 4), st.integers(0, 60), st.data())
+def test_by_auto_a_trial_ends_as_by_the_best_order(
+    width: int, depth: int, nodes: int, more: int, data: st.DataObject
+) -> None:
+    workflow = pipelines(width, depth, 20)
+    sizes = [File(f.id, data.draw(st.integers(1, 20)), keep=f.keep) for f in workflow.files]
+    workflow = workflow.changed(files=sizes)
+    demand = demand_of(workflow)
+    least = demand.peak(demand.order()) + more
+    by_order = [peak_of(workflow, SpaceLimit(least, rule), nodes)[2] for rule in ORDERS]
+    _, peak, estimate = peak_of(workflow, SpaceLimit(least, AUTO), nodes)
+    assert peak <= least
+    assert estimate == min(by_order)
+
+
+def test_where_sizes_are_unknown_a_few_pipelines_go_first() -> None:
+    workflow = pipelines(6, 3, 0)
+    work = Work(workflow, whole_seconds(workflow), Site.of(6, NodeShape(1)), space=SpaceLimit(100))
+    trial = run_trial(Cluster(nodes=6, policy="fcfs"), workflow, Probing(), work=work, checked=True)
+    plans = [job.plan for job in trial.recorded.story.jobs.values()]
+    assert [len(plan.tasks) for plan in plans] == [6, 12]
+    first = {workflow.ids[task].split("-")[0] for task in plans[0].tasks}
+    assert len(first) == 2
+    known = workflow.changed(files=[File(f.id, 1, keep=f.keep) for f in workflow.files])
+    work = Work(known, whole_seconds(known), Site.of(6, NodeShape(1)), space=SpaceLimit(100))
+    trial = run_trial(Cluster(nodes=6, policy="fcfs"), known, Probing(), work=work, checked=True)
+    assert len(trial.recorded.story.jobs) == 1
+
+
+def test_files_of_which_nothing_is_known_are_like_those_of_their_kind() -> None:
+    workflow = pipelines(3, 2, 0)
+    number = {file.id: f for f, file in enumerate(workflow.files)}
+    likely = with_likely_sizes(workflow, {number["v0"]: 7, number["v1"]: 9})
+    assert [likely[number[f"v{p}"]] for p in range(3)] == [7, 9, 9]
+    assert likely[number["m2-1"]] == 0
+    known = workflow.changed(files=[File(f.id, 5, keep=f.keep) for f in workflow.files])
+    assert with_likely_sizes(known, {number["v0"]: 7}) == {number["v0"]: 7}
 
 
 def test_figures_of_a_campaign_obey_it_too() -> None:
