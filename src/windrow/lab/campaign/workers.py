@@ -183,7 +183,9 @@ class _Tally:
             usual = median(paces.values())
             left_s = sum(weight * paces.get(name, usual) for name, weight in self.left.items()) / self.workers
             end_s = time.monotonic() + left_s
-            self.end_s = end_s if self.end_s is None else self.end_s + _STEP * (end_s - self.end_s)
+            before_s = end_s if self.end_s is None else self.end_s
+            # Smoothed, but not behind the facts where the machine has become slower.
+            self.end_s = max(before_s + _STEP * (end_s - before_s), end_s - left_s / 2)
         self.warm.add(worker)
 
     def progress(self) -> CampaignProgress:
