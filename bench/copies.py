@@ -37,10 +37,10 @@ from windrow.formats import read_runnable  # noqa: E402
 from windrow.lab.virtual.disk import scratch  # noqa: E402
 from windrow.lab.virtual.shell import VirtualRun  # noqa: E402
 from windrow.lab.virtual.world import BEGIN_S, World, empty_queue  # noqa: E402
-from windrow.manager.copying import CopyRules  # noqa: E402
 from windrow.manager.figures import RecordedRun, node_time  # noqa: E402
 from windrow.manager.states import AttemptState  # noqa: E402
 from windrow.manager.story import RunStory  # noqa: E402
+from windrow.manager.terms import CopyRules  # noqa: E402
 from windrow.model.failures import Failures  # noqa: E402
 from windrow.model.hazard import Hazard  # noqa: E402
 from windrow.reproductions.paired import paired_t_test  # noqa: E402

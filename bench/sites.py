@@ -134,7 +134,7 @@ class Run(SitesRun):
 
     def hire(self, *args: object) -> Manager:
         manager = super().hire(*args)  # type: ignore[arg-type]
-        if not self.moves:
+        if manager.moving is not None and not self.moves:
             manager.moving.next_s = float("inf")
         return manager
 

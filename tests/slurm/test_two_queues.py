@@ -8,7 +8,7 @@ import pytest
 from tests.slurm.cluster import SlurmCluster
 from tests.slurm.test_slurm_sites import python_path
 
-from windrow.app import execute
+from windrow.app import execute, sites
 from windrow.app.execute import RunRequest, drive, managed, prepare, start_run
 from windrow.app.runs import RunView
 from windrow.queues.local.queue import LocalQueue
@@ -25,7 +25,8 @@ def test_tasks_of_one_run_go_to_the_local_queue_and_to_slurm(
         monkeypatch.setenv(name, str(tmp_path / place))
     here = LocalQueue(tmp_path / "state" / "windrow", nodes=2, idle_s=1)
     queues: dict[str, Queue] = {"here": here, "slurm": SlurmQueue(env={**slurm.env, **python_path()})}
-    monkeypatch.setattr(execute, "open_queue", lambda name, _shell=None: queues[name])
+    for module in (execute, sites):
+        monkeypatch.setattr(module, "open_queue", lambda name, _shell=None: queues[name])
     rows = [
         "{id: a, command: echo a >> ran, runtime: 2s}",
         "{id: b, command: echo b >> ran, runtime: 2s, nodes: 4, after: [a]}",

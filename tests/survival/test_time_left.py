@@ -10,8 +10,8 @@ from tests.survival.test_out_of_order import InTwo
 from tests.survival.toy import BEGIN_S, VirtualRun, braid, toy
 
 from windrow.manager.journal import PredictedStart
+from windrow.manager.time_left import time_left_s
 from windrow.queues.port import JobState
-from windrow.report.run.time_left import time_left_s
 from windrow.strategies import Strategy
 
 TASK_S = 10

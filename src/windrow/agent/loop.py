@@ -25,9 +25,10 @@ from windrow.agent.event_file import DONE, NOTICED, OUT_OF_TIME, Writer, node_lo
 from windrow.agent.folder import RunFolder
 from windrow.agent.hosts import Hosts, queue_id
 from windrow.agent.job_file import JobFile, TaskSpec, read_job
+from windrow.agent.machine import SHARES
 from windrow.agent.order import Order, Result, absolute, order_for
 from windrow.agent.outputs import delete
-from windrow.agent.shares import LOOK_EVERY_S, VARIABLE, Shares
+from windrow.agent.shares import LOOK_EVERY_S, Shares
 from windrow.agent.signals import SteadyClock, Wake
 from windrow.errors import WindrowError
 from windrow.model.cause import Cause
@@ -93,7 +94,7 @@ class Loop:
         """The job from its start to its end, turn by turn; after each, how long to wait for news before the next."""
         try:
             self._desk.begin(self._clock.now())
-            if book := os.environ.get(VARIABLE):
+            if book := os.environ.get(SHARES):
                 self._shares = Shares(book, self._job.shape)
             self._crew.reach()
             why, self.exit_code = yield from self._work()

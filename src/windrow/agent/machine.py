@@ -2,7 +2,8 @@
 
 Cores are those that the process may run on, within the CPU quota of its control groups (versions 1 and 2); memory is
 the machine's, within their memory limit. A container therefore has what it was given, not what its host has. GPUs are
-those that its environment names, else NVIDIA's devices.
+those that its environment names, else NVIDIA's devices; they go by their places among those, from 0. Their names are
+what the environment calls them: the batch system may have given this job some of several.
 
 Whether the kernel killed something because memory ran out is told by a counter of the control group that confines it,
 which covers all that runs below. Where there is none, or it cannot be read, nothing is claimed.
@@ -12,12 +13,18 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from windrow.agent.gpus import visible
 from windrow.model.resources import GPUS, NodeShape
+
+SHARES = "WINDROW_SHARES"
+"""The variable that names the file by which agents share a machine (`shares`)."""
+SHOWN_BY = ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "ZE_AFFINITY_MASK")
+"""What programs for NVIDIA, AMD and Intel devices read."""
+_SAID_BY = (*SHOWN_BY, "SLURM_STEP_GPUS", "SLURM_JOB_GPUS", "GPU_DEVICE_ORDINAL")
+_NONE = ("", "-1", "NoDevFiles")
 
 _GROUPS = Path("/sys/fs/cgroup")
 _OWN = Path("/proc/self/cgroup")
@@ -125,3 +132,25 @@ def _text(file: Path) -> str:
         return file.read_text()
     except OSError:
         return ""
+
+
+def visible(environ: Mapping[str, str]) -> list[str] | None:
+    """The names of the GPUs that are seen there; None where nothing says which."""
+    said = next((environ[name] for name in _SAID_BY if name in environ), None)
+    return None if said is None else _names(said)
+
+
+def shown(environ: Mapping[str, str], gpus: Sequence[int]) -> dict[str, str]:
+    """The variables by which a program sees these GPUs of a node with this environment, and no others."""
+    found = visible(environ) or []
+    each = {variable: _names(environ.get(variable, "")) or found for variable in SHOWN_BY}
+    return {variable: ",".join(name_of(gpu, names) for gpu in gpus) for variable, names in each.items()}
+
+
+def name_of(gpu: int, names: Sequence[str]) -> str:
+    """What a GPU is called; its place, where it has no name."""
+    return names[gpu] if gpu < len(names) else str(gpu)
+
+
+def _names(said: str) -> list[str]:
+    return [name for name in (word.strip() for word in said.split(",")) if name not in _NONE]

@@ -23,8 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from windrow.agent import mounts
-from windrow.agent.gpus import shown
-from windrow.agent.machine import MemoryKills, takers
+from windrow.agent.machine import MemoryKills, shown, takers
 from windrow.agent.order import Order, Result
 from windrow.agent.outputs import Outputs
 from windrow.agent.piped import RESET

@@ -21,16 +21,13 @@ import time
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from windrow.agent.gpus import name_of, visible
 from windrow.agent.job_file import tuples
-from windrow.agent.machine import Identity, identity, this_machine
+from windrow.agent.machine import Identity, identity, name_of, this_machine, visible
 from windrow.files import disk_faults
 from windrow.model.nodes import NOTHING, Need
 from windrow.model.packing import Packing
 from windrow.model.resources import GPUS, NodeShape
 
-VARIABLE = "WINDROW_SHARES"
-"""Names the file, where agents share a machine."""
 LOOK_EVERY_S = 0.05
 """How often an agent looks that others keep waiting."""
 _UNLIMITED = 1 << 62

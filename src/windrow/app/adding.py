@@ -19,9 +19,8 @@ from windrow.errors import UserError
 from windrow.forecast.runtimes import DEFAULT_RISK
 from windrow.formats import read_addition
 from windrow.formats.disk import read_bytes
-from windrow.manager.changes import write_inputs
 from windrow.manager.events import TasksAdded
-from windrow.records.runnable_file import record_of
+from windrow.records.runnable_file import record_of, write_inputs
 
 
 def prepare_addition(told: RunView, file: Path, *, guess_s: float = GUESS_S, risk: float = DEFAULT_RISK) -> TasksAdded:

@@ -20,13 +20,14 @@ from windrow.app.runs import RunPaths, RunView, all_runs, facts_of, find_own_run
 from windrow.errors import InputError, UserError, WindrowError
 from windrow.formats import read_runnable as read_workflow_file
 from windrow.manager import events as e
-from windrow.manager.changes import Changes, changes, inputs_at, made_files, outside_inputs
+from windrow.manager.changes import Changes, changes
 from windrow.manager.journal import Record, RunJournal
 from windrow.manager.lost_files import LostFile, lost_files
 from windrow.manager.states import AttemptState, TaskState
 from windrow.manager.story import Kept
 from windrow.model import WorkflowError
 from windrow.records.lock import RunLock
+from windrow.records.runnable_file import inputs_at, made_files, outside_inputs
 from windrow.storage.lifetimes import without_intermediate
 
 

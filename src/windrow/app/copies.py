@@ -9,16 +9,21 @@ from typing import TYPE_CHECKING
 from windrow.agent.folder import RunFolder
 from windrow.app.runs import ROOT
 from windrow.errors import UserError
-from windrow.manager.copying import MOST, CopyRules, chains_s
+from windrow.manager.copying import MOST, chains_s
 from windrow.manager.dispatch import Dispatch
+from windrow.manager.terms import CopyRules
 from windrow.model import Runnable, Step
 from windrow.model.wording import count, node_span
-from windrow.strategies.base import Strategy
-from windrow.strategies.copied import Copied
 from windrow.strategies.levels import Work
 
 if TYPE_CHECKING:
     from windrow.app.execute import Prepared, RunRequest
+
+
+def uncopied(prepared: Prepared) -> list[str]:
+    """Tasks of which there can be no copies, where there are to be some."""
+    ids = prepared.runnable.workflow.ids
+    return [ids[task] for task, may in enumerate(prepared.copyable) if not may]
 
 
 def copyable(runnable: Runnable) -> list[bool]:
@@ -36,7 +41,7 @@ def options_of(order: RunRequest) -> str:
 def notes_on_copies(prepared: Prepared) -> tuple[str, ...]:
     """What the user should know of copies before a run: tasks that have none, and the price."""
     named, rules, steps = options_of(prepared.order), prepared.order.rules, prepared.runnable.steps
-    alone = prepared.uncopied
+    alone = uncopied(prepared)
     notes = (said_of(alone, len(steps), named),) if named and alone else ()
     if not rules.are_needed(steps):
         return notes
@@ -57,13 +62,8 @@ def refuse_copies(prepared: Prepared) -> None:
     if needed > cap:
         asked = f"--copies {order.copies}" if order.copies > 1 else named or "replicas"
         raise UserError(f"{asked} needs {needed} jobs at a time, but the cap is {cap}; raise --cap")
-    if named and len(prepared.uncopied) == (of := len(prepared.times)):
-        raise UserError(f"{said_of(prepared.uncopied, of, named)}; leave {named} out")
-
-
-def with_copies(strategy: Strategy, copies: int, dispatch: Dispatch) -> Strategy:
-    """The strategy, with each of its jobs submitted that many times."""
-    return Copied(strategy, copies, dispatch.may_copy) if copies > 1 else strategy
+    if named and len(alone := uncopied(prepared)) == (of := len(prepared.times)):
+        raise UserError(f"{said_of(alone, of, named)}; leave {named} out")
 
 
 @dataclass(frozen=True, slots=True)

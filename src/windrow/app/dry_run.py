@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 
 from windrow.agent.folder import RunFolder
-from windrow.app.copies import with_copies
 from windrow.app.execute import Prepared, strategy_of, twin_of
 from windrow.app.runs import ROOT
 from windrow.app.sites import Reached
@@ -25,6 +24,7 @@ from windrow.manager.dispatch import Dispatch
 from windrow.queues.port import QueueError
 from windrow.strategies.base import Decision, LooksAhead
 from windrow.strategies.choosing import Offer, Way, choose, frontier
+from windrow.strategies.copied import copied
 from windrow.strategies.levels import works
 
 
@@ -65,7 +65,7 @@ def dry_run(prepared: Prepared, root: Path = ROOT) -> DryRun:
         place: Mirror(place, folder, dict, f"{at}/runs/{workflow.name}-N", ("python3",)) for place, at in places.items()
     }
     dispatch = Dispatch(folder, prepared.runnable, "UID", workflow.name, mirrors=mirrors)
-    name, decision = choose(with_copies(strategy, order.copies, dispatch), offers, order.objective, silent)
+    name, decision = choose(copied(strategy, order.copies, dispatch.may_copy), offers, order.objective, silent)
     core.handle(e.JobsPlanned(now, decision, name))
     specs = [dispatch.spec(core, number) for number in core.jobs]
     named = {offer.name: offer for offer in offers}

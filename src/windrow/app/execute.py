@@ -13,44 +13,40 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 import numpy as np
 
 from windrow.app import live_runs
-from windrow.app.copies import copyable, notes_on_copies, refuse_copies, with_copies
 from windrow.app.learning import FirstPromise, Learning, Place, TaskErrors, earlier_errors
-from windrow.app.queues import fields_of, no_answer, open_queue
+from windrow.app.queues import no_answer, open_queue
 from windrow.app.requests import follow_requests
 from windrow.app.runs import ROOT, RunPaths, new_run, past_predictions, past_promises
-from windrow.app.sites import OVERHEAD_S, Reached, able_again, placing, site_of
+from windrow.app.sites import OVERHEAD_S, Reached, able_again, placing, reach, sites_again
 from windrow.app.space import limit_of, notes_on_space, refuse_far, strategy_within_space, within_space
 from windrow.app.strategies import AUTO, find_strategy
-from windrow.app.volumes import notes_on_volumes, refuse_volumes
 from windrow.errors import NothingBegun, OutsideError, UserError
 from windrow.forecast.base import Forecaster
-from windrow.forecast.best_effort import filled, known_hazard, past_waits
+from windrow.forecast.best_effort import filled, past_waits
 from windrow.forecast.ledger import promised_too_much
 from windrow.forecast.runtimes import DEFAULT_RISK, FilledTime, RunTimes, Source
 from windrow.forecast.waits import FromHistory, History
 from windrow.formats import read_runnable as read_workflow_file
 from windrow.manager import events as e
-from windrow.manager.changes import write_inputs
-from windrow.manager.copying import CopyRules
 from windrow.manager.core import Core
 from windrow.manager.dispatch import Dispatch
 from windrow.manager.journal import Record, RunJournal
 from windrow.manager.losses import PATIENCE
 from windrow.manager.manager import Manager
 from windrow.manager.outpost import Outpost
-from windrow.manager.terms import Terms
+from windrow.manager.terms import CopyRules, Terms
 from windrow.model import Runnable
 from windrow.model.runnable import refuse_missing_inputs
 from windrow.model.site import Site
-from windrow.queues.port import Checked, Limits, Queue, QueueError, place_of
+from windrow.queues.port import Checked, Limits, Queue, QueueError
 from windrow.records.lock import RunLock
-from windrow.records.runnable_file import read_runnable, record_of, write_runnable
+from windrow.records.runnable_file import read_runnable, record_of, write_inputs, write_runnable
 from windrow.storage.lifetimes import without_intermediate
 from windrow.strategies.base import LooksAhead, Objective, Strategy
+from windrow.strategies.copied import copied
 from windrow.strategies.levels import Mask, Work, whole_seconds, works
 from windrow.version import __version__
 
@@ -103,6 +99,10 @@ class RunRequest:
         """When tasks that run get copies."""
         return CopyRules(self.reliability, self.speculate)
 
+    def may_copy(self, runnable: Runnable) -> bool:
+        """Whether tasks may be in several jobs at a time."""
+        return self.copies > 1 or self.rules.are_needed(runnable.steps)
+
 
 @dataclass(frozen=True)
 class Prepared:
@@ -139,22 +139,34 @@ class Prepared:
         several = len(self.sites) > 1
         told = [(f"{one.site.name}: " if several else "", one.queue) for one in self.sites]
         notes = tuple(name + note for name, queue in told if isinstance(queue, Checked) for note in queue.notes)
-        notes += self.silent
-        if self.limits.narrow and self._could_be_wider:
-            notes = (*notes, self.limits.narrow)
-        return (*notes, *notes_on_copies(self), *notes_on_space(self), *notes_on_volumes(self))
+        notes += (*self.silent, *[self.limits.narrow] * bool(self.limits.narrow and self._could_be_wider))
+        if self._has_seldom:
+            from windrow.app.copies import notes_on_copies  # noqa: PLC0415
+            from windrow.app.volumes import notes_on_volumes  # noqa: PLC0415
+
+            notes += (*notes_on_copies(self), *notes_on_volumes(self))
+        return (*notes, *notes_on_space(self))
+
+    @property
+    def _has_seldom(self) -> bool:
+        """Whether there are copies or volumes, which most runs do without."""
+        return self.order.may_copy(self.runnable) or any(step.mounts for step in self.runnable.steps)
+
+    def refuse_seldom(self) -> None:
+        """UserError where it could not have them."""
+        if self._has_seldom:
+            from windrow.app.copies import refuse_copies  # noqa: PLC0415
+            from windrow.app.volumes import refuse_volumes  # noqa: PLC0415
+
+            refuse_copies(self)
+            refuse_volumes(self)
 
     @cached_property
     def copyable(self) -> list[bool]:
         """Which tasks several jobs may run at the same time."""
-        return copyable(self.runnable)
+        from windrow.app.copies import copyable  # noqa: PLC0415
 
-    @cached_property
-    def uncopied(self) -> tuple[str, ...]:
-        """Tasks of which there can be no copies, where there are to be some."""
-        is_asked = self.order.copies > 1 or self.order.rules.are_needed(self.runnable.steps)
-        ids = self.runnable.workflow.ids
-        return tuple(ids[task] for task, may in enumerate(self.copyable) if not may) if is_asked else ()
+        return copyable(self.runnable)
 
     @property
     def work(self) -> Work:
@@ -195,7 +207,7 @@ def prepare(order: RunRequest, runnable: Runnable | None = None, finished: Colle
     for name in (order.on, *order.also):
         queue = open_queue(name, order.shell if name == order.on else None)
         try:
-            sites.append(_reached(order, name, queue, queue.limits()))
+            sites.append(reach(order, name, queue, queue.limits()))
         except QueueError as error:
             silent.append(str(no_answer(name, error)))
     if not sites:
@@ -210,8 +222,7 @@ def prepare(order: RunRequest, runnable: Runnable | None = None, finished: Colle
         paths_of(runnable, os.path.isfile)  # refuses what could not be found there
     able = placing(sites, runnable.workflow, runnable.steps)
     prepared = Prepared(order, runnable, times, terms_for(order, runnable), tuple(sites), able, tuple(silent))
-    refuse_copies(prepared)
-    refuse_volumes(prepared)
+    prepared.refuse_seldom()
     return prepared
 
 
@@ -242,13 +253,6 @@ def strategy_of(order: RunRequest, *, starts_at_once: bool = False) -> Strategy:
 def terms_for(order: RunRequest, runnable: Runnable) -> Terms:
     """The user's wishes. Tasks that are asked for checkpoints before an end should have ended by then."""
     return Terms(margin=order.margin, overhead_s=OVERHEAD_S + runnable.notice_s(), patience=PATIENCE)
-
-
-def _reached(order: RunRequest, name: str, queue: Queue, limits: Limits, place: str = "") -> Reached:
-    site, place = site_of(name, limits, queue, cap=order.cap, max_nodes=order.max_nodes), place or place_of(queue)
-    learned, said = known_hazard(place, time.time()), site.hazard.preemption_rate
-    site = replace(site, hazard=replace(learned, preemption_rate=said or learned.preemption_rate))
-    return Reached(site, limits, queue, place, order.workflow, order.max_nodes)
 
 
 def start_run(
@@ -367,7 +371,7 @@ def _manager(paths: RunPaths, journal: RunJournal, promise: FirstPromise) -> Man
     facts = journal.facts()
     runnable = read_runnable(paths.workflow)
     order = order_of_run(facts)
-    sites, waits = _sites_again(order, facts), past_waits()
+    sites, waits = sites_again(order, facts), past_waits()
     transfers = None
     if "far" in facts:
         from windrow.app.far import transfers_of  # noqa: PLC0415
@@ -383,7 +387,7 @@ def _manager(paths: RunPaths, journal: RunJournal, promise: FirstPromise) -> Man
         runnable,
         facts["uid"],
         paths.name,
-        copies=order.copies > 1 or order.rules.are_needed(runnable.steps),
+        copies=order.may_copy(runnable),
         offers=order.rules.are_needed(runnable.steps),
         mirrors=transfers.mirrors if transfers else {},
     )
@@ -399,7 +403,7 @@ def _manager(paths: RunPaths, journal: RunJournal, promise: FirstPromise) -> Man
         folder=paths.folder,
         journal=journal,
         core=core,
-        strategy=with_copies(strategy, order.copies, dispatch),
+        strategy=copied(strategy, order.copies, dispatch.may_copy),
         dispatch=dispatch,
         copies=order.rules,
         outposts=[_outpost(reached, root, waits, errors) for reached in sites],
@@ -407,24 +411,6 @@ def _manager(paths: RunPaths, journal: RunJournal, promise: FirstPromise) -> Man
         on_records=lambda records: _tell(hearers, records),
         transfers=transfers,
     )
-
-
-def _sites_again(order: RunRequest, facts: Mapping[str, Any]) -> list[Reached]:
-    """The sites of a run that has started. If there are several, one that does not answer is taken as recorded."""
-    if not order.also:
-        queue = open_queue(order.on, order.shell)
-        return [_reached(order, order.on, queue, queue.limits(), facts.get("place", ""))]
-    from windrow.queues.apart import apart  # noqa: PLC0415  (most runs have one site)
-
-    sites = []
-    for told in facts["sites"]:
-        queue = open_queue(told["name"], told["shell"])
-        queue = queue if fields_of(told["name"]).get("files") else apart(queue, {"place": told["place"]})
-        limits = msgspec.convert(told["limits"], Limits)
-        with suppress(QueueError):
-            limits = queue.limits()
-        sites.append(_reached(order, told["name"], queue, limits, told["place"]))
-    return sites
 
 
 def _outpost(reached: Reached, root: Path, waits: History | None, errors: TaskErrors | None) -> Outpost:

@@ -262,6 +262,32 @@ class RunView(JournalView[RunJournal]):
             space=SpaceLimit(size, self.facts.get("space_order", "")) if (size := self.facts.get("space")) else None,
         )
 
+    def left_s(self, now_s: float) -> float | None:
+        """How long the run will need yet. None where that is unknown: nothing is done, and run times are guesses."""
+        from windrow.manager.time_left import time_left_s  # noqa: PLC0415
+
+        facts, story = self.facts, self.story
+        if facts.get("guesses", 0) >= len(story.tasks) and not story.count(TaskState.FINISHED):
+            return None
+        return time_left_s(story, self.predictions(), int(facts.get("node_cores") or 1), now_s)
+
+    def missed_by_s(self, end_s: float) -> float | None:
+        """By how much the run is, or was, late; None where it has no deadline or is in time."""
+        deadline_s, begun_s = self.facts.get("deadline_s"), self.story.begun_s
+        late_s = 0.0 if deadline_s is None or begun_s is None else end_s - begun_s - deadline_s
+        return late_s if late_s > 0 else None
+
+    def warnings(self) -> list[str]:
+        """What keeps the run from going on while it is meant to."""
+        if self.state not in (RunState.RUNNING, RunState.INTERRUPTED):
+            return []
+        found = [self.trouble_with_queue] if self.state == RunState.RUNNING else []
+        if any(job.reason for job in self.story.jobs.values()):
+            from windrow.manager.waiting import nothing_can_start  # noqa: PLC0415
+
+            found.append(nothing_can_start(self.story))
+        return [f"warning: {words}" for words in found if words]
+
     def predictions(self) -> list[PredictedStart]:
         """What forecasters said of the run's jobs."""
         return self._journal.predictions()

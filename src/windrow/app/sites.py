@@ -1,22 +1,30 @@
 """The sites of a run: a queue for each, within what the user wants of it. What could never run there is refused."""
 
+from __future__ import annotations
+
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from windrow.agent.machine import this_machine
 from windrow.app.queues import fields_of, open_queue
 from windrow.errors import UserError, WindrowError
+from windrow.forecast.best_effort import known_hazard
 from windrow.model import Step, Workflow, format_duration
 from windrow.model.resources import GPUS
 from windrow.model.site import NodeKind, Site
-from windrow.queues.port import Checked, Limits, Queue
+from windrow.queues.port import Checked, Limits, Queue, QueueError, place_of
 from windrow.strategies.levels import Mask, able, misfits, missing
+
+if TYPE_CHECKING:
+    from windrow.app.execute import RunRequest
 
 Ints = NDArray[np.int64]
 
@@ -204,3 +212,29 @@ def able_again(facts: Mapping[str, Any], tasks: int) -> Sequence[int] | Mask:
     for row, unable in zip(able, facts["unable"], strict=True):
         row[unable] = False
     return able
+
+
+def reach(order: RunRequest, name: str, queue: Queue, limits: Limits, place: str = "") -> Reached:
+    """The site behind a queue that has answered."""
+    site, place = site_of(name, limits, queue, cap=order.cap, max_nodes=order.max_nodes), place or place_of(queue)
+    learned, said = known_hazard(place, time.time()), site.hazard.preemption_rate
+    site = replace(site, hazard=replace(learned, preemption_rate=said or learned.preemption_rate))
+    return Reached(site, limits, queue, place, order.workflow, order.max_nodes)
+
+
+def sites_again(order: RunRequest, facts: Mapping[str, Any]) -> list[Reached]:
+    """The sites of a run that has started. If there are several, one that does not answer is taken as recorded."""
+    if not order.also:
+        queue = open_queue(order.on, order.shell)
+        return [reach(order, order.on, queue, queue.limits(), facts.get("place", ""))]
+    from windrow.queues.apart import apart  # noqa: PLC0415  (most runs have one site)
+
+    sites = []
+    for told in facts["sites"]:
+        queue = open_queue(told["name"], told["shell"])
+        queue = queue if fields_of(told["name"]).get("files") else apart(queue, {"place": told["place"]})
+        limits = msgspec.convert(told["limits"], Limits)
+        with suppress(QueueError):
+            limits = queue.limits()
+        sites.append(reach(order, told["name"], queue, limits, told["place"]))
+    return sites

@@ -20,7 +20,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn, Protocol, cast
 
-from windrow.cli import progress, terminal
+from windrow.cli import terminal
 from windrow.errors import UserError, WindrowError, unknown_name
 from windrow.version import __version__
 
@@ -141,8 +141,23 @@ def _run(argv: Sequence[str]) -> int:
     if chosen is None:  # only options stood in front, or nothing at all
         parser.print_help()
         return 0
-    progress.announce_compiling()
+    _announce_compiling()
     return _module(chosen).run(args) or 0
+
+
+def _announce_compiling() -> None:
+    """From now on, say what is compiled. Kernels, which most commands do without, log it."""
+    import logging
+
+    class Announcing(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            from windrow.cli.progress import say_compiling
+
+            say_compiling(record.getMessage())
+
+    kernels = logging.getLogger("windrow.kernels.jit")
+    kernels.setLevel(logging.INFO)
+    kernels.handlers[:] = [Announcing()]
 
 
 def _parser(chosen: str | None) -> Parser:

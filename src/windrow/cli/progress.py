@@ -34,16 +34,11 @@ COMPILED = {
 }
 
 
-def announce_compiling() -> None:
-    """From now on, say what is compiled, and about how long that takes: at its first use, once for each version."""
-    from windrow.kernels import jit
-
-    def say(kernel: str) -> None:
-        if kernel in COMPILED:
-            what, seconds = COMPILED[kernel]
-            terminal.say(f"compiling {what} (once per version, about {seconds} s) ...")
-
-    jit.hearers[:] = [say]
+def say_compiling(kernel: str) -> None:
+    """Say what is about to be compiled, and about how long that takes: at its first use, once for each version."""
+    if kernel in COMPILED:
+        what, seconds = COMPILED[kernel]
+        terminal.say(f"compiling {what} (once per version, about {seconds} s) ...")
 
 
 @contextmanager

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 from windrow.cli import run_screen, terminal
 from windrow.manager.states import JobStage, TaskState
 from windrow.model.wording import count
-from windrow.report.run.standing import warnings as warnings_of
 
 if TYPE_CHECKING:
     from windrow.app.runs import RunView
@@ -88,7 +87,7 @@ class _Lines:
         self._done = 0
 
     def _say_why(self, number: int, job: JobStory) -> None:
-        from windrow.report.run.explanation import waits_because
+        from windrow.manager.waiting import waits_because
 
         because = waits_because(job)
         if (number, because) not in self._reasons and len(self._reasons) < _MOST_REASONS:
@@ -110,7 +109,7 @@ class _Lines:
             if task.state is TaskState.FAILED and number not in self._failed:
                 self._failed.add(number)
                 self._say(f"task {told.runnable.workflow.ids[number]} failed: {task.attempts[-1].why}")
-        warnings = warnings_of(told)
+        warnings = told.warnings()
         for words in [words for words in warnings if words not in self._warnings]:
             if told.trouble_with_queue and words.endswith(told.trouble_with_queue):
                 self._say(words)

@@ -43,7 +43,6 @@ def span(seconds: float) -> str:
 def summary(told: RunView, now_s: float) -> list[str]:
     """The run in a few lines."""
     from windrow.app.runs import sites_of
-    from windrow.report.run.standing import left_s, missed_by_s, warnings
 
     story, facts = told.story, told.facts
     total, done = len(story.tasks), story.count(TaskState.FINISHED)
@@ -56,17 +55,17 @@ def summary(told: RunView, now_s: float) -> list[str]:
         f"tasks {'█' * full}{'░' * (_BAR - full)} {done}/{total}" + (f"   ({counts})" if counts else ""),
     ]
     if story.begun_s is not None:
-        ahead = left_s(told, now_s) if told.state == RunState.RUNNING else None
+        ahead = told.left_s(now_s) if told.state == RunState.RUNNING else None
         time_left = f", about {span(ahead)} left" if ahead is not None else ""
         lines.append(f"started {clock(story.begun_s)}, {_gone(told.state, end - story.begun_s)}{time_left}")
     lines += _waits(told, end) if told.state not in ACTIVE else []
     lines += _by_site(story, end)
     lines += _failures(told)
-    if (late_s := missed_by_s(told, end)) is not None:
+    if (late_s := told.missed_by_s(end)) is not None:
         lines.append(f"missed its deadline of {span(facts['deadline_s'])} by {span(late_s)}")
     for node in story.avoidance.at(now_s) if told.state == RunState.RUNNING else ():
         lines.append(f"avoiding {node.node} until {clock(node.until_s)}: {node.why}")
-    lines += warnings(told)
+    lines += told.warnings()
     if story.trouble:
         lines.append(f"gave up: {story.trouble}")
     if told.state == RunState.FAILED:
@@ -147,7 +146,7 @@ def job_rows(told: RunView, now_s: float, most: int | None = _SHOWN_JOBS) -> tup
 
 
 def _row(number: int, job: JobStory, story: RunStory, now_s: float) -> list[str]:
-    from windrow.report.run.explanation import waits_because
+    from windrow.manager.waiting import waits_because
 
     done = sum(
         any(a.job == number and a.outcome is AttemptState.FINISHED for a in story.tasks[t].attempts)

@@ -85,7 +85,7 @@ def read_scenario(args: argparse.Namespace) -> Scenario:
     from windrow.formats import read_log, read_workflow
     from windrow.formats.failure_log import read_failures
     from windrow.lab.scenario import Scenario, embedded_log
-    from windrow.manager.copying import CopyRules
+    from windrow.manager.terms import CopyRules
     from windrow.model import NodeShape
     from windrow.sim.settings import ClusterSettings
 

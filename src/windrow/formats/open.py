@@ -1,11 +1,17 @@
 """From a file's name to the right reader or writer. The suffix decides; `.gz` after it says only that it is packed."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from windrow.errors import STEERING, InputError, UserError
 from windrow.formats.disk import AnyPath, format_suffix
-from windrow.model import Log, Runnable, Workflow, WorkflowError
+from windrow.model import Runnable, Workflow, WorkflowError
+
+if TYPE_CHECKING:
+    from windrow.model import Log
 
 _WORKFLOWS = (".json", ".dax", ".xml", ".yaml", ".yml")
 _LOGS = (".swf", ".txt")  # all are SWF

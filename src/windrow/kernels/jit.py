@@ -12,6 +12,7 @@ stale is ever loaded, and a read-only installation needs no special care.
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -23,6 +24,7 @@ from typing import Any, ClassVar, TypeVar, cast
 from windrow.files import held
 from windrow.places import NoHome, user_folder
 
+logger = logging.getLogger(__name__)
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -65,10 +67,6 @@ def _is_cold() -> bool:
     return not is_compiled("play.rollout")
 
 
-hearers: list[Callable[[str], None]] = []
-"""They hear the name of each kernel (`advance.advance`) that is about to be compiled, which takes its time."""
-
-
 class Kernel:
     """A function to be compiled when it is first called.
 
@@ -98,8 +96,7 @@ class Kernel:
         folder = cache_folder()
         if is_compiled(self.name):
             return linking.compiled(self.function, folder)
-        for hear in hearers:
-            hear(self.name)
+        logger.info(self.name)  # (`advance.advance`); it takes its time
         with _alone(folder):
             return linking.compiled(self.function, folder, args)
 

@@ -18,10 +18,9 @@ from windrow.kernels.run import tables as b
 from windrow.kernels.run import trial
 from windrow.kernels.run.requests import submit_job
 from windrow.lab.trial import Additions, Trial, grown, run_trial
-from windrow.manager.copying import NO_COPIES, CopyRules
 from windrow.manager.figures import attempt_s, attempts, node_time, queue_waits_s, visible_wait_s
 from windrow.manager.states import AttemptState
-from windrow.manager.terms import Terms
+from windrow.manager.terms import NO_COPIES, CopyRules, Terms
 from windrow.model import Workflow
 from windrow.model.cause import Cause
 from windrow.model.failures import NO_FAILURES, Failures

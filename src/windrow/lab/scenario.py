@@ -15,8 +15,7 @@ import numpy as np
 
 from windrow.errors import UserError
 from windrow.lab.trial import Ints, Trial, run_trial
-from windrow.manager.copying import NO_COPIES, CopyRules
-from windrow.manager.terms import Terms
+from windrow.manager.terms import NO_COPIES, CopyRules, Terms
 from windrow.model import Log, NodeShape, Workflow, format_duration
 from windrow.model.failures import NO_FAILURES, Failures
 from windrow.model.site import Site

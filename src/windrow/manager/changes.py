@@ -7,21 +7,16 @@ task needs (time, cores, memory, retries) may change. Tasks are the same where t
 A run keeps the shell that it began with: where an old run used another default shell than new ones do, the default
 shell of the new file is taken for the old one.
 
-All is pure but `write_inputs`, which keeps how what a run reads and does not make was when the run began.
+All is pure.
 """
 
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable, Container, Iterator
-from contextlib import suppress
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from pathlib import Path, PurePath
-
-import msgspec
 
 from windrow.model import Runnable, Step
-from windrow.records.runnable_file import as_json, write_private
 
 _OLD_SHELL = ("/bin/sh", "-c")
 _STRICT = (("-euo", "pipefail", "-c"), ("-eu", "-c"))
@@ -100,44 +95,6 @@ def changes(old: Runnable, new: Runnable, is_done: Callable[[int], bool], find_c
         removed=tuple(name for name in old_number if name not in now),
         is_same=is_same and set(old_number) == now and not again and not dependents,
     )
-
-
-def outside_inputs(runnable: Runnable, task: int, made: Container[str] = ()) -> Iterator[tuple[str, Path]]:
-    """The files that the task reads and no task makes: their names in the workflow, and where they are."""
-    workflow = runnable.workflow
-    for f in workflow.inputs.of(task).tolist():
-        name = workflow.files[f].id
-        if not any(str(place) in made for place in (PurePath(name), *PurePath(name).parents)):
-            yield name, Path(runnable.steps[task].workdir, name)
-
-
-def write_inputs(path: Path, runnable: Runnable) -> None:
-    """Write down size and time of all outside inputs, so that a change is seen however old the new file is.
-
-    What was written down before stays.
-    """
-    before, found = inputs_at(path), dict[str, tuple[int, int]]()
-    made = made_files(runnable)
-    for task in range(len(runnable.workflow)):
-        for _, place in outside_inputs(runnable, task, made):
-            with suppress(OSError):
-                seen = place.stat()
-                found[str(place)] = (seen.st_size, seen.st_mtime_ns)
-    write_private(path, as_json(found | before))
-
-
-def inputs_at(path: Path) -> dict[str, tuple[int, int]]:
-    """What was written down; nothing where there is no such file (older versions kept none)."""
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=dict[str, tuple[int, int]])
-    except (OSError, msgspec.DecodeError):
-        return {}
-
-
-def made_files(runnable: Runnable) -> frozenset[str]:
-    """The names of all files that tasks make."""
-    workflow = runnable.workflow
-    return frozenset(workflow.files[f].id for f in workflow.outputs.index.tolist())
 
 
 def _difference(old: Runnable, before: int, new: Runnable, task: int) -> str | None:

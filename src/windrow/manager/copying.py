@@ -18,7 +18,7 @@ Rule 4: pure but for `wait_s`; what is decided is journaled as any decision.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import ceil, inf, prod
 from typing import NamedTuple
@@ -27,6 +27,7 @@ import numpy as np
 
 from windrow.manager.beliefs import AtSite
 from windrow.manager.core import Core
+from windrow.manager.terms import CopyRules
 from windrow.model import Step, format_duration
 from windrow.model.graph import Adjacency
 from windrow.model.wording import listed
@@ -37,31 +38,6 @@ MOST = 3
 LATE = 1.5
 OFFER_S = 6
 """How long agents have to take a copy before it is submitted; they look every second."""
-
-
-@dataclass(frozen=True, slots=True)
-class CopyRules:
-    """What the user wants beside the `replicas` of tasks. A `reliability` of 0 asks for nothing."""
-
-    reliability: float = 0.0
-    speculate: bool = False
-
-    def __bool__(self) -> bool:
-        """Whether any task may get copies."""
-        return self.speculate or self.reliability > 0
-
-    @property
-    def words(self) -> list[str]:
-        """For people."""
-        said = f"tasks that would hold up the workflow get copies: reliability {self.reliability:g}"
-        return [said] * (self.reliability > 0) + ["tasks that are late get a further attempt"] * self.speculate
-
-    def are_needed(self, steps: Iterable[Step]) -> bool:
-        """Whether a task may, of those that are executed so."""
-        return bool(self) or any(step.replicas > 1 for step in steps)
-
-
-NO_COPIES = CopyRules()
 
 
 class Due(NamedTuple):

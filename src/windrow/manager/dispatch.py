@@ -22,7 +22,6 @@ from windrow.agent.job_file import JobFile, TaskSpec, write_job
 from windrow.agent.order import absolute, order_for
 from windrow.files import append_lines, disk_faults
 from windrow.manager.core import Core
-from windrow.manager.space import space_for
 from windrow.manager.specs import clean_up, shared_outputs, task_spec
 from windrow.model import NodeShape, Runnable, Step, Workflow
 from windrow.model.nodes import Need
@@ -142,7 +141,11 @@ class Dispatch:
         plan, (shape, _) = core.jobs[number].plan, _shape(core, number)
         folder, hazard = self.folder_of(core, number), core.jobs[number].at.site.hazard
         given_up = sorted(heard.keys() - core.jobs.keys())
-        space = space_for(core, number, shape, self.sizes, self.attempts)
+        space = None
+        if core.work.space is not None:
+            from windrow.manager.space import space_for  # noqa: PLC0415  (few runs have a limit)
+
+            space = space_for(core, number, shape, self.sizes, self.attempts)
         first = min((*core.jobs, *given_up))
         job = JobFile(
             run=self.run,

@@ -18,20 +18,21 @@ from windrow.agent.folder import RunFolder
 from windrow.manager import events as e
 from windrow.manager import translate
 from windrow.manager.beliefs import AtSite
-from windrow.manager.copying import NO_COPIES, Copying, CopyRules
 from windrow.manager.core import Core
 from windrow.manager.dispatch import Dispatch
 from windrow.manager.events import Abandon, Action, Decide, StopJob, SubmitJob
 from windrow.manager.inbox import LATE_S, GivenUp, Placed, next_look_s
 from windrow.manager.journal import Record, RunJournal
 from windrow.manager.lost_files import LostFile, lost_files, unfinished
-from windrow.manager.moving import Moving
 from windrow.manager.outpost import Outpost
+from windrow.manager.terms import NO_COPIES, CopyRules
 from windrow.model import Runnable
 from windrow.model.cause import Cause
 from windrow.strategies.base import Objective, Strategy
 
 if TYPE_CHECKING:
+    from windrow.manager.copying import Copying
+    from windrow.manager.moving import Moving
     from windrow.manager.transfers import Transfers
 
 
@@ -56,8 +57,8 @@ class Manager:
     """Where sites do not all see the same files."""
     copies: CopyRules = NO_COPIES
     """When tasks that run get copies."""
-    moving: Moving = field(init=False)
-    copying: Copying = field(init=False)
+    moving: Moving | None = None
+    copying: Copying | None = None
     _volume_lost: bool = False
     """Whether a task found that what it needs of a volume is gone."""
     _queue_words: dict[str, object] = field(default_factory=lambda: {"reasons": {}, "trouble": ""})
@@ -67,9 +68,15 @@ class Manager:
             outpost.join(self, at)
         if self.transfers is not None:
             self.transfers.join(self)
-        self.moving = Moving(self)
-        self.copying = Copying(self.core, self.copies, lambda: self.dispatch.runnable.steps, self.dispatch.may_copy)
-        self.copying.wait_s = lambda at, nodes, run_s: self._of(at).wait_s(nodes, run_s)
+        if len(self.outposts) > 1:
+            from windrow.manager.moving import Moving  # noqa: PLC0415  (most runs have one site)
+
+            self.moving = Moving(self)
+        if self.dispatch.offers:
+            from windrow.manager.copying import Copying  # noqa: PLC0415  (and no copies)
+
+            self.copying = Copying(self.core, self.copies, lambda: self.dispatch.runnable.steps, self.dispatch.may_copy)
+            self.copying.wait_s = lambda at, nodes, run_s: self._of(at).wait_s(nodes, run_s)
 
     @property
     def placed(self) -> Mapping[int, Placed]:
@@ -175,9 +182,9 @@ class Manager:
 
     def due_s(self) -> float:
         """When to `step` again though no agent speaks, by the steady clock."""
-        files = [self.transfers.due_s()] if self.transfers else []
-        copies_s = self.steady_s() + self.copying.next_s - self.now_s()
-        return min([self.moving.due_s(), copies_s, *(outpost.due_s() for outpost in self.outposts), *files])
+        due = [one.due_s() for one in (*self.outposts, self.transfers, self.moving) if one is not None]
+        copies = [] if self.copying is None else [self.steady_s() + self.copying.next_s - self.now_s()]
+        return min([*due, *copies])
 
     def step(self) -> bool:
         """Look once at everything and act. Returns whether anything happened."""
@@ -190,9 +197,10 @@ class Manager:
             self.run_again(())
         if self.transfers is not None:
             happened |= self.transfers.step()
-        self.moving.look()
+        if self.moving is not None:
+            self.moving.look()
         now = self.now_s()
-        if self.dispatch.offers and (decision := self.copying.decide(int(now))).jobs:
+        if self.copying is not None and (decision := self.copying.decide(int(now))).jobs:
             self.take_in([Record(e.JobsPlanned(int(now), decision, decision.jobs[0].site), at_s=now)])
         self._act_on_wishes()
         # All who tell of the run are to know why its jobs wait: the queue's latest words, written where they change.

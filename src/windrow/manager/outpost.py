@@ -27,12 +27,12 @@ from windrow.manager.predictions import Predictions
 from windrow.model import is_never
 from windrow.model.cause import Cause
 from windrow.queues.port import JobState, OutcomeUnknown, Queue, QueueError, SpecError
-from windrow.strategies.base import OwnJob, View
-from windrow.strategies.choosing import Offer, choose
+from windrow.strategies.base import Decision, OwnJob, View, decided
 
 if TYPE_CHECKING:
     from windrow.foresight.live import Ahead
     from windrow.manager.manager import Manager
+    from windrow.strategies.choosing import Offer
 
 
 @dataclass(eq=False)
@@ -196,9 +196,7 @@ class Outpost:
                 outpost.wants_decision = False
             return
         now = self.run.now_s()
-        offers, absent = self.offers(now)
-        name, decision = choose(self.run.strategy, offers, self.run.objective, absent)
-        could = not offers or any(offer.view.ready for offer in offers)  # and does not wait for tasks elsewhere
+        name, decision, could, absent = self._chosen(now)
         is_stuck = not decision.jobs and bool(decision.why) and could and not sum(at.jobs for at in self.at.group)
         self.held_back = f"nothing more can be submitted: {decision.why}" if is_stuck else ""
         if is_stuck:  # as the queue stands (nodes are drained, say): ask again, ever more rarely
@@ -217,9 +215,24 @@ class Outpost:
             )
             self.wants_decision = len(group) > 1 and len(decision.jobs) > 1  # there may be room for more elsewhere
 
+    def _chosen(self, now_s: float) -> tuple[str, Decision, bool, dict[str, str]]:
+        """For which site is decided, and what; whether a task could start, and sites that cannot be used, with reasons.
+
+        Where there is one site, and no limit on what may be used of it, there is nothing to choose.
+        """
+        if len(self.run.outposts) == 1 and self.at.site.max_node_hours is None:
+            view = self._view(now_s)
+            return self.at.name, decided(self.run.strategy, view), bool(view.ready), {}
+        from windrow.strategies.choosing import choose  # noqa: PLC0415  (most runs have one site)
+
+        offers, absent = self.offers(now_s)
+        could = not offers or any(offer.view.ready for offer in offers)  # and does not wait for tasks elsewhere
+        return *choose(self.run.strategy, offers, self.run.objective, absent), could, absent
+
     def offers(self, now_s: float) -> tuple[list[Offer], dict[str, str]]:
         """The sites of the group as they could be used now; and those that cannot be, with the reason."""
-        found, absent = list[Offer](), dict[str, str]()
+        found: list[Offer] = []
+        absent = dict[str, str]()
         for outpost in self._group:
             is_there = outpost is self or outpost.asking.is_due(self.run.steady_s())
             try:
@@ -234,13 +247,13 @@ class Outpost:
         return found, absent
 
     def _offer(self, now_s: float) -> Offer:
+        from windrow.strategies.choosing import Offer  # noqa: PLC0415
+
         if self.hearing.silent_since_s is not None and len(self.at.group) > 1:
             self.queue.snapshot()  # whose last reading forecasts may be made from: does it answer?
             if not self.placed:
                 self.hearing.answered()
-        forecaster = self.predictions.best(len(self.placed))
-        view, at, site = self._view(now_s, forecaster), self.at, self.at.site
-        self.trusted, moves = forecaster.name, self.run.transfers
+        view, at, site, moves = self._view(now_s), self.at, self.at.site, self.run.transfers
         jobs = (job for job in self.run.core.jobs.values() if job.at is at and job.taken_by is None)
         kept_node_s = at.used_node_s + sum(job.plan.nodes * job.plan.requested_s for job in jobs)
         return Offer(
@@ -264,9 +277,10 @@ class Outpost:
             return inf
         return inf if self.trouble or is_never(int(waits[0])) else float(waits[0])
 
-    def _view(self, now_s: float, forecaster: Forecaster) -> View:
+    def _view(self, now_s: float) -> View:
         """What the strategy may know, with a look ahead for those that want one."""
-        core = self.run.core
+        core, forecaster = self.run.core, self.predictions.best(len(self.placed))
+        self.trusted = forecaster.name
         view = core.view(int(now_s), forecaster.waits_s, self.at.name)
         if self.open_nodes is not None:
             view = view.within(self.open_nodes())

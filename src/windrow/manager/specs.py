@@ -7,7 +7,6 @@ from contextlib import suppress
 from typing import Any
 
 from windrow.agent import outputs
-from windrow.agent.checkpoints import remove_files
 from windrow.agent.job_file import TaskSpec
 from windrow.agent.order import absolute
 from windrow.model import Runnable, Workflow
@@ -56,6 +55,8 @@ def clean_up(
     trouble = ""
     for number, started in attempts.items():
         if (kept := runnable.steps[number].checkpoint) is not None and is_done(number):
+            from windrow.agent.checkpoints import remove_files  # noqa: PLC0415  (few tasks have any)
+
             with suppress(OSError):  # they are in nobody's way
                 remove_files(runnable.steps[number].workdir, kept.files)
         if copied or not is_done(number):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from windrow.errors import UserError
+from windrow.model import Step
 from windrow.model.cause import Cause
 from windrow.model.requests import Requests
 from windrow.model.site import Site
@@ -36,3 +37,28 @@ class Terms:
     def requests(self, site: Site) -> Requests:
         """How long to ask for there."""
         return Requests(self.margin, self.round_s, self.overhead_s, site.max_request_s)
+
+
+@dataclass(frozen=True, slots=True)
+class CopyRules:
+    """What the user wants beside the `replicas` of tasks. A `reliability` of 0 asks for nothing."""
+
+    reliability: float = 0.0
+    speculate: bool = False
+
+    def __bool__(self) -> bool:
+        """Whether any task may get copies."""
+        return self.speculate or self.reliability > 0
+
+    @property
+    def words(self) -> list[str]:
+        """For people."""
+        said = f"tasks that would hold up the workflow get copies: reliability {self.reliability:g}"
+        return [said] * (self.reliability > 0) + ["tasks that are late get a further attempt"] * self.speculate
+
+    def are_needed(self, steps: Iterable[Step]) -> bool:
+        """Whether a task may, of those that are executed so."""
+        return bool(self) or any(step.replicas > 1 for step in steps)
+
+
+NO_COPIES = CopyRules()

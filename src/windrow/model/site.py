@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from windrow.errors import UserError
-from windrow.model.conditions import Attributes
 from windrow.model.hazard import NO_HAZARD, Hazard
 from windrow.model.resources import NodeShape, meet
+
+if TYPE_CHECKING:
+    from windrow.model.conditions import Attributes
 
 
 @dataclass(frozen=True, slots=True)

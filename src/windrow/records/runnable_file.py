@@ -1,8 +1,13 @@
-"""A workflow with its commands as a run or a pool took it: it does not change when the user's file does."""
+"""A workflow with its commands as a run or a pool took it: it does not change when the user's file does.
+
+And, in a file of its own, how what a run reads and does not make was when the run began.
+"""
 
 import os
+from collections.abc import Container, Iterator
+from contextlib import suppress
 from functools import reduce
-from pathlib import Path
+from pathlib import Path, PurePath
 
 import msgspec
 
@@ -75,3 +80,41 @@ def as_json(content: object) -> bytes:
         return reduce(lambda text, usual: text.replace(usual, b""), LEFT_OUT, msgspec.json.encode(content))
     except UnicodeEncodeError as error:
         raise UserError(f"{error.object!a} has bytes that are not UTF-8; rename it, or run it from elsewhere") from None
+
+
+def outside_inputs(runnable: Runnable, task: int, made: Container[str] = ()) -> Iterator[tuple[str, Path]]:
+    """The files that the task reads and no task makes: their names in the workflow, and where they are."""
+    workflow = runnable.workflow
+    for f in workflow.inputs.of(task).tolist():
+        name = workflow.files[f].id
+        if not any(str(place) in made for place in (PurePath(name), *PurePath(name).parents)):
+            yield name, Path(runnable.steps[task].workdir, name)
+
+
+def write_inputs(path: Path, runnable: Runnable) -> None:
+    """Write down size and time of all outside inputs, so that a change is seen however old the new file is.
+
+    What was written down before stays.
+    """
+    before, found = inputs_at(path), dict[str, tuple[int, int]]()
+    made = made_files(runnable)
+    for task in range(len(runnable.workflow)):
+        for _, place in outside_inputs(runnable, task, made):
+            with suppress(OSError):
+                seen = place.stat()
+                found[str(place)] = (seen.st_size, seen.st_mtime_ns)
+    write_private(path, as_json(found | before))
+
+
+def inputs_at(path: Path) -> dict[str, tuple[int, int]]:
+    """What was written down; nothing where there is no such file (older versions kept none)."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=dict[str, tuple[int, int]])
+    except (OSError, msgspec.DecodeError):
+        return {}
+
+
+def made_files(runnable: Runnable) -> frozenset[str]:
+    """The names of all files that tasks make."""
+    workflow = runnable.workflow
+    return frozenset(workflow.files[f].id for f in workflow.outputs.index.tolist())

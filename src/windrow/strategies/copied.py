@@ -35,3 +35,8 @@ class Copied:
             return decision
         why = f"{decision.why}; {self.copies} jobs run the same tasks (--copies)"
         return replace(decision, jobs=(*decision.jobs, *others[: max(0, room - len(decision.jobs))]), why=why)
+
+
+def copied(strategy: Strategy, copies: int, may_copy: Callable[[int], bool]) -> Strategy:
+    """The strategy, with each of its jobs submitted that many times."""
+    return Copied(strategy, copies, may_copy) if copies > 1 else strategy

@@ -7,6 +7,7 @@ them are worked out in Python: to load numba, or even to compile, takes longer t
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import replace
@@ -17,10 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from windrow.errors import UserError
-from windrow.kernels.jit import is_loaded
 from windrow.model import NEVER_S, Adjacency, NodeShape, Workflow, order_and_levels
 from windrow.model.allocation import Member, lasting_s
-from windrow.model.conditions import parse_condition
 from windrow.model.nodes import Need, Nodes, lacking
 from windrow.model.resources import amount_text, meet
 from windrow.model.runnable import Step
@@ -210,7 +209,7 @@ class Work:
         A number of nodes that cannot hold some task takes forever.
         """
         steps = len(tasks) * (most_nodes - least_nodes + 1)
-        if self.space is not None or (not is_loaded() and steps <= self._steps_left):
+        if self.space is not None or ("numba" not in sys.modules and steps <= self._steps_left):
             self._steps_left -= steps
             return self._played_s(tasks, range(least_nodes, most_nodes + 1))
         from windrow.strategies import compiled  # noqa: PLC0415  (a run on this machine calls no kernel)
@@ -308,6 +307,8 @@ def able(workflow: Workflow, site: Site, steps: Sequence[Step] = (), first: int 
     found[misfits(workflow, site)] = False
     told = list(zip(site.kinds, site.described(), strict=True))
     for where in dict.fromkeys(step.where for step in steps if step.where):
+        from windrow.model.conditions import parse_condition  # noqa: PLC0415  (few tasks have one)
+
         refused, mine = parse_condition(where), [n for n, step in enumerate(steps, first) if step.where == where]
         unfit = [workflow.fits(kind.shape)[mine] for kind, words in told if not refused.holds(words)]
         found[mine] &= ~np.any([np.zeros(len(mine), dtype=bool), *unfit], axis=0)

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from windrow.agent.gpus import SHOWN_BY, shown, visible
 from windrow.agent.job_file import JobFile, TaskSpec, read_job, write_job
-from windrow.agent.machine import Identity
+from windrow.agent.machine import SHOWN_BY, Identity, shown, visible
 from windrow.agent.order import order_for
 from windrow.agent.shares import Share, deal
 from windrow.model.nodes import Need

@@ -15,8 +15,8 @@ from tests.unit.agent.jobs import Run, shell, task
 from tests.waiting import is_alive, wait_until
 
 from windrow.agent.event_file import AttemptStarted
-from windrow.agent.machine import Identity, this_machine
-from windrow.agent.shares import VARIABLE, Share, Shares, deal
+from windrow.agent.machine import SHARES, Identity, this_machine
+from windrow.agent.shares import Share, Shares, deal
 from windrow.model.nodes import Need
 from windrow.model.packing import Packing
 from windrow.model.resources import NodeShape
@@ -86,7 +86,7 @@ def test_dealing_is_fair(cores: int, agents: list[tuple[int, int, int, int, int]
 
 
 def run_with(folder: Path, book: Path) -> Run:
-    return Run(folder, {"WINDROW_QUEUE": "local", VARIABLE: str(book)})
+    return Run(folder, {"WINDROW_QUEUE": "local", SHARES: str(book)})
 
 
 CORES = this_machine().cores

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from tests.unit.app.test_learning import a_dispatch
 
-from windrow.app import execute
+from windrow.app import execute, sites
 from windrow.app.execute import RunRequest, managed, prepare, start_run
 from windrow.app.learning import Learning, Place
 from windrow.app.runs import past_predictions
@@ -75,7 +75,8 @@ def test_what_fits_nowhere_is_refused_with_the_reason_of_each_site(task: Task, w
 def test_a_run_of_two_sites_is_kept_and_found_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also while one of them is silent; what was predicted of its jobs counts for that site alone."""
     queues = {name: SimulatedQueue(Cluster(nodes=nodes)) for name, nodes in (("north", 2), ("south", 5))}
-    monkeypatch.setattr(execute, "open_queue", lambda name, _shell=None: queues[name])
+    for module in (execute, sites):
+        monkeypatch.setattr(module, "open_queue", lambda name, _shell=None: queues[name])
     monkeypatch.chdir(tmp_path)
     file, root = tmp_path / "w.yaml", tmp_path / "runs"
     file.write_text("name: w\ntasks:\n  - {id: a, command: 'true', nodes: 1}\n  - {id: b, command: 'true', nodes: 3}\n")

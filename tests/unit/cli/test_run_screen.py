@@ -16,7 +16,6 @@ from windrow.manager.journal import Record, RunJournal
 from windrow.model import Runnable, Task, Workflow
 from windrow.model.cause import Cause
 from windrow.records.runnable_file import write_runnable
-from windrow.report.run.standing import warnings
 from windrow.report.run.view import status_view
 from windrow.strategies import Decision, JobPlan
 
@@ -61,7 +60,7 @@ def test_a_job_of_which_the_queue_said_nothing_waits_for_no_reason(paths: RunPat
     told = RunView(paths)
     assert run_screen.job_rows(told, 3.0)[0][0][-1] == ""
     assert to_builtins(status_view(told))["jobs"][0]["reason"] == ""
-    assert not warnings(told)
+    assert not told.warnings()
     told.close()
 
 

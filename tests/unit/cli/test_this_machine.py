@@ -222,4 +222,4 @@ def test_a_run_loads_few_modules(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=200)
     loaded = done.stdout.splitlines()[-1].split()
     assert not [name for name in loaded if name.startswith(("windrow.sim", "windrow.foresight", "windrow.lab"))]
-    assert len(loaded) < 130, sorted(loaded)
+    assert len(loaded) < 110, sorted(loaded)

@@ -32,10 +32,11 @@ sys.exit(code)
 """
 
 CALL = """
+import logging, sys
 import numpy as np
-from windrow.kernels import jit
 from windrow.kernels.run.heap import pop
-jit.hearers.append(print)
+logging.basicConfig(stream=sys.stdout, format="%(message)s")
+logging.getLogger("windrow.kernels.jit").setLevel("INFO")
 assert pop(np.array([1, 5, 3]), 0, 3) == 1
 """
 

@@ -15,13 +15,13 @@ from windrow.app.copies import price
 from windrow.lab.virtual.shell import VirtualRun
 from windrow.lab.virtual.world import World, empty_queue
 from windrow.manager import events as e
-from windrow.manager.copying import LATE, MOST, NO_COPIES, Copying, CopyRules
+from windrow.manager.copying import LATE, MOST, Copying
 from windrow.manager.core import Core
 from windrow.manager.figures import RecordedRun, node_time
 from windrow.manager.journal import Record
 from windrow.manager.states import AttemptState, JobStage
 from windrow.manager.story import RunStory
-from windrow.manager.terms import Terms
+from windrow.manager.terms import NO_COPIES, CopyRules, Terms
 from windrow.model import Runnable, Step, Task, Workflow
 from windrow.model.cause import Cause
 from windrow.model.hazard import Hazard

@@ -11,8 +11,9 @@ from tests.unit.report.told_runs import recorded
 
 from windrow.manager.journal import RunJournal
 from windrow.manager.story import RunStory
+from windrow.manager.waiting import nothing_can_start
 from windrow.queues.port import JobState
-from windrow.report.run.explanation import explain_job, explain_task, nothing_can_start
+from windrow.report.run.explanation import explain_job, explain_task
 
 
 @pytest.fixture

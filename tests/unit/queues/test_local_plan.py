@@ -7,7 +7,8 @@ import random
 
 import pytest
 
-from windrow.queues.local.plan import Held, Wanted, expected_starts, jobs_to_start
+from windrow.queues.local.plan import expected_starts, jobs_to_start
+from windrow.queues.local.store import Held, Wanted
 from windrow.sim import Cluster
 from windrow.sim.cluster import EventKind
 

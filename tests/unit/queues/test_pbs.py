@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.unit.queues.pbs_recorded.run import RecordedRun
 
-from windrow.app import execute
+from windrow.app import execute, sites
 from windrow.app.dry_run import dry_run
 from windrow.errors import UserError
 from windrow.model.nodes import Need
@@ -139,7 +139,8 @@ def wide(path: Path, nodes: int = 0) -> Path:
 
 def test_a_plan_has_jobs_of_one_node_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The site gives a job up to four nodes; agents cannot use them."""
-    monkeypatch.setattr(execute, "open_queue", lambda *_: PbsQueue(run=site()))
+    for module in (execute, sites):
+        monkeypatch.setattr(module, "open_queue", lambda *_: PbsQueue(run=site()))
     prepared = execute.prepare(execute.RunRequest(wide(tmp_path / "wide.yaml"), on="pbs", strategy="giant"))
     assert (prepared.site.job_nodes, prepared.site.max_array) == (1, prepared.limits.max_array)
     assert prepared.notes == ("PBS: jobs of one node (Windrow cannot use more of one PBS job yet)",)

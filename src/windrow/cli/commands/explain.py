@@ -17,6 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Find it and explain it."""
+    from windrow.manager.waiting import nothing_can_start
     from windrow.report.run import explanation
 
     told = options.run_of(args).recorded(time.time())
@@ -34,7 +35,7 @@ def run(args: argparse.Namespace) -> None:
     else:
         hint = "windrow tasks lists the tasks, windrow status the jobs"
         raise UserError(f"{told.name} has no task or job {args.what[:80]!r}; {hint}")
-    if warning := explanation.nothing_can_start(story):
+    if warning := nothing_can_start(story):
         lines.append(f"warning: {warning}")
         short = [*short[: explanation.LINES_MAX - 1], lines[-1]]
     if args.json:

@@ -22,7 +22,6 @@ from windrow.model.bounds import COUNT_MAX, DURATION_S_MAX, SIZE_BYTES_MAX
 from windrow.model.checkpoint import SIGNALS, Checkpoint
 from windrow.model.resources import GPUS, Counts, is_name
 from windrow.model.volume import POLICIES, is_volume_name
-from windrow.storage.roles import Role
 
 if TYPE_CHECKING:
     from windrow.formats.native.matrix import Matrix
@@ -254,8 +253,11 @@ class _Reader:
             return FileFacts() if unknown else FileFacts(self.memory(node, key))
         entries = self._entries(node, _FILE_KEYS, key)
         role = entries.get("role")
-        if role is not None and not (isinstance(role, Scalar) and role.text in list(Role)):
-            raise self._fault(role, f"role of {key} is {_shown(role)}", f"write one of {', '.join(Role)}")
+        if role is not None:
+            from windrow.storage.roles import Role  # noqa: PLC0415  (most are inferred)
+
+            if not (isinstance(role, Scalar) and role.text in list(Role)):
+                raise self._fault(role, f"role of {key} is {_shown(role)}", f"write one of {', '.join(Role)}")
         return FileFacts(
             self.memory(entries["size"], f"size of {key}") if "size" in entries else 0,
             self.truth(entries["keep"], f"keep of {key}") if "keep" in entries else None,

@@ -19,8 +19,8 @@ from windrow.lab.virtual.faults import Fault, Kind, draw
 from windrow.lab.virtual.invariants import Violation
 from windrow.lab.virtual.shell import VirtualRun
 from windrow.lab.virtual.world import BEGIN_S, World, empty_queue
-from windrow.manager.copying import CopyRules
 from windrow.manager.events import TasksAdded
+from windrow.manager.terms import CopyRules
 from windrow.model import Runnable, Step, Task, Workflow
 from windrow.model.checkpoint import Checkpoint
 from windrow.model.failures import Failures

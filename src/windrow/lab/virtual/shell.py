@@ -9,7 +9,6 @@ from math import ceil
 from pathlib import Path
 
 from windrow.agent.folder import RunFolder
-from windrow.app.copies import with_copies
 from windrow.app.strategies import find_strategy
 from windrow.errors import OutsideError
 from windrow.forecast.base import Forecaster
@@ -17,7 +16,6 @@ from windrow.lab.virtual import invariants
 from windrow.lab.virtual.agents import Killed
 from windrow.lab.virtual.far import NAME, behind, transfers
 from windrow.lab.virtual.world import Fate, World
-from windrow.manager.copying import NO_COPIES, CopyRules
 from windrow.manager.core import Core
 from windrow.manager.dispatch import Dispatch
 from windrow.manager.events import TasksAdded
@@ -26,10 +24,11 @@ from windrow.manager.losses import PATIENCE
 from windrow.manager.manager import Manager
 from windrow.manager.outpost import Outpost
 from windrow.manager.story import RunStory
-from windrow.manager.terms import Terms
+from windrow.manager.terms import NO_COPIES, CopyRules, Terms
 from windrow.model import Runnable
 from windrow.model.site import Site
 from windrow.strategies import Strategy, Work, whole_seconds
+from windrow.strategies.copied import copied
 from windrow.strategies.levels import works
 
 PATIENCE_LOOKS = 20_000
@@ -104,7 +103,7 @@ class VirtualRun:
             core=invariants.WatchedCore(*self.fresh(), self._reader, world.reached),
             outposts=[Outpost(queue, self.forecasters or [world.queue]) for queue in queues],
             transfers=moves,
-            strategy=with_copies(strategy, self.copies, dispatch),
+            strategy=copied(strategy, self.copies, dispatch.may_copy),
             dispatch=dispatch,
             copies=self.rules,
             now_s=lambda: world.now_s + world.clock_step_s,

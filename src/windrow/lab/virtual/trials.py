@@ -18,9 +18,8 @@ from windrow.lab.virtual.disk import scratch
 from windrow.lab.virtual.faults import Fault, Kind
 from windrow.lab.virtual.shell import VirtualRun
 from windrow.lab.virtual.world import World
-from windrow.manager.copying import NO_COPIES, CopyRules
 from windrow.manager.losses import PATIENCE
-from windrow.manager.terms import Terms
+from windrow.manager.terms import NO_COPIES, CopyRules, Terms
 from windrow.model import Runnable, Step, Workflow
 from windrow.model.failures import SLOW, Failures
 from windrow.model.hazard import Hazard

@@ -8,30 +8,9 @@ These are the rules of the simulated cluster (docs, "The rules of the simulated 
 """
 
 import heapq
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
-POLICIES: Mapping[str, str] = {
-    "fcfs": "first come, first served: nothing passes the head of the queue",
-    "easy": "backfilling that never delays the head of the queue",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Held:
-    """Nodes that a running job holds, at most until `until_s`."""
-
-    nodes: int
-    until_s: float
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """A waiting job."""
-
-    job: int
-    nodes: int
-    requested_s: float
+from windrow.queues.local.store import Held, Wanted
 
 
 def jobs_to_start(

@@ -25,9 +25,8 @@ from windrow.model.bounds import COUNT_MAX
 from windrow.model.resources import Counts, NodeShape, is_name
 from windrow.places import user_folder
 from windrow.queues.local import rendezvous
-from windrow.queues.local.plan import POLICIES, Wanted, expected_starts
 from windrow.queues.local.rendezvous import MACHINE, job_id
-from windrow.queues.local.store import LocalSettings, QueuedJob, QueueStore
+from windrow.queues.local.store import POLICIES, LocalSettings, QueuedJob, QueueStore, Wanted
 from windrow.queues.port import JobSpec, JobState, JobStatus, Limits, OthersJob, OutcomeUnknown, QueueError, Snapshot
 from windrow.queues.spec import check, check_size
 
@@ -214,6 +213,8 @@ class LocalQueue:
         now_s, clock_s = time.time(), time.monotonic()
         if self.settings.nodes is None:
             return {job.job: now_s for job in wanted}
+        from windrow.queues.local.plan import expected_starts  # noqa: PLC0415  (not where jobs start at once)
+
         held = [job.held for job in self._store.running()]
         starts = expected_starts(self.settings.policy, self.settings.nodes, held, wanted, clock_s)
         return {job: now_s + start_s - clock_s for job, start_s in starts.items()}

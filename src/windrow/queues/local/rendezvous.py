@@ -14,11 +14,11 @@ import sys
 import time
 from pathlib import Path
 
-from windrow.agent import shares
+from windrow.agent.machine import SHARES
 from windrow.errors import UserError
 from windrow.queues.port import QueueError
 
-JOB_VARIABLES = ("WINDROW_QUEUE", "WINDROW_QUEUE_FOLDER", "WINDROW_JOB_ID", "WINDROW_JOB_NODES", shares.VARIABLE)
+JOB_VARIABLES = ("WINDROW_QUEUE", "WINDROW_QUEUE_FOLDER", "WINDROW_JOB_ID", "WINDROW_JOB_NODES", SHARES)
 """What a job finds in its environment besides what its submitter had."""
 _START_LIMIT_S = 30.0
 

@@ -14,8 +14,7 @@ import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from windrow.agent import shares
-from windrow.agent.machine import Identity, identity
+from windrow.agent.machine import SHARES, Identity, identity
 from windrow.errors import WindrowError
 from windrow.files import kill_marked
 from windrow.queues.local import supervisor
@@ -204,7 +203,7 @@ class QueueServer:
                 "WINDROW_QUEUE_FOLDER": str(self._folder),
                 "WINDROW_JOB_ID": job_id(self._folder, job.id),
                 "WINDROW_JOB_NODES": str(job.nodes),
-                **({shares.VARIABLE: str(self._folder / "shares")} if settings.nodes is None else {}),
+                **({SHARES: str(self._folder / "shares")} if settings.nodes is None else {}),
             }
             terms = SupervisorTerms(self._folder, job.id, job.walltime_s, settings.grace_s)
             pid = supervisor.fork_supervisor(terms, replace(launch, environment={**outer, **own}))

@@ -13,7 +13,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
-from windrow.queues.local.plan import Held, Wanted
 from windrow.queues.port import JobSpec, JobState, QueueError, SpecError
 from windrow.records.database import Database
 
@@ -41,6 +40,29 @@ CREATE TABLE jobs (
 );
 CREATE INDEX jobs_by_state ON jobs (state, id);
 """
+
+
+POLICIES: Mapping[str, str] = {
+    "fcfs": "first come, first served: nothing passes the head of the queue",
+    "easy": "backfilling that never delays the head of the queue",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Nodes that a running job holds, at most until `until_s`."""
+
+    nodes: int
+    until_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A waiting job."""
+
+    job: int
+    nodes: int
+    requested_s: float
 
 
 @dataclass(frozen=True, slots=True)

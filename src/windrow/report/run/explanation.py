@@ -1,6 +1,6 @@
 """Why a job or a task is where it is, in words: what `windrow explain` says, in short (`answer_…`) or in full.
 
-Also why jobs wait, and what a changed workflow file means for a run. Of a real run or a simulated one. No files.
+Also what a changed workflow file means for a run. Of a real run or a simulated one. No files.
 """
 
 import time
@@ -12,30 +12,12 @@ from windrow.manager.journal import PredictedStart
 from windrow.manager.lost_files import LostFile
 from windrow.manager.states import JobStage, TaskState
 from windrow.manager.story import JobStory, RunStory, TaskAttempt
+from windrow.manager.waiting import waits_because
 from windrow.model import Workflow, format_duration
 from windrow.model.size import format_size
 from windrow.model.wording import count, listed
 from windrow.queues.reasons import reason
 from windrow.strategies.base import Candidate
-
-
-def waits_because(job: JobStory) -> str:
-    """Why a job waits, as the queue last said; empty where it does not wait, or the reason is unknown."""
-    return str(reason(job.reason)) if job.reason else ""
-
-
-def nothing_can_start(story: RunStory) -> str:
-    """The warning for a run of which no job runs, while all that wait do so for reasons that time does not cure."""
-    alive = [(number, job) for number, job in story.jobs.items() if job.outcome is None]
-    lasting = [(n, job) for n, job in alive if job.state is JobStage.WAITING and reason(job.reason).is_lasting]
-    if not alive or len(lasting) < len(alive):
-        return ""
-    number, job = lasting[0]
-    more = f", and {len(lasting) - 1} more like it" if len(lasting) > 1 else ""
-    fix = reason(job.reason).fix.replace("JOBID", job.id or "JOBID")
-    return (
-        f"nothing of this run can start: job {number} ({job.id}) waits because {waits_because(job)}{more}; fix: {fix}"
-    )
 
 
 def change_lines(changes: Changes) -> list[str]:

@@ -14,7 +14,6 @@ from windrow.manager.states import RunState, TaskState
 from windrow.manager.story import JobStory
 from windrow.model.wording import listed
 from windrow.report.run.details import failed_attempts
-from windrow.report.run.standing import left_s, missed_by_s, warnings
 from windrow.report.run.starts import past
 
 _COUNTED = ("finished", "running", "submitted", "pending", "failed", "blocked")
@@ -54,13 +53,13 @@ def status_view(told: RunView) -> dict[str, Any]:
         "queue": sites_of(facts),
         "tasks": {"total": len(story.tasks), **{name: counts[name] for name in _COUNTED}, "kept": story.kept},
         "begun_s": story.begun_s,
-        "left_s": left_s(told, now_s) if is_running else None,
+        "left_s": told.left_s(now_s) if is_running else None,
         "last_s": story.last_s,
         "deadline_s": facts.get("deadline_s"),
-        "missed_deadline_by_s": missed_by_s(told, now_s if is_running else story.last_s),
+        "missed_deadline_by_s": told.missed_by_s(now_s if is_running else story.last_s),
         "trouble": story.trouble,
         "avoided_nodes": [asdict(node) for node in story.avoidance.at(now_s)],
-        "warnings": warnings(told),
+        "warnings": told.warnings(),
         "failed_tasks": [ids[i] for i, task in enumerate(story.tasks) if task.state is TaskState.FAILED],
         "jobs": [_job_view(number, job, ids) for number, job in sorted(story.jobs.items())],
     }

@@ -1,0 +1,24 @@
+"""Why jobs of a run wait, in words, as their queue last said."""
+
+from windrow.manager.states import JobStage
+from windrow.manager.story import JobStory, RunStory
+from windrow.queues.reasons import reason
+
+
+def waits_because(job: JobStory) -> str:
+    """Why a job waits, as the queue last said; empty where it does not wait, or the reason is unknown."""
+    return str(reason(job.reason)) if job.reason else ""
+
+
+def nothing_can_start(story: RunStory) -> str:
+    """The warning for a run of which no job runs, while all that wait do so for reasons that time does not cure."""
+    alive = [(number, job) for number, job in story.jobs.items() if job.outcome is None]
+    lasting = [(n, job) for n, job in alive if job.state is JobStage.WAITING and reason(job.reason).is_lasting]
+    if not alive or len(lasting) < len(alive):
+        return ""
+    number, job = lasting[0]
+    more = f", and {len(lasting) - 1} more like it" if len(lasting) > 1 else ""
+    fix = reason(job.reason).fix.replace("JOBID", job.id or "JOBID")
+    return (
+        f"nothing of this run can start: job {number} ({job.id}) waits because {waits_because(job)}{more}; fix: {fix}"
+    )
