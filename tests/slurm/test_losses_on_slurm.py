@@ -9,6 +9,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -266,24 +267,43 @@ tasks:
     )
 
 
+@contextmanager
+def told_by(cluster: SlurmCluster, who: str) -> Iterator[None]:
+    """Preempted jobs get the signal that they asked for, or their steps hear of the grace."""
+    conf = cluster.place.path("slurm.conf")
+    before = conf.read_text()
+    if who == "signal":
+        conf.write_text(before.replace("SchedulerParameters=", "SchedulerParameters=preempt_send_user_signal,"))
+        cluster.run("scontrol", "reconfigure")
+    yield
+    if who == "signal":
+        conf.write_text(before)
+        cluster.run("scontrol", "reconfigure")
+
+
 NOTICES = [
-    pytest.param(how, nodes, marks=[full] * (nodes > 1 or how == "stays"))
+    pytest.param(how, nodes, who, marks=[full] * (nodes > 1 or how == "stays"))
     for how in ("leaves", "stays")
     for nodes in (1, 3)
+    for who in ("grace", "signal")
 ]
 
 
-@pytest.mark.parametrize(("how", "nodes"), NOTICES)
+@pytest.mark.parametrize(("how", "nodes", "who"), NOTICES)
 def test_a_notice_of_preemption_reaches_the_task(
-    preempting: SlurmCluster, tmp_path: Path, how: str, nodes: int
+    preempting: SlurmCluster, tmp_path: Path, how: str, nodes: int, who: str
 ) -> None:
-    """GraceTime tells steps only. The agent hears of it, on one node and on three, and the task keeps what it did."""
+    """GraceTime tells steps only, or with preempt_send_user_signal the agent alone, on one node and on three.
+
+    Either way it hears of it, and the task keeps what it did.
+    """
     worlds = slurm_world(preempting, tmp_path)
     world = next(worlds)
     counter(world, 80 if how == "leaves" else 250, how, "    nodes: 3\n" if nodes > 1 else "")
     with world.start("run", "workflow.yaml", "--on", "slurm", "--strategy", "one-job") as process:
         world.wait_for((world.folder / "at").exists)
-        preempt(preempting)
+        with told_by(preempting, who):
+            preempt(preempting)
         kept = int((world.folder / "state-1").read_text())
         out, err = process.communicate(timeout=240)
     assert process.returncode == 0, out + err

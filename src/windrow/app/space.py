@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,14 +18,17 @@ from windrow.app import live_runs
 from windrow.app.settings import data_limit, find_settings
 from windrow.errors import UserError, WindrowError
 from windrow.forecast.runtimes import DEFAULT_RISK, RunTimes, with_sizes
+from windrow.manager.journal import RunJournal
+from windrow.manager.states import TaskState
 from windrow.model import Runnable, Workflow
-from windrow.model.size import format_size
+from windrow.model.size import format_size, size_option
 from windrow.model.wording import count
 from windrow.places import NoHome
 from windrow.storage.lifetimes import without_intermediate
 
 if TYPE_CHECKING:
     from windrow.app.execute import Prepared, RunRequest
+    from windrow.app.runs import RunView
     from windrow.pool.folder import PoolFolder
     from windrow.storage.demand import SpaceLimit
     from windrow.strategies import Strategy
@@ -100,6 +103,24 @@ def submitted(folder: PoolFolder, runnable: Runnable) -> int:
         return number
 
 
+def change_space(told: RunView, space: int) -> None:
+    """Give a run that has a limit, and no jobs, another one. UserError where it has not, or that will not do."""
+    from windrow.app.execute import order_of_run  # noqa: PLC0415  (which needs this module)
+
+    name, story, workflow = told.paths.name, told.story, told.runnable.workflow
+    if told.facts.get("space") is None:
+        raise UserError(f"{name} was started without a limit on space; use windrow run --again --space")
+    if told.holder is not None or any(not job.outcome for job in story.jobs.values()):
+        raise UserError(f"jobs of {name} have the space that it was started with; windrow cancel {name} stops them")
+    left = [number for number, task in enumerate(story.tasks) if task.state is not TaskState.FINISHED]
+    if (smallest := smallest_space(workflow, left)) > space:
+        raise UserError(_too_small(workflow, left, smallest, replace(order_of_run(told.facts), space=space)))
+    with closing(RunJournal.open(told.paths.journal, writable=True)) as journal:
+        for fact in ("space", *["guarantee"] * ("space_in" in told.facts)):
+            journal.set_fact(fact, space)
+    told.refresh()
+
+
 def notes_on_space(prepared: Prepared) -> list[str]:
     """What the user should know of files within a limit."""
     unknown = 0 if prepared.order.space is None else unknown_sizes(prepared.runnable.workflow)
@@ -156,7 +177,7 @@ def _too_little(space: int, where: tuple[str, int], taken: int, fix: str = "or g
 
 def _too_small(workflow: Workflow, tasks: Collection[int], smallest: int, order: RunRequest) -> str:
     told = f"its files need at least {format_size(smallest)} at a time, but may take {format_size(order.space or 0)}"
-    fix = f"give --space {smallest}" if order.space_in is None else "raise limit of [data] in windrow.toml"
+    fix = f"give --space {size_option(smallest)}" if order.space_in is None else "raise limit of [data] in windrow.toml"
     if (less := smallest_space(without_intermediate(workflow), tasks)) < smallest:
         fix += f", or delete files that only tasks read (--delete-intermediate): then {format_size(less)} will do"
     return f"{told}; {fix}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from decimal import Decimal
 
 from windrow.errors import UserError
 from windrow.model.bounds import SIZE_BYTES_MAX
@@ -14,12 +15,19 @@ _UNITS = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
 def parse_size(text: str) -> int:
     """Bytes meant by `text`. UserError where it is no size of at least one byte."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmgt]?i?)b?", text.strip().lower())
-    size = float(match[1]) * _POWERS[match[2]] if match and match[2] in _POWERS else 0
+    size = Decimal(match[1]) * _POWERS[match[2]] if match and match[2] in _POWERS else 0
     if size < 1:
         raise UserError(f"{text[:40]!r} is not a size; write bytes or a number with a unit, like 256GB")
     if size > SIZE_BYTES_MAX:
         raise UserError(f"{text[:40]!r} is too large; a size is at most {SIZE_BYTES_MAX:,} bytes (9 PB)")
     return int(size)
+
+
+def size_option(size_bytes: int) -> str:
+    """As one would write it, in a few digits and never less: `4MB`, `2.01MB`."""
+    power = max(p for p in (0, 3, 6, 9, 12) if 10**p <= max(1, size_bytes))
+    step = 10 ** max(0, power - 2)
+    return f"{Decimal(-(-size_bytes // step) * step) / 10**power:f}{_UNITS[power // 3]}"
 
 
 def format_memory(size_bytes: float) -> str:

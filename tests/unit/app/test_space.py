@@ -5,14 +5,17 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from windrow.app import live_runs
 from windrow.app.execute import RunRequest, managed, order_of_run, prepare, start_run
-from windrow.app.runs import facts_of
-from windrow.app.space import smallest_space, submitted
+from windrow.app.runs import RunView, facts_of
+from windrow.app.space import change_space, smallest_space, submitted
 from windrow.errors import InputError, UserError
 from windrow.forecast.runtimes import PastRun, RunTimes, output_kind
 from windrow.formats import read_runnable
+from windrow.model.size import parse_size, size_option
 from windrow.pool.events import WorkflowAccepted, WorkflowEnded
 from windrow.pool.folder import pool_at
 from windrow.pool.journal import PoolJournal
@@ -46,7 +49,7 @@ def test_what_cannot_fit_is_refused_with_the_smallest_space_that_would_do(order:
     assert smallest_space(prepared.runnable.workflow) == 14_000_000
     assert prepared.work.space == SpaceLimit(14_000_000, "auto")
     assert prepared.site.cap == 1, "one job at a time"
-    with pytest.raises(UserError, match="need at least 14 MB at a time, but may take 13 MB; give --space 14000000"):
+    with pytest.raises(UserError, match="need at least 14 MB at a time, but may take 13 MB; give --space 14MB"):
         prepare(replace(order, space=13_000_000))
     with pytest.raises(UserError, match=r"--delete-intermediate.*then 14 MB will do"):
         prepare(replace(order, space=20_000_000, delete_intermediate=False))
@@ -116,3 +119,25 @@ def test_a_table_that_makes_no_sense(order: RunRequest, tmp_path: Path, text: st
     (tmp_path / "windrow.toml").write_text(f"[data]\n{text}\n")
     with pytest.raises(InputError, match="limit"):
         prepare(order)
+
+
+def test_another_limit_for_a_run_that_has_stopped(order: RunRequest) -> None:
+    paths = start_run(prepare(replace(order, space=20_000_000)))
+    told = RunView(paths)
+    change_space(told, 14_000_000)
+    assert order_of_run(told.facts).space == 14_000_000
+    with pytest.raises(UserError, match="at least 14 MB at a time, but may take 13 MB; give --space 14MB"):
+        change_space(told, 13_000_000)
+    with managed(paths) as manager:
+        assert manager.core.work.space is not None
+        assert manager.core.work.space.size == 14_000_000
+        with pytest.raises(UserError, match="windrow cancel"):
+            change_space(RunView(paths), 15_000_000)
+    with pytest.raises(UserError, match="without a limit"):
+        change_space(RunView(start_run(prepare(replace(order, space=None)))), 10**9)
+
+
+@given(st.integers(1, 10**15))
+def test_a_size_is_suggested_in_few_digits_and_never_too_small(size: int) -> None:
+    assert size <= parse_size(size_option(size)) <= size * 1.01
+    assert len(size_option(size)) <= 8

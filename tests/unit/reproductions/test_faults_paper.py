@@ -13,7 +13,7 @@ from windrow.kernels.jit import in_python
 from windrow.reproductions.faults import page, plan
 from windrow.reproductions.faults.plan import FAMILIES, OURS, READINGS, SEEDS, SHAPE, SUMMED, FamilySums, plan_faults
 from windrow.reproductions.faults.sums import Sums
-from windrow.reproductions.paper import PaperPlan, Wishes, printed
+from windrow.reproductions.paper import PaperPlan, Wishes, printed, run_calls
 
 
 def made_up(success: float = 0.5) -> np.ndarray:
@@ -91,3 +91,23 @@ def test_a_part_is_the_same_each_time_and_limits_only_add(monkeypatch: pytest.Mo
     assert one.sums.tolist() == again.sums.tolist()
     assert (one.sums[..., 0] == 1).all()
     assert one.sums.shape[-2] == len(METHODS)
+
+
+def tiny(seed: int) -> FamilySums:
+    """One workflow of nine tasks on three clusters, under one draw of failures."""
+    plan.STAND_INS["reliability"]["draws"] = 1
+    plan.STAND_INS["workflows"]["tasks"] = {family: [9] for family in FAMILIES}
+    with pytest.MonkeyPatch.context() as patch, in_python():
+        few = plan.nine_sites(seed).part({0: 2, 1: 2, 8: 1})
+        patch.setattr(plan, "nine_sites", lambda _: few)
+        return plan.run(READINGS[0], seed, "gauss", range(1))
+
+
+@pytest.mark.slow
+def test_the_number_of_workers_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    for table in ("reliability", "workflows"):  # which `tiny` changes, here and in its own processes
+        monkeypatch.setitem(plan.STAND_INS, table, dict(plan.STAND_INS[table]))
+    calls = [partial(tiny, seed) for seed in (1, 2)]
+    one, two = [call() for call in calls], run_calls(calls, 2, lambda *_: None)
+    assert [part.sums.tolist() for part in one] == [part.sums.tolist() for part in two]
+    assert [part[:3] for part in one] == [part[:3] for part in two]

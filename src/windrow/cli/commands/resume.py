@@ -6,6 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from windrow.cli import options, terminal
+from windrow.cli.arguments import size_bytes
 from windrow.model.wording import count, listed
 
 if TYPE_CHECKING:
@@ -15,7 +16,9 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     options.add_run(parser)
-    parser.add_argument("--detach", action="store_true", help="return at once; the run continues in the background")
+    add = options.adder(parser)
+    add("--detach", action="store_true", help="return at once; the run continues in the background")
+    add("--space SIZE", size_bytes, help="a new limit, for a run that was started with --space and has no jobs")
     options.add_json(parser, "at the end instead of progress")
 
 
@@ -23,7 +26,12 @@ def run(args: argparse.Namespace) -> int:
     """Find it and stay with it."""
     from windrow.app.runs import RunView, find_own_run
 
-    return go_on(RunView(find_own_run(args.run)), detached=args.detach, as_json=args.json)
+    told = RunView(find_own_run(args.run))
+    if args.space is not None:
+        from windrow.app.space import change_space
+
+        change_space(told, args.space)
+    return go_on(told, detached=args.detach, as_json=args.json)
 
 
 def go_on(told: RunView, *, detached: bool, as_json: bool) -> int:
