@@ -89,6 +89,8 @@ OPTIONS: dict[tuple[str, ...], dict[str, Callable[[Draw], str]]] = {
         "--html": lambda d: d.choice(["no/such.html", ".", "x" * 300]),
     },
     ("compare", WORKFLOW): {
+        "--home-rate": bad_size,
+        "--disk-rate": bad_size,
         **_SCENARIO,
         "--priority": bad_weights,
         "--placement": bad_choice,

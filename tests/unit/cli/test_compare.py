@@ -285,3 +285,26 @@ def test_failures_are_named_where_they_are_on(capsys: pytest.CaptureFixture[str]
         assert "node failures" in text
     assert main(["compare", "w.json", "--failures", "nodes"]) == 2
     assert "give nodes once, with a value, as in nodes=30d,repair=4h" in capsys.readouterr().err
+
+
+def test_data_near_and_far_are_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "w.yaml"
+    path.write_text("""
+files: {db: 500MB, "mid-*": 300MB}
+tasks:
+  - {id: "a-{n}", matrix: {n: 1..4}, command: x, inputs: db, outputs: "mid-{n}", runtime: 60}
+  - {id: "b-{n}", matrix: {n: 1..4}, command: x, inputs: "mid-{n}", outputs: "out-{n}", runtime: 60}
+""")
+    argv = ["compare", str(path), "--data", "--strategies", "one-job", "--at", "1d", "--home-rate", "10MB"]
+    assert main([*argv, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)["data"]
+    sizes = {row["scope"]: row["home_bytes"] // 10**8 for row in told}
+    assert sizes == {"remote": 44, "localised": 20, "cached": 29, "both": 5}
+    spans = {row["scope"]: row["strategies"][0]["makespan_s_median"] for row in told}
+    assert spans["both"] < min(spans["localised"], spans["cached"]) < spans["remote"]
+    assert main(argv) == 0
+    assert "4.4 GB" in capsys.readouterr().out
+    assert main([*argv, "--html", "x.html"]) == 2
+    path.write_text("tasks: [{id: a, command: x}]\n")
+    assert main(argv) == 2
+    assert "no file of" in capsys.readouterr().err

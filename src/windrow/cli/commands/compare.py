@@ -7,13 +7,16 @@ import math
 import shutil
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from windrow.cli import options, terminal
 from windrow.cli import scenario as shared
-from windrow.cli.arguments import duration_s
+from windrow.cli.arguments import duration_s, size_bytes
 from windrow.cli.progress import counting
 from windrow.errors import UserError
+from windrow.model import format_duration
+from windrow.model.size import format_size
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -40,6 +43,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         when.add_argument(f"--{name}", dest=f"{name}_s", type=duration_s, metavar="T", help=hint)
     when.add_argument("--at", dest="at_s", type=duration_s, metavar="T", help="submit once, at T")
     shared.add_cluster(parser)
+    data = parser.add_argument_group("where data are, from the sizes of the workflow's files")
+    words = "compare four ways: all by way of home, or with files kept on nodes, shared data cached, or both"
+    data.add_argument("--data", action="store_true", help=words)
+    add = options.adder(data)
+    add(
+        "--home-rate SIZE",
+        size_bytes,
+        "12.5MB",
+        help="with --data: bytes per second of the link to home, which tasks share",
+    )
+    add("--disk-rate SIZE", size_bytes, "200MB", help="with --data: bytes per second of a node's own disk")
     output = parser.add_argument_group("output")
     options.add_html(output)
     options.add_json(output)
@@ -47,6 +61,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Read, try everything, and hand out the results."""
+    if args.data and args.html:
+        raise UserError("--data writes no page; leave --html out")
     from windrow.app.strategies import find_strategy
     from windrow.lab.compare import compare_in
     from windrow.report.comparison import comparison_page
@@ -59,6 +75,8 @@ def run(args: argparse.Namespace) -> None:
         strategies = [find_strategy(name).name for name in names]
     scenario = shared.read_scenario(args)
     times = _times(args, scenario)
+    if args.data:
+        return _show_data(args, scenario, times, strategies)
     with counting("comparing") as tell:
         comparison = compare_in(scenario, times, strategies, tell)
     lines = shared.words(scenario, args)
@@ -68,6 +86,33 @@ def run(args: argparse.Namespace) -> None:
         terminal.print_json(_as_json(comparison, args))
     else:
         _show(comparison, lines, args.html)
+    return None
+
+
+def _show_data(args: argparse.Namespace, scenario: Scenario, times: list[int], strategies: list[str] | None) -> None:
+    """What local data and caches would give: the same with the time for data in all run times."""
+    from windrow.lab.compare import compare_in
+    from windrow.storage.staging import SCOPES, Rates, with_moves
+
+    if not any(file.size_bytes for file in scenario.workflow.files):
+        raise UserError(
+            f"no file of {args.workflow} has a size, so there is nothing to compare; give sizes, see files:"
+        )
+    rates, slots = Rates(args.home_rate, args.disk_rate), scenario.log.machine_nodes * scenario.shape.cores
+    found: list[tuple[str, int, Comparison]] = []
+    for scope in SCOPES:
+        workflow, home_bytes = with_moves(scenario.workflow, rates, scope, slots)
+        with counting(f"comparing {scope}") as tell:
+            found.append((scope, home_bytes, compare_in(replace(scenario, workflow=workflow), times, strategies, tell)))
+    if args.json:
+        rows = [{"scope": s, "home_bytes": size, "strategies": one.summaries()} for s, size, one in found]
+        return terminal.print_json({**shared.facts(scenario, args), "times_s": times, "data": rows})
+    cells = [
+        [scope, format_size(size), *(format_duration(s["makespan_s_mean"]) for s in one.summaries())]
+        for scope, size, one in found
+    ]
+    heads = ["data", "over the link", *(f"makespan {name}" for name in found[0][2].strategies)]
+    return terminal.show(terminal.text(*shared.words(scenario, args)), terminal.table(heads, cells))
 
 
 def _times(args: argparse.Namespace, scenario: Scenario) -> list[int]:

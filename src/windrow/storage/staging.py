@@ -1,0 +1,73 @@
+"""What tasks move, and how long that takes: over the link to home, or from and to the disk of their node. Pure.
+
+Law (Bent's figure 3.3): *remote*, whatever a task reads or writes crosses the link. *localised*: files that tasks write
+and read stay where they were made. *cached*: batch data cross once, for those that read them first, which wait for it;
+all read them from nearby. *both* is both. First inputs and last outputs of a pipeline always cross.
+The link is shared: by as many tasks as run on a level at the same time. What is fetched for all is not divided.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+import numpy as np
+
+from windrow.storage.roles import Role, roles
+
+if TYPE_CHECKING:
+    from windrow.model.workflow import Floats, Workflow
+
+FloatOrFloats = TypeVar("FloatOrFloats", float, "Floats")
+SCOPES = {"remote": (False, False), "localised": (True, False), "cached": (False, True), "both": (True, True)}
+"""Whether files that tasks write and read stay where they are, and whether batch data are cached."""
+
+
+class Rates(NamedTuple):
+    """Bytes per second: of the link to home, and of a node's own disk."""
+
+    home: float
+    disk: float
+
+    def moving_s(self, far_bytes: FloatOrFloats, near_bytes: FloatOrFloats) -> FloatOrFloats:
+        """How long it takes to move this much over each."""
+        return far_bytes / self.home + near_bytes / self.disk
+
+
+class Moves(NamedTuple):
+    """In bytes, task by task: what it moves over the link itself, what is fetched for it and others, what is near."""
+
+    own: Floats
+    fetched: Floats
+    near: Floats
+    home_bytes: int
+    """What crosses the link in all."""
+
+
+def moves(workflow: Workflow, scope: str) -> Moves:
+    """What tasks move in this way."""
+    is_local, is_cached = SCOPES[scope]
+    found, _ = roles(workflow)
+    sizes = np.array([file.size_bytes for file in workflow.files], dtype=np.float64)
+    is_batch, is_far = (np.array([role == one for role in found], dtype=bool) for one in (Role.BATCH, Role.ENDPOINT))
+    stays = (is_batch & is_cached) | (~is_batch & ~is_far & is_local)
+    own, fetched, near = (np.zeros(len(workflow)) for _ in range(3))
+    for edges in (workflow.inputs, workflow.outputs):
+        np.add.at(own, edges.sources(), (sizes * ~stays)[edges.index])
+        np.add.at(near, edges.sources(), (sizes * stays)[edges.index])
+    tasks, files = workflow.inputs.sources(), workflow.inputs.index
+    first = np.full(len(sizes), len(workflow))
+    np.minimum.at(first, files, workflow.levels[tasks])
+    cached = sizes * (is_batch & is_cached)
+    np.add.at(fetched, tasks, cached[files] * (workflow.levels[tasks] == first[files]))
+    return Moves(own, fetched, near, int(own.sum() + cached.sum()))
+
+
+def with_moves(workflow: Workflow, rates: Rates, scope: str, slots: int) -> tuple[Workflow, int]:
+    """The workflow whose run times have the time for its data in them, and the bytes that cross the link.
+
+    `slots`: the most tasks that run at the same time.
+    """
+    found = moves(workflow, scope)
+    sharing = np.minimum(np.bincount(workflow.levels), slots)[workflow.levels]
+    more_s = rates.moving_s(found.own * sharing + found.fetched, found.near)
+    return workflow.with_times(workflow.runtime_s + more_s), found.home_bytes
