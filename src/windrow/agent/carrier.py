@@ -7,7 +7,7 @@ Law: whatever is copied comes into place once, whole: it is written under a hidd
 renamed. A copy that fails leaves nothing there. *Staging* copies to the node, through the view of its tasks;
 *committing* copies from there to the shared file system, into the hidden folder of the attempt that made it, from which
 `outputs` brings it into place. Both are copies from a source to a target. A source is a string: a path, or what one of
-the `SOURCES` knows how to fetch, by what stands before its first colon.
+the `SOURCES` knows how to fetch, by what stands before its first colon. Without a target it is removed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from typing import NamedTuple
 
@@ -81,6 +80,8 @@ class Carrier:
 
 def main() -> int:
     """Serve until the input ends."""
+    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415  (the agent, which asks, has no threads)
+
     saying = threading.Lock()
 
     def serve(number: int, files: Sequence[Sequence[str]]) -> None:
@@ -110,6 +111,9 @@ def copied(files: Iterable[tuple[str, str]]) -> Copied:
 
 
 def _copy(source: str, target: str) -> int:
+    if not target:
+        remove(source)
+        return 0
     folder, _, base = target.rpartition("/")
     os.makedirs(folder, exist_ok=True)
     part = f"{folder}/.windrow-{os.getpid()}-{next(_numbers)}.part"

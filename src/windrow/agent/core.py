@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from windrow.agent import event_file as events
 from windrow.agent.checkpoints import Piece
 from windrow.agent.job_file import JobFile, TaskSpec
+from windrow.agent.local_files import LocalFiles
 from windrow.agent.order import Result
 from windrow.model.allocation import Allocation, Member
 from windrow.model.cause import Cause
@@ -36,14 +37,23 @@ class StartAttempt:
 class AgentCore:
     """The tasks of one started job."""
 
-    def __init__(self, job: JobFile, at: float) -> None:
+    def __init__(self, job: JobFile, at: float, *, is_one_node: bool = True) -> None:
+        """`is_one_node`: all places of the allocation are on one machine, and share its disk."""
         self._specs: dict[int, TaskSpec] = {}
         self._home: dict[int, int] = {}  # the job of each task
         self._nodes, self._shape = job.nodes, job.shape
         self._allocation = Allocation(job.nodes, self._shape, {}, _space(job))
         self.freed: list[str] = []
         """Files that nothing needs any more, for the loop to delete."""
-        self.deadline = float("inf") if job.walltime_s is None else at + job.walltime_s - job.grace_s
+        self.deadline = self._latest = float("inf") if job.walltime_s is None else at + job.walltime_s - job.grace_s
+        self.local = LocalFiles()
+        """What is on nodes alone."""
+        self.unneeded: list[str] = []
+        """What was, and nothing reads any more."""
+        self._node_of: dict[int, int] | None = {} if job.scratch else None  # of each attempt, where that matters
+        if job.scratch and job.nodes > 1 and not is_one_node:
+            self._allocation.packing.prefer = self._near
+        self._is_one_node = is_one_node
         self._longest_s = 0.0
         self._done: set[int] = set()
         self._failures: dict[int, int] = {}
@@ -63,6 +73,8 @@ class AgentCore:
         """The tasks of a job are to run here: its own when it starts, later those of another that has no nodes."""
         new = {spec.task: spec for spec in job.tasks if spec.task not in self._specs}
         self._specs |= new
+        if job.scratch:
+            self.local.adopt(new.values())
         self._home |= dict.fromkeys(new, job.job)
         self._copied |= {task for task, spec in new.items() if spec.commit}
         self._longest_s = max([self._longest_s, *(spec.least_s for spec in new.values())])
@@ -122,13 +134,13 @@ class AgentCore:
         return default if task is None else self._home.get(task, default)
 
     def is_closed(self, job: int) -> bool:
-        """Whether none of this job's tasks is open."""
-        return not any(self._home[task] == job for task in self._allocation.open)
+        """Whether none of this job's tasks is open, and nothing is to leave its nodes."""
+        return not self.local.is_busy and not any(self._home[task] == job for task in self._allocation.open)
 
     @property
     def is_done(self) -> bool:
         """Whether nothing runs and nothing is left to do."""
-        return not self._allocation.open
+        return not self._allocation.open and not self.local.is_busy
 
     @property
     def is_waiting_for_others(self) -> bool:
@@ -165,6 +177,26 @@ class AgentCore:
         records, self._records = self._records, []
         return records
 
+    def _note(self, record: events.Record) -> None:
+        self._records.append(record)
+        if self._node_of is not None:
+            self.unneeded += self.local.hear(record, self._node_of.get(getattr(record, "task", -1), 0))
+            self.deadline = self._latest - self.local.grace_s
+
+    def committed(self, path: str, why: str, at: float) -> None:
+        """A file that was on a node alone is on the shared file system, or cannot be brought there."""
+        if record := self.local.committed(path, why, at):
+            self._note(record)
+
+    def has_inputs(self, task: int) -> bool:
+        """Whether what a task that is about to start reads is on its node; what is not will be committed."""
+        return self._node_of is None or self.local.is_ready(task, self._node_of[task])
+
+    def _near(self, task: int) -> list[int]:
+        """The nodes that have some of what the task reads, the one with most of it first."""
+        near = self.local.near(task)
+        return sorted(near, key=lambda node: (-near[node], node))
+
     def start(self, at: float) -> list[StartAttempt]:
         """What is to be started now. Tasks whose turn it is but whose time has run out are dropped."""
         starts: list[StartAttempt] = []
@@ -182,7 +214,11 @@ class AgentCore:
                 else:
                     attempt = spec.attempts + self._failures.get(task, 0) + self._cuts[task] + 1
                     self._running[task] = attempt, at
-                    self._records.append(events.AttemptStarted(at, task, attempt, nodes))
+                    near_bytes = 0
+                    if self._node_of is not None:
+                        self._node_of[task] = 0 if self._is_one_node else nodes[0]
+                        near_bytes = self.local.near(task).get(self._node_of[task], 0)
+                    self._note(events.AttemptStarted(at, task, attempt, nodes, near_bytes))
                     starts.append(StartAttempt(spec, attempt, nodes, self.packing.nodes.gpus_of(task)))
         if self.packing.lacks_space and not self._running:  # nothing will make room
             waiting = sorted(self._allocation.open)
@@ -195,8 +231,9 @@ class AgentCore:
         task = result.task
         attempt, begun = self._running.pop(task)
         if not result.why:
-            measured = result.cpu_s, result.peak_bytes, tuple(result.sizes), round(before_s, 3)
-            self._records.append(events.AttemptFinished(at, task, attempt, begun, *measured))
+            local = self._specs[task].named(result.local)
+            measured = result.cpu_s, result.peak_bytes, tuple(result.sizes), round(before_s, 3), local
+            self._note(events.AttemptFinished(at, task, attempt, begun, *measured))
             self._done.add(task)
             self.freed += self._allocation.finish(task, result.sizes or None)
             return
@@ -205,17 +242,17 @@ class AgentCore:
             self.lost(task, result.why, at, Cause(result.cause))
             return
         if task in self.beaten or result.cause == Cause.SUPERSEDED:
-            self._records.append(events.AttemptLost(at, task, "another attempt finished first", Cause.SUPERSEDED))
+            self._note(events.AttemptLost(at, task, "another attempt finished first", Cause.SUPERSEDED))
             self._leave_to_others(task)
             return
         self._failures[task] = self._failures.get(task, 0) + 1
         is_last = self._failures[task] > self._specs[task].retries
         final = is_last and task not in self._copied
         how = result.exit, result.signal, result.why, final, result.tail, result.cpu_s, result.peak_bytes
-        self._records.append(events.AttemptFailed(at, task, attempt, begun, *how, result.cause))
+        self._note(events.AttemptFailed(at, task, attempt, begun, *how, result.cause))
         if is_last and not final:
             self._leave_to_others(task)
-            self._records.append(events.TaskDeclined(at, task, events.FAILED_HERE))
+            self._note(events.TaskDeclined(at, task, events.FAILED_HERE))
         elif final:
             closed = self._allocation.give_up(task)
             why = f"task {self._specs[task].id!r}, on which it depends, failed"
@@ -227,7 +264,7 @@ class AgentCore:
 
     def saved(self, task: int, done_s: float, at: float) -> None:
         """A running task has written a checkpoint."""
-        self._records.append(events.AttemptSaved(at, task, self._running[task][0], round(done_s, 3)))
+        self._note(events.AttemptSaved(at, task, self._running[task][0], round(done_s, 3)))
 
     def cut(self, result: Result, piece: Piece, at: float, *, is_over: bool, ran_out: bool) -> None:
         """An attempt with checkpoints has ended before its task was done; it continues here, or in another job.
@@ -242,7 +279,7 @@ class AgentCore:
             fix = "allow longer jobs, raise its notice, or check that it writes these files when it is asked to"
             return self.ended(replace(result, why=f"{what}; {fix}"), at)
         attempt, _ = self._running.pop(task)
-        self._records.append(events.AttemptSaved(at, task, attempt, round(piece.done_s, 3), True, idle))
+        self._note(events.AttemptSaved(at, task, attempt, round(piece.done_s, 3), True, idle))
         self._cuts[task] += 1
         self.has_lost |= is_over
         if is_over:
@@ -271,7 +308,7 @@ class AgentCore:
         self.has_lost = True
         self._running.pop(task)
         self.beaten.discard(task)
-        self._records.append(events.AttemptLost(at, task, why, cause))
+        self._note(events.AttemptLost(at, task, why, cause))
         closed = self._allocation.give_up(task)
         self._drop([t for t in closed if t != task], {}, at)
 
@@ -314,12 +351,13 @@ class AgentCore:
         self.drain(why, at)
         for task in self.running:
             self.lost(task, why, at, cause_of_end(why))
-        self._records.append(events.AgentLeft(at, why))
+        self._note(events.AgentLeft(at, why))
 
     def _drop(self, tasks: Iterable[int], whys: dict[int, str], at: float) -> None:
         """events.Record these tasks as dropped, each for its own reason or that of what it depends on."""
         gone = dict.fromkeys(tasks, "a task on which it depends will not run in this job")
-        self._records += [events.TaskDeclined(at, task, whys.get(task, why)) for task, why in gone.items()]
+        for task, why in gone.items():
+            self._note(events.TaskDeclined(at, task, whys.get(task, why)))
         if gone and self._awaited:
             left = {p: [c for c in children if c not in gone] for p, children in self._awaited.items()}
             self._awaited = {parent: children for parent, children in left.items() if children}

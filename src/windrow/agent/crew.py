@@ -18,9 +18,11 @@ import os
 import select
 import signal
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 
+from windrow.agent.folder import RunFolder
 from windrow.agent.hosts import Hosts
+from windrow.agent.job_file import JobFile
 from windrow.agent.order import Order, Result
 from windrow.agent.remote import RemoteNode, let_end
 from windrow.agent.runner import Runner
@@ -47,7 +49,17 @@ class Crew:
         self._poll.register(wake.fd, select.POLLIN)
         self._door = -1
         self._gone: dict[int, list[int]] = {}
+        self._data: Sequence[str] = ()
         self._told: set[int] = set()  # what we stopped ourselves: no doubt about why it ended
+
+    def use_disks(self, folder: RunFolder, job: JobFile) -> None:
+        """Let each node use its own disk for this job. OutsideError where that of this one cannot be used."""
+        from windrow.agent.node_data import NodeData, plan_of  # noqa: PLC0415  (few jobs have such data)
+
+        if (plan := plan_of(folder, job, 0)) is not None:
+            self._data = ("--data", str(folder.path), str(job.job))
+            self._here.data = NodeData(plan)
+            self._poll.register(self._here.data.fd, select.POLLIN)
 
     def reach(self) -> None:
         """Begin a step on every other node. OutsideError where nothing can be started on one."""
@@ -55,12 +67,26 @@ class Crew:
         places = range(1, 1 if self._hosts.are_here else len(self.names))
         for place in places or ([_EAR] if self._hears_notices and self._hosts.has_steps else ()):
             where = max(0, place)
-            self._others[place] = RemoteNode(self.names[where], (*self._hosts.launch(where), *node))
+            data = (*self._data, str(place)) if self._data and place != _EAR else ()
+            self._others[place] = RemoteNode(self.names[where], (*self._hosts.launch(where), *node, *data))
             self._poll.register(self._others[place].fd, select.POLLIN)
 
     def start(self, place: int, order: Order) -> None:
         """Start it there."""
         self._others.get(place, self._here).start(order)
+
+    def commit(self, place: int, paths: Sequence[str]) -> None:
+        """Have files that were made there copied to the shared file system."""
+        self._others.get(place, self._here).commit(paths)
+
+    def drop(self, paths: Sequence[str]) -> None:
+        """Nothing needs these files any more, on whichever node they are."""
+        for node in self._nodes():
+            node.drop(paths)
+
+    def take_committed(self) -> list[tuple[str, str]]:
+        """Files for which a commit has ended since the last call, each with what went wrong, if anything did."""
+        return [one for node in self._nodes() for one in node.take_committed()]
 
     def watch(self, door: int) -> None:
         """Also wake up when something is written to this pipe."""
@@ -121,13 +147,22 @@ class Crew:
         for node in self._nodes():
             node.ask(keys)
 
-    def end(self, patience_s: float, take: Callable[[Result], None]) -> None:
-        """End whatever runs, everywhere: told first, then killed. What comes of it is handed over as it comes."""
+    def end(
+        self, patience_s: float, take: Callable[[Result], None], meanwhile: Callable[[], bool] = lambda: False
+    ) -> None:
+        """End whatever runs, everywhere: told first, then killed. What comes of it is handed over as it comes.
+
+        While `meanwhile` says so, nodes still copy files when their tasks have ended.
+        """
         let_end(self._nodes(), patience_s, self.wait, take)
         for place in self._nodes():
             place.signal(signal.SIGKILL)
         for result in self._here.end():
             take(result)
+        while meanwhile():
+            self.wait(0.05)
+            for result in self.collect():
+                take(result)
         others = self._others.values()  # whose steps end by themselves when their input does
         for node in others:
             node.close()

@@ -43,13 +43,14 @@ class AgentStarted:
 
 @dataclass(frozen=True, slots=True)
 class AttemptStarted:
-    """An attempt was started on these nodes."""
+    """An attempt was started on these nodes. `near_bytes`: of what it reads, so much was on the first of them alone."""
 
     what: ClassVar[str] = "task-started"
     at: float
     task: int
     attempt: int
     nodes: tuple[int, ...]
+    near_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,7 @@ class AttemptFinished:
     """A task is done: exit code 0, outputs there. `peak_bytes` is 0 where it was too small to be told.
 
     `sizes` are the bytes of its outputs, in their order; of a folder, of all that is in it. `before_s`: how long
-    earlier attempts had run up to the checkpoint from which it continued.
+    earlier attempts had run up to the checkpoint from which it continued. `local`: outputs that are on its node alone.
     """
 
     what: ClassVar[str] = "task-finished"
@@ -69,6 +70,21 @@ class AttemptFinished:
     peak_bytes: int
     sizes: tuple[int, ...] = ()
     before_s: float = 0.0
+    local: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class OutputsCommitted:
+    """These outputs of a task that has finished were copied from its node to the shared file system.
+
+    `local`: those that still are on the node alone.
+    """
+
+    what: ClassVar[str] = "task-committed"
+    at: float
+    task: int
+    files: tuple[str, ...]
+    local: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +153,7 @@ class AgentLeft:
     why: str
 
 
-SELDOM = ("sizes", "before_s")
+SELDOM = ("sizes", "before_s", "near_bytes", "local")
 """What is told only where it says something."""
 FAILED_HERE = "it failed in this job as often as it may be tried; another may have it, too"
 """Why a job declines a task that may be in several jobs."""
@@ -164,7 +180,15 @@ def lost_node(why: str | None) -> str:
 
 # Not with |: a value at run time, on the Python of any site (`travel`).
 Record = Union[  # noqa: UP007
-    AgentStarted, AttemptStarted, AttemptFinished, AttemptFailed, TaskDeclined, AttemptLost, AttemptSaved, AgentLeft
+    AgentStarted,
+    AttemptStarted,
+    AttemptFinished,
+    OutputsCommitted,
+    AttemptFailed,
+    TaskDeclined,
+    AttemptLost,
+    AttemptSaved,
+    AgentLeft,
 ]
 
 T = TypeVar("T")
@@ -188,7 +212,7 @@ def decode(line: bytes) -> Record:
     fields = json.loads(line)
     try:
         kind = _KINDS[fields.pop("what")]
-        for name in fields.keys() & {"hosts", "nodes", "sizes"}:
+        for name in fields.keys() & {"hosts", "nodes", "sizes", "files", "local"}:
             fields[name] = tuple(fields[name])
         return kind(**fields)
     except (KeyError, TypeError, AttributeError) as error:

@@ -21,13 +21,35 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from windrow.agent.outputs import remove
+
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _PATIENCE_S = 20.0
+_telling = -1  # what is to be removed in the end is written here
+
+
+def remove_in_the_end(folder: str) -> None:
+    """Let this folder be removed when all processes of the work are gone, however they go."""
+    if _telling >= 0:
+        os.write(_telling, os.fsencode(folder) + b"\0")
 
 
 def guarded(work: Callable[[], int]) -> int:
     """Do the work in a child process, then kill what it left behind. Returns its exit code."""
+    global _telling  # there is one work in a process
+    told, _telling = os.pipe()
+    os.set_blocking(told, False)
+    try:
+        return _guarded(work)
+    finally:
+        with contextlib.suppress(BlockingIOError):
+            for folder in os.read(told, 1 << 16).split(b"\0")[:-1]:
+                with contextlib.suppress(OSError):
+                    remove(os.fsdecode(folder))
+
+
+def _guarded(work: Callable[[], int]) -> int:
     if sys.platform != "linux":  # no such services there; the work is then unguarded
         return work()
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)

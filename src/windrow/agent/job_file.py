@@ -7,7 +7,7 @@ escapes that Python uses for it.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,7 @@ class TaskSpec:
     at the same time: the file in the run's folder by which one of them is chosen (see `claim`). `checkpoint`: how it
     keeps what it has done; `done_s` is that by earlier attempts, and `idle` how many pieces added nothing to it.
     `mounts` and `extracts` as in a `model.Step`, with absolute paths.
+    `local`: outputs that may stay on the node that makes them, since all that read them are in this job.
     """
 
     task: int
@@ -60,6 +61,7 @@ class TaskSpec:
     idle: int = 0
     mounts: tuple[VolumeMount, ...] = ()
     extracts: tuple[Extract, ...] = ()
+    local: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.checkpoint is not None:  # in a file it is a list
@@ -71,6 +73,17 @@ class TaskSpec:
     def least_s(self) -> float:
         """The time without which it is not started."""
         return self.expected_s if self.checkpoint is None else min(self.expected_s, self.checkpoint.piece_s)
+
+    @property
+    def may_be_local(self) -> bool:
+        """Whether it can run on files of its node: on one node, and with outputs that are its own to replace."""
+        is_apart = not (self.commit or self.checkpoint or self.shared or self.mounts) and self.nodes <= 1
+        return is_apart and set(self.outputs).isdisjoint(self.inputs)
+
+    def named(self, paths: Iterable[str]) -> tuple[str, ...]:
+        """Those outputs that have these whole paths, as they are called here."""
+        whole = frozenset(paths)
+        return tuple(name for name in self.outputs if str(Path(self.workdir, name)) in whole) if whole else ()
 
     @property
     def need(self) -> Need:
@@ -93,7 +106,8 @@ class JobFile:
     how long the list of what has arrived from other places was. Parents below 0 stand for files that no task makes.
     `offered`: its tasks are copies that agents with idle nodes may take over; None: this run has no such jobs.
     `loss_rate`: how often such a job is lost, in losses per second, where that is known.
-    `space`: what its files may take (`storage.admission`); empty: there is no limit.
+    `space`: what its files may take (`storage.admission`); empty: there is no limit. `scratch`: where nodes have disks
+    of their own, as the user wrote it: the node expands variables; empty: they are not used.
     """
 
     run: str
@@ -119,6 +133,7 @@ class JobFile:
     offered: bool | None = None
     loss_rate: float = 0.0
     space: tuple[Any, ...] = ()
+    scratch: str = ""
 
     @property
     def shape(self) -> NodeShape:
@@ -128,7 +143,7 @@ class JobFile:
 
 _SELDOM = (
     *("disk_bytes", "counts", "commit", "checkpoint", "done_s", "idle", "site", "arrived_bytes"),
-    *("offered", "loss_rate", "space", "mounts", "extracts"),
+    *("offered", "loss_rate", "space", "mounts", "extracts", "local", "scratch"),
 )
 """What is written only where it says something: so most files stay as they have been."""
 

@@ -38,6 +38,7 @@ _SWEEP_EVERY_S = 1.0
 _KILL_AFTER_S = 2.0
 _AT_ONCE_S = 5.0  # a stop so soon after a notice was no end of a grace
 _EARLY_S = 90.0  # a queue that tells of the time limit may do so up to a minute too early; we know it ourselves
+_COMMIT_S = 20.0  # for copies of files that were on nodes alone, at least
 _TERM_PART = 0.6  # of the grace: for tasks to go by themselves; the rest is for killing and writing
 
 
@@ -68,7 +69,7 @@ class Loop:
         """`named`: what the queue calls this job, where its environment does not say it."""
         self._folder, self._job, self._hosts, self._wake = folder, job, hosts, wake
         self._clock = clock or SteadyClock()
-        self._core = AgentCore(job, self._clock.now())
+        self._core = AgentCore(job, self._clock.now(), is_one_node=hosts.are_here)
         called = queue_id(os.environ) if named is None else named
         self._desk = Desk(folder, job, self._core, writer, hosts.names[: job.nodes], called)
         self._sweep_at = self._clock.now()
@@ -96,6 +97,8 @@ class Loop:
             self._desk.begin(self._clock.now())
             if book := os.environ.get(SHARES):
                 self._shares = Shares(book, self._job.shape)
+            if self._job.scratch:
+                self._crew.use_disks(self._folder, self._job)
             self._crew.reach()
             why, self.exit_code = yield from self._work()
             self._stop(why)
@@ -132,6 +135,7 @@ class Loop:
             starts = self._with_files(starts, now)
             self._desk.write(now)
             self._delete_freed()
+            self._look_after_local_files()
             for start in starts:
                 self._crew.start(start.nodes[0], self._order(start))
             self._remove_checkpoints()
@@ -151,6 +155,25 @@ class Loop:
             for path in absolute(workdir, freed):
                 with contextlib.suppress(OSError):
                     delete(path, workdir)
+
+    def _look_after_local_files(self) -> None:
+        """Have copied what must leave the nodes, and removed what nothing needs."""
+        for node, paths in self._core.local.to_commit().items():
+            self._crew.commit(node, paths)
+        unneeded, self._core.unneeded = self._core.unneeded, []
+        if unneeded:
+            self._crew.drop(unneeded)
+
+    def _commits_until(self, end_s: float) -> bool:
+        """While the agent leaves: whether to wait for copies that are under way."""
+        self._take_committed()
+        self._core.local.leave(self._core.running)
+        self._look_after_local_files()
+        return self._core.local.is_busy and self._clock.now() < end_s
+
+    def _take_committed(self) -> None:
+        for path, why in self._crew.take_committed() if self._job.scratch else ():
+            self._core.committed(path, why, self._clock.now())
 
     def _say(self, text: str) -> None:
         print(text, file=sys.stderr, flush=True)
@@ -180,9 +203,11 @@ class Loop:
         self._hear_notice(self._clock.now())
         for result in results:
             self._ended(result, self._clock.now())
+        self._take_committed()
         for place, tasks in self._crew.take_lost():
             why = self._why_short = node_lost(self._crew.names[place])
             now = self._clock.now()
+            self._core.local.lose(place, why)
             self._core.drain(why, now)
             for task in [*tasks, *self._none_to_come()]:
                 if task in self._kept.running:
@@ -217,8 +242,13 @@ class Loop:
         for start in starts:
             wait_s = self._kept.take(start.spec.task, start.attempt) if start.spec.checkpoint else 0.0
             self._to_come.append((now + wait_s, start))
-        due = [start for at, start in self._to_come if at <= now]
-        self._to_come = [one for one in self._to_come if one[0] > now]
+        due = [start for at, start in self._to_come if at <= now and self._core.has_inputs(start.spec.task)]
+        started = {start.spec.task for start in due}
+        self._to_come = [one for one in self._to_come if one[1].spec.task not in started]
+        for _, start in [one for one in self._to_come if self._core.local.why_lost(one[1].spec.task)]:
+            why = f"an input of it cannot be copied from its node: {self._core.local.why_lost(start.spec.task)}"
+            self._to_come = [one for one in self._to_come if one[1] is not start]
+            self._core.lost(start.spec.task, why, now, Cause.SPACE)
         for start in due:
             if start.spec.checkpoint and not self._kept.begin(start.spec, start.attempt, now):
                 self._core.saved(start.spec.task, 0.0, now)
@@ -276,6 +306,7 @@ class Loop:
             patience_s=self._job.patience_s if self._hosts.is_cluster else 0.0,
             gpus=self._gpus(start),
             commit=str(self._folder.commits / start.spec.commit) if start.spec.commit else "",
+            is_local=bool(self._job.scratch) and start.spec.may_be_local,
             holder=self._core.home_of(start.spec.task, self._job.job),
         )
 
@@ -287,6 +318,8 @@ class Loop:
     def _stop(self, why: str) -> None:
         """End what runs, and record the end. A task that still succeeds is done; another was not given its time."""
         self._core.drain(why, self._clock.now())
-        self._crew.end(self._job.grace_s * _TERM_PART, lambda result: self._ended(result, self._clock.now(), why))
+        until_s = self._clock.now() + _COMMIT_S + self._core.local.grace_s
+        take = lambda result: self._ended(result, self._clock.now(), why)  # noqa: E731
+        self._crew.end(self._job.grace_s * _TERM_PART, take, lambda: self._commits_until(until_s))
         self._desk.end(why, self._clock.now())
         self._remove_checkpoints()

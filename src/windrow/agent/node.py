@@ -2,7 +2,7 @@
 
 Orders come as lines on standard input, results go as lines to standard output. When the input ends, so does it, and
 with it all tasks that still run. With `--notices` a SIGTERM is passed on as the word that the node will be taken away,
-and the work goes on until then.
+and the work goes on until then. With `--data RUN_DIR JOB PLACE` the node uses its own disk for that job.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ import os
 import select
 import sys
 
+from windrow.agent.folder import RunFolder
 from windrow.agent.guard import guarded
+from windrow.agent.job_file import read_job
 from windrow.agent.order import Result, order_from, to_line
 from windrow.agent.remote import let_end
 from windrow.agent.runner import Runner
@@ -31,6 +33,13 @@ def main() -> int:
     wake = Wake()
     runner = Runner(os.environ)
     try:
+        if "--data" in sys.argv:
+            from windrow.agent.node_data import NodeData, plan_of  # noqa: PLC0415  (few jobs have such data)
+
+            run, job, place = sys.argv[sys.argv.index("--data") + 1 :][:3]
+            folder = RunFolder.at(run)
+            plan = plan_of(folder, read_job(folder.job_file(int(job))), int(place))
+            runner.data = None if plan is None else NodeData(plan)
         _serve(wake, runner, passes_on="--notices" in sys.argv[1:])
     except OutsideError as error:
         _say(json.dumps({"broken": str(error)}).encode() + b"\n")
@@ -43,7 +52,8 @@ def _serve(wake: Wake, runner: Runner, *, passes_on: bool) -> None:
     unread, has_told = b"", False
     os.set_blocking(0, False)
     while wake.stop_signal is None or passes_on:
-        readable, _, _ = select.select([0, wake.fd], [], [], runner.look_again_s())
+        carrier = [] if runner.data is None else [runner.data.fd]
+        readable, _, _ = select.select([0, wake.fd, *carrier], [], [], runner.look_again_s())
         if 0 in readable:
             data = os.read(0, 1 << 16)
             if not data:
@@ -54,6 +64,10 @@ def _serve(wake: Wake, runner: Runner, *, passes_on: bool) -> None:
                     runner.signal(record["signal"], record["tasks"])
                 elif "asked" in record:
                     runner.ask(record["asked"])
+                elif "to_commit" in record:
+                    runner.commit(record["to_commit"])
+                elif "to_drop" in record:
+                    runner.drop(record["to_drop"])
                 else:
                     runner.start(order_from(record))
         wake.clear()
@@ -63,6 +77,8 @@ def _serve(wake: Wake, runner: Runner, *, passes_on: bool) -> None:
             _say(b'{"notice": true}\n')  # before the results of tasks that it may have ended
         for result in results:
             _say(to_line(result))
+        if committed := runner.take_committed():
+            _say(json.dumps({"committed": committed}).encode() + b"\n")
 
 
 def _stop(wake: Wake, runner: Runner) -> None:

@@ -29,7 +29,8 @@ class Order:
     outputs may be put in (see `model.Step`). `shared` are those outputs in which other tasks write, too. `gpus` are
     those of the node that it may see, by their places there; None: it sees what the node sees. `commit`: the file by
     which `holder`, its job, may bring the outputs into place, where other jobs run the task as well. `has_checkpoints`,
-    for which `ask` is the signal that asks; 0: none. `mounts` and `extracts` as in a `model.Step`.
+    for which `ask` is the signal that asks; 0: none. `local`: those of its outputs that may stay on a node that has a
+    disk of its own; None: it runs on the shared files. `mounts` and `extracts` as in a `model.Step`.
     """
 
     task: int
@@ -50,13 +51,14 @@ class Order:
     ask: int = 0
     mounts: tuple[VolumeMount, ...] = ()
     extracts: tuple[Extract, ...] = ()
+    local: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
     """How an attempt ended. An empty `why` means that it succeeded; else `cause` says what failed it.
 
-    `sizes`: bytes of its outputs, where it succeeded.
+    `sizes`: bytes of its outputs, where it succeeded; `local`: those of them that are on its node alone.
     """
 
     task: int
@@ -69,6 +71,7 @@ class Result:
     tail: str = ""
     cause: str = Cause.PROGRAM
     sizes: tuple[int, ...] = ()
+    local: tuple[str, ...] = ()
 
     @property
     def may_be_stop(self) -> bool:
@@ -118,6 +121,7 @@ def order_for(
     gpus: tuple[int, ...] | None = None,
     commit: str = "",
     holder: int = 0,
+    is_local: bool = False,
 ) -> Order:
     """What a node is told to execute for an attempt on these nodes. It goes by the task's number, or by a key.
 
@@ -147,6 +151,7 @@ def order_for(
         ask=signal.Signals[f"SIG{kept.signal}"] if kept is not None and kept.signal else 0,
         mounts=spec.mounts,
         extracts=spec.extracts,
+        local=absolute(spec.workdir, spec.local) if is_local else None,
     )
 
 

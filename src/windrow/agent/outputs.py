@@ -41,8 +41,9 @@ _COARSE_S = 2.0  # file times of network file systems may be as coarse
 class Outputs:
     """What one attempt makes. Nothing is touched before `prepare`; then comes either `keep` or `discard`."""
 
-    def __init__(self, order: Order) -> None:
-        self.paths = tuple(dict.fromkeys(order.outputs))
+    def __init__(self, order: Order, paths: Iterable[str] = ()) -> None:
+        """`paths`: only these of them."""
+        self.paths = tuple(dict.fromkeys(paths or order.outputs))
         self._order = order
         self._written = {path: path for path in self.paths}
         self._hidden: list[str] = []
@@ -70,7 +71,7 @@ class Outputs:
                 _all(remove, map(_gone_name, self.paths))
             fixed = _fixed(order)
             if order.elsewhere and not fixed:
-                return self._go_elsewhere()
+                return self.go_elsewhere()
             if order.commit:
                 raise OSError(errno.EBUSY, "several jobs run it, and it cannot be written elsewhere first", fixed[0])
             for path in self.paths:
@@ -152,18 +153,23 @@ class Outputs:
                 self._has_claim = False
                 os.unlink(self._order.commit)
 
+    @property
+    def _named(self) -> dict[str, str]:
+        """What the folders of attempts are called, for each folder of these outputs."""
+        folders = {path.rpartition("/")[0] for path in self.paths}
+        return {folder: name for folder, name in hidden_names(self._order.outputs).items() if folder in folders}
+
     def _clear_earlier(self) -> None:
         """Throw away what earlier attempts left, and put back what they had set aside."""
-        for folder, name in hidden_names(self.paths).items():
+        for folder, name in self._named.items():
             for earlier in range(1, self._order.attempt):
                 remove(f"{folder}/{name}.{earlier}")
         for path in self.paths:
             _put_back(path)
 
-    def _go_elsewhere(self) -> tuple[str, ...]:
+    def go_elsewhere(self) -> tuple[str, ...]:
         """Make the hidden folders. The command that writes into them."""
-        attempt = self._order.attempt
-        named = hidden_names(self.paths)
+        attempt, named = self._order.attempt, self._named
         if not self._order.commit:
             self._clear_earlier()
         for folder, name in named.items():
@@ -173,7 +179,7 @@ class Outputs:
             self._written[path] = f"{folder}/{named[folder]}.{attempt}/{base}"
         command = list(self._order.command)
         for at, place, output in sorted(self._order.elsewhere, reverse=True):  # what comes later moves nothing
-            name = named[self._order.outputs[output].rpartition("/")[0]]
+            name = named.get(self._order.outputs[output].rpartition("/")[0], "")
             command[at] = f"{command[at][:place]}{name}.{attempt}/{command[at][place:]}"
         return tuple(command)
 

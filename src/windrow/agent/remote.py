@@ -10,6 +10,7 @@ import signal
 import time
 from collections.abc import Callable, Iterable, Sequence
 
+from windrow.agent.job_file import tuples
 from windrow.agent.order import Order, Result, to_line
 from windrow.agent.piped import Piped
 from windrow.agent.runner import Runner
@@ -24,6 +25,7 @@ class RemoteNode(Piped):
         self.is_noticed = False
         self.running: set[int] = set()
         """The tasks that run there."""
+        self._committed: list[tuple[str, str]] = []
         try:
             super().__init__(command)
         except OSError as error:
@@ -50,6 +52,19 @@ class RemoteNode(Piped):
         if chosen := sorted(self.running.intersection(tasks)):
             self.send(json.dumps({"asked": chosen}).encode() + b"\n")
 
+    def commit(self, paths: Sequence[str]) -> None:
+        """Have these files, which were made there, copied to the shared file system."""
+        self.send(json.dumps({"to_commit": paths}).encode() + b"\n")
+
+    def drop(self, paths: Sequence[str]) -> None:
+        """Nothing needs these files of that node any more."""
+        self.send(json.dumps({"to_drop": paths}).encode() + b"\n")
+
+    def take_committed(self) -> list[tuple[str, str]]:
+        """Files for which a commit has ended since the last call, each with what went wrong, if anything did."""
+        committed, self._committed = self._committed, []
+        return committed
+
     def look_again_s(self) -> float | None:
         """Seconds until `collect` should be called though nothing came; None for whenever something does."""
         return 0.05 if self.has_unsent else None
@@ -63,7 +78,10 @@ class RemoteNode(Piped):
             if "notice" in record:
                 self.is_noticed = True
                 continue
-            result = Result(**record)
+            if "committed" in record:
+                self._committed += [(path, why) for path, why in record["committed"]]
+                continue
+            result = Result(**{name: tuples(value) for name, value in record.items()})
             self.running.discard(result.task)
             results.append(result)
         return results

@@ -16,11 +16,12 @@ import resource
 import shutil
 import signal
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from math import inf
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from windrow.agent import mounts
 from windrow.agent.machine import MemoryKills, shown, takers
@@ -29,6 +30,9 @@ from windrow.agent.outputs import Outputs
 from windrow.agent.piped import RESET
 from windrow.files import disk_faults
 from windrow.model.cause import Cause
+
+if TYPE_CHECKING:
+    from windrow.agent.node_data import Move, NodeData
 
 TAIL_BYTES = 2048
 TAIL_LINES = 20
@@ -49,13 +53,21 @@ class _Running:
 class _Awaited:
     """Files that are not there yet, and what to do when they are, or the patience is at its end.
 
-    `to_start` is the order that begins then; None where an attempt has run, and its outputs are waited for.
+    `to_start` is the order that begins then; None where an attempt has run, and its outputs are waited for. `move`:
+    copies that are waited for; what they failed of is then said in place of what is missing.
     """
 
     paths: tuple[str, ...]
     until: float
     then: Callable[[str | None], None]
     to_start: Order | None
+    move: Move | None = None
+
+    def missing(self) -> str | None:
+        """What is not there yet; None: nothing."""
+        if self.move is None:
+            return _first_missing(self.paths)
+        return self.move.why or (None if self.move.is_over else "it was stopped before its files were copied")
 
 
 class Runner:
@@ -70,19 +82,39 @@ class Runner:
         self._own_peak_kib = 0
         self._memory_kills = MemoryKills()
         self._null = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+        self.data: NodeData | None = None
+        """The node's own disk, where the job uses it."""
+        self._commits: list[tuple[str, Move]] = []
 
     def start(self, order: Order) -> None:
         """Start it, at once or when its inputs have shown up. OutsideError if its output file cannot be made."""
         if order.patience_s:
-            self._when_there(order.inputs, order.patience_s, lambda _: self._spawn(order), order)
+            inputs = order.inputs if self.data is None else self.data.not_here(order.inputs)
+            self._when_there(inputs, order.patience_s, lambda _: self._stage(order), order)
         else:
-            self._spawn(order)
+            self._stage(order)
+
+    def commit(self, paths: Iterable[str]) -> None:
+        """Copy these files, which were made here, to the shared file system."""
+        if self.data is not None:
+            self._commits += [(path, self.data.commit([path])) for path in paths]
+
+    def take_committed(self) -> list[tuple[str, str]]:
+        """Files for which that has ended since the last call, each with what went wrong, if anything did."""
+        over = [(path, move.why) for path, move in self._commits if move.is_over]
+        self._commits = [one for one in self._commits if not one[1].is_over]
+        return over
+
+    def drop(self, paths: Sequence[str]) -> None:
+        """Nothing needs these files of this node any more."""
+        if self.data is not None:
+            self.data.drop(paths)
 
     def look_again_s(self) -> float | None:
         """Seconds until `collect` should be called though no child ended; None for whenever one does."""
         if self._results:
             return 0.0
-        return LOOK_EVERY_S if self._awaited else None
+        return LOOK_EVERY_S if self._awaited or self._commits else None
 
     def collect(self) -> list[Result]:
         """The attempts that have ended since the last call."""
@@ -96,15 +128,18 @@ class Runner:
             if pid in self._running:
                 self._reaped(pid, os.waitstatus_to_exitcode(status), usage)
         now = time.monotonic()
+        if self.data is not None:
+            self.data.collect()
         awaited, self._awaited = self._awaited, []
         for entry in awaited:
-            missing = _first_missing(entry.paths)
-            if missing is None or now >= entry.until:
+            missing = entry.missing()
+            if missing is None or now >= entry.until or (entry.move is not None and entry.move.is_over):
                 entry.then(missing)
             else:
                 self._awaited.append(entry)
         results, self._results = self._results, []
-        return results
+        shown = None if self.data is None else self.data.shown
+        return results if shown is None else [replace(r, why=shown(r.why)) if r.why else r for r in results]
 
     def signal(self, number: int, tasks: Iterable[int] | None = None) -> None:
         """Send a signal to the process groups of these tasks, or of all.
@@ -147,7 +182,7 @@ class Runner:
             results += self.collect()
         awaited, self._awaited = self._awaited, []
         for entry in awaited:
-            entry.then(_first_missing(entry.paths))
+            entry.then(entry.missing())
         return results + self.collect()
 
     @property
@@ -155,7 +190,28 @@ class Runner:
         """Whether nothing runs, and nothing that has ended waits to be collected."""
         return not (self._running or self._awaited or self._results)
 
+    def _stage(self, order: Order) -> None:
+        """Let its files come to where it reads them, then start it."""
+        if self.data is None:
+            return self._spawn(order)
+        try:
+            move = self.data.stage(order)
+        except OSError as error:
+            return self._staged(order, _reason(error), _of_disk(error))
+        if move.is_over:
+            return self._staged(order, move.why or None)
+        return self._awaited.append(_Awaited((), inf, partial(self._staged, order), order, move))
+
+    def _staged(self, order: Order, why: str | None, cause: str = Cause.SPACE) -> None:
+        if why is None:
+            self._spawn(order)
+        else:
+            why = f"its inputs cannot be copied: {why}"
+            self._results.append(Result(order.task, order.attempt, None, None, why, cause=cause))
+
     def _spawn(self, order: Order) -> None:
+        given, data = order, self.data if self.data is not None and self.data.runs_here(order) else None
+        order = order if data is None else data.seen(order)
         with disk_faults(f"{order.out} cannot be written"):
             out = os.open(order.out, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC, 0o600)
         env = {**self._environ, **order.env}
@@ -180,11 +236,14 @@ class Runner:
         streams = [(os.POSIX_SPAWN_DUP2, file, number) for number, file in enumerate((self._null, out, out))]
         how: dict[str, Any] = {"file_actions": streams, "setpgroup": 0, "setsigmask": (), "setsigdef": RESET}
         try:
-            pid = os.posix_spawn(self._program(command[0], env.get("PATH", os.defpath)), command, env, **how)
+            program = self._program(command[0], env.get("PATH", os.defpath))
+            if data is not None and (before := data.view.entering(given.workdir)):
+                command, program = (*before, program, *command[1:]), self._program(before[0], os.defpath)
+            pid = os.posix_spawn(program, command, env, **how)
         except (OSError, ValueError) as error:
             self._not_started(order, out, 127, _cannot_start(order, error) + _discarded(outputs))
             return
-        self._running[pid] = _Running(order, out, outputs)
+        self._running[pid] = _Running(given, out, outputs)
 
     def _not_started(self, order: Order, out: int, code: int | None, why: str, cause: str = Cause.PROGRAM) -> None:
         os.close(out)
@@ -228,10 +287,10 @@ class Runner:
             os.close(running.out)
             self._results.append(ended)
         else:
-            then = partial(self._checked, ended, outputs, running.out)
+            then = partial(self._checked, order, ended, outputs, running.out)
             self._when_there(outputs.written, order.patience_s, then, None)
 
-    def _checked(self, ended: Result, outputs: Outputs, out: int, missing: str | None) -> None:
+    def _checked(self, order: Order, ended: Result, outputs: Outputs, out: int, missing: str | None) -> None:
         """An attempt whose command succeeded: so has it, if its outputs are there and can be put in place."""
         why = outputs.why_not_made(missing)
         try:
@@ -248,7 +307,21 @@ class Runner:
         else:
             ended = replace(ended, sizes=outputs.sizes())
         os.close(out)
-        self._results.append(ended)
+        if why or self.data is None or not self.data.runs_here(order):
+            self._results.append(ended)
+        else:
+            move = self.data.keep(order)
+            self._awaited.append(_Awaited((), inf, partial(self._kept, order, ended, move), None, move))
+
+    def _kept(self, order: Order, ended: Result, move: Move, why: str | None) -> None:
+        """What an attempt made on this node has left it, as far as it must."""
+        assert self.data is not None
+        if why is None:
+            self._results.append(replace(ended, local=self.data.stayed(order)))
+        else:
+            cause = Cause.SPACE if move.errno in _FULL else ended.cause
+            why = f"exit code 0, but its outputs cannot be put in place: {why}"
+            self._results.append(replace(ended, why=why, cause=cause, sizes=()))
 
     def _when_there(
         self, paths: tuple[str, ...], patience_s: float, then: Callable[[str | None], None], to_start: Order | None

@@ -92,6 +92,12 @@ def _hold(mounts: Sequence[Mount], telling: int, staying: int, *, has_user: bool
     """In the child: mount, say so, and be there until the parent is not."""
     try:
         signal.set_wakeup_fd(-1)
+        null = os.open(os.devnull, os.O_RDWR)
+        for fd in (0, 1, 2):  # whose other ends would wait for us
+            os.dup2(null, fd)
+        for fd in set(map(int, os.listdir("/proc/self/fd"))) - {0, 1, 2, telling, staying}:
+            with contextlib.suppress(OSError):
+                os.close(fd)
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGCHLD):
             signal.signal(number, signal.SIG_IGN)
         os.setpgid(0, 0)

@@ -113,12 +113,15 @@ class Nodes:
             cost = cost.plus(Need(shape.cores, counts=shape.counts))
         return cost
 
-    def room(self, need: Need) -> tuple[int, ...]:
-        """The nodes where it can start, or none."""
+    def room(self, need: Need, first: Sequence[int] = ()) -> tuple[int, ...]:
+        """The nodes where it can start, or none; for a share of a node, these are tried `first`."""
         rest = _rest(need)
         if need.nodes == 0:
             cores, memory_bytes = need.cores, need.memory_bytes
-            for node in self._left:
+            left = self._left
+            if first:
+                left = sorted(left, key=lambda node: first.index(node.place) if node.place in first else len(first))
+            for node in left:
                 if node.cores >= cores and node.memory_bytes >= memory_bytes and (not rest or node.has(rest)):
                     return (node.place,)
             return ()

@@ -1,7 +1,7 @@
 """Which task starts where inside an allocation: list scheduling with packing, one task at a time.
 
 Rule 1: among the tasks offered, the longest expected run goes first; equals by number.
-Rule 2: where it starts is what `nodes` says.
+Rule 2: where it starts is what `nodes` says; where it has data on some of them, the best of these comes first.
 Rule 3: a task that finds no room does not hold up those behind it.
 Rule 4: where files must not take more than so much, `space` says which task is next, and whether it may start.
 
@@ -11,7 +11,7 @@ module needs nothing but the standard library.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from heapq import heappop, heappush
 from typing import Protocol
 
@@ -48,6 +48,8 @@ class Packing:
         self._offered: dict[Need, list[tuple[float, int]]] = {}
         self.limit: Need | None = None
         """The most that tasks may have, where the nodes are shared with others; it may change at any time."""
+        self.prefer: Callable[[int], Sequence[int]] | None = None
+        """The nodes where a task should run if they have room, the best first; None: all nodes are alike."""
         self.space = space
         self._needs: dict[int, tuple[Need, float]] = {}  # of what was offered, where space is limited
         self.lacks_space = False
@@ -92,6 +94,7 @@ class Packing:
                 continue
             tasks = self._offered[need]
             task = heappop(tasks)[1]
+            places = self.nodes.room(need, self.prefer(task)) if self.prefer is not None else places
             self.nodes.take(task, need, places)
             started.append((task, places))
             if tasks:
@@ -114,6 +117,7 @@ class Packing:
                 continue
             has_nodes = True
             if space.admit(task):
+                places = self.nodes.room(need, self.prefer(task)) if self.prefer is not None else places
                 self.nodes.take(task, need, places)
                 started.append((task, places))
                 self._offered[need].remove((-expected_s, task))  # no heap any more: the space says what is first

@@ -1,0 +1,255 @@
+"""What a node does with its own disk for the tasks of a job: inputs come to it once, outputs leave it when they must.
+
+Law: an order runs in the view of this node (`view`) if it says which of its outputs may stay (`Order.local`); else it
+runs on the shared files, as ever. Before it starts, each declared input that the view covers is there: made here, or
+copied from the shared file system, once for all orders. When it has succeeded, outputs that may not stay are committed:
+copied into the hidden folder of the attempt beside their place on the shared file system, and brought into place by
+`outputs`; only then is it told that it has ended. What has stayed is committed when the agent asks (`commit`).
+Nothing here waits: the carrier copies, and `collect` takes in what came of it.
+
+Folders on a node's disk are named by run, job and node, and are for their owner alone. They are removed when all
+processes of the job on the node are gone (`guard`); what jobs that are over left is removed when the next one starts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import stat
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import replace
+from errno import ENOENT
+from functools import partial
+from typing import Any, NamedTuple
+
+from windrow.agent.carrier import Carrier, Copied
+from windrow.agent.folder import RunFolder
+from windrow.agent.guard import remove_in_the_end
+from windrow.agent.job_file import JobFile
+from windrow.agent.order import Order
+from windrow.agent.outputs import Outputs, remove
+from windrow.agent.view import View
+from windrow.errors import OutsideError
+
+_FINE = Copied()
+
+
+class Plan(NamedTuple):
+    """Where a node has its own disk, and for what. `back`: a folder below the root that tasks see as it is."""
+
+    scratch: str
+    root: str
+    back: str
+    run: str
+    job: int
+    place: int
+    over_below: int = 0
+    over: tuple[int, ...] = ()
+
+
+def plan_of(folder: RunFolder, job: JobFile, place: int) -> Plan | None:
+    """The plan for the node at this place of a job; None where the job has no node-local data."""
+    root = os.path.commonpath([os.path.normpath(spec.workdir) for spec in job.tasks]) if job.scratch else "/"
+    if root == "/":
+        return None
+    above = folder.path.parents[1] if folder.path.parent.name == "runs" else folder.path
+    run = hashlib.sha256(os.fsencode(folder.path)).hexdigest()[:12]
+    return Plan(job.scratch, root, str(above), run, job.job, place, job.over_below, job.over)
+
+
+class Move:
+    """Copies on which something waits. `why` they failed, where they have."""
+
+    def __init__(self, waits: int) -> None:
+        self._waits = waits
+        self.why, self.errno = "", 0
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing is waited for any more."""
+        return self._waits == 0
+
+    def hear(self, copied: Copied) -> None:
+        """One of them has ended."""
+        self._waits -= 1
+        if copied.why:
+            self.why, self.errno = copied.why, copied.errno
+
+
+class NodeData:
+    """The node's disk, for one job. OutsideError where it cannot be used."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._folder, old = _folders(plan)
+        try:
+            self.view = View(plan.root, self._folder, plan.back)
+            self._carrier = Carrier()
+        except OSError as error:
+            raise OutsideError(f"scratch {self._folder} cannot be used: {error.strerror or error}") from error
+        self.fd = self._carrier.fd
+        self._here: set[str] = set()
+        self._staging: dict[str, list[Move]] = {}
+        self._made: dict[str, Order] = {}  # what is on this node alone, with the order that made it
+        self._commits: dict[int, list[Callable[[], None]]] = {}  # by task: one at a time, since they share a folder
+        self._remove(old)
+
+    def runs_here(self, order: Order) -> bool:
+        """Whether it runs in the view."""
+        view, root = self.view, self.view.root
+        return order.local is not None and f"{order.workdir}/".startswith(f"{root}/") and view.can_run(order.command)
+
+    def not_here(self, paths: Iterable[str]) -> tuple[str, ...]:
+        """Those of these files that have to come from the shared file system."""
+        return tuple(path for path in paths if path not in self._here)
+
+    def stage(self, order: Order) -> Move:
+        """Let the files of an order be where it reads them."""
+        if not self.runs_here(order):
+            return self.commit([path for path in order.inputs if path in self._made])
+        view = self.view
+        view.ready(path for path in (*order.inputs, *order.outputs) if view.covers(path))
+        missing = [path for path in dict.fromkeys(order.inputs) if view.covers(path) and path not in self._here]
+        move = Move(len(missing))
+        for path in missing:
+            if path in self._staging:
+                self._staging[path].append(move)
+                continue
+            self._staging[path] = [move]
+            self._carrier.copy([(path, view.inside(path))], partial(self._staged, path))
+        return move
+
+    def _staged(self, path: str, copied: Copied) -> None:
+        if copied.errno == ENOENT:  # the task will say so itself
+            copied = _FINE
+        elif not copied.why:
+            self._here.add(path)
+        for move in self._staging.pop(path):
+            move.hear(copied)
+
+    def seen(self, order: Order) -> Order:
+        """The same order with paths as we find them in the view. Folders of earlier attempts are out of the way."""
+        inside = self.view.inside
+        names: dict[str, Any] = {
+            name: tuple(map(inside, getattr(order, name))) for name in ("inputs", "outputs", "shared")
+        }
+        for path in names["outputs"]:
+            if os.path.isdir(path) and not os.path.islink(path):  # an overlay cannot rename what is below it
+                remove(path)
+        env = {**order.env, "TMPDIR": self.view.temporary}
+        return replace(order, workdir=inside(order.workdir), env=env, **names)
+
+    def keep(self, order: Order) -> Move:
+        """An order has succeeded in the view: commit its outputs that may not stay."""
+        covered = [path for path in dict.fromkeys(order.outputs) if self.view.covers(path)]
+        self._here.update(covered)
+        self._made |= dict.fromkeys(covered, order)
+        return self.commit([path for path in covered if path not in (order.local or ())])
+
+    def stayed(self, order: Order) -> tuple[str, ...]:
+        """Those of its outputs that are on this node alone."""
+        return tuple(path for path in order.outputs if path in self._made)
+
+    def commit(self, paths: Iterable[str]) -> Move:
+        """Copy these, which were made here, to the shared file system."""
+        by_task: dict[int, list[str]] = {}
+        for path in paths:
+            if path in self._made:
+                by_task.setdefault(self._made[path].task, []).append(path)
+        move = Move(len(by_task))
+        for task, ones in by_task.items():
+            queue = self._commits.setdefault(task, [])
+            queue.append(partial(self._commit, task, ones, move))
+            if len(queue) == 1:
+                queue[0]()
+        return move
+
+    def _commit(self, task: int, paths: list[str], move: Move) -> None:
+        paths = [path for path in paths if path in self._made]
+        if not paths:
+            return self._committed(task, move, _FINE)
+        outputs = Outputs(self._made[paths[0]], paths)
+
+        def then(copied: Copied) -> None:
+            try:
+                if not copied.why:
+                    outputs.keep()
+                    for path in paths:
+                        self._made.pop(path, None)
+                else:
+                    outputs.discard()
+            except OSError as error:
+                copied = Copied(f"{error.filename}: {error.strerror}", error.errno or 0)
+            self._committed(task, move, copied)
+
+        try:
+            outputs.go_elsewhere()
+        except OSError as error:
+            return self._committed(task, move, Copied(f"{error.filename}: {error.strerror}", error.errno or 0))
+        return self._carrier.copy([(self.view.inside(path), outputs.places[path]) for path in paths], then)
+
+    def _committed(self, task: int, move: Move, copied: Copied) -> None:
+        move.hear(copied)
+        queue = self._commits[task]
+        del queue[0]
+        if queue:
+            queue[0]()
+        else:
+            del self._commits[task]
+
+    def drop(self, paths: Collection[str]) -> None:
+        """Nothing needs these any more: make room."""
+        gone = [path for path in paths if path in self._made]
+        self._here.difference_update(gone)
+        for path in gone:
+            del self._made[path]
+        self._remove(map(self.view.inside, gone))
+
+    def shown(self, text: str) -> str:
+        """A message with paths as the user knows them."""
+        root = self.view.root
+        return text.replace(self.view.inside(root), root)
+
+    def collect(self) -> None:
+        """Take in what the carrier did."""
+        self._carrier.collect()
+
+    def close(self) -> None:
+        """The job is over here."""
+        self._carrier.close()
+        self.view.close()
+
+    def _remove(self, paths: Iterable[str]) -> None:
+        if gone := [(path, "") for path in paths]:
+            self._carrier.copy(gone, lambda _: None)
+
+
+def _folders(plan: Plan) -> tuple[str, list[str]]:
+    """The folder for this job on this node, new and empty; and those that jobs of the run that are over left here."""
+    variables = {"TMPDIR": "/tmp", **os.environ}
+    base = re.sub(r"\$(\w+)|\$\{(\w+)\}", lambda found: variables.get(found[1] or found[2], found[0]), plan.scratch)
+    base = os.path.expanduser(base)
+    if "$" in base or not base.startswith("/"):
+        fix = "a variable in it is not set there" if "$" in base else "it is not a whole path"
+        raise OutsideError(f"scratch {plan.scratch!r} cannot be used on this node: {fix}")
+    folder = f"{base}/windrow-{plan.run}-{plan.job}-{plan.place}"
+    try:
+        os.makedirs(base, exist_ok=True)
+        if _is_own(folder):
+            remove(folder)
+        os.mkdir(folder, 0o700)
+        remove_in_the_end(folder)
+        jobs = ((name, re.fullmatch(rf"windrow-{plan.run}-(\d+)-\d+", name)) for name in os.listdir(base))
+        numbers = {f"{base}/{name}": int(found[1]) for name, found in jobs if found}
+    except OSError as error:
+        raise OutsideError(f"scratch {folder} cannot be created: {error.strerror}") from error
+    over = [path for path, job in numbers.items() if job < plan.over_below or job in plan.over]
+    return folder, [path for path in over if _is_own(path)]
+
+
+def _is_own(folder: str) -> bool:
+    try:
+        found = os.lstat(folder)
+    except OSError:
+        return False
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
