@@ -122,6 +122,7 @@ OPTIONS: dict[tuple[str, ...], dict[str, Callable[[Draw], str]]] = {
         "--margin": bad_number,
         "--max-nodes": lambda d: bad_whole(d, 1, _NODES),
         "--copies": lambda d: bad_whole(d, 1, 10),
+        "--scratch": lambda d: d.choice(["tmp", "./disk", "C:\\disk"]),
         "--reliability": bad_number,
         "--risk": lambda d: d.choice(["0", "1", bad_number(d)]),
         "--guess": lambda d: d.choice(["0", bad_time(d)]),

@@ -22,7 +22,16 @@ from collections.abc import Iterable, Iterator
 
 from windrow.agent.claim import claim, is_fenced
 from windrow.agent.core import AgentCore
-from windrow.agent.event_file import DONE, AgentLeft, AgentStarted, AttemptFailed, AttemptFinished, Tail, Writer
+from windrow.agent.event_file import (
+    DONE,
+    AgentLeft,
+    AgentStarted,
+    AttemptFailed,
+    AttemptFinished,
+    OutputsCommitted,
+    Tail,
+    Writer,
+)
 from windrow.agent.folder import RunFolder
 from windrow.agent.job_file import JobFile, read_job
 from windrow.errors import InputError
@@ -72,6 +81,11 @@ class Elsewhere:
         self.wait_s = self._job.poll_s if news or not self.wait_s else min(self.wait_s * _BACK_OFF, _SLOWEST_S)
         return news
 
+    def _reads(self, parent: int, names: tuple[str, ...]) -> bool:
+        """Whether tasks here read these outputs of a task, which are on a node of another job alone."""
+        readers = (spec for spec in self._job.tasks if parent in spec.parents)
+        return any(not set(names).isdisjoint(spec.inputs) for spec in readers)
+
     def _from_jobs(self) -> Iterator[News]:
         for number in self._folder.numbers():
             if number not in self._passed_over and number not in self._tails and number >= self._job.over_below:
@@ -79,8 +93,11 @@ class Elsewhere:
         for number, tail in self._tails.items():
             while not tail.has_ended and (records := tail.read()):
                 for record in records:
-                    if isinstance(record, AttemptFinished):
-                        yield record.task, ""
+                    if isinstance(record, (AttemptFinished, OutputsCommitted)):
+                        if not record.local or not (
+                            number in self._job.given_up or self._reads(record.task, record.local)
+                        ):
+                            yield record.task, ""
                     elif isinstance(record, AttemptFailed) and record.final and number not in self._job.given_up:
                         yield record.task, f"task {record.task}, on which it depends, failed"
 

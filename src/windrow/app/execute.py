@@ -54,7 +54,8 @@ JOB_S = 60.0
 """Node-seconds by which one job more must pay for itself: agents have to start, and people look at queues."""
 GUESS_S = 60.0
 """The run time assumed for a task of which nothing is known."""
-_SELDOM = ("copies", "reliability", "speculate", "delete_intermediate", "space", "space_order", "space_in", "guarantee")
+_SPACE = "space", "space_order", "space_in", "guarantee", "scratch", "keep"
+_SELDOM = ("copies", "reliability", "speculate", "delete_intermediate", *_SPACE)
 """Wishes that most runs do not have; their facts do not tell."""
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ class RunRequest:
 
     `shell` are settings of the queue from the shell in which a run began; None: those of this shell count. `also` are
     further queues: each job goes to the one where it should end first. `space`: the most bytes that files may take;
-    `guarantee`: what the run has of those that all runs in the folder of `space_in` may take.
+    `guarantee`: what it has of those of all runs in `space_in`. `scratch`: disks of nodes, where `keep` does not stay.
     """
 
     workflow: Path
@@ -90,6 +91,8 @@ class RunRequest:
     space_order: str = "auto"
     space_in: tuple[str, int] | None = None
     guarantee: int | None = None
+    scratch: str = ""
+    keep: Sequence[str] = ()
     risk: float = DEFAULT_RISK
     guess_s: float = GUESS_S
     shell: Mapping[str, str] | None = None
@@ -368,8 +371,7 @@ def managed(paths: RunPaths, *, wait_s: float = 0.0, writes: bool = True) -> Ite
 
 
 def _manager(paths: RunPaths, journal: RunJournal, promise: FirstPromise) -> Manager:
-    facts = journal.facts()
-    runnable = read_runnable(paths.workflow)
+    facts, runnable = journal.facts(), read_runnable(paths.workflow)
     order = order_of_run(facts)
     sites, waits = sites_again(order, facts), past_waits()
     transfers = None
@@ -390,6 +392,8 @@ def _manager(paths: RunPaths, journal: RunJournal, promise: FirstPromise) -> Man
         copies=order.may_copy(runnable),
         offers=order.rules.are_needed(runnable.steps),
         mirrors=transfers.mirrors if transfers else {},
+        scratch="" if transfers else order.scratch,
+        keep=order.keep,
     )
     places = {at.name: Place(one.place, at.site.speed) for at, one in zip(core.sites, sites, strict=True)}
     hearers: list[Hear] = [Learning(dispatch, places, past, waits)]

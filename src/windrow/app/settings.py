@@ -38,6 +38,8 @@ attributes = {gpu = "a100"}     # for `where:` conditions of tasks
 [data]
 limit = "2TB"                   # what files of all runs below a folder may take together; --space: of one run
 folder = "/scratch/me"          # which folder (default: that of this file)
+scratch = "$TMPDIR"             # disks of the nodes' own: tasks work there, and results are copied from there
+keep = ["*.bam"]                # files that are copied from there even if only tasks of the same job read them
 
 Both kinds of tables take all keys; a [queues.NAME] says `kind` where a [sites.NAME] says `queue`.
 """
@@ -102,18 +104,29 @@ def read_settings(path: Path | None, among: Sequence[str] = TABLES) -> dict[str,
     return found
 
 
+def data_table(path: Path | None) -> dict[str, Any]:
+    """What [data] says; nothing where there is none. InputError where it cannot be understood."""
+    if path is None or (path.is_file() and path.stat().st_size == 0):
+        return {}
+    table = read_toml(path)[1].get("data", {})
+    keys: dict[str, type] = {"limit": str, "folder": str, "scratch": str, "keep": list}
+    if not isinstance(table, dict) or not all(isinstance(value, keys.get(name, int)) for name, value in table.items()):
+        raise InputError(path, "[data] takes limit, folder, scratch and keep", fix='write limit = "2TB", folder = '
+                         '"/scratch/me", scratch = "$TMPDIR", and keep = ["*.bam"]')  # fmt: skip
+    if not all(isinstance(pattern, str) for pattern in table.get("keep", ())):
+        raise InputError(path, "keep of [data] is a list of patterns", fix='write keep = ["*.bam"]')
+    return table
+
+
 def data_limit(path: Path | None) -> tuple[str, int] | None:
     """The folder of which [data] speaks, and what files of all runs below it may take; None where it says nothing."""
-    if path is None or (path.is_file() and path.stat().st_size == 0):
+    table = data_table(path)
+    if path is None or "limit" not in table:
         return None
-    if (table := read_toml(path)[1].get("data")) is None:
-        return None
-    is_table, keys = isinstance(table, dict), ("limit", "folder")
-    if not is_table or set(table).difference(keys) or not all(isinstance(value, str) for value in table.values()):
-        raise InputError(path, "[data] takes limit and folder", fix='write limit = "2TB", and folder = "/scratch/me"')
     try:
-        folder = Path(path.parent, Path(table.get("folder", "")).expanduser())
-        return (os.path.realpath(folder), parse_size(table["limit"])) if "limit" in table else None
+        return os.path.realpath(Path(path.parent, Path(table.get("folder", "")).expanduser())), parse_size(
+            table["limit"]
+        )
     except UserError as error:
         raise InputError(path, f"limit of [data]: {error}") from None
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from windrow.app import live_runs
-from windrow.app.settings import data_limit, find_settings
+from windrow.app.settings import data_limit, data_table, find_settings
 from windrow.errors import UserError, WindrowError
 from windrow.forecast.runtimes import DEFAULT_RISK, RunTimes, with_sizes
 from windrow.manager.journal import RunJournal
@@ -51,10 +51,11 @@ def strategy_within_space() -> Strategy:
 
 
 def within_space(order: RunRequest, runnable: Runnable, finished: Collection[int] = ()) -> tuple[RunRequest, Runnable]:
-    """The same with the space that it may have, and with sizes of files as far as they were learned.
+    """The same with the space and disks that it may have, and with sizes of files as far as they were learned.
 
     UserError where that will not do, or does not go with what else is wanted.
     """
+    order = _with_scratch(order)
     where = order.space_in or _limited_folder(runnable)
     if where is None and order.space is None:
         return order, runnable
@@ -119,6 +120,19 @@ def change_space(told: RunView, space: int) -> None:
         for fact in ("space", *["guarantee"] * ("space_in" in told.facts)):
             journal.set_fact(fact, space)
     told.refresh()
+
+
+def _with_scratch(order: RunRequest) -> RunRequest:
+    """The same with the disks of nodes that it may use: those of the order, or of [data] in windrow.toml."""
+    path = find_settings()
+    table = data_table(path) if order.scratch != "none" else {}
+    scratch = table.get("scratch", "") if order.scratch in ("", "none") else order.scratch
+    if scratch and scratch[0] not in "/$~":
+        where = "--scratch" if order.scratch else f"{path}: scratch of [data]"
+        raise UserError(
+            f'{where} is {scratch!r}, which is not a whole path; write one such as "/scratch/me" or "$TMPDIR"'
+        )
+    return replace(order, scratch=scratch, keep=tuple(table.get("keep", ())) if scratch else ())
 
 
 def notes_on_space(prepared: Prepared) -> list[str]:

@@ -52,7 +52,7 @@ def add_copies(parser: _Options) -> None:
     adder(parser)("--speculate", action="store_true", help=words)
 
 
-SPACE = "space", "space_order"
+SPACE = "space", "space_order", "scratch"
 
 
 def add_space(parser: _Options) -> None:
@@ -62,6 +62,8 @@ def add_space(parser: _Options) -> None:
     adder(parser)("--space SIZE", size_bytes, help=f"{words} (default: [data] in windrow.toml, or no limit)")
     words = "what starts first within --space: what needs least more space, a pipeline to its end, level by level, or "
     adder(parser)("--space-order", default="auto", choices=orders, help=f"{words}whichever ends first as planned")
+    words = "the nodes' own disks, on which tasks are to work: a path, $TMPDIR, or none"
+    adder(parser)("--scratch PATH", default="", help=f"{words} (default: scratch of [data] in windrow.toml, or none)")
 
 
 def add_workflow(parser: argparse.ArgumentParser) -> None:

@@ -73,8 +73,8 @@ class Core:
         """Take in the tasks of the work that are not here yet: at first all of them, then those that are added."""
         workflow, first = self.work.workflow, len(self._done)
         new = range(first, len(workflow))
-        self._needs, gone = workflow.needs(), self.temporary.gone
-        self.temporary = Lifetimes.of(workflow, (task for task in range(first) if self._done[task]), gone)
+        done = (task for task in range(first) if self._done[task])
+        self._needs, self.temporary = workflow.needs(), Lifetimes.of(workflow, done, self.temporary)
         join_groups(self.sites)
         self.site_of = np.argmax([at.of(np.ones(len(workflow), dtype=bool)) for at in self.sites], axis=0).tolist()
         expected = [at.work.expected_s.tolist() for at in self.sites]
@@ -180,7 +180,7 @@ class Core:
                 self.moved |= dict.fromkeys(job.open_tasks, (job.at, event.until_s))
                 return [] if job.is_stopping else [self._stop(event.job)]
             case e.JobSubmitted() | e.TaskRetried() | e.FilesMoved() | e.MoveFailed() | e.FilesGone():
-                self.temporary.deleted(event.files if isinstance(event, e.FilesGone) else ())
+                self.temporary.deleted(*e.gone_files(event))
                 return []
             case e.RunBegan():
                 return self._run_began()

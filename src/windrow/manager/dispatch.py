@@ -22,6 +22,7 @@ from windrow.agent.job_file import JobFile, TaskSpec, write_job
 from windrow.agent.order import absolute, order_for
 from windrow.files import append_lines, disk_faults
 from windrow.manager.core import Core
+from windrow.manager.local_places import LocalPlaces
 from windrow.manager.specs import clean_up, shared_outputs, task_spec
 from windrow.model import NodeShape, Runnable, Step, Workflow
 from windrow.model.nodes import Need
@@ -31,6 +32,7 @@ from windrow.storage.lifetimes import Lifetimes
 if TYPE_CHECKING:
     from windrow.data.mirror import Mirror
     from windrow.manager.transfers import Transfers
+    from windrow.storage.places import Staying
 
 
 def job_tag(uid: str, job: int) -> str:
@@ -65,11 +67,24 @@ class Dispatch:
     """Where there are any."""
     sizes: dict[int, int] = field(default_factory=dict)
     """Of files that were made, by number."""
+    scratch: str = ""
+    """Where nodes have disks of their own, which jobs are to use."""
+    keep: Sequence[str] = ()
+    """Patterns of files that must not stay there."""
+    local: LocalPlaces = field(default_factory=LocalPlaces)
+    """What is on nodes alone."""
     _may_copy: dict[int, bool] = field(default_factory=dict)
 
     @cached_property
     def _shared(self) -> frozenset[str]:
         return shared_outputs(self.runnable.workflow)
+
+    @cached_property
+    def staying(self) -> Staying:
+        """Which files may stay on nodes."""
+        from windrow.storage.places import Staying  # noqa: PLC0415  (few runs use disks of nodes)
+
+        return Staying(self.runnable.workflow, self.keep)
 
     def extend(self, workflow: Workflow, steps: Iterable[Step]) -> None:
         """Tasks joined the run: its workflow now, and how the new ones are executed."""
@@ -77,6 +92,7 @@ class Dispatch:
         self.offers |= any(step.replicas > 1 for step in self.runnable.steps)
         self.copies |= self.offers
         self.__dict__.pop("_shared", None)
+        self.__dict__.pop("staying", None)
 
     def tag(self, number: int) -> str:
         """The name of a job in the queue."""
@@ -167,6 +183,7 @@ class Dispatch:
             arrived_bytes=folder.arrived.stat().st_size if folder.arrived.exists() else 0,
             offered=bool(plan.offered_s) if self.offers else None,
             space=() if space is None else tuple(space.record()),
+            scratch=self.scratch,
         )
         with disk_faults(f"{folder.path}: cannot write job {number}"):
             folder.make(number)
@@ -198,7 +215,7 @@ class Dispatch:
 
         And temporary files that an agent which was given up has made again.
         """
-        left = clean_up(self.runnable, self.attempts, core.is_done, copied=self.copies)
+        left = clean_up(self.runnable, self.attempts, core.is_done, copied=self.copies or bool(self.scratch))
         return self.delete(core.temporary, core.temporary.gone) or left
 
     def delete(self, files: Lifetimes, names: Iterable[str]) -> str:
@@ -213,12 +230,14 @@ class Dispatch:
         return trouble
 
     def _tasks(self, core: Core, number: int) -> Iterator[TaskSpec]:
-        parents, place = self.runnable.workflow.parents, core.jobs[number].at.site.files
-        for task, member in core.members(number).items():
+        workflow, place = self.runnable.workflow, core.jobs[number].at.site.files
+        members, parents, stays = core.members(number), workflow.parents, bool(self.scratch) and not self.copies
+        for task, member in members.items():
             commit, attempts = "", self.attempts.get(task, 0)
             if self.copies and self.may_copy(task):  # numbers that no attempt in another job has
                 commit, attempts = self._commit(core, task, place), number * (self.runnable.steps[task].retries + 1)
             waits = {p for p in parents.of(task).tolist() if not core.is_done(p)}
+            waits |= self.local.makers_for(workflow, task, number)
             if self.transfers is not None:
                 waits |= self.transfers.waits_for(task, number, place)
             done_s, idle = core.pieces.saved.get(task, (0, 0))
@@ -233,6 +252,7 @@ class Dispatch:
                 commit=commit,
                 done_s=float(done_s),
                 idle=idle,
+                local=self.staying.of(workflow.task(task).outputs, members, core.is_done) if stays else (),
             )
             yield self._moved(spec, place) if place else spec
 

@@ -257,12 +257,24 @@ class MoveFailed:
 class FilesGone:
     """These files are not at this place any more. None: all results are at home, and the run's folder there is gone.
 
-    At home, which has no name: files that were not to be kept, and that nothing needs any more; they count as made.
+    At home, which has no name: files that were not to be kept, and that nothing needs any more; they count as made. So
+    do those that were on nodes of a job alone (`job_place`), which is over.
     """
 
     at_s: int
     place: str
     files: tuple[str, ...] = ()
+
+
+def job_place(job: int) -> str:
+    """What the disks of the nodes of a job are called as a place of files."""
+    return f"nodes of job {job}"
+
+
+def is_local(event: FileEvent) -> bool:
+    """Whether files were on nodes of a job alone before this."""
+    place = event.place if isinstance(event, FilesGone) else event.origin
+    return place.startswith(job_place(0)[:-1])
 
 
 JobEvent = JobSubmitted | JobRejected | JobWithdrawn | JobStarted | JobTaken | JobEnded | JobKilled
@@ -299,6 +311,11 @@ class Abandon:
     """Let no allocation wait for these tasks: they will not run."""
 
     tasks: tuple[int, ...]
+
+
+def gone_files(event: Event) -> tuple[tuple[str, ...], bool]:
+    """Files that are gone after this, and whether they went with the nodes of a job."""
+    return (event.files, is_local(event)) if isinstance(event, FilesGone) else ((), False)
 
 
 Action = Decide | SubmitJob | StopJob | Abandon

@@ -11,6 +11,7 @@ import time
 from collections import ChainMap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from windrow.agent import event_file
@@ -23,7 +24,7 @@ from windrow.manager.dispatch import Dispatch
 from windrow.manager.events import Abandon, Action, Decide, StopJob, SubmitJob
 from windrow.manager.inbox import LATE_S, GivenUp, Placed, next_look_s
 from windrow.manager.journal import Record, RunJournal
-from windrow.manager.lost_files import LostFile, lost_files, unfinished
+from windrow.manager.lost_files import LostFile, is_gone_from, lost_files, unfinished
 from windrow.manager.outpost import Outpost
 from windrow.manager.terms import NO_COPIES, CopyRules
 from windrow.model import Runnable
@@ -124,6 +125,7 @@ class Manager:
         What agents said while no manager listened belongs to what was before: what failed then is tried again now.
         """
         self._listen()
+        self._void_places()
         now = self.now_s()
         self.take_in([Record(e.RunBegan(int(now)), at_s=now)])
         lost = self.run_again(again)
@@ -142,6 +144,8 @@ class Manager:
         if self.transfers is not None:
             self.transfers.look_for_files()
             is_gone = self.transfers.is_gone
+        elif local := self.dispatch.local.at:
+            is_gone = lambda workdir, name: name not in local and is_gone_from(workdir, name)  # noqa: E731
         lost = lost_files(self.dispatch.runnable, left, core.is_done, is_gone, results=core.is_complete)
         self.undo(lost)
         self._act_on_wishes()
@@ -161,18 +165,38 @@ class Manager:
         now = self.now_s()
         self.take_in([Record(replace(added, at_s=int(now)), at_s=now)])
 
-    def undo(self, lost: Sequence[LostFile]) -> None:
-        """Let the makers of these files run again, and whatever made what they read and was deleted since."""
+    def undo(
+        self, lost: Sequence[LostFile], gone: Mapping[str, int] = MappingProxyType({}), what: Sequence[Record] = ()
+    ) -> None:
+        """Let the makers of these files run again, and whatever made what they read and was deleted since.
+
+        `what` has just happened, and these files are `gone` with it, each made by a task.
+        """
         now, files, done = self.now_s(), self.core.temporary, self.core.is_done
         again = {one.maker: one for one in lost}
         stack = list(again)
         while stack:
             reader = stack.pop()
             makers = {files.maker[name]: name for name in files.missing_for(reader)}
+            if gone:
+                makers |= {gone[name]: name for name in self.core.work.workflow.task(reader).inputs if name in gone}
             stack += [maker for maker in makers if maker not in again and done(maker)]
             again |= {maker: LostFile(maker, makers[maker], reader) for maker in stack if maker not in again}
-        if undone := [Record(e.TaskUndone(int(now), one.maker), asdict(one), now) for one in again.values()]:
+        if undone := [*what, *(Record(e.TaskUndone(int(now), one.maker), asdict(one), now) for one in again.values())]:
             self.take_in(undone)
+
+    def _void_places(self) -> None:
+        """What was on nodes of jobs that are over is gone; what open tasks read of it is made again."""
+        core, now = self.core, self.now_s()
+        for job, gone in self.dispatch.local.void(core.jobs).items():
+            out = core.failed | core.blocked
+            readers = (
+                (name, reader) for name in gone for reader in sorted(self.dispatch.staying.readers.get(name, ()))
+            )
+            needed = {name: reader for name, reader in readers if not core.is_done(reader) and reader not in out}
+            lost = [LostFile(gone[name], name, reader) for name, reader in needed.items()]
+            event = e.FilesGone(int(now), e.job_place(job), tuple(gone))
+            self.undo(lost, gone, [Record(event, at_s=now)])
 
     def stop(self) -> None:
         """Stop the run: its jobs leave the queue or end; what is done stays done."""
@@ -189,6 +213,7 @@ class Manager:
     def step(self) -> bool:
         """Look once at everything and act. Returns whether anything happened."""
         happened = self._listen()
+        self._void_places()
         if self.core.is_complete and self.core.is_over:  # nobody writes any more: is all whole that counts as finished?
             again = [task for task, started in self.dispatch.attempts.items() if started > 1]
             self.undo(unfinished(self.dispatch.runnable, again))
@@ -280,6 +305,7 @@ class Manager:
                         outpost.note(event)
             case _:
                 pass
+        self.dispatch.local.note(record)
         if self.transfers is not None:
             self.transfers.note(record)
 

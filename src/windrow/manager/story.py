@@ -205,6 +205,10 @@ class RunStory:
             found |= zip(self.workflow.outputs.of(number).tolist(), task.sizes, strict=False)
         return found
 
+    def transferred(self, event: e.FileEvent) -> None:
+        """Files came or went; what jobs had on their nodes was not at a place of its own."""
+        self.transfers += [] if e.is_local(event) else [event]
+
     @property
     def elsewhere(self) -> set[str]:
         """Places of files, beside home, that have something of the run."""
@@ -438,6 +442,6 @@ _TOLD: Mapping[type[e.Event], Callable[[RunStory, Any, float, Any], None]] = {
     e.JobsPlanned: RunStory._jobs_planned,
     **dict.fromkeys(get_args(e.JobEvent), RunStory._job),
     **dict.fromkeys(get_args(e.TaskEvent), RunStory._task),
-    **dict.fromkeys(get_args(e.FileEvent), lambda story, event, _at_s, _detail: story.transfers.append(event)),
+    **dict.fromkeys(get_args(e.FileEvent), lambda story, event, _at_s, _detail: story.transferred(event)),
 }
 """What each event says."""

@@ -35,6 +35,8 @@ def from_agent(job: int, record: agent.Record) -> Record | None:
             event = e.TaskStarted(at, job, record.task)
         case agent.AttemptFinished():
             event = e.TaskFinished(at, record.task)
+        case agent.OutputsCommitted():
+            return Record(e.FilesMoved(at, record.files, e.job_place(job), "", 0, 0.0), None, record.at)
         case agent.AttemptFailed():
             event = e.TaskFailed(at, record.task) if record.final else e.TaskRetried(at, job, record.task)
         case agent.TaskDeclined() if record.why == agent.FAILED_HERE:
@@ -54,12 +56,15 @@ def from_agent(job: int, record: agent.Record) -> Record | None:
     for name in agent.SELDOM:
         if not detail.get(name, True):
             del detail[name]
+    if "local" in detail:  # which is true as long as this job has its nodes
+        detail["job"] = job
     return Record(event, detail, record.at)
 
 
 def from_given_up(job: int, record: agent.Record) -> Record | None:
-    """The same of a job that was given up: all that counts is what it finished."""
-    heard = from_agent(job, record) if isinstance(record, agent.AttemptFinished) else None
+    """The same of a job that was given up: all that counts is what it finished, and is not on its nodes alone."""
+    counts = isinstance(record, agent.AttemptFinished) and not record.local
+    heard = from_agent(job, record) if counts else None
     return None if heard is None else Record(heard.event, {**(heard.detail or {}), "job": job}, heard.at_s)
 
 

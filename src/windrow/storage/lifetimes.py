@@ -2,7 +2,8 @@
 
 Law: such a file is needed until its maker and all its readers are done; then it is due to be deleted. Once deleted it
 counts as made: it is gone, and not lost. Where a reader is undone after that, what it reads has to be made again
-(`missing_for`); where its maker is undone it is not gone any more. A task that reads something in a folder reads the
+(`missing_for`); where its maker is undone it is not gone any more. So it is with files that were on nodes of a job
+alone, and are gone with it (`void`), though no one deletes them. A task that reads something in a folder reads the
 folder. A folder in which other tasks write is nobody's to delete.
 """
 
@@ -11,6 +12,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
+from math import inf
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -23,7 +25,7 @@ class Lifetimes:
     def __init__(self, makers: Mapping[str, int], readers: Mapping[str, Collection[int]]) -> None:
         self.maker = dict(makers)
         """The task that makes each of them."""
-        self._waits = {name: len({task, *readers.get(name, ())}) for name, task in makers.items()}
+        self._waits: dict[str, float] = {name: len({task, *readers.get(name, ())}) for name, task in makers.items()}
         self._of: dict[int, list[str]] = {}
         for name, task in makers.items():
             for user in {task, *readers.get(name, ())}:
@@ -32,14 +34,20 @@ class Lifetimes:
         """Those that nothing needs any more, in the order in which that came about."""
         self.gone: set[str] = set()
         """Those that were deleted."""
+        self.void: set[str] = set()
+        """Other files that are gone, which were on nodes of jobs that are over."""
+        self._workflow: Workflow | None = None
 
     @staticmethod
-    def of(workflow: Workflow, done: Iterable[int] = (), gone: Collection[str] = ()) -> Lifetimes:
-        """Those of a workflow of which these tasks are done, and these files gone."""
+    def of(workflow: Workflow, done: Iterable[int] = (), before: Lifetimes | None = None) -> Lifetimes:
+        """Those of a workflow of which these tasks are done, and such files gone as were `before` it had more tasks."""
         found = Lifetimes(*temporary_files(workflow))
+        found._workflow = workflow
         for task in done:
             found.done(task)
-        found.deleted(gone)
+        if before is not None:
+            found.deleted(before.gone)
+            found.deleted(before.void, is_local=True)
         return found
 
     def done(self, task: int) -> None:
@@ -56,16 +64,28 @@ class Lifetimes:
             self.due.pop(name, None)
             if self.maker[name] == task:
                 self.gone.discard(name)
+                self.void.discard(name)
 
-    def deleted(self, names: Iterable[str]) -> None:
-        """These files were deleted, or are about to be."""
+    def deleted(self, names: Collection[str], is_local: bool = False) -> None:
+        """These files were deleted, or are about to be; `is_local`: they went with the nodes of a job."""
         self.gone.update(name for name in names if name in self.maker)
         for name in self.gone.intersection(self.due):
             del self.due[name]
+        workflow, others = self._workflow, set(names) - self.gone
+        if not is_local or workflow is None or not others:
+            return
+        for of_tasks, is_maker in ((workflow.outputs, True), (workflow.inputs, False)):
+            for task, f in zip(of_tasks.sources().tolist(), of_tasks.index.tolist(), strict=True):
+                if (name := workflow.files[f].id) in others and name not in self._of.get(task, ()):
+                    self.maker |= {name: task} if is_maker else {}
+                    self._waits[name] = inf
+                    self._of.setdefault(task, []).append(name)
+        self.void |= others
 
     def missing_for(self, task: int) -> list[str]:
         """What this task reads and is gone."""
-        return [name for name in self._of.get(task, ()) if name in self.gone and self.maker[name] != task]
+        gone = self.gone | self.void if self.void else self.gone
+        return [name for name in self._of.get(task, ()) if name in gone and self.maker[name] != task]
 
 
 def temporary_files(workflow: Workflow) -> tuple[dict[str, int], dict[str, set[int]]]:
@@ -75,11 +95,11 @@ def temporary_files(workflow: Workflow) -> tuple[dict[str, int], dict[str, set[i
     if not temporary:
         return {}, {}
     written = dict(zip(workflow.outputs.index.tolist(), workflow.outputs.sources().tolist(), strict=True))
-    shared = {above for file in written for above in _folders(names[file])}
+    shared = {above for file in written for above in folders_above(names[file])}
     makers = {names[f]: written[f] for f in written if f in temporary and names[f] not in shared}
     readers: dict[str, set[int]] = {}
     for task, file in zip(workflow.inputs.sources().tolist(), workflow.inputs.index.tolist(), strict=True):
-        for name in (names[file], *_folders(names[file])):
+        for name in (names[file], *folders_above(names[file])):
             if name in makers:
                 readers.setdefault(name, set()).add(task)
     return makers, readers
@@ -89,13 +109,13 @@ def without_intermediate(workflow: Workflow) -> Workflow:
     """The same, of which no file is kept that tasks write and read, unless it is said to be."""
     written = {workflow.files[f].id for f in workflow.outputs.index.tolist()}
     read = {workflow.files[f].id for f in workflow.inputs.index.tolist()}
-    read |= {above for name in read for above in _folders(name)}
+    read |= {above for name in read for above in folders_above(name)}
     both = written & read
     files = [replace(f, keep=False) if f.keep is None and f.id in both else f for f in workflow.files]
     return workflow.changed(files=files)
 
 
-def _folders(name: str) -> Iterator[str]:
+def folders_above(name: str) -> Iterator[str]:
     """The folders in which a file lies, as far as its name tells."""
     while (above := posixpath.dirname(name)) not in ("", name):
         yield above

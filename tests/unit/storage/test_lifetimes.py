@@ -49,7 +49,7 @@ def test_a_file_is_due_when_all_who_touch_it_are_done(workflow: Workflow, data: 
         }
         assert set(lives.due) == temporary - needed - gone
         assert lives.gone == gone
-        again = Lifetimes.of(workflow, done, gone)
+        again = Lifetimes.of(workflow, done, lives)
         assert (set(again.due), again.gone) == (set(lives.due), lives.gone)
 
 

@@ -185,7 +185,12 @@ class _Crew(Crew):
     def take_lost(self) -> list[tuple[int, list[int]]]:
         return []
 
-    def end(self, patience_s: float, take: Callable[[Result], None]) -> None:  # noqa: ARG002  (they go at once)
+    def end(  # they go at once
+        self,
+        patience_s: float,  # noqa: ARG002
+        take: Callable[[Result], None],
+        meanwhile: Callable[[], bool] = lambda: False,  # noqa: ARG002
+    ) -> None:
         runs, self._at_work = self._at_work, {}
         for run in runs.values():
             take(self._ended(run.order, run.outputs, "killed by signal SIGTERM", 15))

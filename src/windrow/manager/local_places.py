@@ -1,0 +1,52 @@
+"""Which files of a run are on nodes of a job alone, as the journal tells it.
+
+Law: a place belongs to an allocation. A file is on the nodes of the job whose agent said so when its maker finished,
+until the agent says that it is committed (FilesMoved), its maker is undone, or the job is over: then it is gone
+(FilesGone), as a temporary file that was deleted. Who made it runs again if an open task reads it, and whoever made
+what that one reads and is gone. A task in another job waits for its maker: until the file is committed, or made again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable
+
+from windrow.manager import events as e
+from windrow.manager.journal import Record
+from windrow.model import Workflow
+
+
+class LocalPlaces:
+    """The files that are on nodes alone, by name, each with its job."""
+
+    def __init__(self) -> None:
+        self.at: dict[str, int] = {}
+        self._maker: dict[str, int] = {}
+
+    def note(self, record: Record) -> None:
+        """Take in what happened."""
+        event, detail = record.event, record.detail or {}
+        if isinstance(event, e.TaskFinished) and "local" in detail:
+            self.at |= dict.fromkeys(detail["local"], detail["job"])
+            self._maker |= dict.fromkeys(detail["local"], event.task)
+        elif self.at and isinstance(event, e.TaskUndone):
+            self._forget(name for name, maker in self._maker.items() if maker == event.task)
+        elif self.at and isinstance(event, e.FilesMoved | e.FilesGone):
+            place = event.origin if isinstance(event, e.FilesMoved) else event.place
+            self._forget(name for name in event.files if name in self.at and e.job_place(self.at[name]) == place)
+
+    def _forget(self, names: Iterable[str]) -> None:
+        for name in list(names):
+            del self.at[name], self._maker[name]
+
+    def makers_for(self, workflow: Workflow, task: int, job: int) -> set[int]:
+        """The tasks that made what this one reads, where that is on nodes of another job."""
+        names = workflow.task(task).inputs if self.at else ()
+        return {self._maker[name] for name in names if self.at.get(name, job) != job}
+
+    def void(self, jobs: Container[int]) -> dict[int, dict[str, int]]:
+        """What was on nodes of jobs that are over, by job; each file with the task that made it."""
+        found: dict[int, dict[str, int]] = {}
+        for name, job in self.at.items():
+            if job not in jobs:
+                found.setdefault(job, {})[name] = self._maker[name]
+        return found
