@@ -12,6 +12,7 @@ from windrow.cli.arguments import count_of, duration_s, margin, number, positive
 from windrow.errors import UserError
 from windrow.model import format_duration
 from windrow.model.bounds import COUNT_MAX
+from windrow.model.wording import count
 
 if TYPE_CHECKING:
     from windrow.lab.scenario import Scenario
@@ -82,8 +83,9 @@ def add_meanings(parser: argparse.ArgumentParser) -> None:
 
 def read_scenario(args: argparse.Namespace) -> Scenario:
     """Read the files and put everything together. UserError where it cannot work."""
-    from windrow.formats import read_log, read_workflow
+    from windrow.formats import read_log
     from windrow.formats.failure_log import read_failures
+    from windrow.formats.open import read_simulated
     from windrow.lab.scenario import Scenario, embedded_log
     from windrow.manager.terms import CopyRules
     from windrow.model import NodeShape
@@ -92,13 +94,13 @@ def read_scenario(args: argparse.Namespace) -> Scenario:
     ClusterSettings(args.policy, args.priority, placement=args.placement)  # refuses unknown names first
     failures = read_failures(args.failures)
     with terminal.waiting(f"reading {args.workflow}"):
-        workflow = read_workflow(args.workflow)
+        workflow, checkpoints = read_simulated(args.workflow)
         log = embedded_log() if args.log is None else read_log(args.log)
     names = ("requests", "policy", "cap", "margin", "noise", "seed", "priority", "placement")
     rules = {name: getattr(args, name) for name in names}
     counts = {**dict(args.resource), **({"gpus": args.gpus} if args.gpus else {})}
     shape = NodeShape(args.cores, args.memory, args.disk, tuple(sorted(counts.items())))
-    rules["copies"] = CopyRules(args.reliability, args.speculate)
+    rules |= {"copies": CopyRules(args.reliability, args.speculate), "checkpoints": checkpoints if failures else {}}
     scenario = Scenario(workflow, log, shape=shape, failures=failures, **rules)
     _check_fit(scenario)
     return scenario
@@ -137,6 +139,8 @@ def words(scenario: Scenario, args: argparse.Namespace) -> list[str]:
     noise = f"; task times vary by a factor of about {math.exp(scenario.noise):.2g}" if scenario.noise else ""
     lines.append(f"cap {scenario.cap} jobs, requests {scenario.margin:g} times the expected run{noise}")
     lines += [f"{words} (in virtual time: slower)" for words in scenario.copies.words]
+    if scenario.continued:
+        lines.append(f"{count(len(scenario.continued), 'task')} continue from checkpoints after a loss")
     return [*lines, *failure_words(scenario.failures, scenario.log.machine_nodes)]
 
 

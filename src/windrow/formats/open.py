@@ -12,6 +12,7 @@ from windrow.model import Runnable, Workflow, WorkflowError
 
 if TYPE_CHECKING:
     from windrow.model import Log
+    from windrow.model.checkpoint import Checkpoint
 
 _WORKFLOWS = (".json", ".dax", ".xml", ".yaml", ".yml")
 _LOGS = (".swf", ".txt")  # all are SWF
@@ -22,8 +23,16 @@ def read_workflow(path: AnyPath) -> Workflow:
 
     InputError, naming the file and where possible the line, where there is none.
     """
+    return read_simulated(path)[0]
+
+
+def read_simulated(path: AnyPath) -> tuple[Workflow, dict[int, Checkpoint]]:
+    """The same, and which of its tasks are continued from checkpoints."""
     found = _read(path)
-    return found.workflow if isinstance(found, Runnable) else found
+    if not isinstance(found, Runnable):
+        return found, {}
+    kept = ((task, step.checkpoint) for task, step in enumerate(found.steps))
+    return found.workflow, {task: checkpoint for task, checkpoint in kept if checkpoint is not None}
 
 
 def read_runnable(path: AnyPath) -> Runnable:

@@ -7,6 +7,7 @@ Where the compiled way does not apply, `run_trial` runs the trial, and gives the
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +24,7 @@ from windrow.manager.states import AttemptState
 from windrow.manager.terms import NO_COPIES, CopyRules, Terms
 from windrow.model import Workflow
 from windrow.model.cause import Cause
+from windrow.model.checkpoint import Checkpoint
 from windrow.model.failures import NO_FAILURES, Failures
 from windrow.sim.cluster import Cluster
 from windrow.strategies.base import Habits, JobPlan, Strategy, View, habits_of
@@ -90,20 +92,22 @@ def trial_figures(
     failures: Failures = NO_FAILURES,
     seed: int = 0,
     copies: CopyRules = NO_COPIES,
+    checkpoints: Mapping[int, Checkpoint] | None = None,
 ) -> Figures:
     """Run the workflow on this cluster from its present time on, as `run_trial` does (give it a clone).
 
     `failures` beyond those of nodes, which the cluster knows, are drawn from the seed: then the shell runs it, as it
-    does where tasks get `copies`.
+    does where tasks get `copies`. Kernels know no `checkpoints`.
     """
     if failures.in_shell or copies:
         from windrow.lab.virtual.trials import virtual_trial  # noqa: PLC0415  (with all that a real run needs)
 
         given: dict[str, Any] = {"terms": terms, "actual_s": actual_s, "work": work}
         return Figures.of(virtual_trial(cluster, strategy, **given, failures=failures, seed=seed, copies=copies))
-    is_plain = terms.patience is None and work.space is None and len(actual_s) <= _MOST_TASKS
+    is_plain = terms.patience is None and not checkpoints and work.space is None and len(actual_s) <= _MOST_TASKS
     if habits_of(strategy) is None or not is_plain:
         more: dict[str, Any] = {"terms": terms, "actual_s": actual_s, "work": work, "additions": additions}
+        more["checkpoints"] = checkpoints
         return Figures.of(run_trial(cluster, workflow, strategy, **more))
     return _Run(cluster, strategy, terms, actual_s, work, additions).figures()
 

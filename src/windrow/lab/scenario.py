@@ -7,6 +7,7 @@ one scenario share what strategies believe (`work`), and with it their estimates
 """
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -17,6 +18,7 @@ from windrow.errors import UserError
 from windrow.lab.trial import Ints, Trial, run_trial
 from windrow.manager.terms import NO_COPIES, CopyRules, Terms
 from windrow.model import Log, NodeShape, Workflow, format_duration
+from windrow.model.checkpoint import Checkpoint
 from windrow.model.failures import NO_FAILURES, Failures
 from windrow.model.site import Site
 from windrow.recipes import generate_log
@@ -50,6 +52,8 @@ class Scenario:
     placement: str = "count"
     failures: Failures = NO_FAILURES
     copies: CopyRules = NO_COPIES
+    checkpoints: Mapping[int, Checkpoint] = field(default_factory=dict)
+    """From which tasks continue that were lost, where nothing but nodes fails and no task has copies."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.noise <= 5:
@@ -66,6 +70,11 @@ class Scenario:
     def last_s(self) -> int:
         """The log's last submission."""
         return int(self.log.submit_s[-1]) - self.zero_s
+
+    @property
+    def continued(self) -> Mapping[int, Checkpoint]:
+        """The checkpoints that count."""
+        return {} if self.failures.in_shell or self.copies else self.checkpoints
 
     @cached_property
     def terms(self) -> Terms:
@@ -105,7 +114,8 @@ class Scenario:
 
             given: dict[str, Any] = {"terms": self.terms, "actual_s": actual, "work": self.work}
             return virtual_trial(cluster, strategy, **given, failures=self.failures, seed=self.seed, copies=self.copies)
-        return run_trial(cluster, self.workflow, strategy, terms=self.terms, actual_s=actual, work=self.work)
+        more: dict[str, Any] = {"terms": self.terms, "actual_s": actual, "work": self.work}
+        return run_trial(cluster, self.workflow, strategy, **more, checkpoints=self.checkpoints)
 
 
 def failing(log: Log, failures: Failures, seed: int) -> Ints:

@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from math import inf, prod
+from math import ceil, inf, prod
 
 import numpy as np
 
@@ -66,11 +66,13 @@ class Offer:
         return self.end_s(plan, max(wait_s, data_s, busy_s)), plan, wait_s, data_s
 
     def end_s(self, job: JobPlan, start_s: int) -> int:
-        """When a job that starts then should be done here."""
+        """When a job that starts then should be done here; what jobs have no time for waits again, in a further one."""
         if is_never(job.run_s) or is_never(start_s):
             return NEVER_S
-        again_s = self.view.wait_s(job.nodes, job.run_s + job.leeway_s) if self.hazard else 0
-        return round(min(NEVER_S, start_s + self.held_s(job, again_s)))
+        limit_s = self.view.work.site.max_request_s
+        further = 0 if limit_s is None else ceil(job.run_s * self.pace / limit_s) - 1
+        again_s = self.view.wait_s(job.nodes, job.run_s + job.leeway_s) if self.hazard or further else 0
+        return round(min(NEVER_S, start_s + self.held_s(job, again_s) + further * again_s))
 
     def held_s(self, job: JobPlan, again_s: int = 0) -> float:
         """How long a job should take here, with its losses; after each of them it waits for `again_s`."""

@@ -20,7 +20,7 @@ from windrow.lab.background import run_with_background, within
 from windrow.lab.campaign.campaign import Campaign
 from windrow.lab.campaign.sources import LogSource, WorkflowSource
 from windrow.lab.campaign.workers import run_campaigns
-from windrow.lab.compare import Comparison, compare, measured
+from windrow.lab.compare import Comparison, compare, compare_in, measured
 from windrow.lab.figures import Figures
 from windrow.lab.plan import make_plan
 from windrow.lab.scenario import Scenario, embedded_log, submission_times
@@ -29,6 +29,7 @@ from windrow.manager.figures import attempts, node_time, queue_waits_s
 from windrow.manager.states import AttemptState
 from windrow.manager.terms import Terms
 from windrow.model import Log, NodeShape, Task, Workflow
+from windrow.model.checkpoint import Checkpoint
 from windrow.model.site import Site
 from windrow.recipes import generate_log, generate_workflow
 from windrow.sim import Cluster
@@ -124,6 +125,19 @@ def test_a_comparison_and_a_campaign_give_the_same_trials(tmp_path: Path, failur
     keys = ["makespan_s", "visible_wait_s", "used_node_s", "wasted_node_s", "jobs", "killed_jobs"]
     keys += ["node_failures"] if failures != "none" else []
     assert [[row[key] for key in keys] for row in table if row["seed"] == 5] == [[r[key] for key in keys] for r in rows]
+
+
+def test_checkpoints_keep_what_was_done_before_nodes_failed() -> None:
+    """A task of a day on nodes that fail once in eight hours, beside the same that keeps what it did each hour."""
+    workflow, log = Workflow.from_tasks("long", [Task("a", 86400.0)]), generate_log("lublin", seed=1, days=3, nodes=8)
+    plain = Scenario(workflow, log, failures=read_failures("nodes=8h,repair=1h"), margin=2.0)
+    kept = replace(plain, checkpoints={0: Checkpoint(("state",), "USR1", 60.0, 3600.0)})
+    lost, short = (compare_in(one, [0, 40_000], ["one-job"]) for one in (plain, kept))
+    assert lost.column("one-job", "killed_jobs").sum() > 0
+    assert short.column("one-job", "makespan_s").sum() < lost.column("one-job", "makespan_s").sum()
+    done = kept.trial(kept.warm(kept.cluster(), 0), STRATEGIES["one-job"])
+    assert done.makespan_s == short.rows[0]["makespan_s"]
+    assert [a.before_s % 3600 for a in done.story.tasks[0].attempts] == [0] * len(done.story.tasks[0].attempts)
 
 
 def test_all_strategies_meet_the_same_failures() -> None:

@@ -20,7 +20,7 @@ from windrow.model.hazard import Hazard
 from windrow.model.site import Site
 from windrow.strategies.base import Objective
 from windrow.strategies.choosing import Offer, Way, better_elsewhere, choose, frontier
-from windrow.strategies.levels import works
+from windrow.strategies.levels import Work, works
 
 TERMS = Terms(margin=1.0, round_s=1)
 
@@ -77,6 +77,20 @@ def test_jobs_stay_with_their_data_unless_the_way_back_pays() -> None:
         name, decision = choose(strategy, [near, replace(far, data_s=lambda _, s=data_s: s)])  # type: ignore[misc]
         assert name == where
         assert {one.site: one.data_s for one in decision.candidates if one.site}["s1"] == data_s
+
+
+def test_work_that_is_longer_than_jobs_may_be_waits_again_for_each_further_job() -> None:
+    """400 s of work where jobs have 100 s at most, and each waits for 60 s."""
+    _, short = offers(BAG, (1, 2.0, 150, 0), (1, 2.0, 60, 0))
+    waits = lambda nodes, _: 60 + 0 * nodes  # noqa: E731
+    work = Work(BAG, short.view.work.expected_s, replace(short.view.work.site, max_request_s=100))
+    limited = replace(short, view=replace(short.view, work=work, forecast=waits))
+    job = limited.view.plan(0, 0, 1)
+    assert job.run_s == 100  # 4 cores, twice as fast
+    assert limited.end_s(job, 60) == 160
+    longer = replace(job, run_s=400)
+    assert limited.end_s(longer, 60) == 60 + 400 + 3 * 60
+    assert short.end_s(longer, 60) == 460
 
 
 def test_a_slow_site_loses_and_one_over_its_budget_is_no_candidate() -> None:
