@@ -105,7 +105,10 @@ class Peers:
     def __init__(
         self, run: str, key: bytes, name: str, folder: Path, room: int, host: str, block: int = BLOCK_BYTES
     ) -> None:
-        """`folder` is this member's alone, and is removed in the end; `room`: bytes that it may take there."""
+        """`folder` is this member's alone, and is removed in the end; `room`: bytes that it may take there.
+
+        `host`: the address at which it listens; without one it does not, and is for itself.
+        """
         folder.mkdir(mode=0o700, parents=True)
         self._run, self._key, self._folder, self._block = run, key, folder, block
         self._index, self._lock, self._adding = CacheIndex(room), threading.Lock(), threading.RLock()
@@ -118,12 +121,16 @@ class Peers:
         self.moved: Counter[str] = Counter()
         """Bytes that came from home and from peers, and were served to them."""
         self._pools = [ThreadPoolExecutor(n, "windrow-fetch") for n in (_PEER_STREAMS, _HOME_STREAMS)]
-        self._door = socket.create_server((host, 0), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+        self._door = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+        if host:
+            self._door.bind((host, 0))
+            self._door.listen(128)
         self.member = Member(name, host, self._door.getsockname()[1], os.urandom(8).hex(), room)
         self._guard = Guard(key, run, self.member.server)
         self._calls: set[socket.socket] = set()
         self._is_closed = False
-        threading.Thread(target=self._accept, daemon=True).start()
+        if host:
+            threading.Thread(target=self._accept, daemon=True).start()
 
     def close(self) -> None:
         """Listen no more, give up what is fetched, and remove what was kept."""

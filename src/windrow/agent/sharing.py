@@ -1,0 +1,153 @@
+"""How data that many tasks of a job read come to the disks of its nodes: from each other, or by Slurm's `sbcast`.
+
+A *mover* brings a source to its node, once, and says where it lies there; it runs in the node's carrier. What it cannot
+bring, or what is too small to be worth it, each node copies for itself, as it does without a mover; what has an address
+each node fetches for itself, where they do not fetch from each other. Movers of a job hear each other by way of the
+agent, which passes on what one says to all (`tell`, `hear`): first each its card, which says that it is there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from windrow.agent.peers import Member, Peers, facing
+from windrow.agent.signing import run_key
+from windrow.errors import OutsideError
+from windrow.files import free_bytes
+
+COPY, PEER, SBCAST = WAYS = ("copy", "peer", "sbcast")
+SMALL_BYTES = 1 << 20
+"""Below this a node copies a file for itself."""
+_MEET_S = 30.0  # how long it waits for all members; who comes later is none
+_ROOM = 0.9  # of what is free on the disk
+
+Tell = Callable[[Sequence[object]], None]
+
+
+class Share(NamedTuple):
+    """What a mover has to know. `folder`: for what it brings, not there yet; one path on all nodes for `sbcast`."""
+
+    how: str
+    run: str
+    key: str
+    place: int
+    nodes: int
+    facing: str
+    folder: str
+    sources: tuple[str, ...]
+
+
+class Mover:
+    """Nodes fetch from home what is theirs to fetch, and the rest from each other; and ahead, in order of need."""
+
+    def __init__(self, share: Share, tell: Tell) -> None:
+        """OSError, OutsideError, ValueError where this node cannot take part."""
+        self.share, self._tell = share, tell
+        self._cards: dict[int, Any] = {}
+        self._are_met = threading.Event()
+        is_alone = share.how != PEER or share.nodes == 1
+        room = int((free_bytes(Path(share.folder).parent) or 0) * _ROOM)
+        host, key = ("", b"") if is_alone else (facing(share.facing), run_key(Path(share.key)))
+        self._peers = Peers(share.run, key, str(share.place), Path(share.folder), room, host)
+        self._peers.offer(share.sources)
+        tell([share.folder if is_alone else self._peers.member])
+        if not is_alone:
+            threading.Thread(target=self._fetch_ahead, daemon=True).start()
+
+    def hear(self, place: int, what: Sequence[Any]) -> None:
+        """What the mover at this place says; as its card None: it takes no part, or is lost."""
+        card = self._cards[place] = what[0]
+        self._peers.meet([Member(*card)] if isinstance(card, list) else [], [] if card else [str(place)])
+        if len(self._cards) == self.share.nodes:
+            self._are_met.set()
+
+    def bring(self, source: str) -> str | None:
+        """Where the source lies on this node; None: it is to be copied. OSError, OutsideError."""
+        self._are_met.wait(_MEET_S)
+        return self._bring(source) if _is_worth_it(source) else None
+
+    def _bring(self, source: str) -> str | None:
+        if self.share.how != PEER and "://" not in source:
+            return None
+        folder = self._peers.fill(source)
+        is_file = "://" not in source and os.path.isfile(source)
+        return None if folder is None else str(folder / os.path.basename(source) if is_file else folder)
+
+    def _fetch_ahead(self) -> None:
+        self._are_met.wait(_MEET_S)
+        for source in self.share.sources:
+            with contextlib.suppress(OSError, OutsideError):  # the task that needs it will say so
+                if _is_worth_it(source):
+                    self._peers.fill(source, is_gentle=True)
+
+    def story(self) -> str:
+        """What it fetched, in words; empty where that is nothing."""
+        moved = self._peers.moved
+        return f"{moved['home']} bytes from home, {moved['peers']} from other nodes" if moved else ""
+
+
+class SbcastMover(Mover):
+    """The first node has Slurm copy whole files to all nodes, one at a time, as they are wanted."""
+
+    def __init__(self, share: Share, tell: Tell) -> None:
+        self._wanted: queue.Queue[str] = queue.Queue()
+        self._brought: dict[str, bool] = {}
+        self._news = threading.Condition()
+        super().__init__(share, tell)
+        if share.place == 0:
+            threading.Thread(target=self._cast, daemon=True).start()
+
+    def hear(self, place: int, what: Sequence[Any]) -> None:
+        """A card, a source that one wants, or one that was brought, or not."""
+        if len(what) == 1:
+            super().hear(place, what)
+        elif len(what) == 2:
+            self._wanted.put(what[1])
+        else:
+            with self._news:
+                self._brought[what[1]] = what[2]
+                self._news.notify_all()
+
+    def _bring(self, source: str) -> str | None:
+        if not os.path.isfile(source):
+            return super()._bring(source)
+        with self._news:
+            if source not in self._brought:
+                self._tell(["want", source])
+                self._news.wait_for(lambda: source in self._brought)
+            return self._place(source) if self._brought[source] else None
+
+    def _place(self, source: str) -> str:
+        return f"{self.share.folder}/{self.share.sources.index(source)}"
+
+    def _cast(self) -> None:
+        self._are_met.wait(_MEET_S)
+        are_alike, done = list(self._cards.values()) == [self.share.folder] * self.share.nodes, set[str]()
+        while True:
+            if (source := self._wanted.get()) not in done:
+                done.add(source)
+                command = ["sbcast", "--force", "--preserve", source, self._place(source)]
+                is_done = are_alike and subprocess.run(command, stdout=subprocess.DEVNULL, check=False).returncode == 0
+                self._tell(["brought", source, is_done])
+
+
+def _is_worth_it(source: str) -> bool:
+    return "://" in source or os.path.isdir(source) or os.path.getsize(source) >= SMALL_BYTES
+
+
+def begin(share: Share, tell: Tell) -> Mover | None:
+    """The mover of this node; None, and said to the others, where it cannot take part."""
+    try:
+        return (SbcastMover if share.how == SBCAST else Mover)(share, tell)
+    except (OSError, OutsideError, ValueError) as error:
+        print(f"windrow: this node shares no data with others: {error}", file=sys.stderr, flush=True)
+        tell([None])
+        return None
