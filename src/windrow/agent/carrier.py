@@ -6,8 +6,9 @@ disk; it has threads, and nothing else of the agent has. To the agent it is a `C
 Law: whatever is copied comes into place once, whole: it is written under a hidden name in the target's folder, and
 renamed. A copy that fails leaves nothing there. *Staging* copies to the node, through the view of its tasks;
 *committing* copies from there to the shared file system, into the hidden folder of the attempt that made it, from which
-`outputs` brings it into place. Both are copies from a source to a target. A source is a string: a path, or what one of
-the `SOURCES` knows how to fetch, by what stands before its first colon. Without a target it is removed.
+`outputs` brings it into place. Both are copies from a source to a target. A source is a path; or, with `shared:` before
+it, a path or an address that the node's mover brings (`sharing`), to which the target is then a link. Without a target
+it is removed.
 """
 
 from __future__ import annotations
@@ -20,15 +21,22 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from itertools import count
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from windrow.agent.job_file import tuples
 from windrow.agent.outputs import remove, size_of
 from windrow.agent.piped import Piped
 from windrow.agent.travel import here
+from windrow.errors import WindrowError
+
+if TYPE_CHECKING:
+    from windrow.agent.sharing import Mover
 
 THREADS = 4
-SOURCES: dict[str, Callable[[str, str], None]] = {}
-"""Those who fetch a source, which begins with this word and a colon, to a path where nothing is. OSError: why not."""
+COPY, PEER, SBCAST = WAYS = ("copy", "peer", "sbcast")
+"""How what many tasks read comes to a node: by each for itself, from each other, by Slurm."""
+SHARED = "shared:"
+_movers: list[Mover] = []  # of this process: one or none
 _numbers = count()
 
 
@@ -39,6 +47,19 @@ class Copied(NamedTuple):
     errno: int = 0
     size_bytes: int = 0
     took_s: float = 0.0
+
+
+class Share(NamedTuple):
+    """What a mover has to know. `folder`: for what it brings, not there yet; one path on all nodes for `sbcast`."""
+
+    how: str
+    run: str
+    key: str
+    place: int
+    nodes: int
+    facing: str
+    folder: str
+    sources: tuple[str, ...]
 
 
 Then = Callable[[Copied], None]
@@ -52,6 +73,8 @@ class Carrier:
         self.fd = self._process.fd
         """Readable when there is an answer; then `collect`."""
         self._asked: dict[int, Then] = {}
+        self.said: list[Any] = []
+        """What its mover said to those of other nodes, and was not passed on yet."""
 
     @property
     def is_idle(self) -> bool:
@@ -62,12 +85,26 @@ class Carrier:
         """Copy these, each from its source to its target; `then` hears of it within a later `collect`."""
         number = next(_numbers)
         self._asked[number] = then
-        self._process.send(json.dumps({"id": number, "files": list(files)}).encode() + b"\n")
+        self._say({"id": number, "files": list(files)})
+
+    def share(self, share: Share) -> None:
+        """Let it have a mover."""
+        self._say({"share": share})
+
+    def hear(self, place: int, what: Any) -> None:
+        """What the mover of the node at this place said."""
+        self._say({"place": place, "what": what})
+
+    def _say(self, record: dict[str, Any]) -> None:
+        self._process.send(json.dumps(record).encode() + b"\n")
 
     def collect(self) -> None:
         """Take in the answers. Where the carrier is gone, all that was asked of it has failed."""
         for record in self._process.read():
-            self._asked.pop(record.pop("id"))(Copied(**record))
+            if "tell" in record:
+                self.said.append(record["tell"])
+            else:
+                self._asked.pop(record.pop("id"))(Copied(**record))
         if self._process.is_lost:
             asked, self._asked = self._asked, {}
             for then in asked.values():
@@ -84,16 +121,26 @@ def main() -> int:
 
     saying = threading.Lock()
 
-    def serve(number: int, files: Sequence[Sequence[str]]) -> None:
-        line = json.dumps({"id": number, **copied([(source, target) for source, target in files])._asdict()})
+    def say(record: dict[str, Any]) -> None:
         with saying:
-            sys.stdout.write(line + "\n")
+            sys.stdout.write(json.dumps(record) + "\n")
             sys.stdout.flush()
+
+    def serve(number: int, files: Sequence[Sequence[str]]) -> None:
+        say({"id": number, **copied([(source, target) for source, target in files])._asdict()})
 
     with ThreadPoolExecutor(THREADS) as pool:
         for line in sys.stdin.buffer:
             record = json.loads(line)
-            pool.submit(serve, record["id"], record["files"])
+            if "share" in record:
+                from windrow.agent.sharing import begin  # noqa: PLC0415  (few jobs share)
+
+                _movers.extend(begin(Share(*map(tuples, record["share"])), lambda what: say({"tell": what})))
+            elif "place" in record:
+                for mover in _movers:
+                    mover.hear(record["place"], record["what"])
+            else:
+                pool.submit(serve, record["id"], record["files"])
         os._exit(0)  # who asked is gone, and what is half copied is thrown away by who comes next
 
 
@@ -103,7 +150,7 @@ def copied(files: Iterable[tuple[str, str]]) -> Copied:
     try:
         for source, target in files:
             size_bytes += _copy(source, target)
-    except (OSError, ValueError, shutil.Error) as error:
+    except (OSError, ValueError, shutil.Error, WindrowError) as error:
         name = getattr(error, "filename", None)
         why = f"{name}: {error.strerror}" if isinstance(error, OSError) and name else str(error)
         return Copied(why, getattr(error, "errno", None) or 0, size_bytes, time.monotonic() - begun)
@@ -118,9 +165,10 @@ def _copy(source: str, target: str) -> int:
     os.makedirs(folder, exist_ok=True)
     part = f"{folder}/.windrow-{os.getpid()}-{next(_numbers)}.part"
     try:
-        fetch = SOURCES.get(source.partition(":")[0]) if source[:1] != "/" else None
-        if fetch is not None:
-            fetch(source, part)
+        where = _movers[0].bring(source[len(SHARED) :]) if source.startswith(SHARED) and _movers else None
+        source = source[len(SHARED) :] if source.startswith(SHARED) else source
+        if where is not None:
+            os.symlink(where, part)
         elif os.path.isdir(source):
             shutil.copytree(source, part, symlinks=True)
         else:

@@ -19,6 +19,7 @@ import select
 import signal
 import time
 from collections.abc import Callable, Collection, Sequence
+from typing import Any
 
 from windrow.agent.folder import RunFolder
 from windrow.agent.hosts import Hosts
@@ -56,8 +57,9 @@ class Crew:
         """Let each node use its own disk for this job. OutsideError where that of this one cannot be used."""
         from windrow.agent.node_data import NodeData, plan_of  # noqa: PLC0415  (few jobs have such data)
 
-        if (plan := plan_of(folder, job, 0)) is not None:
-            self._data = ("--data", str(folder.path), str(job.job))
+        others = () if self._hosts.are_here else self.names[1:]
+        if (plan := plan_of(folder, job, 0, *others[:1])) is not None:
+            self._data = ("--data", str(folder.path), str(job.job), self.names[0])
             self._here.data = NodeData(plan)
             self._poll.register(self._here.data.fd, select.POLLIN)
 
@@ -116,7 +118,15 @@ class Crew:
                 found = [result for result in found if not result.may_be_stop]
             results += found
             self.is_noticed |= node.is_noticed
+        nodes: dict[int, Runner | RemoteNode] = {0: self._here, **self._others}
+        for place, what in [(place, what) for place, each in nodes.items() for what in each.take_said()]:
+            self._pass_on(place, what)
         return results
+
+    def _pass_on(self, place: int, what: Any) -> None:
+        """Let the movers of all nodes hear what the one at this place said."""
+        for node in self._nodes() if self._data else ():
+            node.hear(place, what)
 
     def _wait_if_in_doubt(self, results: list[Result]) -> bool:
         ended = [result.task for result in results if result.may_be_stop]
@@ -131,6 +141,7 @@ class Crew:
         for place, node in lost:
             self._poll.unregister(node.fd)
             del self._others[place]
+            self._pass_on(place, [None])
         if lost:
             self._wake.wait_for_stop()
         gone = [(place, sorted([*node.running, *self._gone.pop(place, [])])) for place, node in lost]

@@ -134,6 +134,7 @@ class JobFile:
     loss_rate: float = 0.0
     space: tuple[Any, ...] = ()
     scratch: str = ""
+    share: str = ""
 
     @property
     def shape(self) -> NodeShape:
@@ -143,7 +144,7 @@ class JobFile:
 
 _SELDOM = (
     *("disk_bytes", "counts", "commit", "checkpoint", "done_s", "idle", "site", "arrived_bytes"),
-    *("offered", "loss_rate", "space", "mounts", "extracts", "local", "scratch"),
+    *("offered", "loss_rate", "space", "mounts", "extracts", "local", "scratch", "share"),
 )
 """What is written only where it says something: so most files stay as they have been."""
 

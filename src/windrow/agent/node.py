@@ -36,9 +36,9 @@ def main() -> int:
         if "--data" in sys.argv:
             from windrow.agent.node_data import NodeData, plan_of  # noqa: PLC0415  (few jobs have such data)
 
-            run, job, place = sys.argv[sys.argv.index("--data") + 1 :][:3]
+            run, job, facing, place = sys.argv[sys.argv.index("--data") + 1 :][:4]
             folder = RunFolder.at(run)
-            plan = plan_of(folder, read_job(folder.job_file(int(job))), int(place))
+            plan = plan_of(folder, read_job(folder.job_file(int(job))), int(place), facing)
             runner.data = None if plan is None else NodeData(plan)
         _serve(wake, runner, passes_on="--notices" in sys.argv[1:])
     except OutsideError as error:
@@ -66,6 +66,8 @@ def _serve(wake: Wake, runner: Runner, *, passes_on: bool) -> None:
                     runner.ask(record["asked"])
                 elif "to_commit" in record:
                     runner.commit(record["to_commit"])
+                elif "place" in record:
+                    runner.hear(record["place"], record["what"])
                 elif "to_drop" in record:
                     runner.drop(record["to_drop"])
                 else:
@@ -77,6 +79,8 @@ def _serve(wake: Wake, runner: Runner, *, passes_on: bool) -> None:
             _say(b'{"notice": true}\n')  # before the results of tasks that it may have ended
         for result in results:
             _say(to_line(result))
+        if said := runner.take_said():
+            _say(json.dumps({"said": said}).encode() + b"\n")
         if committed := runner.take_committed():
             _say(json.dumps({"committed": committed}).encode() + b"\n")
 

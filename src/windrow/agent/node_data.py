@@ -17,20 +17,22 @@ import hashlib
 import os
 import re
 import stat
-from collections.abc import Callable, Collection, Iterable
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
-from errno import ENOENT
+from errno import ENOENT, ENOSPC
 from functools import partial
 from typing import Any, NamedTuple
 
-from windrow.agent.carrier import Carrier, Copied
+from windrow.agent.carrier import COPY, SBCAST, SHARED, Carrier, Copied, Share
 from windrow.agent.folder import RunFolder
 from windrow.agent.guard import remove_in_the_end
 from windrow.agent.job_file import JobFile
-from windrow.agent.order import Order
+from windrow.agent.order import Order, absolute
 from windrow.agent.outputs import Outputs, remove
 from windrow.agent.view import View
 from windrow.errors import OutsideError
+from windrow.model.volume import VolumeMount
 
 _FINE = Copied()
 
@@ -46,16 +48,37 @@ class Plan(NamedTuple):
     place: int
     over_below: int = 0
     over: tuple[int, ...] = ()
+    share: str = ""
+    sources: tuple[str, ...] = ()
+    nodes: int = 1
+    facing: str = ""
+    home: str = ""
 
 
-def plan_of(folder: RunFolder, job: JobFile, place: int) -> Plan | None:
-    """The plan for the node at this place of a job; None where the job has no node-local data."""
+def plan_of(folder: RunFolder, job: JobFile, place: int, facing: str = "") -> Plan | None:
+    """The plan for the node at this place of a job; None where the job has no node-local data.
+
+    `facing`: another node, where there are several.
+    """
     root = os.path.commonpath([os.path.normpath(spec.workdir) for spec in job.tasks]) if job.scratch else "/"
     if root == "/":
         return None
     above = folder.path.parents[1] if folder.path.parent.name == "runs" else folder.path
     run = hashlib.sha256(os.fsencode(folder.path)).hexdigest()[:12]
-    return Plan(job.scratch, root, str(above), run, job.job, place, job.over_below, job.over)
+    nodes, sources = job.nodes if facing else 1, shared_sources(job)
+    how = job.share if nodes > 1 and sources else ""
+    how = how or COPY if any("://" in source for source in sources) else how
+    where = Plan(job.scratch, root, str(above), run, job.job, place, job.over_below, job.over)
+    return where._replace(share=how, sources=sources, nodes=nodes, facing=facing, home=str(folder.path))
+
+
+def shared_sources(job: JobFile) -> tuple[str, ...]:
+    """What several tasks of a job read and none of them makes, in order of need: files, and homes of cache volumes."""
+    reads = [path for spec in job.tasks for path in dict.fromkeys(absolute(spec.workdir, spec.inputs))]
+    made = {path for spec in job.tasks for path in absolute(spec.workdir, spec.outputs)}
+    counts = Counter(path for path in reads if path not in made)
+    volumes = [mount.before for spec in job.tasks for mount in map(VolumeMount._make, spec.mounts) if mount.is_cache]
+    return tuple(dict.fromkeys([*volumes, *(path for path in counts if counts[path] > 1)]))
 
 
 class Move:
@@ -69,6 +92,10 @@ class Move:
     def is_over(self) -> bool:
         """Whether nothing is waited for any more."""
         return self._waits == 0
+
+    def wait(self) -> None:
+        """For one more."""
+        self._waits += 1
 
     def hear(self, copied: Copied) -> None:
         """One of them has ended."""
@@ -88,6 +115,10 @@ class NodeData:
         except OSError as error:
             raise OutsideError(f"scratch {self._folder} cannot be used: {error.strerror or error}") from error
         self.fd = self._carrier.fd
+        self.said = self._carrier.said
+        self._sources, self._shared = frozenset(plan.sources), frozenset(plan.sources if plan.share else ())
+        if plan.share:
+            self._carrier.share(_share(plan, self._folder))
         self._here: set[str] = set()
         self._staging: dict[str, list[Move]] = {}
         self._made: dict[str, Order] = {}  # what is on this node alone, with the order that made it
@@ -105,22 +136,43 @@ class NodeData:
 
     def stage(self, order: Order) -> Move:
         """Let the files of an order be where it reads them."""
+        volumes = {mount.before: self._volume(mount) for mount in _mounts(order) if mount.is_cache}
         if not self.runs_here(order):
-            return self.commit([path for path in order.inputs if path in self._made])
+            return self._bring(volumes, self.commit([path for path in order.inputs if path in self._made]))
         view = self.view
         view.ready(path for path in (*order.inputs, *order.outputs) if view.covers(path))
-        missing = [path for path in dict.fromkeys(order.inputs) if view.covers(path) and path not in self._here]
-        move = Move(len(missing))
-        for path in missing:
-            if path in self._staging:
-                self._staging[path].append(move)
-                continue
-            self._staging[path] = [move]
-            self._carrier.copy([(path, view.inside(path))], partial(self._staged, path))
+        return self._bring(volumes | {path: view.inside(path) for path in order.inputs if view.covers(path)}, Move(0))
+
+    def _bring(self, targets: Mapping[str, str], move: Move) -> Move:
+        """Let each of these come to its target, if it is not on this node; the move waits for them, too."""
+        for path, target in targets.items():
+            if path not in self._here:
+                move.wait()
+                if path not in self._staging:
+                    source = f"{SHARED}{path}" if path in self._shared else path
+                    self._carrier.copy([(source, target)], partial(self._staged, path))
+                self._staging.setdefault(path, []).append(move)
         return move
 
+    def _volume(self, mount: VolumeMount) -> str:
+        """Where a cache volume lies on this node."""
+        return f"{self._folder}/volumes/{hashlib.sha256(os.fsencode(mount.before)).hexdigest()[:16]}"
+
+    def with_volumes(self, order: Order) -> Order:
+        """The same order, which mounts cache volumes from where they lie on this node."""
+        here = [
+            m._replace(before=self._volume(m)) if m.is_cache and m.before in self._here else m for m in _mounts(order)
+        ]
+        return replace(order, mounts=tuple(here)) if here else order
+
+    def hear(self, place: int, what: Any) -> None:
+        """What the mover of the node at this place said."""
+        if self._shared:
+            self._carrier.hear(place, what)
+
     def _staged(self, path: str, copied: Copied) -> None:
-        if copied.errno == ENOENT:  # the task will say so itself
+        if copied.errno == ENOENT or (copied.errno == ENOSPC and path in self._sources):
+            # The task will say so itself; and what many read can be read where it is.
             copied = _FINE
         elif not copied.why:
             self._here.add(path)
@@ -224,6 +276,20 @@ class NodeData:
             self._carrier.copy(gone, lambda _: None)
 
 
+def _mounts(order: Order) -> list[VolumeMount]:
+    return [VolumeMount(*mount) for mount in order.mounts]
+
+
+def _share(plan: Plan, folder: str) -> Share:
+    """What the node's mover has to know. `sbcast` needs one folder on all nodes."""
+    where = f"{folder}/shared"
+    if plan.share == SBCAST:
+        where = f"{folder.rpartition('-')[0]}-shared"
+        remove_in_the_end(where)
+    key = f"{plan.home}/peer-key"
+    return Share(plan.share, plan.run, key, plan.place, plan.nodes, plan.facing, where, plan.sources)
+
+
 def _folders(plan: Plan) -> tuple[str, list[str]]:
     """The folder for this job on this node, new and empty; and those that jobs of the run that are over left here."""
     variables = {"TMPDIR": "/tmp", **os.environ}
@@ -239,7 +305,7 @@ def _folders(plan: Plan) -> tuple[str, list[str]]:
             remove(folder)
         os.mkdir(folder, 0o700)
         remove_in_the_end(folder)
-        jobs = ((name, re.fullmatch(rf"windrow-{plan.run}-(\d+)-\d+", name)) for name in os.listdir(base))
+        jobs = ((name, re.fullmatch(rf"windrow-{plan.run}-(\d+)-(?:\d+|shared)", name)) for name in os.listdir(base))
         numbers = {f"{base}/{name}": int(found[1]) for name, found in jobs if found}
     except OSError as error:
         raise OutsideError(f"scratch {folder} cannot be created: {error.strerror}") from error

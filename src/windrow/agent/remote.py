@@ -9,6 +9,7 @@ import json
 import signal
 import time
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from windrow.agent.job_file import tuples
 from windrow.agent.order import Order, Result, to_line
@@ -26,6 +27,7 @@ class RemoteNode(Piped):
         self.running: set[int] = set()
         """The tasks that run there."""
         self._committed: list[tuple[str, str]] = []
+        self._said: list[Any] = []
         try:
             super().__init__(command)
         except OSError as error:
@@ -65,6 +67,15 @@ class RemoteNode(Piped):
         committed, self._committed = self._committed, []
         return committed
 
+    def take_said(self) -> list[Any]:
+        """What the mover of that node said to others since the last call."""
+        said, self._said = self._said, []
+        return said
+
+    def hear(self, place: int, what: Any) -> None:
+        """Pass on what the mover of the node at this place said."""
+        self.send(json.dumps({"place": place, "what": what}).encode() + b"\n")
+
     def look_again_s(self) -> float | None:
         """Seconds until `collect` should be called though nothing came; None for whenever something does."""
         return 0.05 if self.has_unsent else None
@@ -77,6 +88,9 @@ class RemoteNode(Piped):
                 raise OutsideError(f"node {self.host}: {record['broken']}")
             if "notice" in record:
                 self.is_noticed = True
+                continue
+            if "said" in record:
+                self._said += record["said"]
                 continue
             if "committed" in record:
                 self._committed += [(path, why) for path, why in record["committed"]]

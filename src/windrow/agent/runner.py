@@ -110,6 +110,18 @@ class Runner:
         if self.data is not None:
             self.data.drop(paths)
 
+    def take_said(self) -> list[Any]:
+        """What the mover of this node said to others since the last call."""
+        said = [] if self.data is None else self.data.said[:]
+        if self.data is not None:
+            self.data.said.clear()
+        return said
+
+    def hear(self, place: int, what: Any) -> None:
+        """What the mover of the node at this place said."""
+        if self.data is not None:
+            self.data.hear(place, what)
+
     def look_again_s(self) -> float | None:
         """Seconds until `collect` should be called though no child ended; None for whenever one does."""
         if self._results:
@@ -210,6 +222,7 @@ class Runner:
             self._results.append(Result(order.task, order.attempt, None, None, why, cause=cause))
 
     def _spawn(self, order: Order) -> None:
+        order = order if self.data is None else self.data.with_volumes(order)
         given, data = order, self.data if self.data is not None and self.data.runs_here(order) else None
         order = order if data is None else data.seen(order)
         with disk_faults(f"{order.out} cannot be written"):

@@ -16,33 +16,20 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
+from windrow.agent.carrier import PEER, SBCAST, Share
 from windrow.agent.peers import Member, Peers, facing
 from windrow.agent.signing import run_key
 from windrow.errors import OutsideError
 from windrow.files import free_bytes
 
-COPY, PEER, SBCAST = WAYS = ("copy", "peer", "sbcast")
 SMALL_BYTES = 1 << 20
 """Below this a node copies a file for itself."""
 _MEET_S = 30.0  # how long it waits for all members; who comes later is none
 _ROOM = 0.9  # of what is free on the disk
 
 Tell = Callable[[Sequence[object]], None]
-
-
-class Share(NamedTuple):
-    """What a mover has to know. `folder`: for what it brings, not there yet; one path on all nodes for `sbcast`."""
-
-    how: str
-    run: str
-    key: str
-    place: int
-    nodes: int
-    facing: str
-    folder: str
-    sources: tuple[str, ...]
 
 
 class Mover:
@@ -77,7 +64,9 @@ class Mover:
     def _bring(self, source: str) -> str | None:
         if self.share.how != PEER and "://" not in source:
             return None
-        folder = self._peers.fill(source)
+        folder, moved = self._peers.fill(source), self._peers.moved
+        shown, text = source.partition("?")[0], f"{moved['home']} bytes from home, {moved['peers']} from other nodes"
+        print(f"windrow: node {self.share.place} has {shown}; in all {text}", file=sys.stderr, flush=True)
         is_file = "://" not in source and os.path.isfile(source)
         return None if folder is None else str(folder / os.path.basename(source) if is_file else folder)
 
@@ -87,11 +76,6 @@ class Mover:
             with contextlib.suppress(OSError, OutsideError):  # the task that needs it will say so
                 if _is_worth_it(source):
                     self._peers.fill(source, is_gentle=True)
-
-    def story(self) -> str:
-        """What it fetched, in words; empty where that is nothing."""
-        moved = self._peers.moved
-        return f"{moved['home']} bytes from home, {moved['peers']} from other nodes" if moved else ""
 
 
 class SbcastMover(Mover):
@@ -143,11 +127,11 @@ def _is_worth_it(source: str) -> bool:
     return "://" in source or os.path.isdir(source) or os.path.getsize(source) >= SMALL_BYTES
 
 
-def begin(share: Share, tell: Tell) -> Mover | None:
-    """The mover of this node; None, and said to the others, where it cannot take part."""
+def begin(share: Share, tell: Tell) -> list[Mover]:
+    """The mover of this node; none, and said to the others, where it cannot take part."""
     try:
-        return (SbcastMover if share.how == SBCAST else Mover)(share, tell)
+        return [(SbcastMover if share.how == SBCAST else Mover)(share, tell)]
     except (OSError, OutsideError, ValueError) as error:
         print(f"windrow: this node shares no data with others: {error}", file=sys.stderr, flush=True)
         tell([None])
-        return None
+        return []
