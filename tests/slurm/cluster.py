@@ -93,8 +93,16 @@ class SlurmCluster:
             self._start_accounting()
         self.start_controller()
         for node in self.nodes:
-            self._spawn(node, ["slurmd", "-D", "-N", node])
+            self._spawn(node, [*self._own_disk(), "slurmd", "-D", "-N", node])
         self.wait(lambda: self.node_states() == dict.fromkeys(self.nodes, "idle"), "eight idle nodes", "n1")
+
+    def _own_disk(self) -> list[str]:
+        """What to put before a node's daemon so that it and its jobs have a disk that no other node sees."""
+        if not self.settings.disk_mib:
+            return []
+        self.place.disk.mkdir(exist_ok=True)
+        size = f"size={self.settings.disk_mib}m,mode=1777"
+        return ["unshare", "-m", "sh", "-c", f'mount -t tmpfs -o {size} disk {self.place.disk} && exec "$@"', "sh"]
 
     def close(self) -> None:
         """Stop everything: jobs, daemons, the directory. Safe in any state, and a second time."""
@@ -143,7 +151,7 @@ class SlurmCluster:
 
     def start_node(self, name: str, *, waits: bool = True) -> None:
         """Bring a killed node back; it `waits` until Slurm may use it."""
-        self._spawn(name, ["slurmd", "-D", "-N", name])
+        self._spawn(name, [*self._own_disk(), "slurmd", "-D", "-N", name])
         if waits:
             self.wait(lambda: self.node_states().get(name) == "idle", f"{name} idle", name)
 

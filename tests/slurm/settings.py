@@ -36,6 +36,8 @@ class Settings:
 
     `kinds`: its nodes, where they differ; then there are `nodes` in all.
 
+    `disk_mib`: each node has a disk of its own of this size, at the same path (`Place.disk`); needs root.
+
     `preempts`: there are partitions `high`, `low` and `spot`, and jobs of the first one cancel those of the others: in
     `spot` after a notice.
     """
@@ -52,6 +54,7 @@ class Settings:
     max_time_min: int = 600
     preempts: bool = False
     kinds: tuple[Kind, ...] = ()
+    disk_mib: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +69,11 @@ class Place:
         """The port of a daemon: `controller`, `database daemon`, `database`, or a node's name."""
         fixed = {"controller": 0, "database daemon": 1, "database": 2}
         return self.first_port + (fixed[what] if what in fixed else 2 + int(what.removeprefix("n")))
+
+    @property
+    def disk(self) -> Path:
+        """Where nodes have their own disks."""
+        return self.path("disk")
 
     def path(self, name: str) -> Path:
         """A file of this Slurm."""
