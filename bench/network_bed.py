@@ -472,10 +472,10 @@ def main() -> int:
         print("From one warm peer to another node's disk (tmpfs), the best of some, beside nginx and curl.\n")
         table("link | ours | nginx | share", rows)
         rows = []
-        for way, took, crossed in everyone(8, 256 * MB, 100):
+        for way, took, crossed in everyone(8, 128 * MB, 100):
             rows.append((way, f"{took:.1f} s", f"{crossed:,}"))
-            wrong += [f"{way}: crossed more than once"] if way != "copy" and crossed > 256 * MB + 8 else []
-        print("Eight nodes want one file of 256 MB from a home of 100 MB/s; they share the cores of one machine.\n")
+            wrong += [f"{way}: crossed more than once"] if way != "copy" and crossed > 128 * MB + 8 else []
+        print("Eight nodes want one file of 128 MB from a home of 100 MB/s; they share the cores of one machine.\n")
         table("way | until the last has it | bytes from home", rows)
     else:
         print("**nginx and curl are not installed: nothing is shown beside them.**")

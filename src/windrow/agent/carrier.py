@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from windrow.agent.sharing import Mover
 
 THREADS = 4
-COPY, PEER, SBCAST = WAYS = ("copy", "peer", "sbcast")
-"""How what many tasks read comes to a node: by each for itself, from each other, by Slurm."""
 SHARED = "shared:"
 _movers: list[Mover] = []  # of this process: one or none
 _numbers = count()

@@ -24,7 +24,7 @@ from errno import ENOENT, ENOSPC
 from functools import partial
 from typing import Any, NamedTuple
 
-from windrow.agent.carrier import COPY, SBCAST, SHARED, Carrier, Copied, Share
+from windrow.agent.carrier import SHARED, Carrier, Copied, Share
 from windrow.agent.folder import RunFolder
 from windrow.agent.guard import remove_in_the_end
 from windrow.agent.job_file import JobFile
@@ -32,7 +32,7 @@ from windrow.agent.order import Order, absolute
 from windrow.agent.outputs import Outputs, remove
 from windrow.agent.view import View
 from windrow.errors import OutsideError
-from windrow.model.volume import VolumeMount
+from windrow.model.volume import COPY, SBCAST, VolumeMount
 
 _FINE = Copied()
 

@@ -18,11 +18,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from windrow.agent.carrier import PEER, SBCAST, Share
+from windrow.agent.carrier import Share
 from windrow.agent.peers import Member, Peers, facing
 from windrow.agent.signing import run_key
 from windrow.errors import OutsideError
 from windrow.files import free_bytes
+from windrow.model.volume import PEER, SBCAST
 
 SMALL_BYTES = 1 << 20
 """Below this a node copies a file for itself."""

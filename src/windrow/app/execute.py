@@ -54,7 +54,7 @@ JOB_S = 60.0
 """Node-seconds by which one job more must pay for itself: agents have to start, and people look at queues."""
 GUESS_S = 60.0
 """The run time assumed for a task of which nothing is known."""
-_SPACE = "space", "space_order", "space_in", "guarantee", "scratch", "keep"
+_SPACE = "space", "space_order", "space_in", "guarantee", "scratch", "keep", "share"
 _SELDOM = ("copies", "reliability", "speculate", "delete_intermediate", *_SPACE)
 """Wishes that most runs do not have; their facts do not tell."""
 
@@ -71,6 +71,7 @@ class RunRequest:
     `shell` are settings of the queue from the shell in which a run began; None: those of this shell count. `also` are
     further queues: each job goes to the one where it should end first. `space`: the most bytes that files may take;
     `guarantee`: what it has of those of all runs in `space_in`. `scratch`: disks of nodes, where `keep` does not stay.
+    `share`: how what many tasks read comes there (`model.volume.WAYS`); empty: by each node for itself.
     """
 
     workflow: Path
@@ -93,6 +94,7 @@ class RunRequest:
     guarantee: int | None = None
     scratch: str = ""
     keep: Sequence[str] = ()
+    share: str = ""
     risk: float = DEFAULT_RISK
     guess_s: float = GUESS_S
     shell: Mapping[str, str] | None = None
@@ -394,6 +396,7 @@ def _manager(paths: RunPaths, journal: RunJournal, promise: FirstPromise) -> Man
         mirrors=transfers.mirrors if transfers else {},
         scratch="" if transfers else order.scratch,
         keep=order.keep,
+        share=order.share,
     )
     places = {at.name: Place(one.place, at.site.speed) for at, one in zip(core.sites, sites, strict=True)}
     hearers: list[Hear] = [Learning(dispatch, places, past, waits)]

@@ -39,6 +39,7 @@ attributes = {gpu = "a100"}     # for `where:` conditions of tasks
 limit = "2TB"                   # what files of all runs below a folder may take together; --space: of one run
 folder = "/scratch/me"          # which folder (default: that of this file)
 scratch = "$TMPDIR"             # disks of the nodes' own: tasks work there, and results are copied from there
+share = "peer"                  # what many tasks read comes there from other nodes, or by "sbcast" (default: "copy")
 keep = ["*.bam"]                # files that are copied from there even if only tasks of the same job read them
 
 Both kinds of tables take all keys; a [queues.NAME] says `kind` where a [sites.NAME] says `queue`.
@@ -55,6 +56,7 @@ from windrow.formats.disk import read_toml
 from windrow.model.duration import parse_duration
 from windrow.model.hazard import Hazard
 from windrow.model.size import parse_size
+from windrow.model.volume import COPY, WAYS
 from windrow.places import user_folder
 
 NAME = "windrow.toml"
@@ -109,12 +111,16 @@ def data_table(path: Path | None) -> dict[str, Any]:
     if path is None or (path.is_file() and path.stat().st_size == 0):
         return {}
     table = read_toml(path)[1].get("data", {})
-    keys: dict[str, type] = {"limit": str, "folder": str, "scratch": str, "keep": list}
+    keys: dict[str, type] = {"limit": str, "folder": str, "scratch": str, "keep": list, "share": str}
     if not isinstance(table, dict) or not all(isinstance(value, keys.get(name, int)) for name, value in table.items()):
-        raise InputError(path, "[data] takes limit, folder, scratch and keep", fix='write limit = "2TB", folder = '
-                         '"/scratch/me", scratch = "$TMPDIR", and keep = ["*.bam"]')  # fmt: skip
+        fix = 'write limit = "2TB", folder = "/scratch/me", scratch = "$TMPDIR", keep = ["*.bam"], share = "peer"'
+        raise InputError(path, "[data] takes limit, folder, scratch, keep and share", fix=fix)
     if not all(isinstance(pattern, str) for pattern in table.get("keep", ())):
         raise InputError(path, "keep of [data] is a list of patterns", fix='write keep = ["*.bam"]')
+    if (share := table.get("share", COPY)) not in WAYS or (share != COPY and "scratch" not in table):
+        why = f"is {share!r}" if share not in WAYS else "needs scratch, where shared data come to"
+        fix = 'write share = "peer", "sbcast" or "copy", and scratch = "$TMPDIR"'
+        raise InputError(path, f"share of [data] {why}", fix=fix)
     return table
 
 

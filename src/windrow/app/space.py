@@ -22,6 +22,7 @@ from windrow.manager.journal import RunJournal
 from windrow.manager.states import TaskState
 from windrow.model import Runnable, Workflow
 from windrow.model.size import format_size, size_option
+from windrow.model.volume import COPY
 from windrow.model.wording import count
 from windrow.places import NoHome
 from windrow.storage.lifetimes import without_intermediate
@@ -132,7 +133,10 @@ def _with_scratch(order: RunRequest) -> RunRequest:
         raise UserError(
             f'{where} is {scratch!r}, which is not a whole path; write one such as "/scratch/me" or "$TMPDIR"'
         )
-    return replace(order, scratch=scratch, keep=tuple(table.get("keep", ())) if scratch else ())
+    keep, share = tuple(table.get("keep", ())), table.get("share", COPY)
+    return replace(
+        order, scratch=scratch, keep=keep if scratch else (), share=share if scratch and share != COPY else ""
+    )
 
 
 def notes_on_space(prepared: Prepared) -> list[str]:

@@ -71,6 +71,8 @@ class Dispatch:
     """Where nodes have disks of their own, which jobs are to use."""
     keep: Sequence[str] = ()
     """Patterns of files that must not stay there."""
+    share: str = ""
+    """How what many tasks read comes there."""
     local: LocalPlaces = field(default_factory=LocalPlaces)
     """What is on nodes alone."""
     _may_copy: dict[int, bool] = field(default_factory=dict)
@@ -184,6 +186,7 @@ class Dispatch:
             offered=bool(plan.offered_s) if self.offers else None,
             space=() if space is None else tuple(space.record()),
             scratch=self.scratch,
+            share=self.share if self.scratch else "",
         )
         with disk_faults(f"{folder.path}: cannot write job {number}"):
             folder.make(number)

@@ -14,6 +14,9 @@ from typing import NamedTuple
 POLICIES = ("lru", "mru")
 """Which block a cache volume gives up first: the one used least recently, or most recently."""
 
+COPY, PEER, SBCAST = WAYS = ("copy", "peer", "sbcast")
+"""How what many tasks read comes to the nodes of a job: by each for itself, from each other, by Slurm."""
+
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 
 
