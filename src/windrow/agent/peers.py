@@ -92,7 +92,7 @@ class _RefusedError(Exception):
 
 def facing(host: str) -> str:
     """The address of this machine on the network by which it reaches the other; no packet is sent."""
-    for family, _, _, _, address in socket.getaddrinfo(host, 9, type=socket.SOCK_DGRAM):
+    for family, _, _, _, address in socket.getaddrinfo(host, 9, type=socket.SOCK_DGRAM):  # OSError: an unknown name
         with contextlib.suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as probe:
             probe.connect(address)
             return str(probe.getsockname()[0])

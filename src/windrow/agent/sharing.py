@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import os
 import queue
+import re
 import subprocess
 import sys
 import threading
@@ -43,7 +44,7 @@ class Mover:
         self._are_met = threading.Event()
         is_alone = share.how != PEER or share.nodes == 1
         room = int((free_bytes(Path(share.folder).parent) or 0) * _ROOM)
-        host, key = ("", b"") if is_alone else (facing(share.facing), run_key(Path(share.key)))
+        host, key = ("", b"") if is_alone else (_own_address(share), run_key(Path(share.key)))
         self._peers = Peers(share.run, key, str(share.place), Path(share.folder), room, host)
         self._peers.offer(share.sources)
         tell([share.folder if is_alone else self._peers.member])
@@ -122,6 +123,23 @@ class SbcastMover(Mover):
                 command = ["sbcast", "--force", "--preserve", source, self._place(source)]
                 is_done = are_alike and subprocess.run(command, stdout=subprocess.DEVNULL, check=False).returncode == 0
                 self._tell(["brought", source, is_done])
+
+
+def _own_address(share: Share) -> str:
+    """Where this node is to listen: on the network by which it reaches the first node, or that one another.
+
+    A name may be unknown here, or that of another network; Slurm knows by which address it reaches a node.
+    """
+    launcher = os.environ.get("SLURM_LAUNCH_NODE_IPADDR", "") if share.place else ""
+    try:
+        return facing(launcher or share.facing)
+    except OSError:
+        command = ["scontrol", "--oneliner", "show", "node", share.facing]
+        told = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60).stdout
+        found = re.search(r" NodeAddr=(\S+)", told)
+        if found is None:
+            raise
+        return facing(found[1])
 
 
 def _is_worth_it(source: str) -> bool:

@@ -1,0 +1,74 @@
+"""One input of many tasks on a private Slurm whose nodes have disks of their own: by copy, by sbcast, from each other.
+
+    python bench/shared_inputs.py [MB] [NODES]
+
+Each node is a slurmd in a mount namespace with a tmpfs. There is no slow file server here: what is compared is what the
+ways cost by themselves, on the cores of one machine. A task says when it starts; its job says when it began.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.slurm.cluster import SlurmCluster, missing
+from tests.slurm.settings import Settings
+
+from windrow.model.volume import WAYS
+
+WORKFLOW = """
+tasks:
+  - id: read-{n}
+    matrix: { n: 1..%d }
+    command: date +%%s.%%N > {outputs}; cksum < data >> {outputs}; readlink data >> {outputs} || true; sleep 3
+    inputs: data
+    outputs: out-{n}
+    cores: 2
+    runtime: 10s
+"""
+
+
+def run_once(slurm: SlurmCluster, folder: Path, way: str, size: int, nodes: int) -> tuple[float, int, int]:
+    """Seconds from the start of the job to that of its last task, and bytes from home and from other nodes."""
+    folder.mkdir()
+    (folder / "data").write_bytes(os.urandom(size))
+    (folder / "w.yaml").write_text(WORKFLOW % nodes)
+    (folder / "windrow.toml").write_text(f'[data]\nscratch = "{slurm.place.disk}"\nshare = "{way}"\n')
+    home = {f"XDG_{name}_HOME": str(folder / name) for name in ("STATE", "DATA", "CONFIG", "CACHE")}
+    command = [str(Path(sys.executable).parent / "windrow"), "run", "w.yaml", "--on", "slurm", "--strategy", "one-job"]
+    done = subprocess.run(command, cwd=folder, env={**slurm.env, **home}, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    outs = [(folder / f"out-{n}").read_text().splitlines() for n in range(1, nodes + 1)]
+    assert len({out[1] for out in outs}) == 1
+    assert all(len(out) == (2 if way == "copy" else 3) for out in outs), f"{way} brought nothing"
+    (job,) = (folder / ".windrow" / "runs" / "w-1" / "jobs").iterdir()
+    said = re.findall(r"node (\d+) has .*; in all (\d+) bytes from home, (\d+) from", (job / "output").read_text())
+    moved = {node: (int(home), int(peers)) for node, home, peers in said}
+    began = (job / "claim").stat().st_mtime
+    home_bytes = sum(one for one, _ in moved.values()) if moved else size * (1 if way == "sbcast" else nodes)
+    return max(float(out[0]) for out in outs) - began, home_bytes, sum(one for _, one in moved.values())
+
+
+def main(size: int = 128, nodes: int = 8) -> int:
+    if os.geteuid() != 0 or missing():
+        print(f"**Not shown here: {missing() or 'it needs root'}.**")
+        return 0
+    print(
+        "| way | until the last task starts | bytes from home | bytes from other nodes |\n| --- | ---: | ---: | ---: |"
+    )
+    settings = Settings(nodes=nodes, disk_mib=2 * size + 200)
+    with SlurmCluster(settings) as slurm, tempfile.TemporaryDirectory() as name:
+        for way in WAYS:
+            took, home, peers = min(
+                run_once(slurm, Path(name, f"{way}{n}"), way, size * 10**6, nodes) for n in range(2)
+            )
+            print(f"| {way} | {took:.1f} s | {home:,} | {peers:,} |", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*map(int, sys.argv[1:])))
