@@ -46,6 +46,7 @@ _CONNECT_S = 5.0
 _ALIVE_EVERY_S = 1.0  # how often it says that a block is still on its way
 _IDLE_S = 60.0
 _HEAD_S = 10.0  # for a request to come whole
+_MEET_S = 30.0
 _CONNECTIONS = 256
 _PEER_STREAMS, _HOME_STREAMS = 4, 3
 
@@ -115,6 +116,7 @@ class Peers:
         self._volumes: dict[str, _Volume] = {}
         self._offered: set[str] = set()
         self._members: dict[str, Member] = {}
+        self._are_met = threading.Event()
         self._lost: set[str] = set()
         self._flights: dict[tuple[str, int, bool], Future[bytes | None]] = {}
         self._own = threading.local()
@@ -146,11 +148,19 @@ class Peers:
 
     # What the agent says
 
-    def meet(self, members: Iterable[Member], lost: Collection[str] = ()) -> None:
-        """These are members, and these are lost. Volumes that are here stay dealt as they are."""
+    def meet(self, members: Iterable[Member], lost: Collection[str] = (), *, are_all: bool = True) -> None:
+        """These are members, and these are lost. Blocks are dealt, once, when all are known."""
         with self._lock:
             self._members.update({member.name: member for member in members})
             self._lost.update(lost)
+        if are_all:
+            self._are_met.set()
+
+    def wait_for_members(self, still: Callable[[], None] = lambda: None) -> None:
+        """Until all members are known; who comes later than this is none. `still` is called now and then meanwhile."""
+        until = time.monotonic() + _MEET_S
+        while time.monotonic() < until and not self._are_met.wait(_ALIVE_EVERY_S):
+            still()
 
     def offer(self, sources: Iterable[str]) -> None:
         """Volumes that this member takes part in when it, or a peer, wants them; their names are their sources."""
@@ -405,6 +415,7 @@ class Peers:
         block: tuple[BinaryIO, int] | bytes = b""
         name, _, file = (os.fsdecode(unquote_to_bytes(part)) for part in request.path[1:].partition("/"))
         try:
+            self.wait_for_members(still)
             volume = None if status else self.volume(name)
             if volume is None:
                 status = 410

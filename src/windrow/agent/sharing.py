@@ -28,7 +28,6 @@ from windrow.model.volume import PEER, SBCAST
 
 SMALL_BYTES = 1 << 20
 """Below this a node copies a file for itself."""
-_MEET_S = 30.0  # how long it waits for all members; who comes later is none
 _ROOM = 0.9  # of what is free on the disk
 
 Tell = Callable[[Sequence[object]], None]
@@ -41,7 +40,6 @@ class Mover:
         """OSError, OutsideError, ValueError where this node cannot take part."""
         self.share, self._tell = share, tell
         self._cards: dict[int, Any] = {}
-        self._are_met = threading.Event()
         is_alone = share.how != PEER or share.nodes == 1
         room = int((free_bytes(Path(share.folder).parent) or 0) * _ROOM)
         host, key = ("", b"") if is_alone else (_own_address(share), run_key(Path(share.key)))
@@ -54,13 +52,14 @@ class Mover:
     def hear(self, place: int, what: Sequence[Any]) -> None:
         """What the mover at this place says; as its card None: it takes no part, or is lost."""
         card = self._cards[place] = what[0]
-        self._peers.meet([Member(*card)] if isinstance(card, list) else [], [] if card else [str(place)])
-        if len(self._cards) == self.share.nodes:
-            self._are_met.set()
+        are_all = len(self._cards) == self.share.nodes
+        self._peers.meet(
+            [Member(*card)] if isinstance(card, list) else [], [] if card else [str(place)], are_all=are_all
+        )
 
     def bring(self, source: str) -> str | None:
         """Where the source lies on this node; None: it is to be copied. OSError, OutsideError."""
-        self._are_met.wait(_MEET_S)
+        self._peers.wait_for_members()
         return self._bring(source) if _is_worth_it(source) else None
 
     def _bring(self, source: str) -> str | None:
@@ -73,7 +72,7 @@ class Mover:
         return None if folder is None else str(folder / os.path.basename(source) if is_file else folder)
 
     def _fetch_ahead(self) -> None:
-        self._are_met.wait(_MEET_S)
+        self._peers.wait_for_members()
         for source in self.share.sources:
             with contextlib.suppress(OSError, OutsideError):  # the task that needs it will say so
                 if _is_worth_it(source):
@@ -115,7 +114,7 @@ class SbcastMover(Mover):
         return f"{self.share.folder}/{self.share.sources.index(source)}"
 
     def _cast(self) -> None:
-        self._are_met.wait(_MEET_S)
+        self._peers.wait_for_members()
         are_alike, done = list(self._cards.values()) == [self.share.folder] * self.share.nodes, set[str]()
         while True:
             if (source := self._wanted.get()) not in done:

@@ -41,6 +41,7 @@ def server() -> Iterator[tuple[Peers, Path]]:
         (top / "home" / "a").write_bytes((INSIDE * BLOCK)[: 2 * BLOCK])
         (top / "secret").write_bytes(OUTSIDE)
         peers = Peers("run-1", KEY, "n0", top / "node", 8 * BLOCK, "127.0.0.1", BLOCK)
+        peers.meet([peers.member])
         peers.add("db", FolderHome(str(top / "home")))
         peers.fill("db")
         yield peers, top
