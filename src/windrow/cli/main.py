@@ -96,7 +96,9 @@ class Parser(argparse.ArgumentParser):
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command line (by default this process's own) and return its exit code."""
-    _open_closed_streams()
+    for name in ("stdout", "stderr"):  # some callers close them (`>&-`): the next file would take their place
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115  (for the life of the process)
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a terminal without blocks for bars gets question marks, not an error
     try:
@@ -118,13 +120,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         terminal.say(f"windrow: error: the output cannot be written: {error.strerror}")
         return 1
     return code
-
-
-def _open_closed_streams() -> None:
-    """Some callers close stdout or stderr (`>&-`): Python has None there, and the next file would take its place."""
-    for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:
-            setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115  (for the life of the process)
 
 
 def _run(argv: Sequence[str]) -> int:

@@ -181,7 +181,9 @@ def order_statistic(count: int, quantile: float, confidence: float) -> int | Non
         raise UserError(f"quantile {quantile} and confidence {confidence} must lie between 0 and 1")
     below = 0.0
     for k in range(1, count + 1):
-        below += _binomial(count, k - 1, quantile)  # now: the chance that fewer than k draws lie below
+        ways = math.lgamma(count + 1) - math.lgamma(k) - math.lgamma(count - k + 2)
+        below += math.exp(ways + (k - 1) * math.log(quantile) + (count - k + 1) * math.log1p(-quantile))
+        # now: the chance that fewer than k draws lie below
         if below >= confidence:
             return k
     return None
@@ -191,11 +193,6 @@ def default_path() -> Path:
     """Where a user's past waits are: `$WINDROW_WAITS`, else `windrow/waits.sqlite` in the user's data folder."""
     named = os.environ.get("WINDROW_WAITS")
     return Path(named) if named else user_folder("data") / "waits.sqlite"
-
-
-def _binomial(count: int, hits: int, chance: float) -> float:
-    ways = math.lgamma(count + 1) - math.lgamma(hits + 1) - math.lgamma(count - hits + 1)
-    return math.exp(ways + hits * math.log(chance) + (count - hits) * math.log1p(-chance))
 
 
 def _classes(nodes: int, requested_s: int, at_s: float) -> tuple[int, int, int]:

@@ -93,16 +93,15 @@ class SampledFutures:
         ways = TURNS if sampling.runs == "mixed" else (sampling.runs,)
         self._runs = [RunPredictor(self._past, way) for way in ways]
         self._known_errors = errors
-        self._failures = self._seen() if sampling.failures == "seen" else sampling.failures or NO_FAILURES
+        if sampling.failures != "seen":
+            self._failures = sampling.failures or NO_FAILURES
+        else:  # how often nodes fail here
+            hazard = view.work.site.hazard
+            self._failures = Failures.of(hazard) if hazard else failures_of(cluster, self._past.since_s)
         self._drawn: dict[int, Cluster] = {}
         self._erring: dict[int, tuple[Ints, Ints]] = {}
         self._late_s: dict[tuple[tuple[int, ...], int], int] = {}
         self._room = 2 * (view.cap + 8)
-
-    def _seen(self) -> Failures:
-        """How often nodes fail here."""
-        hazard = self._view.work.site.hazard
-        return Failures.of(hazard) if hazard else failures_of(self._cluster, self._past.since_s)
 
     @property
     def waiting(self) -> tuple[JobPlan, ...]:

@@ -40,14 +40,6 @@ class JobRun:
     exit_code: int = 0
 
 
-def _until_ended(_spec: JobSpec) -> JobRun:
-    return JobRun()
-
-
-def _well(_call: str) -> Mood:
-    return Mood.GOOD
-
-
 _STATES = {
     EventKind.ENDED: (JobState.ENDED, "ended"),
     EventKind.KILLED: (JobState.TIMED_OUT, "walltime"),
@@ -83,13 +75,13 @@ class SimulatedQueue:
     """
 
     cluster: Cluster
-    play: Callable[[JobSpec], JobRun] = _until_ended
+    play: Callable[[JobSpec], JobRun] = lambda _: JobRun()
     shape: NodeShape = field(default_factory=NodeShape)
     user: int | None = None
     memory_s: float = float("inf")
     max_array: int = _MAX_ARRAY
     unique: bool = True
-    mood: Callable[[str], Mood] = _well
+    mood: Callable[[str], Mood] = lambda _: Mood.GOOD
     jobs: dict[str, SimulatedJob] = field(default_factory=dict)
     taken: Counter[str] = field(default_factory=Counter)
     """How often a job of each tag was taken."""

@@ -66,8 +66,11 @@ def generate_grid(recipe: str, *, seed: int = 0, parameters: Mapping[str, str] |
     count = len(chosen.fixed) + more
     require(more >= 0 and 1 <= count <= _CLUSTERS_MAX, recipe, f"a grid has from 1 to {_CLUSTERS_MAX:,} clusters")
     rng = seeded(seed, f"grid/{recipe}")
-    sizes = [n for n, _ in chosen.fixed] + _sizes(rng, more, median, spread)
-    speeds = [s for _, s in chosen.fixed] + _speeds(rng, more, chosen.speed)
+    normal, law = NormalDist(np.log(median), spread) if spread else None, chosen.speed
+    drawn = [median if normal is None else np.exp(normal.inv_cdf((i + 0.5) / more)) for i in range(more)]
+    sizes = [n for n, _ in chosen.fixed] + [int(n) for n in rng.permutation(np.clip(np.round(drawn), 1, NODES_MAX))]
+    fast = np.clip(rng.normal(law["mean"], law["deviation"], more), law["least"], law["most"])
+    speeds = [s for _, s in chosen.fixed] + [round(float(speed), 1) for speed in fast]
     names = [*chosen.names, *(f"c{i + 1:03d}" for i in range(len(chosen.names), count))]
     kinds = rng.choice(_PROCESSORS, count).tolist()
     memory = rng.choice(_MEMORY_GB, count).tolist()
@@ -84,17 +87,6 @@ def generate_grid(recipe: str, *, seed: int = 0, parameters: Mapping[str, str] |
         order = [*worst, *(i for i in range(count) if i not in worst)]
         latency_s = latency_s[np.ix_(order, order)]
     return Grid(clusters, *_links(latency_s, chosen.network))
-
-
-def _sizes(rng: Chance, count: int, median: float, spread: float) -> list[int]:
-    normal = NormalDist(np.log(median), spread) if spread else None
-    drawn = [median if normal is None else np.exp(normal.inv_cdf((i + 0.5) / count)) for i in range(count)]
-    return [int(n) for n in rng.permutation(np.clip(np.round(drawn), 1, NODES_MAX))]
-
-
-def _speeds(rng: Chance, count: int, law: Mapping[str, float]) -> list[float]:
-    drawn = np.clip(rng.normal(law["mean"], law["deviation"], count), law["least"], law["most"])
-    return [round(float(speed), 1) for speed in drawn]
 
 
 def _latencies(rng: Chance, count: int, law: Mapping[str, Any]) -> Floats:

@@ -148,7 +148,8 @@ def dots(frame: plot.Frame, x: ArrayLike, y: ArrayLike, colour: int) -> str:
 
 def _row(run: PolicyRun) -> tuple[str, ...]:
     f = run.figures
-    slowdowns = (_number(value) for value in (f.slowdown, f.slowdown_p99, *(size.slowdown for size in f.sizes)))
+    means = (f.slowdown, f.slowdown_p99, *(size.slowdown for size in f.sizes))
+    slowdowns = ("-" if math.isnan(value) else f"{value:.2f}" for value in means)
     shares = f"{f.utilization:.2f}", f"{f.kept:.2f}"
     return (f.policy, *slowdowns, _time(f.wait_s), _time(f.makespan_s), *shares, _ANSWERS[run.keeps_up])
 
@@ -163,10 +164,6 @@ def _facts(comparison: StreamComparison) -> list[tuple[str, str]]:
         ("estimates", c.estimates),
         ("seed", str(c.seed)),
     ]
-
-
-def _number(value: float) -> str:
-    return "-" if math.isnan(value) else f"{value:.2f}"
 
 
 def _time(value: float) -> str:

@@ -46,13 +46,15 @@ def blocks(told: Told) -> list[Block]:
     kinds = [[f"{n:,} ({n / max(1, row['operations']):.0%})" for n in row["kinds"].values()] for row in rows]
     ratios = [[_number(row[key]) for key in _RATIOS] for row in rows]
     servers = [f"{name} ({speed} MB/s)" for name, speed in SERVERS_MB_S.items()]
+    fed = [["any" if n is None else _number(n or None, 1) for n in r["nodes"].values()] for r in told["scalability"]]
+    feeds = ((row["discipline"], row["time"], *each) for row, each in zip(told["scalability"], fed, strict=True))
     found = [
         table("resources", _USED, [_resources(row) for row in rows]),
         table("volume", heads, [volumes([row["volume"], row["reads"], row["writes"]]) for row in rows]),
         table("operations", KINDS, kinds),
         table("roles", role_heads, [volumes([row["roles"][role] for role in roles]) for row in rows]),
         table("ratios", list(_RATIOS.values()), ratios),
-        plain("scalability", ("what reaches it", "time", *servers), tuple(map(_fed, told["scalability"]))),
+        plain("scalability", ("what reaches it", "time", *servers), tuple(feeds)),
         plain("files", ("file", "role", "way", *(name[:-6] for name in _FILE)), _files(told["files"])),
     ]
     return found if has_bytes else [found[0], found[1], found[3], found[6]]
@@ -62,11 +64,6 @@ def _resources(row: Told) -> list[str]:
     times = [span(row["real_s"]), span(row["cpu_s"]) if row["cpu_s"] else "-", _number(row["minstr"] or None, 0)]
     moved = [format_size(row["memory_bytes"]), f"{row['volume']['traffic'] / MB:,.2f}", f"{row['operations']:,}"]
     return [*times, *moved, _number(row["mb_s"]), _number(row["burst_cpu_s"])]
-
-
-def _fed(row: Told) -> tuple[str, ...]:
-    fed = ("any" if n is None else _number(n or None, 1) for n in row["nodes"].values())  # 0: its time is not known
-    return row["discipline"], row["time"], *fed
 
 
 def _files(files: list[Told]) -> tuple[tuple[str, ...], ...]:

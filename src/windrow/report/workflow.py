@@ -124,17 +124,14 @@ def _dots(workflow: Workflow, row: Sequence[int], places: Places, colours: Mappi
     longest = float(workflow.runtime_s.max()) or 1.0
     smallest, largest = min(2.5, _spacing(row) / 2), min(8.0, _spacing(row) / 2 + 1)
     radius = np.maximum(smallest, largest * np.sqrt(workflow.runtime_s / longest))
+    kinds = [f" ({kind})" if kind else "" for kind in workflow.kinds]
+    hints = {v: f"{workflow.ids[v]}{kinds[v]}: {format_duration(float(workflow.runtime_s[v]))}" for v in row}
     return [
         f'<circle class="task c{colours[workflow.kinds[v]]}" '
         f'cx="{places[v][0]:.1f}" cy="{places[v][1]:.1f}" r="{radius[v]:.1f}">'
-        f"<title>{escape(_hint(workflow, v))}</title></circle>"
+        f"<title>{escape(hints[v])}</title></circle>"
         for v in row
     ]
-
-
-def _hint(workflow: Workflow, v: int) -> str:
-    kind = f" ({workflow.kinds[v]})" if workflow.kinds[v] else ""
-    return f"{workflow.ids[v]}{kind}: {format_duration(float(workflow.runtime_s[v]))}"
 
 
 _BARS_LEFT = 74

@@ -10,7 +10,7 @@ the width asked for is that of the group; a level wider than the cluster runs on
 
 from dataclasses import dataclass
 
-from windrow.strategies.base import Candidate, Decision, Habits, JobPlan, View, best_nodes
+from windrow.strategies.base import Candidate, Decision, Habits, View, best_nodes
 from windrow.strategies.individual import single_jobs
 from windrow.strategies.leeway import binary_leeway, halving_leeway
 from windrow.strategies.levels import levels_text
@@ -58,7 +58,9 @@ class Zhang:
                 return Decision(single_jobs(view, by_number=self.by_number), tuple(seen), why, individually=True)
             picked = view.levels.last, _NO_GROUP
         last, why = picked
-        return Decision((self._sized(view, last),), tuple(seen), why)
+        nodes = best_nodes(view, 0, last, view.busy_s)[0] if self.sizing else view.levels.usable(0, last)
+        leeway_s = self._leeway(view, nodes, view.levels.run_on_s(0, last, nodes))[0]
+        return Decision((view.plan(0, last, nodes, leeway_s),), tuple(seen), why)
 
     def _group(self, view: View, last: int) -> Candidate:
         nodes = view.levels.usable(0, last)
@@ -89,11 +91,6 @@ class Zhang:
             picked = None if is_whole else (last, _ratio_text(ratio))
             least = ratio
         return seen, picked
-
-    def _sized(self, view: View, last: int) -> JobPlan:
-        nodes = best_nodes(view, 0, last, view.busy_s)[0] if self.sizing else view.levels.usable(0, last)
-        run = view.levels.run_on_s(0, last, nodes)
-        return view.plan(0, last, nodes, self._leeway(view, nodes, run)[0])
 
 
 def _ratio_text(ratio: float) -> str:

@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> None:
 
 def _as_json(workflow: Workflow, figures: Shape, token: int, exact: int | None) -> dict[str, object]:
     from windrow.shape import kinds
-    from windrow.storage.summary import space_of
+    from windrow.storage.timeline import space_of
 
     return {
         "name": workflow.name,
@@ -89,7 +89,7 @@ def _volumes(native: Runnable | None) -> dict[str, object]:
 
 def _space_rows(workflow: Workflow) -> dict[str, str]:
     """What files take, for people."""
-    from windrow.storage.summary import space_of
+    from windrow.storage.timeline import space_of
 
     if not (space := space_of(workflow)):
         return {}

@@ -165,14 +165,10 @@ class Commands:
             raise InputError(self._path, problem, line=field.line, fix=fix) from None
 
 
-def _bash() -> str | None:
-    """Where it is usually, since compute nodes may have another PATH; else where it is here."""
-    return "/bin/bash" if Path("/bin/bash").exists() else shutil.which("bash")
-
-
 def _shell_named(words: tuple[str, ...]) -> tuple[str, ...]:
     """The program and its options for one of the names, or for what the file says itself; () where there is none."""
-    bash = _bash()
+    # Where it is usually, since compute nodes may have another PATH; else where it is here.
+    bash = "/bin/bash" if Path("/bin/bash").exists() else shutil.which("bash")
     match words:
         case ("strict",):
             return (bash, "-euo", "pipefail", "-c") if bash else (_SH, "-eu", "-c")

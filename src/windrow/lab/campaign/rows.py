@@ -26,7 +26,7 @@ from windrow.model import Log
 from windrow.model.failures import Failures
 from windrow.model.site import Site
 from windrow.sim.cluster import Cluster
-from windrow.strategies import Strategy, Work, whole_seconds
+from windrow.strategies import Work, whole_seconds
 
 KEY = ("log", "requests", "policy", "workflow", "cap", "strategy", "seed", "submit_s")
 """The columns that name a row; tables are sorted by them."""
@@ -66,7 +66,9 @@ def chunk_table(chunk: Chunk) -> pa.Table:
     rows: list[Row] = []
     for strategy, seed, (i, submit_s) in product(chunk.strategies, chunk.seeds, list(enumerate(chunk.submit_s))):
         actual = task_times(workflow, chunk.workflow.name, chunk.noise, seed, submit_s)
-        rows.append(_key(chunk, strategy, seed, submit_s) | {"tasks": len(workflow)})
+        cell = chunk.log.name, chunk.requests, chunk.rules.label, chunk.workflow.name, chunk.cap
+        key = dict(zip(KEY, (*cell, strategy.name, seed, submit_s), strict=True))
+        rows.append(key | {"tasks": len(workflow)})
         began = time.perf_counter()
         try:
             given = {"terms": terms, "actual_s": actual, "work": work, "failures": chunk.failures, "seed": seed}
@@ -102,8 +104,3 @@ def _warm(
         cluster.advance(first + at)
         clones.append(cluster.clone())
     return tuple(clones)
-
-
-def _key(chunk: Chunk, strategy: Strategy, seed: int, submit_s: int) -> Row:
-    cell = chunk.log.name, chunk.requests, chunk.rules.label, chunk.workflow.name, chunk.cap
-    return dict(zip(KEY, (*cell, strategy.name, seed, submit_s), strict=True))

@@ -37,7 +37,9 @@ def lay_out(workflows: Sequence[Workflow], selection: Selection, seed: int) -> L
     unranked = [np.full(n, -1) if r is None else np.array(r) for n, r in zip(counts, ranks, strict=True)]
     tasks[:-1, kernel.RANK] = np.concatenate(unranked)
     tasks[:-1, kernel.GENERATION] = np.concatenate([w.levels for w in workflows])
-    tasks[:-1, kernel.SUPPORT] = _support(parents, tasks[:-1, kernel.GENERATION])
+    child, level = parents.sources(), tasks[:-1, kernel.GENERATION]  # support: parents on the level just above
+    above = child[level[parents.index] == level[child] - 1]
+    tasks[:-1, kernel.SUPPORT] = np.bincount(above, minlength=parents.vertices)
     flows = np.zeros((len(workflows), kernel.FLOW_COLUMNS), dtype=np.int64)
     flows[:, kernel.FIRST] = first
     flows[:, kernel.TASKS] = counts
@@ -51,10 +53,3 @@ def _joined(lists: Sequence[Adjacency], first: Ints) -> Adjacency:
     start = np.concatenate([[0], *(a.start[1:] + e for a, e in zip(lists, edges[:-1], strict=True))])
     index = np.concatenate([a.index + f for a, f in zip(lists, first, strict=True)])
     return Adjacency(start.astype(np.int64), index.astype(np.int64))
-
-
-def _support(parents: Adjacency, level: Ints) -> Ints:
-    """How many parents of each task stand on the level just above it."""
-    child = parents.sources()
-    near = level[parents.index] == level[child] - 1
-    return np.bincount(child[near], minlength=parents.vertices).astype(np.int64)

@@ -75,16 +75,12 @@ def check_beliefs(core: Core, again: Core, records: Sequence[Record]) -> None:
     for name, one, other in zip(("task", "job", "run"), _beliefs(core), _beliefs(again), strict=True):
         if one != other:
             raise Violation(f"replaying the journal gives another {name}: {_difference(one, other)}")
-    told = [_told(task.state) for task in story.tasks]
+    told = [TaskState.SUBMITTED if task.state is TaskState.RUNNING else task.state for task in story.tasks]
     if told != (known := _beliefs(core)[0]):
         raise Violation(f"the story tells another task: {_difference(told, known)}")
     open_jobs = [number for number, job in story.jobs.items() if job.outcome is None]
     if open_jobs != sorted(core.jobs):
         raise Violation(f"the story has the jobs {open_jobs}, the core {sorted(core.jobs)}")
-
-
-def _told(state: TaskState) -> str:
-    return TaskState.SUBMITTED if state is TaskState.RUNNING else state
 
 
 def _beliefs(core: Core) -> tuple[list[Any], list[Any], list[Any]]:
@@ -95,17 +91,15 @@ def _beliefs(core: Core) -> tuple[list[Any], list[Any], list[Any]]:
             return TaskState.FINISHED
         if core.job_of[task] is not None and task not in core.blocked:
             return TaskState.SUBMITTED
-        return TaskState.FAILED if task in core.failed else _blocked(core, task)
+        if task in core.failed:
+            return TaskState.FAILED
+        return TaskState.BLOCKED if task in core.blocked else TaskState.PENDING
 
     jobs = [
         (n, sorted(j.open_tasks), j.copies, j.is_running, j.is_stopping, j.taken_by)
         for n, j in sorted(core.jobs.items())
     ]
     return [state(task) for task in range(len(core.job_of))], jobs, [core.trouble, core.is_stopped, core.submitted]
-
-
-def _blocked(core: Core, task: int) -> TaskState:
-    return TaskState.BLOCKED if task in core.blocked else TaskState.PENDING
 
 
 def _difference(one: Sequence[object], other: Sequence[object]) -> str:

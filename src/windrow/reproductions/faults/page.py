@@ -39,7 +39,8 @@ def claims(seeds: Seeds, shapes: str = "") -> list[paper.Claim]:
 def report(plan: paper.PaperPlan, found: Sequence[Any]) -> paper.Report:
     """What the calls gave."""
     parts: list[FamilySums] = list(found)
-    of = {name: _by_seed(parts, name) for name in (OURS, *READINGS)}
+    sums = {name: study.added(parts, name) for name in (OURS, *READINGS)}
+    of = {name: [{f: added[seed, f] for f in FAMILIES} for seed in study.SEEDS] for name, added in sums.items()}
     ours = pooled(of[OURS])
     said = claims(of[OURS])
     readings = {name: _reading(seeds) for name, seeds in of.items()}
@@ -48,7 +49,8 @@ def report(plan: paper.PaperPlan, found: Sequence[Any]) -> paper.Report:
         (name, *(short(value) for value in values), f"{agree} of {able}")
         for name, (values, agree, able) in readings.items()
     ]
-    findings = [paper.claims_words(said), *(text.format(**_numbers(ours)) for text in _TEXTS["findings"])]
+    figures = {name: ours.compared(what, *by) for name, what, *by in _TEXTS["numbers"]}
+    findings = [paper.claims_words(said), *(text.format(**figures) for text in _TEXTS["findings"])]
     numbers = {
         "runs": int(ours.runs),
         "claims": [asdict(claim) for claim in said],
@@ -58,17 +60,11 @@ def report(plan: paper.PaperPlan, found: Sequence[Any]) -> paper.Report:
     }
     blocks = [_TEXTS.claims(said), _apart(of[OURS], said), _TEXTS.block("readings", head, rows)]
     gallery = paper.Gallery("Figures 6.4 to 6.16", "", [_picture(ours, *said) for said in _TEXTS["figures"]])
-    shown: list[paper.Part] = [*blocks, _parts_of_cpu(ours), gallery, paper.Listing("What is ours", _TEXTS["ours"])]
+    kinds = ("used", "wasted", "failed", "potential")
+    cpu = [(name, *(short(ours.value(f"{kind} {name}")) for kind in kinds)) for name in METHODS]
+    blocks.append(_TEXTS.block("cpu", ("", *kinds), cpu))
+    shown: list[paper.Part] = [*blocks, gallery, paper.Listing("What is ours", _TEXTS["ours"])]
     return _TEXTS.report(plan, findings, shown, numbers, runs=ours.runs, **study.STAND_INS["workflows"])
-
-
-def _by_seed(parts: Sequence[FamilySums], reading: str) -> Seeds:
-    sums = study.added(parts, reading)
-    return [{family: sums[seed, family] for family in FAMILIES} for seed in study.SEEDS]
-
-
-def _numbers(ours: Sums) -> dict[str, float]:
-    return {name: ours.compared(of, *by) for name, of, *by in _TEXTS["numbers"]}
 
 
 def _reading(seeds: Seeds) -> tuple[list[float], int, int]:
@@ -91,12 +87,6 @@ def _apart(seeds: Seeds, together: Sequence[paper.Claim]) -> Block:
         for one, *more in zip(together, *apart, strict=True)
     ]
     return _TEXTS.block("shapes", ("", "print", "together", *SHAPES), rows)
-
-
-def _parts_of_cpu(ours: Sums) -> Block:
-    kinds = ("used", "wasted", "failed", "potential")
-    rows = [(name, *(short(ours.value(f"{kind} {name}")) for kind in kinds)) for name in METHODS if name not in kinds]
-    return _TEXTS.block("cpu", ("", *kinds), rows)
 
 
 def _picture(

@@ -66,7 +66,12 @@ def blocks(results: ForesightResults) -> list[Block]:
         if group.name == OURS:
             tables.append(_wins(group))
     tables += [_jobs(results), _configurations(results), *_distances(results)]
-    tables += [_objectives(results), _ablation(results), _decisions(results)]
+    ablated = sum(len(cell.runs) for cell in results.cells["ablation"])
+    changes = ((change, percent(change.makespan), percent(change.worst)) for change in results.changes("ablation"))
+    tables += [_objectives(results), TEXTS.table("ablation", changes, runs=ablated)]
+    queue = "".join(f" with {d.waiting} jobs in the queue of {d.nodes} nodes" for d in results.decisions[:1])
+    times = ((times, len(times.decisions_s), max(times.decisions_s)) for times in results.decisions)
+    tables.append(TEXTS.table("decisions", times, queue=queue))
     return [block for block in tables if block.rows]
 
 
@@ -178,18 +183,6 @@ def frontier(cell: RunsCell) -> str:
         f"further left is better.{edge}"
     )
     return chart(draw, caption, height=4, x="mean node-hours", y="mean makespan, hours")
-
-
-def _ablation(results: ForesightResults) -> Block:
-    runs = sum(len(cell.runs) for cell in results.cells["ablation"])
-    rows = ((change, percent(change.makespan), percent(change.worst)) for change in results.changes("ablation"))
-    return TEXTS.table("ablation", rows, runs=runs)
-
-
-def _decisions(results: ForesightResults) -> Block:
-    queue = "".join(f" with {d.waiting} jobs in the queue of {d.nodes} nodes" for d in results.decisions[:1])
-    rows = ((times, len(times.decisions_s), max(times.decisions_s)) for times in results.decisions)
-    return TEXTS.table("decisions", rows, queue=queue)
 
 
 def _label(cell: RunsCell) -> str:

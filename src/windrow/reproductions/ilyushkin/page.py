@@ -84,7 +84,9 @@ def blocks(results: IlyushkinResults) -> list[Block]:
     parallelism = _TEXTS.table("parallelism", ((p,) for p in results.pictures.parallelism))
     duels = ((duel, duel.figures, duel.estimates or "none") for duel in results.duels)
     fought = _TEXTS.table("duels", duels, utilization=UTILIZATION)
-    found = [_maximal(results), _saturation(results), _times(results), parallelism, fought]
+    saturated = ((p, *(f"{results.saturation(w, p):.3f}" for w in WORKLOADS)) for p in POLICIES)
+    saturation = _TEXTS.block("saturation", ("policy", *WORKLOADS), tuple(saturated))
+    found = [_maximal(results), saturation, _times(results), parallelism, fought]
     return [*found, _readings(results), _nearest(results)] if results.readings else found
 
 
@@ -100,11 +102,6 @@ def _maximal(results: IlyushkinResults) -> Block:
         cells = (f"{there:.2f} / {here:.2f}{sign}" for (there, here), sign in zip(pairs, signs, strict=True))
         rows.append((policy, *cells))
     return _TEXTS.block("maximal", ("policy", *WORKLOADS), rows, near=NEAR)
-
-
-def _saturation(results: IlyushkinResults) -> Block:
-    rows = tuple((p, *(f"{results.saturation(w, p):.3f}" for w in WORKLOADS)) for p in POLICIES)
-    return _TEXTS.block("saturation", ("policy", *WORKLOADS), rows)
 
 
 def _times(results: IlyushkinResults) -> Block:
