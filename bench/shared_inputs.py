@@ -15,16 +15,17 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.slurm.cluster import SlurmCluster, missing
-from tests.slurm.settings import Settings
+sys.path[0] = str(Path(__file__).resolve().parents[1])  # so that `tests` is a folder of the project
+from tests.slurm.cluster import SlurmCluster, missing  # noqa: E402
+from tests.slurm.settings import Settings  # noqa: E402
 
-from windrow.model.volume import WAYS
+from windrow.model.volume import WAYS  # noqa: E402
 
 WORKFLOW = """
 tasks:
   - id: read-{n}
     matrix: { n: 1..%d }
-    command: date +%%s.%%N > {outputs}; cksum < data >> {outputs}; readlink data >> {outputs} || true; sleep 3
+    command: date +%%s.%%N > {outputs}; cksum < data >> {outputs}; readlink data >> {outputs} || true; sleep 8
     inputs: data
     outputs: out-{n}
     cores: 2
