@@ -20,6 +20,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -236,53 +237,88 @@ def tests(rows: Sequence[Row]) -> Section:
     return lines, [failed for _, failed in found if failed]
 
 
-FAULTS = (
-    ("each kind of fault at each record of a run of 60 tasks", "--every-record --seed 4 --strategy level-by-level"),
-    ("10,000 runs of 60 tasks, each with up to 8 faults", "--seed 100000 --runs 10000"),
-    ("1,000 runs in which two jobs run the same tasks", "--seed 200000 --runs 1000 --copies 2"),
-    (
-        "500 runs in which tasks have up to three replicas, and are copied for a reliability of 0.95 and when late",
-        "--seed 400000 --runs 500 --replicas 3 --reliability 0.95 --speculate 1",
-    ),
-    (
-        "each kind of fault at each record of such a run",
-        "--every-record --seed 5 --lanes 3 --levels 3 --replicas 2 --reliability 0.95 --speculate 1",
-    ),
-    (
-        "1,000 runs of tasks with checkpoints, in jobs shorter than some of them",
-        "--seed 600000 --runs 1000 --checkpoints 1",
-    ),
-    (
-        "each kind of fault at each record of such a run",
-        "--every-record --seed 8 --lanes 3 --levels 3 --checkpoints 1",
-    ),
-    ("1,000 runs that keep only some of their files", "--seed 700000 --runs 1000 --temporary 1"),
-    (
-        "each kind of fault at each record of such a run",
-        "--every-record --seed 9 --lanes 3 --levels 3 --temporary 1",
-    ),
-    ("1,000 runs within a limit on space", "--seed 800000 --runs 1000 --space 1"),
-    ("each kind of fault at each record of such a run", "--every-record --seed 11 --lanes 3 --levels 3 --space 1"),
-    ("1,000 runs at two places of files, of up to 8 faults each", "--seed 300000 --runs 1000 --far 1"),
-    *(
+FAULTS: dict[str, tuple[str, tuple[tuple[str, str], ...]]] = {
+    "faults": (
+        "Faults in virtual time",
         (
-            f"5,000 runs of 24 tasks on nodes that keep failing, Weibull of shape {shape}",
-            f"--seed {seed} --runs 5000 --lanes 4 --levels 6 --faults 2 --shape {shape}",
-        )
-        for shape, seed in (("0.7", 400000), ("12", 500000))
+            (
+                "each kind of fault at each record of a run of 60 tasks",
+                "--every-record --seed 4 --strategy level-by-level",
+            ),
+            ("10,000 runs of 60 tasks, each with up to 8 faults", "--seed 100000 --runs 10000"),
+            ("1,000 runs in which two jobs run the same tasks", "--seed 200000 --runs 1000 --copies 2"),
+        ),
     ),
-    ("each kind of fault at each record of such a run", "--every-record --seed 7 --lanes 3 --levels 4 --far 1"),
-)
+    "faults-copies": (
+        "Faults while tasks have copies",
+        (
+            (
+                "500 runs in which tasks have up to three replicas, and copies for a reliability of 0.95 and when late",
+                "--seed 400000 --runs 500 --replicas 3 --reliability 0.95 --speculate 1",
+            ),
+            (
+                "each kind of fault at each record of such a run",
+                "--every-record --seed 5 --lanes 3 --levels 3 --replicas 2 --reliability 0.95 --speculate 1",
+            ),
+        ),
+    ),
+    "faults-checkpoints": (
+        "Faults while tasks write checkpoints",
+        (
+            (
+                "1,000 runs of tasks with checkpoints, in jobs shorter than some of them",
+                "--seed 600000 --runs 1000 --checkpoints 1",
+            ),
+            (
+                "each kind of fault at each record of such a run",
+                "--every-record --seed 8 --lanes 3 --levels 3 --checkpoints 1",
+            ),
+        ),
+    ),
+    "faults-space": (
+        "Faults while files are deleted, and within a limit on space",
+        (
+            ("1,000 runs that keep only some of their files", "--seed 700000 --runs 1000 --temporary 1"),
+            (
+                "each kind of fault at each record of such a run",
+                "--every-record --seed 9 --lanes 3 --levels 3 --temporary 1",
+            ),
+            ("1,000 runs within a limit on space", "--seed 800000 --runs 1000 --space 1"),
+            (
+                "each kind of fault at each record of such a run",
+                "--every-record --seed 11 --lanes 3 --levels 3 --space 1",
+            ),
+        ),
+    ),
+    "faults-places": (
+        "Faults while files are at two places",
+        (
+            ("1,000 runs at two places of files, of up to 8 faults each", "--seed 300000 --runs 1000 --far 1"),
+            ("each kind of fault at each record of such a run", "--every-record --seed 7 --lanes 3 --levels 4 --far 1"),
+        ),
+    ),
+    "faults-weibull": (
+        "Nodes that keep failing",
+        tuple(
+            (
+                f"5,000 runs of 24 tasks on nodes that keep failing, Weibull of shape {shape}",
+                f"--seed {seed} --runs 5000 --lanes 4 --levels 6 --faults 2 --shape {shape}",
+            )
+            for shape, seed in (("0.7", 400000), ("12", 500000))
+        ),
+    ),
+}
+"""Runs in virtual time, by part: its title, and what is run with which options. Each takes less than an hour."""
 
 
-def faults() -> Section:
+def faults(rows: Sequence[tuple[str, str]]) -> Section:
     """Runs in virtual time with faults drawn from seeds."""
     lines = ["The manager and the agents that ship, in virtual time (`windrow.lab.virtual`)."]
     lines += ["Met are faults that had something to strike.", ""]
     lines += ["| what | runs | managers | violations | run-hours | per second of CPU | command |"]
     lines += ["| --- | ---: | ---: | ---: | ---: | ---: | --- |"]
     wrong, met = [], []
-    for what, words in FAULTS:
+    for what, words in rows:
         command = [sys.executable, "-m", "windrow.lab.virtual", *words.split(), f"--workers={os.cpu_count()}", "--json"]
         done = subprocess.run(command, cwd=ROOT, check=False, stdout=subprocess.PIPE, text=True)
         found = json.loads(done.stdout)
@@ -334,7 +370,7 @@ def peers() -> Section:
 PARTS: dict[str, tuple[str, Callable[[], Section]]] = {
     "hour": ("The first hour", hour),
     "cases": ("Many more cases", lambda: tests(CASES)),
-    "faults": ("Faults in virtual time", faults),
+    **{name: (title, partial(faults, rows)) for name, (title, rows) in FAULTS.items()},
     "failures": (
         "What failures of nodes cost on KTH",
         lambda: said_by("failing.py", "strategies on the same failures, and foresight that expects them or not"),
