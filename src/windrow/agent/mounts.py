@@ -12,6 +12,7 @@ wrong here is said in the output, in one line that begins with `windrow:`.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import json
 import os
@@ -27,7 +28,6 @@ _NEWNS, _NEWUSER = 0x00020000, 0x10000000
 _RDONLY, _REMOUNT, _BIND, _REC, _PRIVATE = 1, 32, 4096, 16384, 1 << 18
 _DETACH = 2
 _KEPT_FLAGS = 2 | 4 | 8 | 1024 | 2048 | (1 << 21)  # nosuid, nodev, noexec, noatime, nodiratime, relatime
-_PIVOT_ROOT = {"x86_64": 155, "aarch64": 41, "ppc64le": 203}
 _ENTRIES_MAX = 500
 CANNOT = 125
 """The exit code where the volumes cannot be mounted."""
@@ -66,11 +66,10 @@ def lost_volume(order: Order) -> str:
 def can_mount() -> bool:
     """Whether this machine lets us mount anything: tried in a process that ends at once."""
     if (child := os.fork()) == 0:
-        try:
+        with contextlib.suppress(OSError):
             _new_namespace()
-        except OSError:
-            os._exit(1)
-        os._exit(0)
+            os._exit(0)
+        os._exit(1)
     return os.waitpid(child, 0)[1] == 0
 
 
@@ -104,7 +103,7 @@ def _copied(source: str, target: str) -> int:
 
 
 def _become(mounts: Sequence[tuple[str, str, bool]], command: tuple[str, ...]) -> None:
-    """VolumeMount, and execute the command; never returns."""
+    """Mount, and execute the command; never returns."""
     code = CANNOT
     try:
         if mounts:
@@ -112,9 +111,7 @@ def _become(mounts: Sequence[tuple[str, str, bool]], command: tuple[str, ...]) -
         code = 127
         os.execvp(command[0], command)
     except OSError as error:
-        hint = (
-            "" if code == 127 else "; where mounts are not allowed write mounts as a list, and use $WINDROW_VOLUME_NAME"
-        )
+        hint = "; where nothing can be mounted write mounts as a list, and use $WINDROW_VOLUME_NAME" * (code == CANNOT)
         print(f"windrow: {error.filename}: {error.strerror}{hint}", file=sys.stderr, flush=True)
     os._exit(code)
 
@@ -138,20 +135,18 @@ def _mount_all(mounts: Sequence[tuple[str, str, bool]]) -> None:
             _mount(there, there, _BIND | _REMOUNT | _RDONLY | (os.statvfs(there).f_flag & _KEPT_FLAGS))
     if root:
         os.chdir(root)
-        number = _PIVOT_ROOT.get(os.uname().machine)
-        if number is None or _libc().syscall(number, b".", b".") != 0:
-            _libc().chroot(b".")
-        else:
-            _libc().umount2(b".", _DETACH)
+        _call("pivot_root", b".", b".")
+        _call("umount2", b".", _DETACH)
     os.chdir(workdir)
 
 
 def _new_namespace() -> None:
     """Mounts of our own: by privileges that we have, or else, as the same user, in a namespace that gives them."""
     uid, gid = os.geteuid(), os.getegid()
-    if _libc().unshare(_NEWNS) != 0:
-        if _libc().unshare(_NEWNS | _NEWUSER) != 0:
-            raise OSError(ctypes.get_errno(), "this node lets users mount nothing", "mounts")
+    try:
+        _call("unshare", _NEWNS)
+    except PermissionError:
+        _call("unshare", _NEWNS | _NEWUSER)
         for name, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
             with open(f"/proc/self/{name}", "w") as file:
                 file.write(text)
@@ -198,18 +193,19 @@ def _replace(folder: str, at: str, made: set[str]) -> None:
             os.close(os.open(there, os.O_CREAT | os.O_WRONLY, 0o600))
         _mount(f"/proc/self/fd/{place}", there, _BIND | _REC)
         if entry.path == at:  # with what we have just put over it, which goes
-            _libc().umount2(os.fsencode(there), _DETACH)
+            _call("umount2", os.fsencode(there), _DETACH)
         os.close(place)
     made.add(at)
 
 
 def _mount(source: str, target: str, flags: int, kind: str = "") -> None:
-    if _libc().mount(os.fsencode(source), os.fsencode(target), os.fsencode(kind) or None, flags, None) != 0:
-        raise OSError(number := ctypes.get_errno(), f"cannot be mounted: {os.strerror(number)}", target)
+    _call("mount", os.fsencode(source), os.fsencode(target), os.fsencode(kind) or None, flags, None, what=target)
 
 
-def _libc() -> ctypes.CDLL:
-    return ctypes.CDLL(None, use_errno=True)
+def _call(name: str, *given: bytes | int | None, what: str = "mounts") -> None:
+    libc = ctypes.CDLL(None, use_errno=True)
+    if getattr(libc, name)(*(ctypes.c_ulong(one) if isinstance(one, int) else one for one in given)) != 0:
+        raise OSError(number := ctypes.get_errno(), f"{name}: {os.strerror(number)}", what)
 
 
 if __name__ == "__main__":
