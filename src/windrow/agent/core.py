@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from windrow.agent import event_file as events
 from windrow.agent.checkpoints import Piece
@@ -19,6 +20,9 @@ from windrow.agent.order import Result
 from windrow.model.allocation import Allocation, Member
 from windrow.model.cause import Cause
 from windrow.model.packing import Packing, Space
+
+if TYPE_CHECKING:
+    from windrow.storage.replicas import Replicas
 
 IDLE_PIECES = 3
 """As many in a row may run out of time without a checkpoint."""
@@ -46,7 +50,7 @@ class AgentCore:
         self.freed: list[str] = []
         """Files that nothing needs any more, for the loop to delete."""
         self.deadline = self._latest = float("inf") if job.walltime_s is None else at + job.walltime_s - job.grace_s
-        self.local = LocalFiles()
+        self.local = LocalFiles(_replicas(job))
         """What is on nodes alone."""
         self.unneeded: list[str] = []
         """What was, and nothing reads any more."""
@@ -369,6 +373,15 @@ def _space(job: JobFile) -> Space | None:
     from windrow.storage.admission import Admission  # noqa: PLC0415  (it does not travel: such jobs are at home)
 
     return Admission.restored(job.space)
+
+
+def _replicas(job: JobFile) -> Replicas | None:
+    if not job.scratch or not any(spec.mounts for spec in job.tasks):
+        return None
+    from windrow.storage.replicas import Replicas  # noqa: PLC0415  (few jobs have volumes)
+
+    known = job.loss_rate > 0  # it counts as one loss
+    return Replicas(seen_s=job.nodes / job.loss_rate if known else 0.0, losses=float(known))
 
 
 def cause_of_end(why: str) -> Cause:

@@ -2,17 +2,22 @@
 
 Law: such a file stays until it is committed. It must be committed as soon as a task of this job that reads it will not
 run here, or starts where the file is not: on another node, or on the shared files. When all who read it have finished
-here it is not needed, and is dropped. Files go by their whole paths; older work is committed first.
+here it is not needed, and is dropped. Files go by their whole paths; older work is committed first. What a task left
+in a scratch volume is also committed where a replica pays (`storage.replicas`).
 Pure: the loop has the nodes do what is wanted here, and tells what came of it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from windrow.agent import event_file as events
 from windrow.agent.job_file import TaskSpec
 from windrow.agent.order import absolute
+
+if TYPE_CHECKING:
+    from windrow.storage.replicas import Replicas
 
 BYTES_PER_S = 50e6
 """How fast commits are taken to be when time is set aside for them."""
@@ -21,7 +26,9 @@ BYTES_PER_S = 50e6
 class LocalFiles:
     """Those of one agent."""
 
-    def __init__(self) -> None:
+    def __init__(self, replicas: Replicas | None = None) -> None:
+        self._replicas = replicas
+        self._copying: dict[str, tuple[str, float]] = {}  # replicas that were asked for: of which volume, and when
         self._specs: dict[int, TaskSpec] = {}
         self._inputs: dict[int, tuple[str, ...]] = {}  # of what may be local
         self._maker: dict[str, int] = {}  # of whatever may be local
@@ -86,12 +93,27 @@ class LocalFiles:
                 if name in record.local and path in self._readers:
                     self._at[path], self._bytes[path] = node, record.sizes[number] if record.sizes else 0
                     self.lost.pop(path, None)
+            if self._replicas is not None:
+                self._consider_replicas(self._replicas, made, record)
             for path in self._inputs.get(record.task, ()):
                 self._readers[path].discard(record.task)
             return self._unneeded()
         if isinstance(record, (events.TaskDeclined, events.AttemptLost)) or getattr(record, "final", False):
             self.leave([getattr(record, "task", -1)])
         return []
+
+    def _consider_replicas(self, replicas: Replicas, spec: TaskSpec, record: events.AttemptFinished) -> None:
+        ran_s = record.at - record.begun
+        replicas.passed(ran_s)
+        for mount in spec.mounts:
+            path, left_s = mount.after, 0.0
+            while readers := self._readers.get(path):
+                reader = self._specs[min(readers)]
+                left_s += reader.expected_s
+                path = next((other.after for other in reader.mounts if other.before == path), "")
+            if mount.after in self._at and replicas.wants(mount.volume, ran_s, left_s, rule=mount.policy):
+                self._leaving.add(mount.after)
+                self._copying[mount.after] = mount.volume, record.at
 
     def leave(self, tasks: Iterable[int]) -> None:
         """These tasks will not run here: what they read must be had elsewhere."""
@@ -115,6 +137,9 @@ class LocalFiles:
     def committed(self, path: str, why: str, at: float) -> events.OutputsCommitted | None:
         """It is on the shared file system now, or cannot be brought there. The record of it, where it is news."""
         self._asked.discard(path)
+        if self._replicas is not None and path in self._copying:
+            volume, since = self._copying.pop(path)
+            self._replicas.copied(volume, at - since)
         if self._at.pop(path, None) is None:
             return None
         if why:
@@ -128,5 +153,9 @@ class LocalFiles:
         """A node is gone, with what was there."""
         gone = [path for path, place in self._at.items() if place == node]
         self.lost |= dict.fromkeys(gone, why)
+        volumes = (mount for path in gone for mount in self._specs[self._maker[path]].mounts if mount.after == path)
+        for mount in volumes:
+            if self._replicas is not None:
+                self._replicas.lost(mount.volume)
         for path in gone:
             del self._at[path]

@@ -18,7 +18,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -55,10 +55,10 @@ def command_for(order: Order, written: Mapping[str, str]) -> tuple[tuple[str, ..
     return (*program, json.dumps(plan), *order.command), paths
 
 
-def lost_volume(order: Order) -> str:
-    """Which volume of the order is not there any more, in words; empty where all are."""
+def lost_volume(order: Order, inside: Callable[[str], str] = str) -> str:
+    """Which volume of the order is not there any more, in words; empty where all are. `inside`: where a path is."""
     for _, volume, before, after, *_ in order.mounts:
-        if before and "://" not in before and not os.path.exists(before):
+        if before and "://" not in before and not os.path.exists(inside(before)):
             return f"volume lost: {volume}, {'as kept in' if after else 'from'} {before}"
     return ""
 

@@ -231,15 +231,16 @@ class Runner:
         if order.gpus is not None:
             env |= shown(self._environ, order.gpus)
         outputs = Outputs(order) if order.outputs else None
-        if order.mounts and (lost := mounts.lost_volume(order)):
+        if order.mounts and (lost := mounts.lost_volume(order, data.view.inside if data else str)):
             self._not_started(order, out, None, lost, Cause.VOLUME)
             return
         try:
             os.chdir(order.workdir)  # a child begins where its parent is; always anew, since a task may replace it
             command = outputs.prepare() if outputs else order.command
             if order.mounts:
-                started = replace(order, command=command)
-                command, where = mounts.command_for(started, outputs.places if outputs else {})
+                places, named = outputs.places if outputs else {}, data.shown if data else str
+                written = {named(path): named(place) for path, place in places.items()}
+                command, where = mounts.command_for(replace(order, command=command), written)
                 env |= where
         except (OSError, ValueError) as error:
             missing = not Path(order.workdir).is_dir()
@@ -287,8 +288,10 @@ class Runner:
         exited, killed = (code, None) if code >= 0 else (None, -code)
         tail = _tail(running.out) if why else ""
         cause = Cause.SPACE if any(words in tail for words in _NO_SPACE) and cause == Cause.PROGRAM else cause
-        if why and order.mounts and (lost := mounts.lost_volume(order)):
-            cause, why = Cause.VOLUME, f"{why}; {lost}"
+        if why and order.mounts:
+            data = self.data if self.data is not None and self.data.runs_here(order) else None
+            if lost := mounts.lost_volume(order, data.view.inside if data else str):
+                cause, why = Cause.VOLUME, f"{why}; {lost}"
         ended = Result(order.task, order.attempt, exited, killed, why, cpu_s, peak_bytes, tail, cause)
         if why:  # what is left of it must not meet the next attempt
             with contextlib.suppress(ProcessLookupError, PermissionError):

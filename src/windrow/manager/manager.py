@@ -29,6 +29,7 @@ from windrow.manager.outpost import Outpost
 from windrow.manager.terms import NO_COPIES, CopyRules
 from windrow.model import Runnable
 from windrow.model.cause import Cause
+from windrow.storage.volumes import is_backup
 from windrow.strategies.base import Objective, Strategy
 
 if TYPE_CHECKING:
@@ -328,7 +329,8 @@ class Manager:
 
     def _delete_what_is_due(self) -> None:
         """Files that nothing needs any more: it is in the journal before they go. With several places: in the end."""
-        now, due = self.now_s(), tuple(self.core.temporary.due)
+        local, waiting = self.dispatch.local.at, self.core.temporary.due
+        now, due = self.now_s(), tuple(name for name in waiting if not (local and is_backup(name, local, waiting)))
         if due and (self.transfers is None or (self.core.is_complete and self.transfers.is_settled)):
             self.take_in([Record(e.FilesGone(int(now), "", due), at_s=now)])
             self.dispatch.delete(self.core.temporary, due)

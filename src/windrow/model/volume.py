@@ -17,6 +17,9 @@ POLICIES = ("lru", "mru")
 COPY, PEER, SBCAST = WAYS = ("copy", "peer", "sbcast")
 """How what many tasks read comes to the nodes of a job: by each for itself, from each other, by Slurm."""
 
+FOLDER = ".windrow-volumes"
+"""Where scratch volumes are at home, in the folder of the workflow file."""
+
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 
 
@@ -26,7 +29,7 @@ class VolumeMount(NamedTuple):
     `path`: absolute, where it is mounted; or the volume's name: then only a variable tells where it is. `volume`: its
     name, with a dash and what sets it apart from those of other pipelines. `before`: what the task before left in it,
     empty where there is none; of a cache volume, where its files are (a path or a URL). `after`: what this task leaves
-    in it; empty for a cache volume.
+    in it; empty for a cache volume. `policy`: one of `POLICIES`; of a scratch volume, when it is copied against loss.
     """
 
     path: str

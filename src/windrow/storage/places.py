@@ -2,7 +2,8 @@
 
 Law: an output may stay if tasks read it, each of them is in the job of its maker or done, one at least is in that job,
 and the user has not asked for it: neither `keep: true`, nor `stays`, nor a pattern of [data] keep. Folders that have
-other files of the workflow in them, and files in such folders, do not stay: who reads one may read the other.
+other files of the workflow in them, and files in such folders, do not stay: who reads one may read the other. What is
+not to be kept and no task reads stays, too.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ class Staying:
         made = zip(outputs.index.tolist(), outputs.sources().tolist(), strict=True)
         self.maker = {names[f]: task for f, task in made if names[f] not in wanted}
         """Of each file that may ever stay."""
+        self._unread = {f.id for f in workflow.files if f.keep is False} - {names[f] for f in inputs.index.tolist()}
         self.readers: dict[str, set[int]] = {}
         for f, task in zip(inputs.index.tolist(), inputs.sources().tolist(), strict=True):
             if names[f] in self.maker:
@@ -41,6 +43,7 @@ class Staying:
 
         def stays(name: str) -> bool:
             readers = self.readers.get(name, set())
-            return not readers.isdisjoint(job) and all(task in job or is_done(task) for task in readers)
+            is_read_here = not readers.isdisjoint(job) or (name in self._unread and name in self.maker)
+            return is_read_here and all(task in job or is_done(task) for task in readers)
 
         return tuple(name for name in outputs if stays(name))

@@ -38,17 +38,18 @@ class Replicas:
         """What a replica is expected to take."""
         return self._copying_s / self._copies if self._copies else 0.0
 
-    def wants(self, volume: str, ran_s: float, left_s: float, *, has_room: bool = True) -> bool:
+    def wants(self, volume: str, ran_s: float, left_s: float, *, has_room: bool = True, rule: str = "") -> bool:
         """A task that mounts the volume has finished after this time: whether to copy what it left.
 
-        `left_s`: how long the tasks that are left of it should take; 0: none is.
+        `left_s`: how long the tasks that are left of it should take; 0: none is. `rule`: of this volume, if it has one.
         """
+        rule = rule or self._rule
         at_risk_s = self._at_risk_s[volume] = self._at_risk_s.get(volume, 0.0) + ran_s
         if left_s <= 0:
             del self._at_risk_s[volume]
-        if left_s <= 0 or self._rule == NEVER or not has_room:
+        if left_s <= 0 or rule == NEVER or not has_room:
             return False
-        return self._rule == ALWAYS or at_risk_s * -math.expm1(-left_s / self.mttf_s) > self.copy_s
+        return rule == ALWAYS or at_risk_s * -math.expm1(-left_s / self.mttf_s) > self.copy_s
 
     def copied(self, volume: str, took_s: float) -> None:
         """What was left in the volume has been copied."""

@@ -6,10 +6,10 @@ the next task works on.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from typing import NamedTuple
 
-from windrow.model.volume import VolumeMount
+from windrow.model.volume import FOLDER, VolumeMount
 
 
 class VolumeUse(NamedTuple):
@@ -38,3 +38,18 @@ def volumes_used(mounts: Iterable[Sequence[VolumeMount]]) -> list[VolumeUse]:
 def node_bytes(mounts: Sequence[VolumeMount]) -> int:
     """What the volumes of one task take on its node while it runs."""
     return sum(mount.size_bytes * (2 if mount.before and not mount.is_cache else 1) for mount in mounts)
+
+
+def is_backup(name: str, local: Container[str], due: Container[str]) -> bool:
+    """Whether this is what a task left in a scratch volume of which all that came later is on nodes alone.
+
+    `due`: of these files nothing reads any more.
+    """
+    volume, _, place = name.rpartition(".")
+    while f"/{FOLDER}/" in f"/{volume}" and place.isdigit():
+        place = str(int(place) + 1)
+        if (later := f"{volume}.{place}") not in local:
+            return False
+        if later not in due:
+            return True
+    return False

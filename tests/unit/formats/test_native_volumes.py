@@ -71,7 +71,7 @@ FAULTS = [
     ("volumes: {w: {from: x}}\n" + TASKS, "1: volume w without size"),
     ("volumes: {w: {size: 1GB}}\n" + TASKS, "1: volume w without from"),
     ("volumes: {w: {scratch: 1GB, size: 1GB}}\n" + TASKS, "1: volume w has no key 'size'; the keys are scratch, per"),
-    ("volumes: {w: {from: x, size: 1GB, policy: fifo}}\n" + TASKS, "1: policy of volume w is 'fifo'; write one of lru"),
+    ("volumes: {w: {from: x, size: 1GB, policy: fifo}}\n" + TASKS, "1: volume w has 'fifo'; write one of lru"),
     (TASKS, "2: a mounts db, which is not a volume; write volumes: above tasks:"),
     (VOLUMES + TASKS.replace("work", "wrok"), "3: a mounts wrok, which is not a volume; the volumes are db, work"),
     (

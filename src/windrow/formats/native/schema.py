@@ -333,6 +333,8 @@ class _Reader:
         return Checkpoint((), asked.text if isinstance(asked, Scalar) else "", **times), files
 
     def _volumes(self, node: Node) -> dict[str, VolumeForm]:
+        from windrow.storage.replicas import RULES  # noqa: PLC0415  (few files have volumes)
+
         example = "write {from: db/, size: 600MB} for a read-only one, {scratch: 2GB} for one to write to"
         if not isinstance(node, YamlTable):
             raise self._fault(node, f"volumes is {_shown(node)}", f"write names with what they are: {example}")
@@ -345,18 +347,17 @@ class _Reader:
                 raise self._fault(said, f"{key} is {_shown(said)}", example)
             given = {entry.text for entry, _ in said.entries}
             entries = self._entries(said, _SCRATCH_KEYS if "scratch" in given else _CACHE_KEYS, key)
-            if "scratch" in entries:
-                per = self.text(entries["per"], f"per of {key}").template if "per" in entries else None
-                size = self.memory(entries["scratch"], f"scratch of {key}")
-                found[name.text] = VolumeForm(name.line, size, per=per)
-                continue
-            if missing := {"from", "size"} - given:
+            is_scratch, size, source = "scratch" in entries, "scratch" if "scratch" in entries else "size", ""
+            if not is_scratch and (missing := {"from", "size"} - given):
                 raise self._fault(said, f"{key} without {min(missing)}", example)
-            policy = entries.get("policy")
-            if policy is not None and not (isinstance(policy, Scalar) and policy.text in POLICIES):
-                raise self._fault(policy, f"policy of {key} is {_shown(policy)}", f"write one of {', '.join(POLICIES)}")
-            size, source = self.memory(entries["size"], f"size of {key}"), self.kind(entries["from"], f"from of {key}")
-            found[name.text] = VolumeForm(name.line, size, self._at_home(source), policy.text if policy else "")
+            policy, rules = (entries.get("replicas"), RULES) if is_scratch else (entries.get("policy"), POLICIES)
+            if policy is not None and not (isinstance(policy, Scalar) and policy.text in rules):
+                raise self._fault(policy, f"{key} has {_shown(policy)}", f"write one of {', '.join(rules)}")
+            if not is_scratch:
+                source = self._at_home(self.kind(entries["from"], f"from of {key}"))
+            per = self.text(entries["per"], f"per of {key}").template if "per" in entries else None
+            size_bytes = self.memory(entries[size], f"{size} of {key}")
+            found[name.text] = VolumeForm(name.line, size_bytes, source, policy.text if policy else "", per)
         return found
 
     def _at_home(self, path: str) -> str:
@@ -453,7 +454,7 @@ def _shown(node: Node) -> str:
 
 _WORKFLOW_KEYS = ("name", "defaults", "tasks", "files", "stays", "home", "volumes")
 _CACHE_KEYS = ("from", "size", "policy")
-_SCRATCH_KEYS = ("scratch", "per")
+_SCRATCH_KEYS = ("scratch", "per", "replicas")
 _FILE_KEYS = ("size", "keep", "role")
 _TIMES = ("notice", "every")
 _CHECKPOINT_KEYS = ("files", "signal", *_TIMES)

@@ -15,14 +15,12 @@ from urllib.parse import quote
 
 from windrow.formats.native.text import Template
 from windrow.model.graph import Adjacency, CycleError, order_and_levels
-from windrow.model.volume import Extract, VolumeMount
+from windrow.model.volume import FOLDER, Extract, VolumeMount
 
 if TYPE_CHECKING:
     from windrow.errors import InputError
     from windrow.formats.native.schema import TaskForm, VolumeForm
 
-FOLDER = ".windrow-volumes"
-"""Where scratch volumes are at home, in the folder of the workflow file."""
 _SYSTEM = ("/proc", "/sys", "/dev")
 
 
