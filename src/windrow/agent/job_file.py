@@ -77,7 +77,7 @@ class TaskSpec:
     @property
     def may_be_local(self) -> bool:
         """Whether it can run on files of its node: on one node, and with outputs that are its own to replace."""
-        is_apart = not (self.commit or self.checkpoint or self.shared or self.mounts) and self.nodes <= 1
+        is_apart = not (self.commit or self.checkpoint or self.shared) and self.nodes <= 1
         return is_apart and set(self.outputs).isdisjoint(self.inputs)
 
     def named(self, paths: Iterable[str]) -> tuple[str, ...]:

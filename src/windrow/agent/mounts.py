@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     from windrow.agent.order import Order
 
 _NEWNS, _NEWUSER = 0x00020000, 0x10000000
-_RDONLY, _REMOUNT, _BIND, _REC, _PRIVATE = 1, 32, 4096, 16384, 1 << 18
+_RDONLY, _REMOUNT, _BIND, _REC, _SLAVE = 1, 32, 4096, 16384, 1 << 19
+BIND = _BIND | _REC
+"""Bind a folder, with what is mounted in it."""
 _DETACH = 2
 _KEPT_FLAGS = 2 | 4 | 8 | 1024 | 2048 | (1 << 21)  # nosuid, nodev, noexec, noatime, nodiratime, relatime
 _ENTRIES_MAX = 500
@@ -67,7 +69,7 @@ def can_mount() -> bool:
     """Whether this machine lets us mount anything: tried in a process that ends at once."""
     if (child := os.fork()) == 0:
         with contextlib.suppress(OSError):
-            _new_namespace()
+            _own_mounts()
             os._exit(0)
         os._exit(1)
     return os.waitpid(child, 0)[1] == 0
@@ -118,39 +120,43 @@ def _become(mounts: Sequence[tuple[str, str, bool]], command: tuple[str, ...]) -
 
 def _mount_all(mounts: Sequence[tuple[str, str, bool]]) -> None:
     workdir = os.getcwd()
-    _new_namespace()
+    _own_mounts()
     held = [os.open(folder, os.O_PATH) for _, folder, _ in mounts]  # whatever will be mounted over them
-    above = {path: _above(path) for path, _, _ in mounts}
-    made: set[str] = set()  # folders in which we may create what we want
-    root = ""
-    if "/" in above.values():
-        root = "/tmp"  # any folder will do: in the end nothing of it is seen
-        _replace("/", root, made)
+    ours: set[int] = set()  # file systems in which we may create what we want
+    root = "/tmp" * any(_above(path) == "/" for path, _, _ in mounts)  # any folder: in the end nothing of it is seen
+    if root:
+        _replace("/", root, ours)
     for (path, _, read_only), place in zip(mounts, held):  # noqa: B905  (Python 3.9)
         there, source = root + path, f"/proc/self/fd/{place}"
         if not os.path.lexists(there):
-            _make_place(there, made, is_folder=os.path.isdir(source))
-        _mount(source, there, _BIND | _REC)
+            _make_place(there, ours, is_folder=os.path.isdir(source))
+        _mount(source, there, BIND)
         if read_only:
             _mount(there, there, _BIND | _REMOUNT | _RDONLY | (os.statvfs(there).f_flag & _KEPT_FLAGS))
     if root:
         os.chdir(root)
-        _call("pivot_root", b".", b".")
-        _call("umount2", b".", _DETACH)
+        system_call("pivot_root", b".", b".")
+        system_call("umount2", b".", _DETACH)
     os.chdir(workdir)
 
 
-def _new_namespace() -> None:
+def _own_mounts() -> None:
     """Mounts of our own: by privileges that we have, or else, as the same user, in a namespace that gives them."""
-    uid, gid = os.geteuid(), os.getegid()
     try:
-        _call("unshare", _NEWNS)
+        new_namespace(with_user=False)
     except PermissionError:
-        _call("unshare", _NEWNS | _NEWUSER)
-        for name, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
+        new_namespace(with_user=True)
+
+
+def new_namespace(*, with_user: bool) -> None:
+    """Go into a new mount namespace, where mounts of others arrive, and ours stay; with the same user, or no other."""
+    uid, gid = os.geteuid(), os.getegid()
+    system_call("unshare", _NEWNS | (_NEWUSER if with_user else 0))
+    for name, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
+        if with_user:
             with open(f"/proc/self/{name}", "w") as file:
                 file.write(text)
-    _mount("none", "/", _REC | _PRIVATE)
+    _mount("none", "/", _REC | _SLAVE)
 
 
 def _above(path: str) -> str:
@@ -160,20 +166,16 @@ def _above(path: str) -> str:
     return path
 
 
-def _make_place(path: str, made: set[str], *, is_folder: bool) -> None:
+def _make_place(path: str, ours: set[int], *, is_folder: bool) -> None:
     """Make a path exist, in this namespace only."""
-    if (above := _above(path)) not in made:
-        _replace(above, above, made)
-    folder = path if is_folder else os.path.dirname(path)
-    os.makedirs(folder, exist_ok=True)
-    while folder not in made:
-        made.add(folder)
-        folder = os.path.dirname(folder)
+    if os.stat(above := _above(path)).st_dev not in ours:
+        _replace(above, above, ours)
+    os.makedirs(path if is_folder else os.path.dirname(path), exist_ok=True)
     if not is_folder:
         os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
 
 
-def _replace(folder: str, at: str, made: set[str]) -> None:
+def _replace(folder: str, at: str, ours: set[int]) -> None:
     """Put a folder with the same entries there, in which others can be created."""
     entries = list(os.scandir(folder))
     if len(entries) > _ENTRIES_MAX:
@@ -191,18 +193,19 @@ def _replace(folder: str, at: str, made: set[str]) -> None:
             os.mkdir(there)
         else:
             os.close(os.open(there, os.O_CREAT | os.O_WRONLY, 0o600))
-        _mount(f"/proc/self/fd/{place}", there, _BIND | _REC)
+        _mount(f"/proc/self/fd/{place}", there, BIND)
         if entry.path == at:  # with what we have just put over it, which goes
-            _call("umount2", os.fsencode(there), _DETACH)
+            system_call("umount2", os.fsencode(there), _DETACH)
         os.close(place)
-    made.add(at)
+    ours.add(os.stat(at).st_dev)
 
 
 def _mount(source: str, target: str, flags: int, kind: str = "") -> None:
-    _call("mount", os.fsencode(source), os.fsencode(target), os.fsencode(kind) or None, flags, None, what=target)
+    system_call("mount", os.fsencode(source), os.fsencode(target), os.fsencode(kind) or None, flags, None, what=target)
 
 
-def _call(name: str, *given: bytes | int | None, what: str = "mounts") -> None:
+def system_call(name: str, *given: bytes | int | None, what: str = "mounts") -> None:
+    """Call the system by name. OSError where it refuses."""
     libc = ctypes.CDLL(None, use_errno=True)
     if getattr(libc, name)(*(ctypes.c_ulong(one) if isinstance(one, int) else one for one in given)) != 0:
         raise OSError(number := ctypes.get_errno(), f"{name}: {os.strerror(number)}", what)

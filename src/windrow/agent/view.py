@@ -16,7 +16,6 @@ What the kernel allows is tried, never assumed: user namespaces are forbidden at
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import re
 import select
@@ -24,8 +23,8 @@ import signal
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, NoReturn
 
-_NEWNS, _NEWUSER = 0x20000, 0x10000000
-_BIND, _REC, _SLAVE = 0x1000, 0x4000, 0x80000
+from windrow.agent.mounts import BIND, new_namespace, system_call
+
 _PDEATHSIG = 1
 _PATIENCE_S = 20.0
 
@@ -102,20 +101,14 @@ def _hold(mounts: Sequence[Mount], telling: int, staying: int, *, has_user: bool
             signal.signal(number, signal.SIG_IGN)
         os.setpgid(0, 0)
         os.chdir("/")
-        _system("prctl", _PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-        user, group = os.geteuid(), os.getegid()
-        _system("unshare", _NEWNS | (_NEWUSER if has_user else 0))
-        for name, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
-            if has_user:
-                with open(f"/proc/self/{name}", "w") as file:
-                    file.write(text)
-        _system("mount", None, b"/", None, _REC | _SLAVE, None)
+        system_call("prctl", _PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        new_namespace(with_user=has_user)
         fds = {mount: os.open(mount.source, os.O_PATH) for mount in mounts if not mount.kind}
         for mount in mounts:
             source = mount.source if mount.kind else f"/proc/self/fd/{fds[mount]}"
-            flags = mount.flags | (0 if mount.kind else _BIND | _REC)
+            flags = mount.flags | (0 if mount.kind else BIND)
             names = (os.fsencode(name) if name else None for name in (source, mount.target, mount.kind))
-            _system("mount", *names, flags, os.fsencode(mount.data) or None, what=mount.target)
+            system_call("mount", *names, flags, os.fsencode(mount.data) or None, what=mount.target)
         for fd in fds.values():
             os.close(fd)
         os.write(telling, b"held")
@@ -126,14 +119,6 @@ def _hold(mounts: Sequence[Mount], telling: int, staying: int, *, has_user: bool
             os.write(telling, str(error).encode()[:4000])
     finally:
         os._exit(0)
-
-
-def _system(name: str, *given: bytes | int | None, what: str = "") -> None:
-    """A call of the system by its name."""
-    call = getattr(ctypes.CDLL(None, use_errno=True), name)
-    if call(*(ctypes.c_ulong(one) if isinstance(one, int) else one for one in given)) != 0:
-        number = ctypes.get_errno()
-        raise OSError(number, f"{name}: {os.strerror(number)}", *([what] if what else []))
 
 
 class View:

@@ -208,6 +208,10 @@ def prepare(order: RunRequest, runnable: Runnable | None = None, finished: Colle
     if order.delete_intermediate:
         runnable = replace(runnable, workflow=without_intermediate(runnable.workflow))
     order, runnable = within_space(order, runnable, finished)
+    if order.scratch and any(step.mounts for step in runnable.steps):
+        from windrow.app.volumes import on_disks  # noqa: PLC0415
+
+        runnable = on_disks(runnable, times)
     sites, silent = list[Reached](), list[str]()
     for name in (order.on, *order.also):
         queue = open_queue(name, order.shell if name == order.on else None)

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from windrow.errors import UserError
+from windrow.forecast.runtimes import FilledTime, Source
 from windrow.model.size import format_size
 from windrow.model.wording import count
+from windrow.storage.staging import Rates
 from windrow.storage.volumes import node_bytes, volumes_used
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from windrow.app.execute import Prepared
-    from windrow.model.runnable import Step
+    from windrow.model.runnable import Runnable, Step
 
-NO_SCRATCH = "the shared file system"
+RATES = Rates(home=100e6, disk=200e6)
+"""How fast volumes are filled, until it is learned."""
 
 
 def told_volumes(steps: Sequence[Step], where: str = "") -> list[str]:
@@ -30,25 +36,33 @@ def told_volumes(steps: Sequence[Step], where: str = "") -> list[str]:
 
 def notes_on_volumes(prepared: Prepared) -> list[str]:
     """What the user should know of volumes."""
-    return told_volumes(prepared.runnable.steps, NO_SCRATCH)
+    scratch = prepared.order.scratch
+    return told_volumes(prepared.runnable.steps, f"{scratch} of each node" if scratch else "the shared file system")
+
+
+def on_disks(runnable: Runnable, times: Sequence[FilledTime]) -> Runnable:
+    """The same where volumes are on the disks of nodes: tasks need room there, and time to fill it, unless learned."""
+    work = runnable.workflow
+    needed = np.array([node_bytes(step.mounts) for step in runnable.steps])
+    known = np.array([time.source is Source.LEARNED for time in times])
+    fetched = np.array([sum(one.size_bytes for one in step.mounts if one.is_cache) for step in runnable.steps])
+    moving_s = np.where(known, 0.0, RATES.moving_s(fetched.astype(float), (needed - fetched).astype(float)))
+    return replace(
+        runnable, workflow=work.changed(disk_bytes=work.disk_bytes + needed, runtime_s=work.runtime_s + moving_s)
+    )
 
 
 def refuse_volumes(prepared: Prepared) -> None:
-    """UserError where tasks could not mount their volumes, or a node could not hold them."""
-    mounting = [(task, step) for task, step in enumerate(prepared.runnable.steps) if step.mounts]
-    if not mounting:
-        return
-    ids, here = prepared.runnable.workflow.ids, [one for one in prepared.sites if one.queue.name == "local"]
-    if here and any(mount.path.startswith("/") for _, step in mounting for mount in step.mounts):
+    """UserError where tasks could not mount their volumes."""
+    steps, ids = prepared.runnable.steps, prepared.runnable.workflow.ids
+    at_paths = [task for task, step in enumerate(steps) if any(mount.path.startswith("/") for mount in step.mounts)]
+    if at_paths and any(reached.queue.name == "local" for reached in prepared.sites):
         from windrow.agent.mounts import can_mount  # noqa: PLC0415  (few runs have volumes)
 
         if not can_mount():
-            problem = f"{ids[mounting[0][0]]} mounts a volume at a path, but this machine lets users mount nothing"
+            problem = f"{ids[at_paths[0]]} mounts a volume at a path, but this machine lets users mount nothing"
             raise UserError(f"{problem}; write mounts as a list of volumes, and use $WINDROW_VOLUME_NAME in commands")
-    for task, step in mounting:
-        disks = [kind.shape.disk_bytes for reached in prepared.sites for kind in reached.site.kinds]
-        most = max(float("inf") if disk is None else disk for disk in disks)
-        if (needed := node_bytes(step.mounts)) > most:
-            have = f"no node has more than {format_size(int(most))} of disk"
-            fix = "make them smaller, or name a queue whose nodes have more (--on)"
-            raise UserError(f"the volumes of {ids[task]} take {format_size(needed)}, but {have}; {fix}")
+    urls = [use.name for use in volumes_used(step.mounts for step in steps) if "://" in use.source]
+    if urls and not prepared.order.scratch:
+        fix = "say by scratch of [data] in windrow.toml, or --scratch, where nodes have room for it"
+        raise UserError(f"the files of volume {urls[0]} come from elsewhere; {fix}")

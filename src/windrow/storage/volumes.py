@@ -24,15 +24,11 @@ class VolumeUse(NamedTuple):
 
 def volumes_used(mounts: Iterable[Sequence[VolumeMount]]) -> list[VolumeUse]:
     """What these tasks mount, volume by volume, in order."""
-    seen: dict[str, dict[str, list[VolumeMount]]] = {}
+    seen: dict[str, list[VolumeMount]] = {}
     for mount in (mount for task in mounts for mount in task):
-        seen.setdefault(mount.base, {}).setdefault(mount.volume, []).append(mount)
-    found = []
-    for name, each in seen.items():
-        every = [mount for uses in each.values() for mount in uses]
-        source = every[0].before if every[0].is_cache else ""
-        found.append(VolumeUse(name, len(each), every[0].size_bytes, len(every), source))
-    return found
+        seen.setdefault(mount.base, []).append(mount)
+    rows = ((name, len({use.volume for use in uses}), uses[0], len(uses)) for name, uses in seen.items())
+    return [VolumeUse(name, n, one.size_bytes, by, one.before * one.is_cache) for name, n, one, by in rows]
 
 
 def node_bytes(mounts: Sequence[VolumeMount]) -> int:

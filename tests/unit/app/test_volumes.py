@@ -1,8 +1,10 @@
 """A run with volumes: what is refused before it starts, and what becomes of one whose volume is lost."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.examples import some
 
 from windrow.app import volumes
 from windrow.app.execute import RunRequest, drive, managed, prepare, start_run
@@ -50,6 +52,41 @@ def test_what_only_a_lost_volume_held_is_made_again(order: RunRequest, tmp_path:
     assert list((tmp_path / ".windrow-volumes" / "lost").iterdir()) == [], "no volume outlives its run"
 
 
+REPLICAS = """
+volumes: { work: { scratch: 1MB, replicas: RULE } }
+tasks:
+  - { id: a, command: "echo $PPID; echo x > $WINDROW_VOLUME_WORK/x", mounts: [work], runtime: 1s }
+  - { id: b, command: "echo y >> $WINDROW_VOLUME_WORK/x", mounts: [work], after: a, runtime: 1s }
+  - id: c
+    command: |
+      [ -e NODE/died ] || { touch NODE/died; sleep 1.5; kill -9 $(ps -o ppid= $PPID); sleep 9; }
+      cat $WINDROW_VOLUME_WORK/x > $WINDROW_VOLUME_WORK/y
+    mounts: [work]
+    after: b
+    runtime: 1s
+    extract: { work/y: result }
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rule", some("always", "never", "cost-benefit"))
+def test_tasks_run_again_from_the_last_replica_of_a_lost_volume(
+    rule: str, order: RunRequest, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """The agent is killed while c runs, and with it goes what is on its node."""
+    node = tmp_path_factory.mktemp("node")
+    order.workflow.write_text(REPLICAS.replace("RULE", rule).replace("NODE", str(node)))
+    paths = start_run(prepare(replace(order, scratch=str(node))))
+    with managed(paths) as manager:
+        manager.begin()
+        drive(manager)
+    view = RunView(paths)
+    view.refresh()
+    assert (tmp_path / "result").read_text() == "x\ny\n"
+    assert [len(task.attempts) for task in view.story.tasks] == ([2, 2, 2] if rule == "never" else [1, 1, 2])
+    assert not [*tmp_path.rglob("work.*"), *node.glob("windrow-*")], "nothing is left"
+
+
 def test_what_cannot_work_is_refused(order: RunRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert volumes.told_volumes(prepare(order).runnable.steps) == [
         "volume work: 1 x 1 MB of scratch, mounted by 2 tasks"
@@ -63,5 +100,16 @@ def test_what_cannot_work_is_refused(order: RunRequest, tmp_path: Path, monkeypa
         prepare(order)
     order.workflow.write_text(LOST)
     (tmp_path / "windrow.toml").write_text('[queues.local]\ndisk = "1500kB"\n')
-    with pytest.raises(UserError, match=r"the volumes of b take 2 MB, but no node has more than 1.5 MB of disk; make"):
+    prepare(order)  # they are on the shared file system
+    order = replace(order, scratch="/tmp/x")
+    with pytest.raises(UserError, match=r"task b needs 1.9 MiB of disk; windrow.toml allows 1.4 MiB"):
         prepare(order)
+    (tmp_path / "windrow.toml").write_text('[queues.local]\ndisk = "2MB"\n')
+    workflow = prepare(order).runnable.workflow
+    assert workflow.disk_bytes.tolist() == [1_000_000, 0, 2_000_000]
+    assert workflow.runtime_s.tolist() == [1.005, 1.0, 1.01], "copies take time"
+    order.workflow.write_text(
+        LOST.replace("{ scratch: 1MB }", "{ from: 'https://x.org/a', size: 1MB }").split("extract")[0]
+    )
+    with pytest.raises(UserError, match="the files of volume work come from elsewhere; say by scratch"):
+        prepare(replace(order, scratch=""))

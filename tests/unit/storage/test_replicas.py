@@ -10,7 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from windrow.agent.event_file import AttemptFinished, OutputsCommitted
+from windrow.agent.job_file import TaskSpec
+from windrow.agent.local_files import LocalFiles
+from windrow.model.volume import VolumeMount
 from windrow.storage.replicas import ALWAYS, COST_BENEFIT, NEVER, RULES, Replicas
+from windrow.storage.volumes import is_backup
 
 TIMES = st.floats(0, 1e6)
 STEPS = st.lists(
@@ -98,3 +103,48 @@ def test_never_always_and_cost_benefit_are_ordered_as_in_figure_3_6(copy_s: floa
     rough = {rule: mean(play(rule, copy_s, 180, seed) for seed in range(60)) for rule in RULES}
     assert rough[COST_BENEFIT] < 0.8 * rough[NEVER]
     assert rough[COST_BENEFIT] < worse * rough[ALWAYS]
+
+
+STATES = [f".windrow-volumes/w/v-1.{place}" for place in range(1, 7)]
+
+
+@given(st.integers(0, 6), st.sets(st.integers(0, 5)))
+def test_a_replica_is_kept_until_a_later_one_is_there_or_nothing_needs_its_volume(done: int, copied: set[int]) -> None:
+    """`done` tasks of six in a row have finished; of what they left, some was copied."""
+    local = {STATES[place] for place in range(done) if place not in copied}
+    due = {STATES[place] for place in range(done - 1)} | ({STATES[5]} if done == 6 else set())
+    for place in range(max(0, done - 1)):
+        later = {other for other in copied if place < other < done}
+        is_needed = done < 6 and not later
+        assert is_backup(STATES[place], local, due) == is_needed
+    assert not is_backup("data/x.1", {"data/x.2"}, set())
+
+
+def test_an_agent_copies_what_was_left_in_a_volume_where_that_pays() -> None:
+    mounts = [VolumeMount("/w", "v", f"/h/v.{n}" if n else "", f"/h/v.{n + 1}", 1) for n in range(3)]
+    tasks = [
+        TaskSpec(
+            *(n, f"t{n}", "k", ("x",), "/h", {}),
+            inputs=(mounts[n].before,) if n else (),
+            outputs=(mounts[n].after,),
+            expected_s=60.0,
+            mounts=(mounts[n],),
+            local=(mounts[n].after,),
+        )
+        for n in range(3)
+    ]
+    files = LocalFiles(Replicas())
+    files.adopt(tasks)
+    files.hear(AttemptFinished(60.0, 0, 1, 0.0, 0.0, 0, (1,), local=(mounts[0].after,)))
+    assert files.to_commit() == {0: ["/h/v.1"]}, "the first copy is made, and measured"
+    assert files.committed("/h/v.1", "", 70.0) == OutputsCommitted(70.0, 0, ("/h/v.1",), ())
+    files.hear(AttemptFinished(150.0, 1, 1, 90.0, 0.0, 0, (1,), local=(mounts[1].after,)))
+    assert files.to_commit() == {}, "a minute at risk is not worth ten seconds of copying"
+    files.lose(0, "node lost")
+    files.hear(AttemptFinished(300.0, 1, 2, 240.0, 0.0, 0, (1,), local=(mounts[1].after,)))
+    assert files.to_commit() == {}
+    for _ in range(40):
+        files.lose(0, "node lost")
+        files.hear(AttemptFinished(300.0, 1, 3, 240.0, 0.0, 0, (1,), local=(mounts[1].after,)))
+    assert files.to_commit() == {0: ["/h/v.2"]}, "where nodes die often it is"
+    assert files.hear(AttemptFinished(400.0, 2, 1, 340.0, 0.0, 0, (1,), local=(mounts[2].after,))) == ["/h/v.3"]

@@ -74,7 +74,7 @@ class _Names:
 
 
 @dataclass(frozen=True, slots=True)
-class _TaskRow:
+class TaskRow:
     """One task: its form, and the values of its matrix."""
 
     form: TaskForm
@@ -112,7 +112,7 @@ class _Expansion:
         self._ids = _Names(self._number)
         self._written = _Names(self._writer, are_paths=True)
         self._written_list = list(self._writer)
-        self._told = {self._called(_joined(self._base, name)): facts for name, facts in file.files.items()}
+        self._told = {self._called(joined(self._base, name)): facts for name, facts in file.files.items()}
         self._mounts: Sequence[tuple[VolumeMount, ...]] = ()
         self._extracts: Sequence[tuple[Extract, ...]] = ()
         if file.volumes or any(form.mounts or form.extract for form in forms):
@@ -173,18 +173,15 @@ class _Expansion:
 
     def _mount(self, volumes: Mapping[str, VolumeForm]) -> None:
         """What tasks leave in scratch volumes for the next are files, too."""
-        from windrow.formats.native.volumes import Row, Volumes  # noqa: PLC0415  (few files have some)
+        from windrow.formats.native.volumes import Volumes  # noqa: PLC0415  (few files have some)
 
         read = [self._inputs(row) for row in self._rows]
         parents = [self._parents(number, files) for number, files in enumerate(read)] + [[] for _ in self._outside]
-        files = [
-            [_joined(self._base, file) for file in (*one, *made)] for one, made in zip(read, self._outputs, strict=True)
-        ]
-        rows = [
-            Row(row.form, row.id, row.values, row.workdir, paths[: len(one)], paths[len(one) :])
-            for row, one, paths in zip(self._rows, read, files, strict=True)
-        ]
-        self._mounts, self._extracts = Volumes(self._base, self._name, volumes, self._fault).mounts(rows, parents)
+        whole = [[[joined(self._base, file) for file in files] for files in sides] for sides in (read, self._outputs)]
+        every = list(zip(*whole, strict=True))
+        self._mounts, self._extracts = Volumes(self._base, self._name, volumes, self._fault).mounts(
+            self._rows, every, parents
+        )
         for number, mounts in enumerate(self._mounts):
             self._writer |= {self._called(mount.after): number for mount in mounts if mount.after}
 
@@ -204,7 +201,7 @@ class _Expansion:
                 for file in read.intersection(self._outputs[number]) if row.form.keep is not None else ():
                     files.more.setdefault(file, {}).setdefault("keep", row.form.keep)
 
-    def _expanded(self, forms: Sequence[TaskForm]) -> Iterator[_TaskRow]:
+    def _expanded(self, forms: Sequence[TaskForm]) -> Iterator[TaskRow]:
         total = 0
         for form in forms:
             for values in form.matrix.combinations() if form.matrix else ({},):
@@ -216,17 +213,17 @@ class _Expansion:
                     task_id = "-".join((task_id, *values.values()))
                 workdir = self._base
                 if form.workdir is not None:
-                    workdir = _joined(self._base, form.workdir.template.fill(values))
-                yield _TaskRow(form, task_id, values, workdir)
+                    workdir = joined(self._base, form.workdir.template.fill(values))
+                yield TaskRow(form, task_id, values, workdir)
 
-    def _checkpoint(self, row: _TaskRow) -> Checkpoint | None:
+    def _checkpoint(self, row: TaskRow) -> Checkpoint | None:
         """How the task keeps what it has done. The patterns of its files are noted."""
         form, values = row.form, {**row.values, "id": row.id}
         if form.checkpoint is None:
             return None
         files = tuple(field.template.fill(values) for field in form.checkpoint_files)
         for file, field in zip(files, form.checkpoint_files, strict=True):
-            path = _joined(row.workdir, file)
+            path = joined(row.workdir, file)
             if not path.startswith(f"{row.workdir}/"):
                 problem = f"checkpoint files of {row.id} cannot be {file}"
                 raise self._fault(field.line, problem, "keep them in its folder")
@@ -265,9 +262,9 @@ class _Expansion:
                 raise self._fault(row.form.id.line, problem, fix)
         return numbers | {task: len(self._rows) + number for number, task in enumerate(self._outside)}
 
-    def _files(self, row: _TaskRow, fields: Iterable[Field]) -> list[str]:
+    def _files(self, row: TaskRow, fields: Iterable[Field]) -> list[str]:
         """The one name of each file that the task names: from the workflow's folder where it lies in there."""
-        return [self._called(_joined(row.workdir, field.template.fill(row.values))) for field in fields]
+        return [self._called(joined(row.workdir, field.template.fill(row.values))) for field in fields]
 
     def _called(self, path: str) -> str:
         return path if self._whole_paths else path.removeprefix(f"{self._base}/")
@@ -277,7 +274,7 @@ class _Expansion:
         files, writers = run.workflow.files, {}
         for task, step in enumerate(run.steps):
             for f in run.workflow.outputs.of(task).tolist():
-                writers[self._called(_joined(step.workdir, files[f].id))] = len(self._rows) + task
+                writers[self._called(joined(step.workdir, files[f].id))] = len(self._rows) + task
         return writers
 
     def _writers(self, outside: Mapping[str, int]) -> dict[str, int]:
@@ -295,7 +292,7 @@ class _Expansion:
     def _place(self, number: int) -> str:
         return f"line {self._rows[number].form.line}" if number < len(self._rows) else "in the run"
 
-    def _inputs(self, row: _TaskRow) -> list[str]:
+    def _inputs(self, row: TaskRow) -> list[str]:
         """The files that the task reads, each once; a pattern means all that some task writes and it matches."""
         files: dict[str, None] = {}
         for file, field in zip(self._files(row, row.form.inputs), row.form.inputs, strict=True):
@@ -325,7 +322,7 @@ class _Expansion:
             raise self._fault(row.form.line, f"{row.id} reads a file that it writes", "give the two different names")
         return list(parents)
 
-    def _named(self, row: _TaskRow, field: Field) -> Sequence[int]:
+    def _named(self, row: TaskRow, field: Field) -> Sequence[int]:
         """The tasks that an entry of `after` means: one by its id, a family by its name, or those of a pattern."""
         name = field.template.fill(row.values)
         task, family = self._number.get(name), self._families.get(name, ())
@@ -361,7 +358,7 @@ def _tell(files: FileTable, file: str, facts: FileFacts) -> None:
         files.more[file] = files.more.get(file, {}) | said
 
 
-def _joined(folder: str, path: str) -> str:
+def joined(folder: str, path: str) -> str:
     """The path from a folder, as one of its many spellings. By text alone: links are not followed."""
     whole = posixpath.normpath(posixpath.join(folder, path))
     return whole[1:] if whole.startswith("//") else whole

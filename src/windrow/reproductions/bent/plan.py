@@ -22,13 +22,12 @@ from windrow.reproductions.paper import PaperPlan, Wishes, printed
 from windrow.sim.flows import alone, canonical, play, play_all, through_home
 from windrow.storage.allocations import ALL_BATCH, Environment, Workload, best, possible
 from windrow.storage.roles import Role
+from windrow.storage.staging import SCOPES
 
 SWEEPS = printed("bent", "sweeps")
 WRONG = 0.2
 RATES = (0.0, 2e-6, 5e-6, 1e-5, 2e-5, 5e-5, 1e-4)
 CHOICES = ("worst", "as printed", "Bent's model", "simulation", "blind", "one factor", "chosen again")
-SCOPES = {"remote": (False, False), "localised": (True, False), "cached": (False, True), "both": (True, True)}
-"""Of figure 3.3: whether pipeline data stay where they were made, and batch data are cached."""
 _JUDGES, _OWN = (11, 12, 13), (1, 2, 3)
 
 
