@@ -83,17 +83,10 @@ class Carrier:
         """Copy these, each from its source to its target; `then` hears of it within a later `collect`."""
         number = next(_numbers)
         self._asked[number] = then
-        self._say({"id": number, "files": list(files)})
+        self.say({"id": number, "files": list(files)})
 
-    def share(self, share: Share) -> None:
-        """Let it have a mover."""
-        self._say({"share": share})
-
-    def hear(self, place: int, what: Any) -> None:
-        """What the mover of the node at this place said."""
-        self._say({"place": place, "what": what})
-
-    def _say(self, record: dict[str, Any]) -> None:
+    def say(self, record: dict[str, Any]) -> None:
+        """Also `share`: let it have a mover; `place` and `what`: what the mover of that node said."""
         self._process.send(json.dumps(record).encode() + b"\n")
 
     def collect(self) -> None:

@@ -119,8 +119,9 @@ class Crew:
             results += found
             self.is_noticed |= node.is_noticed
         nodes: dict[int, Runner | RemoteNode] = {0: self._here, **self._others}
-        for place, what in [(place, what) for place, each in nodes.items() for what in each.take_said()]:
-            self._pass_on(place, what)
+        for place, each in nodes.items():
+            while each.said:
+                self._pass_on(place, each.said.pop(0))
         return results
 
     def _pass_on(self, place: int, what: Any) -> None:

@@ -79,8 +79,9 @@ def _serve(wake: Wake, runner: Runner, *, passes_on: bool) -> None:
             _say(b'{"notice": true}\n')  # before the results of tasks that it may have ended
         for result in results:
             _say(to_line(result))
-        if said := runner.take_said():
-            _say(json.dumps({"said": said}).encode() + b"\n")
+        if runner.said:
+            _say(json.dumps({"said": runner.said}).encode() + b"\n")
+            runner.said.clear()
         if committed := runner.take_committed():
             _say(json.dumps({"committed": committed}).encode() + b"\n")
 

@@ -118,7 +118,7 @@ class NodeData:
         self.said = self._carrier.said
         self._sources, self._shared = frozenset(plan.sources), frozenset(plan.sources if plan.share else ())
         if plan.share:
-            self._carrier.share(_share(plan, self._folder))
+            self._carrier.say({"share": _share(plan, self._folder)})
         self._here: set[str] = set()
         self._staging: dict[str, list[Move]] = {}
         self._made: dict[str, Order] = {}  # what is on this node alone, with the order that made it
@@ -168,7 +168,7 @@ class NodeData:
     def hear(self, place: int, what: Any) -> None:
         """What the mover of the node at this place said."""
         if self._shared:
-            self._carrier.hear(place, what)
+            self._carrier.say({"place": place, "what": what})
 
     def _staged(self, path: str, copied: Copied) -> None:
         if copied.errno == ENOENT or (copied.errno == ENOSPC and path in self._sources):

@@ -11,7 +11,7 @@ peer cannot give comes from home. A fault of the network costs time and bytes, n
 Rule 4: a volume that fits is kept whole, as the files that it has, and is there when all blocks are; else each block
 lies by itself, and may go for another. What is served was offered here: no path of a request is ever opened.
 Rule 5: nothing is kept beyond the process. A server that starts again is another one, and for volumes that it has not
-got the answer is 410, volume lost; 404 is a volume without such a file.
+got the answer is 410, volume lost; 404 is a volume without such a file or block.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ import struct
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as NotYet
 from math import inf
@@ -64,31 +64,17 @@ class Member(NamedTuple):
 class _Volume:
     """A shared volume as this member has it. Its blocks are numbered through its files."""
 
-    def __init__(self, name: str, home: Home, folder: Path, block: int) -> None:
-        self.name, self.home, self.folder, self.is_whole, self._block = name, home, folder, False, block
-        self.first: dict[str, int] = {}
-        self.at: list[tuple[str, int, int]] = []
-        for file, (size, _) in home.files.items():
-            self.first[file] = len(self.at)
-            self.at += [(file, begin, min(begin + block, size)) for begin in range(0, size, block)]
-        self.deal = Deal(name, 0, {})
-
-    def number(self, file: str, at: int) -> int:
-        """The block of a file that has this byte; the last of all, where none has."""
-        return min(self.first[file] + at // self._block, len(self.at) - 1)
+    def __init__(self, name: str, home: Home, folder: Path, block: int, rooms: Mapping[str, int]) -> None:
+        self.name, self.home, self.folder, self.is_whole = name, home, folder, False
+        sizes = [(file, size) for file, (size, _) in home.files.items()]
+        self.at = [(file, at, min(at + block, size)) for file, size in sizes for at in range(0, size, block)]
+        self.numbers = {at: n for n, at in enumerate(self.at)}
+        self.deal = Deal(name, len(self.at), rooms)
 
     def place(self, n: int) -> tuple[Path, int]:
         """The file that block n is in, and where in it."""
         file, begin, _ = self.at[n]
         return (self.folder / file, begin) if self.is_whole else (self.folder / f"{n}", 0)
-
-
-class _UnreachableError(Exception):
-    """A peer is not to be asked again."""
-
-
-class _RefusedError(Exception):
-    """A peer cannot give this block."""
 
 
 def facing(host: str) -> str:
@@ -178,9 +164,8 @@ class Peers:
         with self._adding:
             if name in self._volumes:
                 return self._volumes[name].is_whole
-            volume = _Volume(name, home, self._folder / os.urandom(8).hex(), self._block)
             rooms = {member.name: member.room // self._block for member in self._members.values() or [self.member]}
-            volume.deal = Deal(name, len(volume.at), rooms)
+            volume = _Volume(name, home, self._folder / os.urandom(8).hex(), self._block, rooms)
             own = sum(volume.deal.primary(n) == self.member.name for n in range(len(volume.at)))
             with self._lock:
                 volume.is_whole = self._index.allocate(name, sum(size for size, _ in home.files.values()), policy)
@@ -219,9 +204,9 @@ class Peers:
     def read(self, name: str, file: str, begin: int, end: int) -> bytes:
         """These bytes of a file of a volume, wherever its blocks are."""
         volume, parts = self._volumes[name], []
-        for n in range(volume.number(file, begin), volume.number(file, end - 1) + 1):
-            _, at, behind = volume.at[n]
-            data = self._obtain(volume, n, is_for_peer=False)
+        for at in range(begin // self._block * self._block, end, self._block):
+            behind = min(at + self._block, volume.home.files[file][0])
+            data = self._obtain(volume, volume.numbers[file, at, behind], is_for_peer=False)
             if not isinstance(data, bytes):
                 with data[0] as kept:
                     data = os.pread(kept.fileno(), behind - at, data[1])
@@ -306,12 +291,12 @@ class Peers:
         while (name := volume.deal.primary(n, self._lost)) not in (None, self.member.name):
             try:
                 data = self._ask(self._members[str(name)], volume.name, *volume.at[n])
+                if data is None:
+                    break
                 self._count("peers", len(data))
                 return data
-            except (_UnreachableError, KeyError):
+            except (OSError, KeyError):
                 self._lost.add(str(name))
-            except _RefusedError:
-                break
         return self._from_home(volume, n)
 
     def _count(self, what: str, size: int) -> None:
@@ -320,8 +305,8 @@ class Peers:
 
     # Asking
 
-    def _ask(self, member: Member, volume: str, file: str, begin: int, end: int) -> memoryview:
-        """These bytes from another member, in the buffer of this thread. _UnreachableError, _RefusedError."""
+    def _ask(self, member: Member, volume: str, file: str, begin: int, end: int) -> memoryview | None:
+        """These bytes from another member, in the buffer of this thread; None: it cannot give them. OSError."""
         path = "/".join(["", quote_from_bytes(os.fsencode(volume), safe=""), quote_from_bytes(os.fsencode(file))])
         open_calls: dict[str, socket.socket] = self._own.__dict__
         while True:
@@ -340,10 +325,10 @@ class Peers:
                 if call is not None:
                     call.close()
                 if is_new or isinstance(error, BlockingIOError):
-                    raise _UnreachableError from error
+                    raise ConnectionError from error
 
-    def _answer_to(self, call: socket.socket, request: Request) -> memoryview:
-        """What the peer sends for it. ValueError where that is not a signed answer."""
+    def _answer_to(self, call: socket.socket, request: Request) -> memoryview | None:
+        """What the peer sends for it; None: not that. ValueError: no signed answer, or another server's."""
         head, rest = b"HTTP/1.1 102", b""
         while head.startswith(b"HTTP/1.1 102"):
             while b"\r\n\r\n" not in rest:
@@ -358,8 +343,10 @@ class Peers:
         signed = signature(self._key, "answer", request.nonce, status, length, request.run)
         if not hmac.compare_digest(fields.get("windrow-signature", ""), signed):
             raise ValueError("not signed")
+        if status == "410":
+            raise ValueError("volume lost")
         if status != "206" or length != request.end - request.begin or len(rest) > length:
-            raise _UnreachableError if status == "410" else _RefusedError
+            return None
         if not hasattr(self._own, "buffer"):  # new memory for each block would take as long as the block
             self._own.buffer = memoryview(bytearray(self._block))
         view: memoryview = self._own.buffer[:length]
@@ -417,13 +404,9 @@ class Peers:
         try:
             self.wait_for_members(still)
             volume = None if status else self.volume(name)
-            if volume is None:
-                status = 410
-            elif file not in volume.home.files:
-                status = 404
-            elif (file, request.begin, request.end) not in volume.at[(n := volume.number(file, request.begin)) : n + 1]:
-                status = 416  # not one block
-            else:
+            n = None if volume is None else volume.numbers.get((file, request.begin, request.end))
+            status = 410 if volume is None else 404
+            if volume is not None and n is not None:
                 block, status = self._obtain(volume, n, is_for_peer=True, still=still), 206
         except OutsideError:
             status = 502 if name in self._volumes or name in self._offered else 410

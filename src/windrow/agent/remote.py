@@ -27,7 +27,8 @@ class RemoteNode(Piped):
         self.running: set[int] = set()
         """The tasks that run there."""
         self._committed: list[tuple[str, str]] = []
-        self._said: list[Any] = []
+        self.said: list[Any] = []
+        """What the mover of that node said to others, and was not passed on yet."""
         try:
             super().__init__(command)
         except OSError as error:
@@ -67,11 +68,6 @@ class RemoteNode(Piped):
         committed, self._committed = self._committed, []
         return committed
 
-    def take_said(self) -> list[Any]:
-        """What the mover of that node said to others since the last call."""
-        said, self._said = self._said, []
-        return said
-
     def hear(self, place: int, what: Any) -> None:
         """Pass on what the mover of the node at this place said."""
         self.send(json.dumps({"place": place, "what": what}).encode() + b"\n")
@@ -90,7 +86,7 @@ class RemoteNode(Piped):
                 self.is_noticed = True
                 continue
             if "said" in record:
-                self._said += record["said"]
+                self.said += record["said"]
                 continue
             if "committed" in record:
                 self._committed += [(path, why) for path, why in record["committed"]]

@@ -110,12 +110,10 @@ class Runner:
         if self.data is not None:
             self.data.drop(paths)
 
-    def take_said(self) -> list[Any]:
-        """What the mover of this node said to others since the last call."""
-        said = [] if self.data is None else self.data.said[:]
-        if self.data is not None:
-            self.data.said.clear()
-        return said
+    @property
+    def said(self) -> list[Any]:
+        """What the mover of this node said to others, and was not passed on yet."""
+        return [] if self.data is None else self.data.said
 
     def hear(self, place: int, what: Any) -> None:
         """What the mover of the node at this place said."""

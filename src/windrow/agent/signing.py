@@ -15,16 +15,15 @@ import os
 import re
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from windrow.files import draft_beside, link_once
 
 HEAD_BYTES = 8192
-"""The most that a request may be long; a path is at most half of it."""
+"""The most that a request may be long."""
 LASTS_S = 60.0
 """For how long a request holds; clocks of nodes may differ by as much."""
-
 _LINE = re.compile(r"GET (/[!-~]{1,4096}) HTTP/1\.1")
 _FIELD = re.compile(r"([A-Za-z][A-Za-z0-9-]{0,40}):[ \t]*([!-~](?:[ -~]*[!-~])?)?[ \t]*")
 _RANGE = re.compile(r"bytes=(\d{1,18})-(\d{1,18})", re.ASCII)
@@ -36,12 +35,10 @@ def run_key(path: Path) -> bytes:
     """The key in this file, which is made where it is missing. OSError; ValueError if it holds something else."""
     if not path.exists():
         with draft_beside(path) as draft:
-            descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(os.urandom(32).hex().encode() + b"\n")
+            draft.touch(0o600)
+            draft.write_bytes(os.urandom(32).hex().encode() + b"\n")
             link_once(draft, path)
-    content = path.read_bytes()
-    if not _KEY.fullmatch(content):
+    if not _KEY.fullmatch(content := path.read_bytes()):
         raise ValueError(f"{path} does not hold a key")
     return bytes.fromhex(content.decode())
 
@@ -51,8 +48,7 @@ def signature(key: bytes, *parts: object) -> str:
     return hmac.new(key, "\n".join(map(str, parts)).encode(), "sha256").hexdigest()
 
 
-@dataclass(frozen=True)
-class Request:
+class Request(NamedTuple):
     """A request for the bytes of a path from `begin` to before `end`."""
 
     path: str
@@ -66,8 +62,7 @@ class Request:
 
     def signed(self, key: bytes) -> str:
         """Its signature by this key."""
-        span = f"{self.begin}-{self.end}"
-        return signature(key, "GET", self.path, span, self.run, self.server, self.expires, self.nonce)
+        return signature(key, "GET", *self[:-1])
 
     @staticmethod
     def made(path: str, begin: int, end: int, run: str, server: str) -> Request:
@@ -76,10 +71,10 @@ class Request:
 
     def head(self, key: bytes, host: str) -> bytes:
         """As it is sent."""
-        own = self.run, self.server, self.expires, self.nonce, self.signed(key)
-        fields = {"Host": host, "Range": f"bytes={self.begin}-{self.end - 1}"}
-        fields.update({name: own[place] for place, name in enumerate(_OWN)})
-        return head_of(f"GET {self.path} HTTP/1.1", fields)
+        own = dict(zip(_OWN, [*self[3:-1], self.signed(key)]))  # noqa: B905  (nodes may have Python 3.9)
+        return head_of(
+            f"GET {self.path} HTTP/1.1", {"Host": host, "Range": f"bytes={self.begin}-{self.end - 1}", **own}
+        )
 
 
 def head_of(first: str, fields: Mapping[str, object]) -> bytes:
@@ -96,10 +91,7 @@ def fields_of(lines: list[str]) -> dict[str, str] | None:
 
 def request_in(head: bytes) -> Request | int:
     """The request in a head, without the empty line at its end; or the status with which it is refused."""
-    try:
-        first, *lines = head.decode("ascii").split("\r\n")
-    except UnicodeDecodeError:
-        return 400
+    first, *lines = head.decode("ascii", "replace").split("\r\n")  # what is not ASCII matches nothing
     line, fields = _LINE.fullmatch(first), fields_of(lines)
     if line is None or fields is None or not {"content-length", "transfer-encoding", "expect"}.isdisjoint(fields):
         return 400
@@ -120,12 +112,11 @@ class Guard:
 
     def refuses(self, request: Request) -> int:
         """0, or the status with which it is refused: 403, and 410 for one that is meant for a server before this."""
-        if not hmac.compare_digest(request.signature.encode(), request.signed(self._key).encode()):
-            return 403
         now, expires = self._now(), int(request.expires) if re.fullmatch(r"\d{1,12}", request.expires) else 0
         while self._seen and next(iter(self._seen.values())) < now:
             del self._seen[next(iter(self._seen))]
-        if request.run != self._run or not now < expires <= now + 2 * LASTS_S or request.nonce in self._seen:
+        is_ours = hmac.compare_digest(request.signature, request.signed(self._key)) and request.run == self._run
+        if not is_ours or not now < expires <= now + 2 * LASTS_S or request.nonce in self._seen:
             return 403
         self._seen[request.nonce] = expires
         return 0 if request.server == self._server else 410

@@ -21,11 +21,6 @@ from math import log
 BLOCK_BYTES = 4 << 20
 
 
-def blocks_in(size_bytes: int, block_bytes: int = BLOCK_BYTES) -> int:
-    """How many blocks hold a file of this size; an empty one has none."""
-    return -(-size_bytes // block_bytes)
-
-
 def _draw(*what: object) -> float:
     """A number between 0 and 1 that only these decide."""
     text = "\0".join(map(str, what)).encode("utf-8", "surrogateescape")

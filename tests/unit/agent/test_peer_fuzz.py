@@ -15,7 +15,6 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -89,19 +88,19 @@ class Forger:
 
     def expired(self) -> bytes:
         late = self.draw.choice([-1, -LASTS_S, -1e9, 3 * LASTS_S, 1e9])
-        return self.head(replace(self.good(), expires=str(int(time.time() + late))))
+        return self.head(self.good()._replace(expires=str(int(time.time() + late))))
 
     def wrong_run(self) -> bytes:
-        return self.head(replace(self.good(), run=self.draw.choice(["run-2", "run", "run-11", "RUN-1"])))
+        return self.head(self.good()._replace(run=self.draw.choice(["run-2", "run", "run-11", "RUN-1"])))
 
     def other_server(self) -> bytes:
-        return self.head(replace(self.good(), server=self.draw.randbytes(8).hex()))
+        return self.head(self.good()._replace(server=self.draw.randbytes(8).hex()))
 
     def changed_after_signing(self) -> bytes:
         request, other = self.good(), self.good("/db/b", BLOCK, 2 * BLOCK)
         name = self.draw.choice(["path", "begin", "end", "nonce", "expires", "run", "server"])
         value = {"run": "run-3", "server": "0" * 16, "expires": str(int(request.expires) + 1)}
-        changed = replace(request, **{name: value.get(name, getattr(other, name))})
+        changed = request._replace(**{name: value.get(name, getattr(other, name))})
         signature = request.signed(KEY).encode()
         return self.head(changed).replace(changed.signed(KEY).encode(), signature)
 
@@ -206,8 +205,8 @@ def test_a_request_passes_once_and_nonces_are_forgotten_when_they_expire() -> No
         assert isinstance(sent, Request)
         assert [guard.refuses(sent), guard.refuses(sent)] == [0, 403]
     now[0] += LASTS_S + 1
-    late = replace(requests[0], expires=str(int(now[0] + 5)), nonce="new")
-    assert guard.refuses(replace(late, signature=late.signed(KEY))) == 0
+    late = requests[0]._replace(expires=str(int(now[0] + 5)), nonce="new")
+    assert guard.refuses(late._replace(signature=late.signed(KEY))) == 0
     assert len(guard._seen) == 1
 
 

@@ -141,9 +141,9 @@ def test_a_server_that_started_again_has_lost_its_volumes(start: Start, data: Pa
     (again,) = start(20)
     again.add("db", FolderHome(str(data)))
     other._members["n0"] = again.member._replace(server=one.member.server)
-    with pytest.raises(module._UnreachableError):  # the volume is there; it is not the one that was meant
+    with pytest.raises(ConnectionError):  # the volume is there; it is not the one that was meant
         other._ask(other._members["n0"], "db", "a", 0, BLOCK)
-    assert other._ask(again.member, "db", "a", 0, BLOCK) == (data / "a").read_bytes()[:BLOCK]
+    assert bytes(other._ask(again.member, "db", "a", 0, BLOCK) or b"") == (data / "a").read_bytes()[:BLOCK]
 
 
 def test_a_program_that_got_the_port_cannot_answer(start: Start, data: Path) -> None:
