@@ -23,8 +23,9 @@ class Lifetimes:
     """The temporary files of a workflow, by name, as its tasks are done and undone."""
 
     def __init__(self, makers: Mapping[str, int], readers: Mapping[str, Collection[int]]) -> None:
+        self.temporary = frozenset(makers)
         self.maker = dict(makers)
-        """The task that makes each of them."""
+        """The task that makes each of them, and of others that are `void`."""
         self._waits: dict[str, float] = {name: len({task, *readers.get(name, ())}) for name, task in makers.items()}
         self._of: dict[int, list[str]] = {}
         for name, task in makers.items():
@@ -68,10 +69,10 @@ class Lifetimes:
 
     def deleted(self, names: Collection[str], is_local: bool = False) -> None:
         """These files were deleted, or are about to be; `is_local`: they went with the nodes of a job."""
-        self.gone.update(name for name in names if name in self.maker)
+        self.gone.update(self.temporary.intersection(names))
         for name in self.gone.intersection(self.due):
             del self.due[name]
-        workflow, others = self._workflow, set(names) - self.gone
+        workflow, others = self._workflow, set(names) - self.temporary
         if not is_local or workflow is None or not others:
             return
         for of_tasks, is_maker in ((workflow.outputs, True), (workflow.inputs, False)):

@@ -29,6 +29,7 @@ from windrow.lab.virtual.drawn import VirtualScenario, braid, play, play_all
 from windrow.lab.virtual.faults import Kind
 from windrow.lab.virtual.shell import VirtualRun
 from windrow.lab.virtual.world import World
+from windrow.manager import local_places
 from windrow.manager.events import JobsPlanned, TaskFinished
 from windrow.manager.journal import Record, RunJournal
 from windrow.manager.outpost import Outpost
@@ -116,6 +117,28 @@ def test_drawn_runs_that_keep_only_some_files() -> None:
 def test_runs_that_delete_files_meet_faults_at_some_records(kind: Kind) -> None:
     for record in range(9, 40, 15 if FUZZ < 2 else 1):
         assert not play(replace(small(record, kind, record), lanes=2, levels=3, temporary=1)).violation
+
+
+def test_drawn_runs_that_keep_files_on_nodes() -> None:
+    """Nothing is read by another job before it is committed, and what goes with a node is made again."""
+    for seed in range(4 * max(1, FUZZ)):
+        assert not play(replace(small(seed), local=1, temporary=seed % 2)).violation
+
+
+@pytest.mark.parametrize("kind", [Kind.AGENT_WRITING, Kind.CUT_OFF, Kind.MANAGER, Kind.PREEMPTED])
+def test_runs_with_files_on_nodes_meet_faults_at_some_records(kind: Kind) -> None:
+    for record in range(9, 40, 15 if FUZZ < 2 else 1):
+        assert not play(replace(small(record, kind, record), lanes=2, levels=3, local=1)).violation
+
+
+def test_a_reader_that_does_not_wait_for_a_commit_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(local_places.LocalPlaces, "makers_for", lambda *_: set())
+    assert "starts without" in first_found([replace(small(seed), local=1) for seed in range(60)])
+
+
+def test_files_that_go_with_their_nodes_unnoticed_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(local_places.LocalPlaces, "void", lambda *_: {})
+    assert first_found([replace(small(seed), local=1) for seed in range(60)])
 
 
 def test_drawn_runs_within_a_limit_on_space() -> None:

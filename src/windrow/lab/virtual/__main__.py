@@ -37,6 +37,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--checkpoints", type=int, default=0, choices=(0, 1), help="1: tasks have checkpoints")
     parser.add_argument("--temporary", type=int, default=0, choices=(0, 1), help="1: most files are not to be kept")
     parser.add_argument("--space", type=int, default=0, choices=(0, 1), help="1: and what they take is limited")
+    parser.add_argument("--local", type=int, default=0, choices=(0, 1), help="1: jobs use disks of their nodes")
     parser.add_argument("--kind", default="", choices=[str(kind) for kind in Kind], help="only this fault, at --record")
     parser.add_argument("--record", type=int, help="the record of the journal at which it strikes")
     parser.add_argument("--every-record", action="store_true", help="each kind of fault at each record of the run")

@@ -6,13 +6,16 @@ through `agent.outputs` as real ones; whether they fail is for the world to say.
 Rule 3: an agent that is killed says nothing more, and leaves on disk what was there.
 Rule 4: a task with checkpoints writes down how far it had come when it was asked, some seconds later, in one step; then
 it continues or, if it is one of those that do so, ends.
+Rule 5: where jobs use disks of their nodes, all nodes of a job have one disk: a folder that goes with the job's agent.
+Staging takes no time; a commit that is asked for takes some seconds, or none while the agent leaves.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Collection
-from dataclasses import dataclass
+import shutil
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
 from math import ceil, inf
 from pathlib import Path
 from typing import Protocol
@@ -21,6 +24,7 @@ from windrow.agent.crew import Crew
 from windrow.agent.event_file import Writer
 from windrow.agent.folder import RunFolder
 from windrow.agent.hosts import Hosts
+from windrow.agent.job_file import JobFile
 from windrow.agent.loop import Loop, taken_up
 from windrow.agent.order import Order, Result
 from windrow.agent.outputs import Outputs
@@ -33,6 +37,7 @@ WHOLE = "whole"
 _SWEEP_EVERY_S = 5.0  # real agents do so every second
 _LOOK_EVERY_S = 3.0  # and look after checkpoints
 _WRITES_S = 4.0
+_COMMITS_S = 3.0
 
 
 class Killed(BaseException):
@@ -102,11 +107,71 @@ class _Crew(Crew):
         self.is_noticed = False
         self._at_work: dict[int, _Pretended] = {}
         self._results: list[Result] = []
+        self.disk: Path | None = None
+        """Where the job has files of its own."""
+        self._made: dict[str, Order] = {}  # what is there alone
+        self._commits: dict[str, float] = {}
+        self._committed: list[tuple[str, str]] = []
+
+    def use_disks(self, folder: RunFolder, job: JobFile) -> None:  # noqa: ARG002
+        self.disk = Path(job.scratch, self._agent.queue_id)
+        self.disk.mkdir(parents=True)
+
+    def inside(self, path: str) -> str:
+        """Where a file is on the disk of the job."""
+        return path if self.disk is None else f"{self.disk}/{Path(path).name}"
+
+    def _stage(self, order: Order) -> Order:
+        """Inputs come to the disk; the order as it is executed there."""
+        if self.disk is None or order.local is None:
+            for path in [path for path in order.inputs if path in self._made]:
+                self._commit([path])
+            return order
+        for path in order.inputs:
+            if not Path(self.inside(path)).exists() and Path(path).exists():
+                Path(self.inside(path)).write_text(Path(path).read_text())
+        inputs, outputs = (tuple(map(self.inside, paths)) for paths in (order.inputs, order.outputs))
+        return replace(order, workdir=str(self.disk), inputs=inputs, outputs=outputs)
+
+    def commit(self, place: int, paths: Sequence[str]) -> None:  # noqa: ARG002
+        self._commits |= dict.fromkeys(paths, self._now_s() + _COMMITS_S)
+
+    def _commit(self, paths: Sequence[str]) -> str:
+        """Bring these to the shared files, as a real node does; why that failed."""
+        if not (paths := [path for path in paths if path in self._made]):
+            return ""
+        outputs = Outputs(self._made[paths[0]], paths)
+        try:
+            about_to_write(paths)
+            outputs.go_elsewhere()
+            for path in paths:
+                about_to_write(path)
+                Path(outputs.places[path]).write_text(Path(self.inside(path)).read_text())
+            outputs.keep()
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                outputs.discard()
+            return str(error)
+        for path in paths:
+            del self._made[path]
+        return ""
+
+    def take_committed(self) -> list[tuple[str, str]]:
+        for path in [path for path, due_s in self._commits.items() if due_s <= self._now_s()]:
+            del self._commits[path]
+            self._committed.append((path, self._commit([path])))
+        committed, self._committed = self._committed, []
+        return committed
+
+    def drop(self, paths: Sequence[str]) -> None:
+        for path in paths:
+            self._made.pop(path, None)
+            Path(self.inside(path)).unlink(missing_ok=True)
 
     @property
     def next_s(self) -> float:
         """When the next task ends."""
-        times = (min(run.end_s, run.saves[0]) for run in self._at_work.values())
+        times = [*(min(run.end_s, run.saves[0]) for run in self._at_work.values()), *self._commits.values()]
         return self._now_s() if self._results else min(times, default=inf)
 
     def is_at_work(self, task: int) -> bool:
@@ -118,7 +183,8 @@ class _Crew(Crew):
 
     def start(self, place: int, order: Order) -> None:  # noqa: ARG002  (all nodes are alike)
         self._tasks.begins(self._agent, order.task, order)
-        outputs = Outputs(order) if order.outputs else None
+        seen = self._stage(order)
+        outputs = Outputs(seen) if order.outputs else None
         try:
             if outputs is not None:
                 outputs.prepare()
@@ -155,18 +221,24 @@ class _Crew(Crew):
         return results
 
     def _finished(self, run: _Pretended) -> Result:
-        missing = [path for path in run.order.inputs if not Path(path).exists()]
+        order = run.order
+        seen = self.inside if self.disk is not None and order.local is not None else lambda path: path
+        missing = [path for path in order.inputs if not Path(seen(path)).exists()]
         why = f"its input {missing[0]} is missing" if missing else self._tasks.failure(run.order.task)
         try:
             if run.outputs is not None and not why:
                 _write(run.outputs, WHOLE)
                 if run.outputs.may_keep():
                     run.outputs.keep()
+                    if self.disk is not None and order.local is not None:
+                        self._made |= dict.fromkeys(order.outputs, order)
+                        if failed := self._commit([path for path in order.outputs if path not in order.local]):
+                            return self._ended(order, None, f"its outputs cannot be put in place: {failed}")
                 else:
                     why = "another attempt finished first"
         except OSError as error:
             why = f"its outputs cannot be put in place: {error.strerror}"
-        return self._ended(run.order, run.outputs, why)
+        return self._ended(order, run.outputs, why)
 
     def _ended(self, order: Order, outputs: Outputs | None, why: str, signal: int | None = None) -> Result:
         try:
@@ -176,7 +248,8 @@ class _Crew(Crew):
             why = f"{why}; what it left cannot be removed: {error.strerror}"
         exit_code = None if signal else 1 if why else 0
         cause = Cause.SUPERSEDED if outputs is not None and outputs.is_beaten else Cause.PROGRAM
-        return Result(order.task, order.attempt, exit_code, signal, why, cause=cause)
+        local = tuple(path for path in order.outputs if path in self._made) if not why else ()
+        return Result(order.task, order.attempt, exit_code, signal, why, cause=cause, local=local)
 
     def stop(self, keys: Collection[int], number: int) -> None:
         for run in [self._at_work.pop(key) for key in keys if key in self._at_work]:
@@ -189,11 +262,13 @@ class _Crew(Crew):
         self,
         patience_s: float,  # noqa: ARG002
         take: Callable[[Result], None],
-        meanwhile: Callable[[], bool] = lambda: False,  # noqa: ARG002
+        meanwhile: Callable[[], bool] = lambda: False,
     ) -> None:
         runs, self._at_work = self._at_work, {}
         for run in runs.values():
             take(self._ended(run.order, run.outputs, "killed by signal SIGTERM", 15))
+        while meanwhile():
+            self._commits = dict.fromkeys(self._commits, 0.0)
 
     def kill(self) -> None:
         self.end(0.0, lambda _: None)
@@ -294,6 +369,7 @@ class VirtualAgent:
         pause_s = next(self._turns, None)
         if pause_s is None:
             self.exit_code = self.loop.exit_code
+            self._clear()
         else:
             self.next_s = self._now_s() + max(1, ceil(pause_s))
 
@@ -311,4 +387,14 @@ class VirtualAgent:
 
     def kill(self) -> None:
         """Kill -9."""
+        self._clear()
         self.exit_code, self.loop = 137, None
+
+    def _clear(self) -> None:
+        """What a job had on disks of nodes goes with it."""
+        if self.loop is not None and self.loop._crew.disk is not None:
+            shutil.rmtree(self.loop._crew.disk, ignore_errors=True)
+
+    def has(self, path: str) -> bool:
+        """Whether the job has this file on disks of its nodes."""
+        return self.loop is not None and Path(self.loop._crew.inside(path)).exists()

@@ -62,6 +62,9 @@ class VirtualScenario:
     space: int = 0
     """1: besides, what they take is limited, to little more than what is needed at least; one strategy goes with it."""
 
+    local: int = 0
+    """1: jobs use disks of their nodes."""
+
     @property
     def command(self) -> str:
         """What plays it again."""
@@ -139,6 +142,7 @@ def play(scenario: VirtualScenario, *, tells: bool = False) -> Ending:
         far, copies = folder / "far" if scenario.far else None, scenario.copies
         run = VirtualRun(folder / "run", world, begins_with, strategy, additions=joins, copies=copies, far=far)
         run.rules = CopyRules(scenario.reliability, bool(scenario.speculate))
+        run.scratch = str(folder / "disks") if scenario.local else ""
         limit_s = _LIMIT_S if scenario.checkpoints else None
         run.site = replace(run.site, hazard=Hazard.of_mean(horizon_s / 2), max_request_s=limit_s)
         if scenario.kind:

@@ -13,6 +13,8 @@
 9. Of files that are not to be kept none is left that nothing needs, and none was deleted that was needed: whoever made
    one runs again only for a task that had finished, or joined the run later. Where space is limited, files never take
    more, and no task is promised more (`World.begins`), unless an agent works that the run has given up.
+10. Where jobs keep files on disks of their nodes, a task starts only where what it reads is: among the shared files or
+   on a node of its job (`World.begins`); in the end results are among the shared files.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ from windrow.agent.folder import RunFolder
 from windrow.agent.order import absolute
 from windrow.lab.virtual.agents import WHOLE
 from windrow.manager.core import Core
-from windrow.manager.events import Action, Event, FilesGone, TaskFinished, TasksAdded, TaskUndone
+from windrow.manager.events import Action, Event, FilesGone, TaskFinished, TasksAdded, TaskUndone, is_local
 from windrow.manager.journal import Record, RunJournal
 from windrow.manager.states import TaskState
 from windrow.manager.story import RunStory
@@ -128,6 +130,7 @@ def check_nothing_twice(world: World, folders: Iterable[RunFolder], records: Ite
         joined |= isinstance(event, TasksAdded)
         gone |= set(event.files) if isinstance(event, FilesGone) else set()
         is_cleaned |= isinstance(event, FilesGone) and not event.files
+        may_be_lost |= set(event.files) if isinstance(event, FilesGone) and is_local(event) else set()
         if isinstance(event, TaskUndone) and not is_cleaned and (file := detail.get("file")) not in may_be_lost:
             if file not in gone:
                 raise Violation(f"task {event.task} was undone, though no output of it was deleted")
@@ -140,6 +143,15 @@ def check_nothing_twice(world: World, folders: Iterable[RunFolder], records: Ite
         raise Violation(f"finished again: {again}")
     if world.queue.left:
         raise Violation(f"left in the queue: {world.queue.left}")
+
+
+def check_results(world: World, runnable: Runnable) -> None:
+    """Of a run that kept files on nodes, results are among the shared files."""
+    workflow = runnable.workflow
+    for f in set(workflow.outputs.index.tolist()) - set(workflow.inputs.index.tolist()):
+        path = Path(runnable.steps[0].workdir, workflow.files[f].id)
+        if workflow.files[f].keep is not False and not path.exists() and path.name not in world.deleted:
+            raise Violation(f"{path} was never committed")
 
 
 def check_home(far: Path, runnable: Runnable) -> None:
@@ -166,7 +178,12 @@ def check_disk(world: World, folder: RunFolder, runnable: Runnable, core: Core) 
         kept = step.checkpoint.files if step.checkpoint and core.is_done(task) else ()
         if left := files_of(step.workdir, kept):
             raise Violation(f"task {task} is done, and has left {left}")
-    made = {name: runnable.steps[task].workdir for name, task in core.temporary.maker.items()}
+    if world.is_local and core.is_complete:
+        check_results(world, runnable)
+    temporary = {file.id for file in runnable.workflow.files if file.keep is False}
+    made = {
+        name: runnable.steps[core.temporary.maker[name]].workdir for name in temporary & core.temporary.maker.keys()
+    }
     over = {*core.temporary.due, *core.temporary.gone, *(made if core.is_complete else ())}
     over = {path for name in over for path in absolute(made[name], [name]) if Path(path).exists()}
     if over - world.doubtful:

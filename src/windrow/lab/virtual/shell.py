@@ -54,6 +54,8 @@ class VirtualRun:
     """How many jobs run the same tasks."""
     rules: CopyRules = NO_COPIES
     """When tasks that run get copies."""
+    scratch: str = ""
+    """Where nodes have disks of their own, if jobs are to use them."""
     far: Path | None = None
     """The run's folder at a second place of files, where every second task is to run; None: all files are at home."""
     work: Work | None = None
@@ -95,6 +97,7 @@ class VirtualRun:
         mirrors = {} if moves is None else moves.mirrors
         queues = [behind(world.queue, mirrors.get(site.files)) for site in self.sites]
         dispatch = Dispatch(self.folder, self.runnable, "virtual", "virtual-1", mirrors=mirrors)
+        dispatch.scratch, world.is_local = self.scratch, bool(self.scratch)
         dispatch.offers = self.rules.are_needed(self.runnable.steps)
         dispatch.copies = self.copies > 1 or dispatch.offers
         self.manager = Manager(

@@ -93,6 +93,8 @@ class World:
     """How far the wall clock is off; the steady clock never is."""
     dues: list[tuple[int, Callable[[], None]]] = field(default_factory=list)
     """What is to happen at these times."""
+    is_local: bool = False
+    """Whether jobs keep files on disks of their nodes."""
     limit: int = 0
     """Where it is above 0: the most that files of these `sizes` may take."""
     sizes: dict[str, int] = field(default_factory=dict)
@@ -235,6 +237,8 @@ class World:
         for path in set(order.inputs) - self.doubtful:
             if content(path) not in (WHOLE, None):
                 raise Violation(f"task {task} starts on {path}, which is not whole")
+            if self.is_local and not (agent.has(path) or Path(path).exists() or Path(path).name in self.deleted):
+                raise Violation(f"task {task} starts without {path}, which is on no node of {agent.queue_id}")
         if self.limit and not self.was_unseen:
             at_work = (other.loop.at_work for other in self._alive() if other.loop is not None)
             made = set(order.outputs).union(*at_work)
