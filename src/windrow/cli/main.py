@@ -26,7 +26,7 @@ from windrow.version import __version__
 
 GROUPS = {
     "run a workflow": ("run", "plan", "resume", "retry", "cancel", "forecast", "reliability", "sites", "doctor"),
-    "inspect a run": ("status", "watch", "tasks", "logs", "shell", "explain", "report", "runs"),
+    "inspect a run": ("status", "watch", "tasks", "files", "logs", "shell", "explain", "report", "runs"),
     "share a pool of nodes": ("pool", "submit"),
     "try it in simulation": ("compare", "timeline", "simulate", "stream", "grid", "lab", "reproduce"),
     "generate and inspect files": ("generate", "show", "profile", "traces"),

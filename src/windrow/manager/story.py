@@ -13,6 +13,7 @@ from typing import Any, get_args
 
 from windrow.manager import events as e
 from windrow.manager.journal import Record
+from windrow.manager.local_places import LocalPlaces
 from windrow.manager.losses import Avoidance
 from windrow.manager.lost_files import LostFile
 from windrow.manager.states import JOB_MOVES, TASK_MOVES, AttemptState, JobStage, TaskState
@@ -43,6 +44,8 @@ class TaskAttempt:
     """What its agent called it, and its output."""
     before_s: float = 0.0
     """What earlier attempts had done and kept."""
+    near_bytes: int = 0
+    """Of what it read, so much was on its node alone when it started."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +171,8 @@ class RunStory:
     copied: dict[int, set[int]] = field(default_factory=dict)
     """The jobs that have a task, or a copy of it, where any was planned with a copy."""
     transfers: list[e.FileEvent] = field(default_factory=list)
+    local: LocalPlaces = field(default_factory=LocalPlaces)
+    """Files that are on nodes of jobs alone."""
     """What became of files that had to be moved, in order."""
     strays: list[tuple[str, str]] = field(default_factory=list)
     """States that followed each other although the tables say that they do not."""
@@ -227,6 +232,7 @@ class RunStory:
 
     def hear(self, record: Record) -> None:
         """One record more."""
+        self.local.note(record)
         self.take_in(record.event, record.at_s, record.detail)
 
     def take_in(self, event: e.Event, at_s: float, detail: Mapping[str, Any] | None = None) -> None:
@@ -355,7 +361,9 @@ class RunStory:
                     self._move(task, TaskState.RUNNING)
                 number = detail.get("attempt", len(task.attempts) + 1)
                 nodes, before_s = tuple(detail.get("nodes", ())), task.saved_s
-                task.attempts.append(TaskAttempt(event.job, at_s, nodes, number=number, before_s=before_s))
+                near_bytes = detail.get("near_bytes", 0)
+                made = TaskAttempt(event.job, at_s, nodes, number=number, before_s=before_s, near_bytes=near_bytes)
+                task.attempts.append(made)
             case e.TaskCheckpointed():
                 task.saved_s, task.saved_at_s = event.done_s, at_s
                 for attempt in task.attempts[-1:]:

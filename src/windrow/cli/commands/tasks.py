@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from windrow.cli import options, terminal
@@ -45,7 +45,7 @@ def run(args: argparse.Namespace) -> None:
     if args.json:
         terminal.print_json({"run": told.paths.name, "state": told.state, "tasks": rows})
     elif rows:
-        print(printable("\n".join(_aligned([_cells(row) for row in rows]))))
+        print(printable("\n".join(aligned([_cells(row) for row in rows], _HEADS, _NUMBERS))))
     else:
         terminal.say(f"{told.paths.name} has no task that is {wanted}; it has {len(told.story.tasks):,} tasks")
 
@@ -79,12 +79,12 @@ def _cells(row: TaskView) -> tuple[str, ...]:
     )
 
 
-def _aligned(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
+def aligned(rows: Sequence[tuple[str, ...]], heads: tuple[str, ...], numbers: Collection[str]) -> Iterator[str]:
     """The rows under their heads. By hand: a library's table takes seconds for tens of thousands of rows."""
-    widths = [max(len(row[column]) for row in (_HEADS, *rows)) for column in range(len(_HEADS))]
-    for row in (_HEADS, *rows):
+    widths = [max(len(row[column]) for row in (heads, *rows)) for column in range(len(heads))]
+    for row in (heads, *rows):
         cells = (
-            cell.rjust(width) if head in _NUMBERS else cell.ljust(width)
-            for head, cell, width in zip(_HEADS, row, widths, strict=True)
+            cell.rjust(width) if head in numbers else cell.ljust(width)
+            for head, cell, width in zip(heads, row, widths, strict=True)
         )
         yield "  ".join(cells).rstrip()
