@@ -55,7 +55,7 @@ def test_only_what_leaves_the_job_leaves_the_node(here: Path, capsys: pytest.Cap
     assert not any((here / "disk").iterdir())
     Path("windrow.toml").write_text("[data]\nscratch = 1\n")
     assert main(["run", "w.yaml", "--again"]) == 2
-    assert "[data] takes limit, folder, scratch and keep" in capsys.readouterr().err
+    assert "[data] takes limit, folder" in capsys.readouterr().err
 
 
 @pytest.mark.slow
