@@ -69,7 +69,7 @@ def can_mount() -> bool:
     """Whether this machine lets us mount anything: tried in a process that ends at once."""
     if (child := os.fork()) == 0:
         with contextlib.suppress(OSError):
-            _own_mounts()
+            new_namespace(with_user=os.geteuid() != 0)
             os._exit(0)
         os._exit(1)
     return os.waitpid(child, 0)[1] == 0
@@ -120,7 +120,7 @@ def _become(mounts: Sequence[tuple[str, str, bool]], command: tuple[str, ...]) -
 
 def _mount_all(mounts: Sequence[tuple[str, str, bool]]) -> None:
     workdir = os.getcwd()
-    _own_mounts()
+    new_namespace(with_user=os.geteuid() != 0)
     held = [os.open(folder, os.O_PATH) for _, folder, _ in mounts]  # whatever will be mounted over them
     ours: set[int] = set()  # file systems in which we may create what we want
     root = "/tmp" * any(_above(path) == "/" for path, _, _ in mounts)  # any folder: in the end nothing of it is seen
@@ -138,14 +138,6 @@ def _mount_all(mounts: Sequence[tuple[str, str, bool]]) -> None:
         system_call("pivot_root", b".", b".")
         system_call("umount2", b".", _DETACH)
     os.chdir(workdir)
-
-
-def _own_mounts() -> None:
-    """Mounts of our own: by privileges that we have, or else, as the same user, in a namespace that gives them."""
-    try:
-        new_namespace(with_user=False)
-    except PermissionError:
-        new_namespace(with_user=True)
 
 
 def new_namespace(*, with_user: bool) -> None:

@@ -12,22 +12,22 @@ from windrow.forecast.runtimes import FilledTime, Source
 from windrow.model.size import format_size
 from windrow.model.wording import count
 from windrow.storage.staging import Rates
-from windrow.storage.volumes import node_bytes, volumes_used
+from windrow.storage.volumes import VolumeUse, node_bytes, volumes_used
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from windrow.app.execute import Prepared
-    from windrow.model.runnable import Runnable, Step
+    from windrow.model.runnable import Runnable
 
 RATES = Rates(home=100e6, disk=200e6)
-"""How fast volumes are filled, until it is learned."""
+"""How fast they are filled, until it is learned."""
 
 
-def told_volumes(steps: Sequence[Step], where: str = "") -> list[str]:
+def told_volumes(used: Sequence[VolumeUse], where: str = "") -> list[str]:
     """A line for each name of a volume; `where` they would be."""
     lines = []
-    for use in volumes_used(step.mounts for step in steps):
+    for use in used:
         size, by = format_size(use.size_bytes), f"mounted by {count(use.tasks, 'task')}"
         what = f"{size} from {use.source}, read-only" if use.source else f"{use.volumes:,} x {size} of scratch"
         lines.append(f"volume {use.name}: {what}, {by}{f', on {where}' if where else ''}")
@@ -36,20 +36,17 @@ def told_volumes(steps: Sequence[Step], where: str = "") -> list[str]:
 
 def notes_on_volumes(prepared: Prepared) -> list[str]:
     """What the user should know of volumes."""
-    scratch = prepared.order.scratch
-    return told_volumes(prepared.runnable.steps, f"{scratch} of each node" if scratch else "the shared file system")
+    where = f"{prepared.order.scratch} of each node" if prepared.order.scratch else "the shared file system"
+    return told_volumes(volumes_used(step.mounts for step in prepared.runnable.steps), where)
 
 
 def on_disks(runnable: Runnable, times: Sequence[FilledTime]) -> Runnable:
     """The same where volumes are on the disks of nodes: tasks need room there, and time to fill it, unless learned."""
     work = runnable.workflow
-    needed = np.array([node_bytes(step.mounts) for step in runnable.steps])
+    needed = np.array([float(node_bytes(step.mounts)) for step in runnable.steps])
     known = np.array([time.source is Source.LEARNED for time in times])
-    fetched = np.array([sum(one.size_bytes for one in step.mounts if one.is_cache) for step in runnable.steps])
-    moving_s = np.where(known, 0.0, RATES.moving_s(fetched.astype(float), (needed - fetched).astype(float)))
-    return replace(
-        runnable, workflow=work.changed(disk_bytes=work.disk_bytes + needed, runtime_s=work.runtime_s + moving_s)
-    )
+    runtime_s = work.runtime_s + np.where(known, 0.0, RATES.moving_s(0 * needed, needed))
+    return replace(runnable, workflow=work.changed(disk_bytes=work.disk_bytes + needed, runtime_s=runtime_s))
 
 
 def refuse_volumes(prepared: Prepared) -> None:

@@ -159,6 +159,8 @@ class Dispatch:
         plan, (shape, _) = core.jobs[number].plan, _shape(core, number)
         folder, hazard = self.folder_of(core, number), core.jobs[number].at.site.hazard
         given_up = sorted(heard.keys() - core.jobs.keys())
+        has_volumes = bool(self.scratch) and any(self.runnable.steps[task].mounts for task in plan.all_tasks)
+        is_by_losses = has_volumes or self.runnable.notice_s(plan.all_tasks) > 0
         space = None
         if core.work.space is not None:
             from windrow.manager.space import space_for  # noqa: PLC0415  (few runs have a limit)
@@ -181,7 +183,7 @@ class Dispatch:
             heard_bytes={str(n): heard[n] for n in sorted(heard) if n != number and heard[n]},
             abandoned_bytes=folder.abandoned.stat().st_size if folder.abandoned.exists() else 0,
             site=core.jobs[number].at.name,
-            loss_rate=hazard.rate(plan.nodes) if self._may_lose(plan.all_tasks) else 0.0,
+            loss_rate=hazard.rate(plan.nodes) if is_by_losses else 0.0,
             arrived_bytes=folder.arrived.stat().st_size if folder.arrived.exists() else 0,
             offered=bool(plan.offered_s) if self.offers else None,
             space=() if space is None else tuple(space.record()),
@@ -194,11 +196,6 @@ class Dispatch:
                 folder.commits.mkdir(mode=0o700, exist_ok=True)
             write_job(folder.job_file(number), job)
         return self.spec(core, number, avoid)
-
-    def _may_lose(self, tasks: Sequence[int]) -> bool:
-        """Whether agents decide by how often jobs are lost: when to ask for checkpoints, and to copy volumes."""
-        volumes = bool(self.scratch) and any(self.runnable.steps[task].mounts for task in tasks)
-        return volumes or self.runnable.notice_s(tasks) > 0
 
     def folder_at(self, place: str) -> RunFolder:
         """The run's folder for jobs at this place of files; of one that is not home, its mirror."""

@@ -8,7 +8,6 @@ file is; and an attempt works on a copy of its own, so that one that fails chang
 
 from __future__ import annotations
 
-import re
 from typing import NamedTuple
 
 POLICIES = ("lru", "mru")
@@ -19,8 +18,6 @@ COPY, PEER, SBCAST = WAYS = ("copy", "peer", "sbcast")
 
 FOLDER = ".windrow-volumes"
 """Where scratch volumes are at home, in the folder of the workflow file."""
-
-_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 
 
 class VolumeMount(NamedTuple):
@@ -57,8 +54,3 @@ class VolumeMount(NamedTuple):
 
 Extract = tuple[str, str, str]
 """A volume, a path in it, and the output as which that is kept."""
-
-
-def is_volume_name(name: str) -> bool:
-    """Whether a volume may be called so: tasks find it in a variable of that name."""
-    return _NAME.fullmatch(name) is not None

@@ -8,7 +8,7 @@ The link is shared: by as many tasks as run on a level at the same time. What is
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -17,7 +17,6 @@ from windrow.storage.roles import Role, roles
 if TYPE_CHECKING:
     from windrow.model.workflow import Floats, Workflow
 
-FloatOrFloats = TypeVar("FloatOrFloats", float, "Floats")
 SCOPES = {"remote": (False, False), "localised": (True, False), "cached": (False, True), "both": (True, True)}
 """Whether files that tasks write and read stay where they are, and whether batch data are cached."""
 
@@ -28,23 +27,16 @@ class Rates(NamedTuple):
     home: float
     disk: float
 
-    def moving_s(self, far_bytes: FloatOrFloats, near_bytes: FloatOrFloats) -> FloatOrFloats:
+    def moving_s(self, far_bytes: Floats, near_bytes: Floats) -> Floats:
         """How long it takes to move this much over each."""
         return far_bytes / self.home + near_bytes / self.disk
 
 
-class Moves(NamedTuple):
-    """In bytes, task by task: what it moves over the link itself, what is fetched for it and others, what is near."""
+def moves(workflow: Workflow, scope: str) -> tuple[Floats, Floats, Floats, int]:
+    """What each task moves over the link itself, what is fetched for it and others, what is near; and all that crosses.
 
-    own: Floats
-    fetched: Floats
-    near: Floats
-    home_bytes: int
-    """What crosses the link in all."""
-
-
-def moves(workflow: Workflow, scope: str) -> Moves:
-    """What tasks move in this way."""
+    In bytes.
+    """
     is_local, is_cached = SCOPES[scope]
     found, _ = roles(workflow)
     sizes = np.array([file.size_bytes for file in workflow.files], dtype=np.float64)
@@ -59,7 +51,7 @@ def moves(workflow: Workflow, scope: str) -> Moves:
     np.minimum.at(first, files, workflow.levels[tasks])
     cached = sizes * (is_batch & is_cached)
     np.add.at(fetched, tasks, cached[files] * (workflow.levels[tasks] == first[files]))
-    return Moves(own, fetched, near, int(own.sum() + cached.sum()))
+    return own, fetched, near, int(own.sum() + cached.sum())
 
 
 def with_moves(workflow: Workflow, rates: Rates, scope: str, slots: int) -> tuple[Workflow, int]:
@@ -67,7 +59,7 @@ def with_moves(workflow: Workflow, rates: Rates, scope: str, slots: int) -> tupl
 
     `slots`: the most tasks that run at the same time.
     """
-    found = moves(workflow, scope)
+    own, fetched, near, home_bytes = moves(workflow, scope)
     sharing = np.minimum(np.bincount(workflow.levels), slots)[workflow.levels]
-    more_s = rates.moving_s(found.own * sharing + found.fetched, found.near)
-    return workflow.with_times(workflow.runtime_s + more_s), found.home_bytes
+    more_s = rates.moving_s(own * sharing + fetched, near)
+    return workflow.with_times(workflow.runtime_s + more_s), home_bytes

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 from tests.examples import some
 
-from windrow.app import volumes
 from windrow.app.execute import RunRequest, drive, managed, prepare, start_run
 from windrow.app.runs import RunView
 from windrow.errors import UserError
@@ -88,9 +87,7 @@ def test_tasks_run_again_from_the_last_replica_of_a_lost_volume(
 
 
 def test_what_cannot_work_is_refused(order: RunRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert volumes.told_volumes(prepare(order).runnable.steps) == [
-        "volume work: 1 x 1 MB of scratch, mounted by 2 tasks"
-    ]
+    assert prepare(order).notes == ("volume work: 1 x 1 MB of scratch, mounted by 2 tasks, on the shared file system",)
     text = LOST.replace("[work]", "{/nowhere/w: work}").replace("work/y: result", "/nowhere/w/y: result")
     order.workflow.write_text(text)
     monkeypatch.setattr("windrow.agent.mounts.can_mount", lambda: False)

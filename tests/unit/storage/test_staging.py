@@ -33,14 +33,14 @@ def test_what_crosses_the_link_is_what_bent_counts(width: int, depth: int, b: in
         "both": batch + width * ends,
     }
     for scope, (_, is_cached) in SCOPES.items():
-        found = moves(workflow, scope)
-        assert found.home_bytes == law[scope]
+        own, fetched, near, total = moves(workflow, scope)
+        assert total == law[scope]
         slower, home = with_moves(workflow, Rates(2.0, 50.0), scope, slots=3)
         assert home == law[scope]
         for task in range(len(workflow)):
             stage = task % depth
             ours = b + (e if stage == 0 else p) + (e if stage == depth - 1 else p)
-            assert found.own[task] + found.near[task] == ours
-            assert found.fetched[task] == (b if is_cached else 0)
-            far = found.own[task] * min(width, 3) + found.fetched[task]
-            assert slower.runtime_s[task] == pytest.approx(10 + far / 2 + found.near[task] / 50)
+            assert own[task] + near[task] == ours
+            assert fetched[task] == (b if is_cached else 0)
+            far = own[task] * min(width, 3) + fetched[task]
+            assert slower.runtime_s[task] == pytest.approx(10 + far / 2 + near[task] / 50)

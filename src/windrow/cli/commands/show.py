@@ -16,7 +16,7 @@ from windrow.model.wording import count
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from windrow.model import Runnable, Workflow
+    from windrow.model import Workflow
     from windrow.shape import Shape
 
 
@@ -43,6 +43,7 @@ def run(args: argparse.Namespace) -> None:
     from windrow.formats.disk import format_suffix
     from windrow.shape import level_of_parallelism, shape, token_parallelism
     from windrow.storage.roles import roles
+    from windrow.storage.volumes import volumes_used
 
     with terminal.waiting(f"reading {args.workflow}"):
         native = read_runnable(args.workflow) if format_suffix(args.workflow) in (".yaml", ".yml") else None
@@ -55,11 +56,15 @@ def run(args: argparse.Namespace) -> None:
         from windrow.report.workflow import workflow_page
 
         terminal.write_page(args.html, workflow_page(workflow, figures, token=token, exact=exact))
+    used = volumes_used(step.mounts for step in native.steps) if native else []
     if args.json:
-        terminal.print_json(_as_json(workflow, figures, token, exact) | {"ccr": ccr} | _volumes(native))
+        volumes = {"volumes": [use._asdict() for use in used]} if used else {}
+        terminal.print_json(_as_json(workflow, figures, token, exact) | {"ccr": ccr} | volumes)
     else:
-        volumes = told_volumes(native.steps) if native else []
-        repairs, written = [*workflow.repairs(), *roles(workflow)[1], *volumes], terminal.files_written(page=args.html)
+        repairs, written = (
+            [*workflow.repairs(), *roles(workflow)[1], *told_volumes(used)],
+            terminal.files_written(page=args.html),
+        )
         blocks = (_facts(workflow, figures, token, exact, ccr), _levels(figures), _kinds(workflow))
         terminal.show(terminal.heading(workflow.name), *repairs, *blocks, *written)
 
@@ -78,13 +83,6 @@ def _as_json(workflow: Workflow, figures: Shape, token: int, exact: int | None) 
         "kinds": [asdict(kind) for kind in kinds(workflow)],
         "largest_needs": _most(workflow),
     } | ({"space": space} if (space := space_of(workflow)) else {})
-
-
-def _volumes(native: Runnable | None) -> dict[str, object]:
-    from windrow.storage.volumes import volumes_used
-
-    used = volumes_used(step.mounts for step in native.steps) if native else []
-    return {"volumes": [use._asdict() for use in used]} if used else {}
 
 
 def _space_rows(workflow: Workflow) -> dict[str, str]:

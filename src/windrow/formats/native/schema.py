@@ -21,7 +21,7 @@ from windrow.formats.native.yaml_source import Items, Node, Scalar, YamlTable
 from windrow.model.bounds import COUNT_MAX, DURATION_S_MAX, SIZE_BYTES_MAX
 from windrow.model.checkpoint import SIGNALS, Checkpoint
 from windrow.model.resources import GPUS, Counts, is_name
-from windrow.model.volume import POLICIES, is_volume_name
+from windrow.model.volume import POLICIES
 
 if TYPE_CHECKING:
     from windrow.formats.native.matrix import Matrix
@@ -341,7 +341,7 @@ class _Reader:
         found = {}
         for name, said in node.entries:
             key = f"volume {name.text}"
-            if not is_volume_name(name.text):
+            if not is_name(name.text):
                 raise self._fault(name, f"the volume {name.text!r}", "name it by letters, digits and _, a letter first")
             if not isinstance(said, YamlTable):
                 raise self._fault(said, f"{key} is {_shown(said)}", example)
