@@ -185,9 +185,9 @@ class HomeHandler(http.server.BaseHTTPRequestHandler):
         if found:
             self.send_header("Content-Range", f"bytes {begin}-{end - 1}/{size}")
         self.end_headers()
+        self._count(end - begin)  # before it is sent: who has got it may ask at once
         with path.open("rb") as file:
             self.connection.sendfile(file, begin, end - begin)
-        self._count(end - begin)
 
     def do_PUT(self) -> None:
         size = int(self.headers["Content-Length"])

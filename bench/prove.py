@@ -357,7 +357,7 @@ PEERS: tuple[Row, ...] = (
     (
         "blocks dealt to members, and what each keeps, against their laws",
         ("tests/unit/storage/test_blocks.py", "-n2"),
-        {"WINDROW_FUZZ": "50"},
+        {"WINDROW_FUZZ": "20"},
     ),
 )
 

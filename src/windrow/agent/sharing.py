@@ -13,7 +13,6 @@ import os
 import queue
 import re
 import subprocess
-import sys
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -67,7 +66,7 @@ class Mover:
             return None
         folder, moved = self._peers.fill(source), self._peers.moved
         shown, text = source.partition("?")[0], f"{moved['home']} bytes from home, {moved['peers']} from other nodes"
-        print(f"windrow: node {self.share.place} has {shown}; in all {text}", file=sys.stderr, flush=True)
+        _log(f"node {self.share.place} has {shown}; in all {text}")
         is_file = "://" not in source and os.path.isfile(source)
         return None if folder is None else str(folder / os.path.basename(source) if is_file else folder)
 
@@ -141,6 +140,10 @@ def _own_address(share: Share) -> str:
         return facing(found[1])
 
 
+def _log(text: str) -> None:
+    os.write(2, f"windrow: {text}\n".encode(errors="replace"))  # at once: all nodes write to the output of the job
+
+
 def _is_worth_it(source: str) -> bool:
     return "://" in source or os.path.isdir(source) or os.path.getsize(source) >= SMALL_BYTES
 
@@ -150,6 +153,6 @@ def begin(share: Share, tell: Tell) -> list[Mover]:
     try:
         return [(SbcastMover if share.how == SBCAST else Mover)(share, tell)]
     except (OSError, OutsideError, ValueError) as error:
-        print(f"windrow: this node shares no data with others: {error}", file=sys.stderr, flush=True)
+        _log(f"node {share.place} shares no data with others: {error}")
         tell([None])
         return []
