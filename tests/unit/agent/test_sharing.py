@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.examples import some
 from tests.unit.agent.jobs import Run, shell
 from tests.unit.agent.test_nodes import cluster  # noqa: F401  (a fixture)
 
@@ -47,7 +48,7 @@ def moved(printed: str) -> tuple[int, int]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("share", ["peer", ""])
+@pytest.mark.parametrize("share", some("peer", ""))
 def test_what_many_tasks_read_crosses_once(cluster: Run, work: Path, share: str) -> None:  # noqa: F811
     code, printed = cluster.run(*readers(work), nodes=3, scratch=str(work.parent / "disk"), share=share)
     assert (code, sorted(cluster.finished())) == (0, list(range(6)))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from windrow.app.queues import open_queue
-from windrow.app.settings import find_settings, read_settings, site_fields
+from windrow.app.settings import data_table, find_settings, read_settings, site_fields
 from windrow.errors import InputError, UserError
 from windrow.queues.local.queue import LocalQueue
 
@@ -122,3 +122,17 @@ def test_sites_that_share_files(tmp_path: Path) -> None:
     assert [site_fields(name, tables).get("files", "") for name in tables] == ["west", "west", "", ""]
     assert site_fields("west", tables)["speed"] == 2.0
     assert site_fields("other", tables) == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ('scratch = "/tmp"\nshare = "torrent"', "share of .data. is 'torrent'"),
+        ('share = "peer"', "share of .data. needs scratch"),
+        ("share = 3", "takes limit, folder, scratch, keep and share"),
+    ],
+)
+def test_a_bad_way_to_share_is_refused(tmp_path: Path, text: str, why: str) -> None:
+    with pytest.raises(InputError, match=why):
+        data_table(write(tmp_path, f"[data]\n{text}\n"))
+    assert data_table(write(tmp_path, '[data]\nshare = "copy"\n')) == {"share": "copy"}
