@@ -49,6 +49,7 @@ def test_the_command_runs_from_end_to_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(zhang, "_QUICK_TIMES", 1)
+    monkeypatch.setattr(zhang, "_QUICK_DAYS", 10)
     out = tmp_path / "out"
     arguments = ["reproduce", "zhang", "--data", str(tmp_path), "--out", str(out), "--workers", "1"]
     assert main(arguments) == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -86,3 +87,16 @@ def test_a_campaign_file_replays_a_log_as_in_the_thesis(tmp_path: Path) -> None:
     (tmp_path / "c.toml").write_text(f'submit = [600]\nstrategies = ["glume"]\n{tables}')
     [part] = read_campaign(tmp_path / "c.toml").parts
     assert [type(log) for log in part.campaign.logs] == [ThesisLog]
+
+
+@pytest.mark.slow
+def test_imports_by_their_look_are_those_of_the_parser() -> None:
+    for source in sorted((code._ROOT / "windrow").rglob("*.py")):
+        name = ".".join(source.relative_to(code._ROOT).with_suffix("").parts).removesuffix(".__init__")
+        named: set[str] = set()
+        for node in ast.walk(ast.parse(source.read_bytes())):
+            if isinstance(node, ast.Import):
+                named.update(alias.name for alias in node.names)
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                named.update([node.module, *(f"{node.module}.{alias.name}" for alias in node.names)])
+        assert {one for one in named if one.split(".")[0] == "windrow"} <= set(code._imports(name)), name

@@ -4,8 +4,8 @@ Law: imports are read from the source, wherever they stand in it, so nothing nee
 no other imports changes no digest. A module's table is the file of its name beside it (`files.table_beside`).
 """
 
-import ast
 import hashlib
+import re
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
@@ -13,6 +13,10 @@ from pathlib import Path
 import windrow
 
 _ROOT = Path(windrow.__file__).parent.parent
+# By its look, which takes a thirtieth of the time of parsing; a test compares the two.
+_IMPORT = re.compile(
+    r"^[ \t]*(?:import (windrow[\w.]*)|from (windrow[\w.]*) import (?:\(([^)]*)\)|(.*)))", re.MULTILINE
+)
 
 
 @cache
@@ -43,11 +47,9 @@ def import_closure(modules: Iterable[str]) -> set[str]:
 def _imports(name: str) -> list[str]:
     """What a module's imports name; of `from a import b`, both `a` and `a.b`, which need not be a module."""
     found = []
-    for node in ast.walk(ast.parse(_source(name).read_bytes())):
-        if isinstance(node, ast.Import):
-            found += [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            found += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+    for plain, module, several, few in _IMPORT.findall(_source(name).read_text("utf-8")):
+        names = re.sub(r"#.*| as \w+", "", several or few).split(",")
+        found += [plain or module, *(f"{module}.{one.strip()}" for one in names if one.strip())]
     return found
 
 
