@@ -175,3 +175,31 @@ def test_a_reader_on_another_node_gets_the_file_through_the_shared_folder(cluste
     assert starts[2][0] != starts[0][0]
     assert files(work) == ["in", "mid", "out1", "out2"]
     wait_until(lambda: left(work) == [])
+
+
+@pytest.mark.slow
+def test_without_namespaces_a_folder_of_links_does(run: Run, work: Path) -> None:
+    """No nsenter is found: relative names lead to the node's disk; a command with whole names runs on shared files."""
+    (work.parent / "bin").mkdir()
+    (work.parent / "bin" / "cat").symlink_to("/bin/cat")
+    run.extra_env["PATH"] = str(work.parent / "bin")
+    (work / "tool").write_text("#!/bin/sh\ncat in\n")
+    (work / "tool").chmod(0o755)
+    whole = shell(
+        2, f"cat {work}/mid > {work}/whole", inputs=("mid",), outputs=("whole",), parents=(0,), workdir=str(work)
+    )
+    first = shell(
+        0,
+        "./tool > mid; echo x > undeclared",
+        inputs=("in",),
+        outputs=("mid",),
+        local=("mid",),
+        children=(1, 2),
+        workdir=str(work),
+    )
+    code, printed = run.run(first, chain(work)[1], whole, **scratch(work))
+    assert (code, printed) == (0, "")
+    assert sorted(run.finished()) == [0, 1, 2]
+    assert files(work) == ["in", "mid", "out", "tool", "whole"]
+    assert (work / "whole").read_text() == "in\n"
+    assert left(work) == []
