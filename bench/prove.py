@@ -350,6 +350,11 @@ def said_by(script: str, what: str) -> Section:
 
 PEERS: tuple[Row, ...] = (
     (
+        "volumes: mounts, extracts, and agents killed beside volumes with and without replicas",
+        ("tests/unit/agent/test_mounts.py", "tests/unit/app/test_volumes.py"),
+        {"WINDROW_FULL": "1"},
+    ),
+    (
         "12,000 requests to the server of a node: unsigned, replayed, expired, of another run, escaping, malformed",
         ("tests/unit/agent/test_peer_fuzz.py",),
         {"WINDROW_FULL": "1"},

@@ -141,7 +141,7 @@ class NodeData:
             return self._bring(volumes, self.commit([path for path in order.inputs if path in self._made]))
         view = self.view
         view.ready(path for path in (*order.inputs, *order.outputs) if view.covers(path))
-        return self._bring(volumes | {path: view.inside(path) for path in order.inputs if view.covers(path)}, Move(0))
+        return self._bring({path: view.inside(path) for path in order.inputs if view.covers(path)} | volumes, Move(0))
 
     def _bring(self, targets: Mapping[str, str], move: Move) -> Move:
         """Let each of these come to its target, if it is not on this node; the move waits for them, too."""

@@ -52,9 +52,9 @@ def test_what_only_a_lost_volume_held_is_made_again(order: RunRequest, tmp_path:
 
 
 REPLICAS = """
-volumes: { work: { scratch: 1MB, replicas: RULE } }
+volumes: { work: { scratch: 1MB, replicas: RULE }, db: { from: db, size: 1MB } }
 tasks:
-  - { id: a, command: "echo $PPID; echo x > $WINDROW_VOLUME_WORK/x", mounts: [work], runtime: 1s }
+  - { id: a, command: "cp $WINDROW_VOLUME_DB/x $WINDROW_VOLUME_WORK/x", mounts: [work, db], runtime: 1s }
   - { id: b, command: "echo y >> $WINDROW_VOLUME_WORK/x", mounts: [work], after: a, runtime: 1s }
   - id: c
     command: |
@@ -74,6 +74,8 @@ def test_tasks_run_again_from_the_last_replica_of_a_lost_volume(
 ) -> None:
     """The agent is killed while c runs, and with it goes what is on its node."""
     node = tmp_path_factory.mktemp("node")
+    (tmp_path / "db").mkdir()
+    (tmp_path / "db" / "x").write_text("x\n")
     order.workflow.write_text(REPLICAS.replace("RULE", rule).replace("NODE", str(node)))
     paths = start_run(prepare(replace(order, scratch=str(node))))
     with managed(paths) as manager:
