@@ -8,65 +8,24 @@ whichever volume, and go first whenever one of those needs it, those of the volu
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable
-from dataclasses import dataclass, field
 
 from windrow.model.volume import POLICIES
 
 LRU, MRU = POLICIES
-
 Block = Hashable
 """What names a block of a volume."""
-
-
-@dataclass
-class _Kept:
-    """Blocks with their sizes, from the one used longest ago to the one used last."""
-
-    sizes: dict[Block, int] = field(default_factory=dict)
-    total: int = 0
-
-    def add(self, block: Block, size: int) -> None:
-        self.sizes[block] = size
-        self.total += size
-
-    def remove(self, block: Block) -> Block:
-        self.total -= self.sizes.pop(block)
-        return block
-
-
-@dataclass
-class _Volume:
-    guaranteed: int
-    policy: str
-    primary: _Kept = field(default_factory=_Kept)
-    secondary: _Kept = field(default_factory=_Kept)
-
-    def give_up(self, kept: _Kept) -> Block:
-        return kept.remove(next(reversed(kept.sizes)) if self.policy == MRU else next(iter(kept.sizes)))
 
 
 class CacheIndex:
     """Which blocks are here, and which go when others come."""
 
     def __init__(self, capacity: int) -> None:
-        self.capacity = capacity
-        self._volumes: dict[str, _Volume] = {}
-
-    @property
-    def primary(self) -> int:
-        """Bytes of primary blocks."""
-        return sum(volume.primary.total for volume in self._volumes.values())
-
-    @property
-    def used(self) -> int:
-        """Bytes of all blocks."""
-        return self.primary + sum(volume.secondary.total for volume in self._volumes.values())
-
-    @property
-    def guaranteed(self) -> int:
-        """Bytes that volumes have been promised."""
-        return sum(volume.guaranteed for volume in self._volumes.values())
+        self.capacity, self.used, self.guaranteed = capacity, 0, 0
+        self._volumes: dict[str, tuple[int, str]] = {}  # guaranteed bytes and policy
+        self._kept: dict[tuple[str, bool], dict[Block, int]] = {}  # sizes, from the one used longest ago to the last
+        self._primary: Counter[str] = Counter()
 
     def __contains__(self, name: str) -> bool:
         return name in self._volumes
@@ -76,12 +35,14 @@ class CacheIndex:
         if name not in self._volumes:
             if self.guaranteed + guaranteed > self.capacity:
                 return False
-            self._volumes[name] = _Volume(guaranteed, policy)
+            self._volumes[name] = guaranteed, policy
+            self.guaranteed += guaranteed
+            self._kept.update({(name, True): {}, (name, False): {}})
         return True
 
     def use(self, name: str, block: Block) -> bool:
         """Whether the block is here; if so, it is the one used last."""
-        for kept in (self._volumes[name].primary.sizes, self._volumes[name].secondary.sizes):
+        for kept in (self._kept[name, True], self._kept[name, False]):
             if block in kept:
                 kept[block] = kept.pop(block)
                 return True
@@ -89,15 +50,24 @@ class CacheIndex:
 
     def put(self, name: str, block: Block, size: int, *, is_primary: bool) -> list[tuple[str, Block]] | None:
         """Keep a block that is not here, or was only as a secondary one. What goes for it; None: there is no room."""
-        volume, gone = self._volumes[name], list[tuple[str, Block]]()
-        if size > (volume.guaranteed if is_primary else self.capacity - self.primary):
+        guaranteed, gone = self._volumes[name][0], list[tuple[str, Block]]()
+        if size > (guaranteed if is_primary else self.capacity - sum(self._primary.values())):
             return None
-        if block in volume.secondary.sizes:
-            volume.secondary.remove(block)
-        while is_primary and volume.primary.total + size > volume.guaranteed:
-            gone.append((name, volume.give_up(volume.primary)))
-        for other, each in ((name, volume), *self._volumes.items()):
-            while self.used + size > self.capacity and each.secondary.sizes:
-                gone.append((other, each.give_up(each.secondary)))
-        (volume.primary if is_primary else volume.secondary).add(block, size)
+        self.used -= self._kept[name, False].pop(block, 0)
+        while is_primary and self._primary[name] + size > guaranteed:
+            gone.append((name, self._give_up(name, is_primary=True)))
+        for other in (name, *self._volumes):
+            while self.used + size > self.capacity and self._kept[other, False]:
+                gone.append((other, self._give_up(other, is_primary=False)))
+        self._kept[name, is_primary][block] = size
+        self.used += size
+        self._primary[name] += size if is_primary else 0
         return gone
+
+    def _give_up(self, name: str, *, is_primary: bool) -> Block:
+        kept = self._kept[name, is_primary]
+        block = next(reversed(kept)) if self._volumes[name][1] == MRU else next(iter(kept))
+        size = kept.pop(block)
+        self.used -= size
+        self._primary[name] -= size if is_primary else 0
+        return block
