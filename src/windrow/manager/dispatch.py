@@ -272,6 +272,8 @@ class Dispatch:
         names: dict[str, Any] = {
             name: tuple(map(moved, getattr(spec, name))) for name in ("inputs", "outputs", "shared")
         }
+        names["mounts"] = tuple(m._replace(before=moved(m.before), after=moved(m.after)) for m in spec.mounts)
+        names["extracts"] = tuple((volume, inside, moved(kept)) for volume, inside, kept in spec.extracts)
         return replace(spec, workdir=moved(spec.workdir), **names)
 
     def _commit(self, core: Core, task: int, place: str) -> str:
