@@ -78,7 +78,7 @@ class LocalFiles:
         here = node if self._specs[task].may_be_local else None
         away = [path for path in self._inputs.get(task, ()) if self._at.get(path, here) != here]
         self._leaving.update(away)
-        return not away
+        return not away and not self.why_lost(task)
 
     def why_lost(self, task: int) -> str:
         """Why something that the task reads cannot be had any more; empty: it can."""

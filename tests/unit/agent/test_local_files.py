@@ -58,6 +58,7 @@ def test_what_a_reader_needs_that_leaves_is_committed_or_lost() -> None:
     one.committed("/w/x", "disk full", 12.0)
     assert one.is_done
     assert one.local.why_lost(1) == "disk full"
+    assert not one.local.is_ready(1, 0)
     other = core()
     other.local.lose(0, "node n was lost")
     other.drain("node n was lost", 11.0)
