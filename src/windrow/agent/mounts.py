@@ -26,13 +26,11 @@ if TYPE_CHECKING:
 
 _NEWNS, _NEWUSER = 0x00020000, 0x10000000
 _RDONLY, _REMOUNT, _BIND, _REC, _SLAVE = 1, 32, 4096, 16384, 1 << 19
-BIND = _BIND | _REC
-"""Bind a folder, with what is mounted in it."""
+BIND = _BIND | _REC  # a folder, with what is mounted in it
 _DETACH = 2
 _KEPT_FLAGS = 2 | 4 | 8 | 1024 | 2048 | (1 << 21)  # nosuid, nodev, noexec, noatime, nodiratime, relatime
 _ENTRIES_MAX = 500
-CANNOT = 125
-"""The exit code where the volumes cannot be mounted."""
+CANNOT = 125  # the exit code where volumes cannot be mounted
 
 
 def command_for(order: Order, written: Mapping[str, str]) -> tuple[tuple[str, ...], dict[str, str]]:

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from windrow.app.execute import Prepared
     from windrow.model.runnable import Runnable
 
-RATES = Rates(home=100e6, disk=200e6)
-"""How fast they are filled, until it is learned."""
+RATES = Rates(home=100e6, disk=200e6)  # how fast they are filled, until it is learned
 
 
 def told_volumes(used: Sequence[VolumeUse], where: str = "") -> list[str]:

@@ -61,8 +61,7 @@ class Manager:
     """When tasks that run get copies."""
     moving: Moving | None = None
     copying: Copying | None = None
-    _volume_lost: bool = False
-    """Whether a task found that what it needs of a volume is gone."""
+    _volume_lost: bool = False  # whether a task found that what it needs of a volume is gone
     _queue_words: dict[str, object] = field(default_factory=lambda: {"reasons": {}, "trouble": ""})
 
     def __post_init__(self) -> None:

@@ -33,10 +33,7 @@ class Rates(NamedTuple):
 
 
 def moves(workflow: Workflow, scope: str) -> tuple[Floats, Floats, Floats, int]:
-    """What each task moves over the link itself, what is fetched for it and others, what is near; and all that crosses.
-
-    In bytes.
-    """
+    """Bytes that each task moves over the link itself, that are fetched for it and others, that are near; and all."""
     is_local, is_cached = SCOPES[scope]
     found, _ = roles(workflow)
     sizes = np.array([file.size_bytes for file in workflow.files], dtype=np.float64)

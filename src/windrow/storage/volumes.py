@@ -37,15 +37,10 @@ def node_bytes(mounts: Sequence[VolumeMount]) -> int:
 
 
 def is_backup(name: str, local: Container[str], due: Container[str]) -> bool:
-    """Whether this is what a task left in a scratch volume of which all that came later is on nodes alone.
-
-    `due`: of these files nothing reads any more.
-    """
+    """Whether all that came after this in a scratch volume is on nodes alone, and read: not among what is `due`."""
     volume, _, place = name.rpartition(".")
     while f"/{FOLDER}/" in f"/{volume}" and place.isdigit():
         place = str(int(place) + 1)
-        if (later := f"{volume}.{place}") not in local:
-            return False
-        if later not in due:
-            return True
+        if (later := f"{volume}.{place}") not in local or later not in due:
+            return later in local
     return False

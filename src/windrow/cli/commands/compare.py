@@ -76,7 +76,8 @@ def run(args: argparse.Namespace) -> None:
     scenario = shared.read_scenario(args)
     times = _times(args, scenario)
     if args.data:
-        return _show_data(args, scenario, times, strategies)
+        _show_data(args, scenario, times, strategies)
+        return
     with counting("comparing") as tell:
         comparison = compare_in(scenario, times, strategies, tell)
     lines = shared.words(scenario, args)
@@ -86,7 +87,6 @@ def run(args: argparse.Namespace) -> None:
         terminal.print_json(_as_json(comparison, args))
     else:
         _show(comparison, lines, args.html)
-    return None
 
 
 def _show_data(args: argparse.Namespace, scenario: Scenario, times: list[int], strategies: list[str] | None) -> None:
@@ -95,22 +95,18 @@ def _show_data(args: argparse.Namespace, scenario: Scenario, times: list[int], s
     from windrow.storage.staging import SCOPES, Rates, with_moves
 
     if not any(file.size_bytes for file in scenario.workflow.files):
-        raise UserError(
-            f"no file of {args.workflow} has a size, so there is nothing to compare; give sizes, see files:"
-        )
+        raise UserError(f"no file of {args.workflow} has a size, so nothing can be compared; give sizes under files:")
     rates, slots = Rates(args.home_rate, args.disk_rate), scenario.log.machine_nodes * scenario.shape.cores
     found: list[tuple[str, int, Comparison]] = []
     for scope in SCOPES:
         workflow, home_bytes = with_moves(scenario.workflow, rates, scope, slots)
         with counting(f"comparing {scope}") as tell:
             found.append((scope, home_bytes, compare_in(replace(scenario, workflow=workflow), times, strategies, tell)))
+    rows = [{"scope": scope, "home_bytes": size, "strategies": one.summaries()} for scope, size, one in found]
     if args.json:
-        rows = [{"scope": s, "home_bytes": size, "strategies": one.summaries()} for s, size, one in found]
         return terminal.print_json({**shared.facts(scenario, args), "times_s": times, "data": rows})
-    cells = [
-        [scope, format_size(size), *(format_duration(s["makespan_s_mean"]) for s in one.summaries())]
-        for scope, size, one in found
-    ]
+    spans = [[format_duration(s["makespan_s_mean"]) for s in one.summaries()] for _, _, one in found]
+    cells = [[scope, format_size(size), *span] for (scope, size, _), span in zip(found, spans, strict=True)]
     heads = ["data", "over the link", *(f"makespan {name}" for name in found[0][2].strategies)]
     return terminal.show(terminal.text(*shared.words(scenario, args)), terminal.table(heads, cells))
 

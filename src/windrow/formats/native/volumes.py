@@ -26,8 +26,7 @@ if TYPE_CHECKING:
 _SYSTEM = ("/proc", "/sys", "/dev")
 
 
-Use = tuple[int, str, "VolumeForm"]
-"""A task that mounts a volume, where, and what is said of that."""
+Use = tuple[int, str, "VolumeForm"]  # a task that mounts a volume, where, and what is said of that
 
 
 class Volumes:
