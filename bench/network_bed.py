@@ -218,8 +218,9 @@ def be_home() -> None:
                 Path("/mnt", name).write_bytes(os.urandom(size))
             tell(True)
         else:
-            tell(HomeHandler.crossed)
-            HomeHandler.crossed = 0
+            with HomeHandler.lock:  # before it is told: what is asked next may come at once
+                crossed, HomeHandler.crossed = HomeHandler.crossed, 0
+            tell(crossed)
 
 
 class MemberProcess:
