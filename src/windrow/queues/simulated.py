@@ -90,6 +90,8 @@ class SimulatedQueue:
     late_s: int = 10
     late: Counter[str] = field(default_factory=Counter)
     """How often that happened, by tag: there may be as many jobs more of each."""
+    again: Counter[str] = field(default_factory=Counter)
+    """How often a job was taken when all before it of its tag were over and forgotten: none could find them."""
     holds: Callable[[str], bool] = lambda _: False
     now_s: int = field(init=False)
     """The virtual time."""
@@ -253,6 +255,8 @@ class SimulatedQueue:
     def _take(self, specs: Sequence[JobSpec]) -> list[str]:
         ids = []
         for spec in specs:
+            if earlier := [job for job in self.jobs.values() if job.spec.tag == spec.tag]:
+                self.again[spec.tag] += all(job.status.state.is_over and not self._knows(job) for job in earlier)
             ids.append(f"c{len(self.jobs) + 1}")
             status = JobStatus(ids[-1], JobState.WAITING, submitted_s=float(self.now_s), reason="nodes")
             played = self.play(spec)

@@ -4,7 +4,8 @@
 2. A task starts in no job that was given up, nor in two that were not unless it may have copies, nor on a half-written
    file (`World.begins`).
 3. What is finished is never undone without a lost file: no task finishes twice, unless a job that ran it was given up.
-4. One submission a tag, unless one that got no answer arrived after its tag was looked for.
+4. One submission a tag, unless one that got no answer arrived after its tag was looked for, or came and went, and was
+   forgotten by the queue, while a full disk kept the manager from writing it down. No job has two in the journal.
 5. Story equals core: both, and a core that replays the journal, believe the same of every task and job.
 6. Nothing is left at the end: no job in the queue, no unfinished output or draft of a file on disk; and every task is
    done, its outputs whole. 7. Of a run at two places of files, results are at home then, and the other has nothing.
@@ -30,7 +31,16 @@ from windrow.agent.folder import RunFolder
 from windrow.agent.order import absolute
 from windrow.lab.virtual.agents import WHOLE
 from windrow.manager.core import Core
-from windrow.manager.events import Action, Event, FilesGone, TaskFinished, TasksAdded, TaskUndone, is_local
+from windrow.manager.events import (
+    Action,
+    Event,
+    FilesGone,
+    JobSubmitted,
+    TaskFinished,
+    TasksAdded,
+    TaskUndone,
+    is_local,
+)
 from windrow.manager.journal import Record, RunJournal
 from windrow.manager.states import TaskState
 from windrow.manager.story import RunStory
@@ -117,8 +127,10 @@ def finished_in(folder: RunFolder) -> list[tuple[int, int]]:
 
 def check_nothing_twice(world: World, folders: Iterable[RunFolder], records: Iterable[Record]) -> None:
     """Of what was done, nothing was done again; of what was submitted, nothing twice; nothing is in the queue."""
-    twice = {tag: count for tag, count in world.queue.taken.items() if count > 1 + world.queue.late[tag]}
-    if twice:
+    queue, records = world.queue, list(records)
+    twice = {tag: n for tag, n in queue.taken.items() if n > 1 + queue.late[tag] + queue.again[tag]}
+    told = Counter(record.event.job for record in records if isinstance(record.event, JobSubmitted))
+    if twice or (twice := {f"job {job} in the journal": n for job, n in told.items() if n > 1}):
         raise Violation(f"submitted twice: {twice}")
     undone = Counter(r.event.task for r in records if isinstance(r.event, TaskUndone))
     may_be_lost = world.deleted | {Path(path).name for path in world.doubtful}
