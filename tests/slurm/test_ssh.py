@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
 import threading
 from collections.abc import Iterator
 
 import pytest
 from tests.slurm.far import HOST, Account, missing
+from tests.waiting import wait_until
 
 from windrow.errors import UserError
 from windrow.queues.command import Answer
@@ -41,8 +43,13 @@ def test_a_command_runs_there_in_a_login_shell_with_nothing_of_ours(
     assert shown == Answer(255, "/far|a b||x y\nin", "bad\n")
     assert far.user == account.name
     assert far(["sleep", "9"], stdin="", env={}, timeout_s=0.5).code is None
-    threading.Timer(0.3, account.cut).start()
-    assert ask("sleep", "9").code is None  # cut: unknown what became of it
+
+    def cut() -> None:
+        wait_until(lambda: subprocess.run(["pgrep", "-xf", "sleep 8"], check=False).returncode == 0)
+        account.cut()
+
+    threading.Thread(target=cut).start()
+    assert ask("sleep", "8").code is None  # cut: unknown what became of it
     assert ask("echo", "again").out == "again\n"
     far.close()
 

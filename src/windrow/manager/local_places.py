@@ -9,18 +9,19 @@ what that one reads and is gone. A task in another job waits for its maker: unti
 from __future__ import annotations
 
 from collections.abc import Container, Iterable
+from dataclasses import dataclass, field
 
 from windrow.manager import events as e
 from windrow.manager.journal import Record
 from windrow.model import Workflow
 
 
+@dataclass
 class LocalPlaces:
     """The files that are on nodes alone, by name, each with its job."""
 
-    def __init__(self) -> None:
-        self.at: dict[str, int] = {}
-        self._maker: dict[str, int] = {}
+    at: dict[str, int] = field(default_factory=dict)
+    _maker: dict[str, int] = field(default_factory=dict)
 
     def note(self, record: Record) -> None:
         """Take in what happened."""

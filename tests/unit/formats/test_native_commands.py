@@ -41,7 +41,8 @@ def test_a_list_meets_no_shell(tmp_path: Path) -> None:
 
 
 def test_without_bash_the_strictest_sh_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(native_commands, "_bash", lambda: None)
+    monkeypatch.setattr(native_commands, "Path", lambda _: Path("/none"))
+    monkeypatch.setattr("shutil.which", lambda _: None)
     assert step(tmp_path, "command: x").command == ("/bin/sh", "-eu", "-c", "x")
     with pytest.raises(
         InputError, match=r"wf.yaml:3: there is no bash on this machine; install bash, or write shell: sh"

@@ -38,5 +38,6 @@ def test_what_stays_is_read_in_its_job_alone(data: st.DataObject) -> None:
             file = next(file for file in files if file.id == name)
             other = [n for n in makers if n != name and (n.startswith(f"{name}/") or name.startswith(f"{n}/"))]
             asked = file.keep is True or file.stays or any(fnmatchcase(name, pattern) for pattern in keep)
-            expected = bool(readers & job) and readers <= job | done and not asked and not other
+            is_used = bool(readers & job) or (file.keep is False and not readers)
+            expected = is_used and readers <= job | done and not asked and not other
             assert (staying.of([name], job, done.__contains__) == (name,)) == expected
