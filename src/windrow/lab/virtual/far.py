@@ -80,7 +80,10 @@ def transfers(world: World, runnable: Runnable, folder: RunFolder, there: Path) 
     def ask(request: dict[str, Any]) -> dict[str, Any]:
         if world.queue.mood("look") is Mood.DOWN:
             raise QueueError("the place cannot be reached")
-        return serve(there, request)
+        try:
+            return serve(there, request)
+        except OSError as error:  # the porter tells it, and is told on here as a fault of the place
+            raise QueueError(str(error)) from error
 
     mirror = _Mirror(NAME, RunFolder(folder.path / "far" / NAME), ask, str(there), ("agent",))
     return Transfers(Catalogue(paths), {NAME: mirror}, _Mover(world, Path(paths.root), there / "files"))
