@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from windrow.agent.homes import open_home
-from windrow.agent.peers import Member, Peers
+from windrow.agent.peers import Peer, Peers
 
 ROOT = Path(__file__).resolve().parents[1]
 HOME, PORT = "10.77.0.250", 8000
@@ -238,7 +238,7 @@ class MemberProcess:
     def meet(self, cards: list[Any], *only: str) -> object:
         """Know these members; with `only`, take none but these for members with room."""
         assert self.peers is not None
-        members = [Member(*card) for card in cards]
+        members = [Peer(*card) for card in cards]
         self.peers.meet([m if not only or m.name in only else m._replace(room=0) for m in members])
         return True
 

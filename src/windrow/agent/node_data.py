@@ -30,14 +30,14 @@ from windrow.agent.guard import remove_in_the_end
 from windrow.agent.job_file import JobFile
 from windrow.agent.order import Order, absolute
 from windrow.agent.outputs import Outputs, remove
-from windrow.agent.view import View
+from windrow.agent.view import NodeView
 from windrow.errors import OutsideError
 from windrow.model.volume import COPY, SBCAST, VolumeMount
 
 _FINE = Copied()
 
 
-class Plan(NamedTuple):
+class ScratchPlan(NamedTuple):
     """Where a node has its own disk, and for what. `back`: a folder below the root that tasks see as it is."""
 
     scratch: str
@@ -55,7 +55,7 @@ class Plan(NamedTuple):
     home: str = ""
 
 
-def plan_of(folder: RunFolder, job: JobFile, place: int, facing: str = "") -> Plan | None:
+def plan_of(folder: RunFolder, job: JobFile, place: int, facing: str = "") -> ScratchPlan | None:
     """The plan for the node at this place of a job; None where the job has no node-local data.
 
     `facing`: another node, where there are several.
@@ -68,7 +68,7 @@ def plan_of(folder: RunFolder, job: JobFile, place: int, facing: str = "") -> Pl
     nodes, sources = job.nodes if facing else 1, shared_sources(job)
     how = job.share if nodes > 1 and sources else ""
     how = how or COPY if any("://" in source for source in sources) else how
-    where = Plan(job.scratch, root, str(above), run, job.job, place, job.over_below, job.over)
+    where = ScratchPlan(job.scratch, root, str(above), run, job.job, place, job.over_below, job.over)
     return where._replace(share=how, sources=sources, nodes=nodes, facing=facing, home=str(folder.path))
 
 
@@ -81,7 +81,7 @@ def shared_sources(job: JobFile) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*volumes, *(path for path in counts if counts[path] > 1)]))
 
 
-class Move:
+class FileMove:
     """Copies on which something waits. `why` they failed, where they have."""
 
     def __init__(self, waits: int) -> None:
@@ -107,10 +107,10 @@ class Move:
 class NodeData:
     """The node's disk, for one job. OutsideError where it cannot be used."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: ScratchPlan) -> None:
         self._folder, old = _folders(plan)
         try:
-            self.view = View(plan.root, self._folder, plan.back)
+            self.view = NodeView(plan.root, self._folder, plan.back)
             self._carrier = Carrier()
         except OSError as error:
             raise OutsideError(f"scratch {self._folder} cannot be used: {error.strerror or error}") from error
@@ -120,7 +120,7 @@ class NodeData:
         if plan.share:
             self._carrier.say({"share": _share(plan, self._folder)})
         self._here: set[str] = set()
-        self._staging: dict[str, list[Move]] = {}
+        self._staging: dict[str, list[FileMove]] = {}
         self._made: dict[str, Order] = {}  # what is on this node alone, with the order that made it
         self._commits: dict[int, list[Callable[[], None]]] = {}  # by task: one at a time, since they share a folder
         self._remove(old)
@@ -134,16 +134,18 @@ class NodeData:
         """Those of these files that have to come from the shared file system."""
         return tuple(path for path in paths if path not in self._here)
 
-    def stage(self, order: Order) -> Move:
+    def stage(self, order: Order) -> FileMove:
         """Let the files of an order be where it reads them."""
         volumes = {mount.before: self._volume(mount) for mount in _mounts(order) if mount.is_cache}
         if not self.runs_here(order):
             return self._bring(volumes, self.commit([path for path in order.inputs if path in self._made]))
         view = self.view
         view.ready(path for path in (*order.inputs, *order.outputs) if view.covers(path))
-        return self._bring({path: view.inside(path) for path in order.inputs if view.covers(path)} | volumes, Move(0))
+        return self._bring(
+            {path: view.inside(path) for path in order.inputs if view.covers(path)} | volumes, FileMove(0)
+        )
 
-    def _bring(self, targets: Mapping[str, str], move: Move) -> Move:
+    def _bring(self, targets: Mapping[str, str], move: FileMove) -> FileMove:
         """Let each of these come to its target, if it is not on this node; the move waits for them, too."""
         for path, target in targets.items():
             if path not in self._here:
@@ -191,7 +193,7 @@ class NodeData:
         env = {**order.env, "TMPDIR": self.view.temporary}
         return replace(order, workdir=inside(order.workdir), env=env, **names)
 
-    def keep(self, order: Order) -> Move:
+    def keep(self, order: Order) -> FileMove:
         """An order has succeeded in the view: commit its outputs that may not stay."""
         covered = [path for path in dict.fromkeys(order.outputs) if self.view.covers(path)]
         self._here.update(covered)
@@ -202,13 +204,13 @@ class NodeData:
         """Those of its outputs that are on this node alone."""
         return tuple(path for path in order.outputs if path in self._made)
 
-    def commit(self, paths: Iterable[str]) -> Move:
+    def commit(self, paths: Iterable[str]) -> FileMove:
         """Copy these, which were made here, to the shared file system."""
         by_task: dict[int, list[str]] = {}
         for path in paths:
             if path in self._made:
                 by_task.setdefault(self._made[path].task, []).append(path)
-        move = Move(len(by_task))
+        move = FileMove(len(by_task))
         for task, ones in by_task.items():
             queue = self._commits.setdefault(task, [])
             queue.append(partial(self._commit, task, ones, move))
@@ -216,7 +218,7 @@ class NodeData:
                 queue[0]()
         return move
 
-    def _commit(self, task: int, paths: list[str], move: Move) -> None:
+    def _commit(self, task: int, paths: list[str], move: FileMove) -> None:
         paths = [path for path in paths if path in self._made]
         if not paths:
             return self._committed(task, move, _FINE)
@@ -240,7 +242,7 @@ class NodeData:
             return self._committed(task, move, Copied(f"{error.filename}: {error.strerror}", error.errno or 0))
         return self._carrier.copy([(self.view.inside(path), outputs.places[path]) for path in paths], then)
 
-    def _committed(self, task: int, move: Move, copied: Copied) -> None:
+    def _committed(self, task: int, move: FileMove, copied: Copied) -> None:
         move.hear(copied)
         queue = self._commits[task]
         del queue[0]
@@ -280,7 +282,7 @@ def _mounts(order: Order) -> list[VolumeMount]:
     return [VolumeMount(*mount) for mount in order.mounts]
 
 
-def _share(plan: Plan, folder: str) -> Share:
+def _share(plan: ScratchPlan, folder: str) -> Share:
     """What the node's mover has to know. `sbcast` needs one folder on all nodes."""
     where = f"{folder}/shared"
     if plan.share == SBCAST:
@@ -290,7 +292,7 @@ def _share(plan: Plan, folder: str) -> Share:
     return Share(plan.share, plan.run, key, plan.place, plan.nodes, plan.facing, where, plan.sources)
 
 
-def _folders(plan: Plan) -> tuple[str, list[str]]:
+def _folders(plan: ScratchPlan) -> tuple[str, list[str]]:
     """The folder for this job on this node, new and empty; and those that jobs of the run that are over left here."""
     variables = {"TMPDIR": "/tmp", **os.environ}
     base = re.sub(r"\$(\w+)|\$\{(\w+)\}", lambda found: variables.get(found[1] or found[2], found[0]), plan.scratch)

@@ -51,7 +51,7 @@ _CONNECTIONS = 256
 _PEER_STREAMS, _HOME_STREAMS = 4, 3
 
 
-class Member(NamedTuple):
+class Peer(NamedTuple):
     """Who keeps blocks: its name, where its server listens, which server that is, and bytes of room; JSON has it."""
 
     name: str
@@ -101,7 +101,7 @@ class Peers:
         self._index, self._lock, self._adding = CacheIndex(room), threading.Lock(), threading.RLock()
         self._volumes: dict[str, _Volume] = {}
         self._offered: set[str] = set()
-        self._members: dict[str, Member] = {}
+        self._members: dict[str, Peer] = {}
         self._are_met = threading.Event()
         self._lost: set[str] = set()
         self._flights: dict[tuple[str, int, bool], Future[bytes | None]] = {}
@@ -113,7 +113,7 @@ class Peers:
         if host:
             self._door.bind((host, 0))
             self._door.listen(128)
-        self.member = Member(name, host, self._door.getsockname()[1], os.urandom(8).hex(), room)
+        self.member = Peer(name, host, self._door.getsockname()[1], os.urandom(8).hex(), room)
         self._guard = Guard(key, run, self.member.server)
         self._calls: set[socket.socket] = set()
         self._is_closed = False
@@ -134,7 +134,7 @@ class Peers:
 
     # What the agent says
 
-    def meet(self, members: Iterable[Member], lost: Collection[str] = (), *, are_all: bool = True) -> None:
+    def meet(self, members: Iterable[Peer], lost: Collection[str] = (), *, are_all: bool = True) -> None:
         """These are members, and these are lost. Blocks are dealt, once, when all are known."""
         with self._lock:
             self._members.update({member.name: member for member in members})
@@ -305,7 +305,7 @@ class Peers:
 
     # Asking
 
-    def _ask(self, member: Member, volume: str, file: str, begin: int, end: int) -> memoryview | None:
+    def _ask(self, member: Peer, volume: str, file: str, begin: int, end: int) -> memoryview | None:
         """These bytes from another member, in the buffer of this thread; None: it cannot give them. OSError."""
         path = "/".join(["", quote_from_bytes(os.fsencode(volume), safe=""), quote_from_bytes(os.fsencode(file))])
         open_calls: dict[str, socket.socket] = self._own.__dict__

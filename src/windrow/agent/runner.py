@@ -32,7 +32,7 @@ from windrow.files import disk_faults
 from windrow.model.cause import Cause
 
 if TYPE_CHECKING:
-    from windrow.agent.node_data import Move, NodeData
+    from windrow.agent.node_data import FileMove, NodeData
 
 TAIL_BYTES = 2048
 TAIL_LINES = 20
@@ -61,7 +61,7 @@ class _Awaited:
     until: float
     then: Callable[[str | None], None]
     to_start: Order | None
-    move: Move | None = None
+    move: FileMove | None = None
 
     def missing(self) -> str | None:
         """What is not there yet; None: nothing."""
@@ -84,7 +84,7 @@ class Runner:
         self._null = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
         self.data: NodeData | None = None
         """The node's own disk, where the job uses it."""
-        self._commits: list[tuple[str, Move]] = []
+        self._commits: list[tuple[str, FileMove]] = []
 
     def start(self, order: Order) -> None:
         """Start it, at once or when its inputs have shown up. OutsideError if its output file cannot be made."""
@@ -327,7 +327,7 @@ class Runner:
             move = self.data.keep(order)
             self._awaited.append(_Awaited((), inf, partial(self._kept, order, ended, move), None, move))
 
-    def _kept(self, order: Order, ended: Result, move: Move, why: str | None) -> None:
+    def _kept(self, order: Order, ended: Result, move: FileMove, why: str | None) -> None:
         """What an attempt made on this node has left it, as far as it must."""
         assert self.data is not None
         if why is None:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from windrow.agent.carrier import Share
-from windrow.agent.peers import Member, Peers, facing
+from windrow.agent.peers import Peer, Peers, facing
 from windrow.agent.signing import run_key
 from windrow.errors import OutsideError
 from windrow.files import free_bytes
@@ -52,9 +52,7 @@ class Mover:
         """What the mover at this place says; as its card None: it takes no part, or is lost."""
         card = self._cards[place] = what[0]
         are_all = len(self._cards) == self.share.nodes
-        self._peers.meet(
-            [Member(*card)] if isinstance(card, list) else [], [] if card else [str(place)], are_all=are_all
-        )
+        self._peers.meet([Peer(*card)] if isinstance(card, list) else [], [] if card else [str(place)], are_all=are_all)
 
     def bring(self, source: str) -> str | None:
         """Where the source lies on this node; None: it is to be copied. OSError, OutsideError."""

@@ -121,7 +121,7 @@ def _hold(mounts: Sequence[Mount], telling: int, staying: int, *, has_user: bool
         os._exit(0)
 
 
-class View:
+class NodeView:
     """What tasks on this node see below `root`. `folder`, on the node's disk, is for what they write there.
 
     `back`: a folder that they see as it is. OSError where the disk refuses. Without a holder it is a folder of links:

@@ -17,7 +17,7 @@ from tests.waiting import wait_until
 
 from windrow.agent import peers as module
 from windrow.agent.homes import AUTHORIZATION, FolderHome, open_home
-from windrow.agent.peers import Member, Peers, facing
+from windrow.agent.peers import Peer, Peers, facing
 from windrow.agent.signing import run_key
 from windrow.errors import OutsideError, UserError
 
@@ -121,7 +121,7 @@ def test_a_lost_peer_costs_time_only(start: Start, data: Path, monkeypatch: pyte
     monkeypatch.setattr(module, "SILENT_S", 0.3)
     group = start(20, 20, 20, 20)
     with socket.create_server(("127.0.0.1", 0)) as mute:  # one that listens, and never says a word
-        gone = Member("n1", "127.0.0.1", mute.getsockname()[1], "x", 20 * BLOCK)
+        gone = Peer("n1", "127.0.0.1", mute.getsockname()[1], "x", 20 * BLOCK)
         members = [one.member for one in group]
         group[1].close()
         group[2].close()

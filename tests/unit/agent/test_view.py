@@ -23,7 +23,7 @@ root, folder, kind, user = sys.argv[1:5]
 if user != "None":
     os.setgroups([]), os.setgid(int(user)), os.setuid(int(user))
     ctypes.CDLL(None).prctl(4, 1, 0, 0, 0)  # as if this user had started it
-seen = view.View(root, folder, f"{root}/.windrow", is_plain=kind == "links")
+seen = view.NodeView(root, folder, f"{root}/.windrow", is_plain=kind == "links")
 seen.ready([f"{root}/sub/out.txt", f"{root}/data/in.txt"])
 script = "cat data/in.txt plain > sub/out.txt; echo more >> sub/out.txt; echo x > .windrow/told; id -u >> sub/out.txt"
 os.chdir(seen.inside(root))
