@@ -216,7 +216,7 @@ class Dispatch:
                 append_lines(folder.abandoned, lines)
 
     def clean_up(self, core: Core) -> str:
-        """When no job is left: throw away what tasks left that have not finished; what could not be done.
+        """When there is no job: throw away what tasks left that have not finished; what could not be done.
 
         And temporary files that an agent which was given up has made again.
         """

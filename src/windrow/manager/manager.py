@@ -139,6 +139,13 @@ class Manager:
         """
         core = self.core
         self.undo([LostFile(task) for task in tasks if core.is_done(task) or task in core.failed])
+        lost = self._undo_lost()
+        self._act_on_wishes()
+        return lost
+
+    def _undo_lost(self) -> list[LostFile]:
+        """Let the makers of files run again that are gone, and that tasks read which are in no job."""
+        core = self.core
         left = [task for task, job in enumerate(core.job_of) if job is None and not core.is_done(task)]
         is_gone = None
         if self.transfers is not None:
@@ -148,8 +155,16 @@ class Manager:
             is_gone = lambda workdir, name: name not in local and is_gone_from(workdir, name)  # noqa: E731
         lost = lost_files(self.dispatch.runnable, left, core.is_done, is_gone, results=core.is_complete)
         self.undo(lost)
-        self._act_on_wishes()
         return lost
+
+    def make_room(self) -> None:
+        """Before a job is planned within a limit on space, while there is none: only what it counts with is there.
+
+        Agents that were killed left drafts, and an agent deletes what its tasks were the last to read, also where a
+        task of an earlier job that reads it was undone meanwhile.
+        """
+        self.dispatch.clean_up(self.core)
+        self._undo_lost()
 
     def add(self, added: e.TasksAdded) -> None:
         """Add tasks to the run, once however often it is asked. `run_again` or `begin` act upon it.

@@ -195,6 +195,8 @@ class Outpost:
             for outpost in group:
                 outpost.wants_decision = False
             return
+        if core.work.space is not None and not core.jobs:
+            self.run.make_room()
         now = self.run.now_s()
         name, decision, could, absent = self._chosen(now)
         is_stuck = not decision.jobs and bool(decision.why) and could and not sum(at.jobs for at in self.at.group)

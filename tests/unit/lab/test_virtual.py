@@ -26,11 +26,11 @@ from windrow.lab.trial import run_trial
 from windrow.lab.virtual.__main__ import main
 from windrow.lab.virtual.disk import scratch
 from windrow.lab.virtual.drawn import VirtualScenario, braid, play, play_all
-from windrow.lab.virtual.faults import Kind
+from windrow.lab.virtual.faults import Fault, Kind
 from windrow.lab.virtual.shell import VirtualRun
-from windrow.lab.virtual.world import World
+from windrow.lab.virtual.world import BEGIN_S, World, empty_queue
 from windrow.manager import local_places
-from windrow.manager.events import JobsPlanned, TaskFinished
+from windrow.manager.events import JobsPlanned, TaskFailed, TaskFinished, TaskUndone
 from windrow.manager.journal import Record, RunJournal
 from windrow.manager.outpost import Outpost
 from windrow.model import Log
@@ -38,6 +38,7 @@ from windrow.queues.simulated import SimulatedQueue
 from windrow.recipes import generate_log, generate_workflow
 from windrow.sim import Cluster
 from windrow.storage.admission import Admission
+from windrow.storage.demand import SpaceLimit
 from windrow.strategies import Work, whole_seconds
 
 pytestmark = pytest.mark.slow
@@ -151,6 +152,28 @@ def test_drawn_runs_within_a_limit_on_space() -> None:
 def test_runs_within_a_limit_meet_faults_at_some_records(kind: Kind) -> None:
     for record in range(9, 40, 15 if FUZZ < 2 else 1):
         assert not play(replace(small(record, kind, record), lanes=2, levels=3, space=1)).violation
+
+
+def test_what_agents_left_that_were_killed_takes_no_space_of_the_next_job() -> None:
+    """Drafts and halves: the next job may run other tasks first, and would count with their room."""
+    for seed in (66, 141):
+        assert not play(VirtualScenario(seed, lanes=4, levels=4, shape=0.7, faults=2, space=1)).violation
+
+
+def test_within_a_limit_what_is_gone_is_made_again_for_the_next_job() -> None:
+    """No attempt fails for it, though the manager was not started again."""
+    with scratch() as folder:
+        (folder / "work").mkdir()
+        runnable = braid(1, 3, folder / "work", random.Random(1))
+        world = World(empty_queue(1), lambda _: 60)
+        run = VirtualRun(folder / "run", world, runnable, "giant")
+        run.work = Work(runnable.workflow, whole_seconds(runnable.workflow), run.site, space=SpaceLimit(100))
+        world.faults = [Fault(kind, BEGIN_S + 70) for kind in (Kind.FILE, Kind.AGENT)]
+        run.survive()
+        records = run.records()
+        run.close()
+    assert [r.event.task for r in records if isinstance(r.event, TaskUndone)] == [0]
+    assert not [r for r in records if isinstance(r.event, TaskFailed)]
 
 
 def test_a_limit_that_is_passed_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -241,9 +241,9 @@ class World:
                 raise Violation(f"task {task} starts without {path}, which is on no node of {agent.queue_id}")
         if self.limit and not self.was_unseen:
             at_work = (other.loop.at_work for other in self._alive() if other.loop is not None)
-            made = set(order.outputs).union(*at_work)
-            used = sum(size for path, size in self.sizes.items() if path in made or Path(path).exists())
-            if used > self.limit:
+            names = {Path(path).name for path in set(order.outputs).union(*at_work)}
+            names |= {_without_draft(path.name) for path in Path(order.workdir).iterdir()}  # of attempts that died, too
+            if (used := sum(size for path, size in self.sizes.items() if Path(path).name in names)) > self.limit:
                 raise Violation(f"files take {used} of {self.limit} when task {task} starts")
 
     def saves(self, agent: VirtualAgent, order: Order) -> None:
@@ -303,6 +303,12 @@ class World:
         """How the queue takes a call of the manager, who may die before it."""
         self.fate.reach()
         return self.mood(call)
+
+
+def _without_draft(name: str) -> str:
+    """The output whose draft has this name, or the name itself."""
+    hidden = name.removeprefix(".windrow-")
+    return name if hidden == name else hidden.rpartition(".")[0]
 
 
 def content(path: str) -> str | None:
