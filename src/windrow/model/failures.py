@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from windrow.errors import UserError, unknown_name
+from windrow.errors import InputError, UserError, unknown_name
 from windrow.model.duration import parse_duration
 from windrow.model.graph import Ints
 from windrow.model.hazard import Hazard
@@ -95,17 +95,14 @@ class Failures:
         """
         if text == "none":
             return cls()
-        values: dict[str, Any] = {}
-        for part in text.split(","):
-            key, is_given, value = (word.strip() for word in part.partition("="))
-            if key not in _KEYS:
-                raise unknown_name("kind of failure", key, _KEYS)
-            if not is_given or _KEYS[key] in values:
-                raise UserError(f"failures {text!r}: give {key} once, with a value, as in {_EXAMPLE}")
-            values[_KEYS[key]] = _value(text, key, value)
-        if not values.keys() - {"repair_s", "shape", "away_s", "loses"}:
-            raise UserError(f"failures {text!r}: how often does what fail? Give nodes, log or tasks, as in {_EXAMPLE}")
-        return cls(**values, recorded=read(values["log"]) if "log" in values else ())
+        try:
+            values = _values(text)
+            recorded = read(values["log"]) if "log" in values else ()
+            return cls(**values, recorded=recorded)
+        except InputError:
+            raise  # it names its file and line
+        except UserError as error:
+            raise UserError(f"failures {text!r}: {error}") from None
 
     @classmethod
     def of(cls, hazard: Hazard) -> Failures:
@@ -148,7 +145,21 @@ _JOBS = ("again", "lost")
 _KEYS = {name: f"{name}_s" for name in _TIMES} | {name: name for name in (*_NUMBERS, "log")} | {"jobs": "loses"}
 
 
-def _value(text: str, key: str, value: str) -> float | bool | str:
+def _values(text: str) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for part in text.split(","):
+        key, is_given, value = (word.strip() for word in part.partition("="))
+        if key not in _KEYS:
+            raise unknown_name("kind of failure", key, _KEYS)
+        if not is_given or _KEYS[key] in values:
+            raise UserError(f"give {key} once, with a value, as in {_EXAMPLE}")
+        values[_KEYS[key]] = _value(key, value)
+    if not values.keys() - {"repair_s", "shape", "away_s", "loses"}:
+        raise UserError(f"how often does what fail? Give nodes, log or tasks, as in {_EXAMPLE}")
+    return values
+
+
+def _value(key: str, value: str) -> float | bool | str:
     if key == "log":
         return value
     if key == "jobs" and value not in _JOBS:
@@ -158,4 +169,4 @@ def _value(text: str, key: str, value: str) -> float | bool | str:
     try:
         return float(value.removesuffix("%")) / (100 if value.endswith("%") else 1)
     except ValueError:
-        raise UserError(f"failures {text!r}: {value!r} is not a number; {key} is one, as {_NUMBERS[key]}") from None
+        raise UserError(f"{value!r} is not a number; {key} is one, as {_NUMBERS[key]}") from None

@@ -119,7 +119,7 @@ class _Outlook:
     def row(self, note: str) -> Candidate:
         job = self.decision.jobs[0]
         hours = f"{self.node_s / 3600:,.2f} node-hours" + (f", cost {self.price:,.2f}" if self.price else "")
-        hours += f", {1 - self.chance:.1%} risk of a loss" if self.chance < 1 else ""
+        hours += f", {100 * (1 - self.chance):.1f} % risk of a loss" if self.chance < 1 else ""
         words = f"{hours}; {note}".removesuffix("; ")
         numbers = (job.nodes, self.wait_s, job.run_s, job.leeway_s, self.end_s)
         return Candidate(f"at {self.offer.name}", *numbers, words, self.offer.name, self.data_s)

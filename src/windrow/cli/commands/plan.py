@@ -275,12 +275,13 @@ def _site_table(decision: Decision) -> list[RenderableType]:
     return [terminal.table(heads, rows, "lrrrrrl")] if rows else []
 
 
-def _frontier_table(ways: Sequence[Way]) -> list[RenderableType]:
+def _frontier_table(ways: Sequence[Way], unknown: Sequence[str]) -> list[RenderableType]:
     costs = [(f"{way.price:,.2f}", f"{way.node_s / 3600:,.2f}", f"{100 * way.chance:.1f} %") for way in ways]
     rows = [(", ".join(w.sites), format_duration(w.end_s), *cost) for w, cost in zip(ways, costs, strict=True)]
     title = terminal.heading("choices of sites that no other beats in time, cost and chance of no loss")
     heads = ("sites", "all done in", "cost", "node-hours", "no job is lost")
-    return [title, terminal.table(heads, rows, "lrrrr")] if ways else []
+    told = [terminal.text(f"no losses are expected at {', '.join(unknown)}: none are known")] if unknown else []
+    return [title, terminal.table(heads, rows, "lrrrr"), *told] if ways else []
 
 
 def _space_lines(prepared: Prepared, plan: DryRun) -> list[RenderableType]:
@@ -303,7 +304,7 @@ def _show_queue(prepared: Prepared, plan: DryRun, *, explain: bool) -> None:
     workflow, order = prepared.runnable.workflow, prepared.order
     sites = [f"{one.site.name} ({count(one.limits.nodes, 'node')})" for one in prepared.sites]
     where = f"{', '.join(sites)} as {'it is' if len(sites) == 1 else 'they are'} now"
-    head = [f"{workflow.name}: {len(workflow):,} tasks, planned by {order.strategy} for {where}"]
+    head = [f"{workflow.name}: {count(len(workflow), 'task')}, planned by {order.strategy} for {where}"]
     if prepared.guesses:
         guess = format_duration(order.guess_s)
         head.append(f"{prepared.guesses:,} of {len(workflow):,} run times are guesses of {guess} each (--guess)")
@@ -322,7 +323,7 @@ def _show_queue(prepared: Prepared, plan: DryRun, *, explain: bool) -> None:
         terminal.text(*head, *prepared.notes),
         terminal.table((*(("site",) if len(sites) > 1 else ()), *heads), rows, "r"),
         *_site_table(plan.decision),
-        *_frontier_table(plan.frontier),
+        *_frontier_table(plan.frontier, [one.site.name for one in prepared.sites if not one.site.hazard]),
         terminal.text(f"why: {plan.decision.why}", *reasons),
         *_space_lines(prepared, plan),
     )

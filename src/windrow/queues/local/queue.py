@@ -23,6 +23,7 @@ from windrow.errors import UserError, unknown_name
 from windrow.files import free_bytes
 from windrow.model.bounds import COUNT_MAX
 from windrow.model.resources import Counts, NodeShape, is_name
+from windrow.model.wording import count
 from windrow.places import user_folder
 from windrow.queues.local import rendezvous
 from windrow.queues.local.rendezvous import MACHINE, job_id
@@ -189,7 +190,7 @@ class LocalQueue:
     def _words(self, spec: JobSpec) -> str:
         if self.settings.nodes is None:
             return "on this machine" + ("" if spec.walltime_s is None else f", for {spec.walltime_s} s")
-        return f"{spec.nodes} nodes for {spec.walltime_s} s on the local queue in {self._folder}"
+        return f"{count(spec.nodes, 'node')} for {spec.walltime_s} s on the local queue in {self._folder}"
 
     def _by_queue(self, ids: Collection[str]) -> Iterator[tuple[Path, QueueStore, list[int]]]:
         """Folders, stores and numbers of these jobs; what is no id of ours was never here."""
@@ -224,11 +225,11 @@ _CANDIDATE = 0  # jobs in the store count from 1
 
 
 def _checked(counts: Mapping[str, int]) -> Counts:
-    for name, count in counts.items():
+    for name, number in counts.items():
         if not is_name(name):
             raise UserError(f"{name!r} cannot be the name of a resource; use letters, digits and _")
-        if not isinstance(count, int) or isinstance(count, bool) or not 0 <= count <= COUNT_MAX:
-            raise UserError(f"{name} must be a whole number from 0 to {COUNT_MAX:,}, not {count!r}")
+        if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number <= COUNT_MAX:
+            raise UserError(f"{name} must be a whole number from 0 to {COUNT_MAX:,}, not {number!r}")
     return tuple(sorted(counts.items()))
 
 
