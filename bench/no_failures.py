@@ -74,7 +74,7 @@ def run(progress: Progress, *, quick: bool) -> list[WithAndWithout]:
             found = []
             for log, policy in CASES[:2] if quick else CASES:
                 progress.say(f"{log}, {policy}, with and without failures")
-                found.append(_measured(ours, bare, log, policy, 7 if quick else 31))
+                found.append(_measured(ours, bare, log, policy, 7 if quick else 101))
             return found
 
 
