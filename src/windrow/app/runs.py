@@ -292,10 +292,6 @@ class RunView(JournalView[RunJournal]):
         """What forecasters said of the run's jobs."""
         return self._journal.predictions()
 
-    def tag(self, job: int) -> str:
-        """The name of a job in the queue."""
-        return job_tag(self.facts["uid"], job)
-
     @property
     def state(self) -> str:
         """A RunState; or, where another run continues it, `continued by` that one."""

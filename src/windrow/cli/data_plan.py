@@ -16,7 +16,7 @@ _BARS = " ▁▂▃▄▅▆▇█"
 _WIDTH = 60
 
 
-def show_data_plan(args: argparse.Namespace) -> int:
+def show_data_plan(args: argparse.Namespace) -> None:
     """Read, play, print. UserError where nothing is possible."""
     from windrow.formats.environment_file import read_environment
     from windrow.formats.open import read_workflow
@@ -47,7 +47,6 @@ def show_data_plan(args: argparse.Namespace) -> int:
         )
     if chosen is None:
         raise UserError(plan.why)
-    return 0
 
 
 def _bars(plan: DataPlan) -> list[str]:

@@ -144,9 +144,7 @@ def _rows(scenario: Scenario, strategies: Sequence[Strategy], times: Sequence[in
     rows = []
     for at_s in times:
         scenario.warm(cluster, at_s)
-        given: dict[str, Any] = {"terms": scenario.terms, "actual_s": scenario.actual_s(at_s), "work": scenario.work}
-        given |= {"failures": scenario.failures, "seed": scenario.seed, "copies": scenario.copies}
-        given["checkpoints"] = scenario.continued
+        given = scenario.given(at_s)
         for strategy in strategies:
             run = trial_figures(cluster.clone(), scenario.workflow, strategy, **given)
             rows.append({"at_s": at_s, "strategy": strategy.name, **measured(run)})

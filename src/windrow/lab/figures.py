@@ -1,7 +1,7 @@
 """What a trial comes to in figures, without its records: the quick way for campaigns.
 
 Between two decisions everything is compiled (`windrow.kernels.run.trial`); decisions are taken by the very strategies.
-Where the compiled way does not apply, `run_trial` runs the trial, and gives the same figures.
+Where the compiled way does not apply, `recorded_trial` runs the trial, and gives the same figures.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from windrow.kernels.cluster.state import FOREVER
 from windrow.kernels.run import tables as b
 from windrow.kernels.run import trial
 from windrow.kernels.run.requests import submit_job
-from windrow.lab.trial import Additions, Trial, grown, run_trial
+from windrow.lab.trial import Additions, Trial, grown, recorded_trial
 from windrow.manager.figures import attempt_s, attempts, node_time, queue_waits_s, visible_wait_s
 from windrow.manager.states import AttemptState
 from windrow.manager.terms import NO_COPIES, CopyRules, Terms
@@ -94,22 +94,13 @@ def trial_figures(
     copies: CopyRules = NO_COPIES,
     checkpoints: Mapping[int, Checkpoint] | None = None,
 ) -> Figures:
-    """Run the workflow on this cluster from its present time on, as `run_trial` does (give it a clone).
-
-    `failures` beyond those of nodes, which the cluster knows, are drawn from the seed: then the shell runs it, as it
-    does where tasks get `copies`. Kernels know no `checkpoints`.
-    """
-    if failures.in_shell or copies:
-        from windrow.lab.virtual.trials import virtual_trial  # noqa: PLC0415  (with all that a real run needs)
-
-        given: dict[str, Any] = {"terms": terms, "actual_s": actual_s, "work": work}
-        return Figures.of(virtual_trial(cluster, strategy, **given, failures=failures, seed=seed, copies=copies))
-    is_plain = terms.patience is None and not checkpoints and work.space is None and len(actual_s) <= _MOST_TASKS
-    if habits_of(strategy) is None or not is_plain:
-        more: dict[str, Any] = {"terms": terms, "actual_s": actual_s, "work": work, "additions": additions}
-        more["checkpoints"] = checkpoints
-        return Figures.of(run_trial(cluster, workflow, strategy, **more))
-    return _Run(cluster, strategy, terms, actual_s, work, additions).figures()
+    """Run the workflow on this cluster from its present time on, as `recorded_trial` does (give it a clone)."""
+    is_plain = terms.patience is None and work.space is None and len(actual_s) <= _MOST_TASKS
+    if is_plain and habits_of(strategy) is not None and not (failures.in_shell or copies or checkpoints):
+        return _Run(cluster, strategy, terms, actual_s, work, additions).figures()
+    given: dict[str, Any] = {"terms": terms, "actual_s": actual_s, "work": work, "additions": additions}
+    given |= {"failures": failures, "seed": seed, "copies": copies, "checkpoints": checkpoints}
+    return Figures.of(recorded_trial(cluster, workflow, strategy, **given))
 
 
 class _Run:

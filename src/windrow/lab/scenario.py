@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from windrow.errors import UserError
-from windrow.lab.trial import Ints, Trial, run_trial
+from windrow.lab.trial import Ints, Trial, recorded_trial
 from windrow.manager.terms import NO_COPIES, CopyRules, Terms
 from windrow.model import Log, NodeShape, Workflow, format_duration
 from windrow.model.checkpoint import Checkpoint
@@ -102,20 +102,15 @@ class Scenario:
         cluster.advance(self.zero_s + at_s)
         return cluster
 
-    def actual_s(self, at_s: int) -> Ints:
-        """What each task takes in a run submitted at that time."""
-        return task_times(self.workflow, self.workflow.name, self.noise, self.seed, at_s)
+    def given(self, at_s: int) -> dict[str, Any]:
+        """What a run that is submitted at that time is given, whatever its strategy."""
+        actual_s = task_times(self.workflow, self.workflow.name, self.noise, self.seed, at_s)
+        run = {"terms": self.terms, "actual_s": actual_s, "work": self.work, "checkpoints": self.continued}
+        return run | {"failures": self.failures, "seed": self.seed, "copies": self.copies}
 
     def trial(self, cluster: Cluster, strategy: Strategy) -> Trial:
         """One run from the cluster's present time on; the cluster moves along (give it a clone)."""
-        actual = self.actual_s(cluster.now_s - self.zero_s)
-        if self.failures.in_shell or self.copies:
-            from windrow.lab.virtual.trials import virtual_trial  # noqa: PLC0415  (with all that a real run needs)
-
-            given: dict[str, Any] = {"terms": self.terms, "actual_s": actual, "work": self.work}
-            return virtual_trial(cluster, strategy, **given, failures=self.failures, seed=self.seed, copies=self.copies)
-        more: dict[str, Any] = {"terms": self.terms, "actual_s": actual, "work": self.work}
-        return run_trial(cluster, self.workflow, strategy, **more, checkpoints=self.checkpoints)
+        return recorded_trial(cluster, self.workflow, strategy, **self.given(cluster.now_s - self.zero_s))
 
 
 def failing(log: Log, failures: Failures, seed: int) -> Ints:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from heapq import heappop, heappush
-from typing import assert_never
+from typing import Any, assert_never
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,11 +25,12 @@ from windrow.manager.journal import Record
 from windrow.manager.space import space_for
 from windrow.manager.states import RunState
 from windrow.manager.story import RunStory
-from windrow.manager.terms import Terms
+from windrow.manager.terms import NO_COPIES, CopyRules, Terms
 from windrow.model import Task, Workflow
 from windrow.model.allocation import Allocation
 from windrow.model.cause import Cause
 from windrow.model.checkpoint import Checkpoint
+from windrow.model.failures import NO_FAILURES, Failures
 from windrow.model.site import Site
 from windrow.records.runnable_file import RunnableRecord
 from windrow.sim.cluster import Cluster, EventKind
@@ -280,6 +281,29 @@ def run_trial(
     driver.checkpoints = checkpoints or {}
     driver.run(core.check if checked else None)
     return trial
+
+
+def recorded_trial(
+    cluster: Cluster,
+    workflow: Workflow,
+    strategy: Strategy,
+    *,
+    failures: Failures = NO_FAILURES,
+    seed: int = 0,
+    copies: CopyRules = NO_COPIES,
+    additions: Additions = (),
+    checkpoints: Mapping[int, Checkpoint] | None = None,
+    **given: Any,
+) -> Trial:
+    """The same, whatever fails: `failures` beyond those of nodes, which the cluster knows, are drawn from the seed.
+
+    Then the shell runs it, as it does where tasks get `copies`; it knows neither additions nor checkpoints.
+    """
+    if failures.in_shell or copies:
+        from windrow.lab.virtual.trials import virtual_trial  # noqa: PLC0415  (with all that a real run needs)
+
+        return virtual_trial(cluster, strategy, failures=failures, seed=seed, copies=copies, **given)
+    return run_trial(cluster, workflow, strategy, additions=additions, checkpoints=checkpoints, **given)
 
 
 def grown(workflow: Workflow, additions: Additions) -> Workflow:

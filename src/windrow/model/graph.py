@@ -61,6 +61,15 @@ class Adjacency:
         """The neighbours of one vertex."""
         return self.index[self.start[vertex] : self.start[vertex + 1]]
 
+    def below(self, vertices: Iterable[int]) -> set[int]:
+        """All that can be reached from these; they themselves only where an edge leads back to them."""
+        found, stack = set[int](), list(vertices)
+        while stack:
+            new = set(self.of(stack.pop()).tolist()) - found
+            found |= new
+            stack += new
+        return found
+
     def degrees(self) -> Ints:
         """How many neighbours each vertex has."""
         return np.diff(self.start)

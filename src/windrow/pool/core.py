@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from windrow.model import NodeShape, Runnable
 from windrow.pool.events import CANCELLED, COMPLETE, FAILED
-from windrow.pool.workflow_state import Guest, WorkflowPast
+from windrow.pool.workflow_state import ServedWorkflow, WorkflowPast
 from windrow.streams import Backfilling, Pool, Start, TaskFinished, TaskLost, WorkflowArrived, WorkflowWithdrawn
 from windrow.streams.selection import Selection
 
@@ -34,11 +34,11 @@ class PoolCore:
     def __init__(self, pool: Pool, shape: NodeShape) -> None:
         """`shape` is what each node has."""
         self.pool = pool
-        self.guests: dict[int, Guest] = {}
+        self.workflows: dict[int, ServedWorkflow] = {}
         self._shape = shape
-        self._ended: list[tuple[Guest, str]] = []
+        self._ended: list[tuple[ServedWorkflow, str]] = []
 
-    def take_ended(self) -> list[tuple[Guest, str]]:
+    def take_ended(self) -> list[tuple[ServedWorkflow, str]]:
         """The workflows that have ended since the last call, and how."""
         ended, self._ended = self._ended, []
         return ended
@@ -47,54 +47,54 @@ class PoolCore:
         self, number: int, runnable: Runnable, at_s: float, past: WorkflowPast | None = None
     ) -> list[PoolAttempt]:
         """A workflow joins. UserError where it asks for more than the pool has; then nothing has changed."""
-        guest = Guest(number, runnable, self._shape, past or WorkflowPast())
-        if guest.left == 0:
-            self._end(guest)
+        served = ServedWorkflow(number, runnable, self._shape, past or WorkflowPast())
+        if served.left == 0:
+            self._end(served)
             return []
-        starts = self.pool.handle(WorkflowArrived(number, guest.rest_workflow(), at_s))
-        self.guests[number] = guest
+        starts = self.pool.handle(WorkflowArrived(number, served.rest_workflow(), at_s))
+        self.workflows[number] = served
         return self._follow(starts)
 
     def finished(self, number: int, task: int, runtime_s: float) -> list[PoolAttempt]:
         """An attempt succeeded."""
-        guest = self.guests[number]
-        guest.finish(task, runtime_s)
-        return self._over(guest, task, runtime_s)
+        served = self.workflows[number]
+        served.finish(task, runtime_s)
+        return self._over(served, task, runtime_s)
 
     def failed(self, number: int, task: int, runtime_s: float) -> list[PoolAttempt]:
         """An attempt failed; ask `is_final` first what comes of it."""
-        guest = self.guests[number]
+        served = self.workflows[number]
         if not self.is_final(number, task):
-            guest.failures[task] = guest.failures.get(task, 0) + 1
+            served.failures[task] = served.failures.get(task, 0) + 1
             return self.lost(number, task)
-        guest.give_up(task)
-        return self._over(guest, task, runtime_s)
+        served.give_up(task)
+        return self._over(served, task, runtime_s)
 
     def is_final(self, number: int, task: int) -> bool:
         """Whether the next failure of this task is the last."""
-        guest = self.guests[number]
-        return guest.failures.get(task, 0) >= guest.runnable.steps[task].retries
+        served = self.workflows[number]
+        return served.failures.get(task, 0) >= served.runnable.steps[task].retries
 
     def lost(self, number: int, task: int) -> list[PoolAttempt]:
         """An attempt is over without a result; the task starts again when its turn comes."""
-        guest = self.guests[number]
-        guest.running.remove(task)
-        if guest.is_withdrawn:
-            return self._leave_if_idle(guest)
-        return self._follow(self.pool.handle(TaskLost(number, guest.place(task))))
+        served = self.workflows[number]
+        served.running.remove(task)
+        if served.is_withdrawn:
+            return self._leave_if_idle(served)
+        return self._follow(self.pool.handle(TaskLost(number, served.place(task))))
 
     def withdraw(self, number: int) -> list[PoolAttempt]:
         """The workflow is to leave. The caller must stop its tasks, and say so with `lost`."""
-        guest = self.guests[number]
-        guest.is_withdrawn = True
-        return self._leave_if_idle(guest)
+        served = self.workflows[number]
+        served.is_withdrawn = True
+        return self._leave_if_idle(served)
 
-    def _over(self, guest: Guest, task: int, runtime_s: float) -> list[PoolAttempt]:
-        if guest.is_withdrawn and guest.left:
-            return self._leave_if_idle(guest)
-        starts = self._tell(guest, task, runtime_s)
-        if guest.left == 0:
-            starts += self._leave(guest)
+    def _over(self, served: ServedWorkflow, task: int, runtime_s: float) -> list[PoolAttempt]:
+        if served.is_withdrawn and served.left:
+            return self._leave_if_idle(served)
+        starts = self._tell(served, task, runtime_s)
+        if served.left == 0:
+            starts += self._leave(served)
         return self._follow(starts)
 
     def _follow(self, starts: Iterable[Start]) -> list[PoolAttempt]:
@@ -103,54 +103,54 @@ class PoolCore:
         queue = deque(starts)
         while queue:
             start = queue.popleft()
-            guest = self.guests.get(start.number)
-            if guest is None or guest.is_withdrawn:  # it has left, or is about to, and takes this along
+            served = self.workflows.get(start.number)
+            if served is None or served.is_withdrawn:  # it has left, or is about to, and takes this along
                 continue
-            task = guest.rest[start.task]
-            if task in guest.blocked:
-                queue.extend(self._tell(guest, task, 0.0))
+            task = served.rest[start.task]
+            if task in served.blocked:
+                queue.extend(self._tell(served, task, 0.0))
                 continue
-            guest.running.add(task)
-            guest.attempts[task] = guest.attempts.get(task, 0) + 1
-            wanted.append(PoolAttempt(start.number, task, guest.attempts[task]))
+            served.running.add(task)
+            served.attempts[task] = served.attempts.get(task, 0) + 1
+            wanted.append(PoolAttempt(start.number, task, served.attempts[task]))
         return wanted
 
-    def _tell(self, guest: Guest, task: int, runtime_s: float) -> list[Start]:
+    def _tell(self, served: ServedWorkflow, task: int, runtime_s: float) -> list[Start]:
         """`streams.Pool` need not hear of the task any more."""
-        guest.unseen -= 1
-        return self.pool.handle(TaskFinished(guest.number, guest.place(task), runtime_s))
+        served.unseen -= 1
+        return self.pool.handle(TaskFinished(served.number, served.place(task), runtime_s))
 
-    def _leave_if_idle(self, guest: Guest) -> list[PoolAttempt]:
-        return [] if guest.running else self._follow(self._leave(guest))
+    def _leave_if_idle(self, served: ServedWorkflow) -> list[PoolAttempt]:
+        return [] if served.running else self._follow(self._leave(served))
 
-    def _leave(self, guest: Guest) -> list[Start]:
+    def _leave(self, served: ServedWorkflow) -> list[Start]:
         """Nothing of the workflow runs, and nothing will."""
-        del self.guests[guest.number]
-        self._end(guest)
-        return self.pool.handle(WorkflowWithdrawn(guest.number)) if guest.unseen else []
+        del self.workflows[served.number]
+        self._end(served)
+        return self.pool.handle(WorkflowWithdrawn(served.number)) if served.unseen else []
 
-    def _end(self, guest: Guest) -> None:
-        outcome = CANCELLED if guest.left else FAILED if guest.given_up else COMPLETE
-        self._ended.append((guest, outcome))
+    def _end(self, served: ServedWorkflow) -> None:
+        outcome = CANCELLED if served.left else FAILED if served.given_up else COMPLETE
+        self._ended.append((served, outcome))
 
 
-def alone_s(guest: Guest, shape: NodeShape, slots: int, selection: Selection) -> float:
+def alone_s(served: ServedWorkflow, shape: NodeShape, slots: int, selection: Selection) -> float:
     """The makespan that a finished workflow would have had alone in a pool of this size, by the times its tasks had.
 
     The same pool code says so; 0 where a task has no run time, for then it cannot be known.
     """
-    if len(guest.took_s) < len(guest.runnable.workflow):
+    if len(served.took_s) < len(served.runnable.workflow):
         return 0.0
     pool, alone = (
         Pool(slots, Backfilling(), selection=selection),
-        Guest(guest.number, guest.runnable, shape, WorkflowPast()),
+        ServedWorkflow(served.number, served.runnable, shape, WorkflowPast()),
     )
     starts = pool.handle(WorkflowArrived(alone.number, alone.rest_workflow(), 0.0))
     running: list[tuple[float, int]] = []
     now_s = 0.0
     while starts or running:
         for start in starts:
-            heapq.heappush(running, (now_s + guest.took_s[start.task], start.task))
+            heapq.heappush(running, (now_s + served.took_s[start.task], start.task))
         now_s, task = heapq.heappop(running)
-        starts = pool.handle(TaskFinished(alone.number, task, guest.took_s[task]))
+        starts = pool.handle(TaskFinished(alone.number, task, served.took_s[task]))
     return now_s

@@ -33,7 +33,7 @@ from windrow.pool.journal import PoolJournal
 from windrow.pool.placement import Placement
 from windrow.pool.settings import PoolSettings, choose
 from windrow.pool.story import PoolStory
-from windrow.pool.workflow_state import Guest, WorkflowPast
+from windrow.pool.workflow_state import ServedWorkflow, WorkflowPast
 from windrow.queues.local.rendezvous import open_door
 from windrow.records.lock import RunLock
 from windrow.streams import find_selection
@@ -81,7 +81,7 @@ class PoolServer:
         self._events: list[e.Event] = []
         self._to_start: list[int] = []
         self._to_stop: list[int] = []
-        self._to_learn: list[Guest] = []
+        self._to_learn: list[ServedWorkflow] = []
         self._to_kill: list[tuple[float, list[int]]] = []
         self._reserved = -1
         self._times: Memory[PastRun] = Memory(RunTimes().record, "run times", say)
@@ -182,7 +182,7 @@ class PoolServer:
         for attempt in attempts:
             self._keys += 1
             self._live[self._keys] = _Live(attempt)
-            self._placement.ask(self._keys, self._core.guests[attempt.number].need(attempt.task))
+            self._placement.ask(self._keys, self._core.workflows[attempt.number].need(attempt.task))
 
     def _ended(self, result: Result) -> None:
         live = self._live.pop(result.task)
@@ -192,7 +192,7 @@ class PoolServer:
         if not result.why:
             self._note(e.PoolTaskFinished(now_s, *attempt, live.begun_s, result.cpu_s, result.peak_bytes))
             self._ask(core.finished(attempt.number, attempt.task, took_s))
-        elif core.guests[attempt.number].is_withdrawn or self._wake.stop_signal is not None:
+        elif core.workflows[attempt.number].is_withdrawn or self._wake.stop_signal is not None:
             self._note(e.PoolTaskLost(now_s, *attempt, f"stopped: {result.why}"))
             self._ask(core.lost(attempt.number, attempt.task))
         else:
@@ -218,8 +218,8 @@ class PoolServer:
         self._ask(self._core.failed(number, task, 0.0))
 
     def _cancel(self, number: int) -> None:
-        guest = self._core.guests.get(number)
-        if guest is None or guest.is_withdrawn:
+        served = self._core.workflows.get(number)
+        if served is None or served.is_withdrawn:
             return
         self._note(e.CancelAsked(self._clock.now(), number))
         keys = [key for key, live in self._live.items() if live.attempt.number == number]
@@ -238,58 +238,58 @@ class PoolServer:
         for key, nodes in self._placement.place():
             live = self._live[key]
             live.nodes = nodes
-            slots = self._core.guests[live.attempt.number].taken[live.attempt.task]
+            slots = self._core.workflows[live.attempt.number].taken[live.attempt.task]
             self._note(e.PoolTaskStarted(now_s, *live.attempt, nodes, slots))
             self._to_start.append(key)
         ended = self._core.take_ended()
-        for guest, outcome in ended:
-            self._note(self._ending(guest, outcome))
+        for served, outcome in ended:
+            self._note(self._ending(served, outcome))
         reserved = self._core.pool.reserved
         if self._events or facts or reserved != self._reserved:
             self._journal.append(self._events, {**(facts or {}), "reserved": reserved})
         self._events, self._reserved = [], reserved
-        self._to_learn += [guest for guest, _ in ended]
+        self._to_learn += [served for served, _ in ended]
 
-    def _ending(self, guest: Guest, outcome: str) -> e.WorkflowEnded:
+    def _ending(self, served: ServedWorkflow, outcome: str) -> e.WorkflowEnded:
         settings, now_s = self._settings, self._clock.now()
-        alone = alone_s(guest, settings.shape, settings.slots, find_selection(settings.selection))
-        self._say(f"workflow {guest.number}, {guest.runnable.workflow.name}: {outcome}")
-        return e.WorkflowEnded(now_s, guest.number, outcome, alone)
+        alone = alone_s(served, settings.shape, settings.slots, find_selection(settings.selection))
+        self._say(f"workflow {served.number}, {served.runnable.workflow.name}: {outcome}")
+        return e.WorkflowEnded(now_s, served.number, outcome, alone)
 
     def _act(self) -> None:
         """Do what the journal says was begun."""
         for key in self._to_start:
             live = self._live[key]
-            guest = self._core.guests[live.attempt.number]
+            served = self._core.workflows[live.attempt.number]
             live.begun_s = self._clock.now()
-            self._crew.start(live.nodes[0], self._order(key, live, guest))
+            self._crew.start(live.nodes[0], self._order(key, live, served))
         if self._to_stop:
             self._crew.stop(self._to_stop, signal.SIGTERM)
             self._to_kill.append((time.monotonic() + _KILL_AFTER_S, self._to_stop))
-        for guest in self._to_learn:  # last: tasks that wait for a slot must not wait for this
-            workflow, now_s = guest.runnable.workflow, self._clock.now()
+        for served in self._to_learn:  # last: tasks that wait for a slot must not wait for this
+            workflow, now_s = served.runnable.workflow, self._clock.now()
             self._times.keep(
                 [
                     PastRun(workflow.name, workflow.kinds[task], took_s, now_s, int(workflow.cores[task]))
-                    for task, took_s in sorted(guest.took_s.items())
+                    for task, took_s in sorted(served.took_s.items())
                 ]
             )
-            if trouble := clean_up(guest.runnable, guest.attempts, guest.took_s.__contains__):
+            if trouble := clean_up(served.runnable, served.attempts, served.took_s.__contains__):
                 self._say(trouble)
         self._to_start, self._to_stop, self._to_learn = [], [], []
         while self._to_kill and self._to_kill[0][0] <= time.monotonic():
             left = [key for key in self._to_kill.pop(0)[1] if key in self._live]
             self._crew.stop(left, signal.SIGKILL)
 
-    def _order(self, key: int, live: _Live, guest: Guest) -> Order:
+    def _order(self, key: int, live: _Live, served: ServedWorkflow) -> Order:
         """Tasks find the variables that they find in a job of `windrow run`, and the mark of this pool."""
         task, attempt = live.attempt.task, live.attempt.attempt
-        spec = task_spec(guest.runnable, task, guest.shared)
+        spec = task_spec(served.runnable, task, served.shared)
         return order_for(
             replace(spec, env={**spec.env, VARIABLE: self._facts["id"]}),
             attempt,
-            run=f"{self._folder.name}/{guest.number}",
-            out=self._folder.out(guest.number) / f"{task}.{attempt}",
+            run=f"{self._folder.name}/{served.number}",
+            out=self._folder.out(served.number) / f"{task}.{attempt}",
             hosts=[self._crew.names[node] for node in live.nodes],
             node=self._settings.shape,
             patience_s=_PATIENCE_S if self._hosts.is_cluster else 0.0,
@@ -301,8 +301,8 @@ class PoolServer:
         self._crew.end(_TERM_S, lambda result: None if result.why else self._ended(result))
         for live in [live for live in self._live.values() if live.nodes]:
             self._note(e.PoolTaskLost(self._clock.now(), *live.attempt, why))
-        for guest, outcome in self._core.take_ended():
-            self._note(self._ending(guest, outcome))
+        for served, outcome in self._core.take_ended():
+            self._note(self._ending(served, outcome))
         self._note(e.PoolClosed(self._clock.now(), why))
         self._journal.append(self._events, {"reserved": 0})
         self._say(f"pool {self._folder.name} is {why}; windrow pool {self._address} continues it")

@@ -5,7 +5,7 @@ just arrived that is all of it. After a restart it is the rest, whose eligible s
 their definition those that the whole would have, so a policy decides as if nothing had happened.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -27,7 +27,7 @@ class WorkflowPast:
     given_up: frozenset[int] = frozenset()
 
 
-class Guest:
+class ServedWorkflow:
     """A workflow that the pool serves. Tasks go by their numbers in the whole workflow."""
 
     def __init__(self, number: int, runnable: Runnable, shape: NodeShape, past: WorkflowPast) -> None:
@@ -44,7 +44,7 @@ class Guest:
         """Of each task: how many of the pool's processors it takes."""
         self.shared = shared_outputs(workflow)
         """Outputs in which several tasks write."""
-        self.blocked = self._below(past.given_up)
+        self.blocked = workflow.children.below(past.given_up)
         out = self.blocked | self.given_up | set(self.took_s)
         self.rest = [task for task in range(len(workflow)) if task not in out]
         """What `streams.Pool` sees: its task i is ours of number rest[i]."""
@@ -85,17 +85,6 @@ class Guest:
         """The task will not be tried again, and what depends on it will never run."""
         self.running.remove(task)
         self.given_up.add(task)
-        fresh = self._below([task]) - self.blocked
+        fresh = self.runnable.workflow.children.below([task]) - self.blocked
         self.blocked |= fresh
         self.left -= 1 + len(fresh)
-
-    def _below(self, tasks: Iterable[int]) -> set[int]:
-        children = self.runnable.workflow.children
-        found: set[int] = set()
-        open_ = list(tasks)
-        while open_:
-            for child in children.of(open_.pop()).tolist():
-                if child not in found:
-                    found.add(child)
-                    open_.append(child)
-        return found

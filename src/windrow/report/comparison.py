@@ -291,8 +291,6 @@ def _table(comparison: Comparison) -> str:
     return table(["strategy", *(column.title for column in shown)], rows) + small
 
 
-def spans(comparison: Comparison) -> tuple[float, float]:
-    """The least and the greatest time that a plot of the spreads has to show."""
-    summaries = comparison.summaries()
-    ends = np.array([[s["makespan_s_p10"], s["makespan_s_mean"], s["makespan_s_p90"]] for s in summaries])
-    return float(ends.min()), float(ends.max())
+def longest_s(comparison: Comparison) -> float:
+    """The greatest time that a plot of the spreads has to show."""
+    return max(s[f"makespan_s_{key}"] for s in comparison.summaries() for key in ("mean", "p90"))

@@ -24,7 +24,7 @@ from windrow.streams.selection import RandomReady, RankedReady, Ready, Selection
 
 
 @dataclass(slots=True)
-class _Guest:
+class _Queued:
     """A workflow in the queue. `reserve` is max(0, target - eligible), renewed whenever its progress changes."""
 
     number: int
@@ -60,7 +60,7 @@ class Pool:
         self._selection = selection
         self._seed = seed
         self._estimates = estimates or Exact()
-        self._guests: dict[int, _Guest] = {}
+        self._workflows: dict[int, _Queued] = {}
         self._queue: list[tuple[tuple[float, int], int]] = []
         self._arrived = 0
 
@@ -72,14 +72,14 @@ class Pool:
             case TaskFinished():
                 self._finish(event)
             case TaskLost():
-                guest = self._guests[event.number]
-                self._release(guest, event.task)
-                guest.ready.add(event.task)
+                queued = self._workflows[event.number]
+                self._release(queued, event.task)
+                queued.ready.add(event.task)
             case WorkflowWithdrawn():
-                guest = self._guests[event.number]
-                for task in sorted(guest.running):
-                    self._release(guest, task)
-                self._leave(guest)
+                queued = self._workflows[event.number]
+                for task in sorted(queued.running):
+                    self._release(queued, task)
+                self._leave(queued)
             case _:
                 assert_never(event)
         return list(self._pass())
@@ -91,53 +91,53 @@ class Pool:
 
     def progress(self, number: int) -> Progress:
         """How far a workflow in the pool is."""
-        return self._guests[number].progress
+        return self._workflows[number].progress
 
     def running(self, number: int) -> list[int]:
         """Its running tasks, ascending."""
-        return sorted(self._guests[number].running)
+        return sorted(self._workflows[number].running)
 
     def _arrive(self, event: WorkflowArrived) -> None:
         workflow = event.workflow
         widest = int(workflow.cores.max())
         if widest > self.slots:
             raise UserError(f"{workflow.name} has a task of {widest} cores, but the pool has {self.slots}")
-        assert event.number not in self._guests, "numbers name workflows"
+        assert event.number not in self._workflows, "numbers name workflows"
         ranks = self._selection(workflow)
         ready = RandomReady(first_draw(self._seed, event.number)) if ranks is None else RankedReady(ranks)
         length = length_s(workflow, self._estimates.runtimes_s(event.number, workflow), self.slots)
         place = (self.policy.place(event.at_s, length), self._arrived)
-        guest = _Guest(event.number, Progress(workflow), ready, place)
+        queued = _Queued(event.number, Progress(workflow), ready, place)
         self._arrived += 1
-        for task in guest.progress.entries():
-            guest.ready.add(task)
-        self._guests[event.number] = guest
+        for task in queued.progress.entries():
+            queued.ready.add(task)
+        self._workflows[event.number] = queued
         insort(self._queue, (place, event.number))
-        self._renew(guest)
+        self._renew(queued)
 
     def _finish(self, event: TaskFinished) -> None:
-        guest = self._guests[event.number]
-        self._release(guest, event.task)
-        guest.took_s[event.task] = event.runtime_s
-        for task in guest.progress.finish(event.task):
-            guest.ready.add(task)
-        if guest.progress.left:
-            self._renew(guest)
+        queued = self._workflows[event.number]
+        self._release(queued, event.task)
+        queued.took_s[event.task] = event.runtime_s
+        for task in queued.progress.finish(event.task):
+            queued.ready.add(task)
+        if queued.progress.left:
+            self._renew(queued)
         else:
-            took_s = [guest.took_s[task] for task in range(len(guest.took_s))]
-            self._estimates.learn(guest.progress.workflow, took_s)
-            self._leave(guest)
+            took_s = [queued.took_s[task] for task in range(len(queued.took_s))]
+            self._estimates.learn(queued.progress.workflow, took_s)
+            self._leave(queued)
 
-    def _renew(self, guest: _Guest) -> None:
-        guest.reserve = max(0, self.policy.target(guest.progress) - guest.progress.eligible)
+    def _renew(self, queued: _Queued) -> None:
+        queued.reserve = max(0, self.policy.target(queued.progress) - queued.progress.eligible)
 
-    def _release(self, guest: _Guest, task: int) -> None:
-        guest.running.remove(task)
-        self.free += guest.progress.cores[task]
+    def _release(self, queued: _Queued, task: int) -> None:
+        queued.running.remove(task)
+        self.free += queued.progress.cores[task]
 
-    def _leave(self, guest: _Guest) -> None:
-        del self._guests[guest.number]
-        self._queue.remove((guest.place, guest.number))
+    def _leave(self, queued: _Queued) -> None:
+        del self._workflows[queued.number]
+        self._queue.remove((queued.place, queued.number))
 
     def _pass(self) -> Iterable[Start]:
         left = self.free
@@ -145,18 +145,18 @@ class Pool:
         for _, number in self._queue:
             if left == 0:
                 break
-            guest = self._guests[number]
-            while guest.ready and left > 0:
-                task = guest.ready.choose()
-                cores = guest.progress.cores[task]
+            queued = self._workflows[number]
+            while queued.ready and left > 0:
+                task = queued.ready.choose()
+                cores = queued.progress.cores[task]
                 if cores > left:  # Rule 2
                     self.reserved += left
                     return
-                guest.ready.take()
-                guest.running.add(task)
+                queued.ready.take()
+                queued.running.add(task)
                 left -= cores
                 self.free -= cores
                 yield Start(number, task)
-            kept = min(left, guest.reserve)
+            kept = min(left, queued.reserve)
             self.reserved += kept
             left -= kept

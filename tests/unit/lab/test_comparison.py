@@ -107,7 +107,7 @@ def test_a_time_alone_gives_the_trial_that_it_gives_among_others() -> None:
 @pytest.mark.slow
 def test_noise_keeps_the_median() -> None:
     tasks = [Task(f"t{i}", 10_000) for i in range(20_000)]
-    drawn = Scenario(Workflow.from_tasks("many", tasks), LOG, noise=0.5).actual_s(3)
+    drawn = Scenario(Workflow.from_tasks("many", tasks), LOG, noise=0.5).given(3)["actual_s"]
     assert np.median(drawn) == pytest.approx(10_000, rel=0.02)
     assert drawn.mean() == pytest.approx(10_000 * np.exp(0.5**2 / 2), rel=0.02)
     assert np.log(drawn).std() == pytest.approx(0.5, rel=0.02)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from dataclasses import replace
 
 import networkx as nx
 import numpy as np
@@ -19,7 +18,7 @@ from windrow.lab.stream.workload import Workload
 from windrow.model import NodeShape, Runnable, Step, Task, Workflow
 from windrow.pool.core import PoolAttempt, PoolCore, alone_s
 from windrow.pool.events import CANCELLED, COMPLETE, FAILED
-from windrow.pool.workflow_state import Guest, WorkflowPast
+from windrow.pool.workflow_state import ServedWorkflow, WorkflowPast
 from windrow.streams import Pool, Progress, find_policy
 from windrow.streams.estimates import length_s
 from windrow.streams.selection import at_random, by_descendants
@@ -112,7 +111,7 @@ def test_whatever_tasks_do_all_rules_hold(
             assert not finished[key]
             running.append(attempt)
         assert sum(int(drawn[a.number].cores[a.task]) for a in running) <= 4
-    ended = {guest.number: outcome for guest, outcome in core.take_ended()}
+    ended = {served.number: outcome for served, outcome in core.take_ended()}
     assert core.pool.free == 4
     assert core.pool.queue == []
     for number, workflow in enumerate(drawn):
@@ -133,9 +132,9 @@ def test_after_a_restart_a_policy_sees_what_it_would_have_seen(workflow: Workflo
         task = data.draw(st.sampled_from(sorted(eligible)))
         took_s[task] = 1.0
         eligible = (eligible - {task}) | set(whole.finish(task))
-    guest = Guest(1, runnable(workflow), SHAPE, WorkflowPast(took_s))
-    rest = Progress(guest.rest_workflow())
-    assert {guest.rest[t] for t in rest.entries()} == eligible
+    served = ServedWorkflow(1, runnable(workflow), SHAPE, WorkflowPast(took_s))
+    rest = Progress(served.rest_workflow())
+    assert {served.rest[t] for t in rest.entries()} == eligible
     assert [size for size in rest.sizes if size] == [size for size in whole.sizes if size]
     assert rest.exact_parallelism == whole.exact_parallelism
 
@@ -151,7 +150,7 @@ def test_a_cancelled_workflow_leaves_and_the_others_do_not_notice(
         if running:
             done = running.pop(0)
             running += core.finished(done.number, done.task, 1.0)
-    left = sorted(core.guests)
+    left = sorted(core.workflows)
     if not left:
         return
     victim = data.draw(st.sampled_from(left))
@@ -166,7 +165,7 @@ def test_a_cancelled_workflow_leaves_and_the_others_do_not_notice(
         done = running.pop(0)
         assert done.number != victim
         running += core.finished(done.number, done.task, 1.0)
-    ended = {guest.number: outcome for guest, outcome in core.take_ended()}
+    ended = {served.number: outcome for served, outcome in core.take_ended()}
     assert ended == {n: CANCELLED if n == victim else COMPLETE for n in range(len(drawn))}
     assert core.pool.free == 4
 
@@ -180,7 +179,7 @@ def test_a_restart_goes_on_counting_failures() -> None:
     assert core.failed(7, 0, 1.0) == [PoolAttempt(7, 0, 5)]
     assert core.is_final(7, 0)
     assert core.failed(7, 0, 1.0) == []
-    assert [(guest.number, outcome) for guest, outcome in core.take_ended()] == [(7, FAILED)]
+    assert [(served.number, outcome) for served, outcome in core.take_ended()] == [(7, FAILED)]
 
 
 def test_a_workflow_that_was_done_before_the_restart_ends_at_once() -> None:
@@ -195,7 +194,7 @@ def test_what_is_larger_than_the_pool_is_refused_and_changes_nothing() -> None:
     for task in (Task("a", 1.0, cores=5), Task("a", 1.0, nodes=3)):
         with pytest.raises(UserError):
             core.arrive(1, runnable(Workflow.from_tasks("wide", [task])), 0.0)
-    assert core.guests == {}
+    assert core.workflows == {}
     assert core.pool.free == 8
     whole_nodes = Workflow.from_tasks("wide", [Task("a", 1.0, nodes=2)])
     assert core.arrive(1, runnable(whole_nodes), 0.0) == [PoolAttempt(1, 0, 1)]
@@ -206,14 +205,14 @@ def test_what_is_larger_than_the_pool_is_refused_and_changes_nothing() -> None:
 @given(workflows(most_cores=1), st.integers(1, 4))
 def test_alone_is_between_the_bounds_of_list_scheduling(workflow: Workflow, slots: int) -> None:
     times = workflow.runtime_s.tolist()
-    guest = Guest(1, runnable(workflow), SHAPE, WorkflowPast(dict(enumerate(times))))
+    served = ServedWorkflow(1, runnable(workflow), SHAPE, WorkflowPast(dict(enumerate(times))))
     longest = max(
         sum(times[v] for v in path)
         for source in graph(workflow)
         for target in graph(workflow)
         for path in ([[source]] if source == target else nx.all_simple_paths(graph(workflow), source, target))
     )
-    alone = alone_s(guest, SHAPE, slots, at_random)
+    alone = alone_s(served, SHAPE, slots, at_random)
     assert length_s(workflow, times, slots) - 1e-9 <= alone
     assert alone <= sum(times) / slots + (slots - 1) / slots * longest + 1e-9  # Graham's bound
 
@@ -223,10 +222,8 @@ def test_alone_by_hand() -> None:
     tasks = [Task("a", 9.0), *(Task(name, 9.0, parents=("a",)) for name in "bc"), Task("d", 9.0, parents=("b",))]
     workflow = Workflow.from_tasks("four", tasks)
     took = {0: 1.0, 1: 2.0, 2: 3.0, 3: 1.0}
-    guest = Guest(1, runnable(workflow), SHAPE, WorkflowPast(took))
-    assert alone_s(guest, SHAPE, 2, by_descendants) == 4.0
-    assert alone_s(guest, SHAPE, 1, by_descendants) == 7.0
-    assert (
-        alone_s(Guest(1, runnable(workflow), SHAPE, replace(WorkflowPast(), took_s={0: 1.0})), SHAPE, 2, at_random)
-        == 0.0
-    )
+    served = ServedWorkflow(1, runnable(workflow), SHAPE, WorkflowPast(took))
+    assert alone_s(served, SHAPE, 2, by_descendants) == 4.0
+    assert alone_s(served, SHAPE, 1, by_descendants) == 7.0
+    begun = ServedWorkflow(1, runnable(workflow), SHAPE, WorkflowPast({0: 1.0}))
+    assert alone_s(begun, SHAPE, 2, at_random) == 0.0

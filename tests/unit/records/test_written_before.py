@@ -23,6 +23,7 @@ from windrow.forecast.runtimes import RunTimes
 from windrow.forecast.waits import History, PastWait
 from windrow.foresight.observed_file import ObservedFile
 from windrow.manager.core import Core
+from windrow.manager.dispatch import job_tag
 from windrow.manager.journal import Record, RunJournal
 from windrow.manager.states import TaskState
 from windrow.manager.terms import Terms
@@ -76,7 +77,7 @@ def test_runs_are_told_and_replayed(old: Path, name: str, state: str, finished: 
     view = RunView(paths)
     assert view.state == state
     assert (view.story.count(TaskState.FINISHED), view.story.count(TaskState.FAILED)) == (finished, failed)
-    assert view.tag(0) == f"windrow-{view.facts['uid']}-0"
+    assert job_tag(view.facts["uid"], 0) == f"windrow-{view.facts['uid']}-0"
     workflow, terms = view.runnable.workflow, Terms()
     core = Core(Work(workflow, whole_seconds(workflow), Site.of(2)), terms)
     journal = RunJournal.open(paths.journal, writable=True)

@@ -8,7 +8,6 @@ from windrow.manager.states import ACTIVE, RunState, TaskState
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
     options.add_run(parser)
 
 

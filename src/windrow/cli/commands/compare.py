@@ -32,7 +32,6 @@ _WIDE = 116  # columns that the whole table may take
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
     shared.add_meanings(parser)
     shared.add_workflow_and_log(parser)
     parser.add_argument("--strategies", metavar="A,B,...", help="which to compare, see below (default: all)")
@@ -171,9 +170,9 @@ def _table(comparison: Comparison, shown: Sequence[Column]) -> Table:
 
 def _spread(comparison: Comparison) -> Text:
     """A line per strategy: a bar over the middle eight tenths of the makespans, `|` the median, `o` the mean."""
-    from windrow.report.comparison import spans, unit_of
+    from windrow.report.comparison import longest_s, unit_of
 
-    unit, (_, high) = unit_of(comparison), spans(comparison)
+    unit, high = unit_of(comparison), longest_s(comparison)
     width = max(map(len, comparison.strategies))
     text = terminal.text(f"{'makespan':<{width}}  ─ 10 to 90 %   | median   o mean\n", style="dim")
     for summary in comparison.summaries():

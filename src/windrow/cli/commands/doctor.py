@@ -7,7 +7,6 @@ from windrow.cli import options, terminal
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
     options.add_on(parser)
     options.add_json(parser, "instead of lines")
 

@@ -8,7 +8,6 @@ from windrow.errors import UserError, printable
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
     parser.add_argument("what", metavar="TASK|JOB", help="a task's id, a job's number, or its id in the queue")
     options.add_of_run(parser)
     parser.add_argument("--all", action="store_true", help="show everything, such as the alternatives considered")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from windrow.cli import options, terminal
 from windrow.cli.arguments import duration_s, node_count
 from windrow.model import NEVER_S, format_duration
+from windrow.model.wording import count
 from windrow.queues.port import QueueError, place_of
 
 if TYPE_CHECKING:
@@ -34,7 +35,6 @@ Reader = Callable[[], Sequence["PastPrediction"]]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
     options.add_on(parser)
     jobs = options.adder(parser.add_argument_group("jobs to predict: each number of nodes with each time"))
     jobs("--nodes N,...", _numbers, help="(default: 1, and a quarter, half, all of them)")
@@ -43,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_json(parser, "instead of tables")
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> None:
     """Open the queue, ask every source, and show the answers."""
     from windrow.app.queues import no_answer, open_queue
     from windrow.app.runs import past_predictions
@@ -52,7 +52,6 @@ def run(args: argparse.Namespace) -> int:
         answer(open_queue(args.on), args, clock=time.time, past=lambda: past_predictions(queue=args.on))
     except QueueError as error:
         raise no_answer(args.on, error) from None
-    return 0
 
 
 def answer(queue: Queue, args: argparse.Namespace, *, clock: Clock, past: Reader = tuple) -> None:
@@ -80,7 +79,7 @@ def _say_at_once(queue: Queue, limits: Limits, *, as_json: bool) -> None:
         terminal.print_json({"queue": queue.name, "starts_at_once": True, "running_jobs": jobs})
         return
 
-    sharing = f"{jobs} running job{'' if jobs == 1 else 's'} to share with" if jobs else "no other jobs are running"
+    sharing = f"{count(jobs, 'running job')} to share with" if jobs else "no other jobs are running"
     words = f"queue: {queue.name}, this machine: {limits.shape}; {sharing}"
     terminal.show(terminal.text(words, "Jobs start at once here, so there is nothing to forecast."))
 

@@ -23,7 +23,6 @@ _LOG_ONLY = ("model", "jobs", "days", "nodes")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
     add = options.adder(parser)
     add("recipe RECIPE", help="a recipe's name, `log`, or `list`")
     add("-o --output FILE", help="where to write: .json[.gz], .yaml (workflow, see below), .swf[.gz] (log)")
@@ -50,10 +49,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     log("--nodes N", arguments.node_count, help="number of nodes (default: the model's own)")
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> None:
     """Make and write, or list."""
     if args.recipe == "list":
-        return _list()
+        _list()
+        return
     from windrow.recipes import WORKFLOW_RECIPES
 
     if args.recipe != "log" and args.recipe not in WORKFLOW_RECIPES:
@@ -61,10 +61,10 @@ def run(args: argparse.Namespace) -> int:
     if not args.output:
         suffix = ".swf.gz" if args.recipe == "log" else ".json"
         raise UserError(f"name the file to write, for example -o {args.recipe}{suffix}")
-    return _log(args) if args.recipe == "log" else _workflow(args)
+    (_log if args.recipe == "log" else _workflow)(args)
 
 
-def _workflow(args: argparse.Namespace) -> int:
+def _workflow(args: argparse.Namespace) -> None:
     from windrow.formats import write_workflow
     from windrow.formats.native.stand_in import write_stand_in
     from windrow.recipes import generate_workflow
@@ -79,10 +79,9 @@ def _workflow(args: argparse.Namespace) -> int:
         (write_stand_in if args.output.endswith(".yaml") else write_workflow)(workflow, args.output)
     size = f"{len(workflow):,} tasks on {workflow.depth:,} levels, {workflow.parents.edges:,} dependencies"
     print(f"{args.output}: {size}, {format_duration(workflow.work_s)} of work")
-    return 0
 
 
-def _log(args: argparse.Namespace) -> int:
+def _log(args: argparse.Namespace) -> None:
     from windrow.formats import write_log
     from windrow.recipes import generate_log
 
@@ -94,7 +93,6 @@ def _log(args: argparse.Namespace) -> int:
         write_log(log, args.output)
     span = format_duration(float(log.submit_s[-1] - log.submit_s[0]))
     print(f"{args.output}: {len(log):,} jobs over {span} on {log.machine_nodes:,} nodes, load {log.load:.2f}")
-    return 0
 
 
 def _refuse(args: argparse.Namespace, names: Iterable[str], what: str) -> None:
@@ -103,7 +101,7 @@ def _refuse(args: argparse.Namespace, names: Iterable[str], what: str) -> None:
         raise UserError(f"{given[0]} is for {what} only, which {args.recipe!r} does not generate; leave it out")
 
 
-def _list() -> int:
+def _list() -> None:
     from windrow.recipes import LOG_MODELS, WORKFLOW_RECIPES
 
     blocks: list[RenderableType] = ["[bold]Workflow recipes[/]: windrow generate RECIPE -o FILE.json"]
@@ -114,7 +112,6 @@ def _list() -> int:
         length = f"{model.jobs:,} jobs" if model.jobs is not None else f"{model.days:g} days"
         blocks.append(_description(model, f"{model.nodes:,} nodes, {length}"))
     terminal.show(*blocks)
-    return 0
 
 
 def _description(what: Recipe | LogModel, size: str) -> RenderableType:

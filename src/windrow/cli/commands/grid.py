@@ -33,7 +33,6 @@ _SHOWN = 30
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
     from windrow.grid.schedulers import EACP, SCHEDULERS
 
     actions = parser.add_subparsers(title="actions", dest="action", metavar="ACTION", required=True)

@@ -36,7 +36,6 @@ _COLUMNS = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
     what = options.adder(parser.add_argument_group("what to do").add_mutually_exclusive_group())
     what("campaign CAMPAIGN", nargs="?", help="a campaign file (.toml): run what is missing")
     words = "write a campaign file with every key explained, or print it where no FILE is named"

@@ -36,7 +36,6 @@ _UNFINISHED = re.compile(r"(?:\x1b(?:\[[0-?]*[ -/]*|[\]P^_X][^\x07\x1b]*\x1b?|[ 
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
     add = options.adder(parser)
     add("task TASK", nargs="?", help="the task's id, as windrow tasks lists it")
     add("-f --follow", action="store_true", help="keep printing until the task has ended")
@@ -45,38 +44,38 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_of_run(parser)
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> None:
     """Find the file and copy it out."""
     from windrow.cli.commands.tasks import task_number
 
     told = options.run_of(args)
     if args.task is None:
-        return _job(told, args)
+        _print(*_of_job(told, args))
+        return
     number = task_number(told, args.task)
     if args.follow:
-        return _follow(told, args, number)
-    attempt = _attempt(told, args, number)
-    if attempt == 0:
+        _follow(told, args, number)
+    elif (attempt := _attempt(told, args, number)) == 0:
         terminal.say(f"{args.task} has not started: {_state(told, number)}")
-        return 0
-    path = _path(told, number, attempt)
-    terminal.say(_head(told, number, attempt, path))
+    else:
+        path = _path(told, number, attempt)
+        _print(_head(told, number, attempt, path), path)
+
+
+def _print(head: str, path: Path) -> None:
+    terminal.say(head)
     if path.exists():
         _copy(path, 0, _printer())
-    return 0
 
 
-def _job(told: RunView, args: argparse.Namespace) -> int:
+def _of_job(told: RunView, args: argparse.Namespace) -> tuple[str, Path]:
     if args.job is None:
         raise UserError("name a task, or a job with --job; windrow tasks lists the tasks")
     if args.job not in told.story.jobs:
         raise UserError(f"{told.paths.name} has no job {args.job}; windrow status lists the jobs")
     folder, inside = told.paths.folder.path, f"jobs/{args.job}/output"
     path = next(folder.glob(f"far/*/{inside}"), folder / inside)
-    terminal.say(f"job {args.job}, {told.story.jobs[args.job].state}: {_printed(path)}")
-    if path.exists():
-        _copy(path, 0, _printer())
-    return 0
+    return f"job {args.job}, {told.story.jobs[args.job].state}: {_printed(path)}", path
 
 
 def _attempt(told: RunView, args: argparse.Namespace, number: int) -> int:
@@ -121,7 +120,7 @@ def _printed(path: Path) -> str:
     return str(path) if path.exists() else f"no output; it would be in {path}"
 
 
-def _follow(told: RunView, args: argparse.Namespace, number: int) -> int:
+def _follow(told: RunView, args: argparse.Namespace, number: int) -> None:
     """Print attempt after attempt until the task has ended, or the run is managed no more."""
     is_one = args.attempt is not None or args.job is not None
     attempt = max(1, _attempt(told, args, number))
@@ -131,11 +130,10 @@ def _follow(told: RunView, args: argparse.Namespace, number: int) -> int:
         terminal.say(_head(told, number, attempt, path))
         _follow_attempt(told, number, attempt, printer)
         if is_one or _is_over(told, number):
-            return 0
+            return
         attempt += 1
     if attempt == 1:
         terminal.say(f"{args.task} has not started: {_state(told, number)}; {told.paths.name} is {told.state}")
-    return 0
 
 
 def _has_started(told: RunView, number: int, attempt: int) -> bool:

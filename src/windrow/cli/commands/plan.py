@@ -40,7 +40,6 @@ _PLOT = 60
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
     shared.add_meanings(parser)
     shared.add_workflow_and_log(parser)
     shared.add_one_run(parser)
@@ -60,15 +59,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_html(output, words=f"with --environment: {options.PAGE}")
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> None:
     """Read, cut, print."""
     if args.environment is not None:
-        return show_data_plan(args)
+        show_data_plan(args)
+        return
     for name in ("html",) if args.on else ("space", "html"):
         if getattr(args, name) is not None:
             raise UserError(f"--{name} needs --environment FILE, which describes the cluster; see windrow plan --help")
     if args.on is not None:
-        return _run_on_queue(args)
+        _run_on_queue(args)
+        return
     args.margin = shared.MARGIN if args.margin is None else args.margin
     from windrow.app.strategies import find_strategy
     from windrow.lab.plan import make_plan
@@ -79,11 +80,10 @@ def run(args: argparse.Namespace) -> int:
         plan = make_plan(scenario, strategy, at_s)
     if args.json:
         terminal.print_json({**shared.facts(scenario, args), "at_s": at_s, **_as_json(plan)})
-        return 0
+        return
     simulated = "planned for a simulated cluster, not for this machine; windrow run -n plans where it would run"
     lines = [simulated, *shared.words(scenario, args)]
     terminal.show(*_blocks(plan, lines, at_s, explain=args.explain))
-    return 0
 
 
 def _as_json(plan: SimulatedPlan) -> dict[str, object]:
@@ -214,7 +214,7 @@ def _timeline(plan: SimulatedPlan) -> Text:
     return text.append(f"{'':<{width}}  0{format_duration(span):>{_PLOT - 1}}")
 
 
-def _run_on_queue(args: argparse.Namespace) -> int:
+def _run_on_queue(args: argparse.Namespace) -> None:
     from windrow.app.execute import RunRequest
 
     for option, value in {"--log": args.log, "--at": args.at_s}.items():
@@ -223,10 +223,10 @@ def _run_on_queue(args: argparse.Namespace) -> int:
     factor = MARGIN if args.margin is None else args.margin
     given = {name: getattr(args, name) for name in ("strategy", "cap", *options.COPIES, *options.SPACE)}
     order = RunRequest(Path(args.workflow), margin=factor, **given, **options.on_of(args.on))
-    return show_order(order, as_json=args.json, explain=args.explain)
+    show_order(order, as_json=args.json, explain=args.explain)
 
 
-def show_order(order: RunRequest, *, as_json: bool, explain: bool = False) -> int:
+def show_order(order: RunRequest, *, as_json: bool, explain: bool = False) -> None:
     """Show what a run by this order would submit now."""
     from windrow.app.dry_run import dry_run
     from windrow.app.execute import prepare
@@ -243,7 +243,6 @@ def show_order(order: RunRequest, *, as_json: bool, explain: bool = False) -> in
         terminal.print_json(_queue_json(prepared, plan))
     else:
         _show_queue(prepared, plan, explain=explain)
-    return 0
 
 
 def _queue_json(prepared: Prepared, plan: DryRun) -> dict[str, object]:

@@ -27,7 +27,6 @@ _SHOWN = 20
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
     from windrow.streams.help_texts import POOL_POLICY_FORMS, SELECTION_MEANINGS
 
     options.add_listings(parser, {"policies": POOL_POLICY_FORMS, "selections": SELECTION_MEANINGS})
@@ -87,7 +86,6 @@ def _detach(folder: PoolFolder, wanted: dict[str, Any]) -> int:
         time.sleep(0.05)
     said = folder.log.read_text(errors="replace").strip().rpartition("\n")[2]
     raise OutsideError(f"pool {folder.name} failed to start; last line of {folder.log}: {said}")
-    return 0
 
 
 def _opened_s(folder: PoolFolder) -> float:
@@ -145,7 +143,7 @@ def _outcome(told: PoolView, number: int) -> str:
     return found.outcome if found is not None else ""
 
 
-def show_status(name: str, *, everything: bool, as_json: bool) -> int:
+def show_status(name: str, *, everything: bool, as_json: bool) -> None:
     """What `windrow status --pool` shows."""
     from windrow.pool import view as tell
     from windrow.pool.folder import find_pool
@@ -155,7 +153,6 @@ def show_status(name: str, *, everything: bool, as_json: bool) -> int:
         terminal.print_json(tell.as_json(told))
     else:
         terminal.show(terminal.text(*_summary(told)), _table(told, None if everything else _SHOWN))
-    return 0
 
 
 def _summary(told: PoolView) -> list[str]:

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
     add = options.adder(parser)
     add("words WHAT", nargs="+", help="a command, after --; `show` and a profile; or a workflow, with --tasks")
     add("--detail HOW", choices=("bytes", "files"), help="bytes (strace) or files (default: bytes where strace works)")

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
     options.add_on(parser)
     add = options.adder(parser)
     add("--nodes N", node_count, 1, help="nodes of the job to predict")

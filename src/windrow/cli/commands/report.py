@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
     options.add_run(parser)
     options.add_html(parser, "-o", "--output", words="the page to write (default: report.html in the run's folder)")
     add = parser.add_argument

@@ -24,7 +24,6 @@ _OPTIONS = ("cap", "policy", "placement", "as_thesis", "data")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
     options.add_listings(parser, {"papers, and our own claims": PAPERS})
     add = options.adder(parser)
     add("paper PAPER", choices=tuple(PAPERS), help="see below")

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
     options.add_run(parser)
     add = options.adder(parser)
     add("--detach", action="store_true", help="return at once; the run continues in the background")

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
     parser.add_argument("tasks", nargs="+", metavar="TASK", help="a task's id; * stands for any characters")
     parser.add_argument("--with-descendants", action="store_true", help="also run all tasks that depend on them")
     options.add_of_run(parser)
@@ -35,7 +34,7 @@ def run(args: argparse.Namespace) -> int:
     workflow, paths = told.runnable.workflow, told.paths
     tasks = _chosen(workflow, args.tasks, paths.name)
     if args.with_descendants:
-        tasks = sorted({*tasks, *_descendants(workflow, tasks)})
+        tasks = sorted({*tasks, *workflow.children.below(tasks)})
     if not standing(told).is_same:
         they_were = "runs tasks as they were (windrow resume applies changes)"
         terminal.say(f"the workflow file has changed; {paths.name} {they_were}")
@@ -63,23 +62,13 @@ def _chosen(workflow: Workflow, names: Sequence[str], run: str) -> list[int]:
     return sorted(found)
 
 
-def _descendants(workflow: Workflow, tasks: Sequence[int]) -> set[int]:
-    found: set[int] = set()
-    stack = list(tasks)
-    while stack:
-        new = set(workflow.children.of(stack.pop()).tolist()) - found
-        found |= new
-        stack += new
-    return found
-
-
 def _was_taken(told: RunView, tasks: Sequence[int]) -> bool:
     """Ask the manager of the run. Returns whether the request was taken before the manager left."""
     from windrow.app.requests import ask_to_retry
 
     workflow, states = told.runnable.workflow, [task.state for task in told.story.tasks]
     in_a_job = (TaskState.SUBMITTED, TaskState.RUNNING)
-    if busy := [task for task in _descendants(workflow, tasks) if states[task] in in_a_job]:
+    if busy := [task for task in workflow.children.below(tasks) if states[task] in in_a_job]:
         raise UserError(
             f"task {workflow.ids[min(busy)]} depends on what is to run again, and is already in a job; "
             f"wait for it, or stop the run first (windrow cancel {told.paths.name})"

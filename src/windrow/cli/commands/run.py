@@ -31,7 +31,6 @@ PATIENCE_S = 15.0  # a killed manager leaves its last command to the queue behin
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
     _add_order(parser)
     add = options.adder(parser)
     words = "add the tasks of FILE to a run, live or finished; WORKFLOW is then the run (default: the latest)"
@@ -91,7 +90,8 @@ def run(args: argparse.Namespace) -> int:
     if args.dry_run:
         from windrow.cli.commands.plan import show_order
 
-        return show_order(_order_of(args), as_json=args.json)
+        show_order(_order_of(args), as_json=args.json)
+        return 0
     earlier = latest_of(Path(args.workflow), ROOT)
     if earlier is None and args.resume:
         raise UserError(f"there is no run of {args.workflow} here to resume; leave --resume out")

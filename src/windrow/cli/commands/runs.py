@@ -10,7 +10,6 @@ from windrow.manager.states import ACTIVE, TaskState
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
     options.add_json(parser)
 
 

@@ -36,7 +36,6 @@ class _Place:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
     parser.add_argument("task", metavar="TASK", help="the task's id, as windrow tasks lists it")
     options.add_of_run(parser)
     what = parser.add_mutually_exclusive_group()

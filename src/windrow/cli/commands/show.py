@@ -26,7 +26,6 @@ _BAR = 40
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
     options.add_workflow(parser)
     options.add_html(parser)
     options.add_json(parser, "instead of tables")

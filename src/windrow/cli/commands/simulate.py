@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
     add = options.adder(parser)
     add("log LOG", help="a log in the Standard Workload Format (.swf), plain or .gz")
     _add_settings(parser)

@@ -7,7 +7,6 @@ from windrow.model import format_duration, is_never
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
     options.adder(parser)("--on SITE[,SITE...]", help=f"{options.ON}; several with commas between them")
     options.add_json(parser)
 

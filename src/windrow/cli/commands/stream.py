@@ -7,7 +7,6 @@ from windrow.cli.arguments import number, seed, whole
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
     from windrow.streams.help_texts import ESTIMATE_MEANINGS, POLICY_FORMS, SELECTION_MEANINGS, WORKLOAD_MEANINGS
 
     tables = {"policies": POLICY_FORMS, "workloads": WORKLOAD_MEANINGS, "selections": SELECTION_MEANINGS}
@@ -28,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_json(output)
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> None:
     """Draw the workload, run every policy on it, and hand out the results."""
     from windrow.lab.stream.comparison import compare_streams
     from windrow.report import stream
@@ -48,4 +47,3 @@ def run(args: argparse.Namespace) -> int:
             terminal.text(*stream.summary(comparison)),
             *terminal.files_written(page=args.html),
         )
-    return 0

@@ -19,7 +19,6 @@ _LOOK_S = 0.2
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
     options.add_runnable(parser)
     add = options.adder(parser)
     add("--pool NAME", place, required=True, help="the pool: its name, or its folder (with a /)")

@@ -26,7 +26,6 @@ _NUMBERS = ("job", "attempts", "ran", "exit")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
     which = parser.add_mutually_exclusive_group()
     for state in ("failed", "running"):
         which.add_argument(f"--{state}", dest="state", action="store_const", const=state, help=f"only the {state} ones")

@@ -9,7 +9,6 @@ from windrow.model.wording import count
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
     shared.add_meanings(parser)
     shared.add_workflow_and_log(parser)
     shared.add_one_run(parser)

@@ -10,7 +10,6 @@ from windrow.cli.arguments import node_count
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
     actions = parser.add_subparsers(title="actions", dest="action", metavar="ACTION", required=True)
     words = "list the logs that can be fetched"
     actions.add_parser("list", help=words, description=f"{words.capitalize()}.")

@@ -10,7 +10,6 @@ _EVERY_S = 1.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
     options.add_run(parser)
 
 

@@ -227,9 +227,7 @@ def parse_lives(out: str, since_s: float, now_s: float) -> list[Life]:
         started_s, state = parse_time(start), STATES.get(words.partition(" ")[0].rstrip("+"))
         if started_s is None or hosts in NO_HOSTS or not nodes[:1].isdecimal() or state is JobState.WAITING:
             continue
-        cause = {JobState.NODE_FAILED: Cause.NODE_FAILED, JobState.PREEMPTED: Cause.PREEMPTED}.get(
-            state or JobState.ENDED
-        )
+        cause = _LOST.get(state or JobState.ENDED)
         span = (max(since_s, started_s), parse_time(end) or now_s)
         found.append(Life(id_, parse_count(nodes), *span, cause, parse_hosts(hosts)))
     return found

@@ -43,12 +43,9 @@ _CORRECT_FROM_JOBS = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class ClusterProfile:
-    """One row of figure 11 (up to `requested_load`) and of figure 8 (`site`, `days`), and what we chose for it."""
+class Usage:
+    """One row of figure 11, of a cluster's log. Loads are parts of the machine; a requested one may be above 1."""
 
-    name: str
-    site: str
-    days: int
     nodes: int
     jobs_per_day: float
     width: float
@@ -56,6 +53,15 @@ class ClusterProfile:
     request_node_h: float
     actual_load: float
     requested_load: float
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterProfile(Usage):
+    """A row of figure 11 with that of figure 8 (`site`, `days`), and what we chose for it."""
+
+    name: str
+    site: str
+    days: int
     shape: WidthShape
     limit_h: int
 
@@ -71,7 +77,7 @@ class ClusterProfile:
 
 
 def _cluster(name: str, shape: Mapping[str, float], **row: Any) -> ClusterProfile:
-    return ClusterProfile(name, shape=WidthShape(**shape), **row)
+    return ClusterProfile(name=name, shape=WidthShape(**shape), **row)
 
 
 CLUSTERS: Mapping[str, ClusterProfile] = {name: _cluster(name, **row) for name, row in table_beside(__file__).items()}

@@ -7,13 +7,14 @@ from dataclasses import asdict, astuple
 
 import pyarrow as pa
 
+from windrow.recipes.logs.clusters import Usage
 from windrow.report.page import Block
 from windrow.reproductions.charts import grouped_bars, short
 from windrow.reproductions.paired import PairedTest
 from windrow.reproductions.paper import AGREEMENT, Gallery, Listing, Paper, Picture, Report, Texts, claims_words
 from windrow.reproductions.zhang.claims import claims
 from windrow.reproductions.zhang.plan import CLUSTERS, POLICIES, STRATEGY_NAMES, ZhangPlan, plan_wished
-from windrow.reproductions.zhang.results import Means, Usage, ZhangFigure, ZhangResults, figure_11, ranking
+from windrow.reproductions.zhang.results import Means, ZhangFigure, ZhangResults, figure_11, ranking
 
 _TEXTS = Texts("zhang")
 

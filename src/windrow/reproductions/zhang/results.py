@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from windrow.lab.campaign.campaign import Campaign
 from windrow.model import Log
 from windrow.recipes.logs.clusters import CLUSTERS as FIGURE_11
+from windrow.recipes.logs.clusters import Usage
 from windrow.reproductions.paired import PairedTest, paired_t_test
 from windrow.reproductions.paper import TableResults, printed
 from windrow.reproductions.zhang.plan import CLUSTERS, POLICIES, STRATEGY_NAMES, WIDTHS, Configuration, ZhangPlan
@@ -248,19 +249,6 @@ def _mean(values: Floats) -> float:
 
 def _hours(seconds: Sequence[float]) -> tuple[float, ...]:
     return tuple(s / _HOUR_S for s in seconds)
-
-
-@dataclass(frozen=True, slots=True)
-class Usage:
-    """One row of figure 11, of a cluster's log. Loads are parts of the machine; a requested one may be above 1."""
-
-    nodes: int
-    jobs_per_day: float
-    width: float
-    run_h: float
-    request_node_h: float
-    actual_load: float
-    requested_load: float
 
 
 def figure_11(plan: ZhangPlan) -> Iterator[tuple[str, Usage, Usage | None]]:
