@@ -50,6 +50,7 @@ from windrow.app.sites import site_of  # noqa: E402
 from windrow.app.strategies import find_strategy  # noqa: E402
 from windrow.forecast.ledger import PastPrediction  # noqa: E402
 from windrow.lab.trial import Trial, run_trial  # noqa: E402
+from windrow.manager.dispatch import job_tag  # noqa: E402
 from windrow.manager.figures import node_time  # noqa: E402
 from windrow.model import Log, NodeShape, Runnable, Step  # noqa: E402
 from windrow.queues.port import Limits, PastJob  # noqa: E402
@@ -288,7 +289,7 @@ def _cell(case: Case, strategy: str, told: RunView, replaying: Replaying) -> Cel
 def _predictions(told: RunView) -> list[PastPrediction]:
     """What forecasters said of each job when it was submitted, and when it started."""
     return [
-        PastPrediction(p.source, told.tag(p.job), p.at_s, p.start_s, told.story.jobs[p.job].started_s)
+        PastPrediction(p.source, job_tag(told.facts["uid"], p.job), p.at_s, p.start_s, told.story.jobs[p.job].started_s)
         for p in told.predictions()
     ]
 

@@ -293,4 +293,4 @@ def _table(comparison: Comparison) -> str:
 
 def longest_s(comparison: Comparison) -> float:
     """The greatest time that a plot of the spreads has to show."""
-    return max(s[f"makespan_s_{key}"] for s in comparison.summaries() for key in ("mean", "p90"))
+    return float(max(s[f"makespan_s_{key}"] for s in comparison.summaries() for key in ("mean", "p90")))

@@ -21,15 +21,15 @@ from windrow.streams.policies import PLAIN
 _SMALL = ["--workflows", "60", "--nodes", "40", "--seed", "3"]
 
 
-def run(*words: str) -> int:
+def run(*words: str) -> None:
     parser = argparse.ArgumentParser(exit_on_error=False)
     command.add_arguments(parser)
-    return command.run(parser.parse_args([*_SMALL, *words]))
+    command.run(parser.parse_args([*_SMALL, *words]))
 
 
 @pytest.mark.slow
 def test_json_says_what_the_library_says(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("--policy", "bf", "--policy", "due", "--utilization", "0.9", "--estimates", "learned", "--json") == 0
+    run("--policy", "bf", "--policy", "due", "--utilization", "0.9", "--estimates", "learned", "--json")
     told = json.loads(capsys.readouterr().out)
     found = compare_streams(["bf", "due"], utilization=0.9, slots=40, workflows=60, estimates="learned", seed=3)
     assert [p["policy"] for p in told["policies"]] == ["bf", "due:1"]
@@ -43,7 +43,7 @@ def test_the_table_has_a_row_for_each_policy_and_the_page_stands_alone(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     page = tmp_path / "stream.html"
-    assert run("--policy", "sr", "--policy", "bf", "--workload", "sipht", "--html", str(page)) == 0
+    run("--policy", "sr", "--policy", "bf", "--workload", "sipht", "--html", str(page))
     out = capsys.readouterr().out
     lines = [line.split() for line in out.splitlines() if line.startswith(("sr ", "bf "))]
     assert [line[0] for line in lines] == ["sr", "bf"]
@@ -108,7 +108,7 @@ def test_a_page_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_batch_jobs_have_a_column_of_their_own(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("--policy", "bf", "--jobs", "0.5", "--json") == 0
+    run("--policy", "bf", "--jobs", "0.5", "--json")
     told = json.loads(capsys.readouterr().out)
     classes = {size["size"]: size["workflows"] for size in told["policies"][0]["sizes"]}
     assert classes["job"] > 0
