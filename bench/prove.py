@@ -360,6 +360,11 @@ PEERS: tuple[Row, ...] = (
         {"WINDROW_FULL": "1"},
     ),
     (
+        "nodes that share data, seen by another user: what it can read, which ports are open, where the key is",
+        ("tests/unit/agent/test_no_entry.py",),
+        {"WINDROW_FULL": "1"},
+    ),
+    (
         "blocks dealt to members, and what each keeps, against their laws",
         ("tests/unit/storage/test_blocks.py", "-n2"),
         {"WINDROW_FUZZ": "20"},
@@ -371,10 +376,10 @@ def peers() -> Section:
     """The cooperative cache: who gets in, and what crosses on a test bed."""
     lines, wrong = tests(PEERS)
     for script, what in (
-        ("network_bed.py", "hosts in network namespaces, with links of a given speed"),
+        ("shared_data.py", "hosts in network namespaces, with links of a given speed"),
         (
             "shared_inputs.py",
-            "128 MB that all of 8 tasks read, on 8 nodes of a private Slurm, without a slow file server",
+            "one input of many tasks on a private Slurm, without a slow file server",
         ),
     ):
         more, failed = said_by(script, what)

@@ -2,8 +2,9 @@
 
     python bench/shared_inputs.py [MB] [NODES]
 
-Each node is a slurmd in a mount namespace with a tmpfs. There is no slow file server here: what is compared is what the
-ways cost by themselves, on the cores of one machine. A task says when it starts; its job says when it began.
+Without MB it is 250; 1000 take minutes. Each node is a slurmd in a mount namespace with a tmpfs. There is no
+slow file server here: what is compared is what the ways cost by themselves, on the cores of one machine. A task says
+when it starts; its job says when it began.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ sys.path[0] = str(Path(__file__).resolve().parents[1])  # so that `tests` is a f
 from tests.slurm.cluster import SlurmCluster, missing  # noqa: E402
 from tests.slurm.settings import Settings  # noqa: E402
 
+from bench.beside import affordable  # noqa: E402
+from bench.network_bed import MB  # noqa: E402
 from windrow.model.volume import WAYS  # noqa: E402
 
 WORKFLOW = """
@@ -54,19 +57,19 @@ def run_once(slurm: SlurmCluster, folder: Path, way: str, size: int, nodes: int)
     return max(float(out[0]) for out in outs) - began, home_bytes, sum(one for _, one in moved.values())
 
 
-def main(size: int = 128, nodes: int = 8) -> int:
+def main(size: int = 250, nodes: int = 8) -> int:
     if os.geteuid() != 0 or missing():
         print(f"**Not shown here: {missing() or 'it needs root'}.**")
         return 0
+    size = min(size, affordable(size * MB, nodes) // MB)
+    print(f"{size} MB that all of {nodes} tasks read, on {nodes} nodes.\n")
     print(
         "| way | until the last task starts | bytes from home | bytes from other nodes |\n| --- | ---: | ---: | ---: |"
     )
     settings = Settings(nodes=nodes, disk_mib=2 * size + 200)
     with SlurmCluster(settings) as slurm, tempfile.TemporaryDirectory() as name:
         for way in WAYS:
-            took, home, peers = min(
-                run_once(slurm, Path(name, f"{way}{n}"), way, size * 10**6, nodes) for n in range(2)
-            )
+            took, home, peers = run_once(slurm, Path(name, way), way, size * MB, nodes)
             print(f"| {way} | {took:.1f} s | {home:,} | {peers:,} |", flush=True)
     return 0
 

@@ -13,19 +13,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from tests.other_user import NOBODY, as_nobody, python_for_all, python_path
 from tests.slurm.cluster import SlurmCluster, missing
 from tests.slurm.failing import chokes, right
 from tests.slurm.settings import Settings
-from tests.slurm.test_slurm_sites import (
-    NOBODY,
-    as_nobody,
-    copy_compiled,
-    drain,
-    python_for_all,
-    python_path,
-    restored,
-    up,
-)
+from tests.slurm.test_slurm_sites import copy_compiled, drain, restored, up
 from tests.slurm.test_survival import slurm_world, started
 from tests.survival.test_out_of_order import InTwo
 from tests.survival.world import World
@@ -65,7 +57,7 @@ def ordinary(slurm: SlurmCluster, tmp_path: Path) -> Iterator[World]:
     if os.getuid() != 0:
         yield from slurm_world(slurm, tmp_path)
         return
-    python = python_for_all(slurm)
+    python = python_for_all(slurm.env)
     with tempfile.TemporaryDirectory(prefix="windrow-nobody-", dir="/tmp") as name:
         home = Path(name)
         env = {**slurm.env, "HOME": name, "USER": NOBODY, **python_path()}

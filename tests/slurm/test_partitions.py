@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.other_user import python_path
 from tests.real.works import IS_FULL
 from tests.slurm.cluster import SlurmCluster
-from tests.slurm.test_slurm_sites import python_path
 
 from windrow.app.execute import RunRequest, drive, managed, prepare, start_run
 from windrow.app.runs import RunView

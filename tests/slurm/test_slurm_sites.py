@@ -10,20 +10,18 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 from tests.examples import some
+from tests.other_user import NOBODY, as_nobody, python_for_all, python_path
 from tests.slurm.cluster import SlurmCluster
 from tests.slurm.test_survival import slurm_world
 from tests.survival.world import World
 
 from windrow.kernels.jit import cache_folder
-
-NOBODY = "nobody"
 
 
 def fan(width: int = 16, nodes: int = 0, runtime: str = "1s") -> str:
@@ -243,7 +241,7 @@ def test_an_ordinary_user_on_a_cluster_with_drained_nodes(slurm: SlurmCluster, w
     """Root may do what others may not, so once it is somebody else: the default strategy, from plan to report."""
     if os.getuid() != 0:
         pytest.skip("this test runs as an ordinary user as it is, and so do the others")
-    python = python_for_all(slurm)
+    python = python_for_all(slurm.env)
     drain(slurm, slurm.nodes[:2])
     with tempfile.TemporaryDirectory(prefix="windrow-nobody-", dir="/tmp") as name:
         home = Path(name)
@@ -270,28 +268,3 @@ def copy_compiled(cache: Path) -> None:
     """What has been compiled of these kernels, into a cache of somebody else."""
     if compiled := cache_folder():
         shutil.copytree(compiled, cache / "kernels" / Path(compiled).name)
-
-
-def as_nobody() -> list[str]:
-    # setpriv itself may still start what only root can reach, env may not
-    return ["setpriv", f"--reuid={NOBODY}", "--regid=nogroup", "--clear-groups", "--", "env"]
-
-
-def python_path() -> dict[str, str]:
-    return {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-
-
-def python_for_all(slurm: SlurmCluster) -> str:
-    """A Python of this version that other users can start, with all that is imported here."""
-    version = f"{sys.version_info.major}.{sys.version_info.minor}"
-    test = f"import sys; assert sys.version.startswith('{version}.'); import numba, msgspec, windrow"
-    for python in (sys.executable, f"/usr/bin/python{version}"):
-        command = [*as_nobody(), python, "-P", "-c", test]
-        env = {**slurm.env, **python_path()}
-        try:
-            done = subprocess.run(command, env=env, cwd="/", capture_output=True, check=False)
-        except OSError:
-            continue
-        if done.returncode == 0:
-            return python
-    return pytest.skip("no Python of this version that other users can start")

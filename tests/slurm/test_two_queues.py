@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.other_user import python_path
 from tests.slurm.cluster import SlurmCluster
-from tests.slurm.test_slurm_sites import python_path
 
 from windrow.app import execute, sites
 from windrow.app.execute import RunRequest, drive, managed, prepare, start_run

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import heapq
 import math
 import random
+from collections.abc import Iterator
 from statistics import mean
 
 import pytest
@@ -29,19 +31,22 @@ STEPS = st.lists(
 @given(st.sampled_from(RULES), STEPS)
 def test_a_replica_is_made_where_its_law_says_so(rule: str, steps: list[tuple[str, str, float, float, bool]]) -> None:
     """The law over the whole history, told again from the beginning for each decision."""
-    replicas = Replicas(rule)
+    replicas, started, copies = Replicas(rule), dict[str, int](), list[tuple[float, int]]()
     for at, (what, volume, one_s, other_s, has_room) in enumerate(steps):
         if what == "copied":
             replicas.copied(volume, one_s)
+            copies.append((one_s, started.pop(volume, 1)))
         elif what == "lost":
             replicas.lost(volume)
+            started.pop(volume, None)
         elif what == "passed":
             replicas.passed(one_s)
         else:
             wants = replicas.wants(volume, one_s, other_s, has_room=has_room)
             before = steps[:at]
-            copies = [s for w, _, s, _, _ in before if w == "copied"]
-            cost = sum(copies) / len(copies) if copies else 0.0
+            started.pop(volume, None)
+            one, many = sum(s for s, _ in copies) / (sum(n for _, n in copies) or 1), 1 + len(started)
+            cost = many * one if copies else 0.0 if many == 1 else math.inf
             seen = 2592 + sum(s for w, _, s, _, _ in before if w == "passed")
             mttf = seen / (0.001 + sum(w == "lost" for w, *_ in before))
             risk = one_s
@@ -51,8 +56,21 @@ def test_a_replica_is_made_where_its_law_says_so(rule: str, steps: list[tuple[st
                 risk += s if v == volume and w == "finished" else 0.0
             benefit = risk * (1 - math.exp(-other_s / mttf))
             law = {NEVER: False, ALWAYS: True, COST_BENEFIT: benefit > cost}[rule]
-            if abs(benefit - cost) > 1e-9 * max(benefit, cost, 1.0):
+            started |= {volume: many} if wants else {}
+            if not abs(benefit - cost) <= 1e-9 * max(benefit, min(cost, 1e300), 1.0):
                 assert wants == (law and has_room and other_s > 0)
+
+
+def wiping(mtbf_s: float, seed: int, nodes: int) -> list[Iterator[float]]:
+    """When the disk of each node is wiped."""
+
+    def times(draw: random.Random) -> Iterator[float]:
+        when = 0.0
+        while True:
+            when += draw.expovariate(1 / mtbf_s) if mtbf_s else math.inf
+            yield when
+
+    return [times(random.Random(f"{seed} {node}")) for node in range(nodes)]
 
 
 def play(
@@ -60,49 +78,53 @@ def play(
 ) -> float:
     """When all pipelines are done: each node runs one after the other, and its disk is wiped now and then.
 
-    Copies go over one link, one after the other.
+    Copies go over one link, one after the other. That a disk was wiped is seen at once where a task runs, and at the
+    end of a copy.
     """
-    draw, replicas, left = random.Random(seed), Replicas(rule), width
-    wiped = [draw.expovariate(1 / mtbf_s) if mtbf_s else math.inf for _ in range(nodes)]
-    stage, kept, volume = [depth] * nodes, [0] * nodes, [-1] * nodes  # done, as of the last replica, and whose
-    busy = [(0.0, node) for node in range(nodes)]
+    replicas, left, wipes = Replicas(rule), width, wiping(mtbf_s, seed, nodes)
+    wiped = [next(times) for times in wipes]
+    stage, kept, volume = [depth] * nodes, [0] * nodes, [""] * nodes  # done, as of the last replica, and whose
+    busy = [(0.0, node, "over", 0.0) for node in range(nodes)]
     end = link = 0.0
     while busy:
-        now, node = min(busy)
-        busy.remove((now, node))
+        now, node, what, since = heapq.heappop(busy)
+        is_wiped = wiped[node] <= now and what in ("task", "copy")
+        now = max(since, wiped[node]) if is_wiped and what == "task" else now
+        while wiped[node] <= now:
+            wiped[node] = next(wipes[node])
+        replicas.passed(now - since)
+        follows = "task", now + 60.0
+        if is_wiped:
+            replicas.lost(volume[node])
+            stage[node] = kept[node]
+            if kept[node]:  # its replica is copied back
+                link = max(link, now) + copy_s
+                follows = "restored", link
+        elif what == "copy":
+            kept[node] = stage[node]
+            replicas.copied(volume[node], now - since)
+        elif what == "task":
+            stage[node], end = stage[node] + 1, max(end, now)
+            if replicas.wants(volume[node], 60.0, 60.0 * (depth - stage[node])):
+                link = max(link, now) + copy_s
+                follows = "copy", link
         if stage[node] == depth:
             if not left:
                 continue
-            left, stage[node], kept[node], volume[node] = left - 1, 0, 0, left
-        took = 60.0
-        if now + took < wiped[node]:
-            stage[node] += 1
-            if replicas.wants(str(volume[node]), 60.0, 60.0 * (depth - stage[node])):
-                link = max(link, now + took) + copy_s
-                spent, took = link - now - took, link - now
-                if now + took < wiped[node]:
-                    kept[node] = stage[node]
-                    replicas.copied(str(volume[node]), spent)
-        if now + took >= wiped[node]:
-            replicas.lost(str(volume[node]))
-            took = wiped[node] - now + (copy_s if kept[node] else 0.0)  # a replica is copied back
-            stage[node] = kept[node]
-            wiped[node] += draw.expovariate(1 / mtbf_s)
-        replicas.passed(took)
-        end = max(end, now + took)
-        busy.append((now + took, node))
+            left, stage[node], kept[node], volume[node] = left - 1, 0, 0, str(left)
+        heapq.heappush(busy, (follows[1], node, follows[0], now))
     return end
 
 
-@pytest.mark.parametrize(("copy_s", "worse"), [(4.0, 1.02), (8.0, 0.9)], ids=["small", "large"])
-def test_never_always_and_cost_benefit_are_ordered_as_in_figure_3_6(copy_s: float, worse: float) -> None:
+@pytest.mark.parametrize(("copy_s", "never", "always"), [(4.0, 0.75, 1.02), (8.0, 0.85, 0.65)], ids=["small", "large"])
+def test_never_always_and_cost_benefit_are_ordered_as_in_figure_3_6(copy_s: float, never: float, always: float) -> None:
     """64 pipelines of 3 stages of a minute: without losses, and with disks that are wiped every 180 s on average."""
     calm = {rule: play(rule, copy_s, 0, 1) for rule in RULES}
     assert calm[NEVER] == 4 * 180
     assert calm[NEVER] < calm[COST_BENEFIT] == calm[NEVER] + copy_s < calm[ALWAYS]
     rough = {rule: mean(play(rule, copy_s, 180, seed) for seed in range(60)) for rule in RULES}
-    assert rough[COST_BENEFIT] < 0.8 * rough[NEVER]
-    assert rough[COST_BENEFIT] < worse * rough[ALWAYS]
+    assert rough[COST_BENEFIT] < never * rough[NEVER]
+    assert rough[COST_BENEFIT] < always * rough[ALWAYS]
 
 
 STATES = [f".windrow-volumes/w/v-1.{place}" for place in range(1, 7)]
