@@ -112,7 +112,7 @@ def _become(mounts: Sequence[tuple[str, str, bool]], command: tuple[str, ...]) -
         os.execvp(command[0], command)
     except OSError as error:
         hint = "; where nothing can be mounted write mounts as a list, and use $WINDROW_VOLUME_NAME" * (code == CANNOT)
-        print(f"windrow: {error.filename}: {error.strerror}{hint}", file=sys.stderr, flush=True)
+        print(f"windrow: {error.filename or command[0]}: {error.strerror}{hint}", file=sys.stderr, flush=True)
     os._exit(code)
 
 

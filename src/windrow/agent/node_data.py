@@ -8,7 +8,8 @@ copied into the hidden folder of the attempt beside their place on the shared fi
 Nothing here waits: the carrier copies, and `collect` takes in what came of it.
 
 Folders on a node's disk are named by run, job and node, and are for their owner alone. They are removed when all
-processes of the job on the node are gone (`guard`); what jobs that are over left is removed when the next one starts.
+processes of the job on the node are gone (`guard`); what jobs that are over left is removed when the next one starts,
+and what jobs that fell silent left, if no process has a lock on it.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from errno import ENOENT, ENOSPC
+from fcntl import LOCK_EX, LOCK_NB, flock
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -48,6 +50,7 @@ class ScratchPlan(NamedTuple):
     place: int
     over_below: int = 0
     over: tuple[int, ...] = ()
+    given_up: tuple[int, ...] = ()
     share: str = ""
     sources: tuple[str, ...] = ()
     nodes: int = 1
@@ -68,7 +71,7 @@ def plan_of(folder: RunFolder, job: JobFile, place: int, facing: str = "") -> Sc
     nodes, sources = job.nodes if facing else 1, shared_sources(job)
     how = job.share if nodes > 1 and sources else ""
     how = how or COPY if any("://" in source for source in sources) else how
-    where = ScratchPlan(job.scratch, root, str(above), run, job.job, place, job.over_below, job.over)
+    where = ScratchPlan(job.scratch, root, str(above), run, job.job, place, job.over_below, job.over, job.given_up)
     return where._replace(share=how, sources=sources, nodes=nodes, facing=facing, home=str(folder.path))
 
 
@@ -109,6 +112,7 @@ class NodeData:
 
     def __init__(self, plan: ScratchPlan) -> None:
         self._folder, old = _folders(plan)
+        self._lock = _locked(self._folder)
         try:
             self.view = NodeView(plan.root, self._folder, plan.back)
             self._carrier = Carrier()
@@ -311,8 +315,31 @@ def _folders(plan: ScratchPlan) -> tuple[str, list[str]]:
         numbers = {f"{base}/{name}": int(found[1]) for name, found in jobs if found}
     except OSError as error:
         raise OutsideError(f"scratch {folder} cannot be created: {error.strerror}") from error
-    over = [path for path, job in numbers.items() if job < plan.over_below or job in plan.over]
-    return folder, [path for path in over if _is_own(path)]
+    at_work = {numbers[path] for path in numbers if numbers[path] in plan.given_up and not _is_left(path)}
+    over = (*plan.over, *(job for job in plan.given_up if job not in at_work))
+    old = [path for path, job in numbers.items() if job < plan.over_below or job in over]
+    return folder, [path for path in old if _is_own(path)]
+
+
+def _is_left(folder: str) -> bool:
+    """Whether no process works in this folder of a job of which nothing was heard."""
+    lock = -1 if folder.endswith("-shared") else _locked(folder)
+    if lock >= 0:
+        os.close(lock)
+    return lock >= 0 or folder.endswith("-shared")
+
+
+def _locked(folder: str) -> int:
+    """A lock on a folder, which ends with this process; -1 where another has it, or nothing can be locked there."""
+    found = -1
+    try:
+        found = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        flock(found, LOCK_EX | LOCK_NB)
+    except OSError:
+        if found >= 0:
+            os.close(found)
+        return -1
+    return found
 
 
 def _is_own(folder: str) -> bool:

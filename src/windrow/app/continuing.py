@@ -25,7 +25,7 @@ from windrow.manager.journal import Record, RunJournal
 from windrow.manager.lost_files import LostFile, lost_files
 from windrow.manager.states import AttemptState, TaskState
 from windrow.manager.story import Kept
-from windrow.model import WorkflowError
+from windrow.model import Runnable, WorkflowError
 from windrow.records.lock import RunLock
 from windrow.records.runnable_file import inputs_at, made_files, outside_inputs
 from windrow.storage.lifetimes import without_intermediate
@@ -79,11 +79,21 @@ def standing(told: RunView) -> Standing:
         new,
         lambda task: story.tasks[task].state is TaskState.FINISHED,
         lambda task: _changed(told, task, made, before),
+        lambda same: _planned(told, same),
     )
     if found.is_same:
         return Standing(told, found, _lost(told))
     left = [task for task in range(len(new.workflow)) if task not in found.kept]
     return Standing(told, found, tuple(lost_files(found.runnable, left, found.kept.__contains__)))
+
+
+def _planned(told: RunView, runnable: Runnable) -> Runnable:
+    """A workflow with the needs that its tasks would have in this run."""
+    if not told.facts.get("scratch") or not any(step.mounts for step in runnable.steps):
+        return runnable
+    from windrow.app.volumes import on_disks  # noqa: PLC0415  (few runs have volumes)
+
+    return on_disks(runnable)
 
 
 def _lost(told: RunView) -> tuple[LostFile, ...]:

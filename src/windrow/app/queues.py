@@ -33,9 +33,11 @@ def open_queue(name: str, shell: Mapping[str, str] | None = None) -> Queue:
     kind = table.pop("kind", name)
     if kind not in KINDS and name not in tables and shutil.which("sbatch") is not None:
         return _partition(name, tables, shell)
-    if kind not in KINDS:
+    if kind not in KINDS and name not in tables:
         raise unknown_name("queue", name, dict.fromkeys([*KINDS, *tables]))
     try:
+        if kind not in KINDS:
+            raise unknown_name("queue", str(kind), KINDS)
         site = site_fields(name, tables)
         table = {key: value for key, value in table.items() if key not in SITE_KEYS}
         far: dict[str, Any] = {}
@@ -49,7 +51,7 @@ def open_queue(name: str, shell: Mapping[str, str] | None = None) -> Queue:
         if kind == "pbs":
             from windrow.queues.pbs.queue import PbsQueue, pbs_profile  # noqa: PLC0415
 
-            return PbsQueue(pbs_profile(table), **far)
+            return PbsQueue(pbs_profile(table, SITE_KEYS), **far)
         label = name if name in read_settings(file, ("sites",)) else ""
         return _local(table, label) if kind == "local" else _slurm(table, shell, far)
     except UserError as error:
@@ -88,7 +90,7 @@ def _local(table: Mapping[str, Any], label: str) -> Queue:
 
     for key, value in table.items():
         if key not in _LOCAL_KEYS:
-            raise unknown_name("key", key, _LOCAL_KEYS)
+            raise unknown_name("key", key, [*_LOCAL_KEYS, *SITE_KEYS])
         if not isinstance(value, _LOCAL_KEYS[key]) or isinstance(value, bool):
             raise UserError(f"{key} must be {_WORDS[_LOCAL_KEYS[key]]}, not {value!r}")
     memory, disk, walltime = (table.get(key) for key in ("memory", "disk", "walltime"))
@@ -115,8 +117,8 @@ def _slurm(table: Mapping[str, Any], shell: Mapping[str, str] | None, far: Mappi
         extra = (
             ["--export=NONE", *table.get("extra", ())] if isinstance(table.get("extra", []), list) else table["extra"]
         )
-        return SlurmQueue(slurm_profile({**table, "extra": extra}), **far)
+        return SlurmQueue(slurm_profile({**table, "extra": extra}, SITE_KEYS), **far)
     if shell is None:
-        return SlurmQueue(slurm_profile(table))
+        return SlurmQueue(slurm_profile(table, SITE_KEYS))
     others = {name: value for name, value in os.environ.items() if name not in VARIABLES.values()}
-    return SlurmQueue(slurm_profile(table), env={**others, **shell})
+    return SlurmQueue(slurm_profile(table, SITE_KEYS), env={**others, **shell})

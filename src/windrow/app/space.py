@@ -59,6 +59,8 @@ def within_space(order: RunRequest, runnable: Runnable, finished: Collection[int
     order = _with_scratch(order)
     where = order.space_in or _limited_folder(runnable)
     if where is None and order.space is None:
+        if order.space_order != "auto":
+            raise UserError("--space-order says what starts first within a limit; add --space, or leave it out")
         return order, runnable
     with suppress(WindrowError):  # a convenience: `run` says what is wrong with the history
         runnable = replace(runnable, workflow=with_sizes(runnable.workflow, RunTimes(), order.risk))

@@ -39,11 +39,11 @@ def notes_on_volumes(prepared: Prepared) -> list[str]:
     return told_volumes(volumes_used(step.mounts for step in prepared.runnable.steps), where)
 
 
-def on_disks(runnable: Runnable, times: Sequence[FilledTime]) -> Runnable:
+def on_disks(runnable: Runnable, times: Sequence[FilledTime] = ()) -> Runnable:
     """The same where volumes are on the disks of nodes: tasks need room there, and time to fill it, unless learned."""
     work = runnable.workflow
     needed = np.array([float(node_bytes(step.mounts)) for step in runnable.steps])
-    known = np.array([time.source is Source.LEARNED for time in times])
+    known = np.array([time.source is Source.LEARNED for time in times] or [False] * len(needed))
     runtime_s = work.runtime_s + np.where(known, 0.0, RATES.moving_s(0 * needed, needed))
     return replace(runnable, workflow=work.changed(disk_bytes=work.disk_bytes + needed, runtime_s=runtime_s))
 

@@ -51,9 +51,19 @@ class Changes:
         return len(self.runnable.workflow) - len(self.kept)
 
 
-def changes(old: Runnable, new: Runnable, is_done: Callable[[int], bool], find_change: FindChange) -> Changes:
-    """Compare. `is_done`: whether a task of the old run, by its old number, has finished."""
+def changes(
+    old: Runnable,
+    new: Runnable,
+    is_done: Callable[[int], bool],
+    find_change: FindChange,
+    planned: Callable[[Runnable], Runnable] = lambda runnable: runnable,
+) -> Changes:
+    """Compare. `is_done`: whether a task of the old run, by its old number, has finished.
+
+    `planned`: the new workflow with the needs that its tasks would have in the old run.
+    """
     new = _with_shell_of(old, new)
+    as_run = planned(new)
     workflow = new.workflow
     old_number = {name: number for number, name in enumerate(old.workflow.ids)}
     kept: dict[int, int] = {}
@@ -70,7 +80,7 @@ def changes(old: Runnable, new: Runnable, is_done: Callable[[int], bool], find_c
             is_same = False
             continue
         why = _difference(old, before, new, task)
-        is_same = is_same and why is None and not _needs_differ(old, before, new, task)
+        is_same = is_same and why is None and not _needs_differ(old, before, as_run, task)
         if not is_done(before):
             edited.update({} if why is None else {task: why})
             continue

@@ -67,7 +67,7 @@ class Losses:
             return ""
         what = _WHAT.get(cause, f"were lost ({cause})")
         advice = f"{_ADVICE.get(cause, 'fix the cause')}, then resume the run"
-        return f"{count} jobs in a row {what} before a task finished (last: {why}); {advice}"
+        return f"{count} jobs in a row {what}, with no task finished in between (last: {why}); {advice}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from windrow.manager.journal import Record
 from windrow.model.cause import Cause
 from windrow.queues.port import JobState, JobStatus
 
+_SIGNALLED = 128  # exit codes from here on: a signal ended it
 _CAUSES = {
     JobState.CANCELLED: (Cause.CANCELLED, "it was cancelled by someone else"),
     JobState.NODE_FAILED: (Cause.NODE_FAILED, "a node failed"),
@@ -95,7 +96,9 @@ def ending(job: int, status: JobStatus | None, at_s: float, *, was_asked: bool, 
         return Record(e.JobKilled(int(at), job, why="its time was up", cause=Cause.TIME_LIMIT), detail, at)
     if last_word == agent.NOTICED:
         return Record(e.JobKilled(int(at), job, why=_CAUSES[JobState.PREEMPTED][1], cause=Cause.PREEMPTED), detail, at)
-    if was_asked or (status.state is JobState.ENDED and status.exit_code in (0, None)):
+    code = (status.exit_code or 0) if status.state is JobState.ENDED else None
+    has_failed = last_word is not None and 0 < (code or 0) < _SIGNALLED  # by itself, and said why
+    if code == 0 or (was_asked and not has_failed):
         return Record(e.JobEnded(int(at), job), detail, at)
     other = (Cause.CANCELLED, f"the queue killed it ({status.reason or 'no reason given'})")
     cause, why = _CAUSES.get(status.state, other)

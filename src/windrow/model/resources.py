@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from windrow.errors import UserError
+from windrow.model.bounds import COUNT_MAX
 from windrow.model.size import format_memory
 
 Counts = tuple[tuple[str, int], ...]
@@ -38,8 +39,10 @@ class NodeShape:
         return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
     def __post_init__(self) -> None:
-        if self.cores < 1 or (self.memory_bytes is not None and self.memory_bytes <= 0):
-            raise UserError(f"a node needs at least one core and some memory, not {self.cores} and {self.memory_bytes}")
+        if not 1 <= self.cores <= COUNT_MAX:
+            raise UserError(f"a node has 1 to {COUNT_MAX:,} cores, not {self.cores}")
+        if self.memory_bytes is not None and self.memory_bytes <= 0:
+            raise UserError(f"a node needs some memory, not {self.memory_bytes} bytes")
 
     def amounts(self) -> dict[str, float]:
         """How much of each resource there is, by name."""

@@ -8,13 +8,13 @@ from decimal import Decimal
 from windrow.errors import UserError
 from windrow.model.bounds import SIZE_BYTES_MAX
 
-_POWERS = {"": 1, **{f"{p}{i}": b**k for i, b in (("", 1000), ("i", 1024)) for k, p in enumerate("kmgt", 1)}}
+_POWERS = {"": 1, **{f"{p}{i}": b**k for i, b in (("", 1000), ("i", 1024)) for k, p in enumerate("kmgtp", 1)}}
 _UNITS = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
 
 
 def parse_size(text: str) -> int:
     """Bytes meant by `text`. UserError where it is no size of at least one byte."""
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmgt]?i?)b?", text.strip().lower())
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmgtp]?i?)b?", text.strip().lower())
     size = Decimal(match[1]) * _POWERS[match[2]] if match and match[2] in _POWERS else 0
     if size < 1:
         raise UserError(f"{text[:40]!r} is not a size; write bytes or a number with a unit, like 256GB")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import signal
@@ -153,11 +154,16 @@ def test_an_agent_that_is_killed_leaves_nothing_on_the_node(run: Run, work: Path
 @pytest.mark.slow
 def test_what_jobs_that_are_over_left_is_removed(run: Run, work: Path) -> None:
     name = hashlib.sha256(os.fsencode(run.folder.path)).hexdigest()[:12]
-    for job in (1, 3, 4, 12):
+    for job in (1, 3, 4, 5, 7, 12):
         (work.parent / "disk" / f"windrow-{name}-{job}-0").mkdir()
+    (work.parent / "disk" / f"windrow-{name}-7-shared").mkdir()
     (work.parent / "disk" / "windrow-other-1-0").mkdir()
-    run.run(*chain(work), job=6, over_below=3, over=(4,), **scratch(work))
-    assert left(work) == [f"windrow-{name}-12-0", f"windrow-{name}-3-0", "windrow-other-1-0"]
+    at_work = os.open(work.parent / "disk" / f"windrow-{name}-5-0", os.O_RDONLY)
+    fcntl.flock(at_work, fcntl.LOCK_EX)  # of 5 and 7 nothing was heard; a process of 5 lives
+    run.run(*chain(work), job=6, over_below=3, over=(4,), given_up=(5, 7), **scratch(work))
+    os.close(at_work)
+    stay = [f"windrow-{name}-{job}-0" for job in (12, 3, 5)]
+    assert left(work) == [*stay, "windrow-other-1-0"]
 
 
 @pytest.mark.slow

@@ -61,6 +61,11 @@ def test_what_does_not_go_with_a_limit(order: RunRequest, wish: dict[str, object
         prepare(replace(order, space=10**9, **wish))  # type: ignore[arg-type]
 
 
+def test_an_order_within_no_limit_is_refused(order: RunRequest) -> None:
+    with pytest.raises(UserError, match="add --space, or leave it out"):
+        prepare(replace(order, space_order="depth-first"))
+
+
 def test_runs_in_a_limited_folder_see_each_other(order: RunRequest, tmp_path: Path) -> None:
     (tmp_path / "windrow.toml").write_text('[data]\nlimit = "60MB"\n')
     first = prepare(order)

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from tests.examples import some
 
+from windrow.app.continuing import standing
 from windrow.app.execute import RunRequest, drive, managed, prepare, start_run
 from windrow.app.runs import RunView
 from windrow.errors import UserError
@@ -49,6 +50,24 @@ def test_what_only_a_lost_volume_held_is_made_again(order: RunRequest, tmp_path:
     assert view.story.tasks[2].attempts[0].cause == "volume lost"
     assert (tmp_path / "result").read_text() == "x\n"
     assert list((tmp_path / ".windrow-volumes" / "lost").iterdir()) == [], "no volume outlives its run"
+
+
+@pytest.mark.slow
+def test_a_run_with_volumes_on_disks_of_nodes_is_up_to_date_when_it_is_complete(
+    order: RunRequest, tmp_path: Path
+) -> None:
+    (tmp_path / "lost.yaml").write_text(LOST.replace("rm -rf .windrow-volumes/lost/work.1", "true"))
+    paths = start_run(prepare(replace(order, scratch=str(tmp_path / "disk"))))
+    with managed(paths) as manager:
+        manager.begin()
+        drive(manager)
+    told = RunView(paths)
+    assert told.story.is_complete
+    assert standing(told).is_up_to_date
+    (tmp_path / "lost.yaml").write_text(
+        LOST.replace("rm -rf .windrow-volumes/lost/work.1", "true").replace("1MB", "2MB")
+    )
+    assert not standing(told).is_same, "it needs more room"
 
 
 REPLICAS = """

@@ -81,6 +81,7 @@ FAULTS = [
     (VOLUMES + TASKS.replace("/v/db", "v/db"), "3: mounts has the path 'v/db'; write whole paths"),
     (VOLUMES + TASKS.replace("/v/w", "/v/db/w"), "3: a mounts db twice, or another volume in it"),
     (VOLUMES + TASKS.replace("/v/w: work", "/v/w: work, /x: work"), "3: a mounts work twice"),
+    (VOLUMES + TASKS.replace("/v/w", "/usr"), "3: a mounts work at /usr; use a path that the system"),
     (VOLUMES + TASKS.replace("/v/w", "/proc/x"), "3: a mounts work at /proc/x; use a path that the system"),
     (VOLUMES + TASKS.replace("/v/w", "/.."), "3: mounts has the path '/..'"),
     (

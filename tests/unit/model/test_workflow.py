@@ -62,7 +62,7 @@ def test_what_is_refused(tasks: list[Task], message: str) -> None:
 def test_file_sizes_and_nodes_are_checked() -> None:
     with pytest.raises(WorkflowError, match="file size must not be negative: f"):
         Workflow.from_tasks("bad", [Task("a", 1)], [File("f", -1)])
-    with pytest.raises(UserError, match="at least one core"):
+    with pytest.raises(UserError, match="1 to 1,000,000 cores, not 0"):
         NodeShape(0)
 
 

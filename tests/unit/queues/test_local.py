@@ -284,9 +284,9 @@ def test_other_settings_are_another_queue(tmp_path: Path) -> None:
 def test_bad_settings_and_folders_get_one_clear_message(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="unknown policy 'esy'; did you mean easy"):
         LocalQueue(tmp_path / "a", policy="esy")
-    with pytest.raises(UserError, match="at least one node, not 0"):
+    with pytest.raises(UserError, match="a queue has 1 to 10,000,000 nodes, not 0"):
         LocalQueue(tmp_path / "b", nodes=0)
-    with pytest.raises(UserError, match="at least one core"):
+    with pytest.raises(UserError, match="a node has 1 to"):
         LocalQueue(tmp_path / "c", cores=0)
     with pytest.raises(UserError, match="policy needs nodes"):
         LocalQueue(tmp_path / "c", policy="easy")

@@ -37,8 +37,8 @@ REPLICAS_MAX = 3
 
 _DURATION = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,6})?) ?([smhdw]?)")
 _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
-_MEMORY = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,6})?) ?(?:([kKMGT])(i?B)?|B)")
-_POWER = {"k": 1, "K": 1, "M": 2, "G": 3, "T": 4}
+_MEMORY = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,6})?) ?(?:([kKMGTP])(i?B)?|B)")
+_POWER = {"k": 1, "K": 1, "M": 2, "G": 3, "T": 4, "P": 5}
 _LONG_NUMBER = re.compile(r"[0-9]{13}")
 _UNSUPPORTED = {
     "gpu": "write gpus: with a number",

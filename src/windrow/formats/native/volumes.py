@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from windrow.formats.native.schema import VolumeForm
 
 _SYSTEM = ("/proc", "/sys", "/dev")
+_PROGRAMS = ("/bin", "/etc", "/lib", "/lib64", "/usr", "/usr/bin", "/usr/lib")  # below them there is room
 
 
 Use = tuple[int, str, "VolumeForm"]  # a task that mounts a volume, where, and what is said of that
@@ -84,7 +85,7 @@ class Volumes:
             fix = "give each volume a path of its own"
             raise self._fault(line, f"{row.id} mounts {name} twice, or another volume in it", fix)
         if path.startswith("/"):
-            if place == "/" or any(_is_in(place, kept) for kept in _SYSTEM):
+            if place in ("/", *_PROGRAMS) or any(_is_in(place, kept) for kept in _SYSTEM):
                 fix = "use a path that the system does not need"
                 raise self._fault(line, f"{row.id} mounts {name} at {place}", fix)
             if _is_in(row.workdir, place):

@@ -21,7 +21,7 @@ from pathlib import Path
 from windrow.agent.machine import this_machine
 from windrow.errors import UserError, unknown_name
 from windrow.files import free_bytes
-from windrow.model.bounds import COUNT_MAX
+from windrow.model.bounds import COUNT_MAX, NODES_MAX
 from windrow.model.resources import Counts, NodeShape, is_name
 from windrow.model.wording import count
 from windrow.places import user_folder
@@ -243,8 +243,8 @@ def _shape(
     if policy is not None and policy not in POLICIES:
         raise unknown_name("policy", policy, POLICIES)
     if nodes is not None:
-        if nodes < 1:
-            raise UserError(f"a queue needs at least one node, not {nodes}")
+        if not 1 <= nodes <= NODES_MAX:
+            raise UserError(f"a queue has 1 to {NODES_MAX:,} nodes, not {nodes}")
         return replace(rest, cores=1 if cores is None else cores, memory_bytes=memory_bytes)
     if policy is not None:
         raise UserError("policy needs nodes: without nodes the queue is this machine, where no job waits")

@@ -9,7 +9,7 @@ Rule 4: jobs of one node, until an agent can start something on the other nodes 
 import os
 import re
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 
@@ -51,12 +51,12 @@ class PbsProfile:
         return [text for option, value in named if value for text in (option, value)]
 
 
-def pbs_profile(given: Mapping[str, object]) -> PbsProfile:
-    """The profile in a table of `windrow.toml`; UserError names the key that is wrong."""
+def pbs_profile(given: Mapping[str, object], also: Iterable[str] = ()) -> PbsProfile:
+    """The profile in a table of `windrow.toml`; UserError names the key that is wrong. `also`: keys read elsewhere."""
     known = [field.name for field in fields(PbsProfile)]
     for key, value in given.items():
         if key not in known:
-            raise unknown_name("option of the PBS queue", key, known)
+            raise unknown_name("option of the PBS queue", key, [*known, *also])
         if not isinstance(value, str):
             raise UserError(f"{key} of the PBS queue must be a string")
     return PbsProfile(**{key: str(value) for key, value in given.items()})

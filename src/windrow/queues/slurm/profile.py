@@ -15,7 +15,7 @@ Rule 3: of a `cluster` every command is told (-M): one that is not would look fo
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
 
 from windrow.errors import UserError, unknown_name
@@ -84,12 +84,12 @@ def ignored_variables(profile: SlurmProfile, env: Mapping[str, str]) -> list[str
     return [name for name, rest in named.items() if f"--{rest.lower().replace('_', '-')}" not in given]
 
 
-def slurm_profile(table: Mapping[str, object]) -> SlurmProfile:
-    """The profile in a table of `windrow.toml`; UserError names the key that is wrong."""
+def slurm_profile(table: Mapping[str, object], also: Iterable[str] = ()) -> SlurmProfile:
+    """The profile in a table of `windrow.toml`; UserError names the key that is wrong. `also`: keys read elsewhere."""
     known = [field.name for field in fields(SlurmProfile)]
     for key, value in table.items():
         if key not in known:
-            raise unknown_name("option of the Slurm queue", key, known)
+            raise unknown_name("option of the Slurm queue", key, [*known, *also])
         are_texts = isinstance(value, list | tuple) and all(isinstance(item, str) for item in value)
         if not (are_texts if key == "extra" else isinstance(value, str)):
             raise UserError(f"{key} of the Slurm queue must be {'a list of strings' if key == 'extra' else 'a string'}")
