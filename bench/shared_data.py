@@ -38,6 +38,7 @@ from bench.loads import (  # noqa: E402
     scoped,
 )
 from bench.network_bed import KB, MB, Bed, Host, bed, why_not  # noqa: E402
+from windrow.reproductions.bent.copies import done_s, wiping  # noqa: E402
 from windrow.storage.replicas import RULES, Replicas  # noqa: E402
 
 BLOCK = 16 * 1024
@@ -231,8 +232,6 @@ def copying_s(made: Bed, size: int) -> float:
 
 def figure_3_6(made: Bed, stage_s: float = 0.6, seeds: int = 2) -> tuple[list[Point], list[str]]:
     """Never, always, where it pays: without losses, and with disks wiped every 3 stages on average. What is wrong."""
-    from tests.unit.storage.test_replicas import play, wiping
-
     nodes, found, wrong = len(made.nodes), list[Point](), list[str]()
     for size in (40 * KB, 80 * KB):
         copy_s = copying_s(made, size) * 60 / stage_s
@@ -242,7 +241,7 @@ def figure_3_6(made: Bed, stage_s: float = 0.6, seeds: int = 2) -> tuple[list[Po
                 wipes = [list(itertools.islice(one, 40)) for one in wiping(mtbf_s, seed, nodes)]
                 scaled = [[when * stage_s / 60 for when in times if when < 1e9] for times in wipes]
                 took_s = replicated(made, rule, size, scaled, stage_s=stage_s, width=4 * nodes)
-                beside = play(rule, copy_s, mtbf_s, seed, width=4 * nodes, nodes=nodes) * stage_s / 60
+                beside = done_s(rule, copy_s, mtbf_s, seed, width=4 * nodes, nodes=nodes) * stage_s / 60
                 case = f"{size // KB} KB, {f'wiped, seed {seed}' if seed else 'never wiped'}"
                 found.append(Point(case, rule, 0, 0, took_s, 0, beside))
     for first in range(0, len(found), 3 * (seeds + 1)):

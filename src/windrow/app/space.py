@@ -196,7 +196,11 @@ def _too_little(space: int, where: tuple[str, int], taken: int, fix: str = "or g
 
 
 def _too_small(workflow: Workflow, tasks: Collection[int], smallest: int, order: RunRequest) -> str:
-    told = f"its files need at least {format_size(smallest)} at a time, but may take {format_size(order.space or 0)}"
+    from windrow.storage.sequence import EXACT  # noqa: PLC0415
+
+    least, best = ("at least ", "") if len(tasks) <= EXACT else ("", " in the best order found")
+    told = f"its files need {least}{format_size(smallest)} at a time{best}"
+    told = f"{told}, but may take {format_size(order.space or 0)}"
     fix = f"give --space {size_option(smallest)}" if order.space_in is None else "raise limit of [data] in windrow.toml"
     if (less := smallest_space(without_intermediate(workflow), tasks)) < smallest:
         fix += f", or delete files that only tasks read (--delete-intermediate): then {format_size(less)} will do"

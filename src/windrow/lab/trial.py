@@ -134,6 +134,9 @@ class _Driver:
             _, task, job = heappop(self.finishing)
             if job in self.allocations:  # else it was lost with its job, which was killed or stopped
                 self.finish_task(task, job)
+        if self.core.work.space is not None:  # what ends at one instant makes room together, as in estimates
+            for job in self.allocations:
+                self.start_tasks(job)
 
     def finish_task(self, task: int, job: int) -> None:
         """Tell the allocations, as agents would tell each other; then the core."""
@@ -144,7 +147,7 @@ class _Driver:
             if home is not None and home != job and home in self.allocations:
                 self.allocations[home].parent_done((child,))
                 touched[home] = None
-        for number in touched:
+        for number in touched if self.core.work.space is None else ():
             self.start_tasks(number)
         if not self.allocations[job].open:
             self.cluster.cancel(self.id_of[job])

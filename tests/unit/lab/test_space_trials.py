@@ -1,5 +1,6 @@
 """A limit on space in simulation: the same rules decide in estimates, trials and agents."""
 
+import random
 from dataclasses import replace
 from typing import Any
 
@@ -89,6 +90,25 @@ def test_trials_keep_to_the_limit(
     demand = demand_of(workflow)
     limit = SpaceLimit(demand.peak(demand.order()) + more, rule)
     assert peak_of(workflow, limit, nodes)[1] <= limit.size
+
+
+@examples(20)
+@drawn(st.integers(0, 2**32), st.integers(1, 4), st.integers(0, 30), st.sampled_from([*ORDERS, AUTO]))
+def test_a_trial_takes_as_long_as_was_estimated(seed: int, nodes: int, more: int, rule: str) -> None:
+    """Whatever the graph, run times and sizes: also where several tasks end at one instant, and make room together."""
+    chance, tasks, files = random.Random(seed), list[Task](), list[File]()
+    for n in range(chance.randint(3, 14)):
+        near = [m for m in range(max(0, n - 4), n) if chance.random() < 0.4]
+        parents, inputs = tuple(f"t{m}" for m in near), tuple(f"f{m}" for m in near)
+        tasks.append(Task(f"t{n}", chance.randint(1, 4) * 10, f"kind{n % 3}", parents, inputs, (f"f{n}",)))
+        files.append(File(f"f{n}", chance.randint(0, 20), keep=chance.random() < 0.3))
+    workflow = Workflow.from_tasks("any", tasks, files)
+    demand = demand_of(workflow)
+    limit = SpaceLimit(demand.peak(demand.order()) + more, rule)
+    work = Work(workflow, whole_seconds(workflow), Site.of(nodes, NodeShape(1)), space=limit)
+    trial = run_trial(Cluster(nodes=nodes, policy="fcfs"), workflow, find_strategy("giant"), work=work, checked=True)
+    (job,) = trial.recorded.story.jobs.values()
+    assert trial.makespan_s == job.plan.run_s
 
 
 @examples(20)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from windrow.reproductions.bent import page
 from windrow.reproductions.bent.baselines import BASELINES
-from windrow.reproductions.bent.caches import fetches, missed, scan_rate
+from windrow.reproductions.bent.caches import fetches, missed, scan_rate, second_scan_rate
 from windrow.reproductions.bent.plan import CHOICES, SWEEPS, plan_bent, sweep
 from windrow.reproductions.paper import Wishes, printed
 
@@ -57,12 +57,26 @@ def test_rates_of_figure_a_3() -> None:
     assert all(m >= one for m, one in zip(mru, lru, strict=True))
 
 
+def test_victims_that_are_dirty_slow_the_second_scan() -> None:
+    """Each of them is written to the disk first; those that memory had are a smaller part of a larger scan."""
+    rates = {"memory": 100.0, "disk": 20.0}
+    assert second_scan_rate(8, 8, rates) == pytest.approx(100)
+    assert second_scan_rate(16, 8, rates) == pytest.approx(1 / (1 / 100 + 1 / 20 + 0.5 / 20))
+    assert second_scan_rate(32, 8, rates) == pytest.approx(1 / (1 / 100 + 1 / 20 + 0.25 / 20))
+
+
 @pytest.mark.slow
 def test_the_page_has_every_claim_and_every_figure(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = plan_bent(Wishes())
     found: list[Any] = [sweep(name, work, 99) if work == "mixed" else [] for name in SWEEPS for work in BASELINES]
     found += [call() for call in plan.calls[len(found) : -1]]
-    found.append({name: (*printed("bent")["roles"][name], 0, 0, 0, 0) for name in ("blast", "cms", "amanda")})
+    said, four = printed("bent"), (0, 0, 0, 0)
+    found.append(
+        {
+            name: (*said["roles"][name], *four, *said["volumes"][name], *said["operations"][name])
+            for name in ("blast", "cms", "amanda")
+        }
+    )
     monkeypatch.setattr(page, "chart", lambda *_args, **_more: "<figure></figure>")
     made = page.report(plan, found)
     claims = made.blocks[0].rows

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import heapq
 import math
-import random
-from collections.abc import Iterator
 from statistics import mean
 
 import pytest
@@ -16,6 +13,7 @@ from windrow.agent.event_file import AttemptFinished, OutputsCommitted
 from windrow.agent.job_file import TaskSpec
 from windrow.agent.local_files import LocalFiles
 from windrow.model.volume import VolumeMount
+from windrow.reproductions.bent.copies import done_s
 from windrow.storage.replicas import ALWAYS, COST_BENEFIT, NEVER, RULES, Replicas
 from windrow.storage.volumes import is_backup
 
@@ -61,68 +59,13 @@ def test_a_replica_is_made_where_its_law_says_so(rule: str, steps: list[tuple[st
                 assert wants == (law and has_room and other_s > 0)
 
 
-def wiping(mtbf_s: float, seed: int, nodes: int) -> list[Iterator[float]]:
-    """When the disk of each node is wiped."""
-
-    def times(draw: random.Random) -> Iterator[float]:
-        when = 0.0
-        while True:
-            when += draw.expovariate(1 / mtbf_s) if mtbf_s else math.inf
-            yield when
-
-    return [times(random.Random(f"{seed} {node}")) for node in range(nodes)]
-
-
-def play(
-    rule: str, copy_s: float, mtbf_s: float, seed: int, *, width: int = 64, depth: int = 3, nodes: int = 16
-) -> float:
-    """When all pipelines are done: each node runs one after the other, and its disk is wiped now and then.
-
-    Copies go over one link, one after the other. That a disk was wiped is seen at once where a task runs, and at the
-    end of a copy.
-    """
-    replicas, left, wipes = Replicas(rule), width, wiping(mtbf_s, seed, nodes)
-    wiped = [next(times) for times in wipes]
-    stage, kept, volume = [depth] * nodes, [0] * nodes, [""] * nodes  # done, as of the last replica, and whose
-    busy = [(0.0, node, "over", 0.0) for node in range(nodes)]
-    end = link = 0.0
-    while busy:
-        now, node, what, since = heapq.heappop(busy)
-        is_wiped = wiped[node] <= now and what in ("task", "copy")
-        now = max(since, wiped[node]) if is_wiped and what == "task" else now
-        while wiped[node] <= now:
-            wiped[node] = next(wipes[node])
-        replicas.passed(now - since)
-        follows = "task", now + 60.0
-        if is_wiped:
-            replicas.lost(volume[node])
-            stage[node] = kept[node]
-            if kept[node]:  # its replica is copied back
-                link = max(link, now) + copy_s
-                follows = "restored", link
-        elif what == "copy":
-            kept[node] = stage[node]
-            replicas.copied(volume[node], now - since)
-        elif what == "task":
-            stage[node], end = stage[node] + 1, max(end, now)
-            if replicas.wants(volume[node], 60.0, 60.0 * (depth - stage[node])):
-                link = max(link, now) + copy_s
-                follows = "copy", link
-        if stage[node] == depth:
-            if not left:
-                continue
-            left, stage[node], kept[node], volume[node] = left - 1, 0, 0, str(left)
-        heapq.heappush(busy, (follows[1], node, follows[0], now))
-    return end
-
-
 @pytest.mark.parametrize(("copy_s", "never", "always"), [(4.0, 0.75, 1.02), (8.0, 0.85, 0.65)], ids=["small", "large"])
 def test_never_always_and_cost_benefit_are_ordered_as_in_figure_3_6(copy_s: float, never: float, always: float) -> None:
     """64 pipelines of 3 stages of a minute: without losses, and with disks that are wiped every 180 s on average."""
-    calm = {rule: play(rule, copy_s, 0, 1) for rule in RULES}
+    calm = {rule: done_s(rule, copy_s, 0, 1) for rule in RULES}
     assert calm[NEVER] == 4 * 180
     assert calm[NEVER] < calm[COST_BENEFIT] == calm[NEVER] + copy_s < calm[ALWAYS]
-    rough = {rule: mean(play(rule, copy_s, 180, seed) for seed in range(60)) for rule in RULES}
+    rough = {rule: mean(done_s(rule, copy_s, 180, seed) for seed in range(60)) for rule in RULES}
     assert rough[COST_BENEFIT] < never * rough[NEVER]
     assert rough[COST_BENEFIT] < always * rough[ALWAYS]
 

@@ -45,3 +45,11 @@ def scan_rate(size: int, memory: int, disk: int, rates: Mapping[str, float], *, 
             there = there[missed(blocks[there] // 2, disk, is_mru=is_mru)]
         seconds[there] += 1 / rates["remote"]
     return float(1 / seconds[size:].mean())
+
+
+def second_scan_rate(size: int, memory: int, rates: Mapping[str, float]) -> float:
+    """Of the scan after the one that brought the blocks, by LRU, up to one disk: what memory still had of that one is
+    written to the disk before it goes.
+    """
+    again = int(np.sum(missed(np.tile(np.arange(size), 2), memory) >= size))
+    return size / (size / rates["memory"] + (again + min(again, memory)) / rates["disk"])

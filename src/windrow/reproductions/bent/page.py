@@ -88,7 +88,8 @@ def arithmetic(measured: Times) -> Iterator[tuple[str, float]]:
     rows = [(measured[name], _PRINTED["roles"][name]) for name in measured if name != "amanda"]
     yield "2.4 difference", max(abs(a - b) for ours, said in rows for a, b in zip(ours, said, strict=False))
     for name, row in measured.items():
-        yield from zip((f"2.3 {name} 1", f"2.3 {name} 256", f"2.4 {name} 1", f"2.5 {name}"), row[12:], strict=True)
+        yield from zip((f"2.3 {name} 1", f"2.3 {name} 256", f"2.4 {name} 1", f"2.5 {name}"), row[12:16], strict=True)
+    yield from _tables(measured)
     ratios = _PRINTED["ratios"].values()
     yield "2.5 cpu/io", 100 * max(max(0.0, abs(instr / mb - ratio) - 1) / ratio for instr, mb, _, ratio, _ in ratios)
     yield "2.5 instr/op", float(sum(int(instr * 2**20 / ops / 1000) != k for instr, _, ops, _, k in ratios))
@@ -100,6 +101,19 @@ def arithmetic(measured: Times) -> Iterator[tuple[str, float]]:
         nodes["real"].append(real_s / endpoint)
         nodes["cpu"].append(instructions / 2000 / endpoint)
     yield from ((f"2.7 {base} {rate}", rate * min(nodes[base])) for base in nodes for rate in (1, 12, 1500))
+
+
+def _tables(measured: Times) -> Iterator[tuple[str, float]]:
+    """Tables 2.1 to 2.3: the greatest difference of any application."""
+    volumes, operations, totals = (_PRINTED[one] for one in ("volumes", "operations", "totals"))
+    ratios = {name: _PRINTED["ratios"][f"{name}-{stage}"] for name, stage in totals.items()}
+    moved = {name: (row[16:28], row[28:]) for name, row in measured.items()}
+    yield "2.1 difference", max(abs(volume[1] - ratios[name][1]) for name, (volume, _) in moved.items())
+    yield "2.1 operations", 100 * max(abs(sum(ops) / ratios[name][2] - 1) for name, (_, ops) in moved.items())
+    pairs = ((a, b) for name, (volume, _) in moved.items() for a, b in zip(volume, volumes[name], strict=True))
+    yield "2.2 difference", max(abs(a - b) for a, b in pairs if b >= 0)
+    kinds = ((a - b, sum(ops)) for name, (_, ops) in moved.items() for a, b in zip(ops, operations[name], strict=True))
+    yield "2.3 difference", 100 * max(abs(off) / total for off, total in kinds)
 
 
 def _blocks(

@@ -17,17 +17,19 @@ from windrow.profile.measures import Measures
 from windrow.profile.roles import infer
 from windrow.recipes.workflows.applications import application_trace, applications
 from windrow.reproductions.bent.baselines import BASELINES, WHERE
-from windrow.reproductions.bent.caches import fetches, missed, scan_rate
+from windrow.reproductions.bent.caches import fetches, missed, scan_rate, second_scan_rate
+from windrow.reproductions.bent.copies import done_s
 from windrow.reproductions.paper import PaperPlan, Wishes, printed
 from windrow.sim.flows import alone, canonical, play, play_all, through_home
 from windrow.storage.allocations import ALL_BATCH, Environment, Workload, best, possible
+from windrow.storage.replicas import ALWAYS, COST_BENEFIT, NEVER, RULES
 from windrow.storage.roles import Role
 from windrow.storage.staging import SCOPES
 
 SWEEPS = printed("bent", "sweeps")
 WRONG = 0.2
 RATES = (0.0, 2e-6, 5e-6, 1e-5, 2e-5, 5e-5, 1e-4)
-CHOICES = ("worst", "as printed", "Bent's model", "simulation", "blind", "one factor", "chosen again")
+CHOICES = ("worst", "as printed", "Bent's model", "simulation", "and again", "blind", "one factor", "chosen again")
 _JUDGES, _OWN = (11, 12, 13), (1, 2, 3)
 
 
@@ -99,7 +101,8 @@ def losses(work: Workload, where: Environment, times: Mapping[str, float]) -> di
         counts = (work.width * (work.depth + 1), work.jobs, work.depth)
         private, run, batch = (1 + WRONG * rng.choice((-1, 1), many).mean() for many in counts)
         belief = replace(work, private=round(work.private * private), run_s=work.run_s * run)
-        seen.append([times[taken(one)] for one in (belief, replace(belief, batch=round(work.batch * batch)))])
+        first, blind = map(taken, (belief, replace(belief, batch=round(work.batch * batch))))
+        seen.append([times[first], _again(work, where, first, times), times[blind]])
     factors = (1 - WRONG, 1 / (1 - WRONG))
     wrong = [taken(replace(work, private=round(work.private * f), run_s=work.run_s * f)) for f in factors]
     found += [*map(max, *seen), max(times[one] for one in wrong), max(_again(work, where, one, times) for one in wrong)]
@@ -121,9 +124,9 @@ def failing(rate: float, runs: int, workload: str = "mixed") -> dict[str, list[f
 
 
 def counted() -> dict[str, float]:
-    """Chapter 3 and appendix A, from bytes and blocks; figures 1.1, 3.3, 3.5 and 3.7 are played."""
+    """Chapter 3 and appendix A, from bytes and blocks; figures 1.1, 3.3, and 3.5 to 3.7 are played."""
     found: dict[str, float] = {}
-    found |= scoped() | bound()
+    found |= scoped() | bound() | copied()
     for x in (20, 25, 26, 99, 101):
         for order in ("depth-first", "breadth-first"):
             volume = 2048 * x // 100
@@ -136,7 +139,29 @@ def counted() -> dict[str, float]:
     rates = {"memory": 100.0, "disk": 20.0, "local": 12.0, "remote": 1.0}
     for policy, size in ((policy, size) for policy in ("LRU", "MRU") for size in (32, 64, 80, 256, 300, 512, 600)):
         found[f"A.3 {policy} {size}"] = scan_rate(size, 64, 256, rates, is_mru=policy == "MRU")
-    return found
+    return found | {f"A.3 dirty {size}": second_scan_rate(size, 64, rates) for size in (65, 128, 256)}
+
+
+def copied() -> dict[str, float]:
+    """Figure 3.6: run times by when volumes are copied, beside each other; copies of 4 and 8 s are small and large."""
+    mean_s = {
+        (rule, copy_s, mtbf_s): float(np.mean([done_s(rule, copy_s, mtbf_s, seed) for seed in range(runs)]))
+        for mtbf_s, runs in ((0.0, 1), (180.0, 60))
+        for copy_s in (4.0, 8.0)
+        for rule in RULES
+    }
+
+    def beside(rule: str, other: str, mtbf_s: float) -> float:
+        return max(mean_s[rule, copy_s, mtbf_s] / mean_s[other, copy_s, mtbf_s] for copy_s in (4.0, 8.0))
+
+    gaps = [mean_s[ALWAYS, copy_s, 0.0] - mean_s[NEVER, copy_s, 0.0] for copy_s in (4.0, 8.0)]
+    return {
+        "3.6 calm never": beside(NEVER, COST_BENEFIT, 0.0),
+        "3.6 calm benefit": beside(COST_BENEFIT, ALWAYS, 0.0),
+        "3.6 gap": gaps[1] / gaps[0],
+        "3.6 never": beside(COST_BENEFIT, NEVER, 180.0),
+        **{f"3.6 always {c:g}": mean_s[COST_BENEFIT, c, 180.0] / mean_s[ALWAYS, c, 180.0] for c in (4.0, 8.0)},
+    }
 
 
 def scoped() -> dict[str, float]:
@@ -200,16 +225,24 @@ def bound() -> dict[str, float]:
 
 def measured(names: tuple[str, ...]) -> dict[str, tuple[float, ...]]:
     """Of traces, roles inferred: table 2.4 (files, traffic, unique and static MB of endpoint, pipeline, batch data);
-    hits in percent in caches of 1 and 256 MB for batch data and of 1 MB for pipeline data; operations of up to 4 KB.
+    hits in percent in caches of 1 and 256 MB for batch data and of 1 MB for pipeline data; operations of up to 4 KB;
+    table 2.2 (the same four of all, of what is read and of what is written); table 2.3 (operations by kind).
     """
     rows = {}
     for name in names:
         figures = Measures(application_trace(name))
         roles, (sizes, counts) = infer(figures, "/pipeline-1"), figures.sizes(figures.everything)
-        found = [figures.amount(roles.uses(figures, role)) for role in (Role.ENDPOINT, Role.PIPELINE, Role.BATCH)]
-        row = [x for a in found for x in (a.files, a.traffic / 1e6, a.unique / 1e6, a.static / 1e6)]
+        by_role = [roles.uses(figures, role) for role in (Role.ENDPOINT, Role.PIPELINE, Role.BATCH)]
+        by_way = figures.everything, ~figures.is_write, figures.is_write
+        of_roles, of_ways = (
+            [x for a in map(figures.amount, uses) for x in (a.files, a.traffic / 1e6, a.unique / 1e6, a.static / 1e6)]
+            for uses in (by_role, by_way)
+        )
+        hits = []
         for role, blocks in ((Role.BATCH, 244), (Role.BATCH, 62_500), (Role.PIPELINE, 244)):
-            hits = figures.cache_curve(roles.uses(figures, role))[1]
-            row.append(100 * float(hits[min(len(hits), blocks) - 1]) if len(hits) else 0.0)
-        rows[name] = (*row, 100 * float(counts[sizes <= 4096].max(initial=0) / counts[-1]))
+            curve = figures.cache_curve(roles.uses(figures, role))[1]
+            hits.append(100 * float(curve[min(len(curve), blocks) - 1]) if len(curve) else 0.0)
+        small = 100 * float(counts[sizes <= 4096].max(initial=0) / counts[-1])
+        kinds = figures.kinds(range(len(figures.trace.stages))).values()
+        rows[name] = (*of_roles, *hits, small, *of_ways, *map(float, kinds))
     return rows
