@@ -52,6 +52,7 @@ def test_two_instances_tell_batch_from_endpoint(detail: str, here: Path, capsys:
     assert roles == {"table": "batch", **dict.fromkeys(("in-1", "in-2", "out-1", "out-2"), "endpoint")}
     assert found["verdicts"][0].startswith("A batch-pipeline workload: 2 instances")
     assert found["detail"] == detail
+    assert any("mapped into memory" in note for note in found["warnings"]) == (detail == "bytes")
     assert main(["profile", "show", "x", "--html", "x.html"]) == 0
     assert "Volume by role" in capsys.readouterr().out
     assert ("Caches" in (here / "x.html").read_text()) == (detail == "bytes")

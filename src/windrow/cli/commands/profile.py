@@ -128,6 +128,8 @@ def _traced_tasks(args: argparse.Namespace) -> Profile:
 
 
 def _traced(args: argparse.Namespace, work: list[tuple[Any, str, Any]], declared: dict[str, str]) -> Profile:
+    from windrow.model.trace import MAP_READ
+    from windrow.model.wording import count
     from windrow.profile.stored import Profile
     from windrow.profile.tracers import Tracing, chosen_detail
 
@@ -138,7 +140,10 @@ def _traced(args: argparse.Namespace, work: list[tuple[Any, str, Any]], declared
     notes = [f"uses {what}, whose reads and writes cannot be traced" for what in sorted(tracing.reading.unseen)]
     if apart := tracing.reading.apart_bytes:
         notes.append(f"{apart:,} bytes went through pipes, terminals and devices, and are not counted")
-    return Profile(tracing.trace(), os.path.realpath(work[0][1]), declared, notes)
+    trace = tracing.trace()
+    if tracing.detail == "bytes" and (mapped := set(trace.file[trace.op >= MAP_READ].tolist())):
+        notes.append(f"of {count(len(mapped), 'file')} mapped into memory, the whole ranges mapped count as read")
+    return Profile(trace, os.path.realpath(work[0][1]), declared, notes)
 
 
 def _write_rows(profile: Profile, path: str) -> None:
