@@ -10,7 +10,7 @@ from tests.examples import FUZZ
 from tests.survival.test_manager_killed import STRATEGIES
 from tests.survival.toy import Fate, VirtualRun, toy
 
-from windrow.lab.virtual.agents import Killed
+from windrow.lab.virtual.crew import Killed
 from windrow.manager.events import TasksAdded
 from windrow.model import Step, Task
 from windrow.records.runnable_file import RunnableRecord

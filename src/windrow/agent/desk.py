@@ -93,12 +93,13 @@ class Elsewhere:
         for number, tail in self._tails.items():
             while not tail.has_ended and (records := tail.read()):
                 for record in records:
-                    if isinstance(record, (AttemptFinished, OutputsCommitted)):
-                        if not record.local or not (
-                            number in self._job.given_up or self._reads(record.task, record.local)
-                        ):
+                    if number in self._job.given_up:  # as the manager takes it (`translate.from_given_up`)
+                        if isinstance(record, AttemptFinished) and not record.local:
                             yield record.task, ""
-                    elif isinstance(record, AttemptFailed) and record.final and number not in self._job.given_up:
+                    elif isinstance(record, (AttemptFinished, OutputsCommitted)):
+                        if not (record.local and self._reads(record.task, record.local)):
+                            yield record.task, ""
+                    elif isinstance(record, AttemptFailed) and record.final:
                         yield record.task, f"task {record.task}, on which it depends, failed"
 
 

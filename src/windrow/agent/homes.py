@@ -23,7 +23,7 @@ from windrow.errors import OutsideError, UserError
 AUTHORIZATION = "WINDROW_HTTP_AUTHORIZATION"
 """The variable with what an http(s) home wants to hear as `Authorization`, if anything."""
 _TIMEOUT_S = 60.0
-_PAUSES_S = (0.5, 2.0)  # before a further try of a home behind a network
+_PAUSES_S = (0.5, 2.0, 8.0, 20.0, 40.0)  # before a further try: a home may be out of reach for a minute
 
 
 class Home:

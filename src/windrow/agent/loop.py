@@ -20,7 +20,7 @@ from windrow.agent.checkpoints import Checkpoints, remove_files
 from windrow.agent.claim import claim, is_fenced
 from windrow.agent.core import AgentCore, StartAttempt, cause_of_end
 from windrow.agent.crew import Crew
-from windrow.agent.desk import Desk
+from windrow.agent.desk import GIVEN_UP, Desk
 from windrow.agent.event_file import DONE, NOTICED, OUT_OF_TIME, Writer, node_lost
 from windrow.agent.folder import RunFolder
 from windrow.agent.hosts import Hosts, queue_id
@@ -239,6 +239,9 @@ class Loop:
 
     def _with_files(self, starts: list[StartAttempt], now: float) -> list[StartAttempt]:
         """Those that start now: all but attempts for whose checkpoint files others may have to be stopped first."""
+        for _, start in [one for one in self._to_come if self._is_given_up(one[1].spec.task)]:
+            self._to_come = [one for one in self._to_come if one[1] is not start]
+            self._core.lost(start.spec.task, GIVEN_UP, now)
         for start in starts:
             wait_s = self._kept.take(start.spec.task, start.attempt) if start.spec.checkpoint else 0.0
             self._to_come.append((now + wait_s, start))
@@ -253,6 +256,9 @@ class Loop:
             if start.spec.checkpoint and not self._kept.begin(start.spec, start.attempt, now):
                 self._core.saved(start.spec.task, 0.0, now)
         return due
+
+    def _is_given_up(self, task: int) -> bool:
+        return is_fenced(self._folder, self._core.home_of(task, self._job.job))
 
     def _none_to_come(self) -> list[int]:
         """Start none of those that wait for their files; which tasks these are."""

@@ -333,7 +333,7 @@ class Runner:
         if why is None:
             self._results.append(replace(ended, local=self.data.stayed(order)))
         else:
-            cause = Cause.SPACE if move.errno in _FULL else ended.cause
+            cause = Cause.SPACE if move.errno in _OF_DISK else ended.cause
             why = f"exit code 0, but its outputs cannot be put in place: {why}"
             self._results.append(replace(ended, why=why, cause=cause, sizes=()))
 
@@ -382,10 +382,12 @@ def _blamed(cause: str, outputs: Outputs | None) -> str:
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _NO_SPACE = tuple(map(os.strerror, _FULL))
 """What programs say that find no space; that is no fault of theirs."""
+_OF_DISK = (*_FULL, errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.ENOTCONN, errno.ESHUTDOWN)
+"""No fault of a program either: what file systems say whose servers cannot be reached."""
 
 
 def _of_disk(error: OSError | ValueError) -> str:
-    return Cause.SPACE if isinstance(error, OSError) and error.errno in _FULL else Cause.PROGRAM
+    return Cause.SPACE if isinstance(error, OSError) and error.errno in _OF_DISK else Cause.PROGRAM
 
 
 def _cannot_start(order: Order, error: OSError | ValueError) -> str:

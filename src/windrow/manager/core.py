@@ -315,6 +315,8 @@ class Core:
             if number is not None and home.is_empty and (is_copied or not home.is_running):
                 actions.append(StopJob(number))  # another job had done it, which came to light only now
         self._done[task] = True
+        self.failed.discard(task)  # a job that was given up has done it, or what it needed
+        self.blocked.discard(task)
         self.temporary.done(task)
         self._open -= 1
         self.pieces.forget(task)
@@ -322,9 +324,7 @@ class Core:
         became_ready: list[int] = []
         for child in self._children[task]:
             self._open_parents[child] -= 1
-            if self._open_parents[child] or self.job_of[child] is not None:
-                continue
-            if child not in self.blocked and child not in self.failed and not self._done[child]:
+            if self.is_ready(child) and self.job_of[child] is None and child not in self.blocked:
                 insort(self._ready, (-self._expected[child], child))
                 became_ready.append(child)
         return [*actions, *self._decide_if_useful(self._homes(became_ready))] if became_ready else actions

@@ -10,7 +10,7 @@ class Cause(StrEnum):
 
     PROGRAM = "program"  # the task's own command failed
     MEMORY = "memory"
-    SPACE = "space"  # for files: the disk, a quota or the limit of the run
+    SPACE = "space"  # for files: the disk, a quota or the limit of the run; or no way to the disk
     VOLUME = "volume lost"  # what only it held is made again
     TIME_LIMIT = "time limit"
     NODE_FAILED = "node failed"

@@ -8,7 +8,17 @@ import pytest
 from tests.unit.agent.jobs import Run, shell
 
 from windrow.agent.claim import fence, is_fenced
-from windrow.agent.event_file import DONE, AgentLeft, AttemptFinished, AttemptStarted, TaskDeclined, Writer
+from windrow.agent.desk import Elsewhere
+from windrow.agent.event_file import (
+    DONE,
+    AgentLeft,
+    AttemptFinished,
+    AttemptStarted,
+    OutputsCommitted,
+    TaskDeclined,
+    Writer,
+)
+from windrow.agent.job_file import read_job
 
 pytestmark = pytest.mark.slow
 
@@ -69,3 +79,17 @@ def test_what_a_given_up_job_finishes_is_not_run_again(run: Run, tmp_path: Path)
         agent.communicate(timeout=60)
     assert log.read_text().split() == ["t1", "t3"]
     assert run.of(AgentLeft, 1)[-1].why == DONE
+
+
+def test_what_a_given_up_job_had_on_its_nodes_does_not_count_when_it_is_committed(run: Run) -> None:
+    """For the run it was undone when the job was given up: an agent that started readers of it would be alone."""
+    run.folder.make(0)
+    old = Writer(run.folder.events(0))
+    old.add(AttemptFinished(1.0, 0, 1, 0.0, 0.0, 0, local=("a",)))
+    old.add(OutputsCommitted(2.0, 0, ("a",)))
+    old.add(AttemptFinished(3.0, 2, 1, 0.0, 0.0, 0))
+    old.flush()
+    run.write(shell(1, "true", parents=(0, 2), inputs=("a",)), job=1, given_up=(0,))
+    assert Elsewhere(run.folder, read_job(run.folder.job_file(1))).look() == [(2, "")]
+    run.write(shell(3, "true", parents=(0, 2), inputs=("a",)), job=2)
+    assert Elsewhere(run.folder, read_job(run.folder.job_file(2))).look() == [(0, ""), (2, "")]

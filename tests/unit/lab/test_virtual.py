@@ -26,7 +26,7 @@ from windrow.lab.trial import run_trial
 from windrow.lab.virtual.__main__ import main
 from windrow.lab.virtual.disk import scratch
 from windrow.lab.virtual.drawn import VirtualScenario, braid, play, play_all
-from windrow.lab.virtual.faults import Fault, Kind
+from windrow.lab.virtual.faults import LOCAL, Fault, Kind
 from windrow.lab.virtual.shell import VirtualRun
 from windrow.lab.virtual.world import BEGIN_S, World, empty_queue
 from windrow.manager import local_places
@@ -126,7 +126,12 @@ def test_drawn_runs_that_keep_files_on_nodes() -> None:
         assert not play(replace(small(seed), local=1, temporary=seed % 2)).violation
 
 
-@pytest.mark.parametrize("kind", [Kind.AGENT_WRITING, Kind.CUT_OFF, Kind.MANAGER, Kind.PREEMPTED])
+def test_an_attempt_that_waits_for_a_copy_does_not_start_when_its_job_is_given_up() -> None:
+    scenario = VirtualScenario(910029, lanes=3, levels=4, local=1)
+    assert not play(scenario).violation
+
+
+@pytest.mark.parametrize("kind", [Kind.AGENT_WRITING, Kind.CUT_OFF, Kind.MANAGER, Kind.PREEMPTED, *LOCAL])
 def test_runs_with_files_on_nodes_meet_faults_at_some_records(kind: Kind) -> None:
     for record in range(9, 40, 15 if FUZZ < 2 else 1):
         assert not play(replace(small(record, kind, record), lanes=2, levels=3, local=1)).violation

@@ -107,6 +107,22 @@ def test_a_failed_task_blocks_its_descendants_alone() -> None:
     core.check()
 
 
+def test_what_was_blocked_or_failed_and_is_done_after_all_is_neither() -> None:
+    """A job that was given up has done what it needed, which another job failed to do again."""
+    core = diamond()
+    core.handle(planned(0, JobPlan((A, B), 1, 25, 30)))
+    core.handle(JobStarted(0, 0))
+    core.handle(TaskFailed(10, A))
+    core.handle(TaskFinished(20, B))
+    core.handle(TaskFinished(20, A))
+    core.check()
+    assert (core.failed, core.blocked) == (set(), {C, D})
+    core.handle(JobEnded(20, 0))
+    assert core.is_over
+    assert core.handle(RunBegan(99)) == [Decide()]
+    assert core.view(99, lambda nodes, _: nodes).ready == (C,)
+
+
 def test_a_waiting_job_of_blocked_tasks_goes() -> None:
     core = diamond()
     core.handle(planned(0, FIRST, REST))

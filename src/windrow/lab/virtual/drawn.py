@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from windrow.lab.virtual.disk import scratch
-from windrow.lab.virtual.faults import Fault, Kind, draw
+from windrow.lab.virtual.faults import LOCAL, Fault, Kind, draw
 from windrow.lab.virtual.invariants import Violation
 from windrow.lab.virtual.shell import VirtualRun
 from windrow.lab.virtual.world import BEGIN_S, World, empty_queue
@@ -88,6 +88,7 @@ class Ending:
     managers: int
     records: int
     violation: str = ""
+    transfers: int = 0
     story: dict[str, Any] = field(default_factory=dict)
 
 
@@ -149,7 +150,8 @@ def play(scenario: VirtualScenario, *, tells: bool = False) -> Ending:
             pick = chance.randrange(1000)
             world.faults = [Fault(Kind(scenario.kind), inf, scenario.record, pick, chance.choice([5, 30, 120, 600]))]
         else:
-            world.faults = draw(scenario.seed, horizon_s, BEGIN_S, scenario.faults, notices=bool(scenario.checkpoints))
+            also = (*[Kind.NOTICED] * scenario.checkpoints, *LOCAL * scenario.local)
+            world.faults = draw(scenario.seed, horizon_s, BEGIN_S, scenario.faults, also)
         if scenario.space:
             demand, workflow = demand_of(runnable.workflow), runnable.workflow
             world.limit = demand.peak(demand.order()) + chance.choice([0, 3, 20])
@@ -167,7 +169,8 @@ def play(scenario: VirtualScenario, *, tells: bool = False) -> Ending:
         records = run.records()
         story = _story(run, drawn, strategy) if tells else {}
         run.close()
-        return Ending(scenario, dict(world.met), world.now_s - BEGIN_S, run.deaths + 1, len(records), violation, story)
+        counts = world.now_s - BEGIN_S, run.deaths + 1, len(records)
+        return Ending(scenario, dict(world.met), *counts, violation, world.transfers, story)
 
 
 def _parts(runnable: Runnable, horizon_s: int, chance: random.Random) -> tuple[Runnable, list[tuple[int, TasksAdded]]]:
@@ -197,9 +200,11 @@ def play_all(scenarios: Sequence[VirtualScenario], workers: int = 1, *, tells: b
 
 
 def every_record(first: VirtualScenario) -> list[VirtualScenario]:
-    """Each kind of fault at each record that the journal of this run has when nothing goes wrong."""
-    records = play(replace(first, kind=Kind.NODE, record=None)).records
-    return [replace(first, kind=kind, record=record) for kind in Kind for record in range(1, records + 1)]
+    """Each kind of fault at each record that the journal of this run has when nothing goes wrong; and at each copy."""
+    usual = play(replace(first, kind=Kind.NODE, record=None))
+    kinds = [kind for kind in Kind if kind not in LOCAL or first.local]
+    counts = {kind: usual.transfers if kind is Kind.COPYING else usual.records for kind in kinds}
+    return [replace(first, kind=kind, record=record) for kind in kinds for record in range(1, counts[kind] + 1)]
 
 
 def _story(run: VirtualRun, drawn: list[Fault], strategy: str) -> dict[str, Any]:

@@ -5,14 +5,15 @@ Rule 2: which job, task or file it strikes is picked by a number drawn with it, 
 there are none, nothing happens. So a run with the same faults goes the same way each time.
 """
 
+import errno
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from enum import StrEnum
 from math import inf
 from pathlib import Path
 
-from windrow.lab.virtual.agents import Killed
+from windrow.lab.virtual.crew import Killed
 from windrow.lab.virtual.world import World
 from windrow.queues.port import JobState
 from windrow.queues.simulated import Mood
@@ -42,11 +43,23 @@ class Kind(StrEnum):
     CLOCK = "clock is set"
     FILE = "output is deleted"
     NOTICED = "job is preempted after a notice"
+    NODE_OF_JOB = "one node of a job fails"
+    NODE_DISK = "disk of a node is full"
+    COPYING = "agent is killed while it copies"
+    AWAY = "nodes cannot reach the shared files"
+
+
+LOCAL = (Kind.NODE_OF_JOB, Kind.NODE_DISK, Kind.COPYING, Kind.AWAY)
+"""What goes wrong where jobs use disks of their nodes."""
+_SOMETIMES = (Kind.NOTICED, *LOCAL)
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One thing that goes wrong: when (a time, or a record of the journal), for how long, and `pick` says to which."""
+    """One thing that goes wrong: when (a time, or a record of the journal), for how long, and `pick` says to which.
+
+    Of an agent that is killed while it copies, `at_record` is not a record, but the number of the copy.
+    """
 
     kind: Kind
     at_s: float = inf
@@ -54,13 +67,18 @@ class Fault:
     pick: int = 0
     length_s: int = 60
 
+    @property
+    def counts_copies(self) -> bool:
+        """Whether it waits for a copy, by its number."""
+        return self.kind is Kind.COPYING and self.at_record is not None
 
-def draw(seed: int, horizon_s: int, begin_s: int, most: int = 8, *, notices: bool = False) -> list[Fault]:
-    """Up to `most` faults within a run that should take about `horizon_s`; `notices`: those of preemptions as well."""
-    chance = random.Random(seed)
+
+def draw(seed: int, horizon_s: int, begin_s: int, most: int = 8, also: Collection[Kind] = ()) -> list[Fault]:
+    """Up to `most` faults within a run that should take about `horizon_s`; `also`: of these kinds as well."""
+    chance, kinds = random.Random(seed), [kind for kind in Kind if kind not in _SOMETIMES or kind in also]
     return [
         Fault(
-            chance.choice(list(Kind) if notices else list(Kind)[:-1]),
+            chance.choice(kinds),
             begin_s + chance.randrange(horizon_s),
             None,
             chance.randrange(1000),
@@ -182,6 +200,27 @@ def _file(world: World, fault: Fault) -> bool:
     return True
 
 
+def _node_of_job(world: World, fault: Fault) -> bool:
+    nodes = [(agent, place) for agent in world.agents.values() for place in agent.nodes]
+    if nodes:
+        agent, place = nodes[fault.pick % len(nodes)]
+        agent.lose_node(place)
+    return bool(nodes)
+
+
+def _node_disk(world: World, fault: Fault) -> bool:
+    """One node of a job has no room for files of its own for a while."""
+    disks = [f"{agent.disk}/{n}/" for agent in world.agents.values() if agent.disk for n in range(len(agent.hosts))]
+    if disks:
+        world.full_disks[disks[fault.pick % len(disks)]] = world.now_s + fault.length_s
+    return bool(disks)
+
+
+def _away(world: World, fault: Fault) -> bool:
+    world.away_until_s, world.away_errno = world.now_s + fault.length_s, (0, errno.EIO)[fault.pick % 2]
+    return True
+
+
 _STRIKES: dict[Kind, Callable[[World, Fault], bool]] = {
     Kind.NODE: _on_job(lambda world, job: world.kill_agent(job, JobState.NODE_FAILED)),
     Kind.CUT_OFF: _on_job(World.cut_off),
@@ -204,4 +243,8 @@ _STRIKES: dict[Kind, Callable[[World, Fault], bool]] = {
     Kind.CLOCK: _clock,
     Kind.FILE: _file,
     Kind.NOTICED: lambda world, fault: _on_job(lambda w, job: w.notice(job, fault.length_s))(world, fault),
+    Kind.NODE_OF_JOB: _node_of_job,
+    Kind.NODE_DISK: _node_disk,
+    Kind.COPYING: _on_job(lambda world, job: world.doomed_copying.add(job)),
+    Kind.AWAY: _away,
 }

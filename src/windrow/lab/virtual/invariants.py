@@ -30,7 +30,7 @@ from windrow.agent.checkpoints import files_of
 from windrow.agent.event_file import AttemptFinished, Tail
 from windrow.agent.folder import RunFolder
 from windrow.agent.order import absolute
-from windrow.lab.virtual.agents import WHOLE
+from windrow.lab.virtual.crew import WHOLE
 from windrow.manager.core import Core
 from windrow.manager.events import (
     Action,

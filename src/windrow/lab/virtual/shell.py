@@ -13,7 +13,7 @@ from windrow.app.strategies import find_strategy
 from windrow.errors import OutsideError
 from windrow.forecast.base import Forecaster
 from windrow.lab.virtual import invariants
-from windrow.lab.virtual.agents import Killed
+from windrow.lab.virtual.crew import Killed
 from windrow.lab.virtual.far import NAME, behind, transfers
 from windrow.lab.virtual.world import Fate, World
 from windrow.manager.core import Core

@@ -9,6 +9,7 @@ Rule 3: everything that goes wrong was asked for: by a fault, or by a test that 
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,7 +20,8 @@ from typing import TYPE_CHECKING
 from windrow.agent.claim import is_fenced
 from windrow.agent.folder import RunFolder
 from windrow.agent.order import Order
-from windrow.lab.virtual.agents import WHOLE, Killed, VirtualAgent, kept_s, state_file
+from windrow.lab.virtual.agents import VirtualAgent
+from windrow.lab.virtual.crew import WHOLE, Killed, kept_s, state_file
 from windrow.lab.virtual.disk import no_room, watched
 from windrow.lab.virtual.invariants import Violation
 from windrow.model.graph import Ints
@@ -100,7 +102,17 @@ class World:
     sizes: dict[str, int] = field(default_factory=dict)
     full_until_s: int = 0
     """The disk has no room before."""
+    full_disks: dict[str, int] = field(default_factory=dict)
+    """Nor have those of nodes, by their folders."""
+    away_until_s: int = 0
+    """Nodes cannot reach the shared files before."""
+    away_errno: int = 0
+    """What they are told then; 0: nothing, and they wait."""
+    transfers: int = 0
+    """Copies to nodes and from them."""
     steps: int = 0
+    doomed_copying: set[str] = field(default_factory=set)
+    """Jobs whose agents are killed when they have copied half of a file."""
     _acting: VirtualAgent | None = None
     _doomed: set[str] = field(default_factory=set)
     _has_news: bool = False
@@ -169,7 +181,7 @@ class World:
 
     def reached(self, record: int) -> None:
         """The manager has journaled this record, and not yet acted on it."""
-        for fault in [f for f in self.faults if f.at_record == record]:
+        for fault in [f for f in self.faults if f.at_record == record and not f.counts_copies]:
             self.strike(fault)
 
     # What can go wrong with a job
@@ -235,10 +247,11 @@ class World:
                 raise Violation(f"{kept_s(order)} s of task {task} are kept, not {agent.loop.heard_s(task)}")
             self._writers[task] = content(str(file))
         for path in set(order.inputs) - self.doubtful:
-            if content(path) not in (WHOLE, None):
+            near = agent.inside(path, task)
+            if {content(path), content(near)} - {WHOLE, None}:
                 raise Violation(f"task {task} starts on {path}, which is not whole")
-            if self.is_local and not (agent.has(path) or Path(path).exists() or Path(path).name in self.deleted):
-                raise Violation(f"task {task} starts without {path}, which is on no node of {agent.queue_id}")
+            if self.is_local and not (Path(near).exists() or Path(path).exists() or Path(path).name in self.deleted):
+                raise Violation(f"task {task} starts without {path}, which is not on its node of {agent.queue_id}")
         if self.limit and not self.was_unseen:
             at_work = (other.loop.at_work for other in self._alive() if other.loop is not None)
             names = {Path(path).name for path in set(order.outputs).union(*at_work)}
@@ -252,6 +265,26 @@ class World:
         is_own = found is not None and found.endswith(f" {me}")
         if not is_own and found is not None and found != self._writers.get(order.task):
             raise Violation(f"checkpoints of task {order.task} are mixed: {me} finds {found}")
+
+    def home_s(self) -> float:
+        """When nodes can reach the shared files again; 0 where they can."""
+        if self.now_s >= self.away_until_s:
+            return 0.0
+        if self.away_errno:
+            raise OSError(self.away_errno, os.strerror(self.away_errno))
+        return self.away_until_s
+
+    def copies(self, agent: VirtualAgent) -> None:
+        """Half of a file has been copied to or from a node."""
+        from windrow.lab.virtual.faults import Kind  # noqa: PLC0415  (which knows worlds)
+
+        self.transfers += 1
+        for fault in [f for f in self.faults if f.kind is Kind.COPYING and f.at_record == self.transfers]:
+            self.faults.remove(fault)
+            self.met[fault.kind] += 1
+            raise Killed
+        if agent.queue_id in self.doomed_copying:
+            raise Killed
 
     def _alive(self) -> list[VirtualAgent]:
         return [*self.agents.values(), *self.unseen.values()]
@@ -290,13 +323,14 @@ class World:
         finally:
             self._acting = before
 
-    def _about_to_write(self, _what: object) -> None:
+    def _about_to_write(self, what: object) -> None:
         self._has_news = True
         if self._acting is None:
             self.fate.reach()
         elif self._acting.queue_id in self._doomed:
             raise Killed
-        if self.now_s < self.full_until_s:
+        full = [until_s for folder, until_s in self.full_disks.items() if str(what).startswith(folder)]
+        if self.now_s < max(full, default=self.full_until_s):
             raise no_room()
 
     def _mood(self, call: str) -> Mood:
