@@ -187,11 +187,8 @@ class _Run:
             request=self.requests.request_s,
             requests=self.requests.requests_s,
             forecast_with_margin=self.terms.forecast_with_margin,
-            forecast=self.forecast,
+            forecast=self.cluster.waits_s,
         )
-
-    def forecast(self, nodes: Ints, requested_s: Ints) -> Ints:
-        return self.cluster.estimate(nodes, requested_s, exact=False) - self.cluster.now_s
 
     def make_room(self, more: int) -> None:
         """Room in every table for a step of any size, and for a job of `more` tasks."""

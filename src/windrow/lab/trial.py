@@ -226,7 +226,7 @@ class _Driver:
         now_s = self.cluster.now_s
         elapsed_s = now_s - self.trial.events[0][0].at_s
         view = self.core.view(
-            now_s, self.forecast, elapsed_s=elapsed_s, futures=lambda sampling: self.futures(view, sampling)
+            now_s, self.cluster.waits_s, elapsed_s=elapsed_s, futures=lambda sampling: self.futures(view, sampling)
         )
         return view
 
@@ -251,9 +251,6 @@ class _Driver:
                 took[event.task] = event.at_s - since[event.task]
         done = [took[task] / self.expected_s[task] for task in since if task in took]
         return np.array(done, dtype=np.float64)
-
-    def forecast(self, nodes: Ints, requested_s: Ints) -> Ints:
-        return self.cluster.estimate(nodes, requested_s, exact=False) - self.cluster.now_s
 
 
 def run_trial(

@@ -234,7 +234,7 @@ class SimulatedQueue:
 
     def waits_s(self, nodes: Ints, requested_s: Ints) -> Ints:
         """The cluster's estimates as a forecaster gives them: how long each job would wait."""
-        return self.cluster.estimate(nodes, requested_s, self.user, exact=False) - self.now_s
+        return self.cluster.waits_s(nodes, requested_s, self.user)
 
     def commands(self, specs: Sequence[JobSpec]) -> list[str]:
         """What `submit` would be told."""

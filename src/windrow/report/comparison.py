@@ -36,7 +36,7 @@ def _spread(comparison: Comparison, unit_s: float, unit: str) -> tuple[str, str]
         y = frame.top + (i + 0.5) * _ROW
         low, middle, high = frame.across(np.percentile(makespans, [10, 50, 90])).tolist()
         parts.append(plot.text(_LEFT - 10, y + 4, name, "end strong"))
-        parts.append(_rect(low, y - 11, high - low, 22, f"area c{i % plot.COLOURS}"))
+        parts.append(plot.box(f"area c{i % plot.COLOURS}", low, y - 11, high - low, 22))
         parts.append(f'<path class="line c{i % plot.COLOURS}" d="M{middle:.1f} {y - 11:.1f}v22"/>')
         dots = "".join(f"M{x:.1f} {y:.1f}h0" for x in frame.across(makespans).tolist())
         style = "stroke-width: 6; stroke-linecap: round; stroke-opacity: .55"
@@ -101,17 +101,11 @@ def _frame(left: float, width: float, rows: int, x: Axis) -> Frame:
 
 def _split(frame: Frame, y: float, colour: int, pale: float, whole: float, hint: str) -> list[str]:
     left, middle, right = frame.across([0, whole - pale, whole]).tolist()
-    css, title = f"c{colour % plot.COLOURS}", f"<title>{escape(hint)}</title>"
+    css = f"c{colour % plot.COLOURS}"
     return [
-        _rect(left, y, middle - left, 24, f"bar {css}", title),
-        _rect(middle, y, right - middle, 24, f"area {css}", title),
+        plot.box(f"bar {css}", left, y, middle - left, 24, hint),
+        plot.box(f"area {css}", middle, y, right - middle, 24, hint),
     ]
-
-
-def _rect(x: float, y: float, width: float, height: float, css: str, inside: str = "") -> str:
-    return (
-        f'<rect class="{css}" x="{x:.1f}" y="{y:.1f}" width="{max(width, 0):.1f}" height="{height:g}">{inside}</rect>'
-    )
 
 
 Summary = dict[str, Any]

@@ -231,12 +231,16 @@ def markers(frame: Frame, x: ArrayLike, y: ArrayLike, colour: int, hints: Sequen
     )
 
 
+def box(css: str, x: float, y: float, width: float, height: float, hint: str = "") -> str:
+    """A rectangle from its upper left corner; `hint` appears under a resting pointer."""
+    place = f'x="{x:.1f}" y="{y:.2f}" width="{max(width, 0):.1f}" height="{max(height, 0.1):.2f}"'
+    return f'<rect class="{css}" {place}>{f"<title>{escape(hint)}</title>" if hint else ""}</rect>'
+
+
 def shade(frame: Frame, low: float, high: float) -> str:
     """A veil over the part of the frame between two values of x."""
     a, b = frame.across([low, high])
-    if b - a < 0.5:
-        return ""
-    return f'<rect class="veil" x="{a:.1f}" y="{frame.top:.1f}" width="{b - a:.1f}" height="{frame.height:.1f}"/>'
+    return "" if b - a < 0.5 else box("veil", a, frame.top, b - a, frame.height)
 
 
 def legend(names: Sequence[str], *, marks: bool = True) -> str:

@@ -5,7 +5,6 @@ not be told apart are drawn as one, so that a page of ten thousand tasks stays o
 """
 
 from collections.abc import Iterator, Mapping
-from html import escape
 
 import numpy as np
 
@@ -69,7 +68,7 @@ def _picture(schedule: Schedule, colours: Mapping[str, int], longest_s: float) -
     for top, number, cluster in zip(tops.tolist(), counts.tolist(), clusters.tolist(), strict=False):
         about = grid.clusters[cluster]
         words = f"{about.name}: {number:,} of {about.nodes:,} nodes used, speed {about.speed:g}"
-        parts.append(_box("veil", frame.left, top, frame.width, number * node, words))
+        parts.append(plot.box("veil", frame.left, top, frame.width, number * node, words))
         if number * node + gap >= _LABEL:
             name = about.name if len(about.name) <= 16 else f"{about.name[:15]}…"
             parts.append(plot.text(_LEFT - 8, top + number * node / 2 + 4, name, "end"))
@@ -79,7 +78,7 @@ def _picture(schedule: Schedule, colours: Mapping[str, int], longest_s: float) -
     for begin, end, first, words in bars:
         a, b = frame.across([begin, end]).tolist()
         colour = colours[schedule.costs.workflow.kinds[schedule.task[first]]]
-        parts.append(_box(f"bar c{colour}", a, float(y[first]), max(b - a, 0.5), node - min(0.8, node / 5), words))
+        parts.append(plot.box(f"bar c{colour}", a, float(y[first]), max(b - a, 0.5), node - min(0.8, node / 5), words))
     caption = "Each band is a cluster, each row in it a node that is used; tasks are coloured by their kind."
     if len(bars) < len(schedule.task):
         caption += " Tasks too short to distinguish are drawn as one bar."
@@ -109,8 +108,3 @@ def _bars(schedule: Schedule, gap_s: float) -> Iterator[tuple[float, float, int,
                 held.clear()
         held.append(at)
     yield bar()
-
-
-def _box(css: str, x: float, y: float, width: float, height: float, words: str) -> str:
-    box = f'x="{x:.1f}" y="{y:.2f}" width="{width:.1f}" height="{height:.2f}"'
-    return f'<rect class="{css}" {box}><title>{escape(words)}</title></rect>'

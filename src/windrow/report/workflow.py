@@ -164,9 +164,8 @@ def _bars(workflow: Workflow, figures: Shape, colours: Mapping[str, int]) -> str
         parts.append(plot.text(_BARS_LEFT - 12, y + 14, f"level {level}", "end"))
         x = float(_BARS_LEFT)
         for kind, count in found.items():
-            hint = escape(f"level {level}: {count:,} {kind or 'tasks'}")
-            box = f'x="{x:.1f}" y="{y}" width="{max(count * length, 0.5):.1f}" height="{_BAR - 6}"'
-            parts.append(f'<rect class="bar c{colours[kind]}" {box}><title>{hint}</title></rect>')
+            hint = f"level {level}: {count:,} {kind or 'tasks'}"
+            parts.append(plot.box(f"bar c{colours[kind]}", x, y, max(count * length, 0.5), _BAR - 6, hint))
             x += count * length
         words = f"{figures.widths[level]:,} · {format_duration(figures.level_work_s[level])}"
         parts.append(plot.text(x + 8, y + 14, words))

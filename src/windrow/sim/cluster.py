@@ -317,6 +317,10 @@ class Cluster:
         estimate(self._state, _NO_LOG, wanted, lengths, owner, exact, answers)
         return answers
 
+    def waits_s(self, nodes: Numbers, requested_s: Numbers, user: int | None = None) -> Ints:
+        """How long each would wait, by the quick estimate: what a forecaster says."""
+        return self.estimate(nodes, requested_s, user, exact=False) - self.now_s
+
     def queue(self) -> list[WaitingJob]:
         """The waiting jobs, in the order of the queue."""
         rows = waiting_rows(self._state)[:, [k.JOB, k.NODES, k.REQUESTED, k.USER, k.PLANNED]].tolist()

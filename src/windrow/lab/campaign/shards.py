@@ -20,7 +20,7 @@ from windrow.errors import UserError
 from windrow.lab.campaign.campaign import Chunk
 from windrow.lab.campaign.store import ChunkStore
 from windrow.lab.campaign.sweep import Sweep, SweepResults, read_results, write_manifest
-from windrow.lab.campaign.workers import Watch, cores, run_missing
+from windrow.lab.campaign.workers import Watch, run_missing, worker_count
 
 _NO_LOCKS = {errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK}
 
@@ -75,10 +75,7 @@ def run_sweep(
     Interrupted at any point, the same call continues: finished chunks in the folder are not run again. By default as
     many workers as there are cores. Any number of shards may run at once; a run of everything wants the folder alone.
     """
-    count = cores() if workers is None else workers
-    if count < 1:
-        raise UserError(f"a campaign needs at least 1 worker, not {count}")
-    store = ChunkStore(folder)
+    count, store = worker_count(workers), ChunkStore(folder)
     chunks = _distinct(sweep, store)
     mine = chunks if shard is None else deal(chunks, shard.count)[shard.index - 1]
     with store.locked() if shard is None else _shared(store, shard):

@@ -54,19 +54,19 @@ def run_campaigns(
     Interrupted at any point, the same call continues: finished chunks in the folder are not run again. By default as
     many workers as there are cores; with one, all runs in this process.
     """
-    count = cores() if workers is None else workers
-    if count < 1:
-        raise UserError(f"a campaign needs at least 1 worker, not {count}")
-    store = ChunkStore(folder)
+    count, store = worker_count(workers), ChunkStore(folder)
     with store.locked():
         chunks = list({store.path(chunk): chunk for campaign in campaigns for chunk in campaign.chunks()}.values())
         run_missing(chunks, store, count, watch or (lambda _: None))
         return [store.finish(campaign) for campaign in campaigns]
 
 
-def cores() -> int:
-    """How many cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+def worker_count(wanted: int | None) -> int:
+    """How many processes to run: by default one for each core that this one may use. UserError for less than one."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if (count := cores if wanted is None else wanted) < 1:
+        raise UserError(f"a campaign needs at least 1 worker, not {count}")
+    return count
 
 
 def run_missing(chunks: Sequence[Chunk], store: ChunkStore, workers: int, watch: Watch) -> None:

@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heapreplace
-from html import escape
 from typing import TYPE_CHECKING
 
 from windrow.manager.events import FilesMoved
@@ -248,8 +247,7 @@ def _wait(frame: Frame, told: RecordedRun, number: int, job: JobStory, row: _Job
     a, b = frame.across([job.submitted_s, job.submitted_s + waited]).tolist()
     fate = "" if job.started_s is not None else f", {job.outcome} before it started" if job.outcome else " so far"
     words = f"job {number} waits {span(waited)}{f' at {job.plan.site}' if job.plan.site else ''}{fate}"
-    box = _box(a, row.top, max(b - a, 0.5), row.height)
-    return f'<rect class="veil" {box}><title>{escape(words)}</title></rect>'
+    return plot.box("veil", a, row.top, max(b - a, 0.5), row.height, words)
 
 
 def _outline(frame: Frame, told: RecordedRun, number: int, job: JobStory, row: _JobBox) -> str:
@@ -261,7 +259,7 @@ def _outline(frame: Frame, told: RecordedRun, number: int, job: JobStory, row: _
     if job.started_s is None or ran is None:
         return label
     a, b = frame.across([job.started_s, job.started_s + ran]).tolist()
-    return f'<rect fill="none" class="axis" {_box(a, row.top, max(b - a, 0.8), row.height)}></rect>{label}'
+    return plot.box("axis", a, row.top, max(b - a, 0.8), row.height) + label
 
 
 def _drawn(frame: Frame, told: RecordedRun, bar: _Bar, row: _JobBox, slots: int, colours: Mapping[str, int]) -> str:
@@ -273,9 +271,8 @@ def _drawn(frame: Frame, told: RecordedRun, bar: _Bar, row: _JobBox, slots: int,
     seam = min(0.8, high / 5)
     colour = f"c{colours[told.story.workflow.kinds[bar.task]]}"
     is_gone = bar.attempt.outcome.is_in_vain
-    words = f"<title>{escape(_hint(told, bar))}</title>"
-    css = "area" if is_gone else "bar"
-    rect = f'<rect class="{css} {colour}" {_box(a, top + seam / 2, max(b - a, 0.5), high - seam)}>{words}</rect>'
+    css = f"{'area' if is_gone else 'bar'} {colour}"
+    rect = plot.box(css, a, top + seam / 2, max(b - a, 0.5), high - seam, _hint(told, bar))
     if is_gone:
         b = max(b, a + 1)
         rect += f'<path class="lost line thin {colour}" d="M{a:.1f} {top:.1f}L{b:.1f} {top + high:.1f}"/>'
@@ -286,7 +283,7 @@ def _moved(frame: Frame, move: FilesMoved, top: float) -> str:
     a, b = frame.across([move.at_s - move.took_s, move.at_s]).tolist()
     way = f"from {move.origin or _HOME} to {move.to or _HOME}"
     words = f"{count(len(move.files), 'file')} {way}: {format_size(move.size_bytes)} in {span(move.took_s)}"
-    return f'<rect class="bar c7" {_box(a, top, max(b - a, 1.5), 9)}><title>{escape(words)}</title></rect>'
+    return plot.box("bar c7", a, top, max(b - a, 1.5), 9, words)
 
 
 def _hint(told: RecordedRun, bar: _Bar) -> str:
@@ -300,7 +297,3 @@ def _hint(told: RecordedRun, bar: _Bar) -> str:
     fate = fates.get(attempt.outcome, f"{attempt.outcome} after")
     name = workflow.ids[bar.task] + (f" ({kind})" if kind else "")
     return f"{name}: {where}, {fate} {span(bar.end_s - bar.begin_s)}"
-
-
-def _box(x: float, y: float, width: float, height: float) -> str:
-    return f'x="{x:.1f}" y="{y:.2f}" width="{max(width, 0):.1f}" height="{max(height, 0.1):.2f}"'
