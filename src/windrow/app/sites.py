@@ -155,7 +155,8 @@ class Reached:
         if limit is not None and needed_s[longest] > limit:
             raise UserError(
                 f"task {workflow.ids[longest]} needs {format_duration(needed_s[longest])}, but {self.site.name} allows "
-                f"a job at most {format_duration(limit)}; split the task, or use a queue with longer times"
+                f"a job at most {format_duration(limit)}; split the task, give it a checkpoint (with a short "
+                "notice), or use a queue with longer times"
             )
 
 
