@@ -152,7 +152,7 @@ workflows = [{{ recipe = "random", tasks = 30, {shape} = 3 }}]
         ('"glume"]', '{ strategy = "glume", beat = "a" }]', 4, "beat of strategies: must be a number"),
         ('"glume"]', '{ strategy = "glume", bet = 1 }]', 4, "unknown key 'bet'; did you mean beat?"),
         ('"glume"]', '"one-job"]', 4, "one-job occurs twice"),
-        ("caps = 4", 'failures = ["none", "nodes=x"]', 3, "failures: 'x' is not a duration"),
+        ("caps = 4", 'failures = ["none", "nodes=x"]', 3, "failures: 'nodes=x': 'x' is not a duration"),
         ("nodes = 16", "nodes = 1.5", 8, "nodes of logs: must be a whole number from 1 to 10,000,000, not 1.5"),
         ("nodes = 16", "node = 16", 6, "model lublin has no parameter node"),
         ('model = "lublin"', 'model = "lubin"', 6, "there is no log model 'lubin'"),

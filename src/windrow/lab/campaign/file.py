@@ -103,7 +103,7 @@ def _failures(top: TomlTable, nodes: int) -> dict[str, Failures]:
             found[str(text)] = read_failures(str(text), Path(top.file.path).absolute().parent)
             found[str(text)].draw(0, nodes, 0, 1)  # refuses a node that the smallest cluster does not have
         except UserError as error:
-            raise top.fault("failures", str(error)) from None
+            raise top.fault("failures", str(error).removeprefix("failures ")) from None
     return found
 
 
