@@ -31,7 +31,7 @@ $(VENV)/ready-dev: pyproject.toml | $(BIN)/python
 	$(PIP) -e '.[dev,bench]'
 	@touch $(VENV)/ready $@
 
-demo: $(VENV)/ready  ## a real workflow on a small cluster played here, with a wait that hides behind a run; pages in out/
+demo: $(VENV)/ready  ## a real workflow on a small emulated cluster, with a wait that hides behind a run; pages in out/
 	@mkdir -p out
 	@cd out && PATH="$(CURDIR)/$(BIN):$$PATH" sh ../examples/demo.sh ../examples
 	@echo 'open in a browser: out/demo.html (the run), out/workflow.html (the workflow)'
@@ -39,7 +39,7 @@ demo: $(VENV)/ready  ## a real workflow on a small cluster played here, with a w
 quick: lint  ## lint and the quick tests; about a minute on two cores
 	$(BIN)/pytest -n 2 --dist loadgroup -m 'not slow'
 
-test: $(VENV)/ready-dev  ## every test, about 7 minutes on two cores; says last what it skipped; as root with apt, installs a Slurm
+test: $(VENV)/ready-dev  ## every test, about 7 minutes on two cores; ends with what it skipped; as root with apt, installs a Slurm
 	@# one Python compiles the tests for all workers, while packages are installed
 	$(BIN)/pytest -n0 --collect-only -qq > $(VENV)/collected 2>&1 & sh tests/slurm/install; code=$$?; wait; exit $$code
 	$(PYTEST)
@@ -52,14 +52,14 @@ lint: $(VENV)/ready-dev  ## format, lint, types, import layers
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-format: $(VENV)/ready-dev  ## put the code into the house format
+format: $(VENV)/ready-dev  ## format the code
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
 docs: $(VENV)/ready-dev  ## the documentation site, in docs/_build/html; a warning is an error
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
 
-bench: $(VENV)/ready-dev  ## speed, side by side with what one would use instead
+bench: $(VENV)/ready-dev  ## speed, compared with the alternatives
 	$(BIN)/python bench/bench.py
 	$(BIN)/python bench/streams.py
 	$(BIN)/python bench/light.py
@@ -70,8 +70,8 @@ prove: $(VENV)/ready-dev  ## what takes longer than tests may; writes docs/refer
 	sh tests/slurm/install
 	$(BIN)/python bench/prove.py $(PARTS)
 
-pays: $(VENV)/ready-dev  ## strategies on a real Slurm and in the simulator, side by side; about 25 minutes
+pays: $(VENV)/ready-dev  ## strategies on a real Slurm and in the simulator, compared; about 25 minutes
 	$(BIN)/python bench/pays.py
 
-clean:           ## remove what the other commands made
+clean:           ## remove what the other commands created
 	rm -rf $(VENV) out docs/_build

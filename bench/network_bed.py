@@ -101,7 +101,7 @@ class Bed:
         self.hosts: list[Host] = []
         try:
             self._set_up(nodes)
-        except BaseException:
+        except BaseException:  # Ctrl-C too: namespaces would outlive this process
             self.close()
             raise
         self.home, self.nodes = self.hosts[0], self.hosts[1:]

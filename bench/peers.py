@@ -40,8 +40,8 @@ _FEWEST_JOBS = 500
 ORDER = ("fcfs", "easy", "conservative")
 ELSEWHERE: Sequence[tuple[str, float | None, float | None, float | None, str]] = (
     ("pyss (Python 2.7)", 1.34, 4.15, 7.9, "the fastest correct one"),
-    ("CQSim (Python 3.11)", 127.4, 7.2, 9.9, "mended: as published it plans with real run times"),
-    ("WRENCH 2.8 (C++)", 13.1, 9.7, 10.3, "mended: its conservative accepts holes that are too short"),
+    ("CQSim (Python 3.11)", 127.4, 7.2, 9.9, "fixed: as published it plans with real run times"),
+    ("WRENCH 2.8 (C++)", 13.1, 9.7, 10.3, "fixed: its conservative accepts holes that are too short"),
     ("Alea (Java 17)", 7.5, 7.4, 25.5, "clock drifts, so starts differ slightly"),
     ("Batsim 4.2 + Batsched (C++)", 17.1, 18.5, 20.0, "nodes with identities"),
     ("Batsim 4.2 + pybatsim", None, 21.5, None, "demands neighbouring nodes"),

@@ -240,13 +240,13 @@ def hour() -> Section:
             took = " | ".join(f"{value:.1f} s" for value in (cold.wall_s, cold.cpu_s, warm.wall_s, warm.cpu_s))
             lines.append(f"| `{name}` | {took} |")
             print(lines[-1], flush=True)
-    return [*lines, "", "CPU is that of the command and what it waits for; the agent of a job is not among it."], []
+    return [*lines, "", "CPU time: the command and the processes it waits for, without the agents of jobs."], []
 
 
 def tests(rows: Sequence[Row]) -> Section:
     """A table of tests."""
     found = [proved(*row) for row in rows]
-    lines = ["| what | came out | command |", "| --- | --- | --- |", *(row for row, _ in found)]
+    lines = ["| what | result | command |", "| --- | --- | --- |", *(row for row, _ in found)]
     return lines, [failed for _, failed in found if failed]
 
 
@@ -336,8 +336,8 @@ FAULTS: dict[str, tuple[str, tuple[tuple[str, str], ...]]] = {
 
 def faults(rows: Sequence[tuple[str, str]]) -> Section:
     """Runs in virtual time with faults drawn from seeds."""
-    lines = ["The manager and the agents that ship, in virtual time (`windrow.lab.virtual`)."]
-    lines += ["Met are faults that had something to strike.", ""]
+    lines = ["The real manager and agents, in virtual time (`windrow.lab.virtual`)."]
+    lines += ["Faults met are those that had something to strike.", ""]
     lines += ["| what | runs | managers | violations | run-hours | per second of CPU | command |"]
     lines += ["| --- | ---: | ---: | ---: | ---: | ---: | --- |"]
     wrong, met = [], []

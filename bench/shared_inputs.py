@@ -50,7 +50,7 @@ def run_once(slurm: SlurmCluster, folder: Path, way: str, size: int, nodes: int)
     assert len({out[1] for out in outs}) == 1
     assert all(len(out) == (2 if way == "copy" else 3) for out in outs), f"{way} brought nothing"
     (job,) = (folder / ".windrow" / "runs" / "w-1" / "jobs").iterdir()
-    said = re.findall(r"node (\d+) has [^;]*; in all (\d+) bytes from home, (\d+) from", (job / "output").read_text())
+    said = re.findall(r"node (\d+) has [^;]*; in total (\d+) bytes from home, (\d+) from", (job / "output").read_text())
     moved = {node: (int(home), int(peers)) for node, home, peers in said}
     began = (job / "claim").stat().st_mtime
     home_bytes = sum(one for one, _ in moved.values()) if moved else size * (1 if way == "sbcast" else nodes)

@@ -171,7 +171,7 @@ class Beds:
                     took = (time.monotonic() - began) / (len(what) - left)
                     print(f"about {took * left / 60:.0f} min left", file=sys.stderr, flush=True)
                     yield futures[future], found
-            except BaseException:
+            except BaseException:  # Ctrl-C too, and a reader that stops early: no cluster may outlive this process
                 pool.shutdown(wait=False, cancel_futures=True)
                 self.stop()
                 raise

@@ -1,12 +1,12 @@
 """The tree of errors. Everything Windrow raises on purpose is in it; anything else is a bug::
 
     WindrowError
-    ├── UserError          what the user gave cannot be used; the message names it and the fix (exit code 2)
+    ├── UserError          the user's input cannot be used; the message names it and the fix (exit code 2)
     │   └── InputError     the same, at a place in a file: file, line, what is wrong, what to do
     └── OutsideError       something outside failed: network, disk, batch system (exit code 1)
         └── NothingBegun   the same, before anything was started (exit code 2)
 
-Exceptions stop at the command line, which prints one line and picks the exit code; nothing else prints errors.
+Exceptions stop at the command line, which prints one line and chooses the exit code; nothing else prints errors.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class UserError(WindrowError):
 
 
 class InputError(UserError):
-    """A file cannot be used. `line` is 1-based, or None where the fault has no line."""
+    """A file cannot be used. `line` is 1-based, or None if the problem has no line."""
 
     def __init__(self, file: str | PathLike[str], problem: str, *, line: int | None = None, fix: str = "") -> None:
         self.file = str(file)
@@ -52,11 +52,11 @@ class InputError(UserError):
 
 
 class OutsideError(WindrowError):
-    """The world did not cooperate: a download failed, a disk is full. Trying again later may help."""
+    """Something outside failed: a download failed, a disk is full. Trying again later may help."""
 
 
 class NothingBegun(OutsideError):  # noqa: N818  (it says what matters: trying again is safe)
-    """The world did not cooperate, and nothing was started."""
+    """Something outside failed, and nothing was started."""
 
     exit_code = 2
 

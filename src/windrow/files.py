@@ -1,7 +1,7 @@
 """What several processes do with files at the same time, in the few ways in which it is safe. Standard library only.
 
 Made once: of all who try, one makes the file. Replaced: a reader finds the old content or the new, never a part of it.
-Appended: a line is there whole or not at all. Held: one process at a time. And marked processes: whoever carries some
+Appended: a line is there whole or not at all. Held: one process at a time. And marked processes: those that carry some
 variables in its environment passes them on to what it starts, so that all of it can be found, and killed.
 
 OSError where the disk refuses; what that means is for the caller to say, with `disk_faults` for one.
@@ -62,7 +62,7 @@ def disk_faults(what: str) -> Iterator[None]:
 
 
 def create_once(path: Path, content: bytes) -> bool:
-    """Make the file, private, and see that it lasts. False where it is there already.
+    """Make the file, private, and see that it lasts. False if it already exists.
 
     It works on every file system; a reader may meet it before its content is there.
     """

@@ -5,8 +5,9 @@ Three measures of how many tasks can run at once, from coarse to exact:
 - `width`: the most tasks on one level of the whole workflow.
 - `token_parallelism`: Ilyushkin, Ghit and Epema (2015), section III-B. A wave of tokens stands on the entry tasks; when
   all tasks with tokens have completed, it moves to the tasks that become eligible by that. Its largest extent is a
-  lower bound of the level of parallelism. Of a workflow not yet begun, the waves are exactly the levels, because a
-  level is the *longest* hop count from an entry; of one under way they are not, as tasks of any level may be eligible.
+  lower bound of the level of parallelism. Of a workflow that has not started, the waves are exactly the levels, because
+  a level is the *longest* hop count from an entry; of one under way they are not, as tasks of any level may be
+  eligible.
 - `level_of_parallelism`: the most tasks that can ever run at once, exact: the largest set of tasks of which none
   precedes another.
 

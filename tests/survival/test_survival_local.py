@@ -67,9 +67,9 @@ def test_tasks_that_cannot_be_copied_are_named(world: World) -> None:
     world.write(braid())
     code, said = world.run("--copies", "2")
     assert code == 2
-    assert "8 of 8 tasks run in one job only, in spite of --copies (first: first)" in said
+    assert "8 of 8 tasks run in one job only, despite --copies (first: first)" in said
     assert "raise --cap" in world.run("--copies", "3", "--cap", "2")[1]
-    assert "in spite of --reliability and --speculate" in world.run("--reliability", "0.9", "--speculate")[1]
+    assert "despite --reliability and --speculate" in world.run("--reliability", "0.9", "--speculate")[1]
     assert (
         "--speculate needs 2 jobs at a time, but the cap is 1; raise --cap" in world.run("--speculate", "--cap", "1")[1]
     )
@@ -81,7 +81,7 @@ def test_a_task_that_is_late_gets_a_further_attempt(world: World) -> None:
     world.write(f"name: late\ntasks:\n  - {{id: hangs, command: {hangs}, outputs: [made.txt], runtime: 1s}}\n")
     code, said = world.run("--speculate")
     assert code == 0, said
-    assert "a task that is late gets a further attempt (--speculate)" in said
+    assert "a task that is late gets another attempt (--speculate)" in said
     world.check_nothing_left()
     assert "copies of hangs (late, expected to take 1 s)" in world.windrow("explain", "hangs")[1]
     assert json.loads(world.windrow("report", "--json")[1])["copies_node_s"] > 10

@@ -2,5 +2,5 @@
 
 Rule 1: standard library only; it runs on compute nodes and must start fast.
 Rule 2: it talks to the manager, and to agents of other jobs, through files in the run's folder and nothing else.
-Rule 3: whatever ends it, no task goes on running behind its back.
+Rule 3: whatever ends it, no task keeps running unnoticed.
 """

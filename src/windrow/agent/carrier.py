@@ -168,7 +168,7 @@ def _copy(source: str, target: str) -> int:
         if os.path.isdir(part) and os.path.lexists(target):
             remove(target)
         os.rename(part, f"{folder}/{base}")
-    except BaseException:
+    except BaseException:  # an interrupt too: no partial file may stay
         remove(part)
         raise
     return size_of(target)

@@ -27,7 +27,7 @@ from windrow.model.cause import Cause
 
 @dataclass(frozen=True, slots=True)
 class AgentStarted:
-    """The agent has begun. `hosts` are its nodes in order; tasks name them by their place in this list.
+    """The agent has started. `hosts` are its nodes in order; tasks name them by their place in this list.
 
     `by_job`: the agent is that of this other job, which has taken the tasks over.
     """

@@ -1,6 +1,6 @@
 """Where things are in a run's folder. The one place that knows the names.
 
-Files are private to the user (folders 0700). Each has one writer; readers open it anew each time, which is what makes
+Files are private to the user (folders 0700). Each has one writer; readers open it again each time, which is what makes
 a network file system show them what is there. No locks, no ports, no memory maps.
 """
 

@@ -155,9 +155,11 @@ class FsspecHome(Home):
         try:
             yield
         except ImportError as error:
-            why = f"{error}; install windrow[data], and what this address needs, for the Python that agents use"
+            why = (
+                f"{error}; install windrow[data], and the package for this kind of URL, for the Python that agents use"
+            )
             raise self._fault("", why) from None
-        except Exception as error:  # noqa: BLE001  (each has errors of its own; their texts may hold the address)
+        except Exception as error:  # noqa: BLE001  (each store has its own errors; their texts may contain the URL)
             raise self._fault(name, type(error).__name__) from None
 
     def _get(self, name: str, begin: int, end: int) -> tuple[bytes, str]:
@@ -174,5 +176,5 @@ def open_home(source: str) -> Home:
         return FolderHome(source)
     if urlsplit(source).password:
         shown = f"{scheme}://{rest.rpartition('@')[2]}".partition("?")[0]
-        raise UserError(f"{shown}: its address holds a password; give credentials by the environment")
+        raise UserError(f"{shown}: its URL contains a password; pass credentials in environment variables")
     return HttpHome(source) if scheme in ("http", "https") else FsspecHome(source)

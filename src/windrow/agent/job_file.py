@@ -25,9 +25,9 @@ class TaskSpec:
     """One task of a job, with all that is needed to execute it.
 
     `command` is the program and its arguments; no shell unless it is one. Paths in `inputs` and `outputs` are absolute
-    or relative to `workdir`. `nodes` above 0 asks for so many whole nodes. `parents` are those not done when the file
+    or relative to `workdir`. `nodes` above 0 requests that many whole nodes. `parents` are those not done when the file
     was written, in this job or in others. `retries` is how often it may fail and be tried again in this job, `attempts`
-    how often it was begun in earlier jobs. `elsewhere` and `shared` as in an `Order`. `disk_bytes` and `counts` (how
+    how often it was started in earlier jobs. `elsewhere` and `shared` as in an `Order`. `disk_bytes` and `counts` (how
     many of each named resource) are not written where it needs none. `commit` marks a task that may run in several jobs
     at the same time: the file in the run's folder by which one of them is chosen (see `claim`). `checkpoint`: how it
     keeps what it has done; `done_s` is that by earlier attempts, and `idle` how many pieces added nothing to it.

@@ -2,7 +2,7 @@
 
 Orders come as lines on standard input, results go as lines to standard output. When the input ends, so does it, and
 with it all tasks that still run. With `--notices` a SIGTERM is passed on as the word that the node will be taken away,
-and the work goes on until then. With `--data RUN_DIR JOB PLACE` the node uses its own disk for that job.
+and the work continues until then. With `--data RUN_DIR JOB PLACE` the node uses its own disk for that job.
 """
 
 from __future__ import annotations

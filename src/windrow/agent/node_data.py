@@ -302,7 +302,7 @@ def _folders(plan: ScratchPlan) -> tuple[str, list[str]]:
     base = re.sub(r"\$(\w+)|\$\{(\w+)\}", lambda found: variables.get(found[1] or found[2], found[0]), plan.scratch)
     base = os.path.expanduser(base)
     if "$" in base or not base.startswith("/"):
-        fix = "a variable in it is not set there" if "$" in base else "it is not a whole path"
+        fix = "a variable in it is not set there" if "$" in base else "it is not an absolute path"
         raise OutsideError(f"scratch {plan.scratch!r} cannot be used on this node: {fix}")
     folder = f"{base}/windrow-{plan.run}-{plan.job}-{plan.place}"
     try:

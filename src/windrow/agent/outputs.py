@@ -6,10 +6,10 @@ Rule 2: where the command may write elsewhere (`Order.elsewhere`), each attempt 
 outputs, `counts/.windrow-emma.txt.1/emma.txt`, under the same base name. What it leaves there comes into place when it
 has succeeded, undeclared files too.
 Rule 3: else what is there is set aside before the start, as `counts/.emma.txt.windrow-old`; a link to nowhere stands
-for nothing. While that is there, the output beside it is unfinished: whoever finds it without a living attempt throws
-the output away and puts the old one back. So a crash at any point is mended by the next attempt, or by `clean_up`.
-Where other jobs may run the task at the same time (`Order.commit`), an attempt only writes into its own folder until it
-has the claim on the outputs (`claim`); it throws away what earlier attempts left when it has.
+for nothing. While that is there, the output beside it is unfinished: a process that finds it without a live attempt
+throws the output away and puts the old one back. So a crash at any point is repaired by the next attempt, or by
+`clean_up`. Where other jobs may run the task at the same time (`Order.commit`), an attempt only writes into its own
+folder until it has the claim on the outputs (`claim`); it throws away what earlier attempts left when it has.
 Rule 4: devices and their like, folders in which others write too, and what the task also reads, stay where they are.
 
 Each operation on a file is one that network file systems do whole or not at all: rename, link, remove.

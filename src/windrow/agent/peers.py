@@ -83,7 +83,7 @@ def facing(host: str) -> str:
         with contextlib.suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as probe:
             probe.connect(address)
             return str(probe.getsockname()[0])
-    raise OutsideError(f"no way to {host} from here")
+    raise OutsideError(f"no route to {host} from here")
 
 
 class Peers:
@@ -238,7 +238,7 @@ class Peers:
                         still()
 
     def _flight(self, volume: _Volume, n: int, *, is_for_peer: bool) -> Future[bytes | None] | None:
-        """The fetch of a block, which is begun where it is not on its way; None: the block is here."""
+        """The fetch of a block, started if it is not on its way; None: the block is here."""
         with self._lock:
             if volume.name not in self._index:
                 raise OutsideError(f"volume lost: {volume.name}")

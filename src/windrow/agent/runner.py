@@ -3,7 +3,7 @@
 Rule 1: one thread. A task's process is in its own process group and has nothing of the agent's but its environment.
 Rule 2: what an attempt writes becomes its outputs only if it succeeds (`outputs`).
 Rule 3: peak memory is what the kernel says of the process and its waited-for children. The kernel counts the moment
-before the program is loaded, when the child still is the agent: a peak below the agent's own cannot be told, and is 0.
+before the program is loaded, when the child still is the agent: a peak below the agent's own is unknown, and is 0.
 """
 
 from __future__ import annotations
@@ -233,7 +233,7 @@ class Runner:
             self._not_started(order, out, None, lost, Cause.VOLUME)
             return
         try:
-            os.chdir(order.workdir)  # a child begins where its parent is; always anew, since a task may replace it
+            os.chdir(order.workdir)  # a child starts where its parent is; every time, since a task may replace it
             command = outputs.prepare() if outputs else order.command
             if order.mounts:
                 places, named = outputs.places if outputs else {}, data.shown if data else str
@@ -350,7 +350,7 @@ class Runner:
 def _first_missing(paths: tuple[str, ...]) -> str | None:
     for path in paths:
         if not os.path.exists(path):  # noqa: PTH110 - on the way of every task
-            # Listing its folder makes a network file system ask the server anew.
+            # Listing its folder makes a network file system ask the server again.
             with contextlib.suppress(OSError, ValueError):
                 next(Path(path).parent.iterdir(), None)
             if not os.path.exists(path):  # noqa: PTH110

@@ -4,7 +4,7 @@ Rule 1: an agent looks into the file before it starts tasks, and writes down wha
 is dealt out one task at a time, each to the agent that has the smallest part of the machine, of equals to the one that
 has waited longest. Rule 3: where that one's task does not fit yet, the rest is kept for it until it does; so a task
 that needs more than a fair share starts, too. Rule 4: where it lacks GPUs, disk or another named resource alone, only
-that is kept for it; what is left of those is for whoever comes first. Rule 5: what a dead agent had is free. Rule 6:
+that is kept for it; what is left of those goes to the first that asks. Rule 5: what a dead agent had is free. Rule 6:
 agents are told apart by process number and start, each writes its own part again at every look, and a file that cannot
 be read is an empty one: whatever happens to it, it is right again after everybody's next look.
 
@@ -88,7 +88,7 @@ def deal(total: Need, shares: Sequence[Share]) -> tuple[list[Need], int | None]:
         if wants < least.cores:
             del waiting[place]
     rest = _rest(free, kept)
-    for place in all_waiting:  # whoever comes first has it; of cores and memory, the only one who wants more
+    for place in all_waiting:  # the first to ask gets it; of cores and memory, the only one who wants more
         dealt[place] = dealt[place].plus(rest if place in waiting else rest._replace(cores=0, memory_bytes=0))
     return dealt, None
 

@@ -64,7 +64,7 @@ class Mover:
             return None
         folder, moved = self._peers.fill(source), self._peers.moved
         shown, text = source.partition("?")[0], f"{moved['home']} bytes from home, {moved['peers']} from other nodes"
-        _log(f"node {self.share.place} has {shown}; in all {text}")
+        _log(f"node {self.share.place} has {shown}; in total {text}")
         is_file = "://" not in source and os.path.isfile(source)
         return None if folder is None else str(folder / os.path.basename(source) if is_file else folder)
 

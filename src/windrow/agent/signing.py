@@ -39,7 +39,7 @@ def run_key(path: Path) -> bytes:
             draft.write_bytes(os.urandom(32).hex().encode() + b"\n")
             link_once(draft, path)
     if not _KEY.fullmatch(content := path.read_bytes()):
-        raise ValueError(f"{path} does not hold a key")
+        raise ValueError(f"{path} does not contain a key")
     return bytes.fromhex(content.decode())
 
 

@@ -46,7 +46,7 @@ class Holder:
     """A process in mount (and user) namespaces of its own, with these mounts. OSError where they cannot be had.
 
     It is forked from a process with one thread, and ends with it. Only who is not root needs a user namespace; there
-    a user keeps his number, and sees files of others as those of nobody.
+    users keep their ids, and see files of others as those of `nobody`.
     """
 
     def __init__(self, mounts: Sequence[Mount]) -> None:
@@ -114,7 +114,7 @@ def _hold(mounts: Sequence[Mount], telling: int, staying: int, *, has_user: bool
         os.write(telling, b"held")
         os.close(telling)
         os.read(staying, 1)
-    except BaseException as error:  # noqa: BLE001  (whatever it is, the parent says it)
+    except BaseException as error:  # noqa: BLE001  (a forked child: its parent reports it)
         with contextlib.suppress(OSError):
             os.write(telling, str(error).encode()[:4000])
     finally:

@@ -69,7 +69,7 @@ def standing(told: RunView) -> Standing:
             read = replace(read, workflow=without_intermediate(read.workflow))
         new = grown(read, added)
     except WorkflowError as error:
-        problem = f"what was added to {told.paths.name} does not go with it any more: {error}"
+        problem = f"the tasks added to {told.paths.name} no longer fit the workflow: {error}"
         return Standing(told, None, _lost(told), str(InputError(file, problem)))
     except WindrowError as error:
         return Standing(told, None, _lost(told), str(error))
@@ -205,6 +205,6 @@ def refuse_moved(told: RunView) -> None:
         how, back = "moved", "move it back"
     fresh = f", or start it from the beginning with windrow run {moved}" if moved.exists() else ""
     raise UserError(
-        f"{told.paths.name} was started in {old} and has been {how} to {here}, but its tasks are to run in {old}: "
+        f"{told.paths.name} was started in {old} and has been {how} to {here}, but its tasks must run in {old}: "
         f"{back}{fresh}"
     )

@@ -51,7 +51,7 @@ def notes_on_copies(prepared: Prepared) -> tuple[str, ...]:
 
 def said_of(tasks: Sequence[str], of: int, named: str) -> str:
     """What the user should know of tasks that have no copies."""
-    who = f"{len(tasks):,} of {of:,} tasks run in one job only, in spite of {named} (first: {tasks[0]})"
+    who = f"{len(tasks):,} of {of:,} tasks run in one job only, despite {named} (first: {tasks[0]})"
     return f"{who}: only what a command writes to {{outputs}}, and nowhere else, can be kept apart"
 
 
@@ -80,8 +80,8 @@ class Price:
         cost = f"{node_span(self.with_node_s)} expected instead of {node_span(self.without_node_s)} ({more})"
         said = [f"copies of at most {count(self.tasks, 'task')}: {cost}"] if self.tasks or not rules.speculate else []
         if rules.reliability and not is_known:
-            said.append("--reliability starts none, as nothing is known of failures at this site")
-        return "; ".join([*said, *["a task that is late gets a further attempt (--speculate)"] * rules.speculate])
+            said.append("--reliability starts none, as nothing is known about failures at this site")
+        return "; ".join([*said, *["a task that is late gets another attempt (--speculate)"] * rules.speculate])
 
 
 def price(

@@ -68,7 +68,7 @@ def _files(site: Site) -> Iterator[Finding]:
         yield Finding("Python", f"{told['python']}, {place['agent'][0]}")
         off_s = told["now"] - time.time()
         is_off = abs(off_s) > CLOCK_S
-        fix = "times of jobs there are corrected; ask its administrators to set it" if is_off else ""
+        fix = "Windrow corrects for it; ask the administrators to set the clock" if is_off else ""
         yield Finding("clock", f"{abs(off_s):.0f} s {'ahead of' if off_s > 0 else 'behind'} this machine's", fix)
         yield from _both_ways(site, place, told)
     finally:
@@ -87,7 +87,11 @@ def _both_ways(site: Site, place: dict[str, Any], told: dict[str, Any]) -> Itera
         for origin, to in ((HOME, site.files), (site.files, HOME)):
             moved = mover.move(MoveFiles(("tried",), origin, to))
             way = f"{format_size(_TRIED_BYTES)} from {origin or 'here'} to {to or 'here'}"
-            fix = "what does the login print? rsync needs a silent one; or set data_host" if moved.why else ""
+            fix = (
+                "rsync needs a login shell that prints nothing; change the shell's profile there, or set data_host"
+                if moved.why
+                else ""
+            )
             yield Finding("a file", f"{way}: {moved.why or f'{moved.took_s:.1f} s'}", fix)
             if moved.why:
                 return

@@ -117,7 +117,7 @@ def _refuse_same_space(folder: Path, paths: RunPaths) -> None:
         others = _guaranteed(folder, where[0], paths.folder.path)
         if facts["guarantee"] + sum(size for _, size in others) > where[1]:
             names = ", ".join(name for name, _ in others)
-            raise UserError(f"{names} took the space in {where[0]} that this run was to have; start it again")
+            raise UserError(f"{names} took the space in {where[0]} that this run needs; start it again")
 
 
 @contextmanager
@@ -147,7 +147,7 @@ def _refuse_conflicts(folder: Path, own: Path, workflow: str, runnable: Runnable
         ours = _written(runnable) if ours is None else ours
         try:
             theirs = _written(runnable_of(other))
-        except WindrowError:  # it cannot be told what it writes
+        except WindrowError:  # what it writes is unknown
             continue
         if (shared := _shared(ours, theirs)) is not None:
             raise _conflict(other, f"writes {shared}, which this run would also write")

@@ -25,7 +25,7 @@ _WORDS: Mapping[type, str] = {int: "a whole number", str: "text in quotes", dict
 def open_queue(name: str, shell: Mapping[str, str] | None = None) -> Queue:
     """The queue that users call so: a kind, a table of `windrow.toml` (see app/settings.py), or a partition of Slurm.
 
-    `shell` are the settings of the shell in which a run was begun, instead of those of this one.
+    `shell` are the settings of the shell in which a run was started, instead of those of this one.
     """
     file = find_settings()
     tables = read_settings(file)

@@ -63,7 +63,7 @@ NAME = "windrow.toml"
 TABLES = ("queues", "sites")
 HERE = "here"
 """What `shares_files_with` calls the folder from which a run is started."""
-_TEXT, _NUMBER = (str, "text in quotes"), (float, "a number that is not negative")
+_TEXT, _NUMBER = (str, "text in quotes"), (float, "a number of at least 0")
 SITE_KEYS: Mapping[str, tuple[type, str]] = {
     **dict.fromkeys(("host", "data_host", "folder", "setup", "room", "preempted_every"), _TEXT),
     **dict.fromkeys(("max_node_hours", "price", "max_preemptions"), _NUMBER),
@@ -118,7 +118,7 @@ def data_table(path: Path | None) -> dict[str, Any]:
     if not all(isinstance(pattern, str) for pattern in table.get("keep", ())):
         raise InputError(path, "keep of [data] is a list of patterns", fix='write keep = ["*.bam"]')
     if (share := table.get("share", COPY)) not in WAYS or (share != COPY and "scratch" not in table):
-        why = f"is {share!r}" if share not in WAYS else "needs scratch, where shared data come to"
+        why = f"is {share!r}" if share not in WAYS else "needs scratch, where shared data are kept"
         fix = 'write share = "peer", "sbcast" or "copy", and scratch = "$TMPDIR"'
         raise InputError(path, f"share of [data] {why}", fix=fix)
     return table

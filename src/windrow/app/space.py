@@ -133,7 +133,7 @@ def _with_scratch(order: RunRequest) -> RunRequest:
     if scratch and scratch[0] not in "/$~":
         where = "--scratch" if order.scratch else f"{path}: scratch of [data]"
         raise UserError(
-            f'{where} is {scratch!r}, which is not a whole path; write one such as "/scratch/me" or "$TMPDIR"'
+            f'{where} is {scratch!r}, which is not an absolute path; write one such as "/scratch/me" or "$TMPDIR"'
         )
     keep, share = tuple(table.get("keep", ())), table.get("share", COPY)
     return replace(
@@ -145,7 +145,7 @@ def notes_on_space(prepared: Prepared) -> list[str]:
     """What the user should know of files within a limit."""
     unknown = 0 if prepared.order.space is None else unknown_sizes(prepared.runnable.workflow)
     return (
-        [f"the sizes of {count(unknown, 'file')} are not known: a few pipelines go first, to learn them"]
+        [f"the sizes of {count(unknown, 'file')} are not known: a few pipelines run first, to learn them"]
         if unknown
         else []
     )
@@ -154,7 +154,7 @@ def notes_on_space(prepared: Prepared) -> list[str]:
 def refuse_far(order: RunRequest) -> None:
     """UserError where files of a run with a limit would be elsewhere."""
     if order.space is not None:
-        raise UserError("a limit on space is for a site that sees the files of this folder; leave one of them out")
+        raise UserError("a limit on space needs a site that sees the files in this folder; leave out one of the two")
 
 
 def _refuse_other_wishes(order: RunRequest, runnable: Runnable) -> None:
@@ -164,7 +164,9 @@ def _refuse_other_wishes(order: RunRequest, runnable: Runnable) -> None:
         "the strategy giant": order.strategy not in ("auto", "giant"),
     }.items():
         if is_asked:
-            raise UserError(f"a limit on space goes with {told}: one job at a time has all the space; leave one out")
+            raise UserError(
+                f"a limit on space needs {told}: one job at a time gets all the space; leave out one of the two"
+            )
 
 
 def smallest_space(workflow: Workflow, tasks: Collection[int] | None = None) -> int:
@@ -192,7 +194,7 @@ def _limited_folder(runnable: Runnable) -> tuple[str, int] | None:
 def _too_little(space: int, where: tuple[str, int], taken: int, fix: str = "or give less with --space") -> str:
     limit = f"{where[0]} is limited to {format_size(where[1])} ([data] in windrow.toml)"
     others = f", of which other runs have {format_size(taken)}" if taken else ""
-    return f"{limit}{others}: {format_size(space)} cannot be had; wait until they end, {fix}"
+    return f"{limit}{others}: {format_size(space)} is not available; wait until they end, {fix}"
 
 
 def _too_small(workflow: Workflow, tasks: Collection[int], smallest: int, order: RunRequest) -> str:

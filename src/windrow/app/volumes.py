@@ -56,9 +56,11 @@ def refuse_volumes(prepared: Prepared) -> None:
         from windrow.agent.mounts import can_mount  # noqa: PLC0415  (few runs have volumes)
 
         if not can_mount():
-            problem = f"{ids[at_paths[0]]} mounts a volume at a path, but this machine lets users mount nothing"
+            problem = (
+                f"{ids[at_paths[0]]} mounts a volume at a path, but this machine does not let users mount anything"
+            )
             raise UserError(f"{problem}; write mounts as a list of volumes, and use $WINDROW_VOLUME_NAME in commands")
     urls = [use.name for use in volumes_used(step.mounts for step in steps) if "://" in use.source]
     if urls and not prepared.order.scratch:
-        fix = "say by scratch of [data] in windrow.toml, or --scratch, where nodes have room for it"
-        raise UserError(f"the files of volume {urls[0]} come from elsewhere; {fix}")
+        fix = "set scratch under [data] in windrow.toml, or --scratch, to a disk of the nodes with room for it"
+        raise UserError(f"the files of volume {urls[0]} come from a URL; {fix}")

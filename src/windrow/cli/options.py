@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 WORKFLOW_FILES = "native (.yaml), WfFormat (.json) or Pegasus DAX (.dax, .xml), plain or .gz"
 ON = "local, slurm, pbs, a queue or site of windrow.toml, or a Slurm partition"
-SEVERAL = "several with commas between them: each job goes where it should end first"
-PAGE = "write a page with pictures; it opens in any browser"
+SEVERAL = "several, separated by commas: each job goes where it should end first"
+PAGE = "write a page with plots; it opens in any browser"
 
 _Options = argparse.ArgumentParser | argparse._ArgumentGroup
 
@@ -46,9 +46,9 @@ COPIES = "reliability", "speculate"
 def add_copies(parser: _Options) -> None:
     """When tasks that run get copies."""
     chance = number(0.5, 0.9999, what="a probability")
-    words = "give tasks that would hold up the workflow as many attempts (at most 3) as make it this likely that one "
+    words = "run critical tasks in enough attempts (at most 3) that with this probability one of them "
     adder(parser)("--reliability P", chance, 0.0, help=f"{words}is not lost with its nodes (default: no copies)")
-    words = "give a task that takes far longer than expected a further attempt; the first to finish counts"
+    words = "start another attempt at a task that takes far longer than expected; the first to finish counts"
     adder(parser)("--speculate", action="store_true", help=words)
 
 
@@ -58,11 +58,13 @@ SPACE = "space", "space_order", "scratch"
 def add_space(parser: _Options) -> None:
     """The space for files."""
     orders = ("auto", "least-need", "depth-first", "breadth-first")
-    words = "the most that files of the run may take, such as 2TB; tasks start in an order that keeps to it"
+    words = "maximum space for files of the run, such as 2TB; tasks start in an order that stays within it"
     adder(parser)("--space SIZE", size_bytes, help=f"{words} (default: [data] in windrow.toml, or no limit)")
-    words = "what starts first within --space: what needs least more space, a pipeline to its end, level by level, or "
-    adder(parser)("--space-order", default="auto", choices=orders, help=f"{words}whichever ends first as planned")
-    words = "the nodes' own disks, on which tasks are to work: a path, $TMPDIR, or none"
+    words = (
+        "what starts first within --space: the least additional space, one pipeline after another, level by level, or "
+    )
+    adder(parser)("--space-order", default="auto", choices=orders, help=f"{words}the one planned to end first")
+    words = "local disk of the nodes, on which tasks work: a path, $TMPDIR, or none"
     adder(parser)("--scratch PATH", default="", help=f"{words} (default: scratch of [data] in windrow.toml, or none)")
 
 
@@ -85,7 +87,7 @@ def on_of(names: str) -> dict[str, Any]:
     """Fields of a `RunRequest` for what `--on` names: several sites with commas between them."""
     first, *others = [name.strip() for name in names.split(",")]
     if "" in (first, *others) or len({first, *others}) <= len(others):
-        raise UserError(f"--on {names}: give different names with commas between them, such as short,long")
+        raise UserError(f"--on {names}: give different names, separated by commas, such as short,long")
     return {"on": first, "also": tuple(others)}
 
 

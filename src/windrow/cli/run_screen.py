@@ -69,7 +69,7 @@ def summary(told: RunView, now_s: float) -> list[str]:
     if story.trouble:
         lines.append(f"gave up: {story.trouble}")
     if told.state == RunState.FAILED:
-        lines.append(f"correct the cause, in the workflow file or elsewhere, then windrow resume {told.paths.name}")
+        lines.append(f"fix the cause, in the workflow file or elsewhere, then windrow resume {told.paths.name}")
     elif told.state in (RunState.INTERRUPTED, RunState.STOPPED):
         lines += _last_words(told)
         lines.append(f"windrow resume {told.paths.name} continues it")

@@ -39,12 +39,12 @@ def add_cluster(parser: argparse.ArgumentParser) -> None:
 
     group = parser.add_argument_group("the cluster and the run")
     add = options.adder(group)
-    add("--cap K", positive, 16, help="maximum number of our jobs queued or running")
+    add("--cap K", positive, 16, help="maximum number of the run's jobs queued or running")
     add("--margin X", margin, MARGIN, help="request X times the expected run time")
     add("--policy P", default="conservative", help="as in windrow simulate")
     add("--priority Q", default="arrival", help="order of the queue, as in windrow simulate")
     add("--placement L", default="count", help="identities of nodes, as in windrow simulate")
-    words = "others' requested times as in the log, or equal to their runs"
+    words = "requested times as in the log, or equal to the run times"
     add("--requests", default="actual", choices=tuple(REQUESTS), help=words)
     add("--cores C", positive, 1, help="cores of a node (default: 1, the papers' node)")
     add("--memory M", size_bytes, help="memory of a node, e.g. 256GB (default: no limit)")
@@ -54,14 +54,14 @@ def add_cluster(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--resource", type=count_of, action="append", default=[], metavar="NAME=N", help=words)
     add("--noise S", number(0, 5, what="a spread"), 0.0, help="spread of task times, e.g. 0.3 (default: 0, exact)")
     options.add_copies(group)
-    more = "; tasks=1%%, agents, manager and queue fail, too, and slow=5%% of attempts take long"
+    more = "; tasks=1%%, agents, manager and queue can fail too, and slow=5%% of attempts take longer"
     add_failures(add, more, "seed of the noise and of the failures")
 
 
 def add_failures(add: Callable[..., None], more: str, seeds: str) -> None:
     """`--failures` and `--seed`."""
-    words = "nodes fail, each once in 30 days, say, for 4 hours: nodes=30d,repair=4h; or as the lines of a file say "
-    words += "(time, node, repair): log=FILE; with jobs=lost others' jobs that are hit do not run again"
+    words = "let nodes fail, for example each once in 30 days for 4 hours: nodes=30d,repair=4h; or as listed in a file "
+    words += "(time, node, repair): log=FILE; with jobs=lost, other users' jobs that are hit do not run again"
     words += f"{more} (default: none fails)"
     add("--failures F", default="none", help=words)
     add("--seed N", seed, 0, help=seeds)
@@ -160,7 +160,7 @@ def failure_words(failures: Failures, nodes: int) -> Iterator[str]:
         often = [f"{what} every {format_duration(mean_s)} on average" for what, mean_s in named if mean_s is not None]
         tasks = [f"{failures.tasks:.2g} of all attempts at tasks"] if failures.tasks else []
         away = format_duration(failures.away_s)
-        yield f"fail: {', '.join(tasks + often)}; manager and queue are away for {away} then (in virtual time: slower)"
+        yield f"fail: {', '.join(tasks + often)}; manager and queue are then away for {away} (in virtual time: slower)"
 
 
 def facts(scenario: Scenario, args: argparse.Namespace) -> dict[str, object]:

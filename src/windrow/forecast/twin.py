@@ -6,8 +6,8 @@ queue's own order. Requests are believed, as the batch system believes them, so 
 Rule 3: a job that cannot start on the usable nodes is left out; a candidate that cannot never starts (`NEVER_S`).
 
 A fresh twin under `conservative` plans every waiting job at its first fit, in order. That is what backfilling
-schedulers that plan anew in each cycle do, Slurm's among them (for as many jobs as its cycle looks at). What is absent:
-limits per user, dependencies, reservations but for maintenance, nodes of several kinds, jobs that share a node.
+schedulers that plan again in each cycle do, Slurm's among them (for as many jobs as its cycle looks at). What is
+absent: limits per user, dependencies, reservations but for maintenance, nodes of several kinds, jobs that share a node.
 """
 
 import math
@@ -151,7 +151,7 @@ def simulated(
     if snapshot.nodes < 1:
         return None
     waiting = [job for job in waiting_jobs(snapshot) if priority is None or job.priority >= priority]
-    # While all end as requested, planning anew changes nothing; estimates from a standing plan are a thousand times
+    # While all end as requested, planning again changes nothing; estimates from a standing plan are a thousand times
     # quicker.
     plan = "conservative" if parse_policy(policy) == parse_policy("conservative-replan") else policy
     with _unhurried(snapshot):

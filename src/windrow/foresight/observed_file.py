@@ -1,7 +1,8 @@
 """What was seen of a queue, kept across runs: one small file per queue in the user's state folder.
 
 Rule 1: many managers may keep at once. Each reads, merges and replaces the file under a lock; readers need none, since
-a file is replaced whole. Rule 2: a file that cannot be understood is said once and started anew: it is a convenience.
+a file is replaced whole. Rule 2: a file that cannot be understood is reported once and started again: it is a
+convenience.
 Rule 3: it holds who submitted what and when, so it is for its owner alone.
 """
 

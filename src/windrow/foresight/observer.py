@@ -87,7 +87,7 @@ class Observer:
             logger.debug("the accounting of this queue does not show other users' jobs")
             self._accounts = None
             return
-        if self._told_until_s is None:  # accounts may have begun, or been purged, after the time that was asked for
+        if self._told_until_s is None:  # accounts may have started, or been purged, after the time that was asked for
             since_s = max(since_s, min((job.submitted_s for job in jobs), default=now))
         self._next_ask_s, self._pause_s, self._told_until_s = now + LOOK_S, LOOK_S, now
         self.observed.learn((job for job in jobs if job.id not in own), since_s, now)

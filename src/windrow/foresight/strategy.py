@@ -76,7 +76,7 @@ class Foresight:
 
     def __post_init__(self) -> None:
         if self.objective not in OBJECTIVES:
-            raise UserError(f"objective {self.objective!r} is not known; take one of {', '.join(OBJECTIVES)}")
+            raise UserError(f"objective {self.objective!r} is unknown; use one of {', '.join(OBJECTIVES)}")
         if self.futures < 1 or self.plays < 2 or (self.max_nodes is not None and self.max_nodes < 1):
             raise UserError("foresight needs at least 1 future, 2 plays and, where they are bounded, 1 node")
 

@@ -125,7 +125,7 @@ class _Selector:
         if not best.there[0] and best.enough.any():
             return _none_holds(wanted)
         if not best.there[0] and not isinstance(wanted.of, Aggregate):
-            words = f"a {wanted.kind} of at least {wanted.least:,} nodes is not there"
+            words = f"there is no {wanted.kind} of at least {wanted.least:,} nodes"
             return Refusal(f"{words}; the largest has {best.members.max():,}")
         bags = list[Bag]()
         if isinstance(wanted.of, Aggregate):  # Those of the bag that was chosen, once more, or of the first.
@@ -136,7 +136,7 @@ class _Selector:
                 rest[np.searchsorted(layer.cluster[inside], list(found.nodes))] -= list(found.nodes.values())
             if not best.there[0]:
                 assert isinstance(found, Refusal)
-                words = f"a {wanted.kind} needs {wanted.least:,} members, {len(bags):,} are there: {found.why}"
+                words = f"a {wanted.kind} needs {wanted.least:,} members, but there are {len(bags):,}: {found.why}"
                 return replace(found, why=words)
         nodes = {c: n for c, n in zip(layer.sets.tolist(), best.taken.tolist(), strict=True) if n}
         return Bag(wanted.kind, nodes, float(best.rank[0]), tuple(bags))

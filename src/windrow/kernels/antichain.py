@@ -1,11 +1,11 @@
 """The largest antichain of a DAG, by the least number of paths that cover it.
 
-Dilworth: as many vertices as can stand side by side, so many paths are needed to cover all, where paths may share
-vertices. Covering paths are a flow through a network in which every vertex v is an arc v_in -> v_out that must carry
-at least 1, so the least number of paths is a minimum flow with lower bounds. We begin with a greedy flow that covers
-everything and take back what is too much, along shortest paths in the residual network from an end of a path to a
-beginning of one (Dinic). When none is left, the minimum cut is the antichain. No transitive closure is ever built:
-memory is linear in vertices and edges. A vertex that need not be covered has the lower bound 0.
+Dilworth: the largest number of vertices that can stand side by side is the least number of paths that cover all, where
+paths may share vertices. Covering paths are a flow through a network in which every vertex v is an arc v_in -> v_out
+that must carry at least 1, so the least number of paths is a minimum flow with lower bounds. We begin with a greedy
+flow that covers everything and take back what is too much, along shortest paths in the residual network from an end of
+a path to a beginning of one (Dinic). When none is left, the minimum cut is the antichain. No transitive closure is ever
+built: memory is linear in vertices and edges. A vertex that need not be covered has the lower bound 0.
 
 Rule 1: every vertex carries at least its `least` at all times. Rule 2: what enters a vertex, plus `begin`, equals what
 leaves it, plus `end`, equals `through`.
@@ -53,7 +53,7 @@ class Search(NamedTuple):
 def cover(net: Network, order: Ints) -> None:
     """Fill the empty flow so that it covers every vertex.
 
-    Each path goes on as long as it can: first to children that no path has reached, the rest to the last child.
+    Each path continues as long as it can: first to children that no path has reached, the rest to the last child.
     """
     for v in order:
         if net.through[v] < net.least[v]:
@@ -175,7 +175,7 @@ def _take_back(net: Network, search: Search, source: int, length: int) -> None:
         if onward >= 0:
             depth += 1
             nodes[depth] = onward
-        else:  # a dead end: nobody need come here again in this round
+        else:  # a dead end: no need to come here again in this round
             distance[node] = -1
             depth -= 1
 

@@ -58,7 +58,7 @@ SMALL, SMALL_WHEN_COLD = 60, 300
 
 
 def is_small(size: int) -> bool:
-    """Whether kernels need not be loaded for so many tasks and jobs."""
+    """Whether kernels need not be loaded for this many tasks and jobs."""
     return not is_loaded() and size <= (SMALL_WHEN_COLD if _is_cold() else SMALL)
 
 

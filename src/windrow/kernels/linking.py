@@ -67,7 +67,7 @@ class _Whole(JITCodeLibrary):
 
 
 class _Code(JITCodeLibrary):
-    """Code to be linked into other code: neither optimised nor made machine code of, since nobody else calls it."""
+    """Code to be linked into other code: neither optimised nor made machine code of, since nothing else calls it."""
 
     def finalize(self) -> None:
         """It is left as it is."""

@@ -31,7 +31,7 @@ Floats = NDArray[np.float64]
 SR, SLOP, FES, BF = 0, 1, 2, 3
 """Kinds of policy."""
 
-# Columns of `tasks`. GENERATION and SUPPORT begin as a workflow not yet begun has them.
+# Columns of `tasks`. GENERATION and SUPPORT start as in a workflow that has not started.
 CORES = 0
 OWNER = 1  # its workflow
 PARENTS = 2

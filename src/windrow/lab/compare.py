@@ -36,7 +36,7 @@ _HOUR_S = 3600
 
 @dataclass(frozen=True)
 class Comparison:
-    """What came out. `rows` has one plain dict per submission time and strategy, in that order."""
+    """The results. `rows` has one plain dict per submission time and strategy, in that order."""
 
     scenario: Scenario
     times_s: tuple[int, ...]
@@ -52,13 +52,13 @@ class Comparison:
         return [self._summary(name) for name in self.strategies]
 
     def wins(self) -> dict[str, int]:
-        """At how many submission times each strategy had the least makespan; where several had, each counts."""
+        """At how many submission times each strategy had the shortest makespan; ties count for each."""
         makespans = np.stack([self.column(name, "makespan_s") for name in self.strategies])
         best = (makespans == makespans.min(axis=0)).sum(axis=1)
         return dict(zip(self.strategies, best.tolist(), strict=True))
 
     def best(self) -> str:
-        """The strategy with the least mean makespan; among equals the one with fewer node-hours, then by order."""
+        """The strategy with the shortest mean makespan; ties go to fewer node-hours, then to the first."""
         return str(min(self.summaries(), key=lambda s: (s["makespan_s_mean"], s["used_node_h_mean"]))["strategy"])
 
     def to_table(self) -> pyarrow.Table:
@@ -107,10 +107,10 @@ def compare(
     failures: str | Failures = "none",
     tell: Tell | None = None,
 ) -> Comparison:
-    """Run the workflow by each strategy at each time (seconds from the log's first submission).
+    """Run the workflow with each strategy at each time (seconds from the log's first submission).
 
     By default: a synthetic log of 128 nodes, all strategies, and every six hours from day 1 to day 7. A strategy is a
-    name, or an object of your own; `failures` are as `nodes=30d,repair=4h`. A trial takes a millisecond, or some 100 ms
+    name, or your own object; `failures` are like `nodes=30d,repair=4h`. A trial takes a millisecond, or some 100 ms
     where the strategy looks ahead.
     """
     shape = NodeShape() if shape is None else shape

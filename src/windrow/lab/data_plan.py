@@ -91,9 +91,9 @@ class DataPlan:
         slower = [f"{one.allocation} {100 * (one.time_s / chosen.time_s - 1):.1f} % later" for one in others]
         small = [f"{one.allocation} {format_size(one.least_bytes)}" for one in self.options if not one.runs]
         parts = [f"{chosen.allocation} ends first, after {format_duration(chosen.time_s)}", ", ".join(slower)]
-        parts += [f"not possible, as the space needed is: {', '.join(small)}"] if small else []
+        parts += [f"not possible; space needed: {', '.join(small)}"] if small else []
         order = "depth-first" if chosen.allocation in KEEPS_BATCH else "breadth-first"
-        parts.append(f"windrow run goes this way with --space-order {order}")
+        parts.append(f"use it with windrow run --space-order {order}")
         return "; ".join(filter(None, parts))
 
 

@@ -84,7 +84,7 @@ class _Asking:
 
 
 def make_plan(scenario: Scenario, strategy: Strategy, at_s: int) -> SimulatedPlan:
-    """The cut at that time, played to its end."""
+    """The cut at that time, simulated to the end of the run."""
     cluster = scenario.warm(scenario.cluster(), at_s)
     asking = _Asking(strategy, cluster)
     trial = scenario.trial(cluster, asking)

@@ -95,7 +95,7 @@ class Scenario:
         return Cluster(self.log, start_s=self.zero_s, record=record, failures=failures, **rules)
 
     def warm(self, cluster: Cluster, at_s: int) -> Cluster:
-        """Move the cluster on to that time. UserError beyond the log, where the queue would only run dry."""
+        """Advance the cluster to that time. UserError after the end of the log, where the queue would only empty."""
         if not 0 <= at_s <= self.last_s:
             last = f"{self.last_s:,} s ({format_duration(self.last_s)})"
             raise UserError(f"time {at_s:,} s is outside log {self.log.name}, whose last job is submitted at {last}")
@@ -109,7 +109,7 @@ class Scenario:
         return run | {"failures": self.failures, "seed": self.seed, "copies": self.copies}
 
     def trial(self, cluster: Cluster, strategy: Strategy) -> Trial:
-        """One run from the cluster's present time on; the cluster moves along (give it a clone)."""
+        """One run from the cluster's current time; the cluster advances with it (give it a clone)."""
         return recorded_trial(cluster, self.workflow, strategy, **self.given(cluster.now_s - self.zero_s))
 
 

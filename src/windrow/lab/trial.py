@@ -266,7 +266,7 @@ def run_trial(
     checkpoints: Mapping[int, Checkpoint] | None = None,
     checked: bool = False,
 ) -> Trial:
-    """Run the workflow on this cluster from its present time on; the cluster moves along (give it a clone).
+    """Run the workflow on this cluster from its current time; the cluster advances with it (give it a clone).
 
     `actual_s` is what each task takes, those that join it by `additions` behind the others: by default the run times of
     the workflow, rounded up. `work` is what strategies

@@ -211,7 +211,7 @@ class AtSite:
         return tasks if self.work.mine is None else tasks & self.work.mine
 
     def twice(self, ran_s: int, faster: float = 1.0) -> int:
-        """Twice this time, for a site so many times as fast, but no more than its jobs can have, unless it was more."""
+        """Twice this time, for a site that is `faster`, but no more than its jobs can have, unless it was more."""
         return min(ceil(2 * ran_s / faster), max(ceil(ran_s / faster), self.requests.longest_s))
 
     def note_preemption(self, job: Job, at_s: int) -> dict[int, tuple[AtSite, int]]:
@@ -254,7 +254,7 @@ def join_groups(sites: Sequence[AtSite]) -> None:
 
 
 def at_site(work: Work, terms: Terms, name: str) -> AtSite:
-    """A site of a run that has not begun."""
+    """A site of a run that has not started."""
     return AtSite(name, work, terms.requests(work.site), Losses(terms.patience))
 
 

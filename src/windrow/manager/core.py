@@ -6,8 +6,8 @@ Rule 3: it does not know whether the queue is real.
 The core says which task is in which job. When tasks start inside a job's allocation is for the allocation to say
 (`model.allocation`): a job that starts before its predecessors are done waits there, and one whose tasks are done
 gives its nodes back. When a job is killed, its running tasks are lost and start again from zero in a later job; jobs
-that wait for them, and have not begun, are stopped, and all that is left is cut anew. A task that failed for good
-blocks its descendants; everything else goes on.
+that wait for them, and have not started, are stopped, and all that is left is cut again. A task that failed for good
+blocks its descendants; everything else continues.
 
 A task that is not done is a member of one job at most, and may be in other jobs as a copy besides (`JobPlan.copies`).
 The first attempt to finish ends the task in all of them. Where the member is lost or failed while a copy lives, the
@@ -38,7 +38,7 @@ class Core:
     """What one run believes and wants."""
 
     def __init__(self, work: Work | Sequence[Work], terms: Terms) -> None:
-        """A run that has not begun. `work` is not changed, so that runs of the same workflow can share it.
+        """A run that has not started. `work` is not changed, so that runs of the same workflow can share it.
 
         With several sites there is a work for each (`strategies.levels.works`). A task that may run at several of them
         goes where a decision puts it; such sites are a group (`beliefs.join_groups`), and are decided for together.
@@ -469,7 +469,7 @@ class Core:
         return [self._stop(number) for number in idle]
 
     def _give_up(self, why: str) -> list[Action]:
-        """Jobs that have begun may do what they can; nothing new begins."""
+        """Jobs that have started may do what they can; nothing new starts."""
         self.trouble = why
         return [self._stop(n) for n, job in self.jobs.items() if not job.has_begun and not job.is_stopping]
 

@@ -136,7 +136,7 @@ class Dispatch:
         )
 
     def alike(self, numbers: Sequence[int], core: Core, most: int) -> Iterator[list[int]]:
-        """Jobs that can go out together: consecutive numbers, the same nodes and times; at most so many at once."""
+        """Jobs that can go out together: consecutive numbers, the same nodes and times; at most this many at once."""
         plans = {n: core.jobs[n].plan for n in numbers}
         notice_s = self.runnable.notice_s
         size = {n: (p.nodes, p.requested_s, notice_s(p.all_tasks), *_shape(core, n)) for n, p in plans.items()}
@@ -231,7 +231,7 @@ class Dispatch:
             try:
                 outputs.delete(absolute(workdir, [name])[0], workdir)
             except OSError as error:
-                trouble = f"{error.filename}, which is not needed any more, cannot be removed: {error.strerror}"
+                trouble = f"{error.filename}, which is no longer needed, cannot be removed: {error.strerror}"
         return trouble
 
     def _tasks(self, core: Core, number: int) -> Iterator[TaskSpec]:

@@ -26,7 +26,7 @@ _OLD_WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class RunBegan:
-    """The run begins, or goes on after it was stopped; tasks that had failed are tried anew."""
+    """The run starts, or continues after it was stopped; tasks that had failed are retried."""
 
     at_s: int
 

@@ -3,7 +3,7 @@ for real and simulated runs, for pages, `--json` and comparisons.
 
 Rule 1: the node time of a job is its nodes times the time for which it held them. A task of one node uses its share
 of the node's cores; a task of whole nodes uses them all.
-Rule 2: what is not over counts until `until_s`: now for a run that goes on, else its last event.
+Rule 2: what is not over counts until `until_s`: now for a run that continues, else its last event.
 Rule 3: no task runs, and the wait is visible, while no attempt runs. Of a simulated run only attempts that did their
 work count, as in the papers, whose tables are compared with: what is lost is waited for again.
 """

@@ -27,7 +27,7 @@ POLL_S = 2.0
 SLOWEST_POLL_S = 30.0
 _SLOWER = 1.5
 MANY = 32
-"""Of more jobs than these, those that the queue does not call running are listened to in turn, so many at a time."""
+"""Of more jobs than these, those that the queue does not call running are listened to in turn, this many at a time."""
 _BUSY_S, _IDLE_S, _IDLE_WITH_MANY_S = 0.1, 0.5, 1.0
 PATIENCE_S = 3.0
 """How long after a job's end its agent's last words may take to show up."""

@@ -2,8 +2,9 @@
 
 Law: a place belongs to an allocation. A file is on the nodes of the job whose agent said so when its maker finished,
 until the agent says that it is committed (FilesMoved), its maker is undone, or the job is over: then it is gone
-(FilesGone), as a temporary file that was deleted. Who made it runs again if an open task reads it, and whoever made
-what that one reads and is gone. A task in another job waits for its maker: until the file is committed, or made again.
+(FilesGone), as a temporary file that was deleted. Who made it runs again if an open task reads it, and so does the task
+that made what that one reads and is gone. A task in another job waits for its maker: until the file is committed, or
+made again.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What follows from lost jobs: after how many in a row a run gives up, and which nodes it avoids. Pure.
 
-Rule 1: causes are counted apart, and a task that finishes sets all counts back. Rule 2: what is nobody's fault has no
+Rule 1: causes are counted apart, and a task that finishes sets all counts back. Rule 2: what has no one at fault has no
 limit (preemption: what is lost too often goes elsewhere for a while), or a generous one (nodes that fail).
 Rule 3: nodes on which jobs fail again and again are avoided for a while. The core and the story hold one `Avoidance`
 each and hear the same events, so both know the same.

@@ -1,7 +1,7 @@
 """Which finished tasks must run again, because what they made is gone and a task that is left needs it.
 
-As with make: a file that nobody needs any more is not made again, whoever deleted it. Of a run that is complete its
-results are needed: the files that no task reads. A task that runs again needs its own inputs, so the question goes on
+As with make: a file that is no longer needed is not made again, no matter who deleted it. Of a run that is complete its
+results are needed: the files that no task reads. A task that runs again needs its own inputs, so the question continues
 from there. What is gone is only claimed where it can be seen: where a task's folder
 is not there, or cannot be read, the whole disk may be away for a while, and nothing is said of its files.
 """
@@ -67,7 +67,7 @@ def lost_files(
 
 
 def unfinished(runnable: Runnable, tasks: Iterable[int]) -> list[LostFile]:
-    """Outputs of these finished tasks that another attempt had begun to write again, and did not finish.
+    """Outputs of these finished tasks that another attempt had started to write again, and did not finish.
 
     A job that was given up may finish a task while its replacement writes the same files in place, and is killed then.
     """
@@ -88,7 +88,7 @@ def is_gone_from(workdir: str, name: str) -> bool:
         if path.exists() or not Path(workdir).is_dir():
             return False
         with contextlib.suppress(FileNotFoundError):
-            next(path.parent.iterdir(), None)  # makes a network file system ask its server anew
+            next(path.parent.iterdir(), None)  # makes a network file system ask its server again
         return not path.exists()
-    except (OSError, ValueError):  # nobody can tell; the task that reads it will
+    except (OSError, ValueError):  # unknown; the task that reads it will find out
         return False

@@ -229,7 +229,9 @@ class Manager:
         """Look once at everything and act. Returns whether anything happened."""
         happened = self._listen()
         self._void_places()
-        if self.core.is_complete and self.core.is_over:  # nobody writes any more: is all whole that counts as finished?
+        if (
+            self.core.is_complete and self.core.is_over
+        ):  # no process writes any more: is everything whole that counts as finished?
             again = [task for task, started in self.dispatch.attempts.items() if started > 1]
             self.undo(unfinished(self.dispatch.runnable, again))
         if self._volume_lost:
@@ -283,7 +285,8 @@ class Manager:
     def _give_up(self, record: Record) -> None:
         """Fence a job that is over without a word of its agent, before its tasks are planned again.
 
-        Whoever has the claim may live, and is listened to. (The fence comes first: an agent claims, then looks for it.)
+        The holder of the claim may be alive, and is listened to. (The fence comes first: an agent claims, then looks
+        for it.)
         """
         if not translate.is_given_up(record):
             return

@@ -343,7 +343,7 @@ class Outpost:
         """Submit alike jobs."""
         run, now = self.run, self.run.now_s()
         avoid: tuple[str, ...] = ()
-        if self.at.avoidance.at(now):  # never so many that the job could not start
+        if self.at.avoidance.at(now):  # never too many for the job to start
             offered = self.at.site.nodes if self.open_nodes is None else self.open_nodes()
             avoid = self.at.avoidance.names(now, offered - run.core.jobs[numbers[0]].plan.nodes)
         heard = run.heard()

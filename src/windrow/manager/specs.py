@@ -57,7 +57,7 @@ def clean_up(
         if (kept := runnable.steps[number].checkpoint) is not None and is_done(number):
             from windrow.agent.checkpoints import remove_files  # noqa: PLC0415  (few tasks have any)
 
-            with suppress(OSError):  # they are in nobody's way
+            with suppress(OSError):  # they are in no one's way
                 remove_files(runnable.steps[number].workdir, kept.files)
         if copied or not is_done(number):
             try:

@@ -68,7 +68,7 @@ class RunState(StrEnum):
 
 
 ACTIVE = (RunState.RUNNING, RunState.STOPPING)
-"""Somebody manages the run, so that its time goes on."""
+"""A process manages the run, so its time passes."""
 
 _T, _J, _R = TaskState, JobStage, RunState
 

@@ -54,7 +54,7 @@ class CopyRules:
     def words(self) -> list[str]:
         """For people."""
         said = f"tasks that would hold up the workflow get copies: reliability {self.reliability:g}"
-        return [said] * (self.reliability > 0) + ["tasks that are late get a further attempt"] * self.speculate
+        return [said] * (self.reliability > 0) + ["tasks that are late get another attempt"] * self.speculate
 
     def are_needed(self, steps: Iterable[Step]) -> bool:
         """Whether a task may, of those that are executed so."""

@@ -101,7 +101,7 @@ class Transfers:
         return is_gone_from(workdir, name) if self.catalogue.is_at(path, HOME) else self.catalogue.is_nowhere(path)
 
     def look_for_files(self) -> None:
-        """Take note of files that were where tasks need them, and are no more. Where nobody answers, nothing is."""
+        """Take note of files that were where tasks need them, and are gone. Of a site that does not answer, none is."""
         done, paths = self.run.core.is_done, self.catalogue.paths
         needed = {path for task, read in enumerate(paths.reads) if not done(task) for path in read}
         for place in (HOME, *sorted(self._used)):

@@ -22,7 +22,7 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Repairs:
-    """How many jobs of a log were mended or dropped, and by which rule. Zero everywhere: the log was clean."""
+    """How many jobs of a log were repaired or dropped, and by which rule. Zero everywhere: the log was clean."""
 
     dropped_no_run_time: int = 0
     dropped_no_processors: int = 0
@@ -38,7 +38,7 @@ class Repairs:
 
     @property
     def mended(self) -> int:
-        """Mendings made; one job may have had several."""
+        """Repairs made; one job may have had several."""
         return self.mended_no_request + self.mended_ran_longer + self.mended_unsorted
 
     def lines(self) -> list[str]:
@@ -74,7 +74,7 @@ class LogJob:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Log:
-    """A batch workload. `job` holds the ids of the source, `user` small numbers from 0 on."""
+    """A batch workload. `job` holds the ids of the source, `user` small numbers from 0."""
 
     name: str
     machine_nodes: int
@@ -127,7 +127,7 @@ class Log:
         return float((self.nodes * ran.astype(np.float64)).sum()) / (span * self.machine_nodes) if span else 0.0
 
     def accurate(self) -> Log:
-        """The same jobs, each asking for exactly as long as it runs."""
+        """The same jobs, each requesting exactly its run time."""
         ran = np.minimum(self.run_s, self.requested_s)
         return replace(self, requested_s=ran, run_s=ran)
 

@@ -35,9 +35,9 @@ class WorkflowError(UserError):
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A file that tasks read or write. Who does so is said by the tasks. `stays`: the site that it must not leave.
+    """A file that tasks read or write. The tasks say which do. `stays`: the site that it must not leave.
 
-    `keep`: False where it is to be deleted once nothing needs it any more; None: not said. `role`: as the user has it.
+    `keep`: False if it is to be deleted once nothing needs it; None: not stated. `role`: as the user states it.
     """
 
     id: str
@@ -51,7 +51,7 @@ class File:
 class Task:
     """One task. `kind` names the program, so that tasks of one kind can be compared; `parents` and files are ids.
 
-    `nodes` is 0 for a task that shares a node with others (it asks for `cores`), or the number of whole nodes it needs.
+    `nodes` is 0 for a task that shares a node with others (it requests `cores`), or the number of whole nodes it needs.
     `counts` says how many it needs of each named resource of a node, by name in order; GPUs are `gpus`.
     """
 
@@ -132,7 +132,7 @@ class Workflow:
             names = [self.ids[v] for v in error.cycle]
             shown = names if len(names) <= 8 else [*names[:7], f"({len(names) - 7} more)"]
             circle = " -> ".join([*shown, names[0]])
-            raise WorkflowError(f"tasks depend on each other in a circle: {circle}") from None
+            raise WorkflowError(f"tasks depend on each other in a cycle: {circle}") from None
         self.order: Ints = _column(order, np.int64)
         """Task numbers in a topological order."""
         self.levels: Ints = _column(levels, np.int64)
@@ -171,10 +171,10 @@ class Workflow:
         )
 
     def extended(self, tasks: Iterable[Task], files: Iterable[File] = (), folder: str = "") -> Workflow:
-        """The same with more tasks, behind those that it has; they may depend on those and read their files.
+        """The same workflow with more tasks after its own; they may depend on those and read their files.
 
-        `folder`: where the files so far are looked for; from here on they are named by their whole paths. WorkflowError
-        where an id is taken, a parent unknown, a file written twice, or a circle closed.
+        `folder`: where the files so far are looked for; from here on they are named by their full paths. WorkflowError
+        if an id is taken, a parent unknown, a file written twice, or a cycle closed.
         """
         old, new = [task.named_from(folder) if folder else task for task in self], list(tasks)
         writer = {file: task.id for task in old for file in task.outputs}
@@ -259,7 +259,7 @@ class Workflow:
         return np.where(self.nodes > 0, self.nodes * shape.cores, cores)
 
     def number(self, task_id: str) -> int:
-        """The number of the task with this id. KeyError where there is none."""
+        """The number of the task with this id. KeyError if there is none."""
         return self._numbers[task_id]
 
     @cached_property

@@ -257,7 +257,7 @@ class PoolServer:
         return e.WorkflowEnded(now_s, served.number, outcome, alone)
 
     def _act(self) -> None:
-        """Do what the journal says was begun."""
+        """Do what the journal says was started."""
         for key in self._to_start:
             live = self._live[key]
             served = self._core.workflows[live.attempt.number]

@@ -92,7 +92,7 @@ def listen(command: Sequence[str], hear: Call, **how: Any) -> tuple[int, float, 
         raise OSError(errno.EPERM, word.decode() or "the command could not be started")
     try:
         status, used = _serve(passed[0], child.pid, hear)
-    except BaseException:
+    except BaseException:  # an interrupt too: a child without a listener would hang in its next call
         child.kill()
         child.wait()
         raise
@@ -151,7 +151,7 @@ def read_text(pid: int, at: int) -> bytes:
 
 
 def path_of(pid: int, folder: int, at: int) -> str:
-    """The whole path that a process names by a descriptor of a folder and a text; empty where it cannot be told."""
+    """The whole path that a process names by a descriptor of a folder and a text; empty if it is unknown."""
     text = os.fsdecode(read_text(pid, at).partition(b"\0")[0])
     if not text.startswith("/"):
         number = ctypes.c_int32(folder & 0xFFFFFFFF).value

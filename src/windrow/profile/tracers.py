@@ -77,7 +77,7 @@ def chosen_detail(wanted: str | None) -> str:
         raise OutsideError(f"bytes cannot be traced: {why}; install strace, or use --detail files")
     if fault := listener_fault():
         more = "; use --detail bytes" if strace_options() else f", and {why}"
-        raise OutsideError(f"files cannot be traced: the system does not allow to listen to calls ({fault}){more}")
+        raise OutsideError(f"files cannot be traced: the system does not allow listening to calls ({fault}){more}")
     return "files"
 
 

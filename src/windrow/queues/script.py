@@ -80,7 +80,7 @@ def tag_of(name: str, index: int | None) -> str | None:
 
 def here_document(command: str, script: str) -> str:
     """How a person would type a command that reads its script from standard input."""
-    # dash 0.5.12 loses a byte in a line that begins like the end's word and goes on with a letter outside ASCII.
+    # dash 0.5.12 loses a byte in a line that begins like the end's word and continues with a letter outside ASCII.
     starts = {line[:1] for line in script.split("\n")}
     end = next((word for word in END_WORDS if word[0] not in starts), END_WORDS[0])
     while end in script.split("\n"):

@@ -1,6 +1,6 @@
 """SQLite files: how they are opened, and what is said where one cannot be used. Standard library only.
 
-Rule 1: transactions are begun by hand, and wait `PATIENCE_S` for those of other processes. Rule 2: what SQLite or the
+Rule 1: transactions are started by hand, and wait `PATIENCE_S` for those of other processes. Rule 2: what SQLite or the
 disk refuses leaves here as one sentence: which file, what it is, what is wrong, what to do about it. Rule 3: a file
 that another program or a newer version made is refused before it is touched.
 """
@@ -56,7 +56,7 @@ class Database:
     @contextmanager
     def transaction(self, db: sqlite3.Connection) -> Iterator[None]:
         """All of what is done inside, on disk when it is left, or nothing of it."""
-        with self.explained(), db:  # which commits, or rolls back what was begun
+        with self.explained(), db:  # which commits, or rolls back what was started
             db.execute("BEGIN IMMEDIATE")
             yield
             about_to_write(self.path)

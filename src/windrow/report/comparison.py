@@ -45,8 +45,8 @@ def _spread(comparison: Comparison, unit_s: float, unit: str) -> tuple[str, str]
         hint = f"{name}: mean {makespans.mean():,.1f} {unit}"
         parts.append(plot.markers(frame, [makespans.mean()], [at], i % plot.COLOURS, [hint]))
     caption = (
-        "Each dot is a run: the further left, the sooner the workflow was done. The bar holds the middle eight tenths, "
-        "the stroke in it is the median, the large mark the mean."
+        "Each dot is a run: the further left, the sooner the workflow was done. The bar spans the middle 80 %, "
+        "the line in it is the median, the large mark the mean."
     )
     return plot.picture(_WIDTH, frame.bottom + 50, "Makespan by strategy", parts), caption
 
@@ -69,7 +69,7 @@ def _shares(comparison: Comparison, unit_s: float, unit: str) -> tuple[str, str]
         parts += _split(nodes, y, i, *waste, f"{s['strategy']}: {waste[0]:,.1f} of {waste[1]:,.1f} node-hours wasted")
     caption = (
         "Left: the mean makespan; pale is the time in which no task ran, because jobs waited. Right: the node-hours "
-        "that jobs held; pale is what did no work: nodes idle while others worked, or work that was lost."
+        "that jobs held; pale is the part without useful work: nodes idle while others worked, or work that was lost."
     )
     return plot.picture(_WIDTH, time.bottom + 50, "Waits and node-hours by strategy", parts), caption
 
@@ -202,7 +202,7 @@ def _by_mean(comparison: Comparison) -> Iterator[str]:
     other = ranked[1]
     second = f"{other['strategy']}, {unit.write(other['makespan_s_mean'])}"
     if best["makespan_s_mean"] == ranked[-1]["makespan_s_mean"]:
-        yield f"All take the same by mean makespan {over}, {unit.write(best['makespan_s_mean'])}."
+        yield f"All strategies have the same mean makespan {over}, {unit.write(best['makespan_s_mean'])}."
         return
     less = 1 - best["makespan_s_mean"] / other["makespan_s_mean"]
     pairs = comparison.column(other["strategy"], "makespan_s") - comparison.column(best["strategy"], "makespan_s")
@@ -216,7 +216,7 @@ def _by_mean(comparison: Comparison) -> Iterator[str]:
         yield f"Best by mean makespan {over}: {first}; next {second}, so {percent(less)} less."
     if times > 1 and less > 0:
         ahead = f"ahead by {unit.write(pairs.mean())} ± {unit.write(2 * error)}"
-        yield f"Time by time {best['strategy']} is {ahead} of {other['strategy']} (two standard errors)."
+        yield f"In pairs at the same time, {best['strategy']} is {ahead} of {other['strategy']} (two standard errors)."
     if times < _FEW_TIMES:
         yield f"{times} submission time{'s are' if times > 1 else ' is'} few: try more with --from, --to and --every."
 
@@ -227,7 +227,7 @@ def _by_wins(comparison: Comparison) -> str:
     never = ", ".join(name for name, count in wins if not count)
     ties = " (where several tie, each counts)" if sum(comparison.wins().values()) > len(comparison.times_s) else ""
     times = f"{len(comparison.times_s):,} submission time" + ("s" if len(comparison.times_s) > 1 else "")
-    return f"Least makespan, of {times}: {won}{ties}" + (f"; never {never}." if never else ".")
+    return f"Shortest makespan, of {times}: {won}{ties}" + (f"; never {never}." if never else ".")
 
 
 def _by_cost(comparison: Comparison) -> str:
@@ -235,7 +235,9 @@ def _by_cost(comparison: Comparison) -> str:
     best = summaries[comparison.best()]
     used, wasted = best["used_node_h_mean"], best["wasted_node_h_mean"]
     thrifty = min(summaries.values(), key=lambda s: s["used_node_h_mean"])
-    words = f"{best['strategy']} holds {used:,.1f} node-hours a run, of which {percent(wasted / used)} do no work"
+    words = (
+        f"{best['strategy']} holds {used:,.1f} node-hours per run, {percent(wasted / used)} of them without useful work"
+    )
     if thrifty is best:
         return words + ("; no other holds fewer." if len(summaries) > 1 else ".")
     return f"{words}; the fewest are {thrifty['strategy']}'s, {thrifty['used_node_h_mean']:,.1f}."
@@ -281,7 +283,7 @@ def _table(comparison: Comparison) -> str:
         [cell(s["strategy"]), *(cell(c.write(s), best=marks[k][i]) for k, c in enumerate(shown))]
         for i, s in enumerate(summaries)
     ]
-    small = note("Means over the submission times, except median and 10–90 %. Bold: the least of its column.")
+    small = note("Means over the submission times, except median and 10–90 %. Bold: the lowest in its column.")
     return table(["strategy", *(column.title for column in shown)], rows) + small
 
 

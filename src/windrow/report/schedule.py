@@ -42,17 +42,17 @@ def schedule_page(costs: Costs, schedules: Mapping[str, Schedule], grid_name: st
         "workflow": f"{len(workflow):,} tasks, at most {costs.width:,} on a level",
         "grid": f"{grid.processors:,} nodes in {len(grid.clusters):,} clusters",
         "data between tasks": f"{format_size(workflow.moved_bytes)}, CCR {workflow.ccr(grid.mean_s_per_byte):.3g}",
-        "longest way": f"{span(costs.critical_s)}: the critical path with mean run times and transfers",
+        "longest path": f"{span(costs.critical_s)}: the critical path with mean run times and transfers",
     }
     rows = [[cell(value, best=s.makespan_s == best) for value in row(name, s)] for name, s in schedules.items()]
-    words = note("SLR: the makespan divided by the longest way. Clusters and nodes: those that are used.")
+    words = note("SLR: the makespan divided by the longest path. Clusters and nodes: those in use.")
     sections = [section("In figures", facts(figures.items())), section("Schedules", table(HEAD, rows), words)]
     for name in (name for name in schedules if name in order[:_MOST]):
         picture, caption = _picture(schedules[name], colours, longest)
         sections.append(section(name, figure(picture, caption, plot.legend(keys, marks=False))))
     if len(schedules) > _MOST:
         sections.append(note(f"Only the {_MOST} shortest of {len(schedules)} schedules are drawn."))
-    lead = f"The best takes {span(best)}; run times are exact, and no node is busy otherwise."
+    lead = f"The best takes {span(best)}; run times are exact, and the nodes do nothing else."
     return page(f"Schedules of {workflow.name} on {grid_name}", lead, sections)
 
 

@@ -136,7 +136,7 @@ def _span(simulations: Sequence[Simulation]) -> tuple[float, float]:
 
 
 def _veil_words(window: Window) -> str:
-    return "" if window == (0, math.inf) else " Veiled: submitted outside of the window that is counted."
+    return "" if window == (0, math.inf) else " Shaded: submitted outside the counted window."
 
 
 def _length_words(length_s: int) -> str:
@@ -163,8 +163,8 @@ def distribution(simulations: Sequence[Simulation], window: Window) -> tuple[str
         parts.append(plot.line(frame, places, share, i % plot.COLOURS))
     at_once = ", ".join(f"{(w <= 1).mean():.0%} under {s.label}" for s, w in zip(simulations, waits, strict=True))
     caption = (
-        "Pick a wait below and go up to a curve: that share of jobs waits no longer. The higher the curve, the better. "
-        f"The curves begin at the left with the jobs that wait a second at most: {at_once}."
+        "Pick a wait on the axis and go up to a curve: that share of jobs waits no longer. The higher the curve, the "
+        f"better. The curves start at the left with the jobs that wait at most a second: {at_once}."
     )
     return plot.picture(_WIDTH, _HEIGHT, "Distribution of waits", parts), caption, _legend(simulations)
 
@@ -294,7 +294,7 @@ def _what(simulation: Simulation, window: tuple[float, float], repairs: Repairs)
 
 def _table(labels: Sequence[str], summaries: Sequence[Summary]) -> str:
     rows = [[cell(f.title), *_cells(f, summaries)] for f in FIGURES if f.best or any(f.values(summaries))]
-    hint = note("Bold: the best of its row.") if len(labels) > 1 else ""
+    hint = note("Bold: the best in its row.") if len(labels) > 1 else ""
     return table(["", *labels], rows) + hint
 
 

@@ -50,11 +50,11 @@ def summary(comparison: StreamComparison) -> list[str]:
     lines = []
     if stable:
         best = min(stable, key=lambda f: f.slowdown)
-        lines.append(f"Least mean slowdown: {best.policy} with {best.slowdown:.2f}.")
+        lines.append(f"Lowest mean slowdown: {best.policy} with {best.slowdown:.2f}.")
     if lost:
         lines.append(
             f"Saturated: {', '.join(lost)}. {percent(BEHIND)} or more of the workflows were in the pool at the last "
-            "arrival; figures of those rows grow with the length of the stream."
+            "arrival; figures in those rows grow with the length of the stream."
         )
     if any(run.keeps_up is None for run in comparison.runs):
         lines.append(
@@ -87,10 +87,10 @@ def stream_page(comparison: StreamComparison) -> str:
 
 
 _HOW = (
-    "Slowdown: response over the makespan alone on the pool; by size of workflow in the columns small, medium, large. "
-    "Wait: arrival to first start. Used: the share of processors at work; kept idle: the share that a policy held for "
-    "a workflow that did not need them. Keeps up: whether the pool can take all that arrives. The first third of the "
-    "workflows, and those not finished at the last arrival, are not counted."
+    "Slowdown: response time divided by the makespan alone on the pool; by size of workflow in the columns small, "
+    "medium, large. Wait: arrival to first start. Used: the share of busy processors; kept idle: the share that a "
+    "policy held for a workflow that did not need them. Keeps up: whether the pool can handle everything that arrives. "
+    "The first third of the workflows, and those not finished at the last arrival, are not counted."
 )
 
 

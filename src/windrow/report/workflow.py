@@ -144,11 +144,11 @@ def profile(workflow: Workflow, figures: Shape, colours: Mapping[str, int]) -> t
     if figures.levels <= _MOST_BARS:
         caption = (
             "One bar per level, from the entry tasks down; its length is the number of tasks, its colours are their "
-            "kinds. Beside it: tasks, and their run times in sum. Each task needs some task of the level above to end."
+            "kinds. Beside it: tasks, and their total run time. Each task waits for some task on the level above."
         )
         return _bars(workflow, figures, colours), caption
     caption = (
-        "The levels from left to right, entry tasks first. Above: how many tasks each has; below: their work in sum."
+        "The levels from left to right, entry tasks first. Above: how many tasks each has; below: their total work."
     )
     return _lines(figures), caption
 
@@ -209,16 +209,16 @@ def workflow_page(workflow: Workflow, figures: Shape, *, token: int, exact: int 
 
 def _facts(figures: Shape, token: int, exact: int | None) -> Iterator[tuple[str, str]]:
     yield "tasks", f"{figures.tasks:,}, with {figures.edges:,} dependencies"
-    moved = f"tasks read {format_size(figures.moved_bytes)} of each other"
+    moved = f"tasks read {format_size(figures.moved_bytes)} from each other"
     yield "files", f"{figures.files:,}, {format_size(figures.size_bytes)} in all; {moved}"
     yield "levels", f"{figures.levels:,}, the widest with {figures.width:,} tasks"
     yield "work", f"{format_duration(figures.work_s)}, the sum of all run times"
     path = f"{format_duration(figures.critical_path_s)} along {len(figures.critical_tasks):,} tasks"
-    yield "critical path", f"{path}: no number of nodes runs the workflow faster"
+    yield "critical path", f"{path}: with any number of nodes, the workflow takes at least this long"
     speedup = figures.work_s / figures.critical_path_s if figures.critical_path_s else 1.0
     yield "mean parallelism", f"{speedup:,.1f}, work divided by critical path: more nodes cannot be busy all the time"
     words = "not computed" if exact is None else f"{exact:,} tasks can run at once at most"
-    yield "level of parallelism", f"{words} (by tokens, an estimate from below: {token:,})"
+    yield "level of parallelism", f"{words} (by tokens, a lower bound: {token:,})"
 
 
 def _kinds(found: Sequence[KindShape]) -> str:
@@ -232,10 +232,10 @@ def _kinds(found: Sequence[KindShape]) -> str:
 
 def _drawing(workflow: Workflow, figures: Shape, colours: dict[str, int], keys: Sequence[str]) -> str:
     if not can_be_drawn(figures):
-        return note("The workflow is too large to draw every task in a way that could be read.")
+        return note("The workflow has too many tasks to draw each of them legibly.")
     caption = (
-        "Every dot is a task: its row is its level (numbers at the left), its colour its kind; of two in a row the "
-        "larger runs longer. Curves are dependencies, downwards, the strong ones the critical path. Rest the pointer "
-        "on a dot for its name."
+        "Every dot is a task: its row is its level (numbers at the left), its colour its kind; larger dots run "
+        "longer than others on their level. Curves are dependencies, downwards, the strong ones the critical path. "
+        "Point at a dot for its name."
     )
     return figure(drawing(workflow, figures, colours), caption, legend(keys, marks=False))

@@ -110,7 +110,7 @@ Part = Block | Gallery | Listing
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What came out. `quick` is said of a run that is not full; the first block is shown on the terminal."""
+    """Results. `quick` is said of a run that is not full; the first block is shown on the terminal."""
 
     plan: PaperPlan
     title: str
@@ -256,7 +256,7 @@ def run_calls(calls: Sequence[Callable[[], Any]], workers: int, tell: Callable[[
             for done, future in enumerate(as_completed(futures), start=1):
                 future.result()
                 tell(done, len(futures))
-        finally:  # after an interruption, what has not begun need not
+        finally:  # after an interruption, what has not started need not
             pool.shutdown(wait=False, cancel_futures=True)
     return [future.result() for future in futures]
 

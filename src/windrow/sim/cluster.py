@@ -77,7 +77,7 @@ class QueueEntry(NamedTuple):
 
 
 class Cluster:
-    """A simulated cluster. Jobs of the log have numbers from 0 on (rows of the log), clients' jobs -1, -2, ..."""
+    """A simulated cluster. Jobs of the log are numbered from 0 (rows of the log), clients' jobs -1, -2, ..."""
 
     def __init__(
         self,
@@ -185,7 +185,7 @@ class Cluster:
         return self.settings.code == k.CONSERVATIVE
 
     def clone(self) -> Cluster:
-        """A cluster in the same state that lives apart from now on. What is copied: jobs and plan, never the log."""
+        """An independent cluster in the same state. Jobs and plan are copied, the log is shared."""
         return self._twin(self._state.copy())
 
     def roomy_clone(self, jobs: int) -> Cluster:
@@ -239,9 +239,9 @@ class Cluster:
         return twin
 
     def advance(self, until_s: int | None = None) -> list[Event]:
-        """Go on to `until_s`, inclusive, or to the first instant at which something happens to a client's job.
+        """Advance to `until_s`, inclusive, or to the first instant at which something happens to a client's job.
 
-        Returns what happened, in order; nothing where `until_s` was reached first. Without `until_s`, an empty answer
+        Returns what happened, in order; nothing if `until_s` was reached first. Without `until_s`, an empty result
         means that nothing will ever happen again.
         """
         until = k.FOREVER if until_s is None else int(until_s)
@@ -290,11 +290,11 @@ class Cluster:
         return kernel(self._state, self._log, *tables)
 
     def cancel(self, job: int) -> bool:
-        """Take a client's job away, whether it waits or runs. False where it is neither (any more)."""
+        """Cancel a client's job, whether it waits or runs. False if it does neither."""
         return self._stop(job, EventKind.CANCELLED)
 
     def end(self, job: int) -> bool:
-        """A client's running job has nothing left to do and gives its nodes back now. False where it is gone."""
+        """A client's running job has nothing left to do and releases its nodes now. False if it is gone."""
         return self._stop(job, EventKind.ENDED)
 
     def estimate(self, nodes: Numbers, requested_s: Numbers, user: int | None = None, *, exact: bool = True) -> Ints:
@@ -302,7 +302,7 @@ class Cluster:
 
         From the requests of running and waiting jobs, as the batch system knows them. Exact under every policy. Without
         `exact`, conservative backfilling answers with the first fit in its plan, as batch systems do: never too early,
-        seldom too late, and always quick.
+        rarely too late, and always quick.
         """
         wanted, lengths = _as_columns(nodes, requested_s)
         if wanted.size:

@@ -228,7 +228,7 @@ class FlowSimulation:
         return self._tables, self._tables.view(np.float64), self._state, self._state.view(np.float64)
 
     def clone(self) -> FlowSimulation:
-        """Another that goes on from here by itself."""
+        """Another that continues from here by itself."""
         other = object.__new__(FlowSimulation)
         other.__dict__.update(self.__dict__, _state=self._state.copy())
         return other
@@ -283,7 +283,7 @@ def play(flow: DataFlow, allocation: str, where: Environment, seed: int = 0) -> 
         when = np.cumsum(apart.exponential(1 / where.failures_per_s, many)) if many else np.zeros(0)
         run = FlowSimulation(flow, allocation, where, (when, node.integers(0, where.nodes, many)))
         outcome = run.advance()
-        if outcome != kernel.FAILURES_END or many >= 1 << 16:  # with so many it never ends
+        if outcome != kernel.FAILURES_END or many >= 1 << 16:  # with this many it never ends
             return run.played(outcome)
         many *= 4
 

@@ -26,8 +26,8 @@ def simulate(
 ) -> Simulation:
     """Replay the log's jobs submitted at `from_s` or later, on an empty cluster, until the last has ended.
 
-    `failures` are those of nodes, as `Cluster` takes them; `Failures.draw` makes some.
-    `wall_s` of the answer is the time that the simulation took, without reading the log and compiling.
+    `failures` of nodes are as for `Cluster`; `Failures.draw` draws some.
+    `wall_s` of the result is the time that the simulation took, without reading the log and compiling.
     """
     choice("kind of requests", requests, REQUESTS)
     jobs = log.accurate() if requests == "accurate" else log

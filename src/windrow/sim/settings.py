@@ -20,8 +20,8 @@ POLICIES: Mapping[str, str] = {
 }
 EVENTS: Mapping[str, str] = {
     "batched": "at one instant: all ends, then all arrivals, then one scheduling pass",
-    "one-by-one": "at one instant: arrivals, each with a pass of its own, then ends, each with a pass",
-    "ends-first": "at one instant: ends, each with a pass of its own, then arrivals, each with a pass",
+    "one-by-one": "at one instant: arrivals, each with its own pass, then ends, each with its own",
+    "ends-first": "at one instant: ends, each with its own pass, then arrivals, each with its own",
 }
 PLACEMENTS: Mapping[str, str] = {
     "count": "nodes are interchangeable and only counted",

@@ -21,7 +21,7 @@ BOUND_S = 10
 
 @dataclass(frozen=True)
 class Summary:
-    """The figures of one simulation over the jobs counted. Units last in each name."""
+    """The figures of one simulation over the counted jobs. Units last in each name."""
 
     jobs: int
     mean_wait_s: float
@@ -152,15 +152,15 @@ class Simulation:
         return submitted, self.runs()[0], np.ones(len(submitted), dtype=np.int64)
 
     def queue_length(self) -> tuple[Ints, Ints]:
-        """Times, ascending, and how many jobs wait from each on until the next."""
+        """Times, ascending, and how many jobs wait from each until the next."""
         return steps(*self.waits())
 
     def busy_nodes(self) -> tuple[Ints, Ints]:
-        """Times, ascending, and how many nodes are busy from each on until the next."""
+        """Times, ascending, and how many nodes are busy from each until the next."""
         return steps(*self.runs())
 
     def nodes_up(self) -> tuple[Ints, Ints]:
-        """Times, ascending, and how many nodes are not out from each on until the next."""
+        """Times, ascending, and how many nodes are not out from each until the next."""
         first, last = int(self.log.submit_s[0]), int(self.end_s.max())
         out = self._out_s(last)
         begin, end = np.concatenate([out, [[first, last]]]).T

@@ -218,7 +218,7 @@ class Admission:
         self._heights.add(at, at + 1, way * _NEVER)
 
     def _last_user(self, f: int, but: int = -1) -> int:
-        """The place in the sequence of the last task that has not begun and uses the file; beyond all if it stays."""
+        """The place in the sequence of the last task that has not started and uses the file; beyond all if it stays."""
         if not self._users[f]:
             return len(self._place)
         return max((self._place[u] for u in self._users[f] - self._begun if u != but), default=-1)

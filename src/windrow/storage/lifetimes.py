@@ -4,7 +4,7 @@ Law: such a file is needed until its maker and all its readers are done; then it
 counts as made: it is gone, and not lost. Where a reader is undone after that, what it reads has to be made again
 (`missing_for`); where its maker is undone it is not gone any more. So it is with files that were on nodes of a job
 alone, and are gone with it (`void`), though no one deletes them. A task that reads something in a folder reads the
-folder. A folder in which other tasks write is nobody's to delete.
+folder. A folder in which other tasks write is not deleted.
 """
 
 from __future__ import annotations

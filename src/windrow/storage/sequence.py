@@ -18,11 +18,11 @@ from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
 EXACT = 10
-"""Of so many tasks all orders are tried."""
+"""Up to this many tasks, all orders are tried."""
 
 
 class FileUse(NamedTuple):
-    """A file of the run. `maker` is None where it is there already; `readers` are tasks that are not done.
+    """A file of the run. `maker` is None if it already exists; `readers` are tasks that are not done.
 
     `is_tie`: it ties its readers to the part of its maker.
     """
@@ -196,7 +196,7 @@ class Demand:
         opened: dict[int, int] = {}
         new = [(keys[parts[t]], parts[t], rank[t], t) for t in self.parents if not waits[t]]
         heapify(new)
-        going: list[tuple[int, int, int]] = []  # ready tasks of parts that have begun, the latest of these first
+        going: list[tuple[int, int, int]] = []  # ready tasks of parts that have started, the latest of these first
         order: list[int] = []
         done: set[int] = set()
         while going or new:

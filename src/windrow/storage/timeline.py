@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from windrow.model import Workflow
 
 Points = list[tuple[float, int]]
-"""From each of these times on, so many bytes."""
+"""From each of these times on, this many bytes."""
 
 
 def over_time(demand: Demand, spans: Iterable[tuple[int, float, float]], sizes: dict[str, int] | None = None) -> Points:

@@ -24,11 +24,11 @@ Forecast = Callable[[Ints, Ints], Ints]
 
 @dataclass(frozen=True, slots=True)
 class JobPlan:
-    """One job to submit: its tasks, how many nodes, how long they should run, and how long to ask for.
+    """One job to submit: its tasks, how many nodes, how long they should run, and how much time to request.
 
-    `site` is the name of the site to which it goes; empty where there is one only. (Strategies know one and leave it.)
-    `copies`: tasks of other jobs that it runs as well; the first to finish one has done it. `offered_s`: how long
-    running jobs with idle nodes may take it over before it is submitted.
+    `site` is the name of the site to which it goes; empty if there is only one. (Strategies know one and leave it
+    empty.) `copies`: tasks of other jobs that it runs as well; the first attempt to finish counts. `offered_s`: how
+    long running jobs with idle nodes may take it over before it is submitted.
     """
 
     tasks: tuple[int, ...]
@@ -78,7 +78,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What to submit now, and why. `individually` is remembered: from then on tasks go out one by one.
+    """What to submit now, and why. `individually` is remembered: from then on tasks are submitted one by one.
 
     `is_played`: the makespans of its candidates come from a look ahead; the first is that of what was chosen.
     """
@@ -100,10 +100,10 @@ class View:
     """What a strategy may know.
 
     `left` marks the tasks that are in no job; `ready` are those of them whose parents are all done, the longest first.
-    `busy_s` is how long the jobs that run now will need yet, by estimate: the next job has nothing to do before.
+    `busy_s` is how long the running jobs should still need: the next job has nothing to do before that.
     `request` turns a run time into a requested time (it adds the margin), `requests` many at once. `individually` is
-    what an earlier decision set. `futures` draws ways in which the cluster may go on, where that can be done.
-    `elapsed_s` is how long ago the run began.
+    what an earlier decision set. `futures` draws likely futures of the cluster, if that is possible.
+    `elapsed_s` is how long ago the run started.
     """
 
     work: Work

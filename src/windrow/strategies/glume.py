@@ -1,7 +1,7 @@
 """Group Levels Using Makespan Estimates: the GLUME thesis, Algorithms 1 to 3.
 
 Every way to cut the levels that are left into two jobs is tried, each job on its best number of nodes; the cut with the
-least estimated makespan wins, its first job is submitted, and when that starts the rest is cut anew.
+least estimated makespan wins, its first job is submitted, and when that starts the rest is cut again.
 
 The estimate of the second job is made now, although it will be submitted when the first starts; no better time is
 known. Where print adds up waits and leeways, the makespan here is what they stand for: the second job's tasks begin
@@ -22,7 +22,7 @@ from windrow.strategies.levels import levels_text
 
 @dataclass(frozen=True, slots=True)
 class Glume:
-    """`beat`: by which part two jobs must be better than one. `leeway_bound`: the most leeway, as a part of the run."""
+    """`beat`: by which share two jobs must beat one. `leeway_bound`: the most leeway, as a share of the run."""
 
     beat: float = 0.0
     leeway_bound: float = 0.1
@@ -80,7 +80,7 @@ def _cut_text(last: int) -> str:
 def _why(chosen: int, last: int, makespan_s: int, one_s: int) -> str:
     """The winner and what it was measured against; the notes of the candidates say which cuts were not allowed."""
     if chosen < last:
-        ends = f"all done in {format_duration(makespan_s)}, the earliest of the cuts that are allowed"
+        ends = f"all done in {format_duration(makespan_s)}, the earliest of the allowed cuts"
         return f"{_cut_text(chosen)}: {ends}; in one job: {format_duration(one_s)}"
-    others = "; no cut that is allowed ends earlier" if last else ""
+    others = "; no allowed cut ends earlier" if last else ""
     return f"one job for all that is left: all done in {format_duration(one_s)}{others}"

@@ -19,7 +19,7 @@ class Individual:
 
     def decide(self, view: View) -> Decision:
         """A job for each ready task, while the cap allows."""
-        return Decision(jobs=single_jobs(view, by_number=self.by_number), why="each ready task is a job of its own")
+        return Decision(jobs=single_jobs(view, by_number=self.by_number), why="each ready task is its own job")
 
 
 def single_jobs(view: View, *, by_number: bool = False) -> tuple[JobPlan, ...]:

@@ -251,7 +251,7 @@ class Work:
         }
 
     def space_over_time(self, tasks: Ints, nodes: int) -> list[tuple[float, int]]:
-        """What files take if these tasks run on so many nodes: from each of these times on."""
+        """What files take if these tasks run on this many nodes: from each of these times on."""
         from windrow.storage.demand import demand_of  # noqa: PLC0415
         from windrow.storage.timeline import over_time  # noqa: PLC0415
 

@@ -1,11 +1,11 @@
-"""Peel and group: Y. Zhang, C. Koelbel and K. Cooper, 2009, figures 4 and 5, with what the GLUME thesis mended.
+"""Peel and group: Y. Zhang, C. Koelbel and K. Cooper, 2009, figures 4 and 5, with the corrections of the GLUME thesis.
 
 Levels are added to the next job while the ratio of its wait to its run improves. Where no grouping is better than the
 whole, all goes out as one job, or, if that would wait more than twice as long as it runs, task by task from then on.
 
-Mended against print: the branches at the end of `peelLevel` follow the prose; the search for the leeway ends; only the
-wait that shows (what the predecessors' run does not hide) keeps the search adding levels before a first viable group;
-the width asked for is that of the group; a level wider than the cluster runs on fewer nodes.
+Corrected against print: the branches at the end of `peelLevel` follow the prose; the search for the leeway ends; only
+the wait that shows (what the predecessors' run does not hide) keeps the search adding levels before a first viable
+group; the width asked for is that of the group; a level wider than the cluster runs on fewer nodes.
 """
 
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ _NO_GROUP = "no group is better than the whole"
 
 @dataclass(frozen=True, slots=True)
 class Zhang:
-    """Parameters, for those who study it.
+    """Parameters, for research.
 
     global_search, sizing, binary: the thesis's enhancements 1, 2 and 3 (section 5.3).
     whole_is_baseline: a group must beat the whole's ratio of wait to run (as both texts say, unlike the thesis's code).

@@ -3,7 +3,7 @@
 A pass goes through the queue from its head while processors are free. From each workflow it starts as many eligible
 tasks as it can; then it keeps back, idle, as many processors as the policy's target exceeds the eligible set. What is
 left goes to the next workflow. So the reservation of a workflow is max(0, target - eligible) beyond what runs, and is
-worked out anew in every pass: what an earlier workflow no longer holds is free for all at once.
+worked out again in every pass: what an earlier workflow no longer holds is free for all at once.
 
 Rule 1: `handle` is the only door; it answers with the tasks to start now. Rule 2: a task that needs more processors
 than are free ends the pass: nothing behind it may take what it waits for. (Tasks of one core never do that.)

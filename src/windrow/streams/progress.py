@@ -3,8 +3,8 @@
 Ilyushkin, Ghit and Epema (2015), section III-A. The eligible set (generation 0) holds the tasks that run or could run.
 Generation i + 1 holds what becomes eligible when exactly the generations up to i have completed. So the generation of
 a task that has not completed is 0 where no parent is left, else one more than the highest generation of a parent left;
-of a workflow not yet begun it is the task's level. The widest generation is the token approximation of the level of
-parallelism.
+of a workflow that has not started it is the task's level. The widest generation is the token approximation of the level
+of parallelism.
 
 Rule 1: generations only fall. A task's *support* counts its parents of the generation just below its own; it falls
 when the last of them is gone or has fallen, and only then are its parents looked at again. So all completions of a

@@ -238,7 +238,7 @@ def test_a_home_by_http(start: Start, data: Path, monkeypatch: pytest.MonkeyPatc
 def test_addresses_with_passwords_are_refused() -> None:
     with pytest.raises(UserError) as told:
         open_home("https://me:secret@example.org/db?x=1")
-    assert str(told.value).startswith("https://example.org/db: its address holds a password")
+    assert str(told.value).startswith("https://example.org/db: its URL contains a password")
     with pytest.raises(OutsideError, match="No such file"):
         open_home("/does/not/exist")
 
@@ -270,7 +270,7 @@ def test_a_run_has_one_key_that_its_user_alone_can_read(tmp_path: Path) -> None:
     assert stat.S_IMODE((tmp_path / "key").stat().st_mode) == 0o600
     assert len(list(tmp_path.iterdir())) == 1
     (tmp_path / "key").write_text("other\n")
-    with pytest.raises(ValueError, match="does not hold a key"):
+    with pytest.raises(ValueError, match="does not contain a key"):
         run_key(tmp_path / "key")
 
 

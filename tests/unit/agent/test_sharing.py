@@ -42,7 +42,7 @@ def readers(work: Path, **more: Any) -> list[TaskSpec]:
 
 def moved(printed: str) -> tuple[int, int]:
     """Bytes from home and from other nodes, of all nodes."""
-    found = re.findall(r"windrow: node (\d) has .*; in all (\d+) bytes from home, (\d+) from other nodes", printed)
+    found = re.findall(r"windrow: node (\d) has .*; in total (\d+) bytes from home, (\d+) from other nodes", printed)
     nodes = {node: (int(home), int(peers)) for node, home, peers in found}
     return sum(home for home, _ in nodes.values()), sum(peers for _, peers in nodes.values())
 

@@ -57,7 +57,7 @@ def test_what_cannot_fit_is_refused_with_the_smallest_space_that_would_do(order:
 
 @pytest.mark.parametrize("wish", [{"also": ("local",)}, {"copies": 2}, {"strategy": "glume"}, {"speculate": True}])
 def test_what_does_not_go_with_a_limit(order: RunRequest, wish: dict[str, object]) -> None:
-    with pytest.raises(UserError, match="a limit on space goes with"):
+    with pytest.raises(UserError, match="a limit on space needs"):
         prepare(replace(order, space=10**9, **wish))  # type: ignore[arg-type]
 
 
@@ -79,7 +79,7 @@ def test_runs_in_a_limited_folder_see_each_other(order: RunRequest, tmp_path: Pa
         (tmp_path / "other" / "w.yaml").write_text(WORKFLOW)
         second = replace(order, workflow=tmp_path / "other" / "w.yaml")
         assert prepare(second).order.space == 16_000_000
-        with pytest.raises(UserError, match="other runs have 44 MB: 20 MB cannot be had"):
+        with pytest.raises(UserError, match="other runs have 44 MB: 20 MB is not available"):
             prepare(replace(second, space=20_000_000))
         with pytest.raises(UserError, match="need at least"):
             prepare(replace(second, delete_intermediate=False))
@@ -95,7 +95,9 @@ def test_workflows_in_a_pool_have_their_space_until_they_end(order: RunRequest, 
     assert submitted(pool, runnable) == 1
     place = str(tmp_path.resolve())
     assert live_runs.guaranteed(place) == [("workflow 1 of a pool", 44_000_000)]
-    with pytest.raises(UserError, match="other runs have 44 MB: 44 MB cannot be had; wait until they end, or run it"):
+    with pytest.raises(
+        UserError, match="other runs have 44 MB: 44 MB is not available; wait until they end, or run it"
+    ):
         submitted(pool, runnable)
     assert not pool.workflow(2).exists()
     assert prepare(order).order.space == 16_000_000, "runs see it, too"
@@ -107,7 +109,7 @@ def test_workflows_in_a_pool_have_their_space_until_they_end(order: RunRequest, 
 def test_sizes_are_learned_from_earlier_runs(order: RunRequest) -> None:
     order.workflow.write_text(WORKFLOW.replace("10MB", "").replace("1MB", ""))
     first = prepare(replace(order, space=10**9))
-    assert first.notes == ("the sizes of 8 files are not known: a few pipelines go first, to learn them",)
+    assert first.notes == ("the sizes of 8 files are not known: a few pipelines run first, to learn them",)
     history = RunTimes()
     for size in (5e6, 9e6, 7e6):
         history.record([PastRun("w", output_kind("make", 0), size, 1.0), PastRun("w", output_kind("use", 0), 1.0, 1.0)])

@@ -113,7 +113,7 @@ def test_what_cannot_work_is_refused(order: RunRequest, tmp_path: Path, monkeypa
     order.workflow.write_text(text)
     monkeypatch.setattr("windrow.agent.mounts.can_mount", lambda: False)
     with pytest.raises(
-        UserError, match="a mounts a volume at a path, but this machine lets users mount nothing; write"
+        UserError, match="a mounts a volume at a path, but this machine does not let users mount anything; write"
     ):
         prepare(order)
     order.workflow.write_text(LOST)
@@ -129,5 +129,5 @@ def test_what_cannot_work_is_refused(order: RunRequest, tmp_path: Path, monkeypa
     order.workflow.write_text(
         LOST.replace("{ scratch: 1MB }", "{ from: 'https://x.org/a', size: 1MB }").split("extract")[0]
     )
-    with pytest.raises(UserError, match="the files of volume work come from elsewhere; say by scratch"):
+    with pytest.raises(UserError, match="the files of volume work come from a URL; set scratch under"):
         prepare(replace(order, scratch=""))

@@ -109,7 +109,7 @@ def test_the_table_the_plot_and_the_words(capsys: pytest.CaptureFixture[str], mo
     best = compare(WORKFLOW, LOG, times=[86400, 3 * 86400]).best()
     assert re.search(rf"mean makespans? over 2 submission times: {best}, ", captured.out)
     assert "2 submission times are few: try more" in captured.out
-    assert "Least makespan, of 2 submission times: " in captured.out
+    assert "Shortest makespan, of 2 submission times: " in captured.out
     assert "page: page.html" in lines
     assert best in Path("page.html").read_text()
 
@@ -117,7 +117,7 @@ def test_the_table_the_plot_and_the_words(capsys: pytest.CaptureFixture[str], mo
 def test_where_all_take_the_same_none_is_called_best() -> None:
     alone = Workflow.from_tasks("alone", [Task("a", 600.0)])
     words = verdict(compare(alone, LOG, times=[86400], strategies=["giant", "one-job"]))
-    assert words[0].startswith("All take the same by mean makespan")
+    assert words[0].startswith("All strategies have the same mean makespan")
     assert not any("Best" in line for line in words)
 
 

@@ -46,7 +46,10 @@ def test_what_a_job_may_expect(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
     monkeypatch.setattr(queues, "open_queue", lambda _: Told())
     assert main(WORDS) == 0
     out = capsys.readouterr().out
-    assert "a job of 16 nodes and 12.0 h on slurm survives with 96.7 % (95 % interval 92.4 to 99.3 %)" in out
+    assert (
+        "a job of 16 nodes and 12.0 h on slurm survives with a probability of 96.7 % (95 % interval 92.4 to 99.3 %)"
+        in out
+    )
     assert "lost: 3 × node failed" in out
     assert out.split("times as many as the rest")[1].split()[:2] == ["n7", "3"]
     assert main([*WORDS, "--json"]) == 0
@@ -61,7 +64,7 @@ def test_a_silent_queue_and_one_of_which_nothing_is_known(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["reliability"]) == 0
-    assert "nothing is known of jobs there (your own runs)" in capsys.readouterr().out
+    assert "nothing is known about jobs there (your own runs)" in capsys.readouterr().out
     monkeypatch.setattr(Told, "is_silent", True)
     monkeypatch.setattr(queues, "open_queue", lambda _: Told())
     assert main(WORDS) == 2

@@ -138,7 +138,7 @@ def test_from_another_folder_and_after_the_file_has_changed(capsys: pytest.Captu
     assert "m-1 is continued by m-2; use windrow resume m-2" in said(capsys)
     write("m.yaml", FIRST.replace("id: use", "id: used"))
     assert (
-        "what was added to m-2 does not go with it any more: task sum has unknown parents: use" in standing(told).unread
+        "the tasks added to m-2 no longer fit the workflow: task sum has unknown parents: use" in standing(told).unread
     )
 
 
@@ -151,7 +151,7 @@ def test_from_another_folder_and_after_the_file_has_changed(capsys: pytest.Captu
             "more.yaml:2: c comes after us, which is not a task; did you mean use?",
         ),
         ("tasks:\n  - {id: c, command: x, outputs: y}", "more.yaml:2: c writes y, and so does use (in the run)"),
-        ("tasks:\n  - {id: c, command: x, after: d}\n  - {id: d, command: x, after: c}", "circle: c -> d -> c"),
+        ("tasks:\n  - {id: c, command: x, after: d}\n  - {id: d, command: x, after: c}", "cycle: c -> d -> c"),
         ("tasks:\n  - {id: c, command: x, inputs: nix}", "task c reads nix, which no task writes"),
         ("tasks:\n  - {id: c, command: x, cores: 9999}", "task c needs 9,999 cores"),
         ("tasks: []", "more.yaml:1: the list of tasks is empty"),

@@ -123,7 +123,7 @@ def test_faults_have_their_line(tmp_path: Path, body: list[str], line: int, word
     ("body", "words"),
     [
         ([JOB_A, JOB_A], "task ids must be unique, given more than once: A"),
-        ([JOB_A, '<child ref="A"><parent ref="A"/></child>'], "in a circle: A -> A"),
+        ([JOB_A, '<child ref="A"><parent ref="A"/></child>'], "in a cycle: A -> A"),
         ([JOB_A, '<job id="B" name="k"/>'], r"1 of 2 tasks have no run time \(B\); give one to all or to none"),
         (['<job id="A" name="k" runtime="-61"/>'], r"run time must not be negative: A \(-61"),
         (['<job id="A" name="k"><uses file="f" link="input" size="-1"/></job>'], "file size must not be negative: f"),

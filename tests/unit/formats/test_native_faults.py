@@ -117,7 +117,7 @@ FAULTS = [
         TASK + "    outputs: f\n  - {id: b, command: [x], outputs: ./f}\n",
         r"wf.yaml:5: b writes f, and so does a \(line 2",
     ),
-    (TASK + "    after: b\n  - {id: b, command: [x], after: a}\n", "wf.yaml:2: tasks depend on each other in a circle"),
+    (TASK + "    after: b\n  - {id: b, command: [x], after: a}\n", "wf.yaml:2: tasks depend on each other in a cycle"),
     (TASK + "    matrix: {s: [1], t: [1, 2]}\n  - {id: b, command: [x], after: aa}\n", r"wf.yaml:5: .*did you mean a"),
     ("tasks: [{id: 'a{s}', matrix: {s: [1], t: [1, 2]}, command: x}]", "wf.yaml:1: .* twice .*put every name of the"),
     (TASK + "    matrix: [s]\n", "wf.yaml:4: matrix is not a mapping"),

@@ -78,7 +78,7 @@ FAULTS = [
         "volumes: {db: {from: d, size: 1MB}, work: {scratch: 1GB}, old: {scratch: 1GB}}\n" + TASKS,
         "1: no task mounts the",
     ),
-    (VOLUMES + TASKS.replace("/v/db", "v/db"), "3: mounts has the path 'v/db'; write whole paths"),
+    (VOLUMES + TASKS.replace("/v/db", "v/db"), "3: mounts has the path 'v/db'; write absolute paths"),
     (VOLUMES + TASKS.replace("/v/w", "/v/db/w"), "3: a mounts db twice, or another volume in it"),
     (VOLUMES + TASKS.replace("/v/w: work", "/v/w: work, /x: work"), "3: a mounts work twice"),
     (VOLUMES + TASKS.replace("/v/w", "/usr"), "3: a mounts work at /usr; use a path that the system"),

@@ -46,7 +46,7 @@ def test_unknown_suffixes_of_logs_are_refused_with_those_known(tmp_path: Path) -
 
 def test_what_the_model_refuses_gets_the_files_name(tmp_path: Path) -> None:
     (tmp_path / "c.dax").write_text('<adag><job id="A" name="k"/><child ref="A"><parent ref="A"/></child></adag>')
-    with pytest.raises(InputError, match=r"c\.dax: tasks depend on each other in a circle: A -> A"):
+    with pytest.raises(InputError, match=r"c\.dax: tasks depend on each other in a cycle: A -> A"):
         read_workflow(tmp_path / "c.dax")
 
 

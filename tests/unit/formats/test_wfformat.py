@@ -216,7 +216,7 @@ def test_faults_in_a_list_are_pointed_at(tmp_path: Path, fault: str) -> None:
         ('{"schemaVersion": "1.5", "workflow": {"specification": {}}}', "missing required field `tasks`"),
         (instance(tasks=[], files=[], executed=[]), "has no tasks"),
         (instance(executed=[{"id": "a", "runtimeInSeconds": 1}]), r"1 of 2 tasks have no run time \(b\)"),
-        (spoiled("tasks", 0, parents=["b"]), "in a circle: a -> b -> a|in a circle: b -> a -> b"),
+        (spoiled("tasks", 0, parents=["b"]), "in a cycle: a -> b -> a|in a cycle: b -> a -> b"),
         (spoiled("tasks", 1, id="a"), "task ids must be unique, given more than once: a"),
         (spoiled("executed", 0, runtimeInSeconds=-61), r"run time must not be negative: b \(-61\.0\)"),
         (spoiled("executed", 0, coreCount=0), r"a task needs at least one core: b \(0\)"),

@@ -108,7 +108,7 @@ def _grid() -> Grid:
         ("TightBagOf(n)[4:9] { n = [Clock >= 2 && Clock > 3] }", "the condition 'Clock > 3' leaves 0 of 30 nodes"),
         ("TightBagOf(n)[4:9] { n = [Clock > 0] [Clock > 9] }", "'Clock > 9'"),
         ("TightBagOf(n)[11:20] { n = [Clock > 0] }", "the largest has 10"),
-        ("LooseBagOf(b)[4:4] { b = ClusterOf(n)[10:10] { n = [Clock > 0] } }", "needs 4 members, 3 are there"),
+        ("LooseBagOf(b)[4:4] { b = ClusterOf(n)[10:10] { n = [Clock > 0] } }", "needs 4 members, but there are 3"),
         ("LooseBagOf(n)[4:9] [Nodes > 20] { n = [Clock > 0] }", "has 'Nodes > 20'"),
     ],
 )

@@ -48,7 +48,7 @@ def test_old_tasks_keep_their_numbers_and_new_ones_follow() -> None:
         (Task("a", 1), "given more than once: a"),
         (Task("c", 1, parents=("x",)), "task c has unknown parents: x"),
         (Task("c", 1, outputs=("a.txt",)), "c writes a.txt, and so does a"),
-        (Task("c", 1, parents=("d",)), "circle: c -> d"),
+        (Task("c", 1, parents=("d",)), "cycle: c -> d"),
         (
             Task("c", 1, parents=("b",), outputs=("a.txt/x/y",)),
             "c writes a.txt/x/y in a.txt, which a makes, but is not",

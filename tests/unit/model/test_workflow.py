@@ -46,7 +46,7 @@ def test_tasks_come_back_as_they_went_in() -> None:
         ([Task("a", math.inf)], "must be a number: a"),
         ([Task("a", 1, cores=0)], "at least one core: a"),
         ([Task("a", 1, memory_bytes=-1)], "memory must not be negative: a"),
-        ([Task("a", 1, parents=("a",))], "in a circle: a -> a"),
+        ([Task("a", 1, parents=("a",))], "in a cycle: a -> a"),
         (
             [Task("a", 1, parents=("c",)), Task("b", 1, parents=("a",)), Task("c", 1, parents=("b",))],
             "a -> b -> c -> a",

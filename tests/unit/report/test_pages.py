@@ -232,7 +232,7 @@ def test_every_task_of_a_small_workflow_is_drawn_with_its_name() -> None:
     assert sorted(hint.split()[0] for hint in hints) == sorted(workflow.ids)
     rows = {dot.attrib["cy"] for dot in dots}
     assert len(rows) == 3
-    assert "12 tasks can run at once at most (by tokens, an estimate from below: 12)" in page
+    assert "12 tasks can run at once at most (by tokens, a lower bound: 12)" in page
     assert "2.5 MB in all" in page
 
 
@@ -240,7 +240,7 @@ def test_a_large_workflow_gets_a_profile_only() -> None:
     page = page_of(fork_join(2000))
     assert_self_contained(page)
     assert len(pictures(page)) == 1
-    assert "too large to draw" in page
+    assert "too many tasks to draw" in page
 
 
 def test_many_levels_become_lines() -> None:

@@ -73,7 +73,7 @@ def test_wins_by_workflow(tables: dict[str, Block]) -> None:
 
 def test_noise_is_told_of_twice(tables: dict[str, Block]) -> None:
     plain = row_of(tables["Task times off by 20 %: makespans"], "SDSC short")
-    told = row_of(tables["Task times off by 20 %, and told so: makespans"], "SDSC short")
+    told = row_of(tables["Task times off by 20 %, known: makespans"], "SDSC short")
     assert plain["against best"] == "-2.1 %"
     assert told["against best"] == f"{100 * (910 / 960 - 1):+.1f} %"
 
@@ -98,7 +98,7 @@ def test_objectives_and_ingredients(tables: dict[str, Block]) -> None:
 
 
 def test_jobs_that_were_killed(tables: dict[str, Block]) -> None:
-    row = row_of(tables["Jobs, and jobs in vain"], "Where it was tuned")
+    row = row_of(tables["Jobs, and killed jobs"], "Where it was tuned")
     assert (row["glume"], row["foresight"]) == ("3.0 / 0.0", "3.0 / 0.5")
 
 

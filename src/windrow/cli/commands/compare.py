@@ -42,8 +42,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         when.add_argument(f"--{name}", dest=f"{name}_s", type=duration_s, metavar="T", help=hint)
     when.add_argument("--at", dest="at_s", type=duration_s, metavar="T", help="submit once, at T")
     shared.add_cluster(parser)
-    data = parser.add_argument_group("where data are, from the sizes of the workflow's files")
-    words = "compare four ways: all by way of home, or with files kept on nodes, shared data cached, or both"
+    data = parser.add_argument_group("what it would change to have data nearby, from the sizes of the workflow's files")
+    words = "compare four ways: all data to and from home, or with files kept on nodes, shared data cached, or both"
     data.add_argument("--data", action="store_true", help=words)
     add = options.adder(data)
     add(

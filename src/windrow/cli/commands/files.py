@@ -18,7 +18,7 @@ _SHOWN = 3
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", nargs="?", metavar="FILE", help="only this file, called as in the workflow")
+    parser.add_argument("file", nargs="?", metavar="FILE", help="only this file, named as in the workflow")
     options.add_of_run(parser)
     options.add_json(parser)
 

@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     workflow("--tasks N", arguments.positive, help="number of tasks (default: the recipe's own)")
     words = "sum of all run times, e.g. 500h; seconds without a unit (default: the recipe's own)"
     workflow("--work TIME", arguments.some_time_s, help=words)
-    words = "ratio of communication to computation: sets run times by the data that tasks read of each other"
+    words = "ratio of communication to computation: sets run times by the data that tasks read from each other"
     workflow("--ccr R", arguments.number(0, 1e6, above=True), help=words)
     workflow("--bandwidth SIZE", arguments.size_bytes, help="bytes per second in that ratio (default: 12.5MB)")
     words = "give all tasks of a level the same run time and size of files: the mean"

@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choice = made.add_mutually_exclusive_group(required=name == "select") if epilog else made  # an empty one fails
         return made, add, options.adder(choice)
 
-    _, add, _ = action("generate", "write a grid by a recipe; `list` shows the recipes")
+    _, add, _ = action("generate", "generate a grid from a recipe; `list` shows the recipes")
     add("recipe RECIPE", help="a recipe's name, or `list`")
     add("-o --output FILE", help="where to write: .toml or .json, plain or .gz")
     add("--seed S", seed, 0, help="random seed")
@@ -58,18 +58,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     action("show", "show a grid: clusters, speeds, links")
     words = "select nodes by a description, or say which condition left too few (exit code 1)"
     _, add, how = action("select", words, _LANGUAGE)
-    how("--describe TEXT", help="a description, or a file that holds one")
+    how("--describe TEXT", help="a description, or a file that contains one")
     how("--fastest K", node_count, help="the K fastest nodes")
     how("--for WORKFLOW", dest="workflow", help="what suits this workflow, by its width and its CCR on this grid")
-    add("-o --output FILE", help="write what was selected as a grid of its own")
+    add("-o --output FILE", help="write the selected nodes as a new grid")
     listed = {name: words for name, (words, *_) in SCHEDULERS.items()}
     names = options.listings({f"schedulers (with {EACP} before a name: on clusters that EACP chooses)": listed})
     made, add, how = action("schedule", "schedule a workflow on a grid, and compare schedulers", names)
     options.add_workflow(made)
-    words = "names, with commas between them, or `all`; see below"
+    words = "names, separated by commas, or `all`; see below"
     add("--schedulers LIST", default="heft,hhs,greedy,lhbs", help=words)
-    add("--eacp", action="store_true", help="also with EACP's choice of clusters before each of them")
-    how("--describe TEXT", help="on the nodes that this description selects; a text, or a file that holds one")
+    add("--eacp", action="store_true", help="also run each of them on the clusters that EACP chooses")
+    how("--describe TEXT", help="on the nodes that this description selects; a text, or a file that contains one")
     how("--fastest K", node_count, help="on the K fastest nodes")
     options.add_html(made)
 

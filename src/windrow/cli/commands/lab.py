@@ -38,7 +38,7 @@ _COLUMNS = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     what = options.adder(parser.add_argument_group("what to do").add_mutually_exclusive_group())
     what("campaign CAMPAIGN", nargs="?", help="a campaign file (.toml): run what is missing")
-    words = "write a campaign file with every key explained, or print it where no FILE is named"
+    words = "write a campaign file with every key explained, or print it if no FILE is given"
     what("--example FILE", nargs="?", const="-", help=words)
     what("--summary FOLDER", place, help="summarize what is finished in a folder; run nothing")
     options.add_out(parser, "where results go (default: windrow-NAME)", "-o")
@@ -130,7 +130,7 @@ def _run_here(args: argparse.Namespace, sweep: Sweep, folder: str) -> int:
         with watching() as watch:
             run_sweep(sweep, folder, shard=args.shard, workers=args.workers, watch=watch)
     except KeyboardInterrupt:
-        terminal.say(f"what is finished is kept in {folder}; the same command continues from there")
+        terminal.say(f"what has finished is kept in {folder}; the same command continues from there")
         raise
     return _sum_up(folder, args)
 

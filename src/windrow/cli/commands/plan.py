@@ -48,9 +48,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     words = f"{options.ON}, as it is now; {options.SEVERAL}; --margin is then 1.2, as in windrow run"
     group = parser.add_argument_group("on a real queue, instead of a simulated one")
     group.add_argument("--on", metavar="SITE[,SITE...]", help=words)
-    group = parser.add_argument_group("within a limit of space: with --on, or with --environment (there of all nodes)")
+    group = parser.add_argument_group(
+        "within a limit on space: with --on, or with --environment (of all nodes together)"
+    )
     options.add_space(group)
-    words = "a cluster with disks behind a wide area (TOML): play the storage allocations there, and choose one"
+    words = (
+        "a cluster with limited disks behind a slow link (TOML): simulate the storage allocations there, and choose one"
+    )
     group.add_argument("--environment", type=place, metavar="FILE", help=words)
     output = parser.add_argument_group("output")
     words = "also print the alternatives considered, and why the winner won"
@@ -277,7 +281,7 @@ def _site_table(decision: Decision) -> list[RenderableType]:
 def _frontier_table(ways: Sequence[Way], unknown: Sequence[str]) -> list[RenderableType]:
     costs = [(f"{way.price:,.2f}", f"{way.node_s / 3600:,.2f}", f"{100 * way.chance:.1f} %") for way in ways]
     rows = [(", ".join(w.sites), format_duration(w.end_s), *cost) for w, cost in zip(ways, costs, strict=True)]
-    title = terminal.heading("choices of sites that no other beats in time, cost and chance of no loss")
+    title = terminal.heading("choices of sites that no other choice beats in time, cost and risk")
     heads = ("sites", "all done in", "cost", "node-hours", "no job is lost")
     told = [terminal.text(f"no losses are expected at {', '.join(unknown)}: none are known")] if unknown else []
     return [title, terminal.table(heads, rows, "lrrrr"), *told] if ways else []
@@ -314,7 +318,7 @@ def _show_queue(prepared: Prepared, plan: DryRun, *, explain: bool) -> None:
     for job, wait, risk in zip(plan.decision.jobs, plan.waits_s, plan.risks, strict=True):
         spans = [format_duration(s) for s in (job.run_s, job.leeway_s, job.requested_s)]
         spans += ["?" if risk is None else f"{100 * risk:.1f} %"] if is_risky else []
-        waits = "never, as the queue is now" if is_never(wait) else format_duration(wait)
+        waits = "never, with the queue as it is now" if is_never(wait) else format_duration(wait)
         rows.append((*([job.site] if job.site else []), str(len(job.tasks)), str(job.nodes), waits, *spans))
     reasons = candidate_lines(plan.decision.candidates) if explain else []
     heads = ("tasks", "nodes", "expected wait", "expected run", "leeway", "requested", *(("risk",) if is_risky else ()))

@@ -20,13 +20,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = options.adder(parser)
     add("words WHAT", nargs="+", help="a command, after --; `show` and a profile; or a workflow, with --tasks")
     add("--detail HOW", choices=("bytes", "files"), help="bytes (strace) or files (default: bytes where strace works)")
-    words = "trace a further instance: these arguments in place of as many last ones of COMMAND; may be repeated"
+    words = "trace another instance, with these in place of the last arguments of COMMAND; may be repeated"
     add("--again ARGS", action="append", default=[], help=words)
     add("--tasks A,B", help="tasks of the workflow to run here, in order, and to trace; their inputs must exist")
     add("-o --output FILE", place, help="where to write the profile (default: the program's name with .profile)")
     add("--into WORKFLOW", place, help="write sizes and roles found into the files of this native workflow")
     speed = number(1, 1e9, what="a speed")
-    add("--cpu-speed MIPS", speed, 2000.0, help="millions of instructions a second, by which they become time")
+    add("--cpu-speed MIPS", speed, 2000.0, help="millions of instructions per second, to convert instructions to time")
     add("--parquet FILE", place, help="write the trace, one row for each operation")
     options.add_html(parser)
     options.add_json(parser, "instead of tables")
@@ -91,7 +91,7 @@ def _traced_command(args: argparse.Namespace) -> Profile:
         others = shlex.split(again)
         if not 0 < len(others) < len(command):
             most = len(command) - 1
-            raise UserError(f"--again {again}: give 1 to {most} arguments, to stand for the last ones of the command")
+            raise UserError(f"--again {again}: give 1 to {most} arguments, to replace the last ones of the command")
         commands.append((*command[: -len(others)], *others))
     name = Path(command[0]).name
     return _traced(args, [(Stage(name, i, command=each), ".", None) for i, each in enumerate(commands)], {})

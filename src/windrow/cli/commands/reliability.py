@@ -34,7 +34,7 @@ def run(args: argparse.Namespace) -> None:
     from windrow.forecast.failures import Lives, reliability
 
     queue, now, own = open_queue(args.on), time.time(), Lives()
-    with terminal.waiting(f"reading what became of jobs on {args.on}"):
+    with terminal.waiting(f"reading how earlier jobs ended on {args.on}"):
         try:
             place = place_of(queue)
             told = queue.lives(now - args.since_s) if isinstance(queue, Remembers) else None
@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> None:
         found = reliability(own.past(place, now - args.since_s) if told is None else told)
     if found.losses:
         own.keep(place, now, found.evident)
-    source = "your own runs" if told is None else "the accounts of the batch system"
+    source = "your own runs" if told is None else "the batch system's accounting"
     if args.json:
         job = dict(zip(("survival", "low", "high"), found.survival(args.nodes, args.time_s), strict=True))
         facts = asdict(found) | {"site": args.on, "source": source, "is_fitted": found.spread is not None}
@@ -56,9 +56,9 @@ def run(args: argparse.Namespace) -> None:
 def _lines(found: Reliability, args: argparse.Namespace, source: str) -> list[str]:
     chance, low, high = (f"{100 * part:.1f}" for part in found.survival(args.nodes, args.time_s))
     job = f"a job of {count(args.nodes, 'node')} and {format_duration(args.time_s)} on {args.on}"
-    sure = f"{job} survives with {chance} % (95 % interval {low} to {high} %)"
+    sure = f"{job} survives with a probability of {chance} % (95 % interval {low} to {high} %)"
     if not found.jobs:
-        return [sure, f"nothing is known of jobs there ({source}): this is what is assumed of any cluster"]
+        return [sure, f"nothing is known about jobs there ({source}): these are the assumptions for any cluster"]
     losses = [f"{number:,} × {cause}" for cause, number in found.losses.items()]
     fit = "with a prior: few failures so far" if found.spread is None else f"Weibull, shape {found.hazard.shape:.2f}"
     rate = found.hazard.preemption_rate

@@ -56,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         if not plan.campaigns:
             raise
-        terminal.say(f"interrupted; what is finished is kept in {out}, and the same command continues from there")
+        terminal.say(f"interrupted; what has finished is kept in {out}, and the same command continues from there")
         return _INTERRUPTED
     report = paper.report(plan, found)
     block = report.blocks[0]

@@ -72,12 +72,12 @@ def choose(told: RunView, *, as_json: bool) -> int:
 
     now, name = standing(told), told.paths.name
     workflow = told.runnable.workflow if now.changes is None else now.changes.runnable.workflow
-    total, anew = len(workflow), len(workflow) - told.story.added
+    total, afresh = len(workflow), len(workflow) - told.story.added
     if as_json:
         about = {"run": name, "state": told.state, "is_up_to_date": now.is_up_to_date}
-        terminal.print_json({**about, "tasks_to_run": {"resume": now.to_run, "again": anew}})
+        terminal.print_json({**about, "tasks_to_run": {"resume": now.to_run, "again": afresh}})
     if now.is_up_to_date:
-        again = f"--again runs all {anew:,} tasks again"
+        again = f"--again runs all {afresh:,} tasks again"
         terminal.say(f"{name} of this workflow is complete and up to date; nothing to do ({again})")
         return 0
     if not as_json:
@@ -89,5 +89,5 @@ def choose(told: RunView, *, as_json: bool) -> int:
         terminal.say(f"windrow: error: there is already a run of this workflow: {name}, {told.state}; choose one:")
         of_all = f"{now.to_run:,} of {count(total, 'task')}"
         terminal.say(f"  --resume   continues it and runs {of_all}: {'; '.join(reasons) or 'its settings changed'}")
-        terminal.say(f"  --again    starts from the beginning and runs all {anew:,}")
+        terminal.say(f"  --again    starts from the beginning and runs all {afresh:,}")
     return 2

@@ -29,8 +29,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_workflow(parser)
     options.add_html(parser)
     options.add_json(parser, "instead of tables")
-    exact = f"compute the level of parallelism also above {_EXACT_UP_TO:,} dependencies, where it may take minutes"
-    words = "bytes per second, by which data become time in the ratio of communication to computation"
+    exact = f"compute the level of parallelism even above {_EXACT_UP_TO:,} dependencies, where it may take minutes"
+    words = "bytes per second, to convert data to time in the ratio of communication to computation"
     options.adder(parser)("--bandwidth SIZE", size_bytes, "12.5MB", help=words)
     parser.add_argument("--exact", action="store_true", help=exact)
 
@@ -91,7 +91,7 @@ def _space_rows(workflow: Workflow) -> dict[str, str]:
     if not (space := space_of(workflow)):
         return {}
     peak, least = format_size(space["peak"]), format_size(space["smallest"])
-    rows = {"space": f"{peak} at most, if all runs that can; {least} will do (windrow run --space)"}
+    rows = {"space": f"at most {peak}, if everything runs that can; {least} is enough (windrow run --space)"}
     rows["  over time"] = space["drawn"]
     rows["  by role"] = ", ".join(f"{role} {format_size(size)}" for role, size in space["roles"].items())
     unknown = f"the sizes of {count(space['unknown'], 'file')} that tasks write: they count as empty"

@@ -42,7 +42,7 @@ def _add_settings(parser: argparse.ArgumentParser) -> None:
     add("--nodes N", node_count, help="number of nodes; wider jobs are dropped (default: the log's)")
     add("--policy P", action="append", help="see below; repeat it to compare (default: conservative)")
     add("--priority Q", default="arrival", help="order of the queue, see below")
-    words = "requested times as users gave them, or equal to the runs"
+    words = "requested times as users gave them, or equal to the run times"
     add("--requests", default="actual", choices=("actual", "accurate"), help=words)
     add("--events E", default="batched", help="what happens within a second, see below")
     add("--placement L", default="count", help="whether nodes have identities, see below")

@@ -7,7 +7,7 @@ from windrow.model import format_duration, is_never
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    options.adder(parser)("--on SITE[,SITE...]", help=f"{options.ON}; several with commas between them")
+    options.adder(parser)("--on SITE[,SITE...]", help=f"{options.ON}; several, separated by commas")
     options.add_json(parser)
 
 

@@ -371,7 +371,7 @@ class _Reader:
             return tuple((name, name, item.line) for item in items if (name := self.kind(item, key)))
         for path, _ in node.entries:
             if not path.text.startswith("/") or not path.text.strip("/.") or "{" in path.text or "\0" in path.text:
-                fix = "write whole paths with volumes, like {/db: genome}, or a list of volumes"
+                fix = "write absolute paths with volumes, like {/db: genome}, or a list of volumes"
                 raise self._fault(path, f"{key} has the path {path.text!r}", fix)
         return tuple((path.text, self.kind(name, f"{key} {path.text}"), path.line) for path, name in node.entries)
 

@@ -149,5 +149,5 @@ def _plain_places(literals: Sequence[str]) -> tuple[bool, ...]:
                 case ("'", "'") | ('"', '"') | ("#", "\n"):
                     state = ""
                 case '"', "(" if before == "$":
-                    doubt = True  # quotes begin anew in there
+                    doubt = True  # quotes start afresh in there
     return tuple(plain)

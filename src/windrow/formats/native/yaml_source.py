@@ -2,7 +2,7 @@
 
 Rule 1: the tree is built from the parser's events: no tag is honoured and no object is constructed. Rule 2: nesting,
 and what aliases repeat, are bounded, so a small file stays small. Rule 3: a key stands once in its mapping.
-Rule 4: a value is text as written. Whether unquoted text means a number is asked by whoever wants a number; `no`, `on`
+Rule 4: a value is text as written. Whether unquoted text means a number is decided where a number is wanted; `no`, `on`
 and `1:30` are never anything but text (the types are those of YAML 1.2's core schema).
 """
 

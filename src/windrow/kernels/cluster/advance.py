@@ -82,7 +82,7 @@ def arrivals(s: Ints, log: Ints, at: int) -> int:
 
 @kernel
 def has_room(s: Ints, more: int) -> bool:
-    """Whether the state can take an instant with so many arrivals, whatever it does."""
+    """Whether the state can take an instant with this many arrivals, whatever it does."""
     waiting = s[c.TAIL] - s[c.HEAD] + s[c.HELD] + more
     return (
         waiting < s[c.QUEUE_ROOM]
@@ -163,7 +163,7 @@ def stop(s: Ints, starts: Ints, job: int, kind: int) -> bool:
 
 @kernel
 def changed(s: Ints, starts: Ints) -> None:
-    """A client changed something: a pass is due, at once where every event has its own, else before time goes on."""
+    """A client changed something: a pass is due, at once where every event has its own, else before time passes."""
     s[c.PENDING] = 1
     if s[c.EVENT_ORDER] != c.BATCHED:
         schedule(s, starts)

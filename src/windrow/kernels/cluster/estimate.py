@@ -89,10 +89,10 @@ def as_requested(s: Ints) -> Ints:
 @kernel
 def play(t: Ints, log: Ints, nodes: int, requested: int, user: int) -> int:
     """Submit the candidate now and go on until it starts, or until it has a reservation that will not move."""
-    nobody = np.empty(0, dtype=np.int64)
+    no_starts = np.empty(0, dtype=np.int64)
     has_plan = t[c.POLICY] == c.CONSERVATIVE and t[c.PLACEMENT] == c.COUNTED
     arrive(t, CANDIDATE, nodes, requested, requested, user)
-    schedule(t, nobody)
+    schedule(t, no_starts)
     while not has_started(t):
         if has_plan:
             trim_plan(t)
@@ -102,7 +102,7 @@ def play(t: Ints, log: Ints, nodes: int, requested: int, user: int) -> int:
         t[c.NOW] = next_instant(t, log)
         if t[c.NOW] == c.FOREVER:
             return -1
-        instant(t, log, nobody)
+        instant(t, log, no_starts)
     return t[c.NOW]
 
 

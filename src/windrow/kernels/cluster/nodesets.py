@@ -100,7 +100,7 @@ def first_fit(at: Ints, sets: Ints, n: int, nodes: int, length: int, contiguous:
 
 @kernel
 def cut(at: Ints, sets: Ints, n: int, time: int) -> int:
-    """Make `time` the begin of a segment. Returns the number of segments."""
+    """Make `time` the start of a segment. Returns the number of segments."""
     i = n
     while at[i - 1] > time:
         i -= 1

@@ -1,6 +1,6 @@
 """The plan of a cluster whose nodes are only counted: free nodes as a step function of time.
 
-`at[i]` is when segment i begins, `free[i]` how many nodes nobody holds or has reserved during it; the last segment
+`at[i]` is when segment i begins, `free[i]` how many nodes are neither held nor reserved during it; the last segment
 lasts forever and has every node free. Segments are found by walking: plans of real queues have some dozens of them, and
 a walk over a contiguous array beats a tree up to a few thousand.
 """
@@ -68,7 +68,7 @@ def earlier_fit(at: Ints, free: Ints, nodes: int, length: int, planned: int, hor
 
 @kernel
 def fits_now(at: Ints, free: Ints, n: int, nodes: int, length: int) -> bool:
-    """Whether `nodes` are free for `length` from the begin of the plan on."""
+    """Whether `nodes` are free for `length` from the start of the plan."""
     end = at[0] + length
     j = 0
     while j < n and at[j] < end:
@@ -80,7 +80,7 @@ def fits_now(at: Ints, free: Ints, n: int, nodes: int, length: int) -> bool:
 
 @kernel
 def cut(at: Ints, free: Ints, n: int, time: int) -> int:
-    """Make `time`, which lies within the plan, the begin of a segment; the number of segments may grow by one."""
+    """Make `time`, which lies within the plan, the start of a segment; the number of segments may grow by one."""
     i = n
     while at[i - 1] > time:
         i -= 1

@@ -134,7 +134,7 @@ def all_nodes(nodes: int) -> Ints:
 
 
 def grown(state: Ints, *, more: int = 1, users: int = 0) -> Ints:
-    """The same state with room for `more` jobs to arrive, and for so many users. Rooms double, so it happens seldom."""
+    """The same state with room for `more` jobs to arrive, and for this many users. Rooms double, so it is rare."""
     queued = int(state[TAIL] - state[HEAD] + state[HELD]) + more + 1
     running = min(int(state[NODES_ALL]), int(state[RUNNING]) + queued)
     larger = _laid_out(
@@ -204,7 +204,7 @@ _PARTS = {RELEASE_AT: 2, PLAN_AT: 2, USERS_AT: 3}
 
 
 def _copy_region(source: Ints, target: Ints, place: int, old: int, new: int) -> None:
-    """Copy a region part by part: a part keeps its entries at the begin of its larger room."""
+    """Copy a region part by part: a part keeps its entries at the start of its larger room."""
     for part in range(_PARTS.get(place, 1)):
         begin, to = int(source[place]) + part * old, int(target[place]) + part * new
         target[to : to + old] = source[begin : begin + old]

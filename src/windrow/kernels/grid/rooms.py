@@ -62,7 +62,7 @@ class Plan(NamedTuple):
 
 
 def empty_plan(given: Given, placements: int = 0) -> Plan:
-    """Nothing placed yet. Gaps are kept where there is room for those of so many placements."""
+    """Nothing placed yet. Gaps are kept where there is room for those of this many placements."""
     tasks, clusters, processors = len(given.run_s), len(given.first) - 1, int(given.first[-1])
     ints = partial(np.full, fill_value=-1, dtype=np.int64)
     where = ints(tasks), ints(tasks), np.zeros(tasks), np.zeros(tasks), np.zeros(processors)

@@ -64,7 +64,7 @@ def opened(r: Ints, members: Ints) -> tuple[Ints, Ints]:
 
 @lean
 def lasting(r: Ints, members: Ints, parents: Ints, heap: Ints, nodes: int) -> int:
-    """When the last of these tasks ends that finds room, if their job has so many nodes from time 0 on.
+    """When the last of these tasks ends that finds room, if their job has this many nodes from time 0 on.
 
     Tasks that end together make room together.
     """

@@ -63,7 +63,7 @@ def tell_children(r: Ints, v: int) -> bool:
 
 
 @lean
-def finish_first(s: Ints, nobody: Ints, r: Ints) -> bool:
+def finish_first(s: Ints, no_starts: Ints, r: Ints) -> bool:
     """The attempt that ends first is over. Whether a task that is in no job is ready now.
 
     A job without open tasks gives its nodes back.
@@ -85,5 +85,5 @@ def finish_first(s: Ints, nobody: Ints, r: Ints) -> bool:
             r[t.CAP] -= 1
             leave(r, row)
         else:
-            stop(s, nobody, r[j + t.NUMBER], c.CANCELLED)
+            stop(s, no_starts, r[j + t.NUMBER], c.CANCELLED)
     return freed

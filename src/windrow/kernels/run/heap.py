@@ -1,4 +1,4 @@
-"""Binary heaps of whole numbers, the least first, in a part of an array. Whoever owns one knows how many it holds."""
+"""Binary heaps of whole numbers, the least first, in a part of an array. Its owner knows how many it holds."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ def take_news(s: Ints, r: Ints) -> None:
 
 
 @lean
-def hear(s: Ints, nobody: Ints, r: Ints) -> None:
+def hear(s: Ints, no_starts: Ints, r: Ints) -> None:
     """The next piece of news: a job of this run started, or is gone."""
     told, now = r[t.NEWS_AT] + r[t.EVENT] * c.EVENT_WIDTH, s[c.NOW]
     r[t.EVENT] += 1
@@ -38,7 +38,7 @@ def hear(s: Ints, nobody: Ints, r: Ints) -> None:
     else:
         r[t.WAITING_JOBS] -= 1
     if r[told + c.E_KIND] != c.CANCELLED and r[j + t.OPEN] > 0:
-        lose(s, nobody, r, row, r[told + c.E_KIND] == c.FAILED)
+        lose(s, no_starts, r, row, r[told + c.E_KIND] == c.FAILED)
     leave(r, row)
 
 

@@ -14,13 +14,13 @@ from windrow.kernels.run.start import set_free
 
 
 @lean
-def lose(s: Ints, nobody: Ints, r: Ints, row: int, by_node: bool) -> None:
+def lose(s: Ints, no_starts: Ints, r: Ints, row: int, by_node: bool) -> None:
     """The job was killed with open tasks, by its time limit or by a node that failed, which says nothing of tasks.
 
-    A play goes on task by task from then on, so it stops no other job; after a failed node, with the same job again.
+    A play continues task by task from then on, so it stops no other job; after a failed node, with the same job again.
     """
     if by_node and r[t.PLAYED] == 1 and may_submit_again(s, r):
-        submit_again(s, nobody, r, row)
+        submit_again(s, no_starts, r, row)
         return
     r[t.KILLS] += 1
     if by_node:
@@ -28,7 +28,7 @@ def lose(s: Ints, nobody: Ints, r: Ints, row: int, by_node: bool) -> None:
     else:
         expect_longer(s[c.NOW], r, row)
     if r[t.PLAYED] == 0:
-        stop_descendants(s, nobody, r, row)
+        stop_descendants(s, no_starts, r, row)
 
 
 @lean
@@ -39,7 +39,7 @@ def may_submit_again(s: Ints, r: Ints) -> bool:
 
 
 @lean
-def submit_again(s: Ints, nobody: Ints, r: Ints, row: int) -> None:
+def submit_again(s: Ints, no_starts: Ints, r: Ints, row: int) -> None:
     """What the job of that row has not done becomes a job of the same size, with the same place in the pool."""
     j, new, size = t.job(r, row), t.job(r, r[t.JOBS]), 0
     for i in range(t.JOB_WIDTH):
@@ -51,7 +51,7 @@ def submit_again(s: Ints, nobody: Ints, r: Ints, row: int) -> None:
             r[v + t.HOME], r[v + t.UNTIL] = r[t.JOBS], 0
     r[new + t.AT], r[new + t.SIZE], r[new + t.OPEN] = r[j + t.AT], size, size
     r[t.JOBS] += 1
-    put_in(s, nobody, r, r[t.JOBS] - 1)
+    put_in(s, no_starts, r, r[t.JOBS] - 1)
 
 
 @lean
@@ -69,8 +69,8 @@ def expect_longer(now: int, r: Ints, row: int) -> None:
 
 
 @kernel
-def stop_descendants(s: Ints, nobody: Ints, r: Ints, row: int) -> None:
-    """The job was killed: jobs that wait for its open tasks, and have not begun, are stopped."""
+def stop_descendants(s: Ints, no_starts: Ints, r: Ints, row: int) -> None:
+    """The job was killed: jobs that wait for its open tasks, and have not started, are stopped."""
     n = (r[t.TASKS_END] - t.HEADER) // t.TASK_WIDTH
     found, stack, top = np.zeros(n, dtype=np.bool_), np.empty(n, dtype=np.int64), 0
     for v in range(t.HEADER, r[t.TASKS_END], t.TASK_WIDTH):
@@ -96,7 +96,7 @@ def stop_descendants(s: Ints, nobody: Ints, r: Ints, row: int) -> None:
         if waits[other] and other != row and r[j + t.BEGUN] == 0 and r[j + t.STOPPING] == 0:
             r[j + t.STOPPING] = 1
             r[t.LEAVING] += 1
-            stop(s, nobody, r[j + t.NUMBER], c.CANCELLED)
+            stop(s, no_starts, r[j + t.NUMBER], c.CANCELLED)
 
 
 @lean

@@ -36,28 +36,28 @@ NO_ROOM, STUCK = -1, -2
 
 @kernel
 def rollout(s: Ints, log: Ints, r: Ints, groups: Ints, runs: Ints, terms: Floats) -> int:
-    """When the last task ends; NO_ROOM where the state or a table is too small, STUCK where nothing goes on.
+    """When the last task ends; NO_ROOM where the state or a table is too small, STUCK where nothing can happen.
 
     A course that goes beyond LIMIT is given up, at some time after it, but not after HORIZON.
     """
-    nobody = np.empty(0, dtype=np.int64)
-    if not begin(s, nobody, r) or not submit_more(s, log, nobody, r, groups, runs, terms):
+    no_starts = np.empty(0, dtype=np.int64)
+    if not begin(s, no_starts, r) or not submit_more(s, log, no_starts, r, groups, runs, terms):
         return NO_ROOM
-    if not finish_due(s, log, nobody, r, groups, runs, terms):
+    if not finish_due(s, log, no_starts, r, groups, runs, terms):
         return NO_ROOM
     while r[t.OPEN_TASKS] > 0 and s[c.NOW] <= r[t.LIMIT]:
         until = min(r[t.HORIZON], next_end(r) if r[t.RUNNING_TASKS] > 0 else c.FOREVER)
-        outcome = advance(s, log, nobody, until)
+        outcome = advance(s, log, no_starts, until)
         if outcome == NEEDS_ROOM:
             return NO_ROOM
         if outcome == REACHED and until == c.FOREVER:
             return STUCK
-        if not finish_due(s, log, nobody, r, groups, runs, terms):
+        if not finish_due(s, log, no_starts, r, groups, runs, terms):
             return NO_ROOM
         take_news(s, r)
         while r[t.EVENT] < r[t.EVENTS]:
-            hear(s, nobody, r)
-            if not submit_more(s, log, nobody, r, groups, runs, terms):
+            hear(s, no_starts, r)
+            if not submit_more(s, log, no_starts, r, groups, runs, terms):
                 return NO_ROOM
     for i in range(r[t.ACTIVE]):
         j = t.job(r, r[r[t.ACTIVE_AT] + i])
@@ -67,7 +67,7 @@ def rollout(s: Ints, log: Ints, r: Ints, groups: Ints, runs: Ints, terms: Floats
 
 
 @lean
-def begin(s: Ints, nobody: Ints, r: Ints) -> bool:
+def begin(s: Ints, no_starts: Ints, r: Ints) -> bool:
     """Go on from what is under way, and submit what is planned. False where there is no room for it."""
     for v in range(t.HEADER, r[t.TASKS_END], t.TASK_WIDTH):
         if r[v + t.HOME] == t.IN_NO_JOB and r[v + t.PARENTS] == 0:
@@ -83,45 +83,45 @@ def begin(s: Ints, nobody: Ints, r: Ints) -> bool:
     for row in range(r[t.OWN], r[t.JOBS]):
         if not has_room(s, 2):
             return False
-        put_in(s, nobody, r, row)
+        put_in(s, no_starts, r, row)
     return True
 
 
 @lean
-def finish_due(s: Ints, log: Ints, nobody: Ints, r: Ints, groups: Ints, runs: Ints, terms: Floats) -> bool:
+def finish_due(s: Ints, log: Ints, no_starts: Ints, r: Ints, groups: Ints, runs: Ints, terms: Floats) -> bool:
     """End what ends now, and submit what is due after each. False where there is no room for it."""
     while r[t.RUNNING_TASKS] > 0 and next_end(r) <= s[c.NOW]:
-        finish_first(s, nobody, r)
-        if not submit_more(s, log, nobody, r, groups, runs, terms):
+        finish_first(s, no_starts, r)
+        if not submit_more(s, log, no_starts, r, groups, runs, terms):
             return False
     return True
 
 
 @kernel
-def submit_more(s: Ints, log: Ints, nobody: Ints, r: Ints, groups: Ints, runs: Ints, terms: Floats) -> bool:
+def submit_more(s: Ints, log: Ints, no_starts: Ints, r: Ints, groups: Ints, runs: Ints, terms: Floats) -> bool:
     """Submit what the course says is due. False where there is no room for it."""
     if r[t.ACTIVE] >= r[t.CAP]:
         return True
     if r[t.KILLS] > 0:
-        return submit_ready(s, nobody, r, terms)
+        return submit_ready(s, no_starts, r, terms)
     if r[t.NEXT_GROUP] >= groups.shape[0]:
         return True
     how = groups[r[t.NEXT_GROUP], HOW]
     if how == BY_TASK:
-        return submit_ready(s, nobody, r, terms)
+        return submit_ready(s, no_starts, r, terms)
     if how == DEALT:
-        return submit_dealt(s, nobody, r, terms)
+        return submit_dealt(s, no_starts, r, terms)
     if r[t.WAITING_JOBS] > 0 or (how == WHEN_DONE and r[t.ACTIVE] > 0):
         return True
     if r[t.JOBS] >= r[t.JOBS_AT + 1] or not has_room(s, 2):
         return False
-    submit_group(s, log, nobody, r, groups[r[t.NEXT_GROUP]], runs, terms)
+    submit_group(s, log, no_starts, r, groups[r[t.NEXT_GROUP]], runs, terms)
     r[t.NEXT_GROUP] += 1
     return True
 
 
 @lean
-def submit_ready(s: Ints, nobody: Ints, r: Ints, terms: Floats) -> bool:
+def submit_ready(s: Ints, no_starts: Ints, r: Ints, terms: Floats) -> bool:
     """Ready tasks that are in no job: each a job of its own, while the cap allows. False where there is no room."""
     while r[t.ACTIVE] < r[t.CAP]:
         v = next_ready(r)
@@ -129,12 +129,12 @@ def submit_ready(s: Ints, nobody: Ints, r: Ints, terms: Floats) -> bool:
             return True
         if r[t.JOBS] >= r[t.JOBS_AT + 1] or not has_room(s, 2):
             return False
-        submit_single(s, nobody, r, v, terms)
+        submit_single(s, no_starts, r, v, terms)
     return True
 
 
 @kernel
-def submit_dealt(s: Ints, nobody: Ints, r: Ints, terms: Floats) -> bool:
+def submit_dealt(s: Ints, no_starts: Ints, r: Ints, terms: Floats) -> bool:
     """All ready tasks that are in no job, dealt to as many jobs as the cap allows. False where there is no room.
 
     The longest are dealt out first, one to each job. A job has room for all of its tasks at once, if it may.
@@ -159,12 +159,12 @@ def submit_dealt(s: Ints, nobody: Ints, r: Ints, terms: Floats) -> bool:
             longest = max(longest, r[v + t.EXPECTED])
         nodes = min(r[t.MOST_NODES], -(-units // r[t.PER_NODE]))
         run = max(longest, -(-work // (nodes * r[t.PER_NODE])))
-        submit_job(s, nobody, r, size, nodes, run, request(run, 0, terms))
+        submit_job(s, no_starts, r, size, nodes, run, request(run, 0, terms))
     return True
 
 
 @kernel
-def submit_group(s: Ints, log: Ints, nobody: Ints, r: Ints, group: Ints, runs: Ints, terms: Floats) -> None:
+def submit_group(s: Ints, log: Ints, no_starts: Ints, r: Ints, group: Ints, runs: Ints, terms: Floats) -> None:
     """The group's levels as one job, on the number of nodes that ends first by the batch system's own estimate."""
     count, first = 0, r[t.POOL_AT] + r[t.USED_POOL]
     for v in range(t.HEADER, r[t.TASKS_END], t.TASK_WIDTH):
@@ -172,9 +172,9 @@ def submit_group(s: Ints, log: Ints, nobody: Ints, r: Ints, group: Ints, runs: I
             r[first + count] = v
             count += 1
     if s[c.PENDING] == 1:
-        advance(s, log, nobody, s[c.NOW])  # the plan must know of our last change
+        advance(s, log, no_starts, s[c.NOW])  # the plan must know of our last change
     nodes, run, requested = size(s, log[:0], r, runs[group[RUNS_AT] : group[RUNS_AT] + group[WIDTH]], terms)
-    submit_job(s, nobody, r, count, nodes, run, requested)
+    submit_job(s, no_starts, r, count, nodes, run, requested)
 
 
 @kernel

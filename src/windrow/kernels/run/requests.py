@@ -20,7 +20,7 @@ def request(run: int, leeway: int, terms: Floats) -> int:
 
 
 @kernel
-def submit_job(s: Ints, nobody: Ints, r: Ints, size: int, nodes: int, run: int, requested: int) -> None:
+def submit_job(s: Ints, no_starts: Ints, r: Ints, size: int, nodes: int, run: int, requested: int) -> None:
     """Submit a job now. Its tasks are the next `size` of the pool. The caller has made room."""
     row, j, first = r[t.JOBS], t.job(r, r[t.JOBS]), r[t.POOL_AT] + r[t.USED_POOL]
     for i in range(j, j + t.JOB_WIDTH):
@@ -32,18 +32,18 @@ def submit_job(s: Ints, nobody: Ints, r: Ints, size: int, nodes: int, run: int, 
     r[t.USED_POOL] += size
     r[t.LEFT] -= size
     r[t.JOBS] += 1
-    put_in(s, nobody, r, row)
+    put_in(s, no_starts, r, row)
 
 
 @lean
-def put_in(s: Ints, nobody: Ints, r: Ints, row: int) -> None:
+def put_in(s: Ints, no_starts: Ints, r: Ints, row: int) -> None:
     """The job of that row is submitted now."""
     j = t.job(r, row)
     r[j + t.STAGE], r[j + t.SUBMITTED] = t.WAITING, s[c.NOW]
     r[r[t.ACTIVE_AT] + r[t.ACTIVE]] = row
     r[t.ACTIVE] += 1
     r[t.WAITING_JOBS] += 1
-    r[j + t.NUMBER] = submit(s, nobody, r[j + t.NODES], r[j + t.REQUESTED], c.FOREVER, r[t.OWNER])
+    r[j + t.NUMBER] = submit(s, no_starts, r[j + t.NODES], r[j + t.REQUESTED], c.FOREVER, r[t.OWNER])
 
 
 @lean
@@ -59,8 +59,8 @@ def next_ready(r: Ints) -> int:
 
 
 @lean
-def submit_single(s: Ints, nobody: Ints, r: Ints, v: int, terms: Floats) -> None:
+def submit_single(s: Ints, no_starts: Ints, r: Ints, v: int, terms: Floats) -> None:
     """Task `v` becomes a job of its own, on as many nodes as it needs."""
     r[r[t.POOL_AT] + r[t.USED_POOL]] = v
     nodes = min(r[t.MOST_NODES], -(-r[v + t.UNITS] // r[t.PER_NODE]))
-    submit_job(s, nobody, r, 1, nodes, r[v + t.EXPECTED], request(r[v + t.EXPECTED], 0, terms))
+    submit_job(s, no_starts, r, 1, nodes, r[v + t.EXPECTED], request(r[v + t.EXPECTED], 0, terms))

@@ -23,8 +23,8 @@ def order_key(r: Ints, v: int) -> int:
 def set_free(r: Ints, v: int) -> None:
     """The task is ready, and in no job.
 
-    Nobody looks for its entry when it goes into a job with others, or when it is expected to take longer: such an entry
-    is stale, and dropped by whoever meets it.
+    Its entry is not looked for when it goes into a job with others, or when it is expected to take longer: such an
+    entry is stale, and dropped when it is met.
     """
     push(r, r[t.READY_AT], r[t.FREE_TASKS], order_key(r, v))
     r[t.FREE_TASKS] += 1

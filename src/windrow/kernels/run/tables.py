@@ -83,7 +83,7 @@ NODE_WIDTH = 3  # and EXTRAS
 # Requests. LATE is by which factor jobs are asked for longer than they should run.
 MARGIN, ROUND_S, OVERHEAD_S, MAX_REQUEST_S, LATE = range(5)
 
-# The key of a heap is a number to order by, and below it, in so many bits, whose it is. There is room for times of
+# The key of a heap is a number to order by, and below it, in this many bits, whose it is. There is room for times of
 # seventeen thousand years, and for more than a million tasks.
 BITS = 24
 NAME = (1 << BITS) - 1
@@ -116,7 +116,7 @@ def job(r: Ints, j: int) -> int:
 
 
 def new_run(expected_s: Ints, first_child: Ints, children: Ints, rooms: dict[int, int], extras: int = 0) -> Ints:
-    """A run of which no task has begun or is in a job. Each needs one unit. `rooms` says how many rows regions have."""
+    """A run of which no task is in a job yet. Each needs one unit. `rooms` says how many rows regions have."""
     n = len(expected_s)
     end = HEADER + n * TASK_WIDTH
     more = 1 + (FIRST_EXTRA + extras - 1) // TASK_WIDTH  # rows of each task beside its first

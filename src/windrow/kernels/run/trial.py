@@ -4,7 +4,7 @@ The rules are those of `manager.core`, of `model.allocation` and of the driver i
 same order; tests run both side by side. Campaigns of a hundred thousand trials need it. Runs that lose patience are
 left out, and take the long way.
 
-`go_on` returns when a decision is due, and goes on from there when called again: PHASE remembers where it was.
+`go_on` returns when a decision is due, and continues from there when called again: PHASE remembers where it was.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def go_on(s: Ints, log: Ints, r: Ints, terms: Floats) -> int:
     STUCK: nothing will ever happen again, and tasks are left. GROW: tasks join the run now, after all else; the caller
     takes them in and lets it begin again.
     """
-    nobody = np.empty(0, dtype=np.int64)
+    no_starts = np.empty(0, dtype=np.int64)
     while True:
         if not has_space(s, r):
             return NO_ROOM
@@ -44,18 +44,18 @@ def go_on(s: Ints, log: Ints, r: Ints, terms: Floats) -> int:
         if due:
             begin(r)
         elif r[t.PHASE] == TASKS_END_NOW and r[t.RUNNING_TASKS] > 0 and next_end(r) <= s[c.NOW]:
-            due = finish_first(s, nobody, r)
+            due = finish_first(s, no_starts, r)
         elif r[t.PHASE] == TASKS_END_NOW:
             r[t.PHASE] = JOBS_CHANGE
         elif r[t.PHASE] == JOBS_CHANGE and r[t.EVENT] < r[t.EVENTS]:
-            hear(s, nobody, r)
+            hear(s, no_starts, r)
             due = True
         elif r[t.OPEN_TASKS] == 0 and r[t.GROWTH_S] == c.FOREVER:
             return COMPLETE
         elif r[t.PHASE] == TIME_GOES_ON:
             if s[c.NOW] >= r[t.GROWTH_S]:
                 return GROW
-            outcome = pass_time(s, log, nobody, r)
+            outcome = pass_time(s, log, no_starts, r)
             if outcome != REACHED:
                 return outcome
         else:
@@ -63,7 +63,7 @@ def go_on(s: Ints, log: Ints, r: Ints, terms: Floats) -> int:
         if due and is_due(r):
             if r[t.SINGLY] == 0:
                 return DECIDE
-            submit_ready(s, nobody, r, terms)
+            submit_ready(s, no_starts, r, terms)
 
 
 @lean
@@ -92,13 +92,13 @@ def has_space(s: Ints, r: Ints) -> bool:
 
 
 @lean
-def pass_time(s: Ints, log: Ints, nobody: Ints, r: Ints) -> int:
+def pass_time(s: Ints, log: Ints, no_starts: Ints, r: Ints) -> int:
     """Up to the next end of an attempt or tasks that join, or to what happens to a job before.
 
     REACHED, NO_ROOM or STUCK.
     """
     until = min(next_end(r) if r[t.RUNNING_TASKS] > 0 else c.FOREVER, r[t.GROWTH_S])
-    outcome = advance(s, log, nobody, until)
+    outcome = advance(s, log, no_starts, until)
     if outcome == NEEDS_ROOM:
         return NO_ROOM
     if outcome == REACHED and until == c.FOREVER:
@@ -122,10 +122,10 @@ def is_due(r: Ints) -> bool:
 
 
 @lean
-def submit_ready(s: Ints, nobody: Ints, r: Ints, terms: Floats) -> None:
+def submit_ready(s: Ints, no_starts: Ints, r: Ints, terms: Floats) -> None:
     """Each ready task that is in no job becomes one, the longest first, while the cap allows."""
     while r[t.ACTIVE] < r[t.CAP]:
         v = next_ready(r)
         if v < 0:
             return
-        submit_single(s, nobody, r, v, terms)
+        submit_single(s, no_starts, r, v, terms)

@@ -51,7 +51,7 @@ def climb(simulator: Simulator, policy: Policy, steps: Iterable[float] = STEPS) 
 
 
 def saturation(simulator: Simulator, policy: Policy) -> float:
-    """The utilization of a pool with all workflows there from the start, while any of them has not begun."""
+    """The utilization of a pool with all workflows there from the start, while any of them has not started."""
     workflows = len(simulator.workload)
     outcome = simulator.run(policy, np.zeros(workflows))
     first_s = np.sort(simulator.by_workflow(np.minimum, outcome.start_s))

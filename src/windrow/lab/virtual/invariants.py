@@ -11,10 +11,10 @@
    done, its outputs whole. 7. Of a run at two places of files, results are at home then, and the other has nothing.
 8. No attempt starts behind the last checkpoint that was heard of, unless that was deleted; none finds in its files what
    another wrote meanwhile (`World.begins`, `saves`); and when a task is done they are gone.
-9. Of files that are not to be kept none is left that nothing needs, and none was deleted that was needed: whoever made
-   one runs again only for a task that had finished, or joined the run later. Where space is limited, files (drafts of
-   attempts that died, too) never take more, and no task is promised more (`World.begins`), unless an agent works that
-   the run has given up.
+9. Of files that are not to be kept none is left that nothing needs, and none was deleted that was needed: the task that
+   made one runs again only for a task that had finished, or joined the run later. Where space is limited, files (drafts
+   of attempts that died, too) never take more, and no task is promised more (`World.begins`), unless an agent works
+   that the run has given up.
 10. Where jobs keep files on disks of their nodes, a task starts only where what it reads is: among the shared files or
    on a node of its job (`World.begins`); in the end results are among the shared files.
 """

@@ -14,7 +14,7 @@ from windrow.model.resources import GPUS, NodeShape, is_name
 from windrow.queues.port import JobState, JobStatus, OthersJob, QueueError
 
 WAITING = "QHWTM"  # queued, held, waiting for its time, in transit, moved to another server
-RUNNING = "RESUB"  # running, exiting, suspended twice over, an array that has begun
+RUNNING = "RESUB"  # running, exiting, suspended twice over, an array that has started
 IN_LINE = "QR"
 TERMINATED = 91  # the substate of a job that was deleted
 WALLTIME_EXCEEDED = -29

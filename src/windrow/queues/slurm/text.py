@@ -287,7 +287,7 @@ def parse_nodes(out: str, *, has_reservation: bool = False) -> list[SlurmNode]:
 
 
 def parse_closures(out: str, names: Collection[str], now_s: float) -> tuple[tuple[float, float, int], ...]:
-    """What `scontrol -o show reservation` announces as maintenance of some of these nodes, and has not begun."""
+    """What `scontrol -o show reservation` announces as maintenance of some of these nodes, and has not started."""
     found = []
     for record in map(parse_record, out.splitlines()):
         start_s, end_s = (parse_time(record.get(key, "")) or 0.0 for key in ("StartTime", "EndTime"))

@@ -193,7 +193,7 @@ def _attempt(run: RecordedRun, number: int, attempt: TaskAttempt) -> list[str]:
     since = _clock(run, attempt.started_s)
     head = f"attempt {number}: job {attempt.job}, node {nodes}, from {since}{ran}, {attempt.outcome}"
     tail = [f"  | {line}" for line in attempt.tail.splitlines()[-_SHOWN:]]
-    near = f", where {format_size(attempt.near_bytes)} of what it reads were" if attempt.near_bytes else ""
+    near = f", where {format_size(attempt.near_bytes)} of its input was" if attempt.near_bytes else ""
     return [head.replace(f"node {nodes},", f"node {nodes}{near},", 1) + peak + wrote + why, *tail]
 
 

@@ -135,7 +135,7 @@ def run_gantt(told: RecordedRun, colours: Mapping[str, int], background: Backgro
     picture = plot.picture(_WIDTH, frame.bottom + below + 48, f"Run {told.name}", parts)
     words = _caption(told, len(jobs), are_merged=len(drawn) < len(bars))
     words += [] if background is None else [CAPTION]
-    return picture, " ".join([*words, "Rest the pointer on anything for its figures."])
+    return picture, " ".join([*words, "Point at anything for its figures."])
 
 
 def _caption(told: RecordedRun, jobs: int, *, are_merged: bool) -> list[str]:

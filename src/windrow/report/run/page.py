@@ -60,8 +60,8 @@ def run_page(told: figures.RecordedRun, background: Background | None = None, wh
 
 
 _NODE_HOURS = (
-    "A task uses its share of its node's cores, or its whole nodes. Used: by attempts that did their work, or still "
-    "run. Wasted: by attempts that failed or were lost. Idle: allocated to a job while no task used it."
+    "A task uses its share of its node's cores, or its whole nodes. Used: by attempts that succeeded or are "
+    "still running. Wasted: by attempts that failed or were lost. Idle: allocated to a job while no task used it."
 )
 
 

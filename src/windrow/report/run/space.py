@@ -17,7 +17,7 @@ from windrow.strategies import Work, whole_seconds
 
 
 def _planned(told: RecordedRun) -> Points:
-    """As estimated, on the nodes of the first job; nothing where that cannot be told from the records."""
+    """As estimated, on the nodes of the first job; nothing where the records do not say."""
     workflow, nodes = told.story.workflow, next((job.plan.nodes for job in told.story.jobs.values()), 1)
     try:
         work = Work(workflow, whole_seconds(workflow), Site.of(nodes, NodeShape(told.cores)), space=told.space)

@@ -54,8 +54,8 @@ def _table(told: RecordedRun, found: Sequence[Accuracy]) -> str:
         rows.append((one.source, f"{one.starts:,}", f"{one.pending:,}", *cells, f"{used.count(one.source):,}"))
     heads = ["forecaster", "starts", "not started", "median error", "on average", "on time", "used to decide"]
     words = (
-        "“On time”: the part of jobs that started at most a minute later than predicted. “Used to decide”: jobs that "
-        "were cut by its prediction. The twin simulates the live queue and takes requested times for run times, so it "
+        "“On time”: the share of jobs that started at most a minute later than predicted. “Used to decide”: jobs that "
+        "were cut by its prediction. The twin simulates the live queue with requested times as run times, so it "
         "predicts late starts; the system is the batch system's own estimate; history: how long such jobs waited."
     )
     return table(heads, rows) + note(words)
@@ -72,7 +72,7 @@ def _figure(known: Sequence[PastPrediction], sources: Sequence[str]) -> str:
     waits = [(max(0.0, r.predicted_s - r.at_s), max(0.0, (r.started_s or r.at_s) - r.at_s)) for r in known]
     highest = max(max(pair) for pair in waits)
     if highest < _TOO_SHORT_S:
-        return note("No job waited, or was predicted to wait, long enough for a picture.")
+        return note("No job waited, or was predicted to wait, long enough for a plot.")
     x = log_duration_axis(1, highest, "predicted wait")
     frame = Frame(_LEFT, 14, _SIDE, _SIDE, x, log_duration_axis(1, highest, "actual wait"))
     ends = [x.low, x.high]

@@ -110,7 +110,7 @@ def losses(work: Workload, where: Environment, times: Mapping[str, float]) -> di
 
 
 def _again(work: Workload, where: Environment, first: str, times: Mapping[str, float]) -> float:
-    """As many pipelines as nodes by the wrong choice; then all is known, and the rest goes on, or the best way."""
+    """As many pipelines as nodes by the wrong choice; then all is known, and the rest continues, or not."""
     probe, rest = min(work.width, where.nodes), max(0, work.width - where.nodes)
     if times[first] == min(times.values()) or not rest:
         return times[first]
@@ -119,7 +119,7 @@ def _again(work: Workload, where: Environment, first: str, times: Mapping[str, f
 
 
 def failing(rate: float, runs: int, workload: str = "mixed") -> dict[str, list[float]]:
-    """A workload with so many failures a second, under each allocation: run times."""
+    """A workload with this many failures a second, under each allocation: run times."""
     return all_times(BASELINES[workload], replace(WHERE, failures_per_s=rate), range(runs))
 
 

@@ -2,7 +2,7 @@
 
 The oracle plays the courses of `foresight` on the real future instead of likely ones, at each decision, and looks
 further: it keeps the best few beginnings (a beam), lets each take its best few next courses, and finishes every one of
-them by looking ahead anew at each decision. What comes out is the best run that was found. No lower one may exist
+them by looking ahead again at each decision. What comes out is the best run that was found. No lower one may exist
 among the courses that were looked at, but not all of them were searched; so the distance to it is a lower bound of
 what better forecasts could gain.
 """

@@ -1,4 +1,4 @@
-"""The GLUME thesis, run again: its tables, figures and claims beside ours."""
+"""The GLUME thesis, repeated: its tables, figures and claims beside ours."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence

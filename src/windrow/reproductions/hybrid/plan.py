@@ -32,7 +32,7 @@ BATCHES: dict[str, tuple[Trigger, str]] = {
 READINGS: dict[str, dict[str, Any]] = {
     "ours": {},
     "estimates without waits (figure 5.2 as printed)": {"waits": False},
-    "the pool begins with the power of the best": {"begins": "power"},
+    "the pool starts with the power of the best": {"begins": "power"},
     "waits as observed, our own tasks' included": {"own_waits": True},
 }
 SLOWER = (5.0, 20.0, 50.0)

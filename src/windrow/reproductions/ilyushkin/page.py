@@ -1,4 +1,4 @@
-"""Ilyushkin, Ghit and Epema (2015), run again: four policies to share a pool, their tables and figures beside ours."""
+"""Ilyushkin, Ghit and Epema (2015), run again: four policies to share a pool, their tables and figures next to ours."""
 
 from collections.abc import Sequence
 from dataclasses import asdict

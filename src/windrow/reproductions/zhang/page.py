@@ -1,4 +1,4 @@
-"""Zhang, Koelbel and Cooper, run again: their figures and claims beside ours."""
+"""Zhang, Koelbel and Cooper, repeated: their figures and claims beside ours."""
 
 import math
 from collections import Counter
