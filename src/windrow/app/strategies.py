@@ -10,8 +10,8 @@ from windrow.strategies import Strategy
 MEANINGS: Mapping[str, str] = {
     "individual": "one job per ready task, under the cap",
     "giant": "everything in one job, on as many nodes as it can use",
-    "one-job": "everything in one job, on the number of nodes that ends first",
-    "level-by-level": "one job per level, each when the one before is done",
+    "one-job": "everything in one job, on the number of nodes with the earliest end",
+    "level-by-level": "one job per level, each submitted when the one before is done",
     "zhang": "groups of levels by the ratio of wait to run, each submitted when the one before starts",
     "glume": "groups of levels by estimated makespan, each submitted when the one before starts",
     "foresight": "the cut that finishes first in simulations of likely futures of the queue",
