@@ -1,7 +1,7 @@
 """What takes longer than tests may: thousands of random cases, every shape by every strategy, figures on test beds.
 
-    python bench/prove.py [hour] [cases] [faults] [failures] [copies] [storage] [matrices] [places] [trouble] [beds]
-        [sites] [pairs] [ways] [space] [peers]
+    python bench/prove.py [hour] [cases] [faults] [failures] [copies] [storage] [matrices] [places] [trouble] [slurm]
+        [beds] [sites] [pairs] [ways] [space] [peers]
 
 `make prove` runs all of it and writes `docs/reference/proof.md`, one section for each part, with the commit that it was
 run on; where only some parts are named, the other sections stay as they are. Every row is a command that anyone can
@@ -135,8 +135,11 @@ TROUBLE: tuple[Row, ...] = (
         ("tests/unit/forecast/test_lives.py", "tests/survival/test_choosing.py", "-n2"),
         {"WINDROW_FULL": "1"},
     ),
+)
+
+AS_RUN: tuple[Row, ...] = (
     (
-        "Slurm as sites run it: nodes drained, down, cut off; partitions down; limits; held and preempted jobs; "
+        "nodes drained, down, cut off; partitions down; limits; held and preempted jobs; "
         "checkpoints at preemption, on one node and three, and a task that crosses five jobs",
         (*_SITES, *_SIDE_BY_SIDE),
         {"WINDROW_FULL": "1"},
@@ -415,7 +418,8 @@ PARTS: dict[str, tuple[str, Callable[[], Section]]] = {
     "storage": ("Files that take space", lambda: tests(STORAGE)),
     "matrices": ("Full matrices", lambda: tests(MATRICES)),
     "places": ("Far clusters, two Slurms, partitions", lambda: tests(PLACES)),
-    "trouble": ("Real processes killed, disks full, Slurm as sites run it", lambda: tests(TROUBLE)),
+    "trouble": ("Real processes killed, disks full, clocks stepped", lambda: tests(TROUBLE)),
+    "slurm": ("Slurm as sites run it", lambda: tests(AS_RUN)),
     "beds": (
         "Strategies on a test bed",
         lambda: said_by("pays.py", "the same workflows on a busy private Slurm and in the simulator"),
