@@ -79,7 +79,7 @@ def standing(told: RunView) -> Standing:
         new,
         lambda task: story.tasks[task].state is TaskState.FINISHED,
         lambda task: _changed(told, task, made, before),
-        lambda same: _planned(told, same),
+        lambda same: _planned(told, same, len(read.workflow)),
     )
     if found.is_same:
         return Standing(told, found, _lost(told))
@@ -87,13 +87,14 @@ def standing(told: RunView) -> Standing:
     return Standing(told, found, tuple(lost_files(found.runnable, left, found.kept.__contains__)))
 
 
-def _planned(told: RunView, runnable: Runnable) -> Runnable:
-    """A workflow with the needs that its tasks would have in this run."""
+def _planned(told: RunView, runnable: Runnable, own: int) -> Runnable:
+    """A workflow with the needs of its tasks in this run; those behind the `own` ones have them already."""
     if not told.facts.get("scratch") or not any(step.mounts for step in runnable.steps):
         return runnable
     from windrow.app.volumes import on_disks  # noqa: PLC0415  (few runs have volumes)
 
-    return on_disks(runnable)
+    added = (replace(step, mounts=()) for step in runnable.steps[own:])
+    return on_disks(Runnable(runnable.workflow, (*runnable.steps[:own], *added)))
 
 
 def _lost(told: RunView) -> tuple[LostFile, ...]:

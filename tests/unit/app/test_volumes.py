@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from tests.examples import some
 
+from windrow.app.adding import add_tasks, prepare_addition
 from windrow.app.continuing import standing
 from windrow.app.execute import RunRequest, drive, managed, prepare, start_run
 from windrow.app.runs import RunView
@@ -64,6 +65,14 @@ def test_a_run_with_volumes_on_disks_of_nodes_is_up_to_date_when_it_is_complete(
     told = RunView(paths)
     assert told.story.is_complete
     assert standing(told).is_up_to_date
+    (tmp_path / "more.yaml").write_text(
+        LOST.replace("rm -rf .windrow-volumes/lost/work.1", "true")
+        .replace("id: ", "id: m")
+        .replace("after: ", "after: m")
+        .replace("result", "more")
+    )
+    add_tasks(told, prepare_addition(told, tmp_path / "more.yaml"))
+    assert standing(told).is_same, "what was added has its room"
     (tmp_path / "lost.yaml").write_text(
         LOST.replace("rm -rf .windrow-volumes/lost/work.1", "true").replace("1MB", "2MB")
     )

@@ -145,5 +145,8 @@ def test_without_enough_space_the_least_is_named(capsys: pytest.CaptureFixture[s
     assert "not possible" in told.out
     assert in_space() == 0
     assert "ends first" in capsys.readouterr().out
-    assert main(["plan", "c.json", "--space", "1GB"]) == 2
-    assert "--environment" in capsys.readouterr().err
+    for wish in (["--space", "1GB"], ["--space-order", "depth-first"], ["--scratch", "/tmp"], ["--html", "p.html"]):
+        assert main(["plan", "c.json", *wish]) == 2
+        assert "--environment" in capsys.readouterr().err
+    assert in_space("--on", "local") == 2
+    assert "choose one" in capsys.readouterr().err

@@ -66,11 +66,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Read, cut, print."""
     if args.environment is not None:
+        if args.on is not None or args.scratch:
+            raise UserError("--on and --scratch are for real queues, --environment for a simulated one; choose one")
         show_data_plan(args)
         return
-    for name in ("html",) if args.on else ("space", "html"):
-        if getattr(args, name) is not None:
-            raise UserError(f"--{name} needs --environment FILE, which describes the cluster; see windrow plan --help")
+    if args.html is not None:
+        raise UserError("--html needs --environment FILE, which describes the cluster; see windrow plan --help")
+    if args.on is None and (args.space is not None or args.space_order != "auto" or args.scratch):
+        raise UserError("--space, --space-order and --scratch need a real queue: add --on, or --environment FILE")
     if args.on is not None:
         _run_on_queue(args)
         return
