@@ -294,7 +294,7 @@ FAULTS: dict[str, tuple[str, tuple[tuple[str, str], ...]]] = {
     "faults-local": (
         "Faults while jobs keep files on disks of their nodes",
         (
-            ("2,000 such runs", "--seed 900000 --runs 2000 --local 1"),
+            ("10,000 such runs of 12 tasks", "--seed 900000 --runs 10000 --lanes 3 --levels 4 --local 1"),
             (
                 "each kind of fault at each record of such a run",
                 "--every-record --seed 11 --lanes 3 --levels 3 --local 1",
