@@ -37,7 +37,6 @@ from tests.survival.several import SitesRun  # noqa: E402
 from windrow.forecast.twin import Twin  # noqa: E402
 from windrow.formats.swf.reader import read_log  # noqa: E402
 from windrow.lab.virtual.world import World  # noqa: E402
-from windrow.manager import outpost as outposts  # noqa: E402
 from windrow.manager.manager import Manager  # noqa: E402
 from windrow.manager.story import RunStory  # noqa: E402
 from windrow.manager.terms import Terms  # noqa: E402
@@ -48,7 +47,7 @@ from windrow.recipes import generate_workflow  # noqa: E402
 from windrow.sim.cluster import Cluster  # noqa: E402
 from windrow.strategies import choosing  # noqa: E402
 from windrow.strategies.base import Decision, Objective, Strategy, decided  # noqa: E402
-from windrow.strategies.choosing import Offer  # noqa: E402
+from windrow.strategies.choosing import Offer, choose  # noqa: E402
 
 LOGS = ("KTH-SP2-1996-2.1-cln", "SDSC-SP2-1998-4.2-cln", "CTC-SP2-1996-3.1-cln")
 DAY_S = 86400
@@ -149,7 +148,7 @@ def earliest_start(
     cut = [(offer, decided(strategy, offer.view)) for offer in offers]
     cut = [(offer, decision) for offer, decision in cut if decision.jobs]
     if not cut:
-        return choosing.choose(strategy, offers, objective, absent)
+        return choose(strategy, offers, objective, absent)
     first = [offer.view.wait_s(made.jobs[0].nodes, made.jobs[0].run_s + made.jobs[0].leeway_s) for offer, made in cut]
     offer, decision = cut[int(np.argmin(first))]
     return offer.name, replace(decision, jobs=tuple(replace(job, site=offer.name) for job in decision.jobs))
@@ -166,7 +165,7 @@ def play(case: Case, way: str, strategy: str) -> tuple[int, float, int]:
         worlds.append(World(queue, took.__getitem__))
         sites.append(Site.of(queue.cluster.nodes, name="ab"[number], speed=speed, cap=16))
     able = np.ones((len(sites), len(expected)), dtype=bool)
-    chosen = mock.patch.object(outposts, "choose", earliest_start if way == "slurm" else choosing.choose)
+    chosen = mock.patch.object(choosing, "choose", earliest_start if way == "slurm" else choose)
     with chosen, tempfile.TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as folder:
         twin = lambda world: Twin(world.queue, lambda: float(world.now_s), policy=POLICY, refresh_s=5.0)  # noqa: E731
         terms = Terms(margin=1.2, overhead_s=15)

@@ -64,7 +64,7 @@ HURRY = {
     "manager.moving.AGAIN_S": 30.0,
     "strategies.choosing.WORTH_S": 5.0,
 }
-SLURM_WAY = {"manager.outpost.choose": "bench.sites:earliest_start", "strategies.choosing.WORTH_S": math.inf}
+SLURM_WAY = {"strategies.choosing.choose": "bench.sites:earliest_start", "strategies.choosing.WORTH_S": math.inf}
 TASK = """\
 sleep $(awk "BEGIN {print $1 / ${PACE:-1}}")
 shift
