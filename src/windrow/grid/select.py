@@ -97,8 +97,13 @@ class _Best:
 
 def select(description: Aggregate, grid: Grid, *, tight_s: float = TIGHT_S) -> Bag | Refusal:
     """The best nodes that the description allows. UserError where it names an attribute that no cluster has."""
-    selector = _Selector(grid, tight_s)
-    return selector.bag(selector.layers(description, np.arange(len(grid.clusters))), grid.nodes)
+    selector, innermost = _Selector(grid, tight_s), description
+    while isinstance(innermost.of, Aggregate):
+        innermost = innermost.of
+    clusters = np.flatnonzero(selector.nodes(innermost.of, innermost.least).there)
+    if not len(clusters):  # then the answer says why
+        clusters = np.arange(len(grid.clusters))
+    return selector.bag(selector.layers(description, clusters), grid.nodes[clusters])
 
 
 class _Selector:
@@ -119,7 +124,7 @@ class _Selector:
     def bag(self, layers: Sequence[_Layer], left: Ints) -> Bag | Refusal:
         """The best bag out of one set of clusters, of which `left` nodes remain, with the bags that it is of."""
         layer, wanted = layers[0], layers[0].wanted
-        if not isinstance(wanted.of, Aggregate) and (refusal := self._nodes(wanted.of, wanted.least).refusal):
+        if not isinstance(wanted.of, Aggregate) and (refusal := self.nodes(wanted.of, wanted.least).refusal):
             return refusal
         best = self._best(layers, left)
         if not best.there[0] and best.enough.any():
@@ -154,7 +159,7 @@ class _Selector:
                     break
                 taken, members, ranks = taken + inner.taken, members + inner.there, ranks + inner.rank
         else:
-            nodes = self._nodes(wanted.of, wanted.least)
+            nodes = self.nodes(wanted.of, wanted.least)
             rest = np.minimum(nodes.there[layer.cluster], rest)
             before = np.cumsum(rest) - rest
             before -= np.repeat(before[layer.start[:-1]], np.diff(layer.start))
@@ -195,7 +200,8 @@ class _Selector:
                 holds &= condition.holds(has)
             return holds, ranks if wanted.rank is None else np.full(len(start), wanted.rank(has))
 
-    def _nodes(self, wanted: Requirement, least: int) -> _Nodes:
+    def nodes(self, wanted: Requirement, least: int) -> _Nodes:
+        """What it says of the nodes of each cluster. Its refusal: where one of its conditions leaves fewer."""
         if id(wanted) not in self._known:
             known = {name for has in self._attributes for name in has}
             for name in sorted(wanted.names - known):
@@ -221,7 +227,7 @@ class _Selector:
     def _layer(self, wanted: Aggregate, sets: Ints, inside: Ints) -> _Layer:
         """The bags of each set, whose clusters they have in ascending order, or those of nodes by rank."""
         entries, count = np.arange(len(inside)), len(self._grid.clusters)
-        place = np.arange(count) if isinstance(wanted.of, Aggregate) else self._nodes(wanted.of, wanted.least).place
+        place = np.arange(count) if isinstance(wanted.of, Aggregate) else self.nodes(wanted.of, wanted.least).place
         of_set = np.repeat(np.arange(len(sets) - 1), np.diff(sets))
         if wanted.kind == "Cluster":
             return _Layer(wanted, inside, entries, inside, np.arange(len(inside) + 1), sets)
@@ -236,6 +242,11 @@ class _Selector:
         up = np.repeat(entries, many)
         seed = seeds[np.arange(len(up)) - np.repeat(np.cumsum(many) - many - begin[inside], many)]
         bag = of_set[up] * count + seed
+        if (len(sets) - 1) * count <= _MOST:  # Of bags of the same one cluster the first will do: most are such.
+            alone = np.bincount(bag)[bag] == 1
+            before = np.cumsum(alone) - alone
+            kept = ~alone | (before == before[np.cumsum(many) - many][up])
+            up, bag = up[kept], bag[kept]
         by = np.argsort(bag * count + place[inside[up]])
         start = np.flatnonzero(np.diff(bag[by], prepend=-1, append=-1))
         first = np.searchsorted(bag[by][start[:-1]], np.arange(len(sets)) * count)

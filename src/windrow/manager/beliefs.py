@@ -93,6 +93,35 @@ class Job:
         if (began_s := self.running_since_s.get(task)) is not None:
             self.at.paces.append((at_s - began_s) / int(self.at.work.expected_s[task]))
 
+    def is_too_early(
+        self, at_s: int, jobs: Mapping[int, Job], job_of: Sequence[int | None], done: Sequence[bool]
+    ) -> bool:
+        """Whether it runs nothing, and what its tasks wait for cannot be done in time for any of them.
+
+        It had time for them but started too early; they had better be planned again together than drop one by one.
+        """
+        workflow, limit_s = self.at.work.workflow, self.at.site.walltime_s(self.plan.requested_s)
+        if self.is_stopping or self.started_s is None or limit_s is None or self.running_since_s or self.copies:
+            return False
+
+        def open_parents(task: int) -> list[int]:
+            return [parent for parent in workflow.parents.of(task).tolist() if not done[parent]]
+
+        needed, stack = set(self.open_tasks), list(self.open_tasks)
+        if not all(map(open_parents, stack)):
+            return False
+        while stack:
+            new = set(open_parents(stack.pop())) - needed
+            needed |= new
+            stack += new
+        ends: dict[int, int] = {}
+        for task in sorted(needed, key=workflow.levels.__getitem__):
+            home = self if (number := job_of[task]) is None else jobs[number]
+            start_s = max((ends[parent] for parent in open_parents(task)), default=at_s)
+            begun_s = home.running_since_s.get(task, start_s)
+            ends[task] = max(at_s, begun_s + int(home.at.work.expected_s[task]))
+        return min(ends[task] for task in self.open_tasks) > self.started_s + limit_s
+
     def as_own(self, number: int) -> OwnJob:
         """As those who play courses ahead must know it."""
         open_tasks = tuple(sorted(self.open_tasks))

@@ -4,10 +4,10 @@ Rule 1: only `handle` changes it. Rule 2: no clock, chance or I/O in this file; 
 Rule 3: it does not know whether the queue is real.
 
 The core says which task is in which job. When tasks start inside a job's allocation is for the allocation to say
-(`model.allocation`): a job that starts before its predecessors are done waits there, and one whose tasks are done
-gives its nodes back. When a job is killed, its running tasks are lost and start again from zero in a later job; jobs
-that wait for them, and have not started, are stopped, and all that is left is cut again. A task that failed for good
-blocks its descendants; everything else continues.
+(`model.allocation`): a job that starts before its predecessors are done waits there, or gives all its tasks back if
+they would be too late, and one whose tasks are done gives its nodes back. When a job is killed, its running tasks are
+lost and start again in a later job; jobs that wait for them, and have not started, are stopped, and all that is left is
+cut again. A task that failed for good blocks its descendants alone.
 
 A task that is not done is a member of one job at most, and may be in other jobs as a copy besides (`JobPlan.copies`).
 The first attempt to finish ends the task in all of them. Where the member is lost or failed while a copy lives, the
@@ -62,9 +62,7 @@ class Core:
         """Descendants of failed tasks: they cannot run."""
         self.trouble = ""  # why the run gives up, where it does
         self.additions: set[str] = set()  # the ids of what was added to the workflow
-        self._left = np.empty(0, dtype=bool)
-        self._done: list[bool] = []
-        self._expected: list[int] = []
+        self._left, self._done, self._expected = np.empty(0, dtype=bool), list[bool](), list[int]()
         self._ready: list[tuple[int, int]] = []  # by expected time, the longest first, then by number
         self.temporary = Lifetimes({}, {})  # files that are deleted when nothing needs them any more
         self._take_tasks()
@@ -242,9 +240,8 @@ class Core:
 
     def _run_began(self) -> list[Action]:
         back = sorted(task for task in self.failed | self.blocked if self.job_of[task] is None)
-        self.failed.clear()
-        self.copies.failed.clear()
-        self.blocked.clear()
+        for forgotten in (self.failed, self.copies.failed, self.blocked):
+            forgotten.clear()
         self.is_stopped, self.trouble = False, ""
         for at in self.sites:
             at.losses.forget()
@@ -372,10 +369,13 @@ class Core:
             return []
         if isinstance(event, e.CopyFailed) and self.copies.heir(event.task) is None:
             return self._task_failed(event.task)
-        job = self._close(event.task)
-        assert job is not None
-        job.has_given_up |= event.task not in self.blocked and isinstance(event, e.TaskDropped)
+        job, is_blocked = self.jobs[event.job], event.task in self.blocked
+        is_early = not is_blocked and job.is_too_early(event.at_s, self.jobs, self.job_of, self._done)
+        job.has_given_up |= not (is_early or is_blocked or job.is_stopping or isinstance(event, e.CopyFailed))
+        self._close(event.task)
         self._put_back(event.task)
+        if is_early and not job.is_stopping:
+            return [self._stop(event.job)]
         return self._decide_if_useful(self._homes([event.task]))
 
     def _close(self, task: int) -> Job | None:
@@ -493,7 +493,7 @@ class Core:
             return []
         if not (due := [at for at in sites if at.jobs < at.site.cap and not at.trouble and at.of(self._left).any()]):
             return []
-        stopping = {job.at for job in self.jobs.values() if job.is_stopping and job.open_tasks}
+        stopping = {at for job in self.jobs.values() if job.is_stopping and job.open_tasks for at in job.at.group}
         return [Decide(at.name) for at in due if at not in stopping]
 
     def _descendants(self, tasks: Iterable[int]) -> set[int]:

@@ -150,6 +150,36 @@ def test_a_task_that_a_job_has_no_time_for_is_left_again() -> None:
     assert core.view(41, lambda nodes, _: nodes).ready == (B,)
 
 
+def test_a_job_that_starts_too_early_gives_its_tasks_back_together_and_is_no_loss() -> None:
+    core = diamond(patience={Cause.AGENT: 1})
+    core.handle(RunBegan(0))
+    core.handle(planned(0, JobPlan((A, C), 1, 40, 60)))
+    core.handle(JobStarted(0, 0))
+    core.handle(TaskStarted(0, 0, A))
+    core.handle(planned(0, JobPlan((B, D), 2, 25, 25)))
+    core.handle(JobStarted(0, 1))
+    assert core.handle(TaskDropped(6, 1, B)) == [StopJob(1)], "even if a ends now, b and then d have no time"
+    assert core.handle(TaskDropped(7, 1, D)) == [Decide()]
+    assert core.handle(JobEnded(7, 1)) == [Decide()]
+    core.check()
+    assert not core.trouble, "it had time for its tasks"
+    assert core.view(7, lambda nodes, _: nodes).left.tolist() == [False, True, False, True]
+
+
+def test_a_job_whose_parents_may_yet_be_done_in_time_stays() -> None:
+    core = diamond()
+    core.handle(planned(0, JobPlan((A,), 1, 10, 10)))
+    core.handle(JobStarted(0, 0))
+    core.handle(TaskStarted(0, 0, A))
+    core.handle(planned(0, JobPlan((B, C, D), 2, 35, 35)))
+    core.handle(JobStarted(0, 1))
+    assert core.handle(TaskDropped(6, 1, C)) == [Decide()], "a should end at 10, and then b at 30"
+    core.handle(TaskFinished(10, A))
+    core.handle(TaskStarted(10, 1, B))
+    core.handle(TaskFinished(30, B))
+    core.check()
+
+
 def test_what_is_kept_of_a_task_is_not_expected_again() -> None:
     """Its pieces count when it leaves a job; a job that kept something was of use; lost files bring the time back."""
     core = diamond(patience={Cause.AGENT: 2})
