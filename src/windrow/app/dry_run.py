@@ -12,17 +12,18 @@ import numpy as np
 
 from windrow.agent.folder import RunFolder
 from windrow.app.execute import Prepared, strategy_of, twin_of
-from windrow.app.runs import ROOT
+from windrow.app.runs import ROOT, past_predictions
 from windrow.app.sites import Reached
 from windrow.app.space import limit_of
 from windrow.data.mirror import Mirror
-from windrow.forecast.base import AtOnce, Forecaster
+from windrow.forecast.base import AtOnce, Forecaster, shortened
+from windrow.forecast.ledger import part_waited
 from windrow.manager import events as e
 from windrow.manager.beliefs import AtSite
 from windrow.manager.core import Core
 from windrow.manager.dispatch import Dispatch
 from windrow.queues.port import QueueError
-from windrow.strategies.base import Decision, LooksAhead
+from windrow.strategies.base import Decision, Forecast, LooksAhead
 from windrow.strategies.choosing import Offer, Way, choose, frontier
 from windrow.strategies.copied import copied
 from windrow.strategies.levels import works
@@ -54,7 +55,7 @@ def dry_run(prepared: Prepared, root: Path = ROOT) -> DryRun:
     now, offers, silent = int(time.time()), list[Offer](), dict[str, str]()
     for at, reached in zip(core.sites, prepared.sites, strict=True):
         try:
-            offers.append(_offer(reached, core, at, now, looks_ahead=isinstance(strategy, LooksAhead)))
+            offers.append(_offer(reached, core, at, now, root, looks_ahead=isinstance(strategy, LooksAhead)))
         except QueueError as error:
             if len(prepared.sites) == 1:
                 raise
@@ -86,11 +87,14 @@ def dry_run(prepared: Prepared, root: Path = ROOT) -> DryRun:
     return DryRun(decision, whose, tuple(waits_s), tuple(commands), tuple(risks), ways, tuple(space))
 
 
-def _offer(reached: Reached, core: Core, at: AtSite, now_s: int, *, looks_ahead: bool) -> Offer:
+def _offer(reached: Reached, core: Core, at: AtSite, now_s: int, root: Path, *, looks_ahead: bool) -> Offer:
     """A site as a run that has not started could use it now."""
     queue, site, twin = reached.queue, at.site, cache(lambda: twin_of(reached.queue))
     forecaster: Forecaster = AtOnce() if site.starts_at_once else twin()
-    view = core.view(now_s, forecaster.waits_s, at.name)
+    waits_s: Forecast = forecaster.waits_s
+    if len(at.group) > 1 and not site.starts_at_once:
+        waits_s = shortened(waits_s, part_waited(past_predictions(root, site.name, reached.place), forecaster.name))
+    view = core.view(now_s, waits_s, at.name)
     if not site.starts_at_once:
         view = view.within(twin().snapshot().open_nodes)
     if looks_ahead and view.work.cluster_nodes >= 1:

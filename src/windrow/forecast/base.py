@@ -97,6 +97,16 @@ def predict(forecaster: Forecaster, nodes: Ints, requested_s: Ints, at_s: float)
     ]
 
 
+def shortened(waits_s: Callable[[Ints, Ints], Ints], part: float) -> Callable[[Ints, Ints], Ints]:
+    """The forecasts of which this part is expected to come true."""
+
+    def expected_s(nodes: Ints, requested_s: Ints) -> Ints:
+        found = waits_s(nodes, requested_s)
+        return np.where(found < NEVER_S, np.round(found * part), found).astype(np.int64)
+
+    return expected_s
+
+
 def filled(known_s: Ints, fallback: Forecaster, nodes: Ints, requested_s: Ints) -> Ints:
     """The known waits, with those of `fallback` where there are none. It is asked once at most, and only for those."""
     missing = known_s == UNKNOWN_S

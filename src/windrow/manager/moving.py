@@ -99,8 +99,8 @@ class Moving:
         if not waiting:
             return
         try:
-            waits_s = _waits_s(outpost, waiting, now)
             offers, _ = outpost.offers(now)
+            waits_s = _waits_s(outpost, waiting, now)
         except QueueError:
             return
         elsewhere = [offer for offer in offers if offer.name != at.name]
@@ -124,7 +124,7 @@ class Moving:
 
 
 def _waits_s(outpost: Outpost, waiting: Mapping[int, Placed], now_s: float) -> dict[int, int]:
-    """How long these jobs will wait yet, where anyone can tell: of forecaster and queue the more hopeful."""
+    """How long these jobs should wait yet, where anyone can tell: of forecaster and queue the more hopeful."""
     core, watching = outpost.run.core, next((f for f in outpost.forecasters if isinstance(f, WatchingForecaster)), None)
     ids = {placed.id or "": number for number, placed in waiting.items()}
     found = {} if watching is None else {ids[one]: wait_s for one, wait_s in watching.waits_of(ids).items()}
@@ -132,6 +132,8 @@ def _waits_s(outpost: Outpost, waiting: Mapping[int, Placed], now_s: float) -> d
         start_s = None if placed.status is None else placed.status.expected_start_s
         if start_s is not None and start_s >= now_s:
             found[number] = min(found.get(number, NEVER_S), int(start_s - now_s))
+    found = {number: round(wait_s * outpost.part_waited) for number, wait_s in found.items()}
+    for number in waiting:
         if outpost.open_nodes is not None and outpost.open_nodes() < core.jobs[number].plan.nodes:
             found[number] = NEVER_S
     return found

@@ -17,7 +17,7 @@ import numpy as np
 from windrow.agent import event_file
 from windrow.agent.claim import claimant
 from windrow.agent.folder import RunFolder
-from windrow.forecast.base import Forecaster
+from windrow.forecast.base import Forecaster, shortened
 from windrow.forecast.ledger import PastPrediction
 from windrow.manager import events as e
 from windrow.manager.beliefs import AtSite
@@ -256,6 +256,8 @@ class Outpost:
             if not self.placed:
                 self.hearing.answered()
         view, at, site, moves = self._view(now_s), self.at, self.at.site, self.run.transfers
+        if len(at.group) > 1:
+            view = replace(view, forecast=shortened(view.forecast, self.part_waited))
         jobs = (job for job in self.run.core.jobs.values() if job.at is at and job.taken_by is None)
         kept_node_s = at.used_node_s + sum(job.plan.nodes * job.plan.requested_s for job in jobs)
         return Offer(
@@ -269,6 +271,11 @@ class Outpost:
             lambda tasks: 0 if moves is None else moves.catalogue.data_bytes(tasks, site.files),
             site.hazard,
         )
+
+    @property
+    def part_waited(self) -> float:
+        """Which part of the waits by forecast should come true: long waits must not look longer than long runs."""
+        return self.predictions.part_waited(self.trusted, len(self.placed))
 
     def wait_s(self, nodes: int, run_s: int) -> float:
         """How long a job would wait here; inf where the queue does not say."""

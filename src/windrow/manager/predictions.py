@@ -34,11 +34,17 @@ class Predictions:
         """Who was right most often, by what was said of jobs that have started since. `jobs` are in the system."""
         if not self.forecasters:
             return AtOnce()
+        name = ledger.choose(self._known(jobs), default=self.forecasters[0].name)
+        return next((f for f in self.forecasters if f.name == name), self.forecasters[0])
+
+    def part_waited(self, source: str, jobs: int) -> float:
+        """Which part of what this source predicts jobs do wait here."""
+        return ledger.part_waited(self._known(jobs), source)
+
+    def _known(self, jobs: int) -> list[ledger.PastPrediction]:
         # Only the last starts count, so the cost of looking back must not grow with the run.
         most = len(self.forecasters) * (4 * ledger.LAST + jobs)
-        known = [*self.earlier[-most:], *(self._past(prediction) for prediction in self.said[-most:])]
-        name = ledger.choose(known, default=self.forecasters[0].name)
-        return next((f for f in self.forecasters if f.name == name), self.forecasters[0])
+        return [*self.earlier[-most:], *(self._past(prediction) for prediction in self.said[-most:])]
 
     def _past(self, said: PredictedStart) -> ledger.PastPrediction:
         started_s = self.starts_s.get(said.job)
