@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windrow.forecast.ledger import Accuracy, PastPrediction, accuracies, choose
+from windrow.forecast.base import shortened
+from windrow.forecast.ledger import LAST, Accuracy, PastPrediction, accuracies, choose, part_waited
+from windrow.model import NEVER_S
 
 
 def told(source: str, errors: Sequence[float], first: int = 0, step_s: float = 100.0) -> list[PastPrediction]:
@@ -31,6 +33,21 @@ def test_a_start_just_after_the_prediction_is_covered() -> None:
     assert found.coverage == 0.5
     [strict] = accuracies(told("system", [-60, -61]), slack_s=0)
     assert strict.coverage == 0
+
+
+def test_the_part_of_predicted_waits_that_comes_true() -> None:
+    """Jobs wait 50 s; a source is only believed, or doubted, after five of them."""
+    assert part_waited(told("twin", [50] * 4), "twin") == part_waited([], "system") == 0.5, "as requests usually go"
+    assert part_waited([], "history") == 1, "which has seen waits, not requests"
+    assert part_waited(told("twin", [150] * 5), "twin") == 0.25
+    assert part_waited(told("twin", [-25] * 5), "twin") == 2, "longer than predicted"
+    assert part_waited([*told("twin", [0] * 9), *told("twin", [50] * LAST, first=9)], "twin") == 0.5, "the last count"
+    assert part_waited([*told("twin", [0] * 5), *told("twin", [-50] * 9, first=5)], "twin") == 1, "not those at once"
+
+
+def test_a_wait_without_end_is_not_shortened() -> None:
+    waits_s = shortened(lambda nodes, _: np.where(nodes < 8, 10 * nodes, NEVER_S), 0.25)
+    assert waits_s(np.array([1, 6, 8]), np.array([60])).tolist() == [2, 15, NEVER_S]
 
 
 @pytest.mark.slow
