@@ -101,7 +101,7 @@ def _aggregate(source: Scanner) -> Aggregate:
             raise source.fault(f"its members are called {member!r} above, not {again!r}", "use one name", at=at)
         source.need("=")
         if source.token not in ("[", *KINDS):
-            raise source.fault(f"here must be [ with a condition or a Rank, or one of {', '.join(KINDS)}")
+            raise source.fault(f"expected [ with a condition or a Rank, or one of {', '.join(KINDS)}")
         inner = _aggregate(source) if source.token in KINDS else _wanted(source)
         source.need("}")
         return Aggregate(KINDS[word], least, most, wanted, inner)

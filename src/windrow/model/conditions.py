@@ -113,7 +113,7 @@ class Scanner:
     def any_of(self, what: str, *kinds: str) -> str:
         """The next token, which must be of one of these kinds."""
         if self.kind not in kinds:
-            raise self.fault(f"here must be {what}", f"found {self.token!r}" if self.token else "the text ends here")
+            raise self.fault(f"expected {what}", f"found {self.token!r}" if self.token else "the text ends here")
         found = self.token
         self._advance()
         return found

@@ -168,7 +168,7 @@ def test_tasks_say_where_they_may_run(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("tasks: [{id: a, command: x, where: 'gpus >'}]", "w.yaml:1: character 7: here must be a number"),
+        ("tasks: [{id: a, command: x, where: 'gpus >'}]", "w.yaml:1: character 7: expected a number"),
         ("tasks: [{id: a, command: x, where: 'memory > big'}]", "compares numbers only"),
         ("tasks: [{id: a, command: x, site: 'a,b'}]", "write the name of a site"),
         ("stays: {x: west}\ntasks: [{id: a, command: x}]", "x is to stay at west, but no task reads or writes it"),

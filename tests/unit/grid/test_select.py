@@ -136,7 +136,7 @@ def test_what_no_cluster_has_is_a_mistake() -> None:
         ("TightBagOf(n)[0:2]", 1, 15, "from 1 to"),
         ("TightBagOf(n)[3:2]", 1, 15, "is more than the most"),
         ("TightBagOf(n)[1:2] { m = [a > 1] }", 1, 22, "called 'n' above"),
-        ("TightBagOf(n)[1:2]\n{ n = }", 2, 7, "here must be ["),
+        ("TightBagOf(n)[1:2]\n{ n = }", 2, 7, "expected ["),
         ("TightBagOf(n)[1:2] { n = [Rank = Clock] [Rank = Clock] }", 1, 42, "second Rank"),
         ("TightBagOf(n)[1:2] { n = [Rank = 'x'] }", 1, 34, "a number or the name"),
         ("TightBagOf(n)[1:2] { n = [Rank = (Clock + ] }", 1, 43, "a number or the name"),

@@ -45,7 +45,7 @@ def test_texts_sizes_and_what_is_missing() -> None:
     [
         ("a = 3", 3, "after a must be =="),
         ("a == ", 6, "a number, a word or a 'text'"),
-        ("(a == 1", 8, "here must be ')'"),
+        ("(a == 1", 8, "expected ')'"),
         ("a == 1 b", 8, "found 'b'"),
         ("a < word", 5, "compares numbers only"),
         ("a >= 3xx", 6, "is not a size"),
