@@ -32,7 +32,7 @@ tasks:
     inputs: data
     outputs: out-{n}
     cores: 2
-    runtime: 10s
+    runtime: 10m
 """
 
 
