@@ -74,8 +74,8 @@ def arithmetic(work: Work, way: Way, nodes: int, *, is_warm: bool = False) -> in
 def scoped(share: float, width: int, size: int, run_s: float) -> Work:
     """Figure 3.3: pipelines of four stages and so many bytes, of which a share is batch data."""
     batch, piece = int(share * size) // 4, int((1 - share) * size) // 6
-    stages = [Stage(batch, min(depth, 1), run_s, piece) for depth in range(3)]
-    return Work(width, (*stages, Stage(batch, 1, run_s, 10)))
+    stages = [Stage(batch, 1 if depth and piece else 0, run_s, piece) for depth in range(3)]
+    return Work(width, (*stages, Stage(batch, 1 if piece else 0, run_s, 10)))
 
 
 def blast(width: int, scale: float) -> Work:

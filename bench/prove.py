@@ -1,7 +1,7 @@
 """What takes longer than tests may: thousands of random cases, every shape by every strategy, figures on test beds.
 
     python bench/prove.py [hour] [cases] [faults] [failures] [copies] [storage] [matrices] [places] [trouble] [slurm]
-        [beds] [sites] [pairs] [ways] [space] [peers]
+        [beds] [sites] [pairs] [ways] [space] [peers] [figures]
 
 `make prove` runs all of it and writes `docs/reference/proof.md`, one section for each part, with the commit that it was
 run on; where only some parts are named, the other sections stay as they are. Every row is a command that anyone can
@@ -389,18 +389,10 @@ PEERS: tuple[Row, ...] = (
 
 
 def peers() -> Section:
-    """The cooperative cache: who gets in, and what crosses on a test bed."""
+    """The cooperative cache: who gets in, and what it costs beside copies and sbcast."""
     lines, wrong = tests(PEERS)
-    for script, what in (
-        ("shared_data.py", "hosts in network namespaces, with links of a given speed"),
-        (
-            "shared_inputs.py",
-            "one input of many tasks on a private Slurm, without a slow file server",
-        ),
-    ):
-        more, failed = said_by(script, what)
-        lines, wrong = [*lines, "", *more], [*wrong, *failed]
-    return lines, wrong
+    more, failed = said_by("shared_inputs.py", "one input of many tasks on a private Slurm, without a slow file server")
+    return [*lines, "", *more], [*wrong, *failed]
 
 
 PARTS: dict[str, tuple[str, Callable[[], Section]]] = {
@@ -443,6 +435,10 @@ PARTS: dict[str, tuple[str, Callable[[], Section]]] = {
         ),
     ),
     "peers": ("Data that all nodes share", peers),
+    "figures": (
+        "Data on a test bed",
+        lambda: said_by("shared_data.py", "hosts in network namespaces, with links of a given speed"),
+    ),
 }
 
 

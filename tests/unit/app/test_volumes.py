@@ -112,7 +112,11 @@ def test_tasks_run_again_from_the_last_replica_of_a_lost_volume(
     view = RunView(paths)
     view.refresh()
     assert (tmp_path / "result").read_text() == "x\ny\n"
-    assert [len(task.attempts) for task in view.story.tasks] == ([2, 2, 2] if rule == "never" else [1, 1, 2])
+    attempts = [len(task.attempts) for task in view.story.tasks]
+    if rule == "cost-benefit":  # b leaves a copy, too, if it ends before that of a is measured
+        assert attempts in ([1, 1, 2], [1, 2, 2])
+    else:
+        assert attempts == ([2, 2, 2] if rule == "never" else [1, 1, 2])
     assert not [*tmp_path.rglob("work.*"), *node.glob("windrow-*")], "nothing is left"
 
 
