@@ -152,13 +152,13 @@ def orders(made: Bed, volume: int, order: str, rounds: int, room: int, block: in
     return made.crossed(), time.monotonic() - begun, turns
 
 
-def figure_3_4(made: Bed, block: int = 24 * 1024, room: int = 12) -> list[Point]:
+def figure_3_4(made: Bed, block: int = 48 * 1024, room: int = 6) -> list[Point]:
     """How often each of four volumes crosses, by its size in parts of the whole cache; knees at 25 % and 100 %."""
     from bench.played_bed import environment, played_scans, scans
 
     members, found = len(made.nodes), list[Point]()
     where = environment(members, made.home_rate, made.latency_s(), made.node_rate * MB)
-    for order, volume in itertools.product(("depth-first", "breadth-first"), (12, 16, 48, 52)):
+    for order, volume in itertools.product(("depth-first", "breadth-first"), (6, 8, 24, 28)):
         crossed, took_s, turns = orders(made, volume, order, 4, room, block)
         missed = scans(volume, turns, members, room)
         beside = played_scans(volume, turns, missed, block, where)
