@@ -301,14 +301,19 @@ FAULTS: dict[str, tuple[str, tuple[tuple[str, str], ...]]] = {
             ),
         ),
     ),
-    "faults-space": (
-        "Faults while files are deleted, and within a limit on space",
+    "faults-temporary": (
+        "Faults while files are deleted",
         (
             ("1,000 runs that keep only some of their files", "--seed 700000 --runs 1000 --temporary 1"),
             (
                 "each kind of fault at each record of such a run",
                 "--every-record --seed 9 --lanes 3 --levels 3 --temporary 1",
             ),
+        ),
+    ),
+    "faults-space": (
+        "Faults within a limit on space",
+        (
             ("1,000 runs within a limit on space", "--seed 800000 --runs 1000 --space 1"),
             (
                 "each kind of fault at each record of such a run",
