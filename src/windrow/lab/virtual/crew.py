@@ -183,7 +183,7 @@ class VirtualCrew(Crew):
         for copy in [copy for copy in self._copies if copy.due_s <= now]:
             try:
                 away_s = self._tasks.home_s()
-            except OSError:  # whoever copies hears it, too
+            except OSError:  # the process that copies hears it, too
                 away_s = 0.0
             if away_s > now and not self._is_leaving:
                 copy.due_s = away_s
