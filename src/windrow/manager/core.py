@@ -455,7 +455,7 @@ class Core:
 
     def _count_loss(self, job: Job, cause: Cause, why: str) -> list[Action]:
         """A job was lost before it had done anything. That may happen; again and again it will not help to try."""
-        trouble = job.at.losses.add(cause, why)
+        trouble = "" if job.at.trouble else job.at.losses.add(cause, why)  # what came first is the reason
         where = f"{job.at.name}: " if job.at.name else ""
         return self._give_up_site(job.at, where + trouble) if trouble else []
 

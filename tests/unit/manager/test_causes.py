@@ -36,6 +36,9 @@ def test_each_cause_has_its_limit(cause: Cause) -> None:
     assert core.trouble.startswith(f"{PATIENCE[cause]} jobs in a row")
     assert "the queue's words" in core.trouble
     assert core.trouble.endswith("then resume the run")
+    first = core.trouble
+    lose(core, cause, 1)
+    assert core.trouble == first, "what is lost afterwards says nothing new"
     core.handle(RunBegan(500))
     assert lose(core, cause, 99) == PATIENCE[cause]
 
