@@ -42,7 +42,7 @@ def test_show_and_dry_runs_tell_the_space(
     monkeypatch.chdir(tmp_path)
     Path("w.yaml").write_text(TEXT)
     assert main(["show", "w.yaml"]) == 0
-    assert "44 MB at most, if all runs that can; 14 MB will do" in capsys.readouterr().out
+    assert "at most 44 MB, if everything runs that can; 14 MB is enough" in capsys.readouterr().out
     assert main(["show", "w.yaml", "--json"]) == 0
     space = json.loads(capsys.readouterr().out)["space"]
     assert (space["peak"], space["smallest"], space["every"]) == (44_000_000, 14_000_000, 44_000_000)

@@ -237,7 +237,7 @@ class TestGlume:
 
     @pytest.mark.parametrize(
         ("beat", "said"),
-        [(0.0, ("level 0, then the rest", "4.6 h", "6.8 h")), (0.33, ("one job", "6.8 h", "no cut that is allowed"))],
+        [(0.0, ("level 0, then the rest", "4.6 h", "6.8 h")), (0.33, ("one job", "6.8 h", "no allowed cut"))],
     )
     def test_the_reason_reads_as_people_speak(self, beat: float, said: tuple[str, ...]) -> None:
         """16400 and 24400 s, and one level: no bare seconds, no `levels 0-0`."""
@@ -285,10 +285,10 @@ class ToldQueue:
         self._due: list[tuple[int, EventKind, int]] = []
         self._length: dict[int, int] = {}
 
-    def estimate(self, nodes: Ints, requested_s: Ints, *, exact: bool) -> Ints:  # noqa: ARG002  (as clusters have it)
+    def waits_s(self, nodes: Ints, requested_s: Ints) -> Ints:
         wait = self._waits[len(self._length)]
         pairs = zip(nodes.tolist(), requested_s.tolist(), strict=True)
-        return np.array([self.now_s + wait(n, r) for n, r in pairs], dtype=np.int64)
+        return np.array([wait(n, r) for n, r in pairs], dtype=np.int64)
 
     def submit(self, nodes: int, requested_s: int) -> int:
         job = len(self._length)
